@@ -1,0 +1,1 @@
+"""Recommendation from implicit feedback: robust, cost-sensitive, convex, certified."""

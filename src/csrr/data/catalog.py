@@ -1,0 +1,156 @@
+"""Public data sets: where they live on this machine and where to get them."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import urllib.request
+import zipfile
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from http.client import HTTPException
+from pathlib import Path
+from typing import IO
+from urllib.error import HTTPError
+
+from csrr.data.errors import DataError
+
+logger = logging.getLogger(__name__)
+
+Progress = Callable[[int, int | None], None]
+"""Told the bytes fetched so far and, where known, in all."""
+
+TIMEOUT_SECONDS = 30
+BLOCK_BYTES = 1 << 18
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A public data set: its archive, and `url` and `md5` where it can be fetched and checked."""
+
+    name: str
+    file: str
+    description: str
+    licence: str
+    url: str | None = None
+    md5: str | None = None
+    source: str = ""
+
+
+def _movielens(name: str, description: str, md5: str | None = None) -> Dataset:
+    return Dataset(
+        name,
+        f"{name}.zip",
+        description,
+        "GroupLens terms: research use, no redistribution, no commercial use without permission",
+        url=f"https://files.grouplens.org/datasets/movielens/{name}.zip",
+        md5=md5,
+        source="https://grouplens.org/datasets/movielens/",
+    )
+
+
+DATASETS: dict[str, Dataset] = {
+    data.name: data
+    for data in (
+        _movielens("ml-100k", "100,000 ratings of 1,682 movies", "0e33842e24a9c977be4e0107933c0723"),
+        _movielens("ml-1m", "1,000,209 ratings of 3,706 movies", "c4d9eecfca2ab87c1945afe126590906"),
+        _movielens("ml-20m", "20,000,263 ratings of 26,744 movies", "cd245b17a1ae2cc31bb14903e1204af3"),
+        _movielens("ml-latest-small", "about 100,000 recent ratings; changes over time"),
+        Dataset(
+            "gowalla",
+            "gowalla.zip",
+            "1,027,370 check-ins, split into train.txt and test.txt as in the LightGCN paper",
+            "as stated by its publishers; research use",
+            source="the folder Data/gowalla of https://github.com/gusye1234/LightGCN-PyTorch, zipped",
+        ),
+        Dataset(
+            "eachmovie",
+            "eachmovie-heavy.zip",
+            "1,009,402 scores of the heavy raters of EachMovie",
+            "withdrawn from distribution in 2004",
+            source="a copy of your own",
+        ),
+        Dataset(
+            "lastfm",
+            "hetrec2011-lastfm-2k.zip",
+            "92,834 play counts of 17,632 artists",
+            "HetRec 2011 terms: research use",
+            source="https://grouplens.org/datasets/hetrec-2011/",
+        ),
+    )
+}
+
+
+def data_dir() -> Path:
+    """Return the folder of data sets: CSRR_DATA_DIR, or csrr in the user's cache folder; it may not exist."""
+    if chosen := os.environ.get("CSRR_DATA_DIR"):
+        return Path(chosen).expanduser()
+    cache = os.environ.get("XDG_CACHE_HOME")
+    return (Path(cache) if cache else Path.home() / ".cache") / "csrr"
+
+
+def locate(name: str) -> Path | None:
+    """Return the path in `data_dir` of a data set (zipped or unpacked) or of a file of that name, or None."""
+    known = DATASETS.get(name)
+    names = [known.file, known.file.removesuffix(".zip"), name] if known else [name]
+    return next((path for path in (data_dir() / each for each in names) if path.exists()), None)
+
+
+def fetch(name: str, *, progress: Progress | None = None) -> Path:
+    """Return the path of a data set in `data_dir`, downloading and checking it first if it is not there."""
+    if (found := locate(name)) is not None:
+        return found
+    if name not in DATASETS:
+        raise DataError(f"no data set is called {name!r}; known are {', '.join(DATASETS)}")
+    data = DATASETS[name]
+    target = data_dir() / data.file
+    if data.url is None:
+        raise DataError(f"{name} cannot be downloaded ({data.licence}); put {data.source} at {target}")
+    logger.info("downloading %s (%s)", data.url, data.licence)
+    partial = target.with_name(f"{data.file}.{os.getpid()}.part")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with partial.open("wb") as file:
+            digest = _download(data.url, file, progress)
+        _verify(data, partial, digest)
+        partial.replace(target)
+    except (OSError, HTTPException) as error:
+        if isinstance(error, HTTPError):
+            error.close()
+        raise DataError(
+            f"could not download {data.url} ({getattr(error, 'reason', None) or error});"
+            f" get it by hand from {data.source} and put it at {target}"
+        ) from error
+    finally:
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
+    return target
+
+
+def _download(url: str, file: IO[bytes], progress: Progress | None) -> str:
+    """Return the md5 of the content of `url`, written to `file`."""
+    digest = hashlib.md5(usedforsecurity=False)
+    with urllib.request.urlopen(url, timeout=TIMEOUT_SECONDS) as answer:
+        length = answer.headers.get("Content-Length")
+        total = int(length) if length else None
+        done = 0
+        while block := answer.read(BLOCK_BYTES):
+            file.write(block)
+            digest.update(block)
+            done += len(block)
+            if progress is not None:
+                progress(done, total)
+    if total is not None and done < total:
+        raise OSError(f"the connection ended after {done:,} of {total:,} bytes")
+    return digest.hexdigest()
+
+
+def _verify(data: Dataset, path: Path, digest: str) -> None:
+    if data.md5 not in (None, digest):
+        raise DataError(
+            f"{data.url} has the md5 {digest}, not the published {data.md5}; nothing was kept, try again"
+        )
+    if not zipfile.is_zipfile(path):
+        raise DataError(f"{data.url} did not answer with a zip archive; nothing was kept, try again later")

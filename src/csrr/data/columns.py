@@ -1,0 +1,228 @@
+"""One column at a time: anything array-like becomes a checked array, or an error naming column and row."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable
+from datetime import UTC, date, datetime
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from csrr.data.errors import DataError, Where, table_row
+
+Floats = npt.NDArray[np.float64]
+Times = npt.NDArray[np.int64] | npt.NDArray[np.float64]
+
+CANONICAL_INTEGER = r"^(0|-?[1-9][0-9]{0,18})$"
+
+
+def id_column(values: Any, column: str, where: Where = table_row) -> pa.Array:
+    """Return ids as an Arrow array of int64 or large_string, shape (n,).
+
+    Integers of any width and whole floats become int64; strings stay exactly as they are.
+    """
+    array = arrow_column(values, column, where)
+    _reject_missing(array, column, where)
+    kind = array.type
+    if _is_text(kind):
+        return array.cast(pa.large_string())
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
+        return _as_int64(array, column, where)
+    if len(array) == 0:
+        return pa.array([], pa.int64())
+    value = array[0].as_py()
+    raise DataError(
+        f"column {column!r}, {where(0)}: {value!r} is of type {kind}; ids are integers or strings"
+    )
+
+
+def text_id_column(values: Any, column: str, where: Where = table_row) -> pa.Array:
+    """Return ids written in a text, shape (n,): int64 if each is the plain spelling of one, else text.
+
+    "7" and "-3" are plain; "007" and "+7" are not. An empty id is missing.
+    """
+    array = id_column(values, column, where)
+    if (empty := pc.index(array, "").as_py()) >= 0:
+        raise _missing(column, where(empty))
+    if not pc.all(pc.match_substring_regex(pc.unique(array), CANONICAL_INTEGER)).as_py():
+        return array
+    try:
+        return array.cast(pa.int64())
+    except pa.ArrowInvalid:
+        return array
+
+
+def number_column(values: Any, column: str, where: Where = table_row) -> Floats:
+    """Return numbers as float64, shape (n,), none of them missing."""
+    array = arrow_column(values, column, where)
+    _reject_missing(array, column, where)
+    try:
+        numbers = _numeric(array)
+    except pa.ArrowInvalid:
+        row = _first_failure(array, _numeric)
+        value = array[row].as_py()
+        raise DataError(
+            f"column {column!r}, {where(row)}: {value!r} is not a number; correct it, or leave the column out"
+        ) from None
+    missing = np.flatnonzero(np.isnan(numbers))
+    if missing.size:
+        raise _missing(column, where(int(missing[0])))
+    return numbers
+
+
+def time_column(values: Any, column: str, where: Where = table_row) -> Times:
+    """Return times, shape (n,): integers as int64, other numbers as float64, dates as seconds since 1970.
+
+    A date that names no time zone is in UTC.
+    """
+    array = arrow_column(values, column, where)
+    _reject_missing(array, column, where)
+    kind = array.type
+    if pa.types.is_integer(kind):
+        return np.asarray(_as_int64(array, column, where).to_numpy())
+    if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
+        return _epoch_seconds(array)
+    if _is_text(kind):
+        return _text_times(array, column, where)
+    numbers = number_column(array, column, where)
+    endless = np.flatnonzero(np.isinf(numbers))
+    if endless.size:
+        raise DataError(f"column {column!r}, {where(int(endless[0]))}: an infinite time")
+    return numbers
+
+
+def moment(at: float | str | date | np.datetime64) -> float:
+    """Return a number as it is, and a date, datetime or ISO string as seconds since 1970 (UTC by default)."""
+    if isinstance(at, str):
+        try:
+            at = datetime.fromisoformat(at.strip())
+        except ValueError:
+            raise DataError(
+                f"{at!r} is not a time: give a number, a datetime or text like 2000-12-31"
+            ) from None
+    if isinstance(at, np.datetime64):
+        at = at.astype("datetime64[us]").item()
+    if isinstance(at, date):
+        stamp = at if isinstance(at, datetime) else datetime(at.year, at.month, at.day)
+        return (stamp if stamp.tzinfo else stamp.replace(tzinfo=UTC)).timestamp()
+    return float(at)
+
+
+def arrow_column(values: Any, column: str, where: Where) -> pa.Array:
+    """Return any column as one Arrow array, shape (n,); NaN in a column that is not Arrow's is null."""
+    try:
+        if isinstance(values, str | bytes):
+            raise TypeError("text is one value")
+        is_arrow = isinstance(values, pa.Array | pa.ChunkedArray)
+        array = values if is_arrow else pa.array(values, from_pandas=True)
+    except (pa.ArrowException, OverflowError, UnicodeError, TypeError) as error:
+        raise _unlike(values, column, where, error) from None
+    if not isinstance(array, pa.ChunkedArray):
+        return _flat(array)
+    return pa.concat_arrays([_flat(chunk) for chunk in array.chunks or [pa.array([], array.type)]])
+
+
+def _flat(array: pa.Array) -> pa.Array:
+    """Return an array without a dictionary or string views, which Arrow computes less with."""
+    if pa.types.is_dictionary(array.type):
+        return _flat(array.dictionary).take(array.indices)
+    return array.cast(pa.large_string()) if pa.types.is_string_view(array.type) else array
+
+
+def _unlike(values: Any, column: str, where: Where, error: Exception) -> DataError:
+    """Return an error for a column that is no array, naming the first row whose type differs."""
+    if isinstance(values, str | bytes) or not hasattr(values, "__iter__"):
+        return DataError(f"column {column!r} is the single value {values!r}, not a list of values")
+    cells = list(values)
+    first = next((cell for cell in cells if cell is not None and cell == cell), None)
+    for row, cell in enumerate(cells):
+        if type(cell) is not type(first) and cell is not None and cell == cell:
+            return DataError(
+                f"column {column!r}, {where(row)}: {cell!r} is {_kind(cell)}, but the values before it are"
+                f" like {first!r}, {_kind(first)}; make the column one type"
+            )
+        if isinstance(cell, int) and not -(2**63) <= cell < 2**63:
+            return DataError(
+                f"column {column!r}, {where(row)}: {cell} does not fit in 64 bits; pass it as text"
+            )
+    return DataError(f"column {column!r} cannot be read: {error}")
+
+
+def _kind(cell: Any) -> str:
+    names = {"int": "an integer", "str": "a string", "float": "a fractional number", "bool": "a bool"}
+    return names.get(type(cell).__name__, f"a {type(cell).__name__}")
+
+
+def _missing(column: str, place: str) -> DataError:
+    return DataError(f"column {column!r}, {place}: the value is missing; remove the row or fill it in")
+
+
+def _reject_missing(array: pa.Array, column: str, where: Where) -> None:
+    if array.null_count:
+        raise _missing(column, where(pc.index(array.is_null(), True).as_py()))
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _as_int64(array: pa.Array, column: str, where: Where) -> pa.Array:
+    try:
+        return array.cast(pa.int64())
+    except pa.ArrowInvalid:
+        row = _first_failure(array, lambda part: part.cast(pa.int64()))
+        raise DataError(
+            f"column {column!r}, {where(row)}: {array[row].as_py()!r} is not a 64-bit integer;"
+            " use integers or strings"
+        ) from None
+
+
+def _first_failure(array: pa.Array, convert: Callable[[pa.Array], object]) -> int:
+    """Return the first row of `array` that `convert` cannot take, given that there is one."""
+
+    def fails(n_rows: int) -> bool:
+        try:
+            convert(array[:n_rows])
+        except pa.ArrowInvalid:
+            return True
+        return False
+
+    return bisect_left(range(1, len(array) + 1), True, key=fails)
+
+
+def _numeric(array: pa.Array) -> Floats:
+    if _is_text(array.type):
+        array = pc.utf8_trim_whitespace(array.cast(pa.large_string()))
+    elif not (_is_number(array.type) or len(array) == 0):
+        raise pa.ArrowInvalid("not numbers")
+    return np.asarray(array.cast(pa.float64()).to_numpy(zero_copy_only=False))
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    tests = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_boolean)
+    return any(bool(test(kind)) for test in tests)
+
+
+def _epoch_seconds(array: pa.Array) -> Floats:
+    micros = array.cast(pa.timestamp("us", getattr(array.type, "tz", None)), safe=False).cast(pa.int64())
+    return np.asarray(micros.to_numpy()) / 1e6
+
+
+def _text_times(array: pa.Array, column: str, where: Where) -> Times:
+    for kind in (pa.int64(), pa.float64(), pa.timestamp("us"), pa.timestamp("us", "UTC")):
+        try:
+            parsed = array.cast(kind)
+        except pa.ArrowInvalid:
+            continue
+        return time_column(parsed, column, where)
+    seconds = np.empty(len(array))
+    for row, text in enumerate(array.to_pylist()):
+        try:
+            seconds[row] = moment(text)
+        except DataError as error:
+            raise DataError(f"column {column!r}, {where(row)}: {error}") from None
+    return seconds

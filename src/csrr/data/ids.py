@@ -1,0 +1,142 @@
+"""The only place where an id meets a row number."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from csrr.data.columns import id_column
+from csrr.data.errors import DataError, UnknownIdError
+
+Id = int | str
+Ids = npt.NDArray[np.int64] | npt.NDArray[np.object_]
+Rows = npt.NDArray[np.int64]
+
+
+class IdMap:
+    """An immutable two-way map between distinct ids and the row numbers 0..n-1.
+
+    Ids are all integers or all strings. Rows follow the sorted ids, whatever the order of the data.
+    """
+
+    __slots__ = ("_ids", "_text", "identity")
+
+    def __init__(self, ids: Any) -> None:
+        """Store `ids`, shape (n,), sorted; they must be distinct."""
+        column = id_column(ids, "ids")
+        self._set(column.take(pc.array_sort_indices(column)))
+        repeated = self._ids[1:][self._ids[1:] == self._ids[:-1]]
+        if repeated.size:
+            raise DataError(f"ids must be distinct, but {repeated.tolist()[0]!r} appears more than once")
+
+    def _set(self, column: pa.Array) -> None:
+        self._text: pa.Array | None = None if pa.types.is_integer(column.type) else column
+        self._ids: Ids = np.array(column.to_numpy(zero_copy_only=False))
+        self._ids.flags.writeable = False
+        n = len(self._ids)
+        self.identity: bool = self._text is None and (
+            n == 0 or bool(self._ids[0] == 0 and self._ids[-1] == n - 1)
+        )
+
+    @classmethod
+    def encode(cls, column: pa.Array) -> tuple[IdMap, npt.NDArray[np.int32]]:
+        """Return the map of the ids of a checked column, shape (n,), and the row of each, shape (n,)."""
+        encoded = column.dictionary_encode()
+        order = pc.array_sort_indices(encoded.dictionary)
+        row_of_code = np.empty(len(order), np.int32)
+        row_of_code[order.to_numpy()] = np.arange(len(order), dtype=np.int32)
+        ids = cls.__new__(cls)
+        ids._set(encoded.dictionary.take(order))
+        return ids, row_of_code[encoded.indices.to_numpy()]
+
+    @classmethod
+    def range(cls, n: int) -> IdMap:
+        """Return the map of the ids 0..n-1 to themselves."""
+        ids = cls.__new__(cls)
+        ids._set(pa.array(np.arange(n, dtype=np.int64)))
+        return ids
+
+    @property
+    def ids(self) -> Ids:
+        """The ids by row, shape (n,): int64, or object holding str. Read-only."""
+        return self._ids
+
+    def rows(self, ids: Any, kind: str = "user") -> Rows:
+        """Return the row of each of `ids`, shape (m,); UnknownIdError if one is not in the map."""
+        asked = id_column(ids, f"{kind} ids")
+        if len(asked) == 0:
+            return np.empty(0, np.int64)
+        if pa.types.is_integer(asked.type) != (self._text is None):
+            raise self._unknown(asked.to_pylist(), kind)
+        if self._text is None:
+            rows = self._integer_rows(asked.to_numpy())
+        else:
+            rows = pc.index_in(asked, value_set=self._text).fill_null(-1).to_numpy().astype(np.int64)
+        if (rows < 0).any():
+            raise self._unknown(asked.filter(pa.array(rows < 0)).to_pylist(), kind)
+        return rows
+
+    def row(self, id: Id, kind: str = "user") -> int:
+        """Return the row of one id; UnknownIdError if it is not in the map."""
+        return int(self.rows([id], kind)[0])
+
+    def _integer_rows(self, asked: npt.NDArray[np.int64]) -> Rows:
+        if self.identity:
+            return np.where((asked >= 0) & (asked < len(self)), asked, -1)
+        places = np.searchsorted(self._ids, asked)
+        found = (
+            self._ids[np.minimum(places, len(self) - 1)] == asked if len(self) else np.zeros(len(asked), bool)
+        )
+        return np.where(found, places, -1)
+
+    def _unknown(self, ids: list[Id], kind: str) -> UnknownIdError:
+        some = ", ".join(repr(id) for id in ids[:3])
+        more = f" and {len(ids) - 3:,} more" if len(ids) > 3 else ""
+        plural = "s" if len(ids) > 1 else ""
+        return UnknownIdError(f"unknown {kind} id{plural}: {some}{more}{self._hint(ids[0])}")
+
+    def _hint(self, id: Id) -> str:
+        """Return a remark on an id that was not found: the other type, other case or blanks around it."""
+        if self._text is None:
+            if isinstance(id, int):
+                return ""
+            text = id.strip()
+            near = (
+                f"; did you mean {int(text)}?"
+                if re.fullmatch(r"-?[0-9]+", text) and int(text) in self
+                else ""
+            )
+            return f" (ids are integers{near})"
+        if isinstance(id, int):
+            return f" (ids are strings{f'; did you mean {str(id)!r}?' if str(id) in self else ''})"
+        folded = pc.utf8_lower(pc.utf8_trim_whitespace(self._text))
+        place = pc.index(folded, id.strip().lower()).as_py()
+        return f" (did you mean {self._ids[place]!r}?)" if place >= 0 else ""
+
+    def __contains__(self, id: object) -> bool:
+        try:
+            self.row(id)  # type: ignore[arg-type]
+        except (UnknownIdError, DataError):
+            return False
+        return True
+
+    def __iter__(self) -> Iterator[Id]:
+        return iter(self._ids.tolist())
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, IdMap) and np.array_equal(self._ids, other._ids)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        some = ", ".join(repr(id) for id in self._ids[:3].tolist())
+        return f"IdMap: {len(self):,} ids ({some}{', ...' if len(self) > 3 else ''})"

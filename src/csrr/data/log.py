@@ -1,0 +1,276 @@
+"""The log: who chose what, checked once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from scipy import sparse
+
+from csrr.data.columns import Times
+from csrr.data.errors import DataError
+from csrr.data.ids import Id, IdMap, Ids
+from csrr.data.matrices import entries, is_matrix
+from csrr.data.merge import aligned_titles, column_titles, heavy, merge, pair_keys, positive, used
+from csrr.data.tables import Column, Events, events, is_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Titles = Mapping[Any, str | None]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Log:
+    """Events of users choosing items: one event a (user, item) pair, sorted by user row, then item row.
+
+    Immutable. `user_rows`, `item_rows` and, where known, `weights` (how much; > 0) and `times` (numbers, or
+    seconds since 1970) have shape (n_events,); `titles`, where known, has shape (n_items,): str or None.
+    """
+
+    users: IdMap
+    items: IdMap
+    user_rows: npt.NDArray[np.int32]
+    item_rows: npt.NDArray[np.int32]
+    weights: npt.NDArray[np.float32] | None = None
+    times: Times | None = None
+    titles: npt.NDArray[np.object_] | None = None
+
+    def __post_init__(self) -> None:
+        """Copy and check every array once, and make it read-only."""
+        self._seal("user_rows", np.int32, len(self.user_rows))
+        self._seal("item_rows", np.int32, len(self))
+        self._seal("weights", np.float32, len(self))
+        self._seal("times", None, len(self))
+        self._seal("titles", np.object_, self.n_items)
+        if len(self) == 0:
+            return
+        for rows, n in ((self.user_rows, self.n_users), (self.item_rows, self.n_items)):
+            if rows.min() < 0 or rows.max() >= n:
+                raise DataError(f"a row number lies outside {self.n_users} users x {self.n_items} items")
+        if (np.diff(pair_keys(self.user_rows, self.item_rows, self.n_items)) <= 0).any():
+            raise DataError(
+                "events must be distinct and sorted by user row, then item row; use Log.from_table"
+            )
+        if self.weights is not None and not ((self.weights > 0) & np.isfinite(self.weights)).all():
+            raise DataError("weights must be finite and > 0")
+
+    def _seal(self, name: str, dtype: Any, length: int) -> None:
+        if getattr(self, name) is None:
+            return
+        array = np.array(getattr(self, name), dtype)
+        if array.shape != (length,):
+            raise DataError(f"{name} has shape {array.shape}, not ({length},)")
+        array.flags.writeable = False
+        object.__setattr__(self, name, array)
+
+    @classmethod
+    def from_table(
+        cls,
+        table: Any,
+        *,
+        user: Column = None,
+        item: Column = None,
+        rating: Column = None,
+        weight: Column = None,
+        time: Column = None,
+        title: Column = None,
+        min_rating: float | None = None,
+        min_weight: float | None = None,
+        titles: Titles | None = None,
+    ) -> Log:
+        """Return the log of a table with one row an event.
+
+        The table is a pandas, polars or pyarrow one, anything with `__arrow_c_stream__`, or a dict of
+        columns. Columns are recognised by name (user_id, movieId, count, ...) unless given by name or
+        position; False leaves one out. A row counts when its rating is >= `min_rating`; ratings are not
+        kept. A weight of 0 means that nothing happened: the row is dropped. Repeated (user, item) pairs
+        become one event with the sum of the weights and the latest time; then `min_weight` applies. Only
+        ids with an event left are in the log. `titles` maps item ids to titles and wins over a title
+        column; of several titles in that column, an item gets the first in the alphabet.
+        """
+        roles: dict[str, Column] = {"user": user, "item": item, "rating": rating}
+        roles |= {"weight": weight, "time": time, "title": title}
+        return cls.from_events(
+            events(table, roles), min_rating=min_rating, min_weight=min_weight, titles=titles
+        )
+
+    @classmethod
+    def from_events(
+        cls,
+        found: Events,
+        *,
+        min_rating: float | None = None,
+        min_weight: float | None = None,
+        titles: Titles | None = None,
+    ) -> Log:
+        """Return the log of checked columns, by the rules of `from_table`."""
+        n_read = len(found)
+        found = positive(found, min_rating, min_weight)
+        users, user_rows = IdMap.encode(found.user)
+        items, item_rows = IdMap.encode(found.item)
+        merged = heavy(merge(user_rows, item_rows, found.weight, found.time, len(items)), min_weight, n_read)
+        users, user_rows = used(users, merged.user_rows)
+        items, item_rows = used(items, merged.item_rows)
+        known = aligned_titles(titles if titles is not None else column_titles(found), items)
+        return cls(users, items, user_rows, item_rows, merged.weights, merged.times, known)
+
+    @classmethod
+    def from_matrix(
+        cls,
+        matrix: Any,
+        *,
+        user_ids: Any = None,
+        item_ids: Any = None,
+        titles: Titles | Sequence[str | None] | None = None,
+        min_rating: float | None = None,
+        min_weight: float | None = None,
+    ) -> Log:
+        """Return the log of a users x items matrix, sparse in any format or dense.
+
+        Ids are row and column numbers unless given; users and items without events stay in the log. Values
+        become weights, except when all of them are 1 or `min_rating` declares them to be ratings. `titles`
+        maps item ids to titles, or lists a title for each column.
+        """
+        sizes = (None if ids is None else len(ids) for ids in (user_ids, item_ids))
+        rows, columns, values, shape = entries(matrix, *sizes, min_rating=min_rating, min_weight=min_weight)
+        users, user_rows = _placed(user_ids, rows, shape[0])
+        items, item_rows = _placed(item_ids, columns, shape[1])
+        binary = min_rating is not None or bool((values == 1).all())
+        merged = merge(user_rows, item_rows, None if binary else values, None, shape[1])
+        if titles is not None and not isinstance(titles, Mapping):
+            if len(titles) != shape[1]:
+                raise DataError(f"there are {len(titles)} titles for {shape[1]} items")
+            titles = dict(zip(range(shape[1]) if item_ids is None else item_ids, titles, strict=True))
+        known = aligned_titles(titles, items)
+        return cls(users, items, merged.user_rows, merged.item_rows, merged.weights, titles=known)
+
+    @property
+    def n_users(self) -> int:
+        """Number of users, those without events included."""
+        return len(self.users)
+
+    @property
+    def n_items(self) -> int:
+        """Number of items, those without events included."""
+        return len(self.items)
+
+    @property
+    def density(self) -> float:
+        """Share of all (user, item) pairs that are events."""
+        return len(self) / max(1, self.n_users * self.n_items)
+
+    def __len__(self) -> int:
+        return len(self.user_rows)
+
+    def to_csr(self, *, weighted: bool = False) -> sparse.csr_array[np.float32, tuple[int, int]]:
+        """Return the events as a float32 matrix, shape (n_users, n_items): ones, or the weights."""
+        if weighted and self.weights is None:
+            raise DataError("the log has no weights; use to_csr()")
+        values = (
+            self.weights.copy() if weighted and self.weights is not None else np.ones(len(self), np.float32)
+        )
+        starts = np.concatenate(([0], np.cumsum(self.user_counts())))
+        matrix = sparse.csr_array((values, self.item_rows.copy(), starts), shape=(self.n_users, self.n_items))
+        matrix.has_canonical_format = True
+        return matrix
+
+    def select(self, mask: npt.NDArray[np.bool_]) -> Log:
+        """Return the events where `mask`, shape (n_events,), is true; users, items and titles stay."""
+        mask = np.asarray(mask)
+        if mask.dtype != np.bool_ or mask.shape != (len(self),):
+            raise DataError(
+                f"the mask is {mask.dtype} of shape {mask.shape}; it must be bool of shape ({len(self)},)"
+            )
+        return replace(
+            self,
+            user_rows=self.user_rows[mask],
+            item_rows=self.item_rows[mask],
+            weights=None if self.weights is None else self.weights[mask],
+            times=None if self.times is None else self.times[mask],
+        )
+
+    def user_counts(self) -> npt.NDArray[np.int64]:
+        """Return the number of events of each user, shape (n_users,)."""
+        return np.bincount(self.user_rows, minlength=self.n_users)
+
+    def item_counts(self) -> npt.NDArray[np.int64]:
+        """Return the number of events of each item, shape (n_items,)."""
+        return np.bincount(self.item_rows, minlength=self.n_items)
+
+    def history(self, user: Id) -> Ids:
+        """Return the ids of a user's items, in the order of the item rows."""
+        row = self.users.row(user)
+        first, end = np.searchsorted(self.user_rows, [row, row + 1])
+        return self.items.ids[self.item_rows[first:end]]
+
+    def title(self, item_row: int) -> str | None:
+        """Return the title of an item by its row number, or None if it is not known."""
+        return None if self.titles is None else self.titles[item_row]
+
+    def to_arrow(self) -> pa.Table:
+        """Return a table of the events by id: user, item and, where known, weight, time and title."""
+        columns = {"user": self.users.ids[self.user_rows], "item": self.items.ids[self.item_rows]}
+        titles = None if self.titles is None else self.titles[self.item_rows]
+        optional = {"weight": self.weights, "time": self.times, "title": titles}
+        return pa.table(columns | {name: values for name, values in optional.items() if values is not None})
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the table of `to_arrow` as a pandas DataFrame."""
+        try:
+            import pandas  # noqa: F401
+        except ImportError:
+            raise ImportError("to_frame needs pandas: pip install 'csrr[pandas]', or use to_arrow") from None
+        frame: pd.DataFrame = self.to_arrow().to_pandas()
+        return frame
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Log):
+            return NotImplemented
+        names = ("user_rows", "item_rows", "weights", "times", "titles")
+        pairs = ((getattr(self, name), getattr(other, name)) for name in names)
+        same = all(a is b or (a is not None and b is not None and np.array_equal(a, b)) for a, b in pairs)
+        return same and self.users == other.users and self.items == other.items
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        percent = 100 * self.density
+        share = f"{percent:.2g}" if percent < 10 else f"{percent:.0f}"
+        size = f"{self.n_users:,} users x {self.n_items:,} items, {len(self):,} events ({share} %)"
+        extras = [name for name in ("weights", "titles", "times") if getattr(self, name) is not None]
+        return ", ".join([f"Log: {size}", *extras])
+
+
+def as_log(data: Any) -> Log:
+    """Return `data` as a log: a log itself, a table with user and item columns, or a users x items matrix."""
+    if isinstance(data, Log):
+        return data
+    if is_matrix(data):
+        return Log.from_matrix(data)
+    if is_table(data):
+        return Log.from_table(data)
+    raise DataError(unusable(data))
+
+
+def unusable(data: Any) -> str:
+    """Return a message that says what can be used in place of `data`."""
+    if type(data).__name__ == "LazyFrame":
+        return "a LazyFrame holds no data yet; pass frame.collect()"
+    return (
+        f"cannot use a {type(data).__name__} as data; accepted are a Log, a pandas, polars or pyarrow table,"
+        " a dict of columns (user, item and perhaps rating, weight, time), a scipy sparse matrix or a 2-D"
+        " numpy array (users x items); csrr.read takes a path"
+    )
+
+
+def _placed(ids: Any, rows: npt.NDArray[np.int64], n: int) -> tuple[IdMap, npt.NDArray[np.int32]]:
+    """Return the map of a matrix's row (or column) ids, and where each of its `rows`, shape (m,), went."""
+    if ids is None:
+        return IdMap.range(n), rows.astype(np.int32)
+    known = IdMap(ids)
+    return known, known.rows(ids)[rows].astype(np.int32)

@@ -1,0 +1,130 @@
+"""Files, tables and matrices -> a log."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+
+from csrr.data.errors import DataError
+from csrr.data.formats import PARTS, Content, load, recognise, user_lists
+from csrr.data.log import Log, unusable
+from csrr.data.matrices import is_matrix
+from csrr.data.merge import pair_keys
+from csrr.data.sources import Bundle, open_bundle
+from csrr.data.tables import Column, events, is_table
+
+
+def read(
+    source: Any,
+    *,
+    format: str | None = None,
+    part: Literal["train", "test", "all"] = "all",
+    user: Column = None,
+    item: Column = None,
+    rating: Column = None,
+    weight: Column = None,
+    time: Column = None,
+    title: Column = None,
+    min_rating: float | None = None,
+    min_weight: float | None = None,
+    separator: str | None = None,
+    header: bool | None = None,
+) -> Log:
+    """Return the log of a file, folder, zip archive, table or matrix.
+
+    A path, or the name of a file or data set in `data_dir()`: MovieLens, EachMovie, Last.fm (HetRec 2011)
+    and LightGCN's user lists, zipped, unpacked or their main file alone; or one CSV, TSV, RecBole .inter,
+    Parquet, Arrow or JSON-lines file, plain, gzipped or zipped. The format is recognised unless named. The
+    other arguments are those of `Log.from_table`; `part` chooses one of the two files of user lists,
+    `separator` and `header` describe text. Ids in text become integers only if every one is written like an
+    integer ("7", but not "007").
+    """
+    columns: dict[str, Column] = {"user": user, "item": item, "rating": rating}
+    columns |= {"weight": weight, "time": time, "title": title}
+    if not isinstance(source, str | os.PathLike):
+        return _from_memory(source, columns, min_rating, min_weight)
+    bundle = open_bundle(source)
+    with _named(bundle.path):
+        format, member = recognise(bundle, format)
+        if format == "user-lists" and bundle.main is None:
+            present = [name for name in PARTS if bundle.find(f"{name}.txt")]
+            content = _joined([_part(bundle, name) for name in (present if part == "all" else [part])])
+        elif part != "all":
+            raise DataError(f"part={part!r} needs a folder or archive with train.txt and test.txt")
+        else:
+            named = {name for name in columns.values() if isinstance(name, str)}
+            content = load(bundle, format, member, separator=separator, header=header, expected=named)
+        return _log(content, columns, min_rating, min_weight)
+
+
+def read_split(source: str | os.PathLike[str]) -> tuple[Log, Log]:
+    """Return (train, test) of LightGCN's user lists in a folder or zip archive; both share their row numbers.
+
+    A (user, item) pair in both files counts as train.
+    """
+    bundle = open_bundle(source)
+    with _named(bundle.path):
+        parts = [_part(bundle, name) for name in PARTS]
+        found = events(_joined(parts).columns, {}, is_text=True)
+        log = Log.from_events(found)
+    n_train = len(parts[0].columns["item"])
+    users, items = log.users.rows(found.user[:n_train]), log.items.rows(found.item[:n_train], "item")
+    in_train = np.isin(
+        pair_keys(log.user_rows, log.item_rows, log.n_items), pair_keys(users, items, log.n_items)
+    )
+    return log.select(in_train), log.select(~in_train)
+
+
+@contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """Put the path in front of what is said about its content."""
+    try:
+        yield
+    except DataError as error:
+        raise DataError(f"{path.name}: {error}") from error.__cause__
+
+
+def _from_memory(
+    source: Any, columns: dict[str, Column], min_rating: float | None, min_weight: float | None
+) -> Log:
+    """Return the log of a table or matrix; a log passes through if nothing is asked of it."""
+    asked = [name for name, column in columns.items() if column is not None]
+    if is_matrix(source) and not asked:
+        return Log.from_matrix(source, min_rating=min_rating, min_weight=min_weight)
+    if is_matrix(source):
+        raise DataError(f"a matrix has no columns to name; leave out {', '.join(asked)}")
+    if isinstance(source, Log) and not asked and min_rating is None and min_weight is None:
+        return source
+    if isinstance(source, Log):
+        source = source.to_arrow()
+    if not is_table(source):
+        raise DataError(unusable(source))
+    return Log.from_events(events(source, columns), min_rating=min_rating, min_weight=min_weight)
+
+
+def _log(
+    content: Content, columns: dict[str, Column], min_rating: float | None, min_weight: float | None
+) -> Log:
+    roles = dict(content.roles) | {role: column for role, column in columns.items() if column is not None}
+    found = events(content.columns, roles, content.where, is_text=content.is_text)
+    titles = content.titles if columns.get("title") is None else None
+    return Log.from_events(found, min_rating=min_rating, min_weight=min_weight, titles=titles)
+
+
+def _part(bundle: Bundle, part: str) -> Content:
+    member = bundle.find(f"{part}.txt")
+    if member is None:
+        raise DataError(f"there is no {part}.txt; user lists come as train.txt and test.txt")
+    with _named(Path(member)):
+        return user_lists(bundle.read(member))
+
+
+def _joined(parts: list[Content]) -> Content:
+    columns = {name: pa.chunked_array([part.columns[name] for part in parts]) for name in ("user", "item")}
+    return Content(columns, is_text=True)

@@ -1,0 +1,205 @@
+"""Tables of any kind -> the columns of events: who, what, and perhaps how much and when."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from csrr.data.columns import (
+    Floats,
+    Times,
+    arrow_column,
+    id_column,
+    number_column,
+    text_id_column,
+    time_column,
+)
+from csrr.data.errors import DataError, Where, table_row
+
+Column = str | int | Literal[False] | None
+"""A column by name or position; None to recognise it by its name, False to do without it."""
+
+# The first words of a role win over the second: user_id over session_id. "id" may follow a user or item word.
+WORDS = {
+    "user": ("user uid", "customer visitor person reviewer member account client session"),
+    "item": (
+        "item iid",
+        "movie artist product track song book isbn asin article album game venue location business",
+    ),
+    "rating": ("rating", "ratings score star stars vote"),
+    "weight": ("weight", "count plays playcount quantity confidence clicks views"),
+    "time": ("timestamp", "time date datetime ts unixtime"),
+    "title": ("title", "name itemname itemtitle movietitle artistname"),
+}
+REQUIRED = ("user", "item")
+NAMES = {
+    role: [
+        {word + end for word in tier.split() for end in (("", "id") if role in REQUIRED else ("",))}
+        for tier in tiers
+    ]
+    for role, tiers in WORDS.items()
+}
+
+
+@dataclass(frozen=True)
+class Events:
+    """The columns of a table of n events, each of shape (n,), checked but not yet merged."""
+
+    user: pa.Array
+    item: pa.Array
+    rating: Floats | None
+    weight: Floats | None
+    time: Times | None
+    title: pa.Array | None
+    names: tuple[str, ...]
+    where: Where
+
+    def __len__(self) -> int:
+        return len(self.user)
+
+    def keep(self, mask: npt.NDArray[np.bool_]) -> Events:
+        """Return the events where `mask`, shape (n,), is true."""
+        chosen = pa.array(mask)
+        return Events(
+            self.user.filter(chosen),
+            self.item.filter(chosen),
+            None if self.rating is None else self.rating[mask],
+            None if self.weight is None else self.weight[mask],
+            None if self.time is None else self.time[mask],
+            None if self.title is None else self.title.filter(chosen),
+            self.names,
+            self.where,
+        )
+
+
+def is_table(data: object) -> bool:
+    """Return whether `events` can take `data`."""
+    return isinstance(data, Mapping) or hasattr(data, "__arrow_c_stream__") or _is_pandas(data)
+
+
+def events(
+    table: Any, columns: Mapping[str, Column], where: Where = table_row, *, is_text: bool = False
+) -> Events:
+    """Return the events of a table; `columns` names the column of a role, or leaves it to be found.
+
+    With `is_text`, ids were read from text: an empty one is missing, and they are integers if all look so.
+    """
+    cells = _columns(table)
+    names = tuple(cells)
+    chosen = {role: _find(role, columns.get(role), names) for role in NAMES}
+    as_ids = text_id_column if is_text else id_column
+    readers: dict[str, Any] = {
+        "user": as_ids,
+        "item": as_ids,
+        "rating": number_column,
+        "weight": number_column,
+        "time": time_column,
+        "title": _title_column,
+    }
+    arrays = {
+        role: None if name is None else readers[role](cells[name], name, where)
+        for role, name in chosen.items()
+    }
+    lengths = {chosen[role]: len(array) for role, array in arrays.items() if array is not None}
+    if len(set(lengths.values())) > 1:
+        raise DataError(f"columns differ in length: {lengths}")
+    found = Events(**arrays, names=names, where=where)
+    if len(found) == 0:
+        raise DataError(f"the table has no rows; its columns are {listed(names)}")
+    _check_weights(found, chosen["weight"])
+    return found
+
+
+def role_of(name: str) -> str | None:
+    """Return the role a column name is recognised as, or None."""
+    plain = _plain(name)
+    return next((role for role, tiers in NAMES.items() if any(plain in tier for tier in tiers)), None)
+
+
+def listed(names: Collection[str]) -> str:
+    """Return names, in quotes and commas, at most 20 of them."""
+    shown = ", ".join(repr(name) for name in list(names)[:20])
+    return (shown or "none") + (f" and {len(names) - 20} more" if len(names) > 20 else "")
+
+
+def _plain(name: str) -> str:
+    """Return a column name in lower case without '_', '-', blanks and RecBole's ":token"."""
+    return name.split(":")[0].lower().translate(str.maketrans("", "", "_- "))
+
+
+def _find(role: str, given: Column, names: tuple[str, ...]) -> str | None:
+    """Return the name of the column of a role, or None where the role may be left out and is."""
+    if given is False and role not in REQUIRED:
+        return None
+    if isinstance(given, int) and not isinstance(given, bool):
+        if not 0 <= given < len(names):
+            raise DataError(f"{role}={given}: there are {len(names)} columns, numbered from 0")
+        return names[given]
+    if isinstance(given, str):
+        if given not in names:
+            raise DataError(f"{role}={given!r}: there is no such column; the columns are {listed(names)}")
+        return given
+    for tier in NAMES[role]:
+        matches = [name for name in names if _plain(name) in tier]
+        if len(matches) == 1:
+            return matches[0]
+        if matches:
+            raise DataError(
+                f"which column is the {role}: {listed(matches)}? Say so with {role}={matches[0]!r}"
+            )
+    if role in REQUIRED:
+        raise DataError(
+            f"no column looks like the {role}; the columns are {listed(names)}; name it with {role}='...'"
+        )
+    return None
+
+
+def _is_pandas(data: object) -> bool:
+    return type(data).__module__.partition(".")[0] == "pandas" and hasattr(data, "columns")
+
+
+def _columns(table: Any) -> dict[str, Any]:
+    """Return the columns of any table by name, converting nothing that is not asked for."""
+    if isinstance(table, Mapping):
+        pairs = [(str(name), column) for name, column in table.items()]
+    elif _is_pandas(table):
+        pairs = [(str(name), table.iloc[:, i]) for i, name in enumerate(table.columns)]
+    else:
+        arrow = pa.table(table)
+        pairs = list(zip(arrow.column_names, arrow.columns, strict=True))
+    cells = dict(pairs)
+    if len(cells) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise DataError(f"two columns are called {twice!r}; rename one")
+    return cells
+
+
+def _title_column(values: Any, column: str, where: Where) -> pa.Array:
+    array = arrow_column(values, column, where)
+    try:
+        titles = array.cast(pa.large_string())
+    except pa.ArrowException:
+        raise DataError(
+            f"column {column!r} holds {array.type} values, not titles; pass title=False"
+        ) from None
+    return pc.if_else(pc.equal(titles, ""), None, titles)
+
+
+def _check_weights(found: Events, column: str | None) -> None:
+    if found.weight is None:
+        return
+    with np.errstate(over="ignore"):
+        bad = np.flatnonzero((found.weight < 0) | ~np.isfinite(found.weight.astype(np.float32)))
+    if bad.size:
+        row = int(bad[0])
+        raise DataError(
+            f"column {column!r}, {found.where(row)}: the weight {found.weight[row]:g}"
+            " is not a finite number >= 0"
+        )

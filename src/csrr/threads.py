@@ -1,0 +1,61 @@
+"""One number of threads for our kernels and for BLAS.
+
+Kernels are compiled without the interpreter lock and run in ranges of rows on a plain thread pool: no
+spinning workers that fight BLAS for the cores, no state that two callers could trip over.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cache
+
+from threadpoolctl import threadpool_limits
+
+_n_threads: ContextVar[int] = ContextVar("csrr_threads", default=0)
+
+
+def available_cores() -> int:
+    """The number of cores this process may run on."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on this platform
+        return os.cpu_count() or 1
+
+
+def n_threads() -> int:
+    """The number of threads in force here: what `use_threads` set, else all cores."""
+    return _n_threads.get() or available_cores()
+
+
+@contextmanager
+def use_threads(n: int | None) -> Iterator[int]:
+    """Limits kernels and BLAS to `n` threads inside the block (None or 0: all cores)."""
+    if n is not None and n < 0:
+        raise ValueError(f"threads must be 0 (all cores) or more, got {n}")
+    token = _n_threads.set(n or 0)
+    try:
+        with threadpool_limits(limits=n_threads(), user_api="blas"):
+            yield n_threads()
+    finally:
+        _n_threads.reset(token)
+
+
+@cache
+def _pool(size: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(size, thread_name_prefix="csrr")
+
+
+def run_ranges(work: Callable[[int, int], object], bounds: list[int]) -> None:
+    """Calls `work(start, stop)` for each consecutive pair of `bounds`, on the threads in force."""
+    ranges = [(a, b) for a, b in zip(bounds, bounds[1:], strict=False) if b > a]
+    threads = n_threads()
+    if threads == 1 or len(ranges) <= 1:
+        for start, stop in ranges:
+            work(start, stop)
+    else:
+        # list() waits, and re-raises what a worker raised.
+        list(_pool(threads).map(lambda r: work(*r), ranges))

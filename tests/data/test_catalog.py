@@ -1,0 +1,151 @@
+import hashlib
+import io
+import threading
+import zipfile
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from csrr.data import DATASETS, DataError, data_dir, fetch, locate, read
+
+
+def archive():
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as file:
+        file.writestr("ml-100k/u.data", "1\t10\t5\t7\n")
+    return buffer.getvalue()
+
+
+ARCHIVE = archive()
+MD5 = hashlib.md5(ARCHIVE).hexdigest()
+
+
+class Handler(BaseHTTPRequestHandler):
+    def do_GET(self):
+        content = {"/good.zip": ARCHIVE, "/short.zip": ARCHIVE, "/page.zip": b"<html>"}.get(self.path)
+        self.send_response(404 if content is None else 200)
+        length = len(content or b"") + (10 if self.path == "/short.zip" else 0)
+        self.send_header("Content-Length", str(length))
+        self.end_headers()
+        self.wfile.write(content or b"")
+
+    def log_message(self, *args):
+        pass
+
+
+@pytest.fixture(scope="module")
+def server():
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as running:
+        thread = threading.Thread(target=running.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{running.server_port}"
+        running.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Return a data folder that does not exist yet."""
+    path = tmp_path / "deep" / "data"
+    monkeypatch.setenv("CSRR_DATA_DIR", str(path))
+    return path
+
+
+@pytest.fixture
+def serve(server, folder, monkeypatch):
+    """Return a function that lets ml-100k come from a path of the local server."""
+
+    def at(path, md5=MD5):
+        data = replace(DATASETS["ml-100k"], url=server + path, md5=md5)
+        monkeypatch.setitem(DATASETS, "ml-100k", data)
+
+    return at
+
+
+def test_the_data_dir_follows_the_environment(monkeypatch, tmp_path):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("CSRR_DATA_DIR", "~/mine")
+    assert data_dir() == tmp_path / "mine"
+    monkeypatch.delenv("CSRR_DATA_DIR")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    assert data_dir() == tmp_path / "cache" / "csrr"
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    assert data_dir() == tmp_path / ".cache" / "csrr"
+
+
+def test_locate_finds_archives_folders_and_files(folder):
+    assert locate("ml-1m") is None
+    (folder / "ml-1m").mkdir(parents=True)
+    assert locate("ml-1m") == folder / "ml-1m"
+    (folder / "ml-1m.zip").touch()
+    (folder / "mine.csv").touch()
+    assert locate("ml-1m") == folder / "ml-1m.zip"
+    assert locate("mine.csv") == folder / "mine.csv"
+    assert locate("other.csv") is None
+
+
+def test_fetch_downloads_once_and_reports_progress(serve, folder):
+    serve("/good.zip")
+    calls = []
+    path = fetch("ml-100k", progress=lambda done, total: calls.append((done, total)))
+    assert path == folder / "ml-100k.zip"
+    assert path.read_bytes() == ARCHIVE
+    assert [file.name for file in folder.iterdir()] == ["ml-100k.zip"]
+    assert calls[-1] == (len(ARCHIVE), len(ARCHIVE))
+    serve("/missing.zip")
+    assert fetch("ml-100k") == path
+    assert len(read("ml-100k")) == 1
+
+
+def test_an_archive_without_a_published_checksum_is_only_checked_to_be_one(serve):
+    serve("/good.zip", md5=None)
+    assert fetch("ml-100k").exists()
+
+
+@pytest.mark.parametrize(
+    ("path", "md5", "words"),
+    [
+        ("/good.zip", "0" * 32, f"has the md5 {MD5}, not the published {'0' * 32}"),
+        ("/page.zip", None, "did not answer with a zip archive"),
+        ("/short.zip", None, "could not download"),
+        ("/missing.zip", MD5, "(Not Found); get it by hand from https://grouplens.org/datasets/movielens/"),
+    ],
+)
+def test_a_failed_download_leaves_nothing_behind(serve, folder, path, md5, words):
+    serve(path, md5)
+    with pytest.raises(DataError) as caught:
+        fetch("ml-100k")
+    assert words in str(caught.value)
+    assert list(folder.iterdir()) == []
+
+
+def test_without_a_network_the_error_says_what_to_do(folder, monkeypatch):
+    monkeypatch.setitem(DATASETS, "ml-100k", replace(DATASETS["ml-100k"], url="http://127.0.0.1:1/x.zip"))
+    with pytest.raises(
+        DataError, match=rf"could not download http://127.0.0.1:1/x.zip .* put it at {folder}"
+    ):
+        fetch("ml-100k")
+
+
+def test_a_data_dir_that_cannot_be_made(serve, folder):
+    folder.parent.touch()
+    serve("/good.zip")
+    with pytest.raises(DataError, match="could not download"):
+        fetch("ml-100k")
+
+
+def test_what_cannot_be_downloaded_says_where_to_put_it(folder):
+    with pytest.raises(DataError, match=rf"gowalla cannot be downloaded .* at {folder / 'gowalla.zip'}"):
+        fetch("gowalla")
+    with pytest.raises(DataError, match="no data set is called 'ml-2m'; known are ml-100k, ml-1m"):
+        fetch("ml-2m")
+
+
+def test_every_data_set_can_be_had_somehow():
+    for name, data in DATASETS.items():
+        assert data.name == name
+        assert data.source
+        assert data.licence
+        assert data.url is None or data.url.endswith(Path(data.file).name)
