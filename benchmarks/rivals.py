@@ -1,0 +1,160 @@
+"""What CSRR is measured against: EASE in closed form and implicit's ALS, each tuned on a validation split."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+from implicit.als import AlternatingLeastSquares
+from numpy.typing import DTypeLike, NDArray
+from scipy import sparse
+from scipy.linalg import lapack
+from threadpoolctl import threadpool_limits
+
+from csrr.data import Log, split
+from csrr.ranking import mark_hits, top_k
+from csrr.ranking.metrics import ndcg
+from csrr.ranking.topk import Rows, ScoreBlock
+from csrr.threads import available_cores
+
+Floats = NDArray[np.float32]
+
+EASE_GRID = (30.0, 100.0, 200.0, 400.0, 800.0, 1600.0)
+ALS_ALPHAS = (2.0, 8.0, 32.0, 128.0)
+# On dense data the best regularization grows in step with alpha, far above implicit's default of 0.01.
+ALS_RATIOS = (0.01, 1.0, 3.0, 5.0, 8.0)
+_WARM_UP_ROWS = 500
+
+
+class Tuned(NamedTuple):
+    """The best arguments, and the validation NDCG@10 of every (arguments, score) that was tried."""
+
+    best: dict[str, float]
+    tried: list[tuple[dict[str, float], float]]
+
+
+class Factors(NamedTuple):
+    """How long a fit took, and what it gave: scores are users @ items.T; (n_users, d) and (n_items, d)."""
+
+    seconds: float
+    users: Floats
+    items: Floats
+
+
+def ease(train: Any, l2: float, *, dtype: DTypeLike = np.float64) -> Floats:
+    """The item x item weights B of EASE: argmin ||X - XB||^2 + l2*||B||^2 with a zero diagonal, (m, m).
+
+    B = I - P / diag(P), where P = (X'X + l2*I)^-1 comes from a Cholesky factorisation in `dtype`.
+    """
+    X = sparse.csr_array(train, dtype=dtype)
+    gram = (X.T @ X).toarray(order="F")
+    gram[np.diag_indices_from(gram)] += l2
+    single = gram.dtype == np.float32
+    factorise, invert = (lapack.spotrf, lapack.spotri) if single else (lapack.dpotrf, lapack.dpotri)
+    lower, failed = factorise(gram, lower=1, overwrite_a=1)
+    if failed:
+        raise ValueError(f"X'X + {l2}*I is not positive definite in {gram.dtype}: use a larger l2 or float64")
+    P, _ = invert(lower, lower=1, overwrite_c=1)
+    scale = -1 / np.diag(P)
+    P = np.tril(P, -1)
+    P += P.T
+    P *= scale
+    return np.ascontiguousarray(P, np.float32)
+
+
+def ease_scores(train: Any, B: Floats) -> ScoreBlock:
+    """The function from user rows to EASE's scores, (rows, n_items)."""
+    X = sparse.csr_array(train, dtype=np.float32)
+    return lambda rows: np.ascontiguousarray(X[rows] @ B)
+
+
+def als(
+    train: Any,
+    factors: int = 256,
+    iterations: int = 15,
+    regularization: float = 0.01,
+    alpha: float = 1.0,
+    threads: int | None = None,
+    seed: int = 0,
+) -> Factors:
+    """implicit's weighted ALS: confidence `alpha` on observed cells, 1 elsewhere; on all cores unless told.
+
+    Its own threads do the work, so BLAS is held to one, as implicit advises. A short untimed run comes first.
+    """
+    X = sparse.csr_matrix(train, dtype=np.float32)
+
+    def model(iterations: int) -> Any:
+        return AlternatingLeastSquares(
+            factors=factors,
+            regularization=regularization,
+            alpha=alpha,
+            iterations=iterations,
+            num_threads=threads or available_cores(),
+            random_state=seed,
+        )
+
+    with threadpool_limits(limits=1, user_api="blas"):
+        model(1).fit(X[:_WARM_UP_ROWS], show_progress=False)
+        fitted = model(iterations)
+        started = time.perf_counter()
+        fitted.fit(X, show_progress=False)
+        seconds = time.perf_counter() - started
+    return Factors(seconds, fitted.user_factors, fitted.item_factors)
+
+
+def factor_scores(users: Floats, items: Floats) -> ScoreBlock:
+    """The function from user rows to the scores of factors, (rows, n_items)."""
+    return lambda rows: users[rows] @ items.T
+
+
+def mean_ndcg(score_block: ScoreBlock, train: Any, test: Any, k: int = 10) -> float:
+    """The mean NDCG@k over users with test items; items of `train` are left out of the lists."""
+    relevant = sparse.csr_array(test)
+    counts = np.diff(relevant.indptr).astype(np.int64)
+    rows: Rows = np.flatnonzero(counts)
+    items, _ = top_k(score_block, rows, relevant.shape[1], k, seen=train)
+    return float(ndcg(mark_hits(items, relevant, rows), counts[rows]).mean())
+
+
+def tune_ease(train: Log, grid: Sequence[float] = EASE_GRID, *, ratio: float = 0.9, seed: int = 0) -> Tuned:
+    """The l2 of EASE that is best on a validation split inside `train`."""
+    return _tune(
+        lambda X, l2: ease_scores(X, ease(X, l2)), [{"l2": l2} for l2 in grid], train, ratio=ratio, seed=seed
+    )
+
+
+def tune_als(
+    train: Log,
+    alphas: Sequence[float] = ALS_ALPHAS,
+    ratios: Sequence[float] = ALS_RATIOS,
+    *,
+    factors: int = 256,
+    iterations: int = 15,
+    threads: int | None = None,
+    ratio: float = 0.9,
+    seed: int = 0,
+) -> Tuned:
+    """The alpha and regularization of ALS that are best on a validation split inside `train`.
+
+    Tried is every alpha of `alphas` with every regularization alpha*r, r of `ratios`.
+    """
+
+    def scores(X: Any, alpha: float, regularization: float) -> ScoreBlock:
+        _, users, items = als(X, factors, iterations, regularization, alpha, threads, seed)
+        return factor_scores(users, items)
+
+    grid = [{"alpha": a, "regularization": a * r} for a, r in product(alphas, ratios)]
+    return _tune(scores, grid, train, ratio=ratio, seed=seed)
+
+
+def _tune(
+    scores: Callable[..., ScoreBlock], grid: list[dict[str, float]], train: Log, *, ratio: float, seed: int
+) -> Tuned:
+    """The best of `grid` by NDCG@10 on what a random `ratio` of each user's events leaves over."""
+    kept, held_out = split(train, ratio, seed=seed)
+    X, test = kept.to_csr(), held_out.to_csr()
+    tried = [(arguments, mean_ndcg(scores(X, **arguments), X, test)) for arguments in grid]
+    return Tuned(max(tried, key=lambda pair: pair[1])[0], tried)

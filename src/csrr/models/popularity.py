@@ -1,0 +1,28 @@
+"""The baseline that knows no one: what most people have."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from csrr.data import as_log
+from csrr.models.recommender import Recommender
+from csrr.ranking.topk import Rows
+
+
+class PopRank(Recommender):
+    """Scores an item by the number of users who have it: `popularity_`, shape (n_items,)."""
+
+    popularity_: npt.NDArray[np.float32]
+
+    def fit(self, data: Any) -> Self:
+        """Count the users of each item of a log, a table or a users x items matrix; return the model."""
+        log = as_log(data)
+        self._remember(log)
+        self.popularity_ = log.item_counts().astype(np.float32)
+        return self
+
+    def _score_rows(self, rows: Rows) -> npt.NDArray[np.float32]:
+        return np.tile(self.popularity_, (len(rows), 1))

@@ -1,0 +1,223 @@
+"""What every model can do once it can score: recommend, score, find neighbours."""
+
+from __future__ import annotations
+
+import inspect
+from abc import ABC, abstractmethod
+from contextlib import nullcontext
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from csrr.data import IdMap, Log
+from csrr.data.ids import Id
+from csrr.ranking import Neighbours, Recommendations, block_top_k, top_k
+from csrr.ranking.topk import Rows, Top
+from csrr.threads import use_threads
+
+Floats = npt.NDArray[np.float32]
+
+PAIRS, USERS = 2**15, 2**8
+"""Number of pairs scored at a time, and of the users whose scores of all items these are taken from."""
+
+
+class NotFittedError(RuntimeError):
+    """A question to a model that has not been fitted."""
+
+
+class Recommender(ABC):
+    """The contract of a model: `fit`, and `_score_rows` for blocks of users; the rest is inherited.
+
+    A subclass's `__init__` takes keyword arguments with defaults and only stores them, under their own names.
+    Its `fit` calls `_remember(log)`, which sets `users_`, `items_`, `titles_` (or None) and `seen_`, the
+    training events, sparse of shape (n_users, n_items).
+    """
+
+    users_: IdMap
+    items_: IdMap
+    titles_: npt.NDArray[np.object_] | None
+    seen_: sparse.csr_array[np.float32, tuple[int, int]]
+
+    @abstractmethod
+    def fit(self, data: Any) -> Self:
+        """Fit to a log, a table with user and item columns, or a users x items matrix; return the model."""
+
+    @abstractmethod
+    def _score_rows(self, rows: Rows) -> Floats:
+        """Return a new float32 array of scores, shape (len(rows), n_items), for the users with these rows."""
+
+    def _remember(self, log: Log) -> None:
+        """Keep what recommending needs of the training log."""
+        self.users_, self.items_, self.titles_ = log.users, log.items, log.titles
+        self.seen_ = log.to_csr()
+
+    @property
+    def is_fitted(self) -> bool:
+        """Whether `fit` has been called."""
+        return hasattr(self, "seen_")
+
+    def _check_fitted(self) -> None:
+        if not self.is_fitted:
+            raise NotFittedError(f"this {type(self).__name__} is not fitted yet; call fit(data) first")
+
+    @classmethod
+    def _defaults(cls) -> dict[str, Any]:
+        parameters = inspect.signature(cls).parameters.values()
+        return {parameter.name: parameter.default for parameter in parameters}
+
+    def get_params(self) -> dict[str, Any]:
+        """Return the parameters by name."""
+        return {name: getattr(self, name) for name in self._defaults()}
+
+    def set_params(self, **params: Any) -> Self:
+        """Change parameters by name; return the model. What was fitted stays until the next `fit`."""
+        valid = self._defaults()
+        for name in params:
+            if name not in valid:
+                known = ", ".join(valid) or "none"
+                raise ValueError(f"{type(self).__name__} has no parameter {name!r}; it has: {known}")
+        for name, value in params.items():
+            setattr(self, name, value)
+        return self
+
+    def __repr__(self) -> str:
+        defaults = self._defaults()
+        given = {name: value for name, value in self.get_params().items() if _differs(value, defaults[name])}
+        call = f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in given.items())})"
+        if not self.is_fitted:
+            return call
+        return f"{call}, fitted to {len(self.users_):,} users x {len(self.items_):,} items"
+
+    def recommend(
+        self,
+        users: Any = None,
+        k: int = 10,
+        *,
+        exclude_seen: bool = True,
+        candidates: Any = None,
+        exclude: Any = None,
+        threads: int | None = None,
+    ) -> Recommendations:
+        """Return the `k` best items for each of `users`: one id, several, or None for all.
+
+        Left out are items the user has in the training data (unless `exclude_seen` is false), items not among
+        `candidates` and items in `exclude`, both given by id. Equal scores go by item row. `k` is cut to the
+        number of items that are left for everyone; a user with fewer gets a list that ends in None.
+        """
+        self._check_fitted()
+        rows = self._user_rows(users)
+        allowed = np.ones(len(self.items_), np.bool_)
+        if candidates is not None:
+            allowed[:] = False
+            allowed[self.items_.rows(_listed(candidates), "item")] = True
+        if exclude is not None:
+            allowed[self.items_.rows(_listed(exclude), "item")] = False
+        k = min(_checked_k(k), int(allowed.sum()))
+        with nullcontext() if threads is None else use_threads(threads):
+            items, scores = self.top_rows(
+                rows, k, seen=self.seen_ if exclude_seen else None, candidates=np.flatnonzero(allowed)
+            )
+        return Recommendations.from_rows(self.users_.ids[rows], items, scores, self.items_, self.titles_)
+
+    def _user_rows(self, users: Any) -> Rows:
+        """Return the rows of one user id, of several, or of all users for None."""
+        return np.arange(len(self.users_)) if users is None else self.users_.rows(_listed(users))
+
+    def top_rows(self, rows: Rows, k: int, *, seen: Any = None, candidates: Rows | None = None) -> Top:
+        """Return the best items for users by row number, as item rows and scores, shapes (len(rows), k).
+
+        Cells stored in `seen`, sparse of shape (n_users, n_items), are left out; see `ranking.top_k`.
+        """
+        self._check_fitted()
+        return top_k(self._score_rows, rows, len(self.items_), k, seen=seen, candidates=candidates)
+
+    def score(self, users: Any, items: Any = None) -> Floats:
+        """Return the scores of pairs, shape (n,), or without `items` of all items, shape (n, n_items).
+
+        `users` and `items` are ids, equally many; one id alone goes with each of the others.
+        """
+        self._check_fitted()
+        user_rows = self.users_.rows(_listed(users))
+        if items is None:
+            return self._score_rows(user_rows)
+        item_rows = self.items_.rows(_listed(items), "item")
+        if len(user_rows) != len(item_rows) and not (_is_one(users) or _is_one(items)):
+            raise ValueError(f"pairs need as many users as items, got {len(user_rows)} and {len(item_rows)}")
+        user_rows, item_rows = np.broadcast_arrays(user_rows, item_rows)
+        scores = np.empty(len(user_rows), np.float32)
+        for first in range(0, len(scores), PAIRS):
+            part = slice(first, first + PAIRS)
+            scores[part] = self._score_pairs(user_rows[part], item_rows[part])
+        return scores
+
+    def _score_pairs(self, user_rows: Rows, item_rows: Rows) -> Floats:
+        """Return the score of each pair of a user row and an item row, shape (n,)."""
+        scores = np.empty(len(user_rows), np.float32)
+        distinct, place = np.unique(user_rows, return_inverse=True)
+        for first in range(0, len(distinct), USERS):
+            block = self._score_rows(distinct[first : first + USERS])
+            mine = (place >= first) & (place < first + USERS)
+            scores[mine] = block[place[mine] - first, item_rows[mine]]
+        return scores
+
+
+class FactorModel(Recommender):
+    """A recommender whose scores are `user_factors_ @ item_factors_.T`.
+
+    `user_factors_` has shape (n_users, d), `item_factors_` (n_items, d), both float32.
+    """
+
+    user_factors_: Floats
+    item_factors_: Floats
+
+    def _score_rows(self, rows: Rows) -> Floats:
+        return self.user_factors_[rows] @ self.item_factors_.T
+
+    def _score_pairs(self, user_rows: Rows, item_rows: Rows) -> Floats:
+        return np.einsum("nd,nd->n", self.user_factors_[user_rows], self.item_factors_[item_rows])
+
+    def similar_items(self, item: Id, k: int = 10) -> Neighbours:
+        """Return the `k` other items whose factors have the largest cosine with those of `item`."""
+        self._check_fitted()
+        row = self.items_.row(item, "item")
+        rows, scores = _nearest(self.item_factors_, row, k)
+        return Neighbours(
+            item, self.items_.ids[rows], scores, None if self.titles_ is None else self.titles_[rows]
+        )
+
+    def similar_users(self, user: Id, k: int = 10) -> Neighbours:
+        """Return the `k` other users whose factors have the largest cosine with those of `user`."""
+        self._check_fitted()
+        rows, scores = _nearest(self.user_factors_, self.users_.row(user), k)
+        return Neighbours(user, self.users_.ids[rows], scores)
+
+
+def _nearest(factors: Floats, row: int, k: int) -> Top:
+    """Return the rows and cosines, shape (k,), of the nearest others; the cosine with a zero row is 0."""
+    norms = np.linalg.norm(factors, axis=1) * np.linalg.norm(factors[row])
+    cosines = np.divide(
+        factors @ factors[row], norms, out=np.zeros(len(factors), np.float32), where=norms > 0
+    )
+    cosines[row] = -np.inf
+    rows, scores = block_top_k(cosines[None], min(_checked_k(k), len(factors) - 1))
+    return rows[0], scores[0]
+
+
+def _is_one(ids: Any) -> bool:
+    return isinstance(ids, str | int | np.generic)
+
+
+def _listed(ids: Any) -> Any:
+    return [ids] if _is_one(ids) else ids
+
+
+def _checked_k(k: int) -> int:
+    if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
+        raise ValueError(f"k={k!r}: it must be a whole number, at least 1")
+    return int(k)
+
+
+def _differs(value: Any, default: Any) -> bool:
+    return value is not default and not np.array_equal(value, default)

@@ -1,0 +1,1 @@
+"""The convex problem, its solvers and its certificate. Knows nothing of recommending."""

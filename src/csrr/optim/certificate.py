@@ -1,0 +1,96 @@
+"""The duality gap: how far a fit can be from the optimum, at most."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from csrr.optim.krylov import LowRankPlusSparse, spectral_norm
+from csrr.optim.lowrank import LowRank
+from csrr.optim.problem import Problem
+
+Status = Literal["converged", "max_iter", "timeout", "diverged"]
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """Proof of how good a fit is: `dual` <= the optimum <= `primal`.
+
+    `gap` is (primal - dual)/primal. `rank_capped` says that a cap on the rank binds: the gap then is to the
+    optimum without the cap.
+    """
+
+    primal: float
+    dual: float
+    gap: float
+    rank: int
+    iterations: int
+    status: Status
+    seconds: float
+    rank_capped: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        capped = ", rank capped" if self.rank_capped else ""
+        return (
+            f"{self.status}: objective {self.primal:.6g}, within {self.gap:.2g} of the optimum, rank {self.rank}"
+            f"{capped}, {self.iterations} iterations, {self.seconds:.2f} s"
+        )
+
+
+@dataclass(frozen=True)
+class Point:
+    """U with what both its primal and its dual value need."""
+
+    low_rank: LowRank
+    observed: np.ndarray[Any, Any]
+    pull: np.ndarray[Any, Any]
+    squared_norm: float
+    nuclear_norm: float
+
+    @classmethod
+    def at(cls, problem: Problem, low_rank: LowRank, *, exact: bool = False) -> Point:
+        """The point U; `exact` takes the norms from the factors as rounded, not from the singular values."""
+        u = low_rank.on(problem.pattern)
+        squared = low_rank.trimmed().squared_norm() if exact else float(low_rank.s @ low_rank.s)
+        nuclear = low_rank.nuclear_norm() if exact else float(low_rank.s.sum())
+        return cls(low_rank, u, problem.pull(u), squared, nuclear)
+
+    @property
+    def gradient_values(self) -> np.ndarray[Any, Any]:
+        """S, (nnz,): the gradient is U + S, S on the observed cells."""
+        return -(self.pull + self.observed)
+
+    @property
+    def unobserved(self) -> float:
+        """sum_unobs U^2."""
+        return max(self.squared_norm - float(np.sum(self.observed.astype(np.float64) ** 2)), 0.0)
+
+    def primal(self, problem: Problem) -> float:
+        """The objective at U, V minimised out."""
+        return problem.l1 * self.nuclear_norm + 0.5 * self.unobserved + problem.observed_loss(self.observed)
+
+    def dual(self, problem: Problem, gradient_norm: float) -> float:
+        """The dual value at Y = c*(pull on observed cells, -U elsewhere), c so that ||Y||_2 <= l1."""
+        c = min(1.0, problem.l1 / gradient_norm) if gradient_norm > 0 else 1.0
+        return problem.observed_dual(self.pull * self.pull.dtype.type(c)) - 0.5 * c**2 * self.unobserved
+
+
+def duality_gap(
+    problem: Problem, low_rank: LowRank, rng: np.random.Generator, rtol: float
+) -> tuple[float, float, LowRank]:
+    """(primal, dual) at U, and the leading triplets of the gradient, whose norm is taken to about rtol."""
+    point = Point.at(problem, low_rank, exact=True)
+    gradient = LowRankPlusSparse(low_rank, problem.pattern, point.gradient_values)
+    norm, leading = spectral_norm(gradient, rng, dtype=low_rank.left.dtype.type, rtol=rtol)
+    return point.primal(problem), point.dual(problem, norm), leading
+
+
+def relative_gap(primal: float, dual: float) -> float:
+    """(primal - dual)/primal; 0 where both are 0."""
+    return (primal - dual) / primal if primal > 0 else 0.0

@@ -1,0 +1,169 @@
+"""Leading singular triplets and spectral norms of anything that multiplies thin blocks."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+from scipy import linalg
+
+from csrr.optim.lowrank import LowRank
+from csrr.optim.pattern import Floats, Pattern
+
+
+class Operator(Protocol):
+    """An (n, m) matrix known by its products with thin blocks."""
+
+    @property
+    def shape(self) -> tuple[int, int]: ...
+    def times(self, x: Floats) -> Floats: ...
+    def transposed_times(self, x: Floats) -> Floats: ...
+
+
+class LowRankPlusSparse:
+    """a*U + b*S: U low-rank, S with `values` on the observed cells."""
+
+    def __init__(self, low_rank: LowRank, pattern: Pattern, values: Floats, a: float = 1.0, b: float = 1.0) -> None:
+        self.low_rank, self.pattern = low_rank.trimmed(), pattern
+        self.values = values * values.dtype.type(b) if b != 1.0 else values
+        self.a = values.dtype.type(a)
+        self.shape = pattern.shape
+
+    def times(self, x: Floats) -> Floats:
+        out = self.pattern.times(self.values, x)
+        if self.low_rank.width:
+            out += self.a * self.low_rank.times(x)
+        return out
+
+    def transposed_times(self, x: Floats) -> Floats:
+        out = self.pattern.transposed_times(self.values, x)
+        if self.low_rank.width:
+            out += self.a * self.low_rank.T.times(x)
+        return out
+
+
+class _Flipped:
+    def __init__(self, op: Operator) -> None:
+        self.shape = (op.shape[1], op.shape[0])
+        self.times, self.transposed_times = op.transposed_times, op.times
+
+
+def eigh_falling(gram: Floats) -> tuple[Floats, Floats]:
+    """Eigenvalues (falling, clipped at 0) and eigenvectors of a symmetric matrix."""
+    values, vectors = np.linalg.eigh(gram)
+    return np.maximum(values[::-1], 0), np.ascontiguousarray(vectors[:, ::-1])
+
+
+def orthonormal(x: Floats, against: Floats | None = None) -> Floats:
+    """Orthonormal columns spanning x less span(against); columns that vanish are left out.
+
+    Two rounds: one leaves errors of the order of the condition number of x.
+    """
+    for _ in range(2):
+        if against is not None and against.shape[1]:
+            x = x - against @ (against.T @ x)
+        values, vectors = eigh_falling((x.T @ x).astype(np.float64))
+        keep = values > values[:1] * 1e-9
+        x = x @ (vectors[:, keep] / np.sqrt(values[keep])).astype(x.dtype)
+    return x
+
+
+class BlockKrylov:
+    """Block Krylov space of op.T @ op, grown a block at a time, with its Ritz approximations."""
+
+    def __init__(self, op: Operator, start: Floats) -> None:
+        """`start`, (m, b): the first block, any independent columns."""
+        self.op = op
+        self.basis = orthonormal(start)
+        self.image = op.times(self.basis)
+        self._gram = (self.image.T @ self.image).astype(np.float64)
+        self._last = self.image
+
+    @property
+    def width(self) -> int:
+        return self.basis.shape[1]
+
+    def extend(self) -> bool:
+        """Adds op.T @ op @ (last block); False when the space is exhausted."""
+        block = orthonormal(self.op.transposed_times(self._last), self.basis)
+        room = min(self.op.shape) - self.width
+        block = block[:, : max(room, 0)]
+        if block.shape[1] == 0:
+            return False
+        self._last = self.op.times(block)
+        cross = (self.image.T @ self._last).astype(np.float64)
+        own = (self._last.T @ self._last).astype(np.float64)
+        self._gram = np.block([[self._gram, cross], [cross.T, own]])
+        self.basis = np.concatenate([self.basis, block], axis=1)
+        self.image = np.concatenate([self.image, self._last], axis=1)
+        return True
+
+    def top(self) -> float:
+        """The largest Ritz value: a lower bound on the norm."""
+        last = len(self._gram) - 1
+        square = linalg.eigh(self._gram, eigvals_only=True, subset_by_index=(last, last), check_finite=False)[0]
+        return float(np.sqrt(max(square, 0.0)))
+
+    def count(self, above: float) -> int:
+        """How many Ritz values, each a lower bound on a singular value, exceed `above`."""
+        return int(np.count_nonzero(np.linalg.eigvalsh(self._gram) > above**2))
+
+    def triplets(self, count: int) -> LowRank:
+        """The `count` leading Ritz triplets of op."""
+        values, vectors = eigh_falling(self._gram)
+        s = np.sqrt(values[:count])
+        count = int(np.count_nonzero(s > s[:1] * 1e-6))
+        vectors = vectors[:, :count].astype(self.basis.dtype)
+        left = self.image @ (vectors / s[:count].astype(vectors.dtype))
+        return LowRank(left, s[:count], self.basis @ vectors)
+
+
+def spectral_norm(
+    op: Operator, rng: np.random.Generator, *, dtype: type = np.float32, rtol: float = 1e-4, max_steps: int = 64
+) -> tuple[float, LowRank]:
+    """||op||_2, from above up to the error of block Lanczos, and the Ritz triplets found on the way.
+
+    Ritz values rise towards the norm; the last four steps' rise, once it is within rtol, is added on top.
+    """
+    side, flip = _short_side(op)
+    space = BlockKrylov(side, rng.standard_normal((side.shape[1], min(8, *side.shape))).astype(dtype))
+    before = theta = space.top()
+    for _ in range(0, max_steps, 4):
+        grown = all([space.extend() for _ in range(4)])
+        before, theta = theta, space.top()
+        if not grown or theta - before <= rtol * theta:
+            break
+    found = space.triplets(space.width)
+    return 2 * theta - before, found.T if flip else found
+
+
+def partial_svd(
+    op: Operator, rng: np.random.Generator, *, above: float, cap: int | None = None, dtype: type = np.float32
+) -> LowRank:
+    """The singular triplets of op with values over `above` (at most `cap`), by one block Krylov space.
+
+    The space grows until it is 1.6 times as wide as the triplets asked for, so those near the threshold, which
+    matter least after soft-thresholding, are the least accurate.
+    """
+    side, flip = _short_side(op)
+    small = min(op.shape)
+    block = int(np.clip((cap or small // 8) // 8, 8, 128))
+    space = BlockKrylov(side, rng.standard_normal((side.shape[1], min(block, small))).astype(dtype))
+    check_at = 6 * block
+    while space.extend():
+        if space.width < check_at:
+            continue
+        wanted = space.count(above)
+        wanted = min(wanted, cap or wanted)
+        if space.width >= 1.6 * wanted + block:
+            break
+        check_at = max(1.6 * wanted, 1.25 * space.width)
+    found = space.triplets(cap or space.width)
+    found = LowRank(found.left, np.where(found.s > above, found.s, 0), found.right).trimmed()
+    return found.T if flip else found
+
+
+def _short_side(op: Operator) -> tuple[Operator, bool]:
+    """The operator or its transpose, whichever has fewer columns, and whether it was flipped."""
+    flip = op.shape[0] < op.shape[1]
+    return (_Flipped(op), True) if flip else (op, False)

@@ -1,0 +1,70 @@
+"""A matrix by its leading singular triplets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from csrr.optim.pattern import Floats, Pattern
+
+
+@dataclass(frozen=True, eq=False)
+class LowRank:
+    """left @ diag(s) @ right.T: left (n, k), right (m, k) with orthonormal columns, s (k,) falling, >= 0.
+
+    Trailing zeros in s are spare directions, kept for the next step's search.
+    """
+
+    left: Floats
+    s: Floats
+    right: Floats
+
+    @classmethod
+    def zero(cls, shape: tuple[int, int], dtype: type = np.float32) -> LowRank:
+        """The zero matrix, without a direction."""
+        return cls(np.zeros((shape[0], 0), dtype), np.zeros(0), np.zeros((shape[1], 0), dtype))
+
+    @property
+    def T(self) -> LowRank:  # noqa: N802 - as in numpy
+        """The transposed matrix."""
+        return LowRank(self.right, self.s, self.left)
+
+    @property
+    def width(self) -> int:
+        """How many directions are kept, spare ones included."""
+        return len(self.s)
+
+    @property
+    def rank(self) -> int:
+        """How many singular values are positive."""
+        return int(np.count_nonzero(self.s))
+
+    @property
+    def scaled_left(self) -> Floats:
+        """left * s, (n, k)."""
+        return self.left * self.s.astype(self.left.dtype)
+
+    def trimmed(self) -> LowRank:
+        """The same matrix without spare directions."""
+        r = self.rank
+        return LowRank(self.left[:, :r], self.s[:r], self.right[:, :r])
+
+    def nuclear_norm(self) -> float:
+        """||.||_*, from above: 1/2*(||left*sqrt(s)||^2 + ||right*sqrt(s)||^2), exact for orthonormal factors."""
+        columns = (np.einsum("ik,ik->k", f, f, dtype=np.float64) for f in (self.left, self.right))
+        return 0.5 * float(sum(self.s @ c for c in columns))
+
+    def squared_norm(self) -> float:
+        """||.||_F^2 from the two Gram matrices, so it holds whatever the factors' rounding."""
+        left = (self.left.T @ self.left).astype(np.float64)
+        right = (self.right.T @ self.right).astype(np.float64)
+        return float(self.s @ (left * right) @ self.s)
+
+    def times(self, x: Floats) -> Floats:
+        """self @ x, (n, c)."""
+        return self.left @ (self.s.astype(x.dtype)[:, None] * (self.right.T @ x))
+
+    def on(self, pattern: Pattern) -> Floats:
+        """The values on the observed cells, (nnz,)."""
+        return pattern.dots(self.scaled_left, self.right, self.rank)

@@ -1,0 +1,276 @@
+"""Accelerated proximal gradient on low-rank + sparse matrices, stopped by the duality gap."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from csrr.optim.certificate import Certificate, Point, Status, duality_gap, relative_gap
+from csrr.optim.krylov import LowRankPlusSparse, eigh_falling, orthonormal, partial_svd
+from csrr.optim.lowrank import LowRank
+from csrr.optim.pattern import Floats
+from csrr.optim.problem import Problem
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Step:
+    """One line of the trace. `gap` is an estimate: it takes the norm of the gradient from below."""
+
+    iteration: int
+    objective: float
+    gap: float
+    rank: int
+    seconds: float
+
+
+Callback = Callable[[Step], Any]
+
+
+@dataclass(frozen=True)
+class Solution:
+    """U with its certificate and the trace of the solver."""
+
+    low_rank: LowRank
+    certificate: Certificate
+    history: list[Step] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Options:
+    """When to stop: relative gap `tol`, `max_iter` steps, `time_limit` seconds; `rank_cap` bounds the rank."""
+
+    tol: float = 1e-3
+    max_iter: int = 100
+    time_limit: float | None = None
+    rank_cap: int | None = None
+    seed: int = 0
+
+
+def solve(
+    problem: Problem, options: Options = Options(), *, start: LowRank | None = None, callback: Callback | None = None
+) -> Solution:
+    """The minimiser of `problem` to a relative duality gap of `options.tol`, from `start` or from zero.
+
+    A problem that one SVD solves is solved by one SVD. `callback` sees every step and may raise to stop.
+    """
+    return _Search(problem, options, start, callback).run()
+
+
+def first_guess(problem: Problem, options: Options) -> LowRank:
+    """One proximal step from zero: the soft-thresholded SVD of pull(0)/L. It solves a one-shot problem.
+
+    Elsewhere the steps to come lower the rank, the more the larger the weights; triplets that would not last
+    are not computed.
+    """
+    scale = problem.smoothness
+    values = problem.pull(np.zeros_like(problem.target)) / problem.target.dtype.type(scale)
+    operator = LowRankPlusSparse(LowRank.zero(problem.pattern.shape), problem.pattern, values)
+    threshold = problem.l1 / scale
+    cap = options.rank_cap
+    found = partial_svd(
+        operator,
+        np.random.default_rng(options.seed),
+        above=threshold * scale**0.15,
+        cap=cap and cap + _spare(cap),
+        dtype=values.dtype.type,
+    )
+    s = np.maximum(found.s - threshold, 0)
+    if cap is not None:
+        s[cap:] = 0
+    return LowRank(found.left, s, found.right)
+
+
+def _spare(rank: int) -> int:
+    """How many directions to keep beyond the rank."""
+    return max(8, rank // 10)
+
+
+class _Search:
+    """The state of one run: U (as singular triplets), the point before it, and the trace."""
+
+    # Beyond this condition number momentum beats the longer plain step, 2/(L + 1), in time to a given gap.
+    _MOMENTUM_ABOVE = 9.0
+    _FIRST_WIDTH = 256
+    # Deep spaces of thin blocks find the slowly falling tail of the spectrum; flops depend on the total width.
+    _KRYLOV_DEPTH = 8
+
+    def __init__(
+        self,
+        problem: Problem,
+        options: Options,
+        start: LowRank | None,
+        callback: Callback | None,
+    ) -> None:
+        self.problem, self.options, self.callback = problem, options, callback
+        self.began = time.perf_counter()
+        self.rng = np.random.default_rng(options.seed)
+        self.dtype = problem.target.dtype.type
+        self.current = first_guess(problem, options) if start is None else start
+        self.previous: tuple[LowRank, Floats] | None = None
+        self.history: list[Step] = []
+        self.saturated = self.current.width == 0
+        self.flip = False
+        self.missing: LowRank | None = None
+        condition = problem.smoothness
+        root = np.sqrt(condition)
+        self.momentum = float((root - 1) / (root + 1)) if condition > self._MOMENTUM_ABOVE else 0.0
+        self.step = 1 / condition if self.momentum else 2 / (condition + 1)
+        shape = problem.pattern.shape
+        self.probe = self.rng.standard_normal((shape[1], min(4, shape[1]))).astype(self.dtype)
+
+    def run(self) -> Solution:
+        for iteration in range(self.options.max_iter + 1):
+            point = Point.at(self.problem, self.current)
+            step = self._record(iteration, point)
+            status = self._status(step)
+            if step.gap <= self.options.tol or status:
+                certificate = self._certify(iteration, status or "converged")
+                if status or certificate.gap <= self.options.tol:
+                    return Solution(self.current.trimmed(), certificate, self.history)
+            self._advance(point)
+        raise AssertionError("unreachable: max_iter is a status")
+
+    def _status(self, step: Step) -> Status | None:
+        """Why to stop here, if there is a reason other than the gap."""
+        first = self.history[0].objective
+        if not np.isfinite(step.objective) or step.objective > 10 * first + 1e-12:
+            return "diverged"
+        if step.iteration >= self.options.max_iter:
+            return "max_iter"
+        limit = self.options.time_limit
+        if limit is not None and step.seconds > limit:
+            return "timeout"
+        return None
+
+    def _record(self, iteration: int, point: Point) -> Step:
+        primal = point.primal(self.problem)
+        gap = relative_gap(primal, point.dual(self.problem, self._probe_norm(point)))
+        seconds = time.perf_counter() - self.began
+        step = Step(iteration, primal, gap, self.current.rank, seconds)
+        self.history.append(step)
+        logger.debug("%s", step)
+        if self.callback is not None:
+            self.callback(step)
+        return step
+
+    def _probe_norm(self, point: Point) -> float:
+        """||gradient||_2 from below: one round of power iteration on a block kept from step to step."""
+        gradient = LowRankPlusSparse(self.current, self.problem.pattern, point.gradient_values)
+        image = gradient.times(orthonormal(self.probe))
+        self.probe = gradient.transposed_times(image)
+        return float(np.sqrt(eigh_falling((image.T @ image).astype(np.float64))[0][0]))
+
+    def _certify(self, iterations: int, status: Status) -> Certificate:
+        primal, dual, leading = duality_gap(self.problem, self.current, self.rng, rtol=0.1 * self.options.tol)
+        gap = relative_gap(primal, dual)
+        self.missing = leading
+        if status in ("max_iter", "timeout") and gap <= self.options.tol:
+            status = "converged"
+        cap = self.options.rank_cap
+        capped = cap is not None and self.current.rank >= cap and gap > self.options.tol
+        seconds = time.perf_counter() - self.began
+        return Certificate(primal, dual, gap, self.current.rank, iterations, status, seconds, capped)
+
+    def _advance(self, point: Point) -> None:
+        """One proximal gradient step from the current point, extrapolated where there is momentum."""
+        values, before = point.observed, None
+        if self.momentum and self.previous is not None and not self._rose():
+            before, observed_before = self.previous
+            beta = self.dtype(self.momentum)
+            values = (1 + beta) * values - beta * observed_before
+        # The gradient at Y is Y + S, so the point to shrink is (1 - step)*Y - step*S.
+        sparse = -(self.problem.pull(values) + values)
+        if self.missing is not None:
+            self._absorb(self.missing)
+            self.missing = None
+        elif self._should_widen():
+            self._widen(sparse)
+        self.previous = (self.current, point.observed) if self.momentum else None
+        self._shrink(sparse, before)
+        self.flip = not self.flip
+
+    def _rose(self) -> bool:
+        return len(self.history) > 1 and self.history[-1].objective > self.history[-2].objective
+
+    def _shrink(self, sparse: Floats, before: LowRank | None) -> None:
+        """Soft-thresholds the singular values of Z = (1 - step)*Y - step*S, seen through one side's directions.
+
+        With `right` orthonormal, Z @ right costs one sparse product (U @ right is at hand), and the triplets of
+        that thin matrix are those of Z projected on span(right). The sides alternate, so the directions follow
+        Z by one half of a power iteration a step.
+        """
+        u = self.current.T if self.flip else self.current
+        x = u.scaled_left
+        if before is not None:
+            beta = self.dtype(self.momentum)
+            x *= 1 + beta
+            x -= beta * (before.T if self.flip else before).times(u.right)
+        x *= self.dtype(1 - self.step)
+        x -= self._product(sparse * self.dtype(self.step), u.right)
+        squares, vectors = eigh_falling(x.T @ x)
+        sigma = np.sqrt(squares.astype(np.float64))
+        threshold = self.step * self.problem.l1
+        rank = int(np.count_nonzero(sigma > threshold))
+        self.saturated = rank > len(sigma) - _spare(rank) // 2
+        rank = min(rank, self.options.rank_cap or rank)
+        width = min(rank + _spare(rank), int(np.count_nonzero(sigma > 1e-6 * sigma[:1])))
+        s = np.where(np.arange(width) < rank, np.maximum(sigma[:width] - threshold, 0), 0)
+        left = x @ (vectors[:, :width] / sigma[:width]).astype(self.dtype)
+        shrunk = LowRank(left, s, u.right @ vectors[:, :width].astype(self.dtype))
+        self.current = shrunk.T if self.flip else shrunk
+
+    def _product(self, values: Floats, x: Floats) -> Floats:
+        pattern = self.problem.pattern
+        return pattern.transposed_times(values, x) if self.flip else pattern.times(values, x)
+
+    def _room(self) -> int:
+        cap = self.options.rank_cap
+        most = min(self.problem.pattern.shape)
+        if cap is not None:
+            most = min(most, cap + _spare(cap))
+        return most - self.current.width
+
+    def _should_widen(self) -> bool:
+        """Whether directions are missing: all are in use, or the objective has settled and the gap has not."""
+        if self._room() <= 0:
+            return False
+        if self.saturated or len(self.history) < 3:
+            return self.saturated
+        last, now = self.history[-2:]
+        return last.objective - now.objective < 0.1 * self.options.tol * now.objective
+
+    def _widen(self, sparse: Floats) -> None:
+        """Adds directions: a short block Krylov space of Z less what is there."""
+        u = self.current.T if self.flip else self.current
+        z = LowRankPlusSparse(self.current, self.problem.pattern, sparse, 1 - self.step, -self.step)
+        forth, back = (z.transposed_times, z.times) if self.flip else (z.times, z.transposed_times)
+        wanted = max(self._FIRST_WIDTH, u.width) if self.saturated else max(32, u.width // 4)
+        wanted = min(wanted, self._room())
+        block = self.rng.standard_normal((len(u.left), -(-wanted // self._KRYLOV_DEPTH))).astype(self.dtype)
+        right = u.right
+        for _ in range(self._KRYLOV_DEPTH):
+            fresh = orthonormal(back(block), right)[:, : u.width + wanted - right.shape[1]]
+            right = np.concatenate([right, fresh], axis=1)
+            block = forth(fresh)
+        self._set_directions(u, right)
+
+    def _absorb(self, leading: LowRank) -> None:
+        """Adds the directions along which the gradient exceeds l1."""
+        u = self.current.T if self.flip else self.current
+        over = leading.s > self.problem.l1
+        found = (leading.left if self.flip else leading.right)[:, over]
+        fresh = orthonormal(found, u.right)[:, : self._room()]
+        self._set_directions(u, np.concatenate([u.right, fresh], axis=1))
+
+    def _set_directions(self, u: LowRank, right: Floats) -> None:
+        added = right.shape[1] - u.width
+        left = np.concatenate([u.left, np.zeros((len(u.left), added), self.dtype)], axis=1)
+        wider = LowRank(left, np.concatenate([u.s, np.zeros(added)]), right)
+        self.current = wider.T if self.flip else wider

@@ -1,0 +1,152 @@
+"""What a model answers: lists of items, in the caller's own ids."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from csrr.data import IdMap
+from csrr.data.ids import Ids
+from csrr.ranking.tables import text_table, to_pandas
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SHOWN = 10
+Titles = npt.NDArray[np.object_]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Recommendations:
+    """A list of items for each user, best first.
+
+    `users` has shape (n,); `items`, `scores` and, where known, `titles` have shape (n, k): for one user, read
+    `recs.items[0]`. A list shorter than k ends in item None and score -inf, and only then is an array of
+    integer ids of dtype object. The tables leave these ends out.
+    """
+
+    users: Ids
+    items: Ids
+    scores: npt.NDArray[np.float32]
+    titles: Titles | None = None
+
+    @classmethod
+    def from_rows(
+        cls,
+        users: Ids,
+        item_rows: npt.NDArray[np.int32],
+        scores: npt.NDArray[np.float32],
+        items: IdMap,
+        titles: Titles | None = None,
+    ) -> Recommendations:
+        """Return the recommendations for `item_rows`, shape (n, k), where -1 stands for no item."""
+        missing = item_rows < 0
+        padded = bool(missing.any())
+        return cls(
+            users,
+            _looked_up(items.ids.astype(np.object_) if padded else items.ids, item_rows, missing),
+            scores,
+            None if titles is None else _looked_up(titles, item_rows, missing),
+        )
+
+    @property
+    def k(self) -> int:
+        """The length of the lists, ends of short ones included."""
+        return int(self.items.shape[1])
+
+    def __len__(self) -> int:
+        return len(self.users)
+
+    def __getitem__(self, which: int | slice) -> Recommendations:
+        """Return the recommendations for one user, by position, or for a slice of the users."""
+        if not isinstance(which, slice):
+            place = range(len(self))[which]
+            which = slice(place, place + 1)
+        titles = None if self.titles is None else self.titles[which]
+        return Recommendations(self.users[which], self.items[which], self.scores[which], titles)
+
+    def __iter__(self) -> Iterator[Recommendations]:
+        return (self[place] for place in range(len(self)))
+
+    def _columns(self) -> dict[str, npt.NDArray[Any]]:
+        """Return the columns of the table, each of shape (number of items in all lists,)."""
+        user, place = np.nonzero(self.scores > -np.inf)
+        columns: dict[str, npt.NDArray[Any]] = {
+            "user": self.users[user],
+            "item": self.items[user, place],
+            "rank": place + 1,
+            "score": self.scores[user, place],
+        }
+        return columns if self.titles is None else columns | {"title": self.titles[user, place]}
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """Yield a dict for each recommended item: user, item, rank from 1, score and, where known, title."""
+        columns = self._columns()
+        for values in zip(*(column.tolist() for column in columns.values()), strict=True):
+            yield dict(zip(columns, values, strict=True))
+
+    def to_arrow(self) -> pa.Table:
+        """Return a table with one row for each recommended item: user, item, rank, score, title."""
+        columns = {name: pa.array(column) for name, column in self._columns().items()}
+        if "title" in columns:
+            columns["title"] = columns["title"].cast(pa.string())
+        return pa.table(columns)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the table of `to_arrow` as a pandas DataFrame."""
+        return to_pandas(self.to_arrow())
+
+    def __repr__(self) -> str:
+        head = self[: SHOWN if self.k else 0]
+        lines = [list(row.values()) for row in head.rows()]
+        total = int((self.scores > -np.inf).sum())
+        more = [f"... {total - SHOWN:,} more"] if total > SHOWN else []
+        header = list(head._columns())
+        users = f"{len(self):,} user{'' if len(self) == 1 else 's'}"
+        return "\n".join(
+            [f"Recommendations: {users}, k = {self.k}", text_table(header, lines[:SHOWN]), *more]
+        )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Neighbours:
+    """What is nearest to the item or user `of`, best first: `ids`, `scores`, perhaps `titles`, shape (k,)."""
+
+    of: Any
+    ids: Ids
+    scores: npt.NDArray[np.float32]
+    titles: Titles | None = None
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def to_arrow(self) -> pa.Table:
+        """Return a table with one row for each neighbour: id, score and, where known, title."""
+        columns = {"id": pa.array(self.ids), "score": pa.array(self.scores)}
+        return pa.table(
+            columns if self.titles is None else columns | {"title": pa.array(self.titles, pa.string())}
+        )
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the table of `to_arrow` as a pandas DataFrame."""
+        return to_pandas(self.to_arrow())
+
+    def __repr__(self) -> str:
+        table = self.to_arrow()
+        return f"Neighbours of {self.of!r}\n" + text_table(
+            table.column_names, [list(row.values()) for row in table.to_pylist()]
+        )
+
+
+def _looked_up(values: Any, rows: npt.NDArray[np.int32], missing: npt.NDArray[np.bool_]) -> Any:
+    """Return `values[rows]`, None where `missing`."""
+    if not missing.any():
+        return values[rows]
+    found = np.full(rows.shape, None, np.object_)
+    found[~missing] = values[rows[~missing]]
+    return found

@@ -1,0 +1,177 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from scipy import sparse
+
+from csrr.ranking import block_top_k, mask_cells, top_k
+from csrr.ranking.kernels import CHUNK
+from csrr.ranking.topk import BLOCK_BYTES, default_block_rows
+from csrr.threads import use_threads
+
+FEW_VALUES = st.sampled_from([-np.inf, -1.0, 0.0, -0.0, 0.5, 2.0, np.inf])
+SHAPES = st.tuples(st.integers(0, 6), st.integers(0, 3 * CHUNK))
+
+
+def by_lexsort(scores, k):
+    """Return items and scores, shapes (b, k), from a full sort of each row."""
+    items = np.full((len(scores), k), -1, np.int32)
+    best = np.full((len(scores), k), -np.inf, np.float32)
+    for i, row in enumerate(scores):
+        order = np.lexsort((np.arange(len(row)), -row))
+        kept = order[row[order] > -np.inf][:k]
+        items[i, : len(kept)] = kept
+        best[i, : len(kept)] = row[kept]
+    return items, best
+
+
+def assert_same(found, expected):
+    np.testing.assert_array_equal(found[0], expected[0])
+    np.testing.assert_array_equal(found[1], expected[1])
+    assert found[0].dtype == np.int32
+    assert found[1].dtype == np.float32
+
+
+@given(hnp.arrays(np.float32, SHAPES, elements=FEW_VALUES), st.integers(0, 150))
+@settings(deadline=None)
+def test_block_top_k_is_a_stable_sort_with_many_ties(scores, k):
+    assert_same(block_top_k(scores, k), by_lexsort(scores, k))
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 40), st.sampled_from(["random", "rising", "falling"]))
+@settings(deadline=None)
+def test_block_top_k_in_any_order_of_scores(seed, k, order):
+    scores = np.random.default_rng(seed).standard_normal((3, 500), dtype=np.float32)
+    if order != "random":
+        scores = np.sort(scores, axis=1)[:, :: 1 if order == "rising" else -1]
+    assert_same(block_top_k(scores, k), by_lexsort(scores, k))
+
+
+def test_a_masked_row_gives_no_items():
+    items, scores = block_top_k(np.full((2, 70), -np.inf, np.float32), 3)
+    assert (items == -1).all()
+    assert (scores == -np.inf).all()
+
+
+def test_k_beyond_the_items_is_padded():
+    items, scores = block_top_k([[1.0, 3.0, 2.0]], 5)
+    assert items.tolist() == [[1, 2, 0, -1, -1]]
+    assert scores.tolist() == [[3.0, 2.0, 1.0, -np.inf, -np.inf]]
+
+
+@pytest.mark.parametrize("place", [0, 5, CHUNK, 199])
+def test_nan_is_refused_with_its_place(place):
+    scores = np.arange(400, 0, -1, dtype=np.float32).reshape(2, 200)
+    scores[1, place] = np.nan
+    with pytest.raises(ValueError, match=f"NaN: row 1 of the block, item row {place}$"):
+        block_top_k(scores, 3)
+
+
+def test_bad_shapes_are_refused():
+    with pytest.raises(ValueError, match=r"shape \(rows, items\)"):
+        block_top_k([1.0, 2.0], 1)
+    with pytest.raises(ValueError, match="k=-1"):
+        block_top_k([[1.0]], -1)
+
+
+def test_threads_do_not_change_the_result():
+    scores = np.random.default_rng(0).integers(0, 30, (301, 1000)).astype(np.float32)
+    with use_threads(1):
+        alone = block_top_k(scores, 25)
+    with use_threads(2):
+        together = block_top_k(scores, 25)
+    assert_same(together, alone)
+    assert_same(alone, by_lexsort(scores, 25))
+
+
+def test_mask_cells_follows_the_rows_asked_for():
+    seen = sparse.csr_array(np.array([[1, 0, 0], [0, 1, 1], [0, 0, 0]], np.float32))
+    scores = np.ones((3, 3), np.float32)
+    mask_cells(scores, seen.indptr, seen.indices, np.array([1, 1, 0]))
+    assert (scores == -np.inf).tolist() == [[False, True, True], [False, True, True], [True, False, False]]
+
+
+@pytest.mark.parametrize("rows", [[0, 3], [-1, 0], [0]])
+def test_rows_outside_the_matrix_are_refused(rows):
+    seen = sparse.csr_array((3, 2), dtype=np.float32)
+    with pytest.raises(IndexError, match="rows must be 2 numbers from 0 to 2"):
+        mask_cells(np.ones((2, 2), np.float32), seen.indptr, seen.indices, np.array(rows))
+
+
+@st.composite
+def problems(draw):
+    n_users, n_items = draw(st.integers(1, 9)), draw(st.integers(1, 12))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    rows = rng.integers(n_users, size=draw(st.integers(0, 12)))
+    return {
+        "scores": rng.integers(-2, 3, (n_users, n_items)).astype(np.float32),
+        "rows": rows,
+        "k": draw(st.integers(1, 14)),
+        "seen": draw(st.sampled_from([None, rng.random((n_users, n_items)) < 0.4])),
+        "candidates": draw(st.sampled_from([None, rng.integers(n_items, size=rng.integers(0, n_items + 1))])),
+        "exclude": draw(
+            st.sampled_from([None, rng.integers(n_items, size=2), rng.random((len(rows), n_items)) < 0.3])
+        ),
+        "block_rows": draw(st.sampled_from([None, 1, 2, 5])),
+    }
+
+
+@given(problems())
+@settings(deadline=None)
+def test_top_k_leaves_out_what_it_must_and_nothing_else(problem):
+    scores, rows, seen, exclude = (problem[name] for name in ("scores", "rows", "seen", "exclude"))
+    n_items = scores.shape[1]
+    expected = scores[rows]
+    if seen is not None:
+        expected[seen[rows]] = -np.inf
+    if problem["candidates"] is not None:
+        expected[:, ~np.isin(np.arange(n_items), problem["candidates"])] = -np.inf
+    if exclude is not None and exclude.ndim == 2:
+        expected[exclude] = -np.inf
+    elif exclude is not None:
+        expected[:, exclude] = -np.inf
+    found = top_k(
+        lambda part: scores[part],
+        rows,
+        n_items,
+        problem["k"],
+        seen=None if seen is None else sparse.csr_array(seen),
+        candidates=problem["candidates"],
+        exclude=sparse.csr_array(exclude) if exclude is not None and exclude.ndim == 2 else exclude,
+        block_rows=problem["block_rows"],
+    )
+    assert_same(found, by_lexsort(expected, problem["k"]))
+
+
+def test_blocks_never_exceed_their_size():
+    sizes = []
+
+    def score(rows):
+        sizes.append(len(rows))
+        return np.zeros((len(rows), 2), np.float32)
+
+    top_k(score, np.arange(10), 2, 1, block_rows=4)
+    assert sizes == [4, 4, 2]
+    assert default_block_rows(10) == 4096
+    assert default_block_rows(40_000) * 40_000 * 4 <= BLOCK_BYTES
+    assert default_block_rows(10**9) == 32
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"seen": sparse.csr_array((3, 2))}, r"seen has shape \(3, 2\); it must be \(4, 2\)"),
+        ({"seen": sparse.csr_array((4, 3))}, "seen has shape"),
+        ({"exclude": sparse.csr_array((1, 2))}, "exclude has shape"),
+    ],
+)
+def test_masks_of_the_wrong_shape_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        top_k(lambda rows: np.zeros((len(rows), 2), np.float32), np.array([0, 3]), 2, 1, **options)
+
+
+@pytest.mark.parametrize("block", [np.zeros((1, 2)), np.zeros((1, 3), np.float32)])
+def test_a_wrong_score_block_is_refused(block):
+    with pytest.raises(ValueError, match=r"must be float32 of shape \(1, 2\)"):
+        top_k(lambda rows: block, np.array([0]), 2, 1)
