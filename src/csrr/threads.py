@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
 
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 _n_threads: ContextVar[int] = ContextVar("csrr_threads", default=0)
 
@@ -38,10 +38,15 @@ def use_threads(n: int | None) -> Iterator[int]:
         raise ValueError(f"threads must be 0 (all cores) or more, got {n}")
     token = _n_threads.set(n or 0)
     try:
-        with threadpool_limits(limits=n_threads(), user_api="blas"):
+        with _blas().limit(limits=n_threads(), user_api="blas"):
             yield n_threads()
     finally:
         _n_threads.reset(token)
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    return ThreadpoolController()
 
 
 @cache

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from csrr.data import as_log
 from csrr.models.recommender import Recommender
+from csrr.models.store import Arrays, State
 from csrr.ranking.topk import Rows
 
 
@@ -26,3 +27,9 @@ class PopRank(Recommender):
 
     def _score_rows(self, rows: Rows) -> npt.NDArray[np.float32]:
         return np.tile(self.popularity_, (len(rows), 1))
+
+    def _state(self) -> State:
+        return {"popularity": self.popularity_}, {}
+
+    def _restore(self, arrays: Arrays, facts: dict[str, Any]) -> None:
+        self.popularity_ = arrays["popularity"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 from abc import ABC, abstractmethod
 from contextlib import nullcontext
 from typing import Any, Self
@@ -13,6 +14,17 @@ from scipy import sparse
 
 from csrr.data import IdMap, Log
 from csrr.data.ids import Id
+from csrr.models.store import (
+    Arrays,
+    State,
+    ids_arrays,
+    ids_from,
+    sparse_arrays,
+    sparse_from,
+    text_arrays,
+    text_from,
+    write,
+)
 from csrr.ranking import Neighbours, Recommendations, block_top_k, top_k
 from csrr.ranking.topk import Rows, Top
 from csrr.threads import use_threads
@@ -57,6 +69,30 @@ class Recommender(ABC):
     def is_fitted(self) -> bool:
         """Whether `fit` has been called."""
         return hasattr(self, "seen_")
+
+    def _state(self) -> State:
+        """Return what was fitted beyond the training log, as arrays and as plain facts, for saving."""
+        raise NotImplementedError(f"{type(self).__name__} cannot be saved")
+
+    def _restore(self, arrays: Arrays, facts: dict[str, Any]) -> None:
+        """Set what `_state` returned."""
+        raise NotImplementedError(f"{type(self).__name__} cannot be loaded")
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted model to one file, at once or not at all; `csrr.load` reads it."""
+        self._check_fitted()
+        arrays, facts = self._state()
+        common: Arrays = {**ids_arrays("users", self.users_), **ids_arrays("items", self.items_)}
+        if self.titles_ is not None:
+            common |= text_arrays("titles", self.titles_)
+        common |= sparse_arrays("seen", self.seen_, with_data=False)
+        header = {"model": type(self).__name__, "params": self.get_params(), "facts": facts}
+        write(path, header, {**common, **arrays})
+
+    def _restore_common(self, arrays: Arrays) -> None:
+        self.users_, self.items_ = ids_from(arrays, "users"), ids_from(arrays, "items")
+        self.titles_ = text_from(arrays, "titles") if "titles.text" in arrays else None
+        self.seen_ = sparse_from(arrays, "seen", (len(self.users_), len(self.items_)))
 
     def _check_fitted(self) -> None:
         if not self.is_fitted:
@@ -108,18 +144,29 @@ class Recommender(ABC):
         """
         self._check_fitted()
         rows = self._user_rows(users)
+        allowed = self._allowed_items(candidates, exclude)
+        k = min(self._checked_k(k), len(allowed))
+        with nullcontext() if threads is None else use_threads(threads):
+            items, scores = self.top_rows(
+                rows, k, seen=self.seen_ if exclude_seen else None, candidates=allowed
+            )
+        return Recommendations.from_rows(self.users_.ids[rows], items, scores, self.items_, self.titles_)
+
+    def _allowed_items(self, candidates: Any, exclude: Any) -> Rows:
+        """Return the rows of the items among `candidates` (None: all) and not in `exclude`, both by id."""
         allowed = np.ones(len(self.items_), np.bool_)
         if candidates is not None:
             allowed[:] = False
             allowed[self.items_.rows(_listed(candidates), "item")] = True
         if exclude is not None:
             allowed[self.items_.rows(_listed(exclude), "item")] = False
-        k = min(_checked_k(k), int(allowed.sum()))
-        with nullcontext() if threads is None else use_threads(threads):
-            items, scores = self.top_rows(
-                rows, k, seen=self.seen_ if exclude_seen else None, candidates=np.flatnonzero(allowed)
-            )
-        return Recommendations.from_rows(self.users_.ids[rows], items, scores, self.items_, self.titles_)
+        return np.flatnonzero(allowed)
+
+    @staticmethod
+    def _checked_k(k: int) -> int:
+        if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
+            raise ValueError(f"k={k!r}: it must be a whole number, at least 1")
+        return int(k)
 
     def _user_rows(self, users: Any) -> Rows:
         """Return the rows of one user id, of several, or of all users for None."""
@@ -201,7 +248,7 @@ def _nearest(factors: Floats, row: int, k: int) -> Top:
         factors @ factors[row], norms, out=np.zeros(len(factors), np.float32), where=norms > 0
     )
     cosines[row] = -np.inf
-    rows, scores = block_top_k(cosines[None], min(_checked_k(k), len(factors) - 1))
+    rows, scores = block_top_k(cosines[None], min(Recommender._checked_k(k), len(factors) - 1))
     return rows[0], scores[0]
 
 
@@ -211,12 +258,6 @@ def _is_one(ids: Any) -> bool:
 
 def _listed(ids: Any) -> Any:
     return [ids] if _is_one(ids) else ids
-
-
-def _checked_k(k: int) -> int:
-    if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
-        raise ValueError(f"k={k!r}: it must be a whole number, at least 1")
-    return int(k)
 
 
 def _differs(value: Any, default: Any) -> bool:

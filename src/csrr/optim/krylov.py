@@ -26,6 +26,7 @@ class LowRankPlusSparse:
     def __init__(self, low_rank: LowRank, pattern: Pattern, values: Floats, a: float = 1.0, b: float = 1.0) -> None:
         self.low_rank, self.pattern = low_rank.trimmed(), pattern
         self.values = values * values.dtype.type(b) if b != 1.0 else values
+        self.values_transposed = pattern.transposed(self.values)
         self.a = values.dtype.type(a)
         self.shape = pattern.shape
 
@@ -36,7 +37,7 @@ class LowRankPlusSparse:
         return out
 
     def transposed_times(self, x: Floats) -> Floats:
-        out = self.pattern.transposed_times(self.values, x)
+        out = self.pattern.T.times(self.values_transposed, x)
         if self.low_rank.width:
             out += self.a * self.low_rank.T.times(x)
         return out
@@ -106,7 +107,7 @@ class BlockKrylov:
 
     def count(self, above: float) -> int:
         """How many Ritz values, each a lower bound on a singular value, exceed `above`."""
-        return int(np.count_nonzero(np.linalg.eigvalsh(self._gram) > above**2))
+        return int(np.count_nonzero(np.linalg.eigvalsh(self._gram.astype(np.float32)) > above**2))
 
     def triplets(self, count: int) -> LowRank:
         """The `count` leading Ritz triplets of op."""
@@ -142,7 +143,7 @@ def partial_svd(
 ) -> LowRank:
     """The singular triplets of op with values over `above` (at most `cap`), by one block Krylov space.
 
-    The space grows until it is 1.6 times as wide as the triplets asked for, so those near the threshold, which
+    The space grows until it is twice as wide as the triplets asked for, so those near the threshold, which
     matter least after soft-thresholding, are the least accurate.
     """
     side, flip = _short_side(op)
@@ -155,9 +156,9 @@ def partial_svd(
             continue
         wanted = space.count(above)
         wanted = min(wanted, cap or wanted)
-        if space.width >= 1.6 * wanted + block:
+        if space.width >= 2 * wanted + block:
             break
-        check_at = max(1.6 * wanted, 1.25 * space.width)
+        check_at = max(2 * wanted, 1.25 * space.width)
     found = space.triplets(cap or space.width)
     found = LowRank(found.left, np.where(found.s > above, found.s, 0), found.right).trimmed()
     return found.T if flip else found

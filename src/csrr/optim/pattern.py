@@ -14,7 +14,7 @@ from csrr.threads import run_ranges
 
 Floats = NDArray[np.floating[Any]]
 
-_CHUNKS = 64
+_CHUNKS = 16
 
 
 def _balanced_bounds(indptr: NDArray[np.int64]) -> list[int]:
@@ -73,10 +73,14 @@ class Pattern:
         )
         return out
 
-    def transposed_times(self, values: Floats, x: Floats) -> Floats:
-        """S.T @ x, (m, k), for the sparse S with `values`."""
-        flipped, order = self._columns_first
-        return flipped.times(values[order], x)
+    @property
+    def T(self) -> Pattern:  # noqa: N802 - as in numpy
+        """The transposed pattern."""
+        return self._columns_first[0]
+
+    def transposed(self, values: Floats) -> Floats:
+        """The values in the order of the transposed pattern, (nnz,)."""
+        return values[self._columns_first[1]]
 
     def dots(self, left: Floats, right: Floats, width: int | None = None) -> Floats:
         """left @ right.T on the observed cells, (nnz,); of the first `width` columns, if given."""

@@ -64,13 +64,13 @@ def solve(
 
 
 def first_guess(problem: Problem, options: Options) -> LowRank:
-    """One proximal step from zero: the soft-thresholded SVD of pull(0)/L. It solves a one-shot problem.
+    """One proximal step from zero, V left out: the soft-thresholded SVD of w*t/L. It solves a one-shot problem.
 
     Elsewhere the steps to come lower the rank, the more the larger the weights; triplets that would not last
     are not computed.
     """
     scale = problem.smoothness
-    values = problem.pull(np.zeros_like(problem.target)) / problem.target.dtype.type(scale)
+    values = problem.weight * problem.target / problem.target.dtype.type(scale)
     operator = LowRankPlusSparse(LowRank.zero(problem.pattern.shape), problem.pattern, values)
     threshold = problem.l1 / scale
     cap = options.rank_cap
@@ -97,7 +97,6 @@ class _Search:
 
     # Beyond this condition number momentum beats the longer plain step, 2/(L + 1), in time to a given gap.
     _MOMENTUM_ABOVE = 9.0
-    _FIRST_WIDTH = 256
     # Deep spaces of thin blocks find the slowly falling tail of the spectrum; flops depend on the total width.
     _KRYLOV_DEPTH = 8
 
@@ -118,6 +117,8 @@ class _Search:
         self.saturated = self.current.width == 0
         self.flip = False
         self.missing: LowRank | None = None
+        # How much smaller the estimated gap was than the certified one, when last compared.
+        self.optimism = 1.0
         condition = problem.smoothness
         root = np.sqrt(condition)
         self.momentum = float((root - 1) / (root + 1)) if condition > self._MOMENTUM_ABOVE else 0.0
@@ -130,10 +131,13 @@ class _Search:
             point = Point.at(self.problem, self.current)
             step = self._record(iteration, point)
             status = self._status(step)
-            if step.gap <= self.options.tol or status:
+            if self._settled_at_cap():
+                status = "converged"
+            if status or step.gap * self.optimism <= self.options.tol:
                 certificate = self._certify(iteration, status or "converged")
                 if status or certificate.gap <= self.options.tol:
                     return Solution(self.current.trimmed(), certificate, self.history)
+                self.optimism = max(1.0, certificate.gap / step.gap) if step.gap > 0 else 1.0
             self._advance(point)
         raise AssertionError("unreachable: max_iter is a status")
 
@@ -220,7 +224,8 @@ class _Search:
         rank = int(np.count_nonzero(sigma > threshold))
         self.saturated = rank > len(sigma) - _spare(rank) // 2
         rank = min(rank, self.options.rank_cap or rank)
-        width = min(rank + _spare(rank), int(np.count_nonzero(sigma > 1e-6 * sigma[:1])))
+        grows = rank > self.current.rank
+        width = min(rank + (3 if grows else 1) * _spare(rank), int(np.count_nonzero(sigma > 1e-6 * sigma[:1])))
         s = np.where(np.arange(width) < rank, np.maximum(sigma[:width] - threshold, 0), 0)
         left = x @ (vectors[:, :width] / sigma[:width]).astype(self.dtype)
         shrunk = LowRank(left, s, u.right @ vectors[:, :width].astype(self.dtype))
@@ -228,7 +233,7 @@ class _Search:
 
     def _product(self, values: Floats, x: Floats) -> Floats:
         pattern = self.problem.pattern
-        return pattern.transposed_times(values, x) if self.flip else pattern.times(values, x)
+        return pattern.T.times(pattern.transposed(values), x) if self.flip else pattern.times(values, x)
 
     def _room(self) -> int:
         cap = self.options.rank_cap
@@ -239,19 +244,24 @@ class _Search:
 
     def _should_widen(self) -> bool:
         """Whether directions are missing: all are in use, or the objective has settled and the gap has not."""
-        if self._room() <= 0:
+        return self._room() > 0 and (self.saturated or self._settled())
+
+    def _settled(self) -> bool:
+        if len(self.history) < 3:
             return False
-        if self.saturated or len(self.history) < 3:
-            return self.saturated
         last, now = self.history[-2:]
         return last.objective - now.objective < 0.1 * self.options.tol * now.objective
+
+    def _settled_at_cap(self) -> bool:
+        """Whether the cap on the rank is all that keeps the gap open."""
+        return self.current.rank == self.options.rank_cap and self._settled()
 
     def _widen(self, sparse: Floats) -> None:
         """Adds directions: a short block Krylov space of Z less what is there."""
         u = self.current.T if self.flip else self.current
         z = LowRankPlusSparse(self.current, self.problem.pattern, sparse, 1 - self.step, -self.step)
         forth, back = (z.transposed_times, z.times) if self.flip else (z.times, z.transposed_times)
-        wanted = max(self._FIRST_WIDTH, u.width) if self.saturated else max(32, u.width // 4)
+        wanted = max(32, u.width // 3)
         wanted = min(wanted, self._room())
         block = self.rng.standard_normal((len(u.left), -(-wanted // self._KRYLOV_DEPTH))).astype(self.dtype)
         right = u.right

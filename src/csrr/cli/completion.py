@@ -1,0 +1,20 @@
+"""`csrr completion`: what a shell needs to complete our commands."""
+
+from __future__ import annotations
+
+import click
+from click.shell_completion import ShellComplete, get_completion_class
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.pass_context
+def completion(ctx: click.Context, shell: str) -> None:
+    """Print the completion script for a shell.
+
+    For bash, put `eval "$(csrr completion bash)"` into ~/.bashrc.
+    """
+    kind = get_completion_class(shell)
+    assert kind is not None
+    # ShellComplete.source, not the bash class's own: that one starts a bash to ask for its version.
+    click.echo(ShellComplete.source(kind(ctx.find_root().command, {}, "csrr", "_CSRR_COMPLETE")))

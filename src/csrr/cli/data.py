@@ -1,0 +1,70 @@
+"""`csrr data`: public data sets on this machine."""
+
+from __future__ import annotations
+
+import click
+
+from csrr.cli.options import json_option
+from csrr.cli.output import amount, live_line, print_json
+
+
+@click.group()
+def data() -> None:
+    """List, find and fetch public data sets."""
+
+
+@data.command("list")
+@json_option
+def list_(as_json: bool) -> None:
+    """List the data sets that csrr knows by name."""
+    from csrr.data import DATASETS, locate
+    from csrr.ranking.tables import text_table
+
+    rows = [
+        {
+            "name": each.name,
+            "path": None if (path := locate(each.name)) is None else str(path),
+            "description": each.description,
+            "licence": each.licence,
+            "can_be_fetched": each.url is not None,
+        }
+        for each in DATASETS.values()
+    ]
+    if as_json:
+        print_json({"data_sets": rows})
+        return
+    lines = [[row["name"], _presence(row["path"], row["can_be_fetched"])] for row in rows]
+    for line, row in zip(text_table(["", ""], lines).splitlines()[1:], rows, strict=True):
+        click.echo(f"{line}  {row['description']}; {row['licence']}")
+
+
+def _presence(path: object, can_be_fetched: object) -> str:
+    return "here" if path else "to fetch" if can_be_fetched else "by hand"
+
+
+@data.command()
+@json_option
+def where(as_json: bool) -> None:
+    """Print the folder of data sets: CSRR_DATA_DIR, or csrr in the cache folder."""
+    from csrr.data import data_dir
+
+    folder = data_dir()
+    if as_json:
+        print_json({"folder": str(folder), "exists": folder.is_dir()})
+    else:
+        click.echo(str(folder))
+
+
+@data.command()
+@click.argument("name")
+@json_option
+def fetch(name: str, as_json: bool) -> None:
+    """Download the data set NAME, unless it is here, check it, and print its path."""
+    from csrr.data import fetch as fetch_data
+
+    with live_line() as line:
+        path = fetch_data(name, progress=line.bytes)
+    if as_json:
+        print_json({"name": name, "path": str(path), "bytes": path.stat().st_size})
+    else:
+        click.echo(f"{path} ({amount(path.stat().st_size)})" if path.is_file() else str(path))

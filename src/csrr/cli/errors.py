@@ -1,0 +1,83 @@
+"""What can stop a command, in one line and an exit code."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+
+import click
+
+INTERRUPTED = "interrupted: nothing was written"
+
+COLUMNS = ("user", "item", "rating", "weight", "time", "title")
+OPTIONS = (
+    *("format", "separator", "min_rating", "min_weight", "ratio", "last", "seed"),
+    *("loss", "cost_ratio", "positive_cost", "miss_cost", "false_alarm_cost", "reg_low_rank", "reg_sparse"),
+    *("user_scaling", "item_scaling", "max_rank", "tol", "max_iter", "time_limit", "threads"),
+)
+
+
+class Failure(click.ClickException):
+    """A message that is complete as it is, and the exit code that goes with it."""
+
+    def __init__(self, message: str, exit_code: int = 2) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+
+
+def explained(error: Exception) -> str | None:
+    """Return the message of an error that the user can mend, or None for a fault of ours."""
+    if isinstance(error, click.ClickException | click.Abort | click.exceptions.Exit):
+        return None
+    import csrr
+
+    mendable = (
+        csrr.DataError,
+        csrr.UnknownIdError,
+        csrr.ParameterError,
+        csrr.ModelFileError,
+        csrr.NotFittedError,
+    )
+    if isinstance(error, mendable):
+        return as_options(str(error))
+    if isinstance(error, OSError):
+        named = f"{error.filename}: " if error.filename is not None else ""
+        return f"{named}{error.strerror or error}"
+    return None
+
+
+def as_options(message: str) -> str:
+    """Return a message of the library with its arguments spelt as options of the command line."""
+    message = re.sub(r"csrr\.fetch\('([^']+)'\)", r"`csrr data fetch \1`", message)
+    message = message.replace("header=False", "--no-header")
+    message = re.sub(rf"(?<![\w-])({'|'.join(COLUMNS)})=(?=['\d])", r"--\1-column=", message)
+    message = re.sub(rf"(?<![\w-])({'|'.join(COLUMNS)})=False", r"--\1-column=none", message)
+    return re.sub(
+        rf"(?<![\w-])({'|'.join(OPTIONS)})=", lambda found: f"--{found[1].replace('_', '-')}=", message
+    )
+
+
+def one_line(error: click.ClickException) -> str:
+    """Return what `error` says; bad usage also names the help."""
+    message = " ".join(error.format_message().split())
+    if isinstance(error, click.UsageError):
+        path = error.ctx.command_path if error.ctx else "csrr"
+        return f"{message.rstrip('.')}; see {path} --help"
+    return message
+
+
+def report(error: click.ClickException, as_json: bool) -> int:
+    """Print an error to stderr, with `as_json` to stdout too, and return its exit code."""
+    message = one_line(error)
+    code = 2 if isinstance(error, click.UsageError) else error.exit_code
+    click.echo(message if message == INTERRUPTED else f"csrr: error: {message}", err=True)
+    if as_json:
+        click.echo(json.dumps({"error": message}))
+    return code
+
+
+def hush() -> None:
+    """Send what is still to be printed nowhere: the reader has gone."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,165 @@
+"""`csrr evaluate`: a model against popularity, on events it has not seen."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from csrr.cli.options import (
+    LOG_OPTIONS,
+    MODEL_NAMES,
+    MODEL_OPTIONS,
+    given,
+    json_option,
+    read_log,
+    with_options,
+)
+from csrr.cli.output import live_line, print_json
+
+if TYPE_CHECKING:
+    import csrr
+    from csrr.experiments import Evaluation
+
+LENGTHS = (5, 10, 20)
+SPLITS = ("ratio", "last", "at")
+
+
+@click.command()
+@click.argument("log")
+@click.option("--model", type=click.Path(path_type=Path), help="Test this model on what it has not seen of LOG.")
+@click.option("--test", metavar="LOG2", help="Fit to LOG and test on this log.")
+@click.option("--ratio", type=float, help="Fit to this share of each user's events (0.8 if nothing is said).")
+@click.option("--last", type=click.IntRange(min=1), help="Test on each user's last events, this many.")
+@click.option("--at", metavar="TIME", help="Test on events from this time on, such as 2000-12-31.")
+@click.option("-k", "lengths", type=click.IntRange(min=1), multiple=True, help="Length of a list; may be repeated.")
+@with_options(*LOG_OPTIONS, *MODEL_OPTIONS, json_option)
+def evaluate(
+    log: str, model: Path | None, test: str | None, lengths: tuple[int, ...], as_json: bool, **options: Any
+) -> None:
+    """Compare CSRR with PopRank, which recommends to everyone what most people have.
+
+    Without --model, both are fitted to a part of LOG and tested on the rest: a random fifth of each user's
+    events unless --ratio, --last, --at or --test say otherwise. --seed decides the random split too.
+    """
+    import csrr
+
+    _check_usage(model, test, options)
+    with live_line() as line:
+        line.show(f"reading {log}")
+        events = read_log(log, options)
+        if model is not None:
+            fitted: Any = csrr.load(model)
+            train, asked = _seen(fitted), _known(events, fitted)
+        else:
+            train, asked = _parts(events, test, options)
+            fitted = csrr.CSRR(**given(options, MODEL_NAMES)).fit(train, callback=line.step)
+            asked = _known(asked, fitted)
+        line.show("testing")
+        at = _checked_lengths(lengths, train.n_items)
+        models = {type(fitted).__name__: fitted, "PopRank": csrr.PopRank().fit(train)}
+        found = {name: csrr.evaluate(each, train, asked, at=at) for name, each in models.items()}
+    certificate = getattr(fitted, "certificate_", None)
+    if as_json:
+        print_json(_summary(train, asked, found) | {"certificate": certificate and certificate.to_dict()})
+    else:
+        click.echo(_table(found) if certificate is None else f"{_table(found)}\n{certificate}")
+
+
+def _check_usage(model: Path | None, test: str | None, options: dict[str, Any]) -> None:
+    ways = {"model": model, "test": test} | {name: options[name] for name in SPLITS}
+    chosen = [f"--{name}" for name, value in ways.items() if value is not None]
+    if len(chosen) > 1:
+        raise click.UsageError(f"{' and '.join(chosen)} do not go together")
+    params = [f"--{name.replace('_', '-')}" for name in given(options, MODEL_NAMES)]
+    if model is not None and params:
+        raise click.UsageError(f"{params[0]} is for fitting; the model is fitted already")
+
+
+def _parts(events: csrr.Log, test: str | None, options: dict[str, Any]) -> tuple[csrr.Log, csrr.Log]:
+    """Return (train, test)."""
+    import csrr
+
+    if test is not None:
+        return events, read_log(test, options)
+    chosen = given(options, (*SPLITS, "seed"))
+    if "at" in chosen:
+        chosen["at"] = _time(chosen["at"])
+    return csrr.split(events, **chosen)
+
+
+def _time(text: str) -> float | str:
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def _seen(model: Any) -> csrr.Log:
+    """Return the events a model was fitted to."""
+    import csrr
+
+    cells = model.seen_.tocoo()
+    return csrr.Log(model.users_, model.items_, cells.row, cells.col)
+
+
+def _known(events: csrr.Log, model: Any) -> csrr.Log:
+    """Return the events whose user and item the model knows, and which are not among those it was fitted to.
+
+    What is left of a log cannot hold an id that the model lacks, so the events are renumbered as the model's.
+    """
+    import numpy as np
+
+    import csrr
+
+    if events.users == model.users_ and events.items == model.items_:
+        rows, columns = events.user_rows, events.item_rows
+    else:
+        rows, columns = (
+            _rows_in(mine.ids, known)[used]
+            for mine, known, used in (
+                (events.users, model.users_, events.user_rows),
+                (events.items, model.items_, events.item_rows),
+            )
+        )
+    n_items = len(model.items_)
+    seen = model.seen_.tocoo()
+    keys = np.unique((rows.astype(np.int64) * n_items + columns)[(rows >= 0) & (columns >= 0)])
+    left = np.setdiff1d(keys, seen.row.astype(np.int64) * n_items + seen.col)
+    return csrr.Log(model.users_, model.items_, left // n_items, left % n_items)
+
+
+def _rows_in(ids: Any, known: Any) -> Any:
+    """Return the row of each id, shape (n,), or -1."""
+    import numpy as np
+
+    common = np.isin(ids, known.ids) if ids.dtype == known.ids.dtype else np.zeros(len(ids), bool)
+    rows = np.full(len(ids), -1, np.int64)
+    rows[common] = known.rows(ids[common])
+    return rows
+
+
+def _checked_lengths(lengths: tuple[int, ...], n_items: int) -> tuple[int, ...]:
+    if lengths and max(lengths) > n_items:
+        raise click.UsageError(f"-k {max(lengths)}: there are only {n_items:,} items")
+    return tuple(sorted(set(lengths))) or tuple(k for k in LENGTHS if k <= n_items) or (n_items,)
+
+
+def _summary(train: csrr.Log, test: csrr.Log, found: dict[str, Evaluation]) -> dict[str, Any]:
+    return {
+        "n_users": train.n_users,
+        "n_items": train.n_items,
+        "n_train": len(train),
+        "n_test": len(test),
+        "models": {name: each.summary() for name, each in found.items()},
+    }
+
+
+def _table(found: dict[str, Evaluation]) -> str:
+    from csrr.ranking.tables import text_table
+
+    first = next(iter(found.values()))
+    left_out = f" ({first.n_left_out:,} without test events left out)" if first.n_left_out else ""
+    lines = [[metric, *(float(each[metric]) for each in found.values())] for metric in first.means]
+    return f"mean over {first.n_users:,} users{left_out}\n{text_table(['', *found], lines)}"

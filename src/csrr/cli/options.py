@@ -1,0 +1,153 @@
+"""Options that several commands share: how a log is read, how a model is made, how an id is written."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    import csrr
+    from csrr.data import IdMap
+    from csrr.data.ids import Id
+
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+
+
+class Strength(click.ParamType):
+    """A number, or the word "auto"."""
+
+    name = "number|auto"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return "auto" as it is, or the number."""
+        try:
+            return value if value == "auto" else float(value)
+        except ValueError:
+            self.fail(f"{value!r} is neither a number nor auto", param, ctx)
+
+
+class ColumnType(click.ParamType):
+    """A column by its name or its position, or "none" for no such column."""
+
+    name = "name|position|none"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return a position as int, "none" as False, a name as it is."""
+        if value == "none":
+            return False
+        return int(value) if isinstance(value, str) and value.isdecimal() else value
+
+
+def _column(role: str, what: str) -> Callable[[Decorated], Decorated]:
+    return click.option(f"--{role}-column", role, type=ColumnType(), help=f"Column of {what}.")
+
+
+COLUMN_OPTIONS = (
+    _column("user", "user ids"),
+    _column("item", "item ids"),
+    _column("rating", "ratings"),
+    _column("weight", "weights, such as play counts"),
+    _column("time", "times"),
+    _column("title", "titles of items"),
+)
+LOG_OPTIONS = (
+    click.option("--min-rating", type=float, help="Take only events rated at least this."),
+    click.option("--min-weight", type=float, help="Take only pairs whose weights add up to at least this."),
+    *COLUMN_OPTIONS,
+    click.option("--separator", help="What separates the columns of a text; \\t for a tab."),
+    click.option("--header/--no-header", default=None, help="Whether the first line names the columns."),
+    click.option("--format", help="Name the format, where it is not recognised."),
+)
+LOG_NAMES = (
+    *("min_rating", "min_weight", "user", "item", "rating", "weight", "time", "title"),
+    *("separator", "header", "format"),
+)
+
+MODEL_OPTIONS = (
+    click.option("--loss", type=click.Choice(["I", "II"]), help="The paper's loss I or II."),
+    click.option("--cost-ratio", type=float, help="Cost of missing a choice over that of a false alarm."),
+    click.option("--positive-cost", type=float, help="Cost of a choice, of 1 in all: 0 to 1."),
+    click.option("--miss-cost", type=float, help="Cost of a missed choice."),
+    click.option("--false-alarm-cost", type=float, help="Cost of a false alarm."),
+    click.option("--reg-low-rank", type=Strength(), help="Strength on the rank; 1 gives rank 0."),
+    click.option("--reg-sparse", type=float, help="Strength on specific preferences; 1 gives none."),
+    click.option("--user-scaling", type=float, help="0: a click of anyone counts alike; 1: of the active, less."),
+    click.option("--item-scaling", type=float, help="0: a click on any item counts alike; 1: on the popular, less."),
+    click.option("--max-rank", type=click.IntRange(min=1), help="Largest rank: less time and memory."),
+    click.option("--tol", type=float, help="Stop at this relative gap to the optimum."),
+    click.option("--max-iter", type=click.IntRange(min=1), help="Stop after this many iterations."),
+    click.option("--time-limit", type=float, help="Stop after this many seconds."),
+    click.option("--threads", type=click.IntRange(min=0), help="Number of threads; 0 for all cores."),
+    click.option("--seed", type=click.IntRange(min=0), help="Seed of what is random."),
+)
+MODEL_NAMES = (
+    *("loss", "cost_ratio", "positive_cost", "miss_cost", "false_alarm_cost", "reg_low_rank", "reg_sparse"),
+    *("user_scaling", "item_scaling", "max_rank", "tol", "max_iter", "time_limit", "threads", "seed"),
+)
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+k_option = click.option(
+    "-k", type=click.IntRange(min=1), default=10, show_default=True, help="Length of the list."
+)
+model_argument = click.argument("model", type=click.Path(path_type=Path))
+
+
+def with_options(*options: Callable[[Any], Any]) -> Callable[[Decorated], Decorated]:
+    """Return a decorator that adds options, in their order in the help."""
+
+    def decorate(command: Decorated) -> Decorated:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+def given(options: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    """Return those options that were given: the library knows the defaults of the others."""
+    return {name: options[name] for name in names if options[name] is not None}
+
+
+def read_log(source: str, options: Mapping[str, Any]) -> csrr.Log:
+    """Return the log at `source`, read as the options say."""
+    import csrr
+
+    arguments = given(options, LOG_NAMES)
+    if "separator" in arguments:
+        arguments["separator"] = arguments["separator"].replace("\\t", "\t")
+    return csrr.read(source, **arguments)
+
+
+def check_writable(path: Path) -> None:
+    """Raise an error now if no file can be put at `path` later."""
+    import tempfile
+
+    if path.is_dir():
+        raise IsADirectoryError(21, os.strerror(21), str(path))
+    if not path.parent.is_dir():
+        raise FileNotFoundError(2, "there is no such folder", str(path.parent))
+    try:
+        with tempfile.TemporaryFile(dir=path.parent):
+            pass
+    except OSError as error:
+        raise OSError(error.errno, "cannot write to this folder", str(path.parent)) from error
+
+
+def as_id(text: str, known: IdMap) -> Id:
+    """Return an id as the model has it: an integer where ids are integers and `text` is one."""
+    is_integer = known.ids.dtype != object and re.fullmatch(r"\s*-?[0-9]+\s*", text)
+    return int(text) if is_integer else text
+
+
+def as_ids(texts: Iterable[str], known: IdMap) -> list[Id]:
+    """Return several ids, each given alone or, where that is no id itself, in a list with commas."""
+    found: list[Id] = []
+    for text in texts:
+        parts = [text] if as_id(text, known) in known else [part.strip() for part in text.split(",")]
+        found += [as_id(part, known) for part in parts if part]
+    return found

@@ -1,0 +1,81 @@
+"""Printing: JSON for machines, tables for people, and one line that tells how far a fit is."""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import click
+
+SECONDS_BETWEEN = 0.05
+
+
+def print_json(data: Mapping[str, Any]) -> None:
+    """Print one JSON object; numpy values become plain ones, NaN and infinities null."""
+    click.echo(json.dumps(plain(data), allow_nan=False))
+
+
+def plain(value: Any) -> Any:
+    """Return a value as JSON has it."""
+    if isinstance(value, Mapping):
+        return {str(name): plain(each) for name, each in value.items()}
+    if isinstance(value, str | bool | int) or value is None:
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if hasattr(value, "tolist"):
+        return plain(value.tolist())
+    return [plain(each) for each in value] if isinstance(value, list | tuple) else str(value)
+
+
+def amount(n_bytes: int) -> str:
+    """Return a number of bytes in words: 3.1 MB."""
+    size, unit = float(n_bytes), "bytes"
+    for larger in ("kB", "MB", "GB"):
+        if size >= 1000:
+            size, unit = size / 1000, larger
+    return f"{size:.1f} {unit}" if unit != "bytes" else f"{n_bytes} bytes"
+
+
+class Line:
+    """One line on stderr that is written over and over; nothing where stderr is no terminal."""
+
+    def __init__(self) -> None:
+        self.live = sys.stderr.isatty()
+        self.due = 0.0
+
+    def show(self, text: str, *, now: bool = True) -> None:
+        """Write `text` over the line; without `now`, at most every `SECONDS_BETWEEN`."""
+        if not self.live or (not now and time.monotonic() < self.due):
+            return
+        self.due = time.monotonic() + SECONDS_BETWEEN
+        width = shutil.get_terminal_size().columns - 1
+        sys.stderr.write(f"\r{text[:width]}\x1b[K")
+        sys.stderr.flush()
+
+    def step(self, step: Any) -> None:
+        """Show a step of a fit."""
+        self.show(
+            f"iteration {step.iteration}  gap {step.gap:.1e}  rank {step.rank}  {step.seconds:.1f} s",
+            now=step.iteration <= 1,
+        )
+
+    def bytes(self, done: int, total: int | None) -> None:
+        """Show how much has been fetched."""
+        self.show(amount(done) + (f" of {amount(total)}" if total else ""), now=done == total)
+
+
+@contextmanager
+def live_line() -> Iterator[Line]:
+    """Give a `Line`, and clear it at the end, whatever the end is."""
+    line = Line()
+    try:
+        yield line
+    finally:
+        line.show("")

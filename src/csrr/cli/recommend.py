@@ -1,0 +1,140 @@
+"""`csrr recommend`: lists for users of the model, for someone new, or for all."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from csrr.cli.options import as_id, as_ids, check_writable, json_option, k_option, model_argument
+from csrr.cli.output import plain, print_json
+
+if TYPE_CHECKING:
+    from csrr.ranking import Recommendations
+
+REASONS = 3
+SUFFIXES = (".csv", ".parquet", ".jsonl")
+
+
+@click.command()
+@model_argument
+@click.option("--user", "users", multiple=True, metavar="ID", help="A user of the model; may be repeated.")
+@click.option("--all", "everyone", is_flag=True, help="All users of the model.")
+@click.option("--history", multiple=True, metavar="ID,ID,...", help="What someone new has chosen.")
+@k_option
+@click.option("--include-seen", is_flag=True, help="Keep items that the user already has.")
+@click.option("--candidate", "candidates", multiple=True, metavar="ID", help="Choose from these items only.")
+@click.option("--exclude", multiple=True, metavar="ID", help="Leave this item out.")
+@click.option("--explain", is_flag=True, help="Say which choices of the user speak for an item.")
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), help="Write .csv, .parquet or .jsonl instead of printing."
+)
+@json_option
+def recommend(
+    model: Path, users: tuple[str, ...], everyone: bool, history: tuple[str, ...], explain: bool, **options: Any
+) -> None:
+    """Recommend items to users of MODEL, or to someone new with --history."""
+    import csrr
+
+    output, as_json = options["output"], options["as_json"]
+    _check_usage(bool(users), everyone, bool(history), explain, output, as_json)
+    if output is not None:
+        check_writable(output)
+    fitted = csrr.load(model)
+    allowed = {
+        "exclude_seen": not options["include_seen"],
+        "candidates": as_ids(options["candidates"], fitted.items_) or None,
+        "exclude": as_ids(options["exclude"], fitted.items_) or None,
+    }
+    if history:
+        if not hasattr(fitted, "fold_in"):
+            raise click.UsageError(f"a {type(fitted).__name__} knows only the users it was fitted to")
+        recs = fitted.fold_in([as_ids(history, fitted.items_)]).recommend(options["k"], **allowed)
+    else:
+        wanted = None if everyone else [as_id(user, fitted.users_) for user in users]
+        recs = fitted.recommend(wanted, options["k"], **allowed)
+    reasons = _reasons(fitted, recs) if explain else None
+    if output is not None:
+        _write(recs, output)
+    if as_json:
+        print_json(_summary(recs, output, reasons, is_new=bool(history)))
+    elif output is not None:
+        click.echo(f"{output}: {len(recs):,} users, up to {recs.k} items each")
+    else:
+        click.echo(_table(recs, reasons, name_users=not history))
+
+
+def _check_usage(
+    users: bool, everyone: bool, history: bool, explain: bool, output: Path | None, as_json: bool
+) -> None:
+    if users + everyone + history != 1:
+        raise click.UsageError("give one of --user, --history and --all")
+    if everyone and output is None and not as_json:
+        raise click.UsageError("--all needs a file to write, with -o, or --json")
+    if output is not None and output.suffix not in SUFFIXES:
+        raise click.UsageError(f"-o {output}: the name must end in {', '.join(SUFFIXES)}")
+    if explain and (everyone or history or output is not None):
+        raise click.UsageError("--explain goes with --user, and prints")
+
+
+def _reasons(model: Any, recs: Recommendations) -> list[list[dict[str, Any]]]:
+    """Return, for each recommended item, the rows of the user's history that add most to its score."""
+    if not hasattr(model, "explain"):
+        raise click.UsageError(f"a {type(model).__name__} cannot explain")
+    return [model.explain(row["user"], row["item"]).rows()[:REASONS] for row in recs.rows()]
+
+
+def _table(recs: Recommendations, reasons: list[list[dict[str, Any]]] | None, *, name_users: bool) -> str:
+    from csrr.ranking.tables import text_table
+
+    rows = list(recs.rows())
+    names = ["rank", "item", *(["title"] if recs.titles is not None else []), "score"]
+    if name_users and len(recs) > 1:
+        names = ["user", *names]
+    lines = [[row[name] for name in names] for row in rows]
+    table = text_table(names, lines)
+    if reasons is None:
+        return table
+    head, *body = table.splitlines()
+    told = [f"{line}   because of {_because(reason)}" for line, reason in zip(body, reasons, strict=True)]
+    return "\n".join([head, *told])
+
+
+def _because(reason: list[dict[str, Any]]) -> str:
+    return ", ".join(f"{row.get('title') or row['item']} ({row['amount']:+.3f})" for row in reason)
+
+
+def _summary(
+    recs: Recommendations, output: Path | None, reasons: list[list[dict[str, Any]]] | None, *, is_new: bool
+) -> dict[str, Any]:
+    if output is not None:
+        return {"output": str(output), "n_users": len(recs), "k": recs.k}
+    rows = list(recs.rows())
+    if is_new:
+        rows = [row | {"user": None} for row in rows]
+    if reasons is not None:
+        rows = [row | {"because": reason} for row, reason in zip(rows, reasons, strict=True)]
+    return {"k": recs.k, "recommendations": rows}
+
+
+def _write(recs: Recommendations, path: Path) -> None:
+    """Write the table of recommendations; the file appears only when it is complete."""
+    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        if path.suffix == ".jsonl":
+            with partial.open("w", encoding="utf-8") as file:
+                file.writelines(json.dumps(plain(row)) + "\n" for row in recs.rows())
+        elif path.suffix == ".csv":
+            from pyarrow import csv
+
+            csv.write_csv(recs.to_arrow(), partial)
+        else:
+            from pyarrow import parquet
+
+            parquet.write_table(recs.to_arrow(), partial)
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)

@@ -1,0 +1,151 @@
+"""The file of a saved model: one file, no pickle, written at once or not at all, refused if altered.
+
+Layout: 8 bytes magic, version (uint32), length of the header (uint64), SHA-256 of all that follows, the header (JSON:
+model, parameters, facts, and name, type, shape and place of each array), then the arrays, 64-byte aligned.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import struct
+import tempfile
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from csrr.data import IdMap
+
+MAGIC = b"CSRRMODL"
+VERSION = 1
+_PREFIX = struct.Struct("<8sIQ32s")
+_ALIGN = 64
+_TYPES = {"float32", "float64", "int32", "int64", "uint8", "bool"}
+
+Arrays = dict[str, npt.NDArray[Any]]
+State = tuple[Arrays, dict[str, Any]]
+
+
+class ModelFileError(ValueError):
+    """A file that is not a model of ours, or not a whole one."""
+
+
+def write(path: str | os.PathLike[str], header: dict[str, Any], arrays: Arrays) -> None:
+    """Write a model file; whatever goes wrong, a file that was there before stays as it was."""
+    target = Path(path)
+    places, offset = [], 0
+    for name, array in arrays.items():
+        places.append({"name": name, "dtype": array.dtype.name, "shape": array.shape, "offset": offset})
+        offset += -(-array.nbytes // _ALIGN) * _ALIGN
+    text = json.dumps({**header, "arrays": places}, allow_nan=False, default=_plain).encode()
+    text += b" " * (-(len(text) + _PREFIX.size) % _ALIGN)
+    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            _write_parts(file, text, arrays)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o666 & ~_umask())
+        os.replace(temporary, target)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
+
+
+def _write_parts(file: BinaryIO, text: bytes, arrays: Arrays) -> None:
+    digest = hashlib.sha256(text)
+    file.write(b"\0" * _PREFIX.size)
+    file.write(text)
+    for array in arrays.values():
+        data = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        for part in (memoryview(data), b"\0" * (-data.nbytes % _ALIGN)):
+            digest.update(part)
+            file.write(part)
+    file.seek(0)
+    file.write(_PREFIX.pack(MAGIC, VERSION, len(text), digest.digest()))
+
+
+def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays]:
+    """Return the header and the arrays of a model file, once it has proved whole."""
+    data = Path(path).read_bytes()
+    if data[:8] != MAGIC:
+        raise ModelFileError(f"{path}: not a csrr model (its first bytes are not ours)")
+    if len(data) < _PREFIX.size:
+        raise ModelFileError(f"{path}: the file is cut short; copy or save it again")
+    _, version, length, digest = _PREFIX.unpack_from(data)
+    if version > VERSION:
+        raise ModelFileError(f"{path}: written by a newer csrr (format {version}, this one reads up to {VERSION})")
+    body = memoryview(data)[_PREFIX.size :]
+    if hashlib.sha256(body).digest() != digest:
+        raise ModelFileError(f"{path}: the checksum does not match: the file is cut short or altered; save it again")
+    header = json.loads(bytes(body[:length]))
+    return header, {place["name"]: _array(path, body[length:], place) for place in header.pop("arrays")}
+
+
+def _array(path: str | os.PathLike[str], payload: memoryview, place: dict[str, Any]) -> npt.NDArray[Any]:
+    if place["dtype"] not in _TYPES:
+        raise ModelFileError(f"{path}: array {place['name']!r} has the unknown type {place['dtype']!r}")
+    count = int(np.prod(place["shape"], dtype=np.int64))
+    flat = np.frombuffer(payload, place["dtype"], count=count, offset=place["offset"])
+    return flat.reshape(place["shape"])
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"a parameter of type {type(value).__name__} cannot be saved")
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def text_arrays(name: str, texts: npt.NDArray[Any]) -> Arrays:
+    """Strings or None as UTF-8 bytes, their ends, and which are there."""
+    raw = [b"" if text is None else str(text).encode("utf-8", "surrogatepass") for text in texts]
+    return {
+        f"{name}.text": np.frombuffer(b"".join(raw), np.uint8),
+        f"{name}.ends": np.cumsum([len(part) for part in raw], dtype=np.int64),
+        f"{name}.there": np.array([text is not None for text in texts], np.bool_),
+    }
+
+
+def text_from(arrays: Arrays, name: str) -> npt.NDArray[np.object_]:
+    """What `text_arrays` was given."""
+    data, ends = arrays[f"{name}.text"].tobytes(), arrays[f"{name}.ends"].tolist()
+    starts = [0, *ends[:-1]]
+    out = np.empty(len(ends), np.object_)
+    for place, (start, end, there) in enumerate(zip(starts, ends, arrays[f"{name}.there"].tolist(), strict=True)):
+        out[place] = data[start:end].decode("utf-8", "surrogatepass") if there else None
+    return out
+
+
+def ids_arrays(name: str, ids: IdMap) -> Arrays:
+    """The ids of a map, integers or strings."""
+    return {name: ids.ids} if ids.ids.dtype.kind == "i" else text_arrays(name, ids.ids)
+
+
+def ids_from(arrays: Arrays, name: str) -> IdMap:
+    """What `ids_arrays` was given."""
+    return IdMap(arrays[name] if name in arrays else text_from(arrays, name))
+
+
+def sparse_arrays(name: str, matrix: Any, *, with_data: bool = True) -> Arrays:
+    """The parts of a csr array; without its data, for one that is all ones."""
+    parts = {f"{name}.indptr": matrix.indptr, f"{name}.indices": matrix.indices}
+    return parts | {f"{name}.data": matrix.data} if with_data else parts
+
+
+def sparse_from(arrays: Arrays, name: str, shape: Any) -> Any:
+    """What `sparse_arrays` was given."""
+    indices = arrays[f"{name}.indices"]
+    data = arrays.get(f"{name}.data", np.ones(len(indices), np.float32))
+    return sparse.csr_array((data, indices, arrays[f"{name}.indptr"]), shape=shape)

@@ -1,0 +1,104 @@
+"""From the words a user speaks to the numbers of the problem: costs, scaling, strengths."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from csrr.optim.krylov import LowRankPlusSparse, spectral_norm
+from csrr.optim.lowrank import LowRank
+from csrr.optim.pattern import Floats, Pattern
+
+AUTO_NOISE_MULTIPLE = 0.5
+"""`reg_low_rank="auto"`: l1 in units of the norm of the targets with random signs."""
+
+DEFAULT_COST_RATIO = 2.0
+
+
+class ParameterError(ValueError):
+    """A parameter that makes no sense; the message names it and says what would."""
+
+
+def resolve_cost_ratio(
+    cost_ratio: float | None, positive_cost: float | None, miss_cost: float | None, false_alarm_cost: float | None
+) -> float:
+    """alpha, from the one way in which the cost was given (Lemma 1: alpha = c_p/c_n)."""
+    ways = [cost_ratio is not None, positive_cost is not None, miss_cost is not None or false_alarm_cost is not None]
+    if sum(ways) > 1:
+        raise ParameterError("give the cost once: cost_ratio, or positive_cost, or miss_cost with false_alarm_cost")
+    if positive_cost is not None:
+        if not 0 < positive_cost < 1:
+            raise ParameterError(f"positive_cost={positive_cost!r} must lie between 0 and 1 (c_p, with c_n = 1 - c_p)")
+        return positive_cost / (1 - positive_cost)
+    if ways[2]:
+        if miss_cost is None or false_alarm_cost is None:
+            raise ParameterError("miss_cost and false_alarm_cost go together")
+        check_number("miss_cost", miss_cost, above=0)
+        check_number("false_alarm_cost", false_alarm_cost, above=0)
+        return miss_cost / false_alarm_cost
+    ratio = DEFAULT_COST_RATIO if cost_ratio is None else cost_ratio
+    check_number("cost_ratio", ratio, above=0, most=1e4)
+    return float(ratio)
+
+
+def check_number(
+    name: str, value: Any, *, above: float | None = None, least: float | None = None, most: float = math.inf
+) -> None:
+    """Raises ParameterError unless value is a finite number, > above or >= least, and <= most."""
+    ok = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    ok = ok and math.isfinite(value) and value <= most
+    ok = ok and (above is None or value > above) and (least is None or value >= least)
+    if not ok:
+        low = f"> {above}" if above is not None else f">= {least}" if least is not None else "finite"
+        high = "" if most == math.inf else f" and <= {most:g}"
+        raise ParameterError(f"{name}={value!r} must be a number {low}{high}")
+
+
+@dataclass(frozen=True, eq=False)
+class Scaling:
+    """D_u^-a and D_i^-b: what a click of a user, and on an item, counts for; (n,) and (m,)."""
+
+    user: Floats
+    item: Floats
+
+    @classmethod
+    def of(cls, pattern: Pattern, user_power: float, item_power: float, dtype: Any = np.float32) -> Scaling:
+        users = np.maximum(np.diff(pattern.indptr), 1)
+        items = np.maximum(np.bincount(pattern.indices, minlength=pattern.shape[1]), 1)
+        return cls((users ** -float(user_power)).astype(dtype), (items ** -float(item_power)).astype(dtype))
+
+    def targets(self, pattern: Pattern) -> Floats:
+        """The scaled targets in (0, 1], (nnz,)."""
+        return self.user[pattern.rows] * self.item[pattern.indices]
+
+
+def norms(pattern: Pattern, targets: Floats, seed: int) -> tuple[float, float]:
+    """(||T||_2, ||T o random signs||_2): the strength that leaves nothing, and the level of noise."""
+    rng = np.random.default_rng(seed)
+    signs = rng.integers(0, 2, len(targets)).astype(targets.dtype) * 2 - 1
+    dtype = targets.dtype.type
+    zero = LowRank.zero(pattern.shape, dtype)
+    signal, noise = (
+        spectral_norm(LowRankPlusSparse(zero, pattern, values), rng, dtype=dtype)[0]
+        for values in (targets, targets * signs)
+    )
+    return signal, noise
+
+
+Strength = float | Literal["auto"]
+
+
+def check_strength(name: str, value: Any) -> None:
+    """Raises ParameterError unless value is "auto" or a number >= 0."""
+    if isinstance(value, str):
+        if value != "auto" or name != "reg_low_rank":
+            raise ParameterError(f'{name}={value!r} must be a number >= 0' + (' or "auto"' if name == "reg_low_rank" else ""))
+        return
+    check_number(name, value, least=0)
+
+
+Rows = npt.NDArray[np.integer[Any]]
