@@ -121,9 +121,7 @@ def mean_ndcg(score_block: ScoreBlock, train: Any, test: Any, k: int = 10) -> fl
 
 def tune_ease(train: Log, grid: Sequence[float] = EASE_GRID, *, ratio: float = 0.9, seed: int = 0) -> Tuned:
     """The l2 of EASE that is best on a validation split inside `train`."""
-    return _tune(
-        lambda X, l2: ease_scores(X, ease(X, l2)), [{"l2": l2} for l2 in grid], train, ratio=ratio, seed=seed
-    )
+    return _tune(lambda X, l2: ease_scores(X, ease(X, l2)), [{"l2": l2} for l2 in grid], train, ratio=ratio, seed=seed)
 
 
 def tune_als(

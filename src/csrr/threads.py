@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
+from itertools import pairwise
 
 from threadpoolctl import ThreadpoolController
 
@@ -56,7 +57,7 @@ def _pool(size: int) -> ThreadPoolExecutor:
 
 def run_ranges(work: Callable[[int, int], object], bounds: list[int]) -> None:
     """Calls `work(start, stop)` for each consecutive pair of `bounds`, on the threads in force."""
-    ranges = [(a, b) for a, b in zip(bounds, bounds[1:], strict=False) if b > a]
+    ranges = [(a, b) for a, b in pairwise(bounds) if b > a]
     threads = n_threads()
     if threads == 1 or len(ranges) <= 1:
         for start, stop in ranges:

@@ -6,12 +6,11 @@ import logging
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from importlib.metadata import version
 from typing import Any, NoReturn
 
 import click
 
-from csrr.cli.errors import INTERRUPTED, Failure, explained, hush, report
+from csrr.cli.errors import Failure, Interrupted, explained, hush, report
 
 COMMANDS = {
     "demo": "demo",
@@ -46,7 +45,7 @@ class App(click.Group):
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
-            raise Failure(INTERRUPTED, 130) from None
+            raise Interrupted from None
         except BrokenPipeError:
             hush()
             ctx.exit(141)
@@ -55,7 +54,7 @@ class App(click.Group):
                 raise
             raise Failure(message) from error
 
-    def main(self, args: Sequence[str] | None = None, *_: Any, **extra: Any) -> NoReturn:  # type: ignore[override]
+    def main(self, args: Sequence[str] | None = None, *_: Any, **extra: Any) -> NoReturn:
         """Run the command line `args` (by default the process's own) and exit."""
         words = list(sys.argv[1:] if args is None else args)
         extra = {name: value for name, value in extra.items() if name not in ("prog_name", "standalone_mode")}
@@ -66,15 +65,13 @@ class App(click.Group):
         try:
             code = super().main(words, "csrr", standalone_mode=False, **extra)
         except click.Abort:
-            return report(Failure(INTERRUPTED, 130), as_json)
+            return report(Interrupted(), as_json)
         except click.ClickException as error:
             return report(error, as_json)
         return code if isinstance(code, int) else 0
 
 
-@click.group(
-    cls=App, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]}
-)
+@click.group(cls=App, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--version", is_flag=True, help="Print the version.")
 @click.pass_context
 def app(ctx: click.Context, version: bool) -> None:
@@ -90,6 +87,8 @@ def app(ctx: click.Context, version: bool) -> None:
 
 
 def _version() -> str:
+    from importlib.metadata import version
+
     return version("csrr")
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from csrr.cli.options import json_option
@@ -18,9 +20,8 @@ def data() -> None:
 def list_(as_json: bool) -> None:
     """List the data sets that csrr knows by name."""
     from csrr.data import DATASETS, locate
-    from csrr.ranking.tables import text_table
 
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
             "name": each.name,
             "path": None if (path := locate(each.name)) is None else str(path),
@@ -33,12 +34,13 @@ def list_(as_json: bool) -> None:
     if as_json:
         print_json({"data_sets": rows})
         return
-    lines = [[row["name"], _presence(row["path"], row["can_be_fetched"])] for row in rows]
-    for line, row in zip(text_table(["", ""], lines).splitlines()[1:], rows, strict=True):
-        click.echo(f"{line}  {row['description']}; {row['licence']}")
+    width = max(len(row["name"]) for row in rows)
+    for row in rows:
+        state = _state(row["path"], row["can_be_fetched"])
+        click.echo(f"{row['name']:{width}}  {state:8}  {row['description']} ({row['licence']})")
 
 
-def _presence(path: object, can_be_fetched: object) -> str:
+def _state(path: str | None, can_be_fetched: bool) -> str:
     return "here" if path else "to fetch" if can_be_fetched else "by hand"
 
 

@@ -9,8 +9,6 @@ import sys
 
 import click
 
-INTERRUPTED = "interrupted: nothing was written"
-
 COLUMNS = ("user", "item", "rating", "weight", "time", "title")
 OPTIONS = (
     *("format", "separator", "min_rating", "min_weight", "ratio", "last", "seed"),
@@ -20,11 +18,18 @@ OPTIONS = (
 
 
 class Failure(click.ClickException):
-    """A message that is complete as it is, and the exit code that goes with it."""
+    """A message that is complete as it is."""
 
-    def __init__(self, message: str, exit_code: int = 2) -> None:
-        super().__init__(message)
-        self.exit_code = exit_code
+    exit_code = 2
+
+
+class Interrupted(Failure):
+    """Ctrl-C. Files are written at once or not at all, so there is none."""
+
+    exit_code = 130
+
+    def __init__(self) -> None:
+        super().__init__("interrupted: nothing was written")
 
 
 def explained(error: Exception) -> str | None:
@@ -72,7 +77,7 @@ def report(error: click.ClickException, as_json: bool) -> int:
     """Print an error to stderr, with `as_json` to stdout too, and return its exit code."""
     message = one_line(error)
     code = 2 if isinstance(error, click.UsageError) else error.exit_code
-    click.echo(message if message == INTERRUPTED else f"csrr: error: {message}", err=True)
+    click.echo(message if isinstance(error, Interrupted) else f"csrr: error: {message}", err=True)
     if as_json:
         click.echo(json.dumps({"error": message}))
     return code

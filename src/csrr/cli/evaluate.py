@@ -28,12 +28,16 @@ SPLITS = ("ratio", "last", "at")
 
 @click.command()
 @click.argument("log")
-@click.option("--model", type=click.Path(path_type=Path), help="Test this model on what it has not seen of LOG.")
+@click.option(
+    "--model", type=click.Path(path_type=Path), help="Test this model on what it has not seen of LOG."
+)
 @click.option("--test", metavar="LOG2", help="Fit to LOG and test on this log.")
 @click.option("--ratio", type=float, help="Fit to this share of each user's events (0.8 if nothing is said).")
 @click.option("--last", type=click.IntRange(min=1), help="Test on each user's last events, this many.")
 @click.option("--at", metavar="TIME", help="Test on events from this time on, such as 2000-12-31.")
-@click.option("-k", "lengths", type=click.IntRange(min=1), multiple=True, help="Length of a list; may be repeated.")
+@click.option(
+    "-k", "lengths", type=click.IntRange(min=1), multiple=True, help="Length of a list; may be repeated."
+)
 @with_options(*LOG_OPTIONS, *MODEL_OPTIONS, json_option)
 def evaluate(
     log: str, model: Path | None, test: str | None, lengths: tuple[int, ...], as_json: bool, **options: Any
@@ -51,18 +55,25 @@ def evaluate(
         events = read_log(log, options)
         if model is not None:
             fitted: Any = csrr.load(model)
-            train, asked = _seen(fitted), _known(events, fitted)
+            train, test_log = _seen(fitted), events
+            at = _checked_lengths(lengths, train.n_items)
         else:
-            train, asked = _parts(events, test, options)
+            train, test_log = _parts(events, test, options)
+            at = _checked_lengths(lengths, train.n_items)
             fitted = csrr.CSRR(**given(options, MODEL_NAMES)).fit(train, callback=line.step)
-            asked = _known(asked, fitted)
+        asked = _known(test_log, fitted)
         line.show("testing")
-        at = _checked_lengths(lengths, train.n_items)
         models = {type(fitted).__name__: fitted, "PopRank": csrr.PopRank().fit(train)}
-        found = {name: csrr.evaluate(each, train, asked, at=at) for name, each in models.items()}
+        found = {
+            name: csrr.evaluate(each, train, asked, at=at, threads=options["threads"])
+            for name, each in models.items()
+        }
     certificate = getattr(fitted, "certificate_", None)
     if as_json:
-        print_json(_summary(train, asked, found) | {"certificate": certificate and certificate.to_dict()})
+        print_json(
+            _summary(train, asked, len(test_log), found)
+            | {"certificate": certificate and certificate.to_dict()}
+        )
     else:
         click.echo(_table(found) if certificate is None else f"{_table(found)}\n{certificate}")
 
@@ -72,7 +83,7 @@ def _check_usage(model: Path | None, test: str | None, options: dict[str, Any]) 
     chosen = [f"--{name}" for name, value in ways.items() if value is not None]
     if len(chosen) > 1:
         raise click.UsageError(f"{' and '.join(chosen)} do not go together")
-    params = [f"--{name.replace('_', '-')}" for name in given(options, MODEL_NAMES)]
+    params = [f"--{name.replace('_', '-')}" for name in given(options, MODEL_NAMES) if name != "threads"]
     if model is not None and params:
         raise click.UsageError(f"{params[0]} is for fitting; the model is fitted already")
 
@@ -86,7 +97,8 @@ def _parts(events: csrr.Log, test: str | None, options: dict[str, Any]) -> tuple
     chosen = given(options, (*SPLITS, "seed"))
     if "at" in chosen:
         chosen["at"] = _time(chosen["at"])
-    return csrr.split(events, **chosen)
+    train, asked = csrr.split(events, **chosen)
+    return train, asked
 
 
 def _time(text: str) -> float | str:
@@ -107,7 +119,7 @@ def _seen(model: Any) -> csrr.Log:
 def _known(events: csrr.Log, model: Any) -> csrr.Log:
     """Return the events whose user and item the model knows, and which are not among those it was fitted to.
 
-    What is left of a log cannot hold an id that the model lacks, so the events are renumbered as the model's.
+    They bear the model's row numbers.
     """
     import numpy as np
 
@@ -146,12 +158,13 @@ def _checked_lengths(lengths: tuple[int, ...], n_items: int) -> tuple[int, ...]:
     return tuple(sorted(set(lengths))) or tuple(k for k in LENGTHS if k <= n_items) or (n_items,)
 
 
-def _summary(train: csrr.Log, test: csrr.Log, found: dict[str, Evaluation]) -> dict[str, Any]:
+def _summary(train: csrr.Log, test: csrr.Log, n_read: int, found: dict[str, Evaluation]) -> dict[str, Any]:
     return {
         "n_users": train.n_users,
         "n_items": train.n_items,
         "n_train": len(train),
         "n_test": len(test),
+        "n_test_left_out": n_read - len(test),
         "models": {name: each.summary() for name, each in found.items()},
     }
 

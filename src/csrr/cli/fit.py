@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -55,15 +54,25 @@ def fit(log: str, output: Path, as_json: bool, force: bool, **options: Any) -> N
     if as_json:
         print_json(_summary(model, events, output))
     else:
-        click.echo(f"{output}: {events.n_users:,} users x {events.n_items:,} items, {len(events):,} events, ", nl=False)
+        click.echo(
+            f"{output}: {events.n_users:,} users x {events.n_items:,} items, {len(events):,} events, ",
+            nl=False,
+        )
         click.echo(amount(output.stat().st_size))
         click.echo(str(model.certificate_))
 
 
 def _check_expendable(path: Path) -> None:
-    """Raise an error if `path` holds something that is not a model (a model file is a zip archive)."""
-    if path.exists() and path.stat().st_size and not zipfile.is_zipfile(path):
+    """Raise an error if `path` holds something that is not a model: perhaps the log."""
+    from csrr.models.store import MAGIC
+
+    if path.exists() and _start(path, len(MAGIC)) not in (MAGIC, b""):
         raise Failure(f"{path} exists and is no model; give another name, or --force to write over it")
+
+
+def _start(path: Path, n_bytes: int) -> bytes:
+    with path.open("rb") as file:
+        return file.read(n_bytes)
 
 
 def _summary(model: csrr.CSRR, events: csrr.Log, output: Path) -> dict[str, Any]:

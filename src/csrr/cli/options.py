@@ -18,33 +18,25 @@ if TYPE_CHECKING:
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 
-class Strength(click.ParamType):
-    """A number, or the word "auto"."""
-
-    name = "number|auto"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return "auto" as it is, or the number."""
-        try:
-            return value if value == "auto" else float(value)
-        except ValueError:
-            self.fail(f"{value!r} is neither a number nor auto", param, ctx)
+def strength(text: str) -> float | str:
+    """Return "auto" as it is, or the number."""
+    try:
+        return text if text == "auto" else float(text)
+    except ValueError:
+        raise click.BadParameter(f"{text!r} is neither a number nor auto") from None
 
 
-class ColumnType(click.ParamType):
-    """A column by its name or its position, or "none" for no such column."""
-
-    name = "name|position|none"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return a position as int, "none" as False, a name as it is."""
-        if value == "none":
-            return False
-        return int(value) if isinstance(value, str) and value.isdecimal() else value
+def column(text: str) -> str | int | bool:
+    """Return a position as int, "none" (for no such column) as False, a name as it is."""
+    if text == "none":
+        return False
+    return int(text) if text.isdecimal() else text
 
 
 def _column(role: str, what: str) -> Callable[[Decorated], Decorated]:
-    return click.option(f"--{role}-column", role, type=ColumnType(), help=f"Column of {what}.")
+    return click.option(
+        f"--{role}-column", role, type=column, metavar="NAME|POSITION|none", help=f"Column of {what}."
+    )
 
 
 COLUMN_OPTIONS = (
@@ -74,10 +66,16 @@ MODEL_OPTIONS = (
     click.option("--positive-cost", type=float, help="Cost of a choice, of 1 in all: 0 to 1."),
     click.option("--miss-cost", type=float, help="Cost of a missed choice."),
     click.option("--false-alarm-cost", type=float, help="Cost of a false alarm."),
-    click.option("--reg-low-rank", type=Strength(), help="Strength on the rank; 1 gives rank 0."),
+    click.option(
+        "--reg-low-rank", type=strength, metavar="NUMBER|auto", help="Strength on the rank; 1 gives rank 0."
+    ),
     click.option("--reg-sparse", type=float, help="Strength on specific preferences; 1 gives none."),
-    click.option("--user-scaling", type=float, help="0: a click of anyone counts alike; 1: of the active, less."),
-    click.option("--item-scaling", type=float, help="0: a click on any item counts alike; 1: on the popular, less."),
+    click.option(
+        "--user-scaling", type=float, help="0: a click of anyone counts alike; 1: of the active, less."
+    ),
+    click.option(
+        "--item-scaling", type=float, help="0: a click on any item counts alike; 1: on the popular, less."
+    ),
     click.option("--max-rank", type=click.IntRange(min=1), help="Largest rank: less time and memory."),
     click.option("--tol", type=float, help="Stop at this relative gap to the optimum."),
     click.option("--max-iter", type=click.IntRange(min=1), help="Stop after this many iterations."),

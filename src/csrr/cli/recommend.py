@@ -30,11 +30,19 @@ SUFFIXES = (".csv", ".parquet", ".jsonl")
 @click.option("--exclude", multiple=True, metavar="ID", help="Leave this item out.")
 @click.option("--explain", is_flag=True, help="Say which choices of the user speak for an item.")
 @click.option(
-    "-o", "--output", type=click.Path(path_type=Path), help="Write .csv, .parquet or .jsonl instead of printing."
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    help="Write .csv, .parquet or .jsonl instead of printing.",
 )
 @json_option
 def recommend(
-    model: Path, users: tuple[str, ...], everyone: bool, history: tuple[str, ...], explain: bool, **options: Any
+    model: Path,
+    users: tuple[str, ...],
+    everyone: bool,
+    history: tuple[str, ...],
+    explain: bool,
+    **options: Any,
 ) -> None:
     """Recommend items to users of MODEL, or to someone new with --history."""
     import csrr
@@ -43,8 +51,8 @@ def recommend(
     _check_usage(bool(users), everyone, bool(history), explain, output, as_json)
     if output is not None:
         check_writable(output)
-    fitted = csrr.load(model)
-    allowed = {
+    fitted: Any = csrr.load(model)
+    allowed: dict[str, Any] = {
         "exclude_seen": not options["include_seen"],
         "candidates": as_ids(options["candidates"], fitted.items_) or None,
         "exclude": as_ids(options["exclude"], fitted.items_) or None,

@@ -345,7 +345,12 @@ class CSRR(FactorModel):
             "history": np.array([astuple(step) for step in self.history_], np.float64).reshape(-1, 5),
             **sparse_arrays("specific", self.specific_),
         }
-        facts = {"certificate": self.certificate_.to_dict(), "l1": self.l1_, "l2": self.l2_, "rank": self.rank_}
+        facts = {
+            "certificate": self.certificate_.to_dict(),
+            "l1": self.l1_,
+            "l2": self.l2_,
+            "rank": self.rank_,
+        }
         return arrays, facts
 
     def _restore(self, arrays: Arrays, facts: dict[str, Any]) -> None:

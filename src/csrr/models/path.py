@@ -36,7 +36,13 @@ class Path(Sequence[PathPoint]):
     """The points of a regularisation path, strongest first; `model(i)` is the fitted CSRR of point i."""
 
     def __init__(
-        self, points: list[PathPoint], log: Log, problem: Problem, scaling: Scaling, fits: list[Solution], params: Any
+        self,
+        points: list[PathPoint],
+        log: Log,
+        problem: Problem,
+        scaling: Scaling,
+        fits: list[Solution],
+        params: Any,
     ) -> None:
         self.points = points
         self._made_of = log, problem, scaling, fits, params

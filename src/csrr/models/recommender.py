@@ -147,9 +147,7 @@ class Recommender(ABC):
         allowed = self._allowed_items(candidates, exclude)
         k = min(self._checked_k(k), len(allowed))
         with nullcontext() if threads is None else use_threads(threads):
-            items, scores = self.top_rows(
-                rows, k, seen=self.seen_ if exclude_seen else None, candidates=allowed
-            )
+            items, scores = self.top_rows(rows, k, seen=self.seen_ if exclude_seen else None, candidates=allowed)
         return Recommendations.from_rows(self.users_.ids[rows], items, scores, self.items_, self.titles_)
 
     def _allowed_items(self, candidates: Any, exclude: Any) -> Rows:
@@ -230,9 +228,7 @@ class FactorModel(Recommender):
         self._check_fitted()
         row = self.items_.row(item, "item")
         rows, scores = _nearest(self.item_factors_, row, k)
-        return Neighbours(
-            item, self.items_.ids[rows], scores, None if self.titles_ is None else self.titles_[rows]
-        )
+        return Neighbours(item, self.items_.ids[rows], scores, None if self.titles_ is None else self.titles_[rows])
 
     def similar_users(self, user: Id, k: int = 10) -> Neighbours:
         """Return the `k` other users whose factors have the largest cosine with those of `user`."""
@@ -244,9 +240,7 @@ class FactorModel(Recommender):
 def _nearest(factors: Floats, row: int, k: int) -> Top:
     """Return the rows and cosines, shape (k,), of the nearest others; the cosine with a zero row is 0."""
     norms = np.linalg.norm(factors, axis=1) * np.linalg.norm(factors[row])
-    cosines = np.divide(
-        factors @ factors[row], norms, out=np.zeros(len(factors), np.float32), where=norms > 0
-    )
+    cosines = np.divide(factors @ factors[row], norms, out=np.zeros(len(factors), np.float32), where=norms > 0)
     cosines[row] = -np.inf
     rows, scores = block_top_k(cosines[None], min(Recommender._checked_k(k), len(factors) - 1))
     return rows[0], scores[0]

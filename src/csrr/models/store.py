@@ -64,7 +64,7 @@ def _write_parts(file: BinaryIO, text: bytes, arrays: Arrays) -> None:
     file.write(text)
     for array in arrays.values():
         data = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-        for part in (memoryview(data), b"\0" * (-data.nbytes % _ALIGN)):
+        for part in (data.data, b"\0" * (-data.nbytes % _ALIGN)):
             digest.update(part)
             file.write(part)
     file.seek(0)

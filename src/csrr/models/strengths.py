@@ -24,10 +24,17 @@ class ParameterError(ValueError):
 
 
 def resolve_cost_ratio(
-    cost_ratio: float | None, positive_cost: float | None, miss_cost: float | None, false_alarm_cost: float | None
+    cost_ratio: float | None,
+    positive_cost: float | None,
+    miss_cost: float | None,
+    false_alarm_cost: float | None,
 ) -> float:
     """alpha, from the one way in which the cost was given (Lemma 1: alpha = c_p/c_n)."""
-    ways = [cost_ratio is not None, positive_cost is not None, miss_cost is not None or false_alarm_cost is not None]
+    ways = [
+        cost_ratio is not None,
+        positive_cost is not None,
+        miss_cost is not None or false_alarm_cost is not None,
+    ]
     if sum(ways) > 1:
         raise ParameterError("give the cost once: cost_ratio, or positive_cost, or miss_cost with false_alarm_cost")
     if positive_cost is not None:
@@ -96,7 +103,9 @@ def check_strength(name: str, value: Any) -> None:
     """Raises ParameterError unless value is "auto" or a number >= 0."""
     if isinstance(value, str):
         if value != "auto" or name != "reg_low_rank":
-            raise ParameterError(f'{name}={value!r} must be a number >= 0' + (' or "auto"' if name == "reg_low_rank" else ""))
+            raise ParameterError(
+                f"{name}={value!r} must be a number >= 0" + (' or "auto"' if name == "reg_low_rank" else "")
+            )
         return
     check_number(name, value, least=0)
 

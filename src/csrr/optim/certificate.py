@@ -9,6 +9,7 @@ import numpy as np
 
 from csrr.optim.krylov import LowRankPlusSparse, spectral_norm
 from csrr.optim.lowrank import LowRank
+from csrr.optim.pattern import Floats
 from csrr.optim.problem import Problem
 
 Status = Literal["converged", "max_iter", "timeout", "diverged"]
@@ -48,8 +49,8 @@ class Point:
     """U with what both its primal and its dual value need."""
 
     low_rank: LowRank
-    observed: np.ndarray[Any, Any]
-    pull: np.ndarray[Any, Any]
+    observed: Floats
+    pull: Floats
     squared_norm: float
     nuclear_norm: float
 
@@ -62,7 +63,7 @@ class Point:
         return cls(low_rank, u, problem.pull(u), squared, nuclear)
 
     @property
-    def gradient_values(self) -> np.ndarray[Any, Any]:
+    def gradient_values(self) -> Floats:
         """S, (nnz,): the gradient is U + S, S on the observed cells."""
         return -(self.pull + self.observed)
 

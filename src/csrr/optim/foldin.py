@@ -57,4 +57,5 @@ def shares(problem: Problem, side: ItemSide, factors: Floats, item: int) -> Floa
     """
     observed = problem.pattern.dots(factors, side.factors)
     weights = problem.pull(observed) + observed
-    return weights * (side.factors[problem.pattern.indices] @ (side.inverse @ side.factors[item]))
+    along: Floats = side.factors[problem.pattern.indices] @ (side.inverse @ side.factors[item])
+    return weights * along

@@ -82,7 +82,7 @@ class BlockKrylov:
 
     @property
     def width(self) -> int:
-        return self.basis.shape[1]
+        return int(self.basis.shape[1])
 
     def extend(self) -> bool:
         """Adds op.T @ op @ (last block); False when the space is exhausted."""
@@ -120,7 +120,12 @@ class BlockKrylov:
 
 
 def spectral_norm(
-    op: Operator, rng: np.random.Generator, *, dtype: type = np.float32, rtol: float = 1e-4, max_steps: int = 64
+    op: Operator,
+    rng: np.random.Generator,
+    *,
+    dtype: type = np.float32,
+    rtol: float = 1e-4,
+    max_steps: int = 64,
 ) -> tuple[float, LowRank]:
     """||op||_2, from above up to the error of block Lanczos, and the Ritz triplets found on the way.
 
@@ -130,7 +135,7 @@ def spectral_norm(
     space = BlockKrylov(side, rng.standard_normal((side.shape[1], min(8, *side.shape))).astype(dtype))
     before = theta = space.top()
     for _ in range(0, max_steps, 4):
-        grown = all([space.extend() for _ in range(4)])
+        grown = [space.extend() for _ in range(4)][-1]
         before, theta = theta, space.top()
         if not grown or theta - before <= rtol * theta:
             break
@@ -150,7 +155,7 @@ def partial_svd(
     small = min(op.shape)
     block = int(np.clip((cap or small // 8) // 8, 8, 128))
     space = BlockKrylov(side, rng.standard_normal((side.shape[1], min(block, small))).astype(dtype))
-    check_at = 6 * block
+    check_at: float = 6 * block
     while space.extend():
         if space.width < check_at:
             continue

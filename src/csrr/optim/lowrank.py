@@ -26,7 +26,7 @@ class LowRank:
         return cls(np.zeros((shape[0], 0), dtype), np.zeros(0), np.zeros((shape[1], 0), dtype))
 
     @property
-    def T(self) -> LowRank:  # noqa: N802 - as in numpy
+    def T(self) -> LowRank:
         """The transposed matrix."""
         return LowRank(self.right, self.s, self.left)
 

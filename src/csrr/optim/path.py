@@ -18,7 +18,7 @@ from csrr.optim.solver import Options, Solution, solve
 def solve_path(
     problem: Problem,
     strengths: Sequence[float],
-    options: Options = Options(),
+    options: Options,
     *,
     callback: Callable[[Solution], object] | None = None,
 ) -> list[Solution]:

@@ -68,13 +68,11 @@ class Pattern:
         """S @ x, (n, k), for the sparse S with `values`."""
         out = np.empty((self.shape[0], x.shape[1]), x.dtype)
         x = np.ascontiguousarray(x)
-        run_ranges(
-            lambda a, b: sparse_times_dense(a, b, self.indptr, self.indices, values, x, out), self._bounds
-        )
+        run_ranges(lambda a, b: sparse_times_dense(a, b, self.indptr, self.indices, values, x, out), self._bounds)
         return out
 
     @property
-    def T(self) -> Pattern:  # noqa: N802 - as in numpy
+    def T(self) -> Pattern:
         """The transposed pattern."""
         return self._columns_first[0]
 
@@ -86,7 +84,5 @@ class Pattern:
         """left @ right.T on the observed cells, (nnz,); of the first `width` columns, if given."""
         out = np.empty(self.nnz, left.dtype)
         width = left.shape[1] if width is None else width
-        run_ranges(
-            lambda a, b: observed_dots(a, b, self.indptr, self.indices, left, right, width, out), self._bounds
-        )
+        run_ranges(lambda a, b: observed_dots(a, b, self.indptr, self.indices, left, right, width, out), self._bounds)
         return out

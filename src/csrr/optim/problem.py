@@ -70,9 +70,7 @@ class Problem:
         return value if self.cap is None else value - float(np.sum(np.maximum(y - self.cap, 0)))
 
 
-def build(
-    pattern: Pattern, scaled: Floats, *, loss: Loss, cost_ratio: float, l1: float, l2: float | None
-) -> Problem:
+def build(pattern: Pattern, scaled: Floats, *, loss: Loss, cost_ratio: float, l1: float, l2: float | None) -> Problem:
     """The CSRR problem for scaled targets in (0, 1], (nnz,).
 
     Loss I puts weight `cost_ratio` on observed cells, loss II multiplies their targets by it. V's penalty on a

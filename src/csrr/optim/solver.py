@@ -54,7 +54,11 @@ class Options:
 
 
 def solve(
-    problem: Problem, options: Options = Options(), *, start: LowRank | None = None, callback: Callback | None = None
+    problem: Problem,
+    options: Options,
+    *,
+    start: LowRank | None = None,
+    callback: Callback | None = None,
 ) -> Solution:
     """The minimiser of `problem` to a relative duality gap of `options.tol`, from `start` or from zero.
 
@@ -165,10 +169,11 @@ class _Search:
         return step
 
     def _probe_norm(self, point: Point) -> float:
-        """||gradient||_2 from below: one round of power iteration on a block kept from step to step."""
+        """||gradient||_2 from below: a round of power iteration on a block kept from step to step, four at first."""
         gradient = LowRankPlusSparse(self.current, self.problem.pattern, point.gradient_values)
-        image = gradient.times(orthonormal(self.probe))
-        self.probe = gradient.transposed_times(image)
+        for _ in range(1 if self.history else 4):
+            image = gradient.times(orthonormal(self.probe))
+            self.probe = gradient.transposed_times(image)
         return float(np.sqrt(eigh_falling((image.T @ image).astype(np.float64))[0][0]))
 
     def _certify(self, iterations: int, status: Status) -> Certificate:

@@ -1,0 +1,112 @@
+"""What the rows of the table share: data, timing, scoring, and the row itself."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from functools import cache
+from typing import Any, TypeVar
+
+import numpy as np
+
+import csrr
+from benchmarks import rivals
+from csrr.ranking import mark_hits, top_k
+from csrr.ranking.metrics import ndcg, recall
+
+T = TypeVar("T")
+
+GOWALLA_USERS_FOR_CHOICE = 5000
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table: what was measured, ours, the rival's, what to reach, and whether it was."""
+
+    data: str
+    measure: str
+    ours: str
+    rival: str
+    reach: str
+    reached: bool
+
+
+def timed(work: Callable[[], T]) -> tuple[float, T]:
+    """The seconds `work` took, and its result."""
+    started = time.perf_counter()
+    result = work()
+    return time.perf_counter() - started, result
+
+
+@cache
+def movielens_1m(seed: int = 0) -> tuple[csrr.Log, csrr.Log]:
+    """MovieLens-1M, rating >= 3, 80/20 per user."""
+    return csrr.split(csrr.read("ml-1m.zip", min_rating=3), ratio=0.8, seed=seed)
+
+
+@cache
+def gowalla() -> tuple[csrr.Log, csrr.Log]:
+    """Gowalla, its fixed split."""
+    return csrr.read_split("gowalla.zip")
+
+
+def at_20(model: csrr.CSRR, train: csrr.Log, test: csrr.Log) -> tuple[float, float]:
+    """(Recall@20, NDCG@20)."""
+    result = csrr.evaluate(model, train, test, at=20)
+    return result["recall@20"], result["ndcg@20"]
+
+
+def factors_at_20(factors: rivals.Factors, train: csrr.Log, test: csrr.Log) -> tuple[float, float]:
+    """(Recall@20, NDCG@20) of bare factors, over the same users and by the same metrics."""
+    relevant = test.to_csr()
+    counts = np.diff(relevant.indptr).astype(np.int64)
+    rows = np.flatnonzero(counts)
+    scores = rivals.factor_scores(factors.users, factors.items)
+    items, _ = top_k(scores, rows, test.n_items, 20, seen=train.to_csr())
+    hits = mark_hits(items, relevant, rows)
+    return float(recall(hits, counts[rows]).mean()), float(ndcg(hits, counts[rows]).mean())
+
+
+@cache
+def als_movielens_1m() -> tuple[dict[str, float], rivals.Factors]:
+    """implicit's ALS (256 factors, 15 iterations) on MovieLens-1M, tuned on a validation split of train."""
+    train, _ = movielens_1m()
+    best = rivals.tune_als(train, alphas=(2.0, 8.0), ratios=(1.0, 3.0, 8.0)).best
+    return best, rivals.als(train.to_csr(), **best)
+
+
+@cache
+def als_gowalla() -> tuple[dict[str, float], rivals.Factors]:
+    """The same on Gowalla."""
+    train, _ = gowalla()
+    best = rivals.tune_als(train, alphas=(8.0, 32.0), ratios=(0.01, 1.0)).best
+    return best, rivals.als(train.to_csr(), **best)
+
+
+def choose(train: csrr.Log, candidates: list[dict[str, Any]]) -> dict[str, Any]:
+    """The parameters with the best NDCG@20 on a validation split inside `train`, over a sample of its users."""
+    kept, held_out = csrr.split(train, ratio=0.8, seed=1)
+    users = held_out.users.ids[np.flatnonzero(held_out.user_counts())]
+    users = np.random.default_rng(0).choice(users, min(len(users), GOWALLA_USERS_FOR_CHOICE), replace=False)
+
+    def score(params: dict[str, Any]) -> float:
+        model = csrr.CSRR(**params).fit(kept)
+        return csrr.evaluate(model, kept, held_out, at=20, users=users)["ndcg@20"]
+
+    return max(candidates, key=score)
+
+
+def in_fresh_process(code: str) -> dict[str, Any]:
+    """What `code` printed last, as JSON, in a process of its own."""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    result: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
+    return result
+
+
+def as_dict(row: Row) -> dict[str, Any]:
+    """The row as plain values."""
+    return asdict(row)

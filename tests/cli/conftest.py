@@ -1,0 +1,78 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import csrr
+from csrr.cli import app
+
+COMMAND = [sys.executable, "-c", "from csrr.cli import main; main()"]
+
+
+def on_one_core():
+    """Before a child starts: one core, where that can be said, and Ctrl-C as in a terminal."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+
+
+def in_process(*args):
+    """Run csrr here; return click's result, with `stdout`, `stderr` and `exit_code`."""
+    return CliRunner().invoke(app, [str(arg) for arg in args])
+
+
+def as_json(*args):
+    """Run csrr with --json; return the object it printed."""
+    result = in_process(*args, "--json")
+    assert result.exit_code == 0, result.stderr
+    assert result.stderr == ""
+    return json.loads(result.stdout)
+
+
+def in_child(*args, **kwargs):
+    """Run csrr as a process of its own; return what subprocess.run does."""
+    return subprocess.run(
+        [*COMMAND, *map(str, args)],
+        capture_output=True,
+        text=True,
+        preexec_fn=on_one_core,
+        timeout=60,
+        **kwargs,
+    )
+
+
+def write_log(path, log):
+    """Write a log as CSV with titles and times: the later an item's row, the later its event."""
+    times = 1000 * log.item_rows + np.arange(len(log))
+    rows = zip(log.users.ids[log.user_rows], log.items.ids[log.item_rows], times, strict=True)
+    lines = [f"{user},{item},{time},{log.title(log.items.row(item))}" for user, item, time in rows]
+    path.write_text("\n".join(["user,item,timestamp,title", *lines]) + "\n")
+    return path
+
+
+@pytest.fixture(scope="session")
+def log():
+    return csrr.synthetic(80, 60, rank=4, events_per_user=10).log
+
+
+@pytest.fixture(scope="session")
+def log_file(log, tmp_path_factory) -> Path:
+    return write_log(tmp_path_factory.mktemp("log") / "log.csv", log)
+
+
+@pytest.fixture(scope="session")
+def model_file(log_file, tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("model") / "model.csrr"
+    assert in_process("fit", log_file, "-o", path, "--threads", 1).exit_code == 0
+    return path
+
+
+@pytest.fixture(scope="session")
+def model(model_file):
+    return csrr.load(model_file)

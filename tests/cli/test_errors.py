@@ -1,0 +1,119 @@
+import json
+
+import pytest
+
+import csrr
+from csrr.cli import app
+from csrr.cli.app import COMMANDS
+from csrr.cli.errors import OPTIONS, as_options
+from csrr.cli.options import LOG_NAMES, MODEL_NAMES
+from tests.cli.conftest import in_child, in_process
+
+
+@pytest.fixture
+def bad(tmp_path, model_file, log_file):
+    """Return arguments that cannot work, by name, and what is said about them."""
+    (tmp_path / "columns.csv").write_text("a,b\nx,y\n")
+    (tmp_path / "broken.csrr").write_bytes(model_file.read_bytes()[:-100])
+    fit = ("fit", log_file, "-o", tmp_path / "m.csrr")
+    return {
+        "no log": (("fit", tmp_path / "none.csv", "-o", tmp_path / "m"), "there is no none.csv"),
+        "data": (("fit", tmp_path / "columns.csv", "-o", tmp_path / "m"), "name it with --user-column='...'"),
+        "parameter": ((*fit, "--cost-ratio=-1"), "--cost-ratio=-1.0 must be"),
+        "costs twice": ((*fit, "--cost-ratio=2", "--positive-cost=.5"), "give the cost once"),
+        "unknown id": (("similar", model_file, "--item", "zzz"), "unknown item id: 'zzz'"),
+        "no model": (("info", tmp_path / "none.csrr"), "No such file"),
+        "a folder for a model": (("info", tmp_path), "directory"),
+        "not a model": (("recommend", log_file, "--user", 1), "not a csrr model"),
+        "half a model": (("info", tmp_path / "broken.csrr"), "cut short or altered"),
+        "no argument": (("fit",), "Missing argument 'LOG'; see csrr fit --help"),
+        "no output": (("fit", log_file), "see csrr fit --help"),
+        "no command": (("fti",), "No such command 'fti'"),
+        "no subcommand": (("data", "fech"), "see csrr data --help"),
+        "no option": (("demo", "--sed", 3), "see csrr demo --help"),
+        "not a number": ((*fit, "--reg-low-rank", "much"), "'much' is neither a number nor auto"),
+        "not a choice": (("completion", "tcsh"), "tcsh"),
+    }
+
+
+CASES = [
+    *("no log", "data", "parameter", "costs twice", "unknown id", "no model", "a folder for a model"),
+    *("not a model", "half a model", "no argument", "no output", "no command", "no subcommand"),
+    *("no option", "not a number", "not a choice"),
+]
+
+
+def test_every_case_is_tried(bad):
+    assert list(bad) == CASES
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_an_error_is_one_line_and_exit_code_2(bad, case):
+    args, message = bad[case]
+    result = in_process(*args)
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert result.stderr.startswith("csrr: error: ")
+    assert result.stderr.count("\n") == 1
+    assert message in result.stderr
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case != "not a choice"])
+def test_with_json_the_error_is_an_object_too(bad, case):
+    result = in_process(*bad[case][0], "--json")
+    assert result.exit_code == 2
+    assert json.loads(result.stdout).keys() == {"error"}
+    assert f"csrr: error: {json.loads(result.stdout)['error']}\n" == result.stderr
+
+
+@pytest.mark.parametrize("case", ["data", "unknown id", "no argument", "half a model"])
+def test_a_process_shows_no_traceback(bad, case):
+    result = in_child(*bad[case][0])
+    assert result.returncode == 2
+    assert result.stdout == ""
+    assert result.stderr.count("\n") == 1
+
+
+def test_a_model_that_is_not_fitted_is_an_error_too(monkeypatch, model_file):
+    monkeypatch.setattr(csrr, "load", lambda path: csrr.PopRank().recommend(1))
+    result = in_process("recommend", model_file, "--user", 1)
+    assert (result.exit_code, "not fitted" in result.stderr) == (2, True)
+
+
+def test_a_fault_of_ours_is_not_disguised(monkeypatch, model_file):
+    def fault(path):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(csrr, "load", fault)
+    assert isinstance(in_process("info", model_file).exception, ZeroDivisionError)
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        (
+            "pass header=False, such as user=0, item=1",
+            "pass --no-header, such as --user-column=0, --item-column=1",
+        ),
+        ("csrr.fetch('ml-1m') downloads it", "`csrr data fetch ml-1m` downloads it"),
+        ("not titles; pass title=False", "not titles; pass --title-column=none"),
+        ("max_rank=0 must be", "--max-rank=0 must be"),
+        ("the superuser=3 and https://x?a_seed=4", "the superuser=3 and https://x?a_seed=4"),
+    ],
+)
+def test_arguments_of_the_library_are_told_as_options(said, told):
+    assert as_options(said) == told
+
+
+def test_every_option_of_a_fit_is_known_to_errors_and_to_the_model():
+    assert set(MODEL_NAMES) <= set(OPTIONS)
+    assert set(MODEL_NAMES) <= csrr.CSRR().get_params().keys()
+    declared = {param.name for param in app.get_command(None, "fit").params}
+    assert declared == {"log", "output", "as_json", "force", *LOG_NAMES, *MODEL_NAMES}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help(name):
+    result = in_process(name, "--help")
+    assert result.exit_code == 0
+    assert result.stdout.startswith(f"Usage: csrr {name}")

@@ -1,0 +1,96 @@
+import pytest
+
+import csrr
+from tests.cli.conftest import as_json, in_process
+
+
+def parts(log_file, **kwargs):
+    return csrr.split(csrr.read(log_file), **kwargs)
+
+
+def expected(train, test, at=(5, 10, 20)):
+    models = {"CSRR": csrr.CSRR(threads=1).fit(train), "PopRank": csrr.PopRank().fit(train)}
+    return {name: csrr.evaluate(model, train, test, at=at).summary() for name, model in models.items()}
+
+
+@pytest.mark.parametrize(
+    ("args", "split"),
+    [
+        ((), {"ratio": 0.8, "seed": 0}),
+        (("--ratio", 0.6), {"ratio": 0.6}),
+        (("--last", 2), {"last": 2}),
+        (("--at", 30000), {"at": 30000}),
+    ],
+)
+def test_the_numbers_are_those_of_python(log_file, args, split):
+    train, test = parts(log_file, **split)
+    told = as_json("evaluate", log_file, "--threads", 1, *args)
+    assert told["models"] == expected(train, test)
+    assert (told["n_train"], told["n_test"]) == (len(train), len(test))
+    certificate = csrr.CSRR(threads=1).fit(train).certificate_.to_dict()
+    assert told["certificate"] | {"seconds": 0} == certificate | {"seconds": 0}
+
+
+def test_the_seed_decides_the_split(log_file):
+    told = as_json("evaluate", log_file, "--threads", 1, "--seed", 3)
+    train, test = parts(log_file, ratio=0.8, seed=3)
+    assert told["models"]["PopRank"] == expected(train, test)["PopRank"]
+
+
+def test_the_table_has_a_line_a_metric_and_a_column_a_model(log_file):
+    result = in_process("evaluate", log_file, "--threads", 1, "-k", 10, "-k", 3)
+    lines = result.stdout.splitlines()
+    assert lines[1].split() == ["CSRR", "PopRank"]
+    means = as_json("evaluate", log_file, "--threads", 1, "-k", 3, "-k", 10)["models"]
+    line = next(line for line in lines if line.startswith("ndcg@3 ")).split()
+    assert line[1:] == [f"{means[name]['means']['ndcg@3']:.4f}" for name in ("CSRR", "PopRank")]
+    assert not any("@5" in line for line in lines)
+
+
+def write(path, log, mask):
+    table = log.select(mask).to_arrow().select(["user", "item"]).to_pylist()
+    path.write_text("user,item\n" + "".join(f"{row['user']},{row['item']}\n" for row in table))
+    return path
+
+
+def test_another_log_is_the_test_less_what_the_first_does_not_know(log, log_file, tmp_path):
+    train, test = parts(log_file, ratio=0.7)
+    first = write(tmp_path / "train.csv", train, train.user_rows >= 0)
+    second = write(tmp_path / "other.csv", test, test.user_rows >= 0)
+    second.write_text(second.read_text() + "7,9999\n9999,7\n")
+    told = as_json("evaluate", first, "--test", second, "--threads", 1)
+    known = csrr.read(first)
+    left = [item in known.items for item in test.items.ids[test.item_rows].tolist()]
+    assert told["n_test"] == sum(left)
+    assert told["n_test_left_out"] == len(left) - sum(left) + 2
+
+
+def test_a_model_is_tested_on_what_it_has_not_seen(log_file, tmp_path):
+    train, test = parts(log_file, ratio=0.8)
+    csrr.CSRR(threads=1).fit(train).save(tmp_path / "m.csrr")
+    told = as_json("evaluate", log_file, "--model", tmp_path / "m.csrr", "--threads", 1)
+    assert told["models"] == expected(train, test)
+    assert told["n_test_left_out"] == len(train)
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (("--ratio", 0.5, "--last", 2), "--ratio and --last do not go together"),
+        (("--model", "m.csrr", "--test", "x.csv"), "--model and --test do not go together"),
+        (("--model", "m.csrr", "--cost-ratio", 2), "--cost-ratio is for fitting"),
+        (("--ratio", 1.5), "--ratio=1.5: it must lie strictly between 0 and 1"),
+        (("--at", "soon"), "'soon' is not a time"),
+        (("-k", 61), "there are only 60 items"),
+    ],
+)
+def test_what_cannot_be_asked(log_file, args, message):
+    result = in_process("evaluate", log_file, *args)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+
+
+def test_nothing_left_to_ask_is_an_error(log_file, model_file):
+    result = in_process("evaluate", log_file, "--model", model_file)
+    assert (result.exit_code, "nothing to evaluate" in result.stderr) == (2, True)

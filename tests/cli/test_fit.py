@@ -1,0 +1,124 @@
+import pytest
+
+import csrr
+from tests.cli.conftest import as_json, in_process
+
+
+def fit(log_file, output, *args):
+    return in_process("fit", log_file, "-o", output, "--threads", 1, *args)
+
+
+def test_the_file_holds_the_model_that_python_fits(log, log_file, tmp_path):
+    facts = as_json(
+        "fit", log_file, "-o", tmp_path / "m.csrr", "--threads", 1, "--cost-ratio", 3, "--seed", 5
+    )
+    loaded = csrr.load(tmp_path / "m.csrr")
+    same = csrr.CSRR(cost_ratio=3.0, seed=5, threads=1).fit(csrr.read(log_file))
+    assert loaded.get_params() == same.get_params() == facts["params"]
+    assert loaded.score(7).tolist() == same.score(7).tolist()
+    assert (facts["n_users"], facts["n_items"], facts["n_events"]) == (80, log.n_items, len(log))
+    assert facts["certificate"]["primal"] == loaded.certificate_.primal
+    assert facts["bytes"] == (tmp_path / "m.csrr").stat().st_size
+
+
+def test_it_says_the_certificate_and_no_progress_in_a_pipe(log_file, tmp_path):
+    result = fit(log_file, tmp_path / "m.csrr")
+    assert result.stdout.splitlines()[-1] == str(csrr.load(tmp_path / "m.csrr").certificate_)
+    assert result.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("option", "name", "value"),
+    [
+        ("--loss=II", "loss", "II"),
+        ("--positive-cost=0.7", "positive_cost", 0.7),
+        ("--reg-low-rank=0.3", "reg_low_rank", 0.3),
+        ("--reg-low-rank=auto", "reg_low_rank", "auto"),
+        ("--reg-sparse=1", "reg_sparse", 1.0),
+        ("--user-scaling=0", "user_scaling", 0.0),
+        ("--item-scaling=0.5", "item_scaling", 0.5),
+        ("--max-rank=2", "max_rank", 2),
+        ("--tol=0.1", "tol", 0.1),
+        ("--max-iter=3", "max_iter", 3),
+        ("--time-limit=9", "time_limit", 9.0),
+    ],
+)
+def test_an_option_is_the_parameter_of_its_name(log_file, tmp_path, option, name, value):
+    params = as_json("fit", log_file, "-o", tmp_path / "m.csrr", "--threads", 1, option)["params"]
+    assert params == csrr.CSRR(**{name: value}, threads=1).get_params()
+
+
+def test_miss_cost_and_false_alarm_cost_go_together(log_file, tmp_path):
+    costs = ("--miss-cost", 6, "--false-alarm-cost", 2)
+    facts = as_json("fit", log_file, "-o", tmp_path / "m.csrr", "--threads", 1, *costs)
+    ratio = as_json("fit", log_file, "-o", tmp_path / "n.csrr", "--threads", 1, "--cost-ratio", 3)
+    assert facts["certificate"]["primal"] == pytest.approx(ratio["certificate"]["primal"])
+
+
+class TestReading:
+    def read(self, tmp_path, text, *args):
+        (tmp_path / "odd.txt").write_text(text)
+        path = tmp_path / "m.csrr"
+        result = fit(tmp_path / "odd.txt", path, *args)
+        assert result.exit_code == 0, result.stderr
+        return csrr.load(path)
+
+    def test_no_header_and_positions(self, tmp_path):
+        model = self.read(
+            tmp_path,
+            "9;a;1\n9;b;2\n8;a;1\n",
+            "--no-header",
+            "--separator",
+            ";",
+            "--user-column=1",
+            "--item-column=0",
+        )
+        assert list(model.users_) == ["a", "b"]
+        assert list(model.items_) == [8, 9]
+
+    def test_names_a_tab_and_least_rating(self, tmp_path):
+        text = "x\ty\tz\n1\t10\t5\n2\t10\t2\n2\t11\t3\n"
+        columns = (
+            "--user-column=x",
+            "--item-column=y",
+            "--rating-column=z",
+            "--separator=\\t",
+            "--min-rating=3",
+        )
+        model = self.read(tmp_path, text, *columns)
+        assert model.seen_.nnz == 2
+
+    def test_least_weight_and_a_column_left_out(self, tmp_path):
+        text = "user,item,count\n1,10,5\n2,10,2\n2,11,3\n"
+        assert self.read(tmp_path, text, "--weight-column=count", "--min-weight=3").seen_.nnz == 2
+        assert self.read(tmp_path, text, "--weight-column=none").seen_.nnz == 3
+
+    def test_a_format_can_be_named(self, tmp_path):
+        assert list(self.read(tmp_path, "1 10 11\n2 10\n", "--format=user-lists").users_) == [1, 2]
+
+
+class TestTheOutput:
+    def test_a_model_is_written_over(self, log_file, tmp_path):
+        for seed in (1, 2):
+            assert fit(log_file, tmp_path / "m.csrr", "--seed", seed).exit_code == 0
+        assert csrr.load(tmp_path / "m.csrr").seed == 2
+
+    def test_the_log_itself_is_not_unless_forced(self, log_file, tmp_path):
+        copy = tmp_path / "log.csv"
+        copy.write_bytes(log_file.read_bytes())
+        result = fit(copy, copy)
+        assert result.exit_code == 2
+        assert "exists and is no model" in result.stderr
+        assert copy.read_bytes() == log_file.read_bytes()
+        assert fit(log_file, copy, "--force").exit_code == 0
+        assert csrr.load(copy).users_ == csrr.read(log_file).users
+
+    @pytest.mark.parametrize(
+        ("place", "message"),
+        [("no/such/m.csrr", "there is no such folder"), (".", "directory"), ("/proc/m.csrr", "cannot write")],
+    )
+    def test_a_place_that_cannot_be_written_is_refused_before_the_log_is_read(self, tmp_path, place, message):
+        result = fit("no-such-log", tmp_path / place)
+        assert result.exit_code == 2
+        assert message in result.stderr.lower()
+        assert "no-such-log" not in result.stderr

@@ -1,0 +1,41 @@
+import csrr
+from tests.cli.conftest import as_json, in_process
+
+
+def test_similar_items_and_users_are_those_of_python(model, model_file):
+    told = as_json("similar", model_file, "--item", "7", "-k", 4)
+    assert told == {"of": 7, "neighbours": model.similar_items(7, 4).to_arrow().to_pylist()}
+    told = as_json("similar", model_file, "--user", "7", "-k", 4)
+    assert told == {"of": 7, "neighbours": model.similar_users(7, 4).to_arrow().to_pylist()}
+
+
+def test_the_table_of_similar_items_has_titles(model, model_file):
+    lines = in_process("similar", model_file, "--item", 7, "-k", 2).stdout.splitlines()
+    assert lines[0].split() == ["id", "title", "score"]
+    assert model.similar_items(7, 2).titles[0] in lines[1]
+
+
+def test_similar_needs_an_item_or_a_user(model_file):
+    for args in ((), ("--item", 1, "--user", 1)):
+        result = in_process("similar", model_file, *args)
+        assert (result.exit_code, "one of --item and --user" in result.stderr) == (2, True)
+
+
+def test_info_tells_size_parameters_and_certificate(log, model, model_file):
+    told = as_json("info", model_file)
+    assert told["kind"] == "CSRR"
+    assert told["bytes"] == model_file.stat().st_size
+    assert (told["n_users"], told["n_items"], told["n_events"]) == (80, log.n_items, len(log))
+    assert told["params"] == model.get_params()
+    assert told["certificate"] == model.certificate_.to_dict()
+    text = in_process("info", model_file).stdout
+    assert str(model.certificate_) in text
+    assert "reg_sparse = 0.85" in text
+
+
+def test_info_of_a_model_without_certificate(log, tmp_path):
+    csrr.PopRank().fit(log).save(tmp_path / "pop.csrr")
+    assert as_json("info", tmp_path / "pop.csrr")["certificate"] is None
+    assert in_process("info", tmp_path / "pop.csrr").stdout.startswith("PopRank")
+    result = in_process("similar", tmp_path / "pop.csrr", "--item", 1)
+    assert (result.exit_code, "PopRank" in result.stderr) == (2, True)

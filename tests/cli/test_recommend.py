@@ -1,0 +1,117 @@
+import json
+
+import pytest
+from pyarrow import csv, parquet
+
+import csrr
+from tests.cli.conftest import as_json, in_process
+
+
+def test_lists_are_those_of_python_ids_being_matched_as_written(model, model_file):
+    told = as_json("recommend", model_file, "--user", "7", "--user", "3", "-k", 4)
+    assert told["recommendations"] == list(model.recommend([7, 3], 4).rows())
+
+
+def test_the_table_shows_titles_and_names_users_only_where_there_are_several(model, model_file):
+    one = in_process("recommend", model_file, "--user", 7, "-k", 3).stdout
+    titles = model.recommend(7, 3).titles[0]
+    assert one.splitlines()[0].split() == ["rank", "item", "title", "score"]
+    assert [title in line for title, line in zip(titles, one.splitlines()[1:], strict=True)] == [True] * 3
+    assert in_process("recommend", model_file, "--user", 7, "--user", 8).stdout.split()[0] == "user"
+
+
+@pytest.mark.parametrize("history", [["--history", "1,5, 9"], ["--history", "1", "--history", "5,9"]])
+def test_someone_new(model, model_file, history):
+    told = as_json("recommend", model_file, *history, "-k", 5)["recommendations"]
+    assert [row["item"] for row in told] == model.recommend_for([1, 5, 9], 5).items[0].tolist()
+    assert {row["user"] for row in told} == {None}
+
+
+def test_the_choice_of_items(model, model_file):
+    mine = model.seen_[[7]].indices.tolist()
+
+    def items(*args):
+        return {row["item"] for row in as_json("recommend", model_file, "-k", 60, *args)["recommendations"]}
+
+    assert not items("--user", 7) & set(mine)
+    assert items("--user", 7, "--include-seen") == set(model.items_)
+    assert items("--user", 7, "--candidate", "1,2", "--candidate", 3, "--include-seen") == {1, 2, 3}
+    assert items("--user", 7, "--exclude", 4, "--include-seen") == set(model.items_) - {4}
+    assert items("--history", "1,2", "--include-seen", "--candidate", "2,3") == {2, 3}
+
+
+def test_reasons_are_the_largest_shares_of_the_score(model, model_file):
+    told = as_json("recommend", model_file, "--user", 7, "-k", 2, "--explain")["recommendations"]
+    for row in told:
+        assert row["because"] == model.explain(7, row["item"]).rows()[:3]
+    text = in_process("recommend", model_file, "--user", 7, "-k", 2, "--explain").stdout
+    assert text.count("because of") == 2
+    assert told[0]["because"][0]["title"] in text.splitlines()[1]
+
+
+def test_ids_of_text_stay_text_and_may_hold_commas(tmp_path):
+    table = {"user": ["1", "1", "2", "2", "x"], "item": ["a", "b,c", "a", "d", "7"]}
+    csrr.CSRR(threads=1).fit(table).save(tmp_path / "m.csrr")
+    told = as_json("recommend", tmp_path / "m.csrr", "--user", "1")["recommendations"]
+    assert {row["user"] for row in told} == {"1"}
+    told = as_json("recommend", tmp_path / "m.csrr", "--history", "b,c", "--history", "a,7")[
+        "recommendations"
+    ]
+    assert {row["item"] for row in told} == {"d"}
+
+
+class TestFiles:
+    @pytest.mark.parametrize("suffix", ["csv", "parquet", "jsonl"])
+    def test_all_users_in_a_file(self, model, model_file, tmp_path, suffix):
+        path = tmp_path / f"recs.{suffix}"
+        assert as_json("recommend", model_file, "--all", "-o", path, "-k", 3) == {
+            "output": str(path),
+            "n_users": 80,
+            "k": 3,
+        }
+        readers = {
+            "csv": lambda: csv.read_csv(path).to_pylist(),
+            "parquet": lambda: parquet.read_table(path).to_pylist(),
+            "jsonl": lambda: [json.loads(line) for line in path.read_text().splitlines()],
+        }
+        expected = list(model.recommend(k=3).rows())
+        read = readers[suffix]()
+        assert [row["item"] for row in read] == [row["item"] for row in expected]
+        assert [row["score"] for row in read] == pytest.approx([row["score"] for row in expected])
+        assert list(tmp_path.iterdir()) == [path]
+
+    def test_some_users_in_a_file(self, model_file, tmp_path):
+        result = in_process("recommend", model_file, "--user", 7, "-o", tmp_path / "r.csv", "-k", 2)
+        assert result.exit_code == 0
+        assert len((tmp_path / "r.csv").read_text().splitlines()) == 3
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        ((), "give one of --user, --history and --all"),
+        (("--user", 7, "--all"), "give one of"),
+        (("--all",), "--all needs a file"),
+        (("--user", 7, "-o", "recs.txt"), "must end in .csv, .parquet, .jsonl"),
+        (("--history", 1, "--explain"), "--explain goes with --user"),
+        (("--user", 7, "-k", 0), "'-k'"),
+        (("--user", 999), "unknown user id: 999"),
+        (("--user", "bob"), "unknown user id: 'bob' (ids are integers)"),
+        (("--history", "1,999"), "unknown item id: 999"),
+        (("--user", 7, "--candidate", "x"), "unknown item id: 'x'"),
+        (("--user", 7, "-o", "/no/such/recs.csv"), "there is no such folder"),
+    ],
+)
+def test_what_cannot_be_asked(model_file, args, message):
+    result = in_process("recommend", model_file, *args)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+
+
+def test_popularity_cannot_explain_nor_fold_in(log, tmp_path):
+    csrr.PopRank().fit(log).save(tmp_path / "pop.csrr")
+    for args in (("--user", 7, "--explain"), ("--history", 1)):
+        result = in_process("recommend", tmp_path / "pop.csrr", *args)
+        assert (result.exit_code, "PopRank" in result.stderr) == (2, True)
+    assert in_process("recommend", tmp_path / "pop.csrr", "--user", 7).exit_code == 0
