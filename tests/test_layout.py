@@ -34,9 +34,7 @@ def test_imports_go_one_way(path):
 
 
 def test_the_reader_of_imports_sees_them_all():
-    text = (
-        "import csrr\nimport csrr.data.log\nfrom csrr import optim\ndef f():\n    from csrr.models.a import B"
-    )
+    text = "import csrr\nimport csrr.data.log\nfrom csrr import optim\ndef f():\n    from csrr.models.a import B"
     assert imported_parts(text) == {"", "data", "optim", "models"}
 
 

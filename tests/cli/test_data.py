@@ -89,9 +89,7 @@ def test_without_a_network_it_says_what_to_do_by_hand(folder, monkeypatch):
     assert len(result.stderr.splitlines()) == 1
 
 
-@pytest.mark.parametrize(
-    ("name", "message"), [("nope", "no data set is called"), ("gowalla", "cannot be downloaded")]
-)
+@pytest.mark.parametrize(("name", "message"), [("nope", "no data set is called"), ("gowalla", "cannot be downloaded")])
 def test_what_cannot_be_fetched(folder, name, message):
     result = in_process("data", "fetch", name)
     assert (result.exit_code, message in result.stderr) == (2, True)

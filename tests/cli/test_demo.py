@@ -33,6 +33,9 @@ def test_the_share_of_planted_choices_is_counted_right(told):
     }
     hits = [pair in planted for pair in zip(train.user_rows, train.item_rows, strict=True)]
     assert told["planted"]["share_of_all"] == pytest.approx(sum(hits) / len(train))
+    cells = csrr.CSRR(threads=1).fit(train).specific_.tocoo()
+    largest = sorted(zip(cells.data, cells.row, cells.col, strict=True), key=lambda cell: -cell[0])[:100]
+    assert told["planted"]["share_of_top"] == sum((row, column) in planted for _, row, column in largest) / 100
 
 
 def test_the_story_holds_all_of_it(told):

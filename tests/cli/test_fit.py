@@ -9,9 +9,7 @@ def fit(log_file, output, *args):
 
 
 def test_the_file_holds_the_model_that_python_fits(log, log_file, tmp_path):
-    facts = as_json(
-        "fit", log_file, "-o", tmp_path / "m.csrr", "--threads", 1, "--cost-ratio", 3, "--seed", 5
-    )
+    facts = as_json("fit", log_file, "-o", tmp_path / "m.csrr", "--threads", 1, "--cost-ratio", 3, "--seed", 5)
     loaded = csrr.load(tmp_path / "m.csrr")
     same = csrr.CSRR(cost_ratio=3.0, seed=5, threads=1).fit(csrr.read(log_file))
     assert loaded.get_params() == same.get_params() == facts["params"]

@@ -54,9 +54,7 @@ def test_ids_of_text_stay_text_and_may_hold_commas(tmp_path):
     csrr.CSRR(threads=1).fit(table).save(tmp_path / "m.csrr")
     told = as_json("recommend", tmp_path / "m.csrr", "--user", "1")["recommendations"]
     assert {row["user"] for row in told} == {"1"}
-    told = as_json("recommend", tmp_path / "m.csrr", "--history", "b,c", "--history", "a,7")[
-        "recommendations"
-    ]
+    told = as_json("recommend", tmp_path / "m.csrr", "--history", "b,c", "--history", "a,7")["recommendations"]
     assert {row["item"] for row in told} == {"d"}
 
 

@@ -123,9 +123,7 @@ def test_a_failed_download_leaves_nothing_behind(serve, folder, path, md5, words
 
 def test_without_a_network_the_error_says_what_to_do(folder, monkeypatch):
     monkeypatch.setitem(DATASETS, "ml-100k", replace(DATASETS["ml-100k"], url="http://127.0.0.1:1/x.zip"))
-    with pytest.raises(
-        DataError, match=rf"could not download http://127.0.0.1:1/x.zip .* put it at {folder}"
-    ):
+    with pytest.raises(DataError, match=rf"could not download http://127.0.0.1:1/x.zip .* put it at {folder}"):
         fetch("ml-100k")
 
 

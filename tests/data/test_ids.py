@@ -10,9 +10,7 @@ from csrr.data import DataError, IdMap, UnknownIdError
 
 INTEGERS = st.integers(-(2**63), 2**63 - 1)
 STRINGS = st.text(st.characters(exclude_categories=("Cs",)), max_size=8)
-DISTINCT_IDS = st.one_of(
-    st.lists(INTEGERS, unique=True, min_size=1), st.lists(STRINGS, unique=True, min_size=1)
-)
+DISTINCT_IDS = st.one_of(st.lists(INTEGERS, unique=True, min_size=1), st.lists(STRINGS, unique=True, min_size=1))
 
 
 @given(DISTINCT_IDS)

@@ -19,9 +19,9 @@ COLUMNS = {
     "title": ["thirty", "twenty", "ten", "ten"],
 }
 EVENTS = st.lists(
-    st.tuples(
-        st.sampled_from("abcd"), st.integers(0, 4), st.floats(0, 100, width=32), st.integers(0, 9)
-    ).filter(lambda event: event[2] == 0 or event[2] > 1e-30),
+    st.tuples(st.sampled_from("abcd"), st.integers(0, 4), st.floats(0, 100, width=32), st.integers(0, 9)).filter(
+        lambda event: event[2] == 0 or event[2] > 1e-30
+    ),
     min_size=1,
 )
 
@@ -223,9 +223,7 @@ def test_matrix_of_a_log():
 
 
 def test_a_log_survives_a_round_trip_through_its_table():
-    columns = {name: values for name, values in COLUMNS.items() if name != "rating"} | {
-        "weight": [1, 2, 3, 4]
-    }
+    columns = {name: values for name, values in COLUMNS.items() if name != "rating"} | {"weight": [1, 2, 3, 4]}
     log = as_log(columns)
     assert log.to_arrow().column_names == ["user", "item", "weight", "time", "title"]
     assert as_log(log.to_arrow()) == log

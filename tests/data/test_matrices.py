@@ -55,9 +55,7 @@ def test_the_matrix_is_left_alone():
 
 
 def test_given_ids_are_sorted_with_their_rows():
-    log = Log.from_matrix(
-        DENSE, user_ids=["c", "b", "a"], item_ids=[40, 30, 20, 10], titles=["w", "x", "y", "z"]
-    )
+    log = Log.from_matrix(DENSE, user_ids=["c", "b", "a"], item_ids=[40, 30, 20, 10], titles=["w", "x", "y", "z"])
     assert log.users.ids.tolist() == ["a", "b", "c"]
     assert log.titles.tolist() == ["z", "y", "x", "w"]
     np.testing.assert_array_equal(log.to_csr(weighted=True).toarray(), DENSE[::-1, ::-1])

@@ -66,7 +66,14 @@ def test_own_ids_come_back(kind, named, model):
 def test_all_kinds_of_input_are_one(kind, log, clicks):
     frame = log.to_frame()
     expected = kind().fit(log).recommend(k=5)
-    for data in (clicks, sparse.coo_array(clicks), sparse.csc_matrix(clicks), frame, pl.from_pandas(frame), log.to_arrow()):
+    for data in (
+        clicks,
+        sparse.coo_array(clicks),
+        sparse.csc_matrix(clicks),
+        frame,
+        pl.from_pandas(frame),
+        log.to_arrow(),
+    ):
         recs = kind().fit(data).recommend(k=5)
         np.testing.assert_array_equal(recs.items, expected.items)
         np.testing.assert_array_equal(recs.scores, expected.scores)
@@ -76,9 +83,7 @@ def test_all_kinds_of_input_are_one(kind, log, clicks):
 def test_the_order_of_the_events_is_nothing(kind, log):
     frame = log.to_frame()
     shuffled = frame.sample(frac=1, random_state=0)
-    np.testing.assert_array_equal(
-        kind().fit(frame).recommend(k=5).items, kind().fit(shuffled).recommend(k=5).items
-    )
+    np.testing.assert_array_equal(kind().fit(frame).recommend(k=5).items, kind().fit(shuffled).recommend(k=5).items)
 
 
 def test_saved_and_loaded(kind, named, tmp_path):

@@ -36,9 +36,7 @@ def clicks(seed: int = 0) -> Any:
     return (np.random.default_rng(seed).random(SHAPE) < 0.35).astype(float)
 
 
-def problem(
-    loss: Loss, *, sparse_share: float | None = 0.5, scaling: float = 0.0, alpha: float = 1.5
-) -> Dense:
+def problem(loss: Loss, *, sparse_share: float | None = 0.5, scaling: float = 0.0, alpha: float = 1.5) -> Dense:
     """A problem at a quarter of the l1 that gives U = 0, and at `sparse_share` of the l2 that gives V = 0."""
     l2 = None if sparse_share is None else sparse_share * alpha
     p = Dense(clicks(), alpha, 1.0, l2, loss, scaling, scaling)

@@ -9,7 +9,9 @@ from scipy import optimize
 from csrr.optim.foldin import ItemSide, fold_in, shares
 from tests.optim.test_problem import clicks, make
 
-CASES = pytest.mark.parametrize(("loss", "l2", "alpha"), [("I", None, 3.0), ("I", 1.5, 3.0), ("II", 0.5, 4.0), ("I", None, 0.4)])
+CASES = pytest.mark.parametrize(
+    ("loss", "l2", "alpha"), [("I", None, 3.0), ("I", 1.5, 3.0), ("II", 0.5, 4.0), ("I", None, 0.4)]
+)
 
 
 def objective(P, problem, Q):

@@ -53,13 +53,12 @@ _OVERESTIMATES = pytest.mark.xfail(
 )
 _MARKED = {"two blocks", "between", "rank-deficient", "duplicate rows", "equal singular values"}
 _NOISE = pytest.mark.xfail(
-    strict=True, reason="orthonormal turns rounding noise into directions that are not orthogonal to the basis"
+    strict=True,
+    reason="orthonormal turns rounding noise into directions that are not orthogonal to the basis",
 )
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=_OVERESTIMATES) if n in _MARKED else n for n in MATRICES]
-)
+@pytest.mark.parametrize("name", [pytest.param(n, marks=_OVERESTIMATES) if n in _MARKED else n for n in MATRICES])
 def test_spectral_norm(name):
     A = MATRICES[name]
     norm, found = spectral_norm(Plain(A), rng(), dtype=np.float64, rtol=1e-6)
@@ -75,7 +74,8 @@ _WHOLE = [n for n in MATRICES if n not in ("large", "equal singular values")]
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=_NOISE) if n in ("rank-deficient", "duplicate rows") else n for n in _WHOLE]
+    "name",
+    [pytest.param(n, marks=_NOISE) if n in ("rank-deficient", "duplicate rows") else n for n in _WHOLE],
 )
 @pytest.mark.parametrize("fraction", [0.0, 0.5])
 def test_partial_svd(name, fraction):
@@ -156,14 +156,18 @@ def test_orthonormal_leaves_out_what_vanishes():
 def test_orthonormal_against_a_basis():
     r = np.random.default_rng(1)
     basis = np.linalg.qr(r.standard_normal((30, 5)))[0]
-    q = orthonormal(np.concatenate([basis[:, :2] * 3 + 1e-3 * r.standard_normal((30, 2)), r.standard_normal((30, 2))], 1), basis)
+    q = orthonormal(
+        np.concatenate([basis[:, :2] * 3 + 1e-3 * r.standard_normal((30, 2)), r.standard_normal((30, 2))], 1),
+        basis,
+    )
     assert q.shape == (30, 4)
     np.testing.assert_allclose(basis.T @ q, 0, atol=1e-10)
     np.testing.assert_allclose(q.T @ q, np.eye(4), atol=1e-10)
 
 
 @pytest.mark.xfail(
-    strict=True, reason="orthonormal compares rounding noise with itself, not with x, so noise becomes directions"
+    strict=True,
+    reason="orthonormal compares rounding noise with itself, not with x, so noise becomes directions",
 )
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_orthonormal_of_what_the_basis_already_spans_is_empty(dtype):

@@ -12,7 +12,9 @@ from tests.reference import dense
 FRACTIONS = (1.01, 0.6, 0.35)
 
 
-@pytest.mark.parametrize("kind", [{"loss": "II", "alpha": 4.0}, {"loss": "I", "alpha": 1.0}, {"loss": "I", "alpha": 2.0}])
+@pytest.mark.parametrize(
+    "kind", [{"loss": "II", "alpha": 4.0}, {"loss": "I", "alpha": 1.0}, {"loss": "I", "alpha": 2.0}]
+)
 def test_each_point_is_its_own_fit(kind):
     problem, reference = make(clicks(), strength=1.0, scaling=0.2, **kind)
     l1s = [f * problem.l1 for f in FRACTIONS]

@@ -63,7 +63,11 @@ def test_observed_cells_cost_pull_and_leave_what_the_specification_says(loss, l2
 
 
 cell = st.tuples(
-    st.floats(-3, 6), st.floats(0.05, 1), st.floats(0.2, 6), st.one_of(st.none(), st.floats(0, 6)), st.sampled_from("I II".split())
+    st.floats(-3, 6),
+    st.floats(0.05, 1),
+    st.floats(0.2, 6),
+    st.one_of(st.none(), st.floats(0, 6)),
+    st.sampled_from(["I", "II"]),
 )
 
 
@@ -124,7 +128,10 @@ class TestPattern:
         rng = np.random.default_rng(2)
         S = sparse.random_array(shape, density=0.3, rng=rng, format="csr") + sparse.csr_array(np.eye(*shape))
         pattern, values = Pattern.of(S), sparse.csr_array(S).data.astype(dtype)
-        left, right = rng.standard_normal((shape[0], 3)).astype(dtype), rng.standard_normal((shape[1], 3)).astype(dtype)
+        left, right = (
+            rng.standard_normal((shape[0], 3)).astype(dtype),
+            rng.standard_normal((shape[1], 3)).astype(dtype),
+        )
         exact = pattern.matrix(values).toarray()
         tol = 1e-5 if dtype == np.float32 else 1e-12
         np.testing.assert_allclose(pattern.times(values, right), exact @ right, atol=tol)
@@ -142,3 +149,11 @@ class TestPattern:
         assert pattern.rows.tolist() == [0, 17]
         np.testing.assert_array_equal(pattern.times(np.ones(2), np.eye(5)), A)
         np.testing.assert_array_equal(pattern.T.times(np.ones(2), np.eye(30)), A.T)
+
+    @pytest.mark.xfail(strict=True, reason="csr_array((data, indices, indptr)) shares the arrays of the pattern")
+    def test_a_matrix_may_be_changed_without_changing_the_pattern(self):
+        pattern = Pattern.of(sparse.csr_array(np.eye(5)))
+        before = pattern.indptr.copy(), pattern.indices.copy()
+        pattern.matrix(np.array([0.0, 1.0, 0.0, 1.0, 1.0])).eliminate_zeros()
+        np.testing.assert_array_equal(pattern.indptr, before[0])
+        np.testing.assert_array_equal(pattern.indices, before[1])

@@ -19,9 +19,7 @@ def test_hand_written_fractions():
     np.testing.assert_allclose(recall(HITS, N_RELEVANT), [2 / 3, 0, 1 / 8])
     np.testing.assert_allclose(f1(HITS, N_RELEVANT), [4 / 7, 0, 2 / 12])
     gains = [1, 1 / log2(3), 1 / 2, 1 / log2(5)]
-    np.testing.assert_allclose(
-        ndcg(HITS, N_RELEVANT), [1.5 / sum(gains[:3]), 0, gains[1] / sum(gains)], rtol=1e-15
-    )
+    np.testing.assert_allclose(ndcg(HITS, N_RELEVANT), [1.5 / sum(gains[:3]), 0, gains[1] / sum(gains)], rtol=1e-15)
     np.testing.assert_allclose(list_ndcg(HITS, N_RELEVANT), [1.5 / (1 + gains[1]), 0, gains[1]], rtol=1e-15)
 
 

@@ -110,9 +110,7 @@ def problems(draw):
         "k": draw(st.integers(1, 14)),
         "seen": draw(st.sampled_from([None, rng.random((n_users, n_items)) < 0.4])),
         "candidates": draw(st.sampled_from([None, rng.integers(n_items, size=rng.integers(0, n_items + 1))])),
-        "exclude": draw(
-            st.sampled_from([None, rng.integers(n_items, size=2), rng.random((len(rows), n_items)) < 0.3])
-        ),
+        "exclude": draw(st.sampled_from([None, rng.integers(n_items, size=2), rng.random((len(rows), n_items)) < 0.3])),
         "block_rows": draw(st.sampled_from([None, 1, 2, 5])),
     }
 

@@ -56,11 +56,7 @@ class Dense:
     @cached_property
     def cap(self) -> Matrix:
         """The price of V in each cell, (n, m), infinite without V."""
-        return (
-            np.full(self.T.shape, np.inf)
-            if self.l2 is None
-            else self.l2 * np.where(self.observed, self.T, 1.0)
-        )
+        return np.full(self.T.shape, np.inf) if self.l2 is None else self.l2 * np.where(self.observed, self.T, 1.0)
 
 
 class Solution(NamedTuple):

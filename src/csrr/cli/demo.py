@@ -20,9 +20,7 @@ METRICS = (f"ndcg@{LENGTH}", f"recall@{LENGTH}")
 
 
 @click.command()
-@click.option(
-    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Other data, other split."
-)
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Other data, other split.")
 @json_option
 def demo(seed: int, as_json: bool) -> None:
     """Show what csrr does, on data made up on the spot.
@@ -39,9 +37,7 @@ def demo(seed: int, as_json: bool) -> None:
         model = csrr.CSRR(threads=1).fit(train, callback=line.step)
         line.show("testing")
         models = {"CSRR": model, "PopRank": csrr.PopRank().fit(train)}
-        scores = {
-            name: csrr.evaluate(each, train, test, at=LENGTH, threads=1) for name, each in models.items()
-        }
+        scores = {name: csrr.evaluate(each, train, test, at=LENGTH, threads=1) for name, each in models.items()}
         facts = _facts(model, made, len(train), len(test))
     facts["metrics"] = {name: {metric: each[metric] for metric in METRICS} for name, each in scores.items()}
     if as_json:
@@ -102,15 +98,9 @@ def _print(facts: dict[str, Any], certificate: str) -> None:
         f" {facts['n_train']:,} choices to learn from, {facts['n_test']:,} to test on."
     )
     click.echo(f"\nThe fit, with a certificate of how far it is from the optimum at most:\n  {certificate}")
-    _print_table(
-        f"Recommendations for user {user}", ("rank", "item", "title", "score"), facts["recommendations"]
-    )
-    _print_table(
-        f"Why {best['title']}: what user {user} chose before", ("item", "title", "amount"), facts["because"]
-    )
-    _print_table(
-        f"User {user}'s own choices, beyond common taste", ("item", "title", "amount"), facts["specific"]
-    )
+    _print_table(f"Recommendations for user {user}", ("rank", "item", "title", "score"), facts["recommendations"])
+    _print_table(f"Why {best['title']}: what user {user} chose before", ("item", "title", "amount"), facts["because"])
+    _print_table(f"User {user}'s own choices, beyond common taste", ("item", "title", "amount"), facts["specific"])
     planted = facts["planted"]
     if planted["share_of_top"] is not None:
         click.echo(

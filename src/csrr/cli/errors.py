@@ -59,9 +59,7 @@ def as_options(message: str) -> str:
     message = message.replace("header=False", "--no-header")
     message = re.sub(rf"(?<![\w-])({'|'.join(COLUMNS)})=(?=['\d])", r"--\1-column=", message)
     message = re.sub(rf"(?<![\w-])({'|'.join(COLUMNS)})=False", r"--\1-column=none", message)
-    return re.sub(
-        rf"(?<![\w-])({'|'.join(OPTIONS)})=", lambda found: f"--{found[1].replace('_', '-')}=", message
-    )
+    return re.sub(rf"(?<![\w-])({'|'.join(OPTIONS)})=", lambda found: f"--{found[1].replace('_', '-')}=", message)
 
 
 def one_line(error: click.ClickException) -> str:

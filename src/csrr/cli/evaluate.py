@@ -28,16 +28,12 @@ SPLITS = ("ratio", "last", "at")
 
 @click.command()
 @click.argument("log")
-@click.option(
-    "--model", type=click.Path(path_type=Path), help="Test this model on what it has not seen of LOG."
-)
+@click.option("--model", type=click.Path(path_type=Path), help="Test this model on what it has not seen of LOG.")
 @click.option("--test", metavar="LOG2", help="Fit to LOG and test on this log.")
 @click.option("--ratio", type=float, help="Fit to this share of each user's events (0.8 if nothing is said).")
 @click.option("--last", type=click.IntRange(min=1), help="Test on each user's last events, this many.")
 @click.option("--at", metavar="TIME", help="Test on events from this time on, such as 2000-12-31.")
-@click.option(
-    "-k", "lengths", type=click.IntRange(min=1), multiple=True, help="Length of a list; may be repeated."
-)
+@click.option("-k", "lengths", type=click.IntRange(min=1), multiple=True, help="Length of a list; may be repeated.")
 @with_options(*LOG_OPTIONS, *MODEL_OPTIONS, json_option)
 def evaluate(
     log: str, model: Path | None, test: str | None, lengths: tuple[int, ...], as_json: bool, **options: Any
@@ -48,6 +44,7 @@ def evaluate(
     events unless --ratio, --last, --at or --test say otherwise. --seed decides the random split too.
     """
     import csrr
+    from csrr.experiments.unseen import training_log, unseen_events
 
     _check_usage(model, test, options)
     with live_line() as line:
@@ -55,24 +52,22 @@ def evaluate(
         events = read_log(log, options)
         if model is not None:
             fitted: Any = csrr.load(model)
-            train, test_log = _seen(fitted), events
+            train, test_log = training_log(fitted), events
             at = _checked_lengths(lengths, train.n_items)
         else:
             train, test_log = _parts(events, test, options)
             at = _checked_lengths(lengths, train.n_items)
             fitted = csrr.CSRR(**given(options, MODEL_NAMES)).fit(train, callback=line.step)
-        asked = _known(test_log, fitted)
+        asked = unseen_events(test_log, fitted)
         line.show("testing")
         models = {type(fitted).__name__: fitted, "PopRank": csrr.PopRank().fit(train)}
         found = {
-            name: csrr.evaluate(each, train, asked, at=at, threads=options["threads"])
-            for name, each in models.items()
+            name: csrr.evaluate(each, train, asked, at=at, threads=options["threads"]) for name, each in models.items()
         }
     certificate = getattr(fitted, "certificate_", None)
     if as_json:
         print_json(
-            _summary(train, asked, len(test_log), found)
-            | {"certificate": certificate and certificate.to_dict()}
+            _summary(train, asked, len(test_log), found) | {"certificate": certificate and certificate.to_dict()}
         )
     else:
         click.echo(_table(found) if certificate is None else f"{_table(found)}\n{certificate}")
@@ -106,50 +101,6 @@ def _time(text: str) -> float | str:
         return float(text)
     except ValueError:
         return text
-
-
-def _seen(model: Any) -> csrr.Log:
-    """Return the events a model was fitted to."""
-    import csrr
-
-    cells = model.seen_.tocoo()
-    return csrr.Log(model.users_, model.items_, cells.row, cells.col)
-
-
-def _known(events: csrr.Log, model: Any) -> csrr.Log:
-    """Return the events whose user and item the model knows, and which are not among those it was fitted to.
-
-    They bear the model's row numbers.
-    """
-    import numpy as np
-
-    import csrr
-
-    if events.users == model.users_ and events.items == model.items_:
-        rows, columns = events.user_rows, events.item_rows
-    else:
-        rows, columns = (
-            _rows_in(mine.ids, known)[used]
-            for mine, known, used in (
-                (events.users, model.users_, events.user_rows),
-                (events.items, model.items_, events.item_rows),
-            )
-        )
-    n_items = len(model.items_)
-    seen = model.seen_.tocoo()
-    keys = np.unique((rows.astype(np.int64) * n_items + columns)[(rows >= 0) & (columns >= 0)])
-    left = np.setdiff1d(keys, seen.row.astype(np.int64) * n_items + seen.col)
-    return csrr.Log(model.users_, model.items_, left // n_items, left % n_items)
-
-
-def _rows_in(ids: Any, known: Any) -> Any:
-    """Return the row of each id, shape (n,), or -1."""
-    import numpy as np
-
-    common = np.isin(ids, known.ids) if ids.dtype == known.ids.dtype else np.zeros(len(ids), bool)
-    rows = np.full(len(ids), -1, np.int64)
-    rows[common] = known.rows(ids[common])
-    return rows
 
 
 def _checked_lengths(lengths: tuple[int, ...], n_items: int) -> tuple[int, ...]:

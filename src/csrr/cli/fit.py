@@ -26,9 +26,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("log")
-@click.option(
-    "-o", "--output", type=click.Path(path_type=Path), required=True, help="The model file to write."
-)
+@click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="The model file to write.")
 @with_options(*LOG_OPTIONS, *MODEL_OPTIONS, json_option)
 @click.option("--force", is_flag=True, help="Write over a file even if it is no model.")
 def fit(log: str, output: Path, as_json: bool, force: bool, **options: Any) -> None:

@@ -62,9 +62,7 @@ def info(model: Path, as_json: bool) -> None:
         print_json(facts)
         return
     click.echo(f"{facts['kind']} in {model}, {amount(facts['bytes'])}")
-    click.echo(
-        f"{facts['n_users']:,} users x {facts['n_items']:,} items, {facts['n_events']:,} events", nl=False
-    )
+    click.echo(f"{facts['n_users']:,} users x {facts['n_items']:,} items, {facts['n_events']:,} events", nl=False)
     click.echo("" if facts["n_specific"] is None else f", {facts['n_specific']:,} of them specific in part")
     for name, value in facts["params"].items():
         click.echo(f"  {name} = {value}")

@@ -34,9 +34,7 @@ def column(text: str) -> str | int | bool:
 
 
 def _column(role: str, what: str) -> Callable[[Decorated], Decorated]:
-    return click.option(
-        f"--{role}-column", role, type=column, metavar="NAME|POSITION|none", help=f"Column of {what}."
-    )
+    return click.option(f"--{role}-column", role, type=column, metavar="NAME|POSITION|none", help=f"Column of {what}.")
 
 
 COLUMN_OPTIONS = (
@@ -66,16 +64,10 @@ MODEL_OPTIONS = (
     click.option("--positive-cost", type=float, help="Cost of a choice, of 1 in all: 0 to 1."),
     click.option("--miss-cost", type=float, help="Cost of a missed choice."),
     click.option("--false-alarm-cost", type=float, help="Cost of a false alarm."),
-    click.option(
-        "--reg-low-rank", type=strength, metavar="NUMBER|auto", help="Strength on the rank; 1 gives rank 0."
-    ),
+    click.option("--reg-low-rank", type=strength, metavar="NUMBER|auto", help="Strength on the rank; 1 gives rank 0."),
     click.option("--reg-sparse", type=float, help="Strength on specific preferences; 1 gives none."),
-    click.option(
-        "--user-scaling", type=float, help="0: a click of anyone counts alike; 1: of the active, less."
-    ),
-    click.option(
-        "--item-scaling", type=float, help="0: a click on any item counts alike; 1: on the popular, less."
-    ),
+    click.option("--user-scaling", type=float, help="0: a click of anyone counts alike; 1: of the active, less."),
+    click.option("--item-scaling", type=float, help="0: a click on any item counts alike; 1: on the popular, less."),
     click.option("--max-rank", type=click.IntRange(min=1), help="Largest rank: less time and memory."),
     click.option("--tol", type=float, help="Stop at this relative gap to the optimum."),
     click.option("--max-iter", type=click.IntRange(min=1), help="Stop after this many iterations."),
@@ -89,9 +81,7 @@ MODEL_NAMES = (
 )
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-k_option = click.option(
-    "-k", type=click.IntRange(min=1), default=10, show_default=True, help="Length of the list."
-)
+k_option = click.option("-k", type=click.IntRange(min=1), default=10, show_default=True, help="Length of the list.")
 model_argument = click.argument("model", type=click.Path(path_type=Path))
 
 

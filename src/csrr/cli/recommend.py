@@ -75,9 +75,7 @@ def recommend(
         click.echo(_table(recs, reasons, name_users=not history))
 
 
-def _check_usage(
-    users: bool, everyone: bool, history: bool, explain: bool, output: Path | None, as_json: bool
-) -> None:
+def _check_usage(users: bool, everyone: bool, history: bool, explain: bool, output: Path | None, as_json: bool) -> None:
     if users + everyone + history != 1:
         raise click.UsageError("give one of --user, --history and --all")
     if everyone and output is None and not as_json:

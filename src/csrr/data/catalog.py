@@ -149,8 +149,6 @@ def _download(url: str, file: IO[bytes], progress: Progress | None) -> str:
 
 def _verify(data: Dataset, path: Path, digest: str) -> None:
     if data.md5 not in (None, digest):
-        raise DataError(
-            f"{data.url} has the md5 {digest}, not the published {data.md5}; nothing was kept, try again"
-        )
+        raise DataError(f"{data.url} has the md5 {digest}, not the published {data.md5}; nothing was kept, try again")
     if not zipfile.is_zipfile(path):
         raise DataError(f"{data.url} did not answer with a zip archive; nothing was kept, try again later")

@@ -35,9 +35,7 @@ def id_column(values: Any, column: str, where: Where = table_row) -> pa.Array:
     if len(array) == 0:
         return pa.array([], pa.int64())
     value = array[0].as_py()
-    raise DataError(
-        f"column {column!r}, {where(0)}: {value!r} is of type {kind}; ids are integers or strings"
-    )
+    raise DataError(f"column {column!r}, {where(0)}: {value!r} is of type {kind}; ids are integers or strings")
 
 
 def text_id_column(values: Any, column: str, where: Where = table_row) -> pa.Array:
@@ -101,9 +99,7 @@ def moment(at: float | str | date | np.datetime64) -> float:
         try:
             at = datetime.fromisoformat(at.strip())
         except ValueError:
-            raise DataError(
-                f"{at!r} is not a time: give a number, a datetime or text like 2000-12-31"
-            ) from None
+            raise DataError(f"{at!r} is not a time: give a number, a datetime or text like 2000-12-31") from None
     if isinstance(at, np.datetime64):
         at = at.astype("datetime64[us]").item()
     if isinstance(at, date):
@@ -146,9 +142,7 @@ def _unlike(values: Any, column: str, where: Where, error: Exception) -> DataErr
                 f" like {first!r}, {_kind(first)}; make the column one type"
             )
         if isinstance(cell, int) and not -(2**63) <= cell < 2**63:
-            return DataError(
-                f"column {column!r}, {where(row)}: {cell} does not fit in 64 bits; pass it as text"
-            )
+            return DataError(f"column {column!r}, {where(row)}: {cell} does not fit in 64 bits; pass it as text")
     return DataError(f"column {column!r} cannot be read: {error}")
 
 
@@ -176,8 +170,7 @@ def _as_int64(array: pa.Array, column: str, where: Where) -> pa.Array:
     except pa.ArrowInvalid:
         row = _first_failure(array, lambda part: part.cast(pa.int64()))
         raise DataError(
-            f"column {column!r}, {where(row)}: {array[row].as_py()!r} is not a 64-bit integer;"
-            " use integers or strings"
+            f"column {column!r}, {where(row)}: {array[row].as_py()!r} is not a 64-bit integer; use integers or strings"
         ) from None
 
 

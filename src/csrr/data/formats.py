@@ -77,9 +77,7 @@ def recognise(bundle: Bundle, format: str | None) -> tuple[str, str]:
     candidates = [name for name in bundle.members if _suffix(name) in (*TEXT, *JSON, *ARROW, *PARQUET)]
     if len(candidates) != 1:
         found = ", ".join(candidates or bundle.members) or "no files"
-        raise DataError(
-            f"it is not clear which file holds the events; there are {found}; pass the path of one file"
-        )
+        raise DataError(f"it is not clear which file holds the events; there are {found}; pass the path of one file")
     return format or _format_of(candidates[0]), candidates[0]
 
 
@@ -124,9 +122,7 @@ def user_lists(data: bytes) -> Content:
     sizes = np.array([max(0, len(line) - 1) for line in lines], np.int64)
     users = pa.array([line[0] if line else "" for line in lines], pa.large_string())
     items = pa.array([item for line in lines for item in line[1:]], pa.large_string())
-    return Content(
-        {"user": users.take(pa.array(np.repeat(np.arange(len(lines)), sizes))), "item": items}, is_text=True
-    )
+    return Content({"user": users.take(pa.array(np.repeat(np.arange(len(lines)), sizes))), "item": items}, is_text=True)
 
 
 def _suffix(name: str) -> str:

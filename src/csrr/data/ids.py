@@ -40,9 +40,7 @@ class IdMap:
         self._ids: Ids = np.array(column.to_numpy(zero_copy_only=False))
         self._ids.flags.writeable = False
         n = len(self._ids)
-        self.identity: bool = self._text is None and (
-            n == 0 or bool(self._ids[0] == 0 and self._ids[-1] == n - 1)
-        )
+        self.identity: bool = self._text is None and (n == 0 or bool(self._ids[0] == 0 and self._ids[-1] == n - 1))
 
     @classmethod
     def encode(cls, column: pa.Array) -> tuple[IdMap, npt.NDArray[np.int32]]:
@@ -90,9 +88,7 @@ class IdMap:
         if self.identity:
             return np.where((asked >= 0) & (asked < len(self)), asked, -1)
         places = np.searchsorted(self._ids, asked)
-        found = (
-            self._ids[np.minimum(places, len(self) - 1)] == asked if len(self) else np.zeros(len(asked), bool)
-        )
+        found = self._ids[np.minimum(places, len(self) - 1)] == asked if len(self) else np.zeros(len(asked), bool)
         return np.where(found, places, -1)
 
     def _unknown(self, ids: list[Id], kind: str) -> UnknownIdError:
@@ -107,11 +103,7 @@ class IdMap:
             if isinstance(id, int):
                 return ""
             text = id.strip()
-            near = (
-                f"; did you mean {int(text)}?"
-                if re.fullmatch(r"-?[0-9]+", text) and int(text) in self
-                else ""
-            )
+            near = f"; did you mean {int(text)}?" if re.fullmatch(r"-?[0-9]+", text) and int(text) in self else ""
             return f" (ids are integers{near})"
         if isinstance(id, int):
             return f" (ids are strings{f'; did you mean {str(id)!r}?' if str(id) in self else ''})"

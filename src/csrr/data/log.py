@@ -53,9 +53,7 @@ class Log:
             if rows.min() < 0 or rows.max() >= n:
                 raise DataError(f"a row number lies outside {self.n_users} users x {self.n_items} items")
         if (np.diff(pair_keys(self.user_rows, self.item_rows, self.n_items)) <= 0).any():
-            raise DataError(
-                "events must be distinct and sorted by user row, then item row; use Log.from_table"
-            )
+            raise DataError("events must be distinct and sorted by user row, then item row; use Log.from_table")
         if self.weights is not None and not ((self.weights > 0) & np.isfinite(self.weights)).all():
             raise DataError("weights must be finite and > 0")
 
@@ -95,9 +93,7 @@ class Log:
         """
         roles: dict[str, Column] = {"user": user, "item": item, "rating": rating}
         roles |= {"weight": weight, "time": time, "title": title}
-        return cls.from_events(
-            events(table, roles), min_rating=min_rating, min_weight=min_weight, titles=titles
-        )
+        return cls.from_events(events(table, roles), min_rating=min_rating, min_weight=min_weight, titles=titles)
 
     @classmethod
     def from_events(
@@ -171,9 +167,7 @@ class Log:
         """Return the events as a float32 matrix, shape (n_users, n_items): ones, or the weights."""
         if weighted and self.weights is None:
             raise DataError("the log has no weights; use to_csr()")
-        values = (
-            self.weights.copy() if weighted and self.weights is not None else np.ones(len(self), np.float32)
-        )
+        values = self.weights.copy() if weighted and self.weights is not None else np.ones(len(self), np.float32)
         starts = np.concatenate(([0], np.cumsum(self.user_counts())))
         matrix = sparse.csr_array((values, self.item_rows.copy(), starts), shape=(self.n_users, self.n_items))
         matrix.has_canonical_format = True
@@ -183,9 +177,7 @@ class Log:
         """Return the events where `mask`, shape (n_events,), is true; users, items and titles stay."""
         mask = np.asarray(mask)
         if mask.dtype != np.bool_ or mask.shape != (len(self),):
-            raise DataError(
-                f"the mask is {mask.dtype} of shape {mask.shape}; it must be bool of shape ({len(self)},)"
-            )
+            raise DataError(f"the mask is {mask.dtype} of shape {mask.shape}; it must be bool of shape ({len(self)},)")
         return replace(
             self,
             user_rows=self.user_rows[mask],

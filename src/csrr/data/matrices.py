@@ -62,9 +62,7 @@ def _check_id_counts(shape: tuple[int, int], n_user_ids: int | None, n_item_ids:
     n_users, n_items = shape
     if n_user_ids in (None, n_users) and n_item_ids in (None, n_items):
         return
-    counts = [
-        f"{n:,} {kind} ids" for n, kind in ((n_user_ids, "user"), (n_item_ids, "item")) if n is not None
-    ]
+    counts = [f"{n:,} {kind} ids" for n, kind in ((n_user_ids, "user"), (n_item_ids, "item")) if n is not None]
     seen = f"the matrix is {n_users} x {n_items} but there are {' and '.join(counts)}"
     if n_user_ids in (None, n_items) and n_item_ids in (None, n_users):
         raise DataError(f"the matrix looks transposed: {seen}; pass matrix.T, which has users as rows")

@@ -40,9 +40,7 @@ class Merged:
         )
 
 
-def pair_keys(
-    user_rows: RowNumbers | Rows, item_rows: RowNumbers | Rows, n_items: int
-) -> npt.NDArray[np.int64]:
+def pair_keys(user_rows: RowNumbers | Rows, item_rows: RowNumbers | Rows, n_items: int) -> npt.NDArray[np.int64]:
     """Return one number a (user, item) pair, shape (n,), ordered by user, then item."""
     return user_rows.astype(np.int64) * n_items + item_rows
 
@@ -129,9 +127,7 @@ def _float32(weights: Floats) -> npt.NDArray[np.float32]:
     with np.errstate(over="ignore"):
         narrow = weights.astype(np.float32)
     if not np.isfinite(narrow).all():
-        raise DataError(
-            f"the weights of a repeated (user, item) pair add up to {weights.max():g}; scale them down"
-        )
+        raise DataError(f"the weights of a repeated (user, item) pair add up to {weights.max():g}; scale them down")
     return narrow
 
 

@@ -75,9 +75,7 @@ def read_split(source: str | os.PathLike[str]) -> tuple[Log, Log]:
         log = Log.from_events(found)
     n_train = len(parts[0].columns["item"])
     users, items = log.users.rows(found.user[:n_train]), log.items.rows(found.item[:n_train], "item")
-    in_train = np.isin(
-        pair_keys(log.user_rows, log.item_rows, log.n_items), pair_keys(users, items, log.n_items)
-    )
+    in_train = np.isin(pair_keys(log.user_rows, log.item_rows, log.n_items), pair_keys(users, items, log.n_items))
     return log.select(in_train), log.select(~in_train)
 
 
@@ -90,9 +88,7 @@ def _named(path: Path) -> Iterator[None]:
         raise DataError(f"{path.name}: {error}") from error.__cause__
 
 
-def _from_memory(
-    source: Any, columns: dict[str, Column], min_rating: float | None, min_weight: float | None
-) -> Log:
+def _from_memory(source: Any, columns: dict[str, Column], min_rating: float | None, min_weight: float | None) -> Log:
     """Return the log of a table or matrix; a log passes through if nothing is asked of it."""
     asked = [name for name, column in columns.items() if column is not None]
     if is_matrix(source) and not asked:
@@ -108,9 +104,7 @@ def _from_memory(
     return Log.from_events(events(source, columns), min_rating=min_rating, min_weight=min_weight)
 
 
-def _log(
-    content: Content, columns: dict[str, Column], min_rating: float | None, min_weight: float | None
-) -> Log:
+def _log(content: Content, columns: dict[str, Column], min_rating: float | None, min_weight: float | None) -> Log:
     roles = dict(content.roles) | {role: column for role, column in columns.items() if column is not None}
     found = events(content.columns, roles, content.where, is_text=content.is_text)
     titles = content.titles if columns.get("title") is None else None

@@ -38,9 +38,7 @@ class Bundle:
         """Return the content of the member `name`, unpacked."""
         files = self.members[name]
         if len(files) > 1:
-            raise DataError(
-                f"{self.path} has several files called {name}: {', '.join(files)}; pass the path of one"
-            )
+            raise DataError(f"{self.path} has several files called {name}: {', '.join(files)}; pass the path of one")
         try:
             if self.zipped:
                 with zipfile.ZipFile(self.path) as archive:

@@ -154,9 +154,7 @@ def _all_but_last(log: Log, last: int) -> Mask:
     if isinstance(last, bool) or last != int(last) or last < 1:
         raise DataError(f"last={last!r}: it must be a whole number of events, at least 1")
     counts = log.user_counts()
-    return _leading(
-        log, np.lexsort((_times(log), log.user_rows)), np.maximum(counts - last, np.minimum(1, counts))
-    )
+    return _leading(log, np.lexsort((_times(log), log.user_rows)), np.maximum(counts - last, np.minimum(1, counts)))
 
 
 def _split_at(log: Log, cut: float) -> tuple[Log, Log]:
@@ -179,9 +177,7 @@ def _drawn_users(log: Log, wanted: Any, rng: np.random.Generator) -> Mask:
         wanted = int(_rounded(_fraction("held_out_users", float(wanted)), np.array([len(active)]))[0])
     if isinstance(wanted, int | np.integer):
         if not 1 <= wanted < len(active):
-            raise DataError(
-                f"held_out_users={wanted}: it must leave some of the {len(active)} users in train"
-            )
+            raise DataError(f"held_out_users={wanted}: it must leave some of the {len(active)} users in train")
         chosen = rng.choice(active, int(wanted), replace=False)
     else:
         chosen = log.users.rows(wanted)
@@ -190,17 +186,11 @@ def _drawn_users(log: Log, wanted: Any, rng: np.random.Generator) -> Mask:
     return mask
 
 
-def _split_users(
-    log: Log, held_out: Mask, last: int | None, given: float, rng: np.random.Generator
-) -> HeldOut:
+def _split_users(log: Log, held_out: Mask, last: int | None, given: float, rng: np.random.Generator) -> HeldOut:
     theirs = held_out[log.user_rows]
     if not theirs.any() or theirs.all():
-        raise DataError(
-            "held_out_users must leave events on both sides: some of the users, but not all of them"
-        )
+        raise DataError("held_out_users must leave events on both sides: some of the users, but not all of them")
     train, asked_about = log.select(~theirs), log.select(theirs)
     if last is not None:
         return HeldOut(train, *_parts(asked_about, _all_but_last(asked_about, last)))
-    return HeldOut(
-        train, *_parts(asked_about, _share_of_each_user(asked_about, _fraction("given", given), rng))
-    )
+    return HeldOut(train, *_parts(asked_about, _share_of_each_user(asked_about, _fraction("given", given), rng)))

@@ -85,9 +85,7 @@ def synthetic(
     return Synthetic(log, truth, (users, items))
 
 
-def _check(
-    n_users: int, n_items: int, rank: int, events_per_user: float, specific: float, noise: float
-) -> None:
+def _check(n_users: int, n_items: int, rank: int, events_per_user: float, specific: float, noise: float) -> None:
     if n_users < 1 or rank < 2 or n_items < BLOCK * rank:
         raise DataError(f"synthetic needs a user, a rank of 2 or more and {BLOCK} items a genre")
     if not 1 <= events_per_user <= n_items / 2:
@@ -134,9 +132,7 @@ def _choose(
     _draw(kinds, NOISE, n_noise, np.ones(len(kinds)), rng)
 
 
-def _draw(
-    kinds: npt.NDArray[np.int8], kind: int, size: int, weights: Floats, rng: np.random.Generator
-) -> None:
+def _draw(kinds: npt.NDArray[np.int8], kind: int, size: int, weights: Floats, rng: np.random.Generator) -> None:
     """Mark `size` items that have no kind yet, drawn in proportion to `weights`, shape (n_items,)."""
     if size:
         free = np.where(kinds < 0, weights, 0.0)

@@ -40,8 +40,7 @@ WORDS = {
 REQUIRED = ("user", "item")
 NAMES = {
     role: [
-        {word + end for word in tier.split() for end in (("", "id") if role in REQUIRED else ("",))}
-        for tier in tiers
+        {word + end for word in tier.split() for end in (("", "id") if role in REQUIRED else ("",))} for tier in tiers
     ]
     for role, tiers in WORDS.items()
 }
@@ -83,9 +82,7 @@ def is_table(data: object) -> bool:
     return isinstance(data, Mapping) or hasattr(data, "__arrow_c_stream__") or _is_pandas(data)
 
 
-def events(
-    table: Any, columns: Mapping[str, Column], where: Where = table_row, *, is_text: bool = False
-) -> Events:
+def events(table: Any, columns: Mapping[str, Column], where: Where = table_row, *, is_text: bool = False) -> Events:
     """Return the events of a table; `columns` names the column of a role, or leaves it to be found.
 
     With `is_text`, ids were read from text: an empty one is missing, and they are integers if all look so.
@@ -102,10 +99,7 @@ def events(
         "time": time_column,
         "title": _title_column,
     }
-    arrays = {
-        role: None if name is None else readers[role](cells[name], name, where)
-        for role, name in chosen.items()
-    }
+    arrays = {role: None if name is None else readers[role](cells[name], name, where) for role, name in chosen.items()}
     lengths = {chosen[role]: len(array) for role, array in arrays.items() if array is not None}
     if len(set(lengths.values())) > 1:
         raise DataError(f"columns differ in length: {lengths}")
@@ -150,13 +144,9 @@ def _find(role: str, given: Column, names: tuple[str, ...]) -> str | None:
         if len(matches) == 1:
             return matches[0]
         if matches:
-            raise DataError(
-                f"which column is the {role}: {listed(matches)}? Say so with {role}={matches[0]!r}"
-            )
+            raise DataError(f"which column is the {role}: {listed(matches)}? Say so with {role}={matches[0]!r}")
     if role in REQUIRED:
-        raise DataError(
-            f"no column looks like the {role}; the columns are {listed(names)}; name it with {role}='...'"
-        )
+        raise DataError(f"no column looks like the {role}; the columns are {listed(names)}; name it with {role}='...'")
     return None
 
 
@@ -186,9 +176,7 @@ def _title_column(values: Any, column: str, where: Where) -> pa.Array:
     try:
         titles = array.cast(pa.large_string())
     except pa.ArrowException:
-        raise DataError(
-            f"column {column!r} holds {array.type} values, not titles; pass title=False"
-        ) from None
+        raise DataError(f"column {column!r} holds {array.type} values, not titles; pass title=False") from None
     return pc.if_else(pc.equal(titles, ""), None, titles)
 
 
@@ -200,6 +188,5 @@ def _check_weights(found: Events, column: str | None) -> None:
     if bad.size:
         row = int(bad[0])
         raise DataError(
-            f"column {column!r}, {found.where(row)}: the weight {found.weight[row]:g}"
-            " is not a finite number >= 0"
+            f"column {column!r}, {found.where(row)}: the weight {found.weight[row]:g} is not a finite number >= 0"
         )

@@ -221,7 +221,8 @@ class FactorModel(Recommender):
         return self.user_factors_[rows] @ self.item_factors_.T
 
     def _score_pairs(self, user_rows: Rows, item_rows: Rows) -> Floats:
-        return np.einsum("nd,nd->n", self.user_factors_[user_rows], self.item_factors_[item_rows])
+        scores: Floats = np.einsum("nd,nd->n", self.user_factors_[user_rows], self.item_factors_[item_rows])
+        return scores
 
     def similar_items(self, item: Id, k: int = 10) -> Neighbours:
         """Return the `k` other items whose factors have the largest cosine with those of `item`."""

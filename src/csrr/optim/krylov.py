@@ -56,15 +56,18 @@ def eigh_falling(gram: Floats) -> tuple[Floats, Floats]:
 
 
 def orthonormal(x: Floats, against: Floats | None = None) -> Floats:
-    """Orthonormal columns spanning x less span(against); columns that vanish are left out.
+    """Orthonormal columns spanning x less span(against); directions that are only rounding are left out.
 
-    Two rounds: one leaves errors of the order of the condition number of x.
+    Two rounds: the first leaves errors of the order of the condition number of x. A direction must keep more
+    than rounding of the block's own size in the first, and at least half of itself in the second.
     """
-    for _ in range(2):
+    eps = float(np.finfo(x.dtype).eps)
+    size = float(np.einsum("ij,ij->j", x, x, dtype=np.float64).max(initial=0))
+    for least in ((100 * eps) ** 2 * size, 0.25):
         if against is not None and against.shape[1]:
             x = x - against @ (against.T @ x)
         values, vectors = eigh_falling((x.T @ x).astype(np.float64))
-        keep = values > values[:1] * 1e-9
+        keep = values > np.maximum(least, 10 * eps * values[:1])
         x = x @ (vectors[:, keep] / np.sqrt(values[keep])).astype(x.dtype)
     return x
 
@@ -148,8 +151,8 @@ def partial_svd(
 ) -> LowRank:
     """The singular triplets of op with values over `above` (at most `cap`), by one block Krylov space.
 
-    The space grows until it is twice as wide as the triplets asked for, so those near the threshold, which
-    matter least after soft-thresholding, are the least accurate.
+    The space grows until it is wider than the triplets asked for, twice for a few and 1.3 times for many, so
+    those near the threshold, which matter least after soft-thresholding, are the least accurate.
     """
     side, flip = _short_side(op)
     small = min(op.shape)
@@ -161,9 +164,10 @@ def partial_svd(
             continue
         wanted = space.count(above)
         wanted = min(wanted, cap or wanted)
-        if space.width >= 2 * wanted + block:
+        enough = min(2 * wanted, 1.3 * wanted + 500) + block
+        if space.width >= enough:
             break
-        check_at = max(2 * wanted, 1.25 * space.width)
+        check_at = max(enough - block, 1.25 * space.width)
     found = space.triplets(cap or space.width)
     found = LowRank(found.left, np.where(found.s > above, found.s, 0), found.right).trimmed()
     return found.T if flip else found

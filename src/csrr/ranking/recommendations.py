@@ -108,9 +108,7 @@ class Recommendations:
         more = [f"... {total - SHOWN:,} more"] if total > SHOWN else []
         header = list(head._columns())
         users = f"{len(self):,} user{'' if len(self) == 1 else 's'}"
-        return "\n".join(
-            [f"Recommendations: {users}, k = {self.k}", text_table(header, lines[:SHOWN]), *more]
-        )
+        return "\n".join([f"Recommendations: {users}, k = {self.k}", text_table(header, lines[:SHOWN]), *more])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -128,9 +126,7 @@ class Neighbours:
     def to_arrow(self) -> pa.Table:
         """Return a table with one row for each neighbour: id, score and, where known, title."""
         columns = {"id": pa.array(self.ids), "score": pa.array(self.scores)}
-        return pa.table(
-            columns if self.titles is None else columns | {"title": pa.array(self.titles, pa.string())}
-        )
+        return pa.table(columns if self.titles is None else columns | {"title": pa.array(self.titles, pa.string())})
 
     def to_frame(self) -> pd.DataFrame:
         """Return the table of `to_arrow` as a pandas DataFrame."""
