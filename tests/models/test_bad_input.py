@@ -67,8 +67,8 @@ def test_an_all_ones_matrix_can_be_fitted_in_double_precision():
     np.testing.assert_allclose(model.score(np.arange(60)), model.score(0)[0, 0], rtol=1e-3)
 
 
-@pytest.mark.xfail(strict=True, reason="orthonormal turns rounding noise into directions; spectral_norm overestimates")
-@pytest.mark.parametrize("shape", [(20, 10), (9, 30)])
+@pytest.mark.xfail(strict=True, reason="spectral_norm overestimates")
+@pytest.mark.parametrize("shape", [(20, 10)])
 def test_an_all_ones_matrix(shape):
     model = CSRR().fit(np.ones(shape))
     assert model.certificate_.status == "converged"

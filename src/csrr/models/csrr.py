@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import astuple
-from typing import Any, Literal, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -20,10 +20,11 @@ from csrr.models.strengths import (
     Scaling,
     check_number,
     check_strength,
+    check_whole,
     norms,
     resolve_cost_ratio,
 )
-from csrr.optim.algorithm1 import algorithm1
+from csrr.optim.algorithm1 import Iteration, algorithm1
 from csrr.optim.certificate import Certificate, duality_gap, relative_gap
 from csrr.optim.foldin import ItemSide, fold_in, shares
 from csrr.optim.lowrank import LowRank
@@ -34,6 +35,14 @@ from csrr.ranking import Recommendations
 from csrr.threads import use_threads
 
 _FOLD_IN_TOL = 1e-3
+
+
+class Posed(NamedTuple):
+    """The words a problem was posed in, which later changes of the parameters must not touch."""
+
+    loss: Loss
+    alpha: float
+    user_scaling: float
 
 
 class CSRR(FactorModel):
@@ -50,7 +59,8 @@ class CSRR(FactorModel):
     gives U = 0, or "auto": half the norm of the targets with random signs. `reg_sparse` is l2 as a fraction of the
     value that gives V = 0; 1 or more leaves V out. `l1` and `l2` give the strengths themselves instead. `max_rank`
     bounds the rank (None: no bound); the certificate says when it binds. `box="paper"` runs the paper's Algorithm 1 to
-    the letter, on dense arrays: for small data. `threads` 0 means all cores.
+    the letter, on dense arrays: for small data; it stops by its objective or `max_iter`, and neither `tol` nor `max_rank`
+    apply. `threads` 0 means all cores.
 
     Fitted: `user_factors_`, `item_factors_` (their products are the scores, in units where a click is 1),
     `specific_` (V in those units, sparse), `rank_`, `certificate_`, `history_` (a `Step` an iteration), `l1_`, `l2_`.
@@ -116,8 +126,6 @@ class CSRR(FactorModel):
         """
         alpha = self._check()
         log = as_log(data)
-        if len(log) == 0:
-            raise ParameterError("the log has no events; there is nothing to fit")
         with use_threads(self.threads):
             problem, scaling = self._problem(log, alpha)
             solution = self._solve(problem, start, callback)
@@ -141,10 +149,11 @@ class CSRR(FactorModel):
             raise ParameterError("reg_low_rank=0 keeps every click as it is; give a number > 0")
         for name in ("user_scaling", "item_scaling"):
             check_number(name, getattr(self, name), least=0, most=1)
-        for name in ("max_iter", "max_rank"):
-            value = getattr(self, name)
-            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
-                raise ParameterError(f"{name}={value!r} must be a whole number >= 1")
+        check_whole("max_iter", self.max_iter, least=1)
+        check_whole("seed", self.seed, least=0)
+        check_whole("threads", self.threads, least=0)
+        if self.max_rank is not None:
+            check_whole("max_rank", self.max_rank, least=1)
         check_number("tol", self.tol, above=0, most=1)
         smallest = 1e-6 if self.dtype == "float32" else 1e-12
         if self.tol < smallest:
@@ -152,12 +161,15 @@ class CSRR(FactorModel):
                 f"tol={self.tol!r} is beyond {self.dtype}, which resolves a relative gap of {smallest:g}"
                 + ('; use dtype="float64"' if self.dtype == "float32" else "")
             )
-        if isinstance(self.threads, bool) or not isinstance(self.threads, int) or self.threads < 0:
-            raise ParameterError(f"threads={self.threads!r} must be 0 (all cores) or a whole number >= 1")
+        return self._alpha()
+
+    def _alpha(self) -> float:
         return resolve_cost_ratio(self.cost_ratio, self.positive_cost, self.miss_cost, self.false_alarm_cost)
 
     def _problem(self, log: Log, alpha: float) -> tuple[Problem, Scaling]:
         """The problem for a log, strengths resolved."""
+        if len(log) == 0:
+            raise ParameterError("the log has no events; there is nothing to fit")
         pattern = Pattern.of(log.to_csr())
         scaling = Scaling.of(pattern, self.user_scaling, self.item_scaling, self.dtype)
         targets = scaling.targets(pattern)
@@ -174,13 +186,22 @@ class CSRR(FactorModel):
 
     def _solve(self, problem: Problem, start: CSRR | None, callback: Callback | None) -> Solution:
         if self.box == "paper":
-            return self._solve_dense(problem)
+            if start is not None:
+                raise ParameterError('start does not go with box="paper": Algorithm 1 begins at zero')
+            return self._solve_dense(problem, callback)
         options = Options(self.tol, self.max_iter, self.time_limit, self.max_rank, self.seed)
         return solve(problem, options, start=None if start is None else start._as_start(problem), callback=callback)
 
-    def _solve_dense(self, problem: Problem) -> Solution:
+    def _solve_dense(self, problem: Problem, callback: Callback | None) -> Solution:
         """The paper's Algorithm 1; its gap is to the optimum without the box."""
-        alpha = resolve_cost_ratio(self.cost_ratio, self.positive_cost, self.miss_cost, self.false_alarm_cost)
+        alpha = self._alpha()
+        history: list[Step] = []
+
+        def record(done: Iteration, *_: Any) -> None:
+            history.append(Step(done.number, done.objective, float("nan"), done.rank, done.seconds))
+            if callback is not None:
+                callback(history[-1])
+
         scaled = problem.target if self.loss == "I" else problem.target / alpha
         l2 = None if problem.cap is None else float(problem.cap[0] / scaled[0])
         result = algorithm1(
@@ -192,6 +213,7 @@ class CSRR(FactorModel):
             loss=self.loss,
             max_iter=self.max_iter,
             time_limit=self.time_limit,
+            callback=record,
         )
         left, s, right = np.linalg.svd(result.U, full_matrices=False)
         keep = s > 1e-6 * max(s[0], 1e-30)
@@ -199,11 +221,10 @@ class CSRR(FactorModel):
             left[:, keep].astype(self.dtype), s[keep], np.ascontiguousarray(right[keep].T).astype(self.dtype)
         )
         primal, dual, _ = duality_gap(problem, low_rank, np.random.default_rng(self.seed), rtol=1e-5)
-        seconds = result.history[-1].seconds if result.history else 0.0
+        seconds = history[-1].seconds if history else 0.0
         certificate = Certificate(
             primal, dual, relative_gap(primal, dual), low_rank.rank, result.iterations, result.status, seconds
         )
-        history = [Step(h.number, h.objective, float("nan"), h.rank, h.seconds) for h in result.history]
         return Solution(low_rank, certificate, history)
 
     def _as_start(self, problem: Problem) -> LowRank:
@@ -232,6 +253,7 @@ class CSRR(FactorModel):
         units = scaling.targets(problem.pattern)
         self._remember(log)
         self._scaling = scaling
+        self._posed = Posed(self.loss, self._alpha(), float(self.user_scaling))
         self.l1_ = problem.l1
         self.l2_ = None if problem.cap is None else float(problem.cap[0] / units[0])
         self.user_factors_ = (users / scaling.user[:, None]).astype(np.float32)
@@ -254,10 +276,10 @@ class CSRR(FactorModel):
     def _histories(self, pattern: Pattern) -> tuple[Problem, Floats]:
         """The problem of users with these histories, items as in training, and their D_u^-a."""
         counts = np.maximum(np.diff(pattern.indptr), 1)
-        user = (counts ** -float(self.user_scaling)).astype(self._scaling.item.dtype)
+        user = (counts**-self._posed.user_scaling).astype(self._scaling.item.dtype)
         targets = Scaling(user, self._scaling.item).targets(pattern)
-        alpha = resolve_cost_ratio(self.cost_ratio, self.positive_cost, self.miss_cost, self.false_alarm_cost)
-        return build(pattern, targets, loss=self.loss, cost_ratio=alpha, l1=self.l1_, l2=self.l2_), user
+        posed = self._posed
+        return build(pattern, targets, loss=posed.loss, cost_ratio=posed.alpha, l1=self.l1_, l2=self.l2_), user
 
     def fold_in(self, histories: Any) -> FoldedUsers:
         """People who were not in the training data, by their histories: their factors, V and recommendations.
@@ -280,6 +302,10 @@ class CSRR(FactorModel):
 
     def _read_histories(self, histories: Any) -> tuple[npt.NDArray[Any], Any]:
         if isinstance(histories, list | tuple):
+            if any(isinstance(h, str | int | np.generic) for h in histories):
+                raise ParameterError(
+                    "fold_in takes a list of histories, each a list of item ids; for one, recommend_for"
+                )
             users: npt.NDArray[Any] = np.arange(len(histories))
             lengths = [len(h) for h in histories]
             if not lengths or min(lengths) == 0:
@@ -350,6 +376,7 @@ class CSRR(FactorModel):
             "l1": self.l1_,
             "l2": self.l2_,
             "rank": self.rank_,
+            "posed": self._posed._asdict(),
         }
         return arrays, facts
 
@@ -359,4 +386,5 @@ class CSRR(FactorModel):
         self.specific_ = sparse_from(arrays, "specific", self.seen_.shape)
         self.history_ = [Step(int(i), o, g, int(r), t) for i, o, g, r, t in arrays["history"].tolist()]
         self.certificate_ = Certificate(**facts["certificate"])
+        self._posed = Posed(**facts["posed"])
         self.l1_, self.l2_, self.rank_ = facts["l1"], facts["l2"], facts["rank"]

@@ -1,7 +1,7 @@
 """The file of a saved model: one file, no pickle, written at once or not at all, refused if altered.
 
-Layout: 8 bytes magic, version (uint32), length of the header (uint64), SHA-256 of all that follows, the header (JSON:
-model, parameters, facts, and name, type, shape and place of each array), then the arrays, 64-byte aligned.
+Layout: 8 bytes magic, version (uint32), length of the header (uint64), SHA-256 of all else, the header (JSON: model,
+parameters, facts, and name, type, shape and place of each array), then the arrays, 64-byte aligned.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ from csrr.data import IdMap
 
 MAGIC = b"CSRRMODL"
 VERSION = 1
-_PREFIX = struct.Struct("<8sIQ32s")
+_START = struct.Struct("<8sIQ")
+_DIGEST = 32
+_PREFIX = _START.size + _DIGEST
 _ALIGN = 64
 _TYPES = {"float32", "float64", "int32", "int64", "uint8", "bool"}
 
@@ -43,7 +45,7 @@ def write(path: str | os.PathLike[str], header: dict[str, Any], arrays: Arrays) 
         places.append({"name": name, "dtype": array.dtype.name, "shape": array.shape, "offset": offset})
         offset += -(-array.nbytes // _ALIGN) * _ALIGN
     text = json.dumps({**header, "arrays": places}, allow_nan=False, default=_plain).encode()
-    text += b" " * (-(len(text) + _PREFIX.size) % _ALIGN)
+    text += b" " * (-(len(text) + _PREFIX) % _ALIGN)
     handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
     try:
         with os.fdopen(handle, "wb") as file:
@@ -59,16 +61,16 @@ def write(path: str | os.PathLike[str], header: dict[str, Any], arrays: Arrays) 
 
 
 def _write_parts(file: BinaryIO, text: bytes, arrays: Arrays) -> None:
-    digest = hashlib.sha256(text)
-    file.write(b"\0" * _PREFIX.size)
-    file.write(text)
+    start = _START.pack(MAGIC, VERSION, len(text))
+    digest = hashlib.sha256(start + text)
+    file.write(start + b"\0" * _DIGEST + text)
     for array in arrays.values():
         data = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
         for part in (data.data, b"\0" * (-data.nbytes % _ALIGN)):
             digest.update(part)
             file.write(part)
-    file.seek(0)
-    file.write(_PREFIX.pack(MAGIC, VERSION, len(text), digest.digest()))
+    file.seek(_START.size)
+    file.write(digest.digest())
 
 
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays]:
@@ -76,13 +78,15 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays]:
     data = Path(path).read_bytes()
     if data[:8] != MAGIC:
         raise ModelFileError(f"{path}: not a csrr model (its first bytes are not ours)")
-    if len(data) < _PREFIX.size:
+    if len(data) < _PREFIX:
         raise ModelFileError(f"{path}: the file is cut short; copy or save it again")
-    _, version, length, digest = _PREFIX.unpack_from(data)
+    _, version, length = _START.unpack_from(data)
     if version > VERSION:
         raise ModelFileError(f"{path}: written by a newer csrr (format {version}, this one reads up to {VERSION})")
-    body = memoryview(data)[_PREFIX.size :]
-    if hashlib.sha256(body).digest() != digest:
+    body = memoryview(data)[_PREFIX:]
+    digest = hashlib.sha256(data[: _START.size])
+    digest.update(body)
+    if digest.digest() != data[_START.size : _PREFIX]:
         raise ModelFileError(f"{path}: the checksum does not match: the file is cut short or altered; save it again")
     header = json.loads(bytes(body[:length]))
     return header, {place["name"]: _array(path, body[length:], place) for place in header.pop("arrays")}

@@ -38,17 +38,18 @@ def resolve_cost_ratio(
     if sum(ways) > 1:
         raise ParameterError("give the cost once: cost_ratio, or positive_cost, or miss_cost with false_alarm_cost")
     if positive_cost is not None:
+        check_number("positive_cost", positive_cost)
         if not 0 < positive_cost < 1:
             raise ParameterError(f"positive_cost={positive_cost!r} must lie between 0 and 1 (c_p, with c_n = 1 - c_p)")
-        return positive_cost / (1 - positive_cost)
-    if ways[2]:
+        cost_ratio = positive_cost / (1 - positive_cost)
+    elif ways[2]:
         if miss_cost is None or false_alarm_cost is None:
             raise ParameterError("miss_cost and false_alarm_cost go together")
         check_number("miss_cost", miss_cost, above=0)
         check_number("false_alarm_cost", false_alarm_cost, above=0)
-        return miss_cost / false_alarm_cost
+        cost_ratio = miss_cost / false_alarm_cost
     ratio = DEFAULT_COST_RATIO if cost_ratio is None else cost_ratio
-    check_number("cost_ratio", ratio, above=0, most=1e4)
+    check_number("cost_ratio", ratio, least=1e-4, most=1e4)
     return float(ratio)
 
 
@@ -57,12 +58,18 @@ def check_number(
 ) -> None:
     """Raises ParameterError unless value is a finite number, > above or >= least, and <= most."""
     ok = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-    ok = ok and math.isfinite(value) and value <= most
+    ok = ok and (isinstance(value, int) or math.isfinite(value)) and value <= most
     ok = ok and (above is None or value > above) and (least is None or value >= least)
     if not ok:
         low = f"> {above}" if above is not None else f">= {least}" if least is not None else "finite"
         high = "" if most == math.inf else f" and <= {most:g}"
         raise ParameterError(f"{name}={value!r} must be a number {low}{high}")
+
+
+def check_whole(name: str, value: Any, *, least: int) -> None:
+    """Raises ParameterError unless value is a whole number >= least."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise ParameterError(f"{name}={value!r} must be a whole number >= {least}")
 
 
 @dataclass(frozen=True, eq=False)

@@ -37,7 +37,7 @@ def fold_in(
     """
     rows = problem.pattern.shape[0]
     factors = np.zeros((rows, side.factors.shape[1]), side.factors.dtype) if start is None else start.copy()
-    step = factors.dtype.type(2 / (problem.smoothness + 1))
+    step = factors.dtype.type(2 / (problem.smoothness + problem.convexity))
     for _ in range(max_iter):
         observed = problem.pattern.dots(factors, side.factors)
         move = problem.pattern.times(problem.pull(observed) + observed, side.factors) @ side.inverse

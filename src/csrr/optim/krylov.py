@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Protocol
 
 import numpy as np
-from scipy import linalg
 
 from csrr.optim.lowrank import LowRank
 from csrr.optim.pattern import Floats, Pattern
@@ -104,9 +103,7 @@ class BlockKrylov:
 
     def top(self) -> float:
         """The largest Ritz value: a lower bound on the norm."""
-        last = len(self._gram) - 1
-        square = linalg.eigh(self._gram, eigvals_only=True, subset_by_index=(last, last), check_finite=False)[0]
-        return float(np.sqrt(max(square, 0.0)))
+        return float(np.sqrt(max(np.linalg.eigvalsh(self._gram)[-1], 0.0)))
 
     def count(self, above: float) -> int:
         """How many Ritz values, each a lower bound on a singular value, exceed `above`."""
@@ -139,8 +136,9 @@ def spectral_norm(
     before = theta = space.top()
     for _ in range(0, max_steps, 4):
         grown = [space.extend() for _ in range(4)][-1]
-        before, theta = theta, space.top()
-        if not grown or theta - before <= rtol * theta:
+        # Once the space is exhausted, the top Ritz value is the norm itself.
+        before, theta = theta if grown else space.top(), space.top()
+        if theta - before <= rtol * theta:
             break
     found = space.triplets(space.width)
     return 2 * theta - before, found.T if flip else found

@@ -62,7 +62,7 @@ class Pattern:
 
     def matrix(self, values: Floats) -> Any:
         """The (n, m) sparse array with `values` on the observed cells."""
-        return sparse.csr_array((values, self.indices, self.indptr), shape=self.shape)
+        return sparse.csr_array((values, self.indices, self.indptr), shape=self.shape, copy=True)
 
     def times(self, values: Floats, x: Floats) -> Floats:
         """S @ x, (n, k), for the sparse S with `values`."""

@@ -39,6 +39,11 @@ class Problem:
         return max(1.0, float(self.weight.max()))
 
     @cached_property
+    def convexity(self) -> float:
+        """The smallest curvature of a cell, V left out."""
+        return min(1.0, float(self.weight.min()))
+
+    @cached_property
     def is_one_shot(self) -> bool:
         """Whether one soft-thresholded SVD of the targets solves it: no V, every cell of weight 1."""
         return self.cap is None and bool((self.weight == 1).all())

@@ -85,10 +85,14 @@ def first_guess(problem: Problem, options: Options) -> LowRank:
         cap=cap and cap + _spare(cap),
         dtype=values.dtype.type,
     )
-    s = np.maximum(found.s - threshold, 0)
-    if cap is not None:
-        s[cap:] = 0
-    return LowRank(found.left, s, found.right)
+    return LowRank(found.left, np.maximum(found.s - threshold, 0), found.right)
+
+
+def _cut(u: LowRank, cap: int | None) -> LowRank:
+    """The best matrix of rank `cap` at most; what was cut stays as spare directions."""
+    if cap is None or u.rank <= cap:
+        return u
+    return LowRank(u.left, np.where(np.arange(u.width) < cap, u.s, 0), u.right)
 
 
 def _spare(rank: int) -> int:
@@ -115,7 +119,9 @@ class _Search:
         self.began = time.perf_counter()
         self.rng = np.random.default_rng(options.seed)
         self.dtype = problem.target.dtype.type
-        self.current = first_guess(problem, options) if start is None else start
+        self.current = _cut(first_guess(problem, options) if start is None else start, options.rank_cap)
+        # Whether the cap on the rank took something away, at the last step.
+        self.cut = self.current.rank == options.rank_cap
         self.previous: tuple[LowRank, Floats] | None = None
         self.history: list[Step] = []
         self.saturated = self.current.width == 0
@@ -123,10 +129,10 @@ class _Search:
         self.missing: LowRank | None = None
         # How much smaller the estimated gap was than the certified one, when last compared.
         self.optimism = 1.0
-        condition = problem.smoothness
-        root = np.sqrt(condition)
-        self.momentum = float((root - 1) / (root + 1)) if condition > self._MOMENTUM_ABOVE else 0.0
-        self.step = 1 / condition if self.momentum else 2 / (condition + 1)
+        smoothness, convexity = problem.smoothness, problem.convexity
+        root = np.sqrt(smoothness / convexity)
+        self.momentum = float((root - 1) / (root + 1)) if root**2 > self._MOMENTUM_ABOVE else 0.0
+        self.step = 1 / smoothness if self.momentum else 2 / (smoothness + convexity)
         shape = problem.pattern.shape
         self.probe = self.rng.standard_normal((shape[1], min(4, shape[1]))).astype(self.dtype)
 
@@ -182,9 +188,8 @@ class _Search:
         self.missing = leading
         if status in ("max_iter", "timeout") and gap <= self.options.tol:
             status = "converged"
-        cap = self.options.rank_cap
-        capped = cap is not None and self.current.rank >= cap and gap > self.options.tol
         seconds = time.perf_counter() - self.began
+        capped = self.cut and gap > self.options.tol
         return Certificate(primal, dual, gap, self.current.rank, iterations, status, seconds, capped)
 
     def _advance(self, point: Point) -> None:
@@ -228,6 +233,7 @@ class _Search:
         threshold = self.step * self.problem.l1
         rank = int(np.count_nonzero(sigma > threshold))
         self.saturated = rank > len(sigma) - _spare(rank) // 2
+        self.cut = rank > (self.options.rank_cap or rank)
         rank = min(rank, self.options.rank_cap or rank)
         grows = rank > self.current.rank
         width = min(rank + (3 if grows else 1) * _spare(rank), int(np.count_nonzero(sigma > 1e-6 * sigma[:1])))
@@ -259,7 +265,7 @@ class _Search:
 
     def _settled_at_cap(self) -> bool:
         """Whether the cap on the rank is all that keeps the gap open."""
-        return self.current.rank == self.options.rank_cap and self._settled()
+        return self.cut and self._settled()
 
     def _widen(self, sparse: Floats) -> None:
         """Adds directions: a short block Krylov space of Z less what is there."""
@@ -281,7 +287,7 @@ class _Search:
         u = self.current.T if self.flip else self.current
         over = leading.s > self.problem.l1
         found = (leading.left if self.flip else leading.right)[:, over]
-        fresh = orthonormal(found, u.right)[:, : self._room()]
+        fresh = orthonormal(found, u.right)[:, : max(self._room(), 0)]
         self._set_directions(u, np.concatenate([u.right, fresh], axis=1))
 
     def _set_directions(self, u: LowRank, right: Floats) -> None:
