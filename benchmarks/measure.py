@@ -109,4 +109,4 @@ def in_fresh_process(code: str) -> dict[str, Any]:
 
 def as_dict(row: Row) -> dict[str, Any]:
     """The row as plain values."""
-    return asdict(row)
+    return asdict(row) | {"reached": bool(row.reached)}

@@ -29,7 +29,7 @@ def available_cores() -> int:
 
 def n_threads() -> int:
     """The number of threads in force here: what `use_threads` set, at most all cores."""
-    return min(_n_threads.get() or available_cores(), available_cores())
+    return min(int(_n_threads.get()) or available_cores(), available_cores())
 
 
 @contextmanager

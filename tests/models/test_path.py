@@ -7,10 +7,6 @@ import csrr
 from csrr import CSRR, ParameterError
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="Pattern.matrix shares its index arrays; eliminate_zeros in _keep then corrupts the path's pattern",
-)
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("params", [{"loss": "II", "reg_sparse": 1.0}, {"cost_ratio": 2.0, "reg_sparse": 0.7}])
 def test_each_model_is_its_own_fit(log, params):

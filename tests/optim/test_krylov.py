@@ -48,13 +48,7 @@ MATRICES = {
 }
 
 
-_OVERESTIMATES = pytest.mark.xfail(
-    strict=True, reason="spectral_norm adds the last rise even when the space is exhausted and theta is exact"
-)
-_MARKED = {"two blocks", "between", "rank-deficient", "duplicate rows"}
-
-
-@pytest.mark.parametrize("name", [pytest.param(n, marks=_OVERESTIMATES) if n in _MARKED else n for n in MATRICES])
+@pytest.mark.parametrize("name", MATRICES)
 def test_spectral_norm(name):
     A = MATRICES[name]
     norm, found = spectral_norm(Plain(A), rng(), dtype=np.float64, rtol=1e-6)
@@ -163,11 +157,6 @@ def test_orthonormal_of_what_the_basis_already_spans_is_empty(dtype):
     assert orthonormal(inside, basis).shape == (60, 0)
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="top() asks LAPACK for one eigenvalue of a cluster, where dsyevr and dsyevx can fail; eigvalsh does not",
-    raises=np.linalg.LinAlgError,
-)
 def test_a_cluster_of_singular_values_at_the_top():
     """At an optimum, as many singular values of the gradient as the rank of U equal l1."""
     space = BlockKrylov(Plain(np.eye(30)), np.eye(30)[:, :8])

@@ -14,9 +14,6 @@ from csrr.threads import use_threads
 from tests.optim.test_problem import LOSSES, clicks, make
 from tests.reference import dense
 
-EXHAUSTED = "spectral_norm overestimates when the Krylov space is exhausted (9 to 40 rows or columns)"
-NOISE = "spectral_norm overestimates: few distinct rows exhaust the Krylov space at once"
-
 
 def full(low_rank):
     """U, (n, m)."""
@@ -37,9 +34,7 @@ class TestAgainstTheSpecification:
         l2 = None if share is None else share * self.ALPHA
         return make(clicks(), loss=loss, alpha=self.ALPHA, strength=0.25, l2=l2, scaling=scaling, dtype=dtype)
 
-    def test_double_precision(self, loss, share, scaling, request):
-        if share is not None or (loss, scaling) == ("I", 0.4):
-            request.applymarker(pytest.mark.xfail(strict=True, reason=EXHAUSTED))
+    def test_double_precision(self, loss, share, scaling):
         problem, reference = self.both(loss, share, scaling)
         found, exact = solve(problem, tight()), dense.solve(reference)
         U, certificate = full(found.low_rank), found.certificate
@@ -57,9 +52,7 @@ class TestAgainstTheSpecification:
         assert certificate.gap == pytest.approx(by_hand, abs=1e-9)
         assert certificate.gap == relative_gap(certificate.primal, certificate.dual)
 
-    def test_single_precision(self, loss, share, scaling, request):
-        if share is None and loss == "I":
-            request.applymarker(pytest.mark.xfail(strict=True, reason=EXHAUSTED))
+    def test_single_precision(self, loss, share, scaling):
         problem, reference = self.both(loss, share, scaling, np.float32)
         found, exact = solve(problem, Options(tol=1e-4)), dense.solve(reference)
         U = full(found.low_rank)
@@ -86,17 +79,15 @@ def test_a_cost_ratio_below_one():
     assert found.certificate.primal == pytest.approx(dense.solve(reference).objective, rel=1e-6)
 
 
-@pytest.mark.xfail(strict=True, reason=EXHAUSTED)
 @pytest.mark.parametrize("shape", [(30, 40), (12, 100)])
 def test_small_matrices_are_certified_too(shape):
     problem, reference = make(clicks(shape), alpha=3.0, l2=1.5)
     found = solve(problem, Options(tol=1e-6, max_iter=40))
-    assert dense.gap(full(found.low_rank), reference) / found.certificate.primal <= 1e-6  # holds today
+    assert dense.gap(full(found.low_rank), reference) / found.certificate.primal <= 1e-6
     assert found.certificate.gap <= 1e-6
     assert found.certificate.status == "converged"
 
 
-@pytest.mark.xfail(strict=True, reason=NOISE)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("kinds", [6])
 def test_data_with_few_distinct_rows(kinds, dtype):
@@ -251,7 +242,6 @@ class TestStopping:
 
 
 class TestRankCap:
-    @pytest.mark.xfail(strict=True, reason=EXHAUSTED)
     def test_a_cap_that_binds(self):
         problem, reference = make(clicks(), alpha=2.0, strength=0.2)
         free = solve(problem, tight())
@@ -275,10 +265,6 @@ class TestRankCap:
         assert "rank capped" not in str(found.certificate)
         assert found.certificate.primal == pytest.approx(dense.solve(reference).objective, rel=1e-7)
 
-    @pytest.mark.xfail(
-        strict=True,
-        reason="_settled_at_cap stops as soon as the objective settles, whether the cap binds or not",
-    )
     def test_a_cap_at_the_rank_of_the_solution_does_not_bind(self):
         problem, _ = make(clicks(), alpha=4.0, strength=0.15, l2=2.0)
         rank = solve(problem, tight()).low_rank.rank
@@ -286,7 +272,6 @@ class TestRankCap:
         assert found.certificate.gap <= 1e-4
         assert not found.certificate.rank_capped
 
-    @pytest.mark.xfail(strict=True, reason="a start is returned as it is when its gap is small, whatever the cap")
     def test_a_start_beyond_the_cap_is_cut(self):
         problem, _ = make(clicks(), alpha=2.0, strength=0.2)
         start = solve(problem, Options(tol=1e-5)).low_rank

@@ -58,9 +58,9 @@ class CSRR(FactorModel):
     as `miss_cost` and `false_alarm_cost`; without any it is 2. `reg_low_rank` is l1 as a fraction of the value that
     gives U = 0, or "auto": half the norm of the targets with random signs. `reg_sparse` is l2 as a fraction of the
     value that gives V = 0; 1 or more leaves V out. `l1` and `l2` give the strengths themselves instead. `max_rank`
-    bounds the rank (None: no bound); the certificate says when it binds. `box="paper"` runs the paper's Algorithm 1 to
-    the letter, on dense arrays: for small data; it stops by its objective or `max_iter`, and neither `tol` nor `max_rank`
-    apply. `threads` 0 means all cores.
+    bounds the rank (None: no bound); the certificate says when it binds. `box="paper"` runs the paper's Algorithm 1
+    to the letter, on dense arrays: for small data; it stops by its objective or `max_iter`, not by `tol`, and
+    `max_rank` cuts its result. `threads` 0 means all cores.
 
     Fitted: `user_factors_`, `item_factors_` (their products are the scores, in units where a click is 1),
     `specific_` (V in those units, sparse), `rank_`, `certificate_`, `history_` (a `Step` an iteration), `l1_`, `l2_`.
@@ -217,13 +217,15 @@ class CSRR(FactorModel):
         )
         left, s, right = np.linalg.svd(result.U, full_matrices=False)
         keep = s > 1e-6 * max(s[0], 1e-30)
+        cut = self.max_rank is not None and int(keep.sum()) > self.max_rank
+        keep[self.max_rank :] = False
         low_rank = LowRank(
             left[:, keep].astype(self.dtype), s[keep], np.ascontiguousarray(right[keep].T).astype(self.dtype)
         )
         primal, dual, _ = duality_gap(problem, low_rank, np.random.default_rng(self.seed), rtol=1e-5)
         seconds = history[-1].seconds if history else 0.0
         certificate = Certificate(
-            primal, dual, relative_gap(primal, dual), low_rank.rank, result.iterations, result.status, seconds
+            primal, dual, relative_gap(primal, dual), low_rank.rank, result.iterations, result.status, seconds, cut
         )
         return Solution(low_rank, certificate, history)
 
