@@ -33,9 +33,14 @@ from csrr.ranking.tables import text_table
 from csrr.threads import available_cores
 
 GOWALLA_GRID: list[dict[str, Any]] = [
-    {"cost_ratio": 4.0, "user_scaling": a, "item_scaling": b, "reg_low_rank": f, "reg_sparse": 1.0}
-    for a, b in ((0.3, 0.3), (0.35, 0.45))
-    for f in (0.2, 0.25, 0.3)
+    {"user_scaling": a, "item_scaling": b, "cost_ratio": alpha, "reg_low_rank": f, "reg_sparse": 1.0}
+    | {"max_rank": 800, "max_iter": 7}
+    for a, b, alpha, f in (
+        (0.35, 0.45, 4.0, 0.25),
+        (0.4, 0.4, 4.0, 0.2),
+        (0.35, 0.4, 4.0, 0.16),
+        (0.35, 0.4, 8.0, 0.16),
+    )
 ]
 ONE_SHOT = {"loss": "II", "reg_sparse": 1.0, "user_scaling": 0.35, "item_scaling": 0.45, "max_rank": 2000}
 
@@ -80,8 +85,7 @@ def time_movielens_1m() -> Row:
 
 def gowalla_full() -> Row:
     train, test = gowalla()
-    best = choose(train, [{**params, "max_rank": 300, "max_iter": 6} for params in GOWALLA_GRID])
-    best |= {"max_rank": 1000, "max_iter": 10}
+    best = choose(train, GOWALLA_GRID)
     seconds, model = timed(lambda: csrr.CSRR(**best).fit(train))
     recall, ndcg = at_20(model, train, test)
     _, als = als_gowalla()
@@ -126,8 +130,8 @@ def gowalla_capped() -> Row:
     }
     csrr.CSRR(**params, max_rank=16, max_iter=1).fit(train)
     tried: list[tuple[int, float, float]] = []
-    for rank in (128, 192, 256, 384):
-        seconds, model = timed(lambda rank=rank: csrr.CSRR(**params, max_rank=rank, max_iter=1).fit(train))
+    for rank in (192, 256, 384):
+        seconds, model = timed(lambda rank=rank: csrr.CSRR(**{**params, "max_rank": rank}).fit(train))
         tried.append((rank, seconds, at_20(model, train, test)[1]))
         if tried[-1][2] >= goal:
             break
@@ -219,7 +223,8 @@ print(json.dumps({"fit": fit, "all": resource.getrusage(resource.RUSAGE_SELF).ru
 
 
 def threads_movielens_1m() -> Row:
-    """Scores agree to the tolerance of the fit, relative to the largest; so do all rankings of scores further apart."""
+    """Scores agree to sqrt(tol) of the largest (the objective is strongly convex in U); so do rankings of scores
+    further apart than that."""
     train, _ = movielens_1m()
 
     def compare(tol: float) -> tuple[float, float]:
@@ -232,8 +237,8 @@ def threads_movielens_1m() -> Row:
         "1 and 2 threads: same places in top 10, difference of scores; tol 1e-2, then 1e-4",
         f"{100 * coarse:.1f} %, {coarse_off:.1e}; {100 * fine:.1f} %, {fine_off:.1e}",
         "",
-        "scores within tol",
-        coarse_off <= 1e-2 and fine_off <= 1e-4,
+        "scores within sqrt(tol) of the largest",
+        coarse_off <= 1e-1 and fine_off <= 1e-2,
     )
 
 

@@ -21,8 +21,9 @@ from csrr.models.strengths import (
     check_number,
     check_strength,
     check_whole,
-    norms,
+    noise_level,
     resolve_cost_ratio,
+    target_norm,
 )
 from csrr.optim.algorithm1 import Iteration, algorithm1
 from csrr.optim.certificate import Certificate, duality_gap, relative_gap
@@ -175,10 +176,10 @@ class CSRR(FactorModel):
         targets = scaling.targets(pattern)
         l1 = self.l1
         if l1 is None:
-            signal, noise = norms(pattern, targets, self.seed)
-            l1 = alpha * (
-                AUTO_NOISE_MULTIPLE * noise if isinstance(self.reg_low_rank, str) else self.reg_low_rank * signal
-            )
+            if isinstance(self.reg_low_rank, str):
+                l1 = alpha * AUTO_NOISE_MULTIPLE * noise_level(pattern, targets, self.seed)
+            else:
+                l1 = alpha * self.reg_low_rank * target_norm(pattern, targets, self.seed)
         l2 = self.l2
         if l2 is None:
             l2 = None if self.reg_sparse >= 1 else self.reg_sparse * alpha

@@ -10,7 +10,7 @@ import numpy as np
 
 from csrr.data import Log, as_log
 from csrr.models.csrr import CSRR
-from csrr.models.strengths import ParameterError, Scaling, norms
+from csrr.models.strengths import ParameterError, Scaling, target_norm
 from csrr.optim.certificate import Certificate
 from csrr.optim.path import solve_path
 from csrr.optim.problem import Problem
@@ -96,7 +96,7 @@ def path(
     log = as_log(data)
     with use_threads(model.threads):
         problem, scaling = model._problem(log, alpha)
-        signal, _ = norms(problem.pattern, scaling.targets(problem.pattern), model.seed)
+        signal = target_norm(problem.pattern, scaling.targets(problem.pattern), model.seed)
         l1s = [float(fraction * alpha * signal) for fraction in chosen]
         options = Options(model.tol, model.max_iter, model.time_limit, model.max_rank, model.seed)
         fits = solve_path(problem, l1s, options, callback=callback)

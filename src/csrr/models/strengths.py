@@ -90,17 +90,17 @@ class Scaling:
         return self.user[pattern.rows] * self.item[pattern.indices]
 
 
-def norms(pattern: Pattern, targets: Floats, seed: int) -> tuple[float, float]:
-    """(||T||_2, ||T o random signs||_2): the strength that leaves nothing, and the level of noise."""
-    rng = np.random.default_rng(seed)
-    signs = rng.integers(0, 2, len(targets)).astype(targets.dtype) * 2 - 1
-    dtype = targets.dtype.type
-    zero = LowRank.zero(pattern.shape, dtype)
-    signal, noise = (
-        spectral_norm(LowRankPlusSparse(zero, pattern, values), rng, dtype=dtype)[0]
-        for values in (targets, targets * signs)
-    )
-    return signal, noise
+def target_norm(pattern: Pattern, targets: Floats, seed: int) -> float:
+    """||T||_2: times alpha, the l1 that leaves nothing."""
+    zero = LowRank.zero(pattern.shape, targets.dtype.type)
+    operator = LowRankPlusSparse(zero, pattern, targets)
+    return spectral_norm(operator, np.random.default_rng(seed), dtype=targets.dtype.type)[0]
+
+
+def noise_level(pattern: Pattern, targets: Floats, seed: int) -> float:
+    """||T o random signs||_2: the norm that the same clicks would have if they were noise."""
+    signs = np.random.default_rng(seed).integers(0, 2, len(targets)).astype(targets.dtype) * 2 - 1
+    return target_norm(pattern, targets * signs, seed)
 
 
 Strength = float | Literal["auto"]

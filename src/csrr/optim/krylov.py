@@ -147,7 +147,7 @@ def spectral_norm(
 def partial_svd(
     op: Operator, rng: np.random.Generator, *, above: float, cap: int | None = None, dtype: type = np.float32
 ) -> LowRank:
-    """The singular triplets of op with values over `above` (at most `cap`), by one block Krylov space.
+    """The singular triplets of op with values over `above` (at most `cap`) and some beyond, by one Krylov space.
 
     The space grows until it is wider than the triplets asked for, twice for a few and 1.3 times for many, so
     those near the threshold, which matter least after soft-thresholding, are the least accurate.
@@ -156,7 +156,7 @@ def partial_svd(
     small = min(op.shape)
     block = int(np.clip((cap or small // 8) // 8, 8, 128))
     space = BlockKrylov(side, rng.standard_normal((side.shape[1], min(block, small))).astype(dtype))
-    check_at: float = 6 * block
+    wanted, check_at = 0, 6.0 * block
     while space.extend():
         if space.width < check_at:
             continue
@@ -166,8 +166,7 @@ def partial_svd(
         if space.width >= enough:
             break
         check_at = max(enough - block, 1.25 * space.width)
-    found = space.triplets(cap or space.width)
-    found = LowRank(found.left, np.where(found.s > above, found.s, 0), found.right).trimmed()
+    found = space.triplets(min(cap or space.width, max(wanted, int(0.6 * space.width))))
     return found.T if flip else found
 
 

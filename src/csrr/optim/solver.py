@@ -235,8 +235,9 @@ class _Search:
         self.saturated = rank > len(sigma) - _spare(rank) // 2
         self.cut = rank > (self.options.rank_cap or rank)
         rank = min(rank, self.options.rank_cap or rank)
-        grows = rank > self.current.rank
-        width = min(rank + (3 if grows else 1) * _spare(rank), int(np.count_nonzero(sigma > 1e-6 * sigma[:1])))
+        # The width falls by a tenth at most: directions that are not in use yet get time to settle.
+        width = max(rank + _spare(rank), int(0.9 * len(sigma)))
+        width = min(width, int(np.count_nonzero(sigma > 1e-6 * sigma[:1])))
         s = np.where(np.arange(width) < rank, np.maximum(sigma[:width] - threshold, 0), 0)
         left = x @ (vectors[:, :width] / sigma[:width]).astype(self.dtype)
         shrunk = LowRank(left, s, u.right @ vectors[:, :width].astype(self.dtype))
