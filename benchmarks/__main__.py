@@ -121,16 +121,10 @@ def gowalla_capped() -> Row:
     train, test = gowalla()
     _, als = als_gowalla()
     goal = factors_at_20(als, train, test)[1]
-    params = {
-        "cost_ratio": 4.0,
-        "user_scaling": 0.35,
-        "item_scaling": 0.45,
-        "reg_low_rank": 0.25,
-        "reg_sparse": 1.0,
-    }
-    csrr.CSRR(**params, max_rank=16, max_iter=1).fit(train)
+    params = {**ONE_SHOT, "reg_low_rank": 0.2, "tol": 0.5}
+    csrr.CSRR(**{**params, "max_rank": 16}).fit(train)
     tried: list[tuple[int, float, float]] = []
-    for rank in (192, 256, 384):
+    for rank in (128, 160, 192, 256):
         seconds, model = timed(lambda rank=rank: csrr.CSRR(**{**params, "max_rank": rank}).fit(train))
         tried.append((rank, seconds, at_20(model, train, test)[1]))
         if tried[-1][2] >= goal:

@@ -156,7 +156,7 @@ class CSRR(FactorModel):
         if self.max_rank is not None:
             check_whole("max_rank", self.max_rank, least=1)
         check_number("tol", self.tol, above=0, most=1)
-        smallest = 1e-6 if self.dtype == "float32" else 1e-12
+        smallest = 1e-5 if self.dtype == "float32" else 1e-12
         if self.tol < smallest:
             raise ParameterError(
                 f"tol={self.tol!r} is beyond {self.dtype}, which resolves a relative gap of {smallest:g}"

@@ -154,7 +154,7 @@ def partial_svd(
     """
     side, flip = _short_side(op)
     small = min(op.shape)
-    block = int(np.clip((cap or small // 8) // 8, 8, 128))
+    block = int(np.clip(small // 64 if cap is None else cap // 4, 8, 128))
     space = BlockKrylov(side, rng.standard_normal((side.shape[1], min(block, small))).astype(dtype))
     wanted, check_at = 0, 6.0 * block
     while space.extend():

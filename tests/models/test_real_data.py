@@ -1,0 +1,34 @@
+"""On MovieLens-100K: the certificate, the dense reference, and what the defaults are worth."""
+
+import os
+
+import pytest
+
+import csrr
+from tests.reference import dense
+
+pytestmark = pytest.mark.skipif("CSRR_DATA_DIR" not in os.environ, reason="CSRR_DATA_DIR is not set")
+
+
+@pytest.fixture(scope="module")
+def parts():
+    return csrr.split(csrr.read("ml-100k.zip", min_rating=3), ratio=0.8, seed=0)
+
+
+def test_a_gap_of_1e_5_within_40_iterations_and_the_dense_reference_agrees(parts):
+    train, _ = parts
+    model = csrr.CSRR(tol=1e-5).fit(train)
+    assert model.certificate_.status == "converged"
+    assert 0 <= model.certificate_.gap <= 1e-5
+    assert model.certificate_.iterations <= 40
+    problem = dense.Dense(train.to_csr(), 2.0, model.l1_, model.l2_, "I", 0.3, 0.3)
+    reference = dense.solve(problem, tol=1e-6)
+    assert model.certificate_.primal == pytest.approx(reference.objective, rel=1e-5)
+
+
+def test_the_defaults_beat_popularity_by_half(parts):
+    train, test = parts
+    ours = csrr.evaluate(csrr.CSRR().fit(train), train, test, at=10)["ndcg@10"]
+    floor = csrr.evaluate(csrr.PopRank().fit(train), train, test, at=10)["ndcg@10"]
+    assert ours > 1.5 * floor
+    assert ours > 0.4
