@@ -166,9 +166,9 @@ class TestOneShot:
     def test_is_one_soft_thresholded_svd(self):
         A = clicks()
         problem, reference = make(A, loss="II", alpha=4.0, scaling=0.3)
-        found = solve(problem, tight())
+        found = solve(problem, tight(tol=1e-9))
         exact = dense.shrink(reference.target, reference.l1)
-        assert found.certificate.iterations <= 5  # the space is cut at twice the rank; the rest is polish
+        assert found.certificate.iterations <= 12  # the space is cut at twice the rank; the rest is polish
         np.testing.assert_allclose(full(found.low_rank), exact, atol=1e-4 * exact.max())
 
     def test_loss_ii_is_loss_i_at_one_rescaled(self):

@@ -91,10 +91,11 @@ class Scaling:
 
 
 def target_norm(pattern: Pattern, targets: Floats, seed: int) -> float:
-    """||T||_2: times alpha, the l1 that leaves nothing."""
+    """||T||_2, rounded up: times alpha, an l1 that leaves nothing."""
     zero = LowRank.zero(pattern.shape, targets.dtype.type)
     operator = LowRankPlusSparse(zero, pattern, targets)
-    return spectral_norm(operator, np.random.default_rng(seed), dtype=targets.dtype.type)[0]
+    norm = spectral_norm(operator, np.random.default_rng(seed), dtype=targets.dtype.type)[0]
+    return norm * (1 + 100 * float(np.finfo(targets.dtype).eps))
 
 
 def noise_level(pattern: Pattern, targets: Floats, seed: int) -> float:

@@ -145,18 +145,25 @@ def spectral_norm(
 
 
 def partial_svd(
-    op: Operator, rng: np.random.Generator, *, above: float, cap: int | None = None, dtype: type = np.float32
+    op: Operator,
+    rng: np.random.Generator,
+    *,
+    above: float,
+    cap: int | None = None,
+    spare: float = 0.0,
+    dtype: type = np.float32,
 ) -> LowRank:
-    """The singular triplets of op with values over `above` (at most `cap`) and some beyond, by one Krylov space.
+    """The singular triplets of op with values over `above` (at most `cap`), by one block Krylov space.
 
     The space grows until it is wider than the triplets asked for, twice for a few and 1.3 times for many, so
-    those near the threshold, which matter least after soft-thresholding, are the least accurate.
+    those near the threshold, which matter least after soft-thresholding, are the least accurate. `spare` returns
+    triplets below it too, up to that share of the space.
     """
     side, flip = _short_side(op)
     small = min(op.shape)
     block = int(np.clip(small // 64 if cap is None else cap // 4, 8, 128))
     space = BlockKrylov(side, rng.standard_normal((side.shape[1], min(block, small))).astype(dtype))
-    wanted, check_at = 0, 6.0 * block
+    check_at = 6.0 * block
     while space.extend():
         if space.width < check_at:
             continue
@@ -166,7 +173,9 @@ def partial_svd(
         if space.width >= enough:
             break
         check_at = max(enough - block, 1.25 * space.width)
-    found = space.triplets(min(cap or space.width, max(wanted, int(0.6 * space.width))))
+    found = space.triplets(cap or space.width)
+    keep = max(int(np.count_nonzero(found.s > above)), min(int(spare * space.width), found.width))
+    found = LowRank(found.left[:, :keep], found.s[:keep], found.right[:, :keep])
     return found.T if flip else found
 
 

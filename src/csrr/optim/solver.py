@@ -83,6 +83,7 @@ def first_guess(problem: Problem, options: Options) -> LowRank:
         np.random.default_rng(options.seed),
         above=threshold * scale**0.15,
         cap=cap and cap + _spare(cap),
+        spare=0.6,
         dtype=values.dtype.type,
     )
     return LowRank(found.left, np.maximum(found.s - threshold, 0), found.right)
