@@ -71,15 +71,15 @@ def time_movielens_1m() -> Row:
     csrr.CSRR(max_iter=1).fit(train)
     seconds, model = timed(lambda: csrr.CSRR().fit(train))
     again = rivals.als(train.to_csr(), **als_movielens_1m()[0]).seconds
-    slowest_rival = min(als.seconds, again)
+    fastest_rival = min(als.seconds, again)
     ours, theirs = at_20(model, train, test)[1], factors_at_20(als, train, test)[1]
     return Row(
         "MovieLens-1M",
         "fit s (NDCG@20), against implicit ALS 256 x 15",
         f"{seconds:.2f} s ({ours:.4f})",
-        f"{slowest_rival:.2f} s ({theirs:.4f})",
-        f"<= 1x, NDCG +2 %: {seconds / slowest_rival:.2f}x, {100 * (ours / theirs - 1):+.1f} %",
-        seconds <= slowest_rival and ours >= 1.02 * theirs,
+        f"{fastest_rival:.2f} s ({theirs:.4f})",
+        f"<= 1x, NDCG +2 %: {seconds / fastest_rival:.2f}x, {100 * (ours / theirs - 1):+.1f} %",
+        seconds <= fastest_rival and ours >= 1.02 * theirs,
     )
 
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from csrr.optim.krylov import LowRankPlusSparse, spectral_norm
 from csrr.optim.lowrank import LowRank
@@ -104,9 +103,6 @@ def noise_level(pattern: Pattern, targets: Floats, seed: int) -> float:
     return target_norm(pattern, targets * signs, seed)
 
 
-Strength = float | Literal["auto"]
-
-
 def check_strength(name: str, value: Any) -> None:
     """Raises ParameterError unless value is "auto" or a number >= 0."""
     if isinstance(value, str):
@@ -116,6 +112,3 @@ def check_strength(name: str, value: Any) -> None:
             )
         return
     check_number(name, value, least=0)
-
-
-Rows = npt.NDArray[np.integer[Any]]
