@@ -107,9 +107,9 @@ def test_what_cannot_be_asked(model_file, args, message):
     assert len(result.stderr.splitlines()) == 1
 
 
-def test_popularity_cannot_explain_nor_fold_in(log, tmp_path):
+def test_popularity_cannot_explain(log, tmp_path):
     csrr.PopRank().fit(log).save(tmp_path / "pop.csrr")
-    for args in (("--user", 7, "--explain"), ("--history", 1)):
-        result = in_process("recommend", tmp_path / "pop.csrr", *args)
-        assert (result.exit_code, "PopRank" in result.stderr) == (2, True)
-    assert in_process("recommend", tmp_path / "pop.csrr", "--user", 7).exit_code == 0
+    result = in_process("recommend", tmp_path / "pop.csrr", "--user", 7, "--explain")
+    assert (result.exit_code, "a PopRank cannot explain" in result.stderr) == (2, True)
+    for args in (("--user", 7), ("--history", 1)):
+        assert in_process("recommend", tmp_path / "pop.csrr", *args).exit_code == 0

@@ -58,8 +58,6 @@ def recommend(
         "exclude": as_ids(options["exclude"], fitted.items_) or None,
     }
     if history:
-        if not hasattr(fitted, "fold_in"):
-            raise click.UsageError(f"a {type(fitted).__name__} knows only the users it was fitted to")
         recs = fitted.fold_in([as_ids(history, fitted.items_)]).recommend(options["k"], **allowed)
     else:
         wanted = None if everyone else [as_id(user, fitted.users_) for user in users]

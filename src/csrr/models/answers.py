@@ -1,4 +1,4 @@
-"""What CSRR answers beside lists: why, what is a user's own, and who is new."""
+"""What models answer beside lists: why, what is a user's own, and who is new."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ import pyarrow as pa
 from csrr.data.ids import Id
 from csrr.ranking import Recommendations, top_k
 from csrr.ranking.tables import text_table, to_pandas
+from csrr.ranking.topk import ScoreBlock
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from csrr.models.csrr import CSRR
+    from csrr.models.recommender import Recommender
 
 Titles = npt.NDArray[Any] | None
 
@@ -81,32 +82,34 @@ class Preferences(_Amounts):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FoldedUsers:
-    """People who were not in the training data: `user_factors` (n, d), `specific` V and `seen`, sparse (n, m)."""
+    """People who were not in the training data: `users` (ids) and `seen` (their histories, sparse (n, m)).
+
+    `score_rows` gives the scores of all items, (len(rows), m), for those at the given places.
+    """
 
     users: npt.NDArray[Any]
-    user_factors: npt.NDArray[np.float32]
-    specific: Any
     seen: Any
-    model: CSRR
+    model: Recommender
+    score_rows: ScoreBlock
 
     def __len__(self) -> int:
         return len(self.users)
 
     def __repr__(self) -> str:
-        return f"FoldedUsers: {len(self):,} users of {self.model!r}"
+        return f"{type(self).__name__}: {len(self):,} users of {self.model!r}"
 
     def score(self) -> npt.NDArray[np.float32]:
         """The scores of all items, (n, n_items)."""
-        return self.user_factors @ self.model.item_factors_.T
+        return self.score_rows(np.arange(len(self)))
 
     def recommend(
         self, k: int = 10, *, exclude_seen: bool = True, candidates: Any = None, exclude: Any = None
     ) -> Recommendations:
-        """Return the `k` best items for each; the arguments are those of `CSRR.recommend`."""
+        """Return the `k` best items for each; the arguments are those of `Recommender.recommend`."""
         model = self.model
         allowed = model._allowed_items(candidates, exclude)
         items, scores = top_k(
-            lambda rows: self.user_factors[rows] @ model.item_factors_.T,
+            self.score_rows,
             np.arange(len(self)),
             len(model.items_),
             min(model._checked_k(k), len(allowed)),
@@ -114,3 +117,11 @@ class FoldedUsers:
             candidates=allowed,
         )
         return Recommendations.from_rows(self.users, items, scores, model.items_, model.titles_)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FoldedFactors(FoldedUsers):
+    """The same, of a factor model: `user_factors` (n, d) and, where the model has it, `specific` V, sparse (n, m)."""
+
+    user_factors: npt.NDArray[np.float32]
+    specific: Any = None

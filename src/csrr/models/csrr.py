@@ -11,7 +11,7 @@ from scipy import sparse
 
 from csrr.data import Log, as_log
 from csrr.data.ids import Id
-from csrr.models.answers import Explanation, FoldedUsers, Preferences
+from csrr.models.answers import Explanation, FoldedFactors, Preferences
 from csrr.models.recommender import FactorModel
 from csrr.models.store import Arrays, State, sparse_arrays, sparse_from
 from csrr.models.strengths import (
@@ -32,7 +32,6 @@ from csrr.optim.lowrank import LowRank
 from csrr.optim.pattern import Floats, Pattern
 from csrr.optim.problem import Loss, Problem, build
 from csrr.optim.solver import Callback, Options, Solution, Step, solve
-from csrr.ranking import Recommendations
 from csrr.threads import use_threads
 
 _FOLD_IN_TOL = 1e-3
@@ -284,14 +283,8 @@ class CSRR(FactorModel):
         posed = self._posed
         return build(pattern, targets, loss=posed.loss, cost_ratio=posed.alpha, l1=self.l1_, l2=self.l2_), user
 
-    def fold_in(self, histories: Any) -> FoldedUsers:
-        """People who were not in the training data, by their histories: their factors, V and recommendations.
-
-        `histories` is a list of lists of item ids, or a log (table, matrix) whose items are the model's. The item
-        side stays as it is; each user's own small convex problem is solved, V included.
-        """
-        self._check_fitted()
-        users, seen = self._read_histories(histories)
+    def _fold(self, users: npt.NDArray[Any], seen: Any) -> FoldedFactors:
+        """The item side stays as it is; each user's own small convex problem is solved, V included."""
         pattern = Pattern.of(seen)
         with use_threads(self.threads):
             problem, user_scaling = self._histories(pattern)
@@ -301,34 +294,7 @@ class CSRR(FactorModel):
         units = user_scaling[pattern.rows] * self._scaling.item[pattern.indices]
         matrix = pattern.matrix((specific / units).astype(np.float32))
         matrix.eliminate_zeros()
-        return FoldedUsers(users, (factors / user_scaling[:, None]).astype(np.float32), matrix, seen, self)
-
-    def _read_histories(self, histories: Any) -> tuple[npt.NDArray[Any], Any]:
-        if isinstance(histories, list | tuple):
-            if any(isinstance(h, str | int | np.generic) for h in histories):
-                raise ParameterError(
-                    "fold_in takes a list of histories, each a list of item ids; for one, recommend_for"
-                )
-            users: npt.NDArray[Any] = np.arange(len(histories))
-            lengths = [len(h) for h in histories]
-            if not lengths or min(lengths) == 0:
-                raise ParameterError("every history needs at least one item")
-            rows = np.repeat(users, lengths)
-            columns = np.concatenate([self.items_.rows(list(h), "item") for h in histories])
-        else:
-            log = as_log(histories)
-            users = log.users.ids
-            rows, columns = log.user_rows, self.items_.rows(log.items.ids, "item")[log.item_rows]
-        ones = np.ones(len(rows), np.float32)
-        matrix = sparse.csr_array((ones, (rows, columns)), shape=(len(users), len(self.items_)))
-        matrix.data[:] = 1
-        return users, matrix
-
-    def recommend_for(
-        self, history: Any, k: int = 10, *, candidates: Any = None, exclude: Any = None
-    ) -> Recommendations:
-        """Return the `k` best items for a person who was not in the training data, given the items they chose."""
-        return self.fold_in([list(history)]).recommend(k, candidates=candidates, exclude=exclude)
+        return self._folded(users, seen, (factors / user_scaling[:, None]).astype(np.float32), matrix)
 
     def explain(self, user: Id, item: Id) -> Explanation:
         """Return how much each item of the user's history adds to the score of `item`; the amounts sum to it.
@@ -342,13 +308,7 @@ class CSRR(FactorModel):
         side = self._item_side()
         factors = (self.user_factors_[[row]] * user_scaling[:, None]).astype(side.factors.dtype)
         amounts = shares(problem, side, factors, column) / (user_scaling[0] * self._scaling.item[column])
-        score = float(self._score_pairs(np.array([row]), np.array([column]))[0])
-        size = np.abs(amounts).sum()
-        if size > 0:
-            amounts = amounts + (score - amounts.sum()) * np.abs(amounts) / size
-        order = np.argsort(-amounts, kind="stable")
-        named = self._named(pattern.indices[order])
-        return Explanation(*named, amounts[order].astype(np.float32), user, item, score)
+        return self._explanation(user, item, pattern.indices, amounts)
 
     def specific_preferences(self, user: Id) -> Preferences:
         """Return the user's entries of V, largest first: choices that the common taste does not explain.
@@ -359,9 +319,6 @@ class CSRR(FactorModel):
         row = self.specific_[[self.users_.row(user)]].tocsr()
         order = np.argsort(-row.data, kind="stable")
         return Preferences(*self._named(row.indices[order]), row.data[order], user)
-
-    def _named(self, item_rows: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any] | None]:
-        return self.items_.ids[item_rows], None if self.titles_ is None else self.titles_[item_rows]
 
     # Saving
 

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from csrr.data import as_log
+from csrr.models.answers import FoldedUsers
 from csrr.models.recommender import Recommender
 from csrr.models.store import Arrays, State
 from csrr.ranking.topk import Rows
@@ -27,6 +28,9 @@ class PopRank(Recommender):
 
     def _score_rows(self, rows: Rows) -> npt.NDArray[np.float32]:
         return np.tile(self.popularity_, (len(rows), 1))
+
+    def _fold(self, users: npt.NDArray[Any], seen: Any) -> FoldedUsers:
+        return FoldedUsers(users, seen, self, self._score_rows)
 
     def _state(self) -> State:
         return {"popularity": self.popularity_}, {}

@@ -12,8 +12,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from csrr.data import IdMap, Log
+from csrr.data import IdMap, Log, as_log
 from csrr.data.ids import Id
+from csrr.models.answers import Explanation, FoldedFactors, FoldedUsers
 from csrr.models.store import (
     Arrays,
     State,
@@ -25,6 +26,7 @@ from csrr.models.store import (
     text_from,
     write,
 )
+from csrr.models.strengths import ParameterError
 from csrr.ranking import Neighbours, Recommendations, block_top_k, top_k
 from csrr.ranking.topk import Rows, Top
 from csrr.threads import use_threads
@@ -40,7 +42,7 @@ class NotFittedError(RuntimeError):
 
 
 class Recommender(ABC):
-    """The contract of a model: `fit`, and `_score_rows` for blocks of users; the rest is inherited.
+    """The contract of a model: `fit`, `_score_rows` for blocks of users, `_fold` for new ones; all else is inherited.
 
     A subclass's `__init__` takes keyword arguments with defaults and only stores them, under their own names.
     Its `fit` calls `_remember(log)`, which sets `users_`, `items_`, `titles_` (or None) and `seen_`, the
@@ -207,6 +209,62 @@ class Recommender(ABC):
             scores[mine] = block[place[mine] - first, item_rows[mine]]
         return scores
 
+    # New people, and why
+
+    def fold_in(self, histories: Any) -> FoldedUsers:
+        """People who were not in the training data, by their histories: their scores and recommendations.
+
+        `histories` is a list of lists of item ids, or a log (table, matrix) whose items are the model's. What was
+        learnt of the items stays as it is.
+        """
+        self._check_fitted()
+        return self._fold(*self._read_histories(histories))
+
+    def _fold(self, users: npt.NDArray[Any], seen: Any) -> FoldedUsers:
+        """Return the people with these ids and histories, `seen`: ones, sparse of shape (len(users), n_items)."""
+        raise NotImplementedError(f"a {type(self).__name__} knows only the users it was fitted to")
+
+    def _read_histories(self, histories: Any) -> tuple[npt.NDArray[Any], Any]:
+        if isinstance(histories, list | tuple):
+            if any(isinstance(h, str | int | np.generic) for h in histories):
+                raise ParameterError(
+                    "fold_in takes a list of histories, each a list of item ids; for one, recommend_for"
+                )
+            users: npt.NDArray[Any] = np.arange(len(histories))
+            lengths = [len(h) for h in histories]
+            if not lengths or min(lengths) == 0:
+                raise ParameterError("every history needs at least one item")
+            rows = np.repeat(users, lengths)
+            columns = np.concatenate([self.items_.rows(list(h), "item") for h in histories])
+        else:
+            log = as_log(histories)
+            users = log.users.ids
+            rows, columns = log.user_rows, self.items_.rows(log.items.ids, "item")[log.item_rows]
+        ones = np.ones(len(rows), np.float32)
+        matrix = sparse.csr_array((ones, (rows, columns)), shape=(len(users), len(self.items_)))
+        matrix.sum_duplicates()
+        matrix.data[:] = 1
+        return users, matrix
+
+    def recommend_for(
+        self, history: Any, k: int = 10, *, candidates: Any = None, exclude: Any = None
+    ) -> Recommendations:
+        """Return the `k` best items for a person who was not in the training data, given the items they chose."""
+        return self.fold_in([list(history)]).recommend(k, candidates=candidates, exclude=exclude)
+
+    def _explanation(self, user: Id, item: Id, history: Rows, amounts: npt.NDArray[Any]) -> Explanation:
+        """Return what each item row of `history` adds to the score; what they leave over is spread in proportion."""
+        pair = np.array([self.users_.row(user)]), np.array([self.items_.row(item, "item")])
+        score = float(self._score_pairs(*pair)[0])
+        size = np.abs(amounts).sum()
+        if size > 0:
+            amounts = amounts + (score - amounts.sum()) * np.abs(amounts) / size
+        order = np.argsort(-amounts, kind="stable")
+        return Explanation(*self._named(history[order]), amounts[order].astype(np.float32), user, item, score)
+
+    def _named(self, item_rows: Rows) -> tuple[npt.NDArray[Any], npt.NDArray[Any] | None]:
+        return self.items_.ids[item_rows], None if self.titles_ is None else self.titles_[item_rows]
+
 
 class FactorModel(Recommender):
     """A recommender whose scores are `user_factors_ @ item_factors_.T`.
@@ -223,6 +281,11 @@ class FactorModel(Recommender):
     def _score_pairs(self, user_rows: Rows, item_rows: Rows) -> Floats:
         scores: Floats = np.einsum("nd,nd->n", self.user_factors_[user_rows], self.item_factors_[item_rows])
         return scores
+
+    def _folded(self, users: npt.NDArray[Any], seen: Any, user_factors: Floats, specific: Any = None) -> FoldedFactors:
+        """Return new people by their factors, shape (len(users), d)."""
+        items = self.item_factors_
+        return FoldedFactors(users, seen, self, lambda rows: user_factors[rows] @ items.T, user_factors, specific)
 
     def similar_items(self, item: Id, k: int = 10) -> Neighbours:
         """Return the `k` other items whose factors have the largest cosine with those of `item`."""
