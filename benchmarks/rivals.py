@@ -1,4 +1,4 @@
-"""What CSRR is measured against: EASE in closed form and implicit's ALS, each tuned on a validation split."""
+"""What CSRR is measured against: our EASE and implicit's ALS, each tuned on a validation split."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from implicit.als import AlternatingLeastSquares
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 from scipy import sparse
-from scipy.linalg import lapack
 from threadpoolctl import threadpool_limits
 
 from csrr.data import Log, split
+from csrr.models import EASE
 from csrr.ranking import mark_hits, top_k
 from csrr.ranking.metrics import ndcg
 from csrr.ranking.topk import Rows, ScoreBlock
@@ -42,33 +42,6 @@ class Factors(NamedTuple):
     seconds: float
     users: Floats
     items: Floats
-
-
-def ease(train: Any, l2: float, *, dtype: DTypeLike = np.float64) -> Floats:
-    """The item x item weights B of EASE: argmin ||X - XB||^2 + l2*||B||^2 with a zero diagonal, (m, m).
-
-    B = I - P / diag(P), where P = (X'X + l2*I)^-1 comes from a Cholesky factorisation in `dtype`.
-    """
-    X = sparse.csr_array(train, dtype=dtype)
-    gram = (X.T @ X).toarray(order="F")
-    gram[np.diag_indices_from(gram)] += l2
-    single = gram.dtype == np.float32
-    factorise, invert = (lapack.spotrf, lapack.spotri) if single else (lapack.dpotrf, lapack.dpotri)
-    lower, failed = factorise(gram, lower=1, overwrite_a=1)
-    if failed:
-        raise ValueError(f"X'X + {l2}*I is not positive definite in {gram.dtype}: use a larger l2 or float64")
-    P, _ = invert(lower, lower=1, overwrite_c=1)
-    scale = -1 / np.diag(P)
-    P = np.tril(P, -1)
-    P += P.T
-    P *= scale
-    return np.ascontiguousarray(P, np.float32)
-
-
-def ease_scores(train: Any, B: Floats) -> ScoreBlock:
-    """The function from user rows to EASE's scores, (rows, n_items)."""
-    X = sparse.csr_array(train, dtype=np.float32)
-    return lambda rows: np.ascontiguousarray(X[rows] @ B)
 
 
 def als(
@@ -120,8 +93,12 @@ def mean_ndcg(score_block: ScoreBlock, train: Any, test: Any, k: int = 10) -> fl
 
 
 def tune_ease(train: Log, grid: Sequence[float] = EASE_GRID, *, ratio: float = 0.9, seed: int = 0) -> Tuned:
-    """The l2 of EASE that is best on a validation split inside `train`."""
-    return _tune(lambda X, l2: ease_scores(X, ease(X, l2)), [{"l2": l2} for l2 in grid], train, ratio=ratio, seed=seed)
+    """The `reg` of EASE that is best on a validation split inside `train`."""
+
+    def scores(X: Any, reg: float) -> ScoreBlock:
+        return EASE(reg).fit(X)._score_rows
+
+    return _tune(scores, [{"reg": reg} for reg in grid], train, ratio=ratio, seed=seed)
 
 
 def tune_als(

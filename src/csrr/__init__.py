@@ -46,7 +46,28 @@ if TYPE_CHECKING:
     from csrr.experiments import Evaluation as Evaluation
     from csrr.experiments import evaluate as evaluate
     from csrr.models import (
+        BPRMF as BPRMF,
+    )
+    from csrr.models import (
         CSRR as CSRR,
+    )
+    from csrr.models import (
+        EASE as EASE,
+    )
+    from csrr.models import (
+        WRMF as WRMF,
+    )
+    from csrr.models import (
+        BiasMC as BiasMC,
+    )
+    from csrr.models import (
+        CSRRe as CSRRe,
+    )
+    from csrr.models import (
+        ItemKNN as ItemKNN,
+    )
+    from csrr.models import (
+        MCShift as MCShift,
     )
     from csrr.models import (
         ModelFileError as ModelFileError,
@@ -78,7 +99,8 @@ _HOMES = {
     "csrr.data": "DATASETS DataError HeldOut IdMap Log UnknownIdError data_dir fetch locate read read_split split"
     " synthetic",
     "csrr.experiments": "Evaluation evaluate",
-    "csrr.models": "CSRR ModelFileError NotFittedError ParameterError PopRank Recommender load path",
+    "csrr.models": "BPRMF BiasMC CSRR CSRRe EASE ItemKNN MCShift ModelFileError NotFittedError ParameterError PopRank"
+    " Recommender WRMF load path",
     "csrr.ranking": "Recommendations",
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names.split()}

@@ -109,7 +109,7 @@ def test_every_option_of_a_fit_is_known_to_errors_and_to_the_model():
     assert set(MODEL_NAMES) <= set(OPTIONS)
     assert set(MODEL_NAMES) <= csrr.CSRR().get_params().keys()
     declared = {param.name for param in app.get_command(None, "fit").params}
-    assert declared == {"log", "output", "as_json", "force", *LOG_NAMES, *MODEL_NAMES}
+    assert declared == {"log", "output", "model", "param", "as_json", "force", *LOG_NAMES, *MODEL_NAMES}
 
 
 @pytest.mark.parametrize("name", COMMANDS)

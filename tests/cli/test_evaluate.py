@@ -73,9 +73,30 @@ def test_a_model_is_tested_on_what_it_has_not_seen(log_file, tmp_path):
     assert told["n_test_left_out"] == len(train)
 
 
+@pytest.mark.parametrize("kind", [csrr.EASE, csrr.ItemKNN, csrr.PopRank])
+def test_other_models_by_name_or_from_a_file(log_file, tmp_path, kind):
+    train, test = parts(log_file, ratio=0.8)
+    model = kind().fit(train)
+    model.save(tmp_path / "m.csrr")
+    means = csrr.evaluate(model, train, test, at=(5, 10, 20)).summary()
+    for args in (("--model", kind.__name__.lower(), "--threads", 1, "--seed", 0), ("--model", tmp_path / "m.csrr")):
+        told = as_json("evaluate", log_file, *args)
+        assert told["models"][kind.__name__] == means
+        assert told["certificate"] is None
+
+
+def test_parameters_of_a_model_that_is_fitted(log_file):
+    train, test = parts(log_file, ratio=0.8)
+    told = as_json("evaluate", log_file, "--model", "item-knn", "-p", "neighbours=2")
+    assert told["models"]["ItemKNN"] == csrr.evaluate(csrr.ItemKNN(2).fit(train), train, test).summary()
+
+
 @pytest.mark.parametrize(
     ("args", "message"),
     [
+        (("--model", "none.csrr"), "--model none.csrr: there is no such file, nor such a kind of model; there are"),
+        (("--model", "m.csrr", "-p", "reg=3"), "-p reg=3 is for fitting"),
+        (("--model", "ease", "--cost-ratio", 2), "--cost-ratio: EASE has no such parameter"),
         (("--ratio", 0.5, "--last", 2), "--ratio and --last do not go together"),
         (("--model", "m.csrr", "--test", "x.csv"), "--model and --test do not go together"),
         (("--model", "m.csrr", "--cost-ratio", 2), "--cost-ratio is for fitting"),

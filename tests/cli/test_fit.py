@@ -1,6 +1,12 @@
+import re
+from dataclasses import dataclass
+from types import SimpleNamespace
+
 import pytest
 
 import csrr
+from csrr.cli.options import find_kind, fit_model, model_kinds
+from csrr.models.load import MODELS
 from tests.cli.conftest import as_json, in_process
 
 
@@ -120,3 +126,90 @@ class TestTheOutput:
         assert result.exit_code == 2
         assert message in result.stderr.lower()
         assert "no-such-log" not in result.stderr
+
+
+class TestOtherModels:
+    @pytest.mark.parametrize("name", sorted(MODELS))
+    def test_every_model_is_fitted_by_its_name(self, log_file, tmp_path, name):
+        facts = as_json("fit", log_file, "-o", tmp_path / "m.csrr", "--model", name)
+        same = MODELS[name]().fit(csrr.read(log_file))
+        loaded = csrr.load(tmp_path / "m.csrr")
+        assert type(loaded) is MODELS[name]
+        assert facts["kind"] == name
+        assert facts["seconds"] > 0
+        assert (facts["certificate"] is not None) == hasattr(same, "certificate_")
+        assert loaded.recommend(k=3).items.tolist() == same.recommend(k=3).items.tolist()
+
+    @pytest.mark.parametrize("name", ["ItemKNN", "item-knn", "itemknn", "ITEM_KNN"])
+    def test_names_in_any_case_with_or_without_hyphens(self, log_file, tmp_path, name):
+        assert as_json("fit", log_file, "-o", tmp_path / "m", "--model", name)["kind"] == "ItemKNN"
+
+    def test_the_names_listed_are_names(self):
+        assert model_kinds()["item-knn"] is csrr.ItemKNN
+        assert "pop-rank" in model_kinds()
+        assert model_kinds()["ease"] is csrr.EASE
+        assert all(find_kind(name) is kind for name, kind in model_kinds().items())
+        assert len(model_kinds()) == len(MODELS)
+
+    def test_parameters_are_json_or_text(self, log_file, tmp_path):
+        values = ("-p", "neighbours=7", "-p", "similarity=jaccard", "--param", "shrink = 2.5", "-p", "bm25-k1=3")
+        facts = as_json("fit", log_file, "-o", tmp_path / "m", "--model", "item-knn", *values, "--threads", 1)
+        expected = csrr.ItemKNN(7, similarity="jaccard", shrink=2.5, bm25_k1=3, threads=1)
+        assert facts["params"] == expected.get_params()
+
+    def test_parameters_of_csrr_too(self, log_file, tmp_path):
+        facts = as_json("fit", log_file, "-o", tmp_path / "m", "--threads", 1, "-p", "max_rank=null", "-p", "loss=II")
+        assert facts["params"] == csrr.CSRR("II", max_rank=None, threads=1).get_params()
+
+    def test_without_a_certificate_it_says_users_items_and_seconds(self, log_file, tmp_path):
+        lines = in_process("fit", log_file, "-o", tmp_path / "m", "--model", "ease").stdout.splitlines()
+        assert "80 users x 60 items" in lines[0]
+        assert re.fullmatch(r"EASE, fitted in \d+\.\d\d s", lines[1])
+
+    @pytest.mark.parametrize(
+        ("args", "message"),
+        [
+            (
+                ("--model", "eaze"),
+                "--model eaze: there is no such model; there are ",
+            ),
+            (
+                ("--model", "ease", "--cost-ratio", 2),
+                "--cost-ratio: EASE has no such parameter; it has reg, dtype, threads",
+            ),
+            (("--model", "ease", "--seed", 2), "--seed: EASE has no such parameter"),
+            (("--model", "poprank", "--threads", 1), "PopRank has no such parameter; it has none"),
+            (("--model", "ease", "-p", "rank=3"), "-p rank=3: EASE has no such parameter; it has reg, dtype, threads"),
+            (("-p", "tol"), "-p tol: write NAME=VALUE"),
+            (("-p", "tol=0.1", "--tol", 0.2), "tol is given twice"),
+            (("-p", "tol=0.1", "-p", "tol=0.2"), "tol is given twice"),
+            (("--model", "ease", "-p", "reg=much"), "reg='much' must be a number > 0"),
+            (("--model", "item-knn", "-p", "neighbours=[1]"), "neighbours=[1] must be a whole number"),
+        ],
+    )
+    def test_what_cannot_be_fitted(self, log_file, tmp_path, args, message):
+        result = in_process("fit", log_file, "-o", tmp_path / "m", *args)
+        assert result.exit_code == 2
+        assert message in result.stderr
+        assert result.stderr.count("\n") == 1
+        assert not list(tmp_path.iterdir())
+
+    def test_a_wrong_name_lists_the_right_ones(self, log_file, tmp_path):
+        told = in_process("fit", log_file, "-o", tmp_path / "m", "--model", "eaze").stderr
+        assert told.split("there are ")[1].split("; see")[0].split(", ") == list(model_kinds())
+
+    def test_the_steps_of_any_model_can_be_shown(self, log):
+        class Told(csrr.PopRank):
+            def fit(self, data, *, callback):
+                callback(Step(3, 0.25))
+                return super().fit(data)
+
+        @dataclass
+        class Step:
+            number: int
+            value: float
+
+        shown = []
+        line = SimpleNamespace(show=lambda text, now=True: shown.append(text))
+        fit_model(Told(), log, line)
+        assert shown == ["number 3  value 0.25"]

@@ -7,9 +7,10 @@ import pytest
 from scipy import sparse
 
 import csrr
-from csrr import CSRR, NotFittedError, PopRank
+from csrr import CSRR, NotFittedError
+from csrr.models.load import MODELS as BY_NAME
 
-MODELS = [CSRR, PopRank]
+MODELS = list(BY_NAME.values())
 
 
 @pytest.fixture(params=MODELS)

@@ -129,7 +129,7 @@ def test_the_gap_is_never_negative(seed, loss, l2, strength, size):
     r = np.random.default_rng(seed)
     left, right = (np.linalg.qr(r.standard_normal((n, 3)))[0] for n in (14, 18))
     point = LowRank(left, np.sort(r.uniform(0, size, 3))[::-1], right)
-    primal, dual, _ = duality_gap(problem, point, r, rtol=1e-8)
+    primal, dual, *_ = duality_gap(problem, point, r, rtol=1e-8)
     assert primal == pytest.approx(dense.objective_eliminated(full(point), reference), rel=1e-9)
     optimum = dense.solve(reference, tol=1e-7).objective
     assert dual <= optimum * (1 + 1e-6) + 1e-9

@@ -11,8 +11,13 @@ from csrr.cli.options import (
     LOG_OPTIONS,
     MODEL_NAMES,
     MODEL_OPTIONS,
+    PARAM_OPTION,
+    find_kind,
+    fit_model,
     given,
     json_option,
+    made_model,
+    model_kinds,
     read_log,
     with_options,
 )
@@ -28,7 +33,10 @@ SPLITS = ("ratio", "last", "at")
 
 @click.command()
 @click.argument("log")
-@click.option("--model", type=click.Path(path_type=Path), help="Test this model on what it has not seen of LOG.")
+@click.option(
+    "--model", metavar="NAME|FILE", help="The kind to fit, or a fitted model to test on what it has not seen."
+)
+@PARAM_OPTION
 @click.option("--test", metavar="LOG2", help="Fit to LOG and test on this log.")
 @click.option("--ratio", type=float, help="Fit to this share of each user's events (0.8 if nothing is said).")
 @click.option("--last", type=click.IntRange(min=1), help="Test on each user's last events, this many.")
@@ -36,28 +44,28 @@ SPLITS = ("ratio", "last", "at")
 @click.option("-k", "lengths", type=click.IntRange(min=1), multiple=True, help="Length of a list; may be repeated.")
 @with_options(*LOG_OPTIONS, *MODEL_OPTIONS, json_option)
 def evaluate(
-    log: str, model: Path | None, test: str | None, lengths: tuple[int, ...], as_json: bool, **options: Any
+    log: str, model: str | None, test: str | None, lengths: tuple[int, ...], as_json: bool, **options: Any
 ) -> None:
-    """Compare CSRR with PopRank, which recommends to everyone what most people have.
+    """Compare a model with PopRank, which recommends to everyone what most people have.
 
-    Without --model, both are fitted to a part of LOG and tested on the rest: a random fifth of each user's
-    events unless --ratio, --last, --at or --test say otherwise. --seed decides the random split too.
+    Without a model file, CSRR, or what --model names, and PopRank are fitted to a part of LOG and tested on the
+    rest: a random fifth of each user's events unless --ratio, --last, --at or --test say otherwise. --seed decides
+    the random split too. A file that is called like a kind of model needs its folder: ./ease.
     """
     import csrr
-    from csrr.experiments.unseen import training_log, unseen_events
+    from csrr.experiments.unseen import unseen_events
 
-    _check_usage(model, test, options)
+    kind = csrr.CSRR if model is None else find_kind(model)
+    file = Path(model) if model is not None and kind is None else None
+    _check_usage(file, test, options)
+    fitted: Any = _loaded(file) if kind is None else made_model(kind, options, shared=("seed", "threads"))
     with live_line() as line:
         line.show(f"reading {log}")
         events = read_log(log, options)
-        if model is not None:
-            fitted: Any = csrr.load(model)
-            train, test_log = training_log(fitted), events
-            at = _checked_lengths(lengths, train.n_items)
-        else:
-            train, test_log = _parts(events, test, options)
-            at = _checked_lengths(lengths, train.n_items)
-            fitted = csrr.CSRR(**given(options, MODEL_NAMES)).fit(train, callback=line.step)
+        train, test_log = _parts(fitted, events, test, options)
+        at = _checked_lengths(lengths, train.n_items)
+        if not fitted.is_fitted:
+            fit_model(fitted, train, line)
         asked = unseen_events(test_log, fitted)
         line.show("testing")
         models = {type(fitted).__name__: fitted, "PopRank": csrr.PopRank().fit(train)}
@@ -73,20 +81,34 @@ def evaluate(
         click.echo(_table(found) if certificate is None else f"{_table(found)}\n{certificate}")
 
 
-def _check_usage(model: Path | None, test: str | None, options: dict[str, Any]) -> None:
-    ways = {"model": model, "test": test} | {name: options[name] for name in SPLITS}
+def _loaded(file: Path | None) -> Any:
+    """Return the model in a file whose name is no kind of model."""
+    import csrr
+
+    if file is None or not file.exists():
+        kinds = ", ".join(model_kinds())
+        raise click.UsageError(f"--model {file}: there is no such file, nor such a kind of model; there are {kinds}")
+    return csrr.load(file)
+
+
+def _check_usage(file: Path | None, test: str | None, options: dict[str, Any]) -> None:
+    ways = {"model": file, "test": test} | {name: options[name] for name in SPLITS}
     chosen = [f"--{name}" for name, value in ways.items() if value is not None]
     if len(chosen) > 1:
         raise click.UsageError(f"{' and '.join(chosen)} do not go together")
     params = [f"--{name.replace('_', '-')}" for name in given(options, MODEL_NAMES) if name != "threads"]
-    if model is not None and params:
+    params += [f"-p {text}" for text in options["param"]]
+    if file is not None and params:
         raise click.UsageError(f"{params[0]} is for fitting; the model is fitted already")
 
 
-def _parts(events: csrr.Log, test: str | None, options: dict[str, Any]) -> tuple[csrr.Log, csrr.Log]:
-    """Return (train, test)."""
+def _parts(model: Any, events: csrr.Log, test: str | None, options: dict[str, Any]) -> tuple[csrr.Log, csrr.Log]:
+    """Return (train, test); of a fitted model, what it was fitted to and all events."""
     import csrr
+    from csrr.experiments.unseen import training_log
 
+    if model.is_fitted:
+        return training_log(model), events
     if test is not None:
         return events, read_log(test, options)
     chosen = given(options, (*SPLITS, "seed"))

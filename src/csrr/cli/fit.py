@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,11 +11,14 @@ import click
 from csrr.cli.errors import Failure
 from csrr.cli.options import (
     LOG_OPTIONS,
-    MODEL_NAMES,
     MODEL_OPTIONS,
+    PARAM_OPTION,
     check_writable,
-    given,
+    find_kind,
+    fit_model,
     json_option,
+    made_model,
+    model_kinds,
     read_log,
     with_options,
 )
@@ -27,37 +31,43 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("log")
 @click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="The model file to write.")
-@with_options(*LOG_OPTIONS, *MODEL_OPTIONS, json_option)
+@click.option("--model", default="csrr", metavar="NAME", help="The kind of model: csrr unless said, ease, ...")
+@with_options(PARAM_OPTION, *LOG_OPTIONS, *MODEL_OPTIONS, json_option)
 @click.option("--force", is_flag=True, help="Write over a file even if it is no model.")
-def fit(log: str, output: Path, as_json: bool, force: bool, **options: Any) -> None:
+def fit(log: str, output: Path, model: str, as_json: bool, force: bool, **options: Any) -> None:
     """Fit a model to LOG and write it to a file.
 
     LOG is a file, folder or zip archive (MovieLens, Last.fm, CSV, TSV, Parquet, ...), or the name of a data
-    set (see `csrr data list`). The last line printed says how far the fit is, at most, from the optimum.
-    Options that are left out have the defaults of csrr.CSRR; `csrr info` prints them.
+    set (see `csrr data list`). The last line printed says how far the fit is, at most, from the optimum, or,
+    of models that cannot say that, how long it took. A name that is no model's lists those there are.
+    Parameters that are left out have the defaults of the model; `csrr info` prints them.
     """
-    import csrr
-
+    kind = find_kind(model)
+    if kind is None:
+        raise click.UsageError(f"--model {model}: there is no such model; there are {', '.join(model_kinds())}")
+    fitted = made_model(kind, options)
     check_writable(output)
     if not force:
         _check_expendable(output)
-    model = csrr.CSRR(**given(options, MODEL_NAMES))
     with live_line() as line:
         line.show(f"reading {log}")
         events = read_log(log, options)
         line.show(f"fitting {events.n_users:,} users x {events.n_items:,} items, {len(events):,} events")
-        model.fit(events, callback=line.step)
+        began = time.perf_counter()
+        fit_model(fitted, events, line)
+        seconds = time.perf_counter() - began
         line.show(f"writing {output}")
-        model.save(output)
+        fitted.save(output)
     if as_json:
-        print_json(_summary(model, events, output))
+        print_json(_summary(fitted, events, output, seconds))
     else:
         click.echo(
             f"{output}: {events.n_users:,} users x {events.n_items:,} items, {len(events):,} events, ",
             nl=False,
         )
         click.echo(amount(output.stat().st_size))
-        click.echo(str(model.certificate_))
+        certificate = getattr(fitted, "certificate_", None)
+        click.echo(f"{type(fitted).__name__}, fitted in {seconds:.2f} s" if certificate is None else str(certificate))
 
 
 def _check_expendable(path: Path) -> None:
@@ -73,13 +83,16 @@ def _start(path: Path, n_bytes: int) -> bytes:
         return file.read(n_bytes)
 
 
-def _summary(model: csrr.CSRR, events: csrr.Log, output: Path) -> dict[str, Any]:
+def _summary(model: csrr.Recommender, events: csrr.Log, output: Path, seconds: float) -> dict[str, Any]:
+    certificate = getattr(model, "certificate_", None)
     return {
         "model": str(output),
+        "kind": type(model).__name__,
         "bytes": output.stat().st_size,
         "n_users": events.n_users,
         "n_items": events.n_items,
         "n_events": len(events),
         "params": model.get_params(),
-        "certificate": model.certificate_.to_dict(),
+        "seconds": seconds,
+        "certificate": certificate and certificate.to_dict(),
     }

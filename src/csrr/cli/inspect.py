@@ -25,8 +25,9 @@ def similar(model: Path, item: str | None, user: str | None, k: int, as_json: bo
     if (item is None) == (user is None):
         raise click.UsageError("give one of --item and --user")
     fitted: Any = csrr.load(model)
-    if not hasattr(fitted, "similar_items"):
-        raise click.UsageError(f"a {type(fitted).__name__} knows no similarity")
+    wanted = "items" if item is not None else "users"
+    if not hasattr(fitted, f"similar_{wanted}"):
+        raise click.UsageError(f"a {type(fitted).__name__} knows no similarity of {wanted}")
     if item is not None:
         found = fitted.similar_items(as_id(item, fitted.items_), k)
     else:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import json
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -12,6 +14,7 @@ import click
 
 if TYPE_CHECKING:
     import csrr
+    from csrr.cli.output import Line
     from csrr.data import IdMap
     from csrr.data.ids import Id
 
@@ -75,10 +78,16 @@ MODEL_OPTIONS = (
     click.option("--threads", type=click.IntRange(min=0), help="Number of threads; 0 for all cores."),
     click.option("--seed", type=click.IntRange(min=0), help="Seed of what is random."),
 )
+PARAM_OPTION = click.option(
+    "-p", "--param", "param", multiple=True, metavar="NAME=VALUE", help="Any parameter of the model; may be repeated."
+)
 MODEL_NAMES = (
     *("loss", "cost_ratio", "positive_cost", "miss_cost", "false_alarm_cost", "reg_low_rank", "reg_sparse"),
     *("user_scaling", "item_scaling", "max_rank", "tol", "max_iter", "time_limit", "threads", "seed"),
 )
+
+# Where a name of mixed case falls into words: Item|KNN, MC|Shift, CSRR|e.
+_WORDS = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z]{2})|(?<=[A-Z])(?=[a-z]$)")
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 k_option = click.option("-k", type=click.IntRange(min=1), default=10, show_default=True, help="Length of the list.")
@@ -109,6 +118,79 @@ def read_log(source: str, options: Mapping[str, Any]) -> csrr.Log:
     if "separator" in arguments:
         arguments["separator"] = arguments["separator"].replace("\\t", "\t")
     return csrr.read(source, **arguments)
+
+
+def model_kinds() -> dict[str, type[csrr.Recommender]]:
+    """Return the models by their names on the command line: item-knn for ItemKNN, csrr-e for CSRRe."""
+    from csrr.models.load import MODELS
+
+    return {_WORDS.sub("-", name).lower(): kind for name, kind in MODELS.items()}
+
+
+def find_kind(text: str) -> type[csrr.Recommender] | None:
+    """Return the model of that name, in any case, with or without hyphens, or None."""
+    wanted = _bare(text)
+    return next((kind for name, kind in model_kinds().items() if _bare(name) == wanted), None)
+
+
+def _bare(name: str) -> str:
+    return re.sub("[-_]", "", name).lower()
+
+
+def made_model(
+    kind: type[csrr.Recommender], options: Mapping[str, Any], *, shared: Iterable[str] = ()
+) -> csrr.Recommender:
+    """Return a new model with the parameters that were given.
+
+    Of the options in `shared`, which mean something to the command too, the model gets those that it has.
+    """
+    known = kind._defaults()
+    params = {
+        name: value for name, value in given(options, MODEL_NAMES).items() if name in known or name not in set(shared)
+    }
+    for name in params:
+        if name not in known:
+            raise click.UsageError(f"--{name.replace('_', '-')}: {_lacks(kind, known)}")
+    for text in options["param"]:
+        name, is_pair, value = text.partition("=")
+        name = name.strip().replace("-", "_")
+        if not is_pair:
+            raise click.UsageError(f"-p {text}: write NAME=VALUE")
+        if name not in known:
+            raise click.UsageError(f"-p {text}: {_lacks(kind, known)}")
+        if name in params:
+            raise click.UsageError(f"-p {text}: {name} is given twice")
+        params[name] = _value(value.strip())
+    return kind(**params)
+
+
+def _lacks(kind: type[csrr.Recommender], known: Iterable[str]) -> str:
+    has = ", ".join(known)
+    return f"{kind.__name__} has no such parameter; it has " + (f"{has} (-p NAME=VALUE)" if has else "none")
+
+
+def _value(text: str) -> Any:
+    """Return what JSON makes of `text`, or `text`."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def fit_model(model: csrr.Recommender, events: csrr.Log, line: Line) -> None:
+    """Fit the model, showing its steps where it tells them."""
+
+    def show(step: Any) -> None:
+        if hasattr(step, "gap"):
+            line.step(step)
+        else:
+            line.show(
+                "  ".join(f"{name} {getattr(step, name):.4g}" for name in inspect.get_annotations(type(step))),
+                now=False,
+            )
+
+    tells = "callback" in inspect.signature(model.fit).parameters
+    model.fit(events, **({"callback": show} if tells else {}))
 
 
 def check_writable(path: Path) -> None:

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import os
 
+from csrr.models.bprmf import BPRMF
 from csrr.models.csrr import CSRR
+from csrr.models.csrre import CSRRe
+from csrr.models.ease import EASE
+from csrr.models.itemknn import ItemKNN
 from csrr.models.popularity import PopRank
+from csrr.models.positive_unlabelled import BiasMC, MCShift
 from csrr.models.recommender import Recommender
 from csrr.models.store import ModelFileError, read
+from csrr.models.wrmf import WRMF
 
-MODELS: dict[str, type[Recommender]] = {model.__name__: model for model in (CSRR, PopRank)}
+MODELS: dict[str, type[Recommender]] = {
+    model.__name__: model for model in (CSRR, CSRRe, PopRank, WRMF, BPRMF, MCShift, BiasMC, EASE, ItemKNN)
+}
 
 
 def load(path: str | os.PathLike[str]) -> Recommender:

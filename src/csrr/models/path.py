@@ -10,6 +10,7 @@ import numpy as np
 
 from csrr.data import Log, as_log
 from csrr.models.csrr import CSRR
+from csrr.models.robust import Fit
 from csrr.models.strengths import ParameterError, Scaling, target_norm
 from csrr.optim.certificate import Certificate
 from csrr.optim.path import solve_path
@@ -69,7 +70,7 @@ class Path(Sequence[PathPoint]):
         point = self.points[which]
         model = CSRR(**{**params, "reg_low_rank": point.reg_low_rank})
         with use_threads(model.threads):
-            model._keep(log, problem.with_strength(point.l1), scaling, fits[which])
+            model._keep(log, problem.with_strength(point.l1), scaling, Fit.of(fits[which]))
         return model
 
 

@@ -71,6 +71,17 @@ def check_whole(name: str, value: Any, *, least: int) -> None:
         raise ParameterError(f"{name}={value!r} must be a whole number >= {least}")
 
 
+def resolve_rank(rank: Any, default: int, shape: tuple[int, int]) -> int:
+    """The dimension of the factors: as given, at most the matrix's, or for None the default or what there is."""
+    most = min(shape)
+    if rank is None:
+        return min(default, most)
+    check_whole("rank", rank, least=1)
+    if rank > most:
+        raise ParameterError(f"rank={rank!r} is beyond the matrix, {shape[0]} users x {shape[1]} items: at most {most}")
+    return int(rank)
+
+
 @dataclass(frozen=True, eq=False)
 class Scaling:
     """D_u^-a and D_i^-b: what a click of a user, and on an item, counts for; (n,) and (m,)."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -14,13 +14,16 @@ from csrr.optim.problem import Problem
 
 Status = Literal["converged", "max_iter", "timeout", "diverged"]
 
+SLACK = 0.01
+"""How far ||gradient||_2 may exceed l1 at a point that passes for optimal, as a share of l1."""
+
 
 @dataclass(frozen=True)
 class Certificate:
     """Proof of how good a fit is: `dual` <= the optimum <= `primal`.
 
     `gap` is (primal - dual)/primal. `rank_capped` says that a cap on the rank binds: the gap then is to the
-    optimum without the cap.
+    optimum without the cap. `gradient_ratio` is ||gradient||_2 / l1.
     """
 
     primal: float
@@ -31,6 +34,16 @@ class Certificate:
     status: Status
     seconds: float
     rank_capped: bool = False
+    gradient_ratio: float | None = None
+
+    @property
+    def is_global(self) -> bool:
+        """Whether a stationary point is known to be a global optimum: ||gradient||_2 <= l1, to one per cent.
+
+        The gap then is no more than that per cent; a larger one says that the point is not stationary.
+        """
+        ratio = self.gradient_ratio
+        return self.status == "converged" and ratio is not None and ratio <= 1 + SLACK and self.gap <= 2 * SLACK
 
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain values."""
@@ -82,16 +95,23 @@ class Point:
         return problem.observed_dual(self.pull * self.pull.dtype.type(c)) - 0.5 * c**2 * self.unobserved
 
 
-def duality_gap(
-    problem: Problem, low_rank: LowRank, rng: np.random.Generator, rtol: float
-) -> tuple[float, float, LowRank]:
-    """(primal, dual) at U, and the leading triplets of the gradient, whose norm is taken to about rtol."""
+class Gap(NamedTuple):
+    """primal >= optimum >= dual, ||gradient||_2 (rounded up), and the leading triplets of the gradient."""
+
+    primal: float
+    dual: float
+    gradient_norm: float
+    leading: LowRank
+
+
+def duality_gap(problem: Problem, low_rank: LowRank, rng: np.random.Generator, rtol: float) -> Gap:
+    """The primal and the dual value at U; the norm of the gradient is taken to about rtol."""
     point = Point.at(problem, low_rank, exact=True)
     gradient = LowRankPlusSparse(low_rank, problem.pattern, point.gradient_values)
     norm, leading = spectral_norm(gradient, rng, dtype=low_rank.left.dtype.type, rtol=rtol)
     # The products behind the norm are rounded; the bound must not be.
     norm *= 1 + 100 * float(np.finfo(low_rank.left.dtype).eps)
-    return point.primal(problem), point.dual(problem, norm), leading
+    return Gap(point.primal(problem), point.dual(problem, norm), norm, leading)
 
 
 def relative_gap(primal: float, dual: float) -> float:

@@ -5,24 +5,34 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import linalg
 
+from csrr.optim.factored import descend
+from csrr.optim.krylov import eigh_falling
 from csrr.optim.pattern import Floats
 from csrr.optim.problem import Problem
 
 
 @dataclass(frozen=True, eq=False)
 class ItemSide:
-    """The balanced item factors Q, (m, k), of a solution, and the inverse of Q'Q + l1*I, (k, k)."""
+    """The item factors Q, (m, k), of a solution; Q'Q = turn @ diag(curvature) @ turn.T; and Q @ turn."""
 
     factors: Floats
-    inverse: Floats
+    turned: Floats
+    turn: Floats
+    curvature: Floats
+    l1: float
 
     @classmethod
     def of(cls, factors: Floats, l1: float) -> ItemSide:
-        gram = (factors.T @ factors).astype(np.float64)
-        inverse = linalg.inv(gram + l1 * np.eye(len(gram)), check_finite=False) if len(gram) else gram
-        return cls(factors, inverse.astype(factors.dtype))
+        curvature, turn = eigh_falling((factors.T @ factors).astype(np.float64))
+        turn = turn.astype(factors.dtype)
+        return cls(factors, factors @ turn, turn, curvature, l1)
+
+    @property
+    def inverse(self) -> Floats:
+        """(Q'Q + l1*I)^-1, (k, k)."""
+        scaled: Floats = self.turn / (self.curvature + self.l1).astype(self.turn.dtype)
+        return scaled @ self.turn.T
 
 
 def fold_in(
@@ -32,22 +42,21 @@ def fold_in(
 
         l1/2*||P||^2 + sum_obs h(P Q') + 1/2*sum_unobs (P Q')^2.
 
-    Steps P <- P + eta*(c Q (Q'Q + l1*I)^-1 - P), c = pull + PQ' on the observed cells, until none moves a user by
-    more than tol of the largest factor norm; at the fixed point P is a sum over the user's items (see `shares`).
+    Alternates V at its best and two steps of conjugate gradients, until none moves a user by more than tol of
+    the largest factor norm; at the minimum P is a sum over the user's items (see `shares`).
     """
     rows = problem.pattern.shape[0]
-    factors = np.zeros((rows, side.factors.shape[1]), side.factors.dtype) if start is None else start.copy()
-    step = factors.dtype.type(2 / (problem.smoothness + problem.convexity))
+    factors = np.zeros((rows, len(side.turn)), side.turn.dtype) if start is None else start @ side.turn
+    reg = np.full(rows, side.l1)
     for _ in range(max_iter):
-        observed = problem.pattern.dots(factors, side.factors)
-        move = problem.pattern.times(problem.pull(observed) + observed, side.factors) @ side.inverse
-        move -= factors
-        factors += step * move
-        moved = np.sqrt(np.einsum("ik,ik->i", move, move).max(initial=0))
+        before = factors.copy()
+        descend(problem, factors, side.turned, side.curvature, reg, steps=2)
+        before -= factors
+        moved = np.sqrt(np.einsum("ik,ik->i", before, before).max(initial=0))
         largest = np.sqrt(np.einsum("ik,ik->i", factors, factors).max(initial=0))
         if moved <= tol * largest or moved == 0:
             break
-    return factors
+    return factors @ side.turn.T
 
 
 def shares(problem: Problem, side: ItemSide, factors: Floats, item: int) -> Floats:
@@ -57,5 +66,6 @@ def shares(problem: Problem, side: ItemSide, factors: Floats, item: int) -> Floa
     """
     observed = problem.pattern.dots(factors, side.factors)
     weights = problem.pull(observed) + observed
-    along: Floats = side.factors[problem.pattern.indices] @ (side.inverse @ side.factors[item])
+    towards = side.turned[item] / (side.curvature + side.l1).astype(side.turn.dtype)
+    along: Floats = side.turned[problem.pattern.indices] @ towards
     return weights * along

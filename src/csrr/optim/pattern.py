@@ -32,7 +32,7 @@ class Pattern:
         self.shape = shape
         self.indptr = indptr
         self.indices = indices
-        self._bounds = _balanced_bounds(indptr)
+        self.bounds = _balanced_bounds(indptr)
 
     @classmethod
     def of(cls, matrix: Any) -> Pattern:
@@ -68,7 +68,7 @@ class Pattern:
         """S @ x, (n, k), for the sparse S with `values`."""
         out = np.empty((self.shape[0], x.shape[1]), x.dtype)
         x = np.ascontiguousarray(x)
-        run_ranges(lambda a, b: sparse_times_dense(a, b, self.indptr, self.indices, values, x, out), self._bounds)
+        run_ranges(lambda a, b: sparse_times_dense(a, b, self.indptr, self.indices, values, x, out), self.bounds)
         return out
 
     @property
@@ -84,5 +84,5 @@ class Pattern:
         """left @ right.T on the observed cells, (nnz,); of the first `width` columns, if given."""
         out = np.empty(self.nnz, left.dtype)
         width = left.shape[1] if width is None else width
-        run_ranges(lambda a, b: observed_dots(a, b, self.indptr, self.indices, left, right, width, out), self._bounds)
+        run_ranges(lambda a, b: observed_dots(a, b, self.indptr, self.indices, left, right, width, out), self.bounds)
         return out

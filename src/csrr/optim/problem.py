@@ -34,6 +34,13 @@ class Problem:
         return replace(self, l1=l1)
 
     @cached_property
+    def T(self) -> Problem:
+        """The problem of the transposed matrix."""
+        flip = self.pattern.transposed
+        cap = None if self.cap is None else flip(self.cap)
+        return Problem(self.pattern.T, flip(self.target), flip(self.weight), cap, self.l1)
+
+    @cached_property
     def smoothness(self) -> float:
         """The largest curvature of a cell."""
         return max(1.0, float(self.weight.max()))

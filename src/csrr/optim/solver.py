@@ -184,14 +184,16 @@ class _Search:
         return float(np.sqrt(eigh_falling((image.T @ image).astype(np.float64))[0][0]))
 
     def _certify(self, iterations: int, status: Status) -> Certificate:
-        primal, dual, leading = duality_gap(self.problem, self.current, self.rng, rtol=0.1 * self.options.tol)
+        primal, dual, norm, self.missing = duality_gap(
+            self.problem, self.current, self.rng, rtol=0.1 * self.options.tol
+        )
         gap = relative_gap(primal, dual)
-        self.missing = leading
         if status in ("max_iter", "timeout") and gap <= self.options.tol:
             status = "converged"
         seconds = time.perf_counter() - self.began
         capped = self.cut and gap > self.options.tol
-        return Certificate(primal, dual, gap, self.current.rank, iterations, status, seconds, capped)
+        ratio = norm / self.problem.l1
+        return Certificate(primal, dual, gap, self.current.rank, iterations, status, seconds, capped, ratio)
 
     def _advance(self, point: Point) -> None:
         """One proximal gradient step from the current point, extrapolated where there is momentum."""

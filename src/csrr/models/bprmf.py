@@ -1,0 +1,171 @@
+"""BPRMF (Rendle et al., 2009): factors and item biases that rank what a user has above what they do not."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from csrr.data import as_log
+from csrr.data.ids import Id
+from csrr.models.answers import FoldedFactors
+from csrr.models.recommender import FactorModel, _nearest
+from csrr.models.store import Arrays, State
+from csrr.models.strengths import ParameterError, check_number, check_whole, resolve_rank
+from csrr.optim.bpr import Factors, Rates, epoch, fold_in
+from csrr.optim.pattern import Pattern
+from csrr.ranking import Neighbours
+from csrr.threads import use_threads
+
+DEFAULT_RANK = 50
+
+_SPREAD = 0.1
+"""Standard deviation of the factors that a fit begins with."""
+
+_MOST = 1e6
+"""The largest rate or strength: far beyond any use, far within float32."""
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """An epoch: its number from 1, the mean ln s(x_ui - x_uj) met in it, and the seconds since the fit began."""
+
+    number: int
+    value: float
+    seconds: float
+
+
+class BPRMF(FactorModel):
+    """Scores x_ui = b_i + p_u.q_i that maximise, s being the logistic function,
+
+        sum_(u,i) mean_j ( ln s(x_ui - x_uj)
+                           - reg/2*(|p_u|^2 + |q_i|^2) - reg_negative/2*|q_j|^2 - reg_bias/2*(b_i^2 + b_j^2) )
+
+    over the items i that a user u has and the items j that they do not, by stochastic steps: each of `epochs` epochs
+    takes every pair (u, i) once, in random order, with one j, all equally likely. The length of a step falls
+    geometrically from `learning_rate` to `decay` times that. `reg_negative` None means `reg`; `rank` None means 50, or
+    as many as the matrix has users or items. `threads` 0 means all cores; their number does not change the model.
+
+    Fitted: `user_factors_`, shape (n_users, rank + 1), and `item_factors_`, shape (n_items, rank + 1), whose last
+    columns are ones and the biases; `history_`, the mean ln s(x_ui - x_uj) met in each epoch.
+    """
+
+    history_: list[float]
+
+    def __init__(
+        self,
+        rank: int | None = None,
+        *,
+        learning_rate: float = 0.1,
+        decay: float = 0.03,
+        reg: float = 0.012,
+        reg_negative: float | None = 0.05,
+        reg_bias: float = 0.003,
+        epochs: int = 200,
+        threads: int = 0,
+        seed: int = 0,
+    ) -> None:
+        self.rank = rank
+        self.learning_rate = learning_rate
+        self.decay = decay
+        self.reg = reg
+        self.reg_negative = reg_negative
+        self.reg_bias = reg_bias
+        self.epochs = epochs
+        self.threads = threads
+        self.seed = seed
+
+    def fit(self, data: Any, *, callback: Callable[[Epoch], object] | None = None) -> Self:
+        """Fit to a log, a table or a users x items matrix; return the model.
+
+        `callback` sees each `Epoch`; what it raises ends the fit and leaves the model as it was.
+        """
+        self._check()
+        log = as_log(data)
+        if len(log) == 0:
+            raise ParameterError("the log has no events; there is nothing to fit")
+        pattern = Pattern.of(log.to_csr())
+        with use_threads(self.threads):
+            factors, history = self._climb(pattern, callback)
+        self._remember(log)
+        self.user_factors_, self.item_factors_ = factors
+        self.history_, self._reg = history, float(self.reg)
+        return self
+
+    def _check(self) -> None:
+        """Raise ParameterError for parameters that make no sense."""
+        if self.rank is not None:
+            check_whole("rank", self.rank, least=1)
+        check_number("learning_rate", self.learning_rate, above=0, most=_MOST)
+        check_number("decay", self.decay, above=0, most=1)
+        check_number("reg", self.reg, least=0, most=_MOST)
+        if self.reg_negative is not None:
+            check_number("reg_negative", self.reg_negative, least=0, most=_MOST)
+        check_number("reg_bias", self.reg_bias, least=0, most=_MOST)
+        check_whole("epochs", self.epochs, least=1)
+        check_whole("threads", self.threads, least=0)
+        check_whole("seed", self.seed, least=0)
+
+    def _climb(self, pattern: Pattern, callback: Callable[[Epoch], object] | None) -> tuple[Factors, list[float]]:
+        """Return the factors after all epochs, and the mean ln s of each epoch."""
+        rng = np.random.default_rng(self.seed)
+        factors = self._start(pattern, rng)
+        reg_negative = self.reg if self.reg_negative is None else self.reg_negative
+        history: list[float] = []
+        began = time.perf_counter()
+        for number in range(self.epochs):
+            step = self.learning_rate * self.decay ** (number / max(self.epochs - 1, 1))
+            rates = Rates.of(step, self.reg, reg_negative, self.reg_bias)
+            history.append(epoch(pattern, factors, rates, rng))
+            if not all(np.isfinite(side).all() for side in factors):
+                raise ParameterError(
+                    f"learning_rate={self.learning_rate!r} is too long a step: the factors left float32 in epoch"
+                    f" {number + 1}; take a smaller one"
+                )
+            if callback is not None:
+                callback(Epoch(number + 1, history[-1], time.perf_counter() - began))
+        return factors, history
+
+    def _start(self, pattern: Pattern, rng: np.random.Generator) -> Factors:
+        """Return small random factors; zeros for users who have nothing to compare: no item, or every item."""
+        width = resolve_rank(self.rank, DEFAULT_RANK, pattern.shape) + 1
+        users, items = (rng.standard_normal((n, width), np.float32) * np.float32(_SPREAD) for n in pattern.shape)
+        counts = np.diff(pattern.indptr)
+        users[(counts == 0) | (counts == pattern.shape[1])] = 0
+        users[:, -1], items[:, -1] = 1, 0
+        return Factors(users, items)
+
+    def _fold(self, users: npt.NDArray[Any], seen: Any) -> FoldedFactors:
+        """The items stay as they are; each person's own concave problem is solved by averaged stochastic steps."""
+        with use_threads(self.threads):
+            factors = fold_in(Pattern.of(seen), self.item_factors_, self._reg)
+        return self._folded(users, seen, factors)
+
+    def similar_items(self, item: Id, k: int = 10) -> Neighbours:
+        """Return the `k` other items whose factors, biases left out, have the largest cosine with those of `item`."""
+        self._check_fitted()
+        rows, scores = _nearest(self.item_factors_[:, :-1], self.items_.row(item, "item"), k)
+        ids, titles = self._named(rows)
+        return Neighbours(item, ids, scores, titles)
+
+    def similar_users(self, user: Id, k: int = 10) -> Neighbours:
+        """Return the `k` other users whose factors, the ones left out, have the largest cosine with those of `user`."""
+        self._check_fitted()
+        rows, scores = _nearest(self.user_factors_[:, :-1], self.users_.row(user), k)
+        return Neighbours(user, self.users_.ids[rows], scores)
+
+    def _state(self) -> State:
+        arrays: dict[str, npt.NDArray[Any]] = {
+            "user_factors": self.user_factors_,
+            "item_factors": self.item_factors_,
+            "history": np.array(self.history_, np.float64),
+        }
+        return arrays, {"reg": self._reg}
+
+    def _restore(self, arrays: Arrays, facts: dict[str, Any]) -> None:
+        self.user_factors_, self.item_factors_ = arrays["user_factors"], arrays["item_factors"]
+        self.history_, self._reg = arrays["history"].tolist(), facts["reg"]

@@ -1,0 +1,144 @@
+"""Models that score an item by its weights from the items a user has: EASE and neighbourhoods."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+from scipy import sparse
+
+from csrr.data.ids import Id
+from csrr.models.answers import Explanation, FoldedUsers
+from csrr.models.recommender import Floats, Recommender
+from csrr.models.store import Arrays, State, sparse_arrays, sparse_from
+from csrr.ranking import Neighbours, block_top_k
+from csrr.ranking.topk import Rows, check_rows, row_bounds
+from csrr.threads import run_ranges
+
+
+class ItemWeightsModel(Recommender):
+    """A recommender whose scores are X @ W: X the users' clicks (ones), W = `weights_`.
+
+    `weights_`, of shape (n_items, n_items), float32, is dense or a csr array; `weights_[i, j]` is what item i in a
+    history adds to the score of item j. The diagonal is zero: no item speaks for itself.
+    """
+
+    weights_: Any
+
+    def _score_rows(self, rows: Rows) -> Floats:
+        return self._weigh(self.seen_, rows)
+
+    def _weigh(self, clicks: Any, rows: Rows) -> Floats:
+        """Return clicks[rows] @ weights_, shape (len(rows), n_items), for clicks sparse of ones."""
+        check_rows(rows, len(rows), clicks.shape[0])
+        out = np.empty((len(rows), clicks.shape[1]), np.float32)
+        add = _add_sparse if self._is_sparse else _add_dense
+        parts = (rows, clicks.indptr, clicks.indices, *self._weight_parts(), out)
+        run_ranges(lambda a, b: add(a, b, *parts), row_bounds(len(rows)))
+        return out
+
+    def _score_pairs(self, user_rows: Rows, item_rows: Rows) -> Floats:
+        check_rows(user_rows, len(user_rows), self.seen_.shape[0])
+        check_rows(item_rows, len(user_rows), self.seen_.shape[1])
+        out = np.empty(len(user_rows), np.float32)
+        add = _add_pairs_sparse if self._is_sparse else _add_pairs_dense
+        parts = (user_rows, item_rows, self.seen_.indptr, self.seen_.indices, *self._weight_parts(), out)
+        run_ranges(lambda a, b: add(a, b, *parts), row_bounds(len(out)))
+        return out
+
+    @property
+    def _is_sparse(self) -> bool:
+        return bool(sparse.issparse(self.weights_))
+
+    def _weight_parts(self) -> tuple[npt.NDArray[Any], ...]:
+        """Return the weights as the loops below take them: the dense array, or the parts of the csr one."""
+        w = self.weights_
+        return (w.indptr, w.indices, w.data) if self._is_sparse else (w,)
+
+    def _fold(self, users: npt.NDArray[Any], seen: Any) -> FoldedUsers:
+        return FoldedUsers(users, seen, self, lambda rows: self._weigh(seen, rows))
+
+    def explain(self, user: Id, item: Id) -> Explanation:
+        """Return how much each item of the user's history adds to the score of `item`: its weight."""
+        self._check_fitted()
+        row, column = self.users_.row(user), self.items_.row(item, "item")
+        history = self.seen_.indices[self.seen_.indptr[row] : self.seen_.indptr[row + 1]]
+        return self._explanation(user, item, history, self._column(column)[history])
+
+    def _column(self, column: int) -> Floats:
+        """Return the weights for one item, shape (n_items,)."""
+        if self._is_sparse:
+            stored: Floats = self.weights_[:, [column]].toarray()[:, 0]
+            return stored
+        return np.ascontiguousarray(self.weights_[:, column])
+
+    def similar_items(self, item: Id, k: int = 10) -> Neighbours:
+        """Return the `k` other items with the largest weights for `item`, or as many as have a weight."""
+        self._check_fitted()
+        column = self.items_.row(item, "item")
+        weights = self._column(column)
+        # Zero is no weight: of sparse weights most are not there, and the item's own never is.
+        weights[weights == 0] = -np.inf
+        rows, scores = block_top_k(weights[None], min(self._checked_k(k), len(weights)))
+        found = rows[0] >= 0
+        ids, titles = self._named(rows[0][found])
+        return Neighbours(item, ids, scores[0][found], titles)
+
+    def _state(self) -> State:
+        if self._is_sparse:
+            return sparse_arrays("weights", self.weights_), {}
+        return {"weights": self.weights_}, {}
+
+    def _restore(self, arrays: Arrays, facts: dict[str, Any]) -> None:
+        n_items = len(self.items_)
+        is_dense = "weights" in arrays
+        self.weights_ = arrays["weights"] if is_dense else sparse_from(arrays, "weights", (n_items, n_items))
+
+
+@njit(nogil=True, fastmath=True, cache=True)
+def _add_dense(start, stop, rows, indptr, indices, weights, out):  # type: ignore[no-untyped-def]
+    # out[i] = weights[items of user rows[i]].sum(axis=0)
+    for i in range(start, stop):
+        row = out[i]
+        row[:] = 0
+        for p in range(indptr[rows[i]], indptr[rows[i] + 1]):
+            added = weights[indices[p]]
+            for j in range(len(row)):
+                row[j] += added[j]
+
+
+@njit(nogil=True, fastmath=True, cache=True)
+def _add_sparse(start, stop, rows, indptr, indices, w_indptr, w_indices, w_data, out):  # type: ignore[no-untyped-def]
+    # out[i] = weights[items of user rows[i]].sum(axis=0)
+    for i in range(start, stop):
+        row = out[i]
+        row[:] = 0
+        for p in range(indptr[rows[i]], indptr[rows[i] + 1]):
+            item = indices[p]
+            for q in range(w_indptr[item], w_indptr[item + 1]):
+                row[w_indices[q]] += w_data[q]
+
+
+@njit(nogil=True, fastmath=True, cache=True)
+def _add_pairs_dense(start, stop, users, items, indptr, indices, weights, out):  # type: ignore[no-untyped-def]
+    # out[n] = weights[items of user users[n], items[n]].sum()
+    for n in range(start, stop):
+        total = np.float32(0)
+        for p in range(indptr[users[n]], indptr[users[n] + 1]):
+            total += weights[indices[p], items[n]]
+        out[n] = total
+
+
+@njit(nogil=True, fastmath=True, cache=True)
+def _add_pairs_sparse(start, stop, users, items, indptr, indices, w_indptr, w_indices, w_data, out):  # type: ignore[no-untyped-def]
+    # out[n] = weights[items of user users[n], items[n]].sum(); the indices of a row of weights are sorted
+    for n in range(start, stop):
+        total = np.float32(0)
+        for p in range(indptr[users[n]], indptr[users[n] + 1]):
+            first, end = w_indptr[indices[p]], w_indptr[indices[p] + 1]
+            place = first + np.searchsorted(w_indices[first:end], items[n])
+            if place < end and w_indices[place] == items[n]:
+                total += w_data[place]
+        out[n] = total

@@ -1,0 +1,212 @@
+"""ItemKNN: an item is scored by its nearest items among those a user has."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple, Self, get_args
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+from scipy import sparse
+
+from csrr.data import as_log
+from csrr.models.item_weights import ItemWeightsModel
+from csrr.models.strengths import ParameterError, check_number, check_whole
+from csrr.ranking.kernels import _sift_down, _sift_up, _sort_heap, _worse
+from csrr.ranking.topk import default_block_rows
+from csrr.threads import run_ranges, use_threads
+
+Similarity = Literal["cosine", "asymmetric", "jaccard", "dot"]
+Weighting = Literal["none", "degree", "tf-idf", "bm25"]
+Doubles = npt.NDArray[np.float64]
+
+_TOGETHER = 64
+"""Number of items whose neighbours are found with one scratch row of n_items."""
+
+
+class Weighted(NamedTuple):
+    """Weighted clicks y_ui = user_u * item_i * x_ui, by their factors: shapes (n_users,) and (n_items,)."""
+
+    user: Doubles
+    item: Doubles
+
+
+class ItemKNN(ItemWeightsModel):
+    """Scores an item by the sum of its similarities to those of its `neighbours` nearest items that the user has.
+
+    With y_i the column of item i of the weighted clicks Y, users x items, the similarity of i (had) to j (scored) is
+
+        "cosine"      y_i.y_j / (|y_i| * |y_j| + shrink)
+        "asymmetric"  y_i.y_j / (|y_i|^(2*asymmetry) * |y_j|^(2*(1-asymmetry)) + shrink)
+        "jaccard"     y_i.y_j / (|y_i|^2 + |y_j|^2 - y_i.y_j + shrink)
+        "dot"         y_i.y_j / (1 + shrink)
+
+    Y is the clicks X, each times a number for its user: 1 under `weighting` "none", clicks_u^-1/2 under "degree" (a
+    user of many items ties any two of them less), idf_u = log((n_items + 1) / (clicks_u + 1)) under "tf-idf" and
+    "bm25"; these are scaled to a mean square of 1 over the clicks, so that `shrink` is a number of clicks. "bm25" also
+    multiplies by (bm25_k1 + 1) / (bm25_k1*(1 - bm25_b + bm25_b*l_i) + 1), l_i the clicks on i over their mean, a factor
+    that a cosine without shrink does not see. Equally similar items (in float32) go by item row. `threads` 0 means all
+    cores; their number changes no bit of the result.
+
+    Fitted: `weights_`, csr float32 of shape (n_items, n_items): at most `neighbours` entries a column, all positive,
+    none on the diagonal. Time grows with the sum over users of their squared number of clicks, memory with
+    neighbours*n_items.
+    """
+
+    weights_: sparse.csr_array[np.float32, tuple[int, int]]
+
+    def __init__(
+        self,
+        neighbours: int = 200,
+        *,
+        similarity: Similarity = "asymmetric",
+        weighting: Weighting = "degree",
+        shrink: float = 10.0,
+        asymmetry: float = 0.6,
+        bm25_k1: float = 1.2,
+        bm25_b: float = 0.75,
+        threads: int = 0,
+    ) -> None:
+        self.neighbours = neighbours
+        self.similarity: Similarity = similarity
+        self.weighting: Weighting = weighting
+        self.shrink = shrink
+        self.asymmetry = asymmetry
+        self.bm25_k1 = bm25_k1
+        self.bm25_b = bm25_b
+        self.threads = threads
+
+    def fit(self, data: Any) -> Self:
+        """Find the neighbours of each item of a log, a table or a users x items matrix; return the model."""
+        self._check()
+        log = as_log(data)
+        if len(log) == 0:
+            raise ParameterError("the log has no events; there is nothing to fit")
+        with use_threads(self.threads):
+            weights = self._weights(log.to_csr())
+        self._remember(log)
+        self.weights_ = weights
+        return self
+
+    def _check(self) -> None:
+        for name, choices in (("similarity", get_args(Similarity)), ("weighting", get_args(Weighting))):
+            if getattr(self, name) not in choices:
+                raise ParameterError(f"{name}={getattr(self, name)!r} must be one of {', '.join(choices)}")
+        check_whole("neighbours", self.neighbours, least=1)
+        check_whole("threads", self.threads, least=0)
+        check_number("shrink", self.shrink, least=0)
+        check_number("asymmetry", self.asymmetry, least=0, most=1)
+        check_number("bm25_k1", self.bm25_k1, least=0)
+        check_number("bm25_b", self.bm25_b, least=0, most=1)
+
+    def _weighted(self, clicks: Any) -> Weighted:
+        """Return the factors of Y."""
+        n_users, n_items = clicks.shape
+        user, item = np.ones(n_users), np.ones(n_items)
+        lengths = np.diff(clicks.indptr)
+        if self.weighting == "degree":
+            user = 1 / np.sqrt(np.maximum(lengths, 1))
+        elif self.weighting != "none":
+            user = np.log((n_items + 1) / (lengths + 1))
+        if self.weighting == "bm25":
+            counts = np.bincount(clicks.indices, minlength=n_items)
+            length = counts / counts.mean()
+            item = (self.bm25_k1 + 1) / (self.bm25_k1 * (1 - self.bm25_b + self.bm25_b * length) + 1)
+        mean_square = float(user**2 @ lengths) / clicks.nnz
+        return Weighted(user / np.sqrt(mean_square) if mean_square > 0 else user, item)
+
+    def _sizes(self, squares: Doubles) -> tuple[Doubles, Doubles]:
+        """Return what the denominator takes of the item had and of the item scored, given |y|^2; all (n_items,)."""
+        if self.similarity == "jaccard":
+            return squares, squares
+        power = {"cosine": 0.5, "asymmetric": float(self.asymmetry)}.get(self.similarity)
+        if power is None:
+            return np.ones_like(squares), np.ones_like(squares)
+        return squares**power, squares ** (1 - power)
+
+    def _weights(self, clicks: Any) -> Any:
+        """Return `weights_` for clicks, csr of shape (n_users, n_items)."""
+        weighted = self._weighted(clicks)
+        by_item = clicks.T.tocsr()
+        user = weighted.user**2
+        sizes = self._sizes(weighted.item**2 * (by_item @ user))
+        shapes = (by_item.indptr, by_item.indices, clicks.indptr, clicks.indices)
+        parts = (*shapes, user, weighted.item, *sizes, float(self.shrink), self.similarity == "jaccard")
+        n_items = by_item.shape[0]
+        width = min(int(self.neighbours), n_items)
+        size = default_block_rows(width)
+        columns = [_block(first, min(first + size, n_items), width, parts) for first in range(0, n_items, size)]
+        values, items, found = (np.concatenate(each) for each in zip(*columns, strict=True))
+        starts = np.concatenate(([0], np.cumsum(found)))
+        return sparse.csc_array((values, items, starts), shape=(n_items, n_items)).tocsr()
+
+
+def _block(first: int, stop: int, width: int, parts: tuple[Any, ...]) -> tuple[npt.NDArray[Any], ...]:
+    """Return the similarities to items `first` to `stop`, whose they are, and how many each item has.
+
+    Shapes (found.sum(),), (found.sum(),) and (stop - first,); the scratch that they come from is as wide as `width`,
+    the result only as wide as there are neighbours.
+    """
+    values = np.zeros((stop - first, width), np.float32)
+    items = np.zeros((stop - first, width), np.int32)
+    found = np.zeros(stop - first, np.int64)
+    run_ranges(
+        lambda a, b: _nearest_items(a, b, first, *parts, values, items, found), [*range(first, stop, _TOGETHER), stop]
+    )
+    kept = np.arange(width) < found[:, None]
+    return values[kept], items[kept], found
+
+
+@njit(nogil=True, fastmath=True, cache=True)
+def _nearest_items(  # type: ignore[no-untyped-def]
+    start,
+    stop,
+    first,
+    item_indptr,
+    item_users,
+    user_indptr,
+    user_items,
+    user,
+    item,
+    had,
+    scored,
+    shrink,
+    ratio,
+    values,
+    items,
+    found,
+):
+    # values[j - first], items[j - first] = the largest similarities to j, and whose they are, best first
+    n_items, k = len(item), values.shape[1]
+    together = np.zeros(n_items)
+    touched = np.empty(n_items, np.int32)
+    for j in range(start, stop):
+        # together[i] = sum of user[u] over the users u of both i and j
+        n_touched = 0
+        for p in range(item_indptr[j], item_indptr[j + 1]):
+            u = item_users[p]
+            if user[u] == 0:
+                continue
+            for q in range(user_indptr[u], user_indptr[u + 1]):
+                i = user_items[q]
+                if together[i] == 0:
+                    touched[n_touched] = i
+                    n_touched += 1
+                together[i] += user[u]
+        best, whose, size = values[j - first], items[j - first], 0
+        for t in range(n_touched):
+            i = touched[t]
+            dot = together[i] * item[i] * item[j]
+            together[i] = 0
+            if i == j:
+                continue
+            below = had[i] + scored[j] - dot if ratio else had[i] * scored[j]
+            # Sums of the same numbers in another order are a tie.
+            value = np.float32(dot / (below + shrink))
+            if size < k:
+                _sift_up(best, whose, size, value, i)
+                size += 1
+            elif _worse(best[0], whose[0], value, i):
+                _sift_down(best, whose, k, value, i)
+        _sort_heap(best, whose, size)
+        found[j - first] = size

@@ -1,0 +1,202 @@
+"""WRMF: weighted regularised matrix factorisation of implicit feedback."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import astuple
+from typing import Any, Literal, NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from csrr.data import Log, as_log
+from csrr.data.ids import Id
+from csrr.models.answers import Explanation, FoldedFactors
+from csrr.models.recommender import FactorModel
+from csrr.models.store import Arrays, State
+from csrr.models.strengths import (
+    AUTO_NOISE_MULTIPLE,
+    ParameterError,
+    check_number,
+    check_whole,
+    noise_level,
+    resolve_rank,
+)
+from csrr.optim.factored import Factors, alternate, descend, first_factors
+from csrr.optim.krylov import eigh_falling
+from csrr.optim.pattern import Floats, Pattern
+from csrr.optim.problem import Problem
+from csrr.optim.solver import Callback, Options, Step
+from csrr.threads import use_threads
+
+DEFAULT_RANK = 128
+
+
+class WRMF(FactorModel):
+    """Scores P Q' of Hu, Koren and Volinsky (2008), P of (n_users, rank) and Q of (n_items, rank):
+
+        minimise  sum_ij c_ij*(a_ij - p_i.q_j)^2 + sum_i reg_i*||p_i||^2 + sum_j reg_j*||q_j||^2
+
+    over all cells, a = 1 and c = 1 + `confidence` on observed ones (1 + `confidence`*weight with `weighted`), a = 0 and
+    c = 1 elsewhere. reg_i = `reg`*(f_i/mean f)^`reg_exponent`, f_i the sum of c over the row (over the column for an
+    item): 0 is the plain penalty, 1 grows with the weight of the data. `reg` "auto" is half the norm of c with
+    random signs: what noise of that size would have.
+
+    Alternates between the sides by preconditioned conjugate gradients until an iteration lowers the objective by
+    less than `tol` of it, or after `max_iter`. `rank` None is 128, or as many as the matrix has users or items.
+
+    Fitted: `user_factors_`, `item_factors_`, `reg_`, `history_` (a `Step` an iteration, half the objective above).
+    """
+
+    history_: list[Step]
+
+    def __init__(
+        self,
+        rank: int | None = None,
+        *,
+        confidence: float = 1.0,
+        reg: float | Literal["auto"] = "auto",
+        reg_exponent: float = 0.0,
+        weighted: bool = False,
+        tol: float = 1e-3,
+        max_iter: int = 50,
+        threads: int = 0,
+        seed: int = 0,
+    ) -> None:
+        self.rank = rank
+        self.confidence = confidence
+        self.reg = reg
+        self.reg_exponent = reg_exponent
+        self.weighted = weighted
+        self.tol = tol
+        self.max_iter = max_iter
+        self.threads = threads
+        self.seed = seed
+
+    def fit(self, data: Any, *, callback: Callback | None = None) -> Self:
+        """Fit to a log, a table or a users x items matrix; return the model. `callback` sees a `Step` an iteration."""
+        self._check()
+        log = as_log(data)
+        if len(log) == 0:
+            raise ParameterError("the log has no events; there is nothing to fit")
+        began = time.perf_counter()
+        with use_threads(self.threads):
+            problem = self._problem(log)
+            rank = resolve_rank(self.rank, DEFAULT_RANK, problem.pattern.shape)
+            penalty = Penalty(problem.l1, float(self.reg_exponent), float(_row_weights(problem).mean()))
+            items = Penalty(penalty.reg, penalty.exponent, float(_row_weights(problem.T).mean()))
+            regs = penalty.of(problem), items.of(problem.T)
+            first = first_factors(problem, rank, np.random.default_rng(self.seed))
+            options = Options(self.tol, self.max_iter)
+            factors, _, history = alternate(problem, regs, first, options, callback=callback, began=began)
+            users = _solved(problem, regs[0], factors)
+        self._remember(log)
+        self.user_factors_, self.item_factors_ = (np.ascontiguousarray(f, np.float32) for f in (users, factors.items))
+        self.history_ = history
+        self._confidence, self._penalty = float(self.confidence), penalty
+        return self
+
+    @property
+    def reg_(self) -> float:
+        """The strength of the penalty, resolved."""
+        return self._penalty.reg
+
+    def _check(self) -> None:
+        if self.rank is not None:
+            check_whole("rank", self.rank, least=1)
+        check_number("confidence", self.confidence, above=0)
+        if self.reg != "auto":
+            if isinstance(self.reg, str):
+                raise ParameterError(f'reg={self.reg!r} must be a number > 0 or "auto"')
+            check_number("reg", self.reg, above=0)
+        check_number("reg_exponent", self.reg_exponent, least=0, most=2)
+        check_number("tol", self.tol, least=0, most=1)
+        check_whole("max_iter", self.max_iter, least=1)
+        check_whole("threads", self.threads, least=0)
+        check_whole("seed", self.seed, least=0)
+
+    def _problem(self, log: Log) -> Problem:
+        """The weights and targets, with l1 the value of `reg`."""
+        matrix = log.to_csr(weighted=self.weighted)
+        pattern = Pattern.of(matrix)
+        weight = (1 + self.confidence * matrix.data).astype(np.float32)
+        reg = AUTO_NOISE_MULTIPLE * noise_level(pattern, weight, self.seed) if self.reg == "auto" else float(self.reg)
+        return Problem(pattern, np.ones_like(weight), weight, None, reg)
+
+    def _histories(self, seen: Any) -> Problem:
+        """The problem of people with these histories."""
+        pattern = Pattern.of(seen)
+        weight = np.full(pattern.nnz, 1 + self._confidence, np.float32)
+        return Problem(pattern, np.ones_like(weight), weight, None, self._penalty.reg)
+
+    def _fold(self, users: npt.NDArray[Any], seen: Any) -> FoldedFactors:
+        problem = self._histories(seen)
+        with use_threads(self.threads):
+            nothing = np.zeros((len(users), self.item_factors_.shape[1]), np.float32)
+            factors = _solved(problem, self._penalty.of(problem), Factors(nothing, self.item_factors_))
+        return self._folded(users, seen, factors)
+
+    def explain(self, user: Id, item: Id) -> Explanation:
+        """Return how much each item of the user's history adds to the score of `item`; the amounts sum to it.
+
+        With Q fixed, p = (Q'CQ + reg*I)^-1 sum_j c_j q_j over the history: the score is a sum over it.
+        """
+        self._check_fitted()
+        row, column = self.users_.row(user), self.items_.row(item, "item")
+        problem = self._histories(self.seen_[[row]])
+        Q = self.item_factors_.astype(np.float64)
+        mine = Q[problem.pattern.indices]
+        system = Q.T @ Q + (mine.T * (problem.weight - 1)) @ mine
+        system[np.diag_indices_from(system)] += self._penalty.of(problem)[0]
+        amounts = problem.weight * (mine @ np.linalg.solve(system, Q[column]))
+        return self._explanation(user, item, problem.pattern.indices, amounts)
+
+    def _state(self) -> State:
+        arrays: Arrays = {
+            "user_factors": self.user_factors_,
+            "item_factors": self.item_factors_,
+            "history": np.array([astuple(step) for step in self.history_], np.float64).reshape(-1, 5),
+        }
+        return arrays, {"confidence": self._confidence, "penalty": self._penalty._asdict()}
+
+    def _restore(self, arrays: Arrays, facts: dict[str, Any]) -> None:
+        self.user_factors_, self.item_factors_ = arrays["user_factors"], arrays["item_factors"]
+        self.history_ = [Step(int(i), o, g, int(r), t) for i, o, g, r, t in arrays["history"].tolist()]
+        self._confidence, self._penalty = facts["confidence"], Penalty(**facts["penalty"])
+
+
+class Penalty(NamedTuple):
+    """reg*(f_i/mean)^exponent, f_i the sum of a row's weights over all cells."""
+
+    reg: float
+    exponent: float
+    mean: float
+
+    def of(self, problem: Problem) -> npt.NDArray[np.float64]:
+        """The strength for every row, (n,)."""
+        strengths: npt.NDArray[np.float64] = self.reg * (_row_weights(problem) / self.mean) ** self.exponent
+        return strengths
+
+
+def _row_weights(problem: Problem) -> npt.NDArray[np.float64]:
+    """The sum of the weights of all cells of every row, (n,): 1 for each, and what the observed ones have more."""
+    n, m = problem.pattern.shape
+    more = np.bincount(problem.pattern.rows, problem.weight - 1.0, minlength=n).astype(np.float64)
+    return more + m
+
+
+def _solved(problem: Problem, regs: npt.NDArray[np.float64], factors: Factors) -> Floats:
+    """The best P given Q, (n, d), from the one given: those seen and those new are treated alike."""
+    g, turn = eigh_falling((factors.items.T @ factors.items).astype(np.float64))
+    turn = turn.astype(factors.items.dtype)
+    users, items = factors.users @ turn, factors.items @ turn
+    for _ in range(_ROUNDS):
+        before = users.copy()
+        descend(problem, users, items, g, regs, steps=_STEPS)
+        if np.abs(users - before).max(initial=0) <= _EXACT * np.abs(users).max(initial=0):
+            break
+    return users @ turn.T
+
+
+# Conjugate gradient steps at a time, how often, and the movement that ends it.
+_STEPS, _ROUNDS, _EXACT = 5, 20, 1e-4

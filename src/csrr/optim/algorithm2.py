@@ -1,0 +1,193 @@
+"""The paper's Algorithm 2 (CSRR-e): factors in [0, 1/sqrt(d)] by projected gradient, without a dense matrix."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import islice
+
+import numpy as np
+
+from csrr.optim.certificate import Status
+from csrr.optim.factored import FactoredSolution, Factors, certify, first_factors, objective, pulled
+from csrr.optim.pattern import Floats
+from csrr.optim.problem import Problem
+from csrr.optim.solver import Callback, Options, Step
+
+logger = logging.getLogger(__name__)
+
+Moves = Iterator[tuple[Factors, float]]
+"""Factors after a gradient step, and the objective that the step started from."""
+
+# Progress is judged over this many gradient steps: single ones can be short.
+_WINDOW = 10
+
+
+def upper_bound(rank: int, dtype: type = np.float32) -> float:
+    """1/sqrt(d), less what rounding could add to a sum of d products: P Q' <= 1 holds to the last bit."""
+    slack = 4 * (rank + 2) * float(np.finfo(dtype).eps)
+    return float(np.nextafter(dtype(np.sqrt((1 - slack) / rank)), dtype(0)))
+
+
+def algorithm2(
+    problem: Problem,
+    rank: int,
+    options: Options,
+    *,
+    step: float | None = None,
+    start: Factors | None = None,
+    callback: Callback | None = None,
+) -> FactoredSolution:
+    """P of (n, rank) and Q of (m, rank), both in [0, 1/sqrt(rank)], and V that lower
+
+        l1/2*(||P||^2 + ||Q||^2) + sum_obs cap*V + sum_obs w/2*(P Q' + V - t)^2 + 1/2*sum_unobs (P Q')^2.
+
+    Repeats: steps P <- clip((P - step*grad_P)/(1 + step*l1)) and likewise Q, V fixed, until _WINDOW of them lower the
+    objective by less than options.tol of it; then V in closed form. Ends when such a round lowers the objective
+    by less than options.tol of it, or after options.max_iter gradient steps in all.
+
+    With `step` both gradients are taken at one point, as in the paper. Without, P and Q take turns with the step
+    1/(largest weight * ||Q'Q||_2), which cannot raise the objective, and with momentum, dropped when it does.
+    """
+    began = time.perf_counter()
+    bound = upper_bound(rank, problem.target.dtype.type)
+    rng = np.random.default_rng(options.seed)
+    if start is None:
+        start = nonnegative_part(first_factors(problem, rank, rng), rng)
+    factors = _clipped(start, bound)
+    history: list[Step] = []
+    status: Status | None = None
+    left = options.max_iter
+    deadline = np.inf if options.time_limit is None else began + options.time_limit
+    while status is None:
+        now = time.perf_counter()
+        history.append(Step(len(history), objective(problem, factors), float("nan"), rank, now - began))
+        logger.debug("%s", history[-1])
+        if callback is not None:
+            callback(history[-1])
+        status = _status(history, options.tol, left, is_late=now > deadline)
+        if status is None:
+            v = problem.specific(problem.pattern.dots(factors.users, factors.items))
+            fixed = replace(problem, target=problem.target - v, cap=None)
+            moves = _in_turns(fixed, factors, bound) if step is None else _at_once(fixed, factors, bound, step)
+            moved, used = _settled(moves, options.tol, left, deadline)
+            left -= used
+            # Momentum may end a round above its start; the round is then left out.
+            if step is not None or objective(problem, moved) < history[-1].objective:
+                factors = moved
+    certificate = certify(problem, factors, options, history, status, began, rng)
+    return FactoredSolution(factors, replace(certificate, rank_capped=False), history)
+
+
+def _status(history: list[Step], tol: float, left: int, *, is_late: bool) -> Status | None:
+    now = history[-1].objective
+    if len(history) > 1 and not now <= 10 * history[0].objective:
+        return "diverged"
+    if len(history) > 1 and 0 <= history[-2].objective - now <= tol * now:
+        return "converged"
+    if left <= 0:
+        return "max_iter"
+    return "timeout" if is_late else None
+
+
+def _settled(moves: Moves, tol: float, most: int, deadline: float) -> tuple[Factors, int]:
+    """The factors when _WINDOW steps lower the objective by less than tol of it, and the number of steps taken."""
+    before: list[float] = []
+    for factors, value in islice(moves, most):  # noqa: B007 - the last ones are what is wanted
+        before.append(value)
+        is_flat = len(before) > _WINDOW and before[-_WINDOW - 1] - value <= tol * value
+        if is_flat or time.perf_counter() > deadline:
+            break
+    return factors, len(before)
+
+
+def _at_once(problem: Problem, factors: Factors, bound: float, step: float) -> Moves:
+    """The paper's steps: both gradients at the same point."""
+    while True:
+        users, value = _stepped(problem, factors, bound, step)
+        items, _ = _stepped(problem.T, factors.T, bound, step)
+        factors = Factors(users, items)
+        yield factors, value
+
+
+def _in_turns(problem: Problem, factors: Factors, bound: float) -> Moves:
+    """Steps in turns, each as long as the curvature allows, from a point beyond the last two."""
+    last, ahead, pace, before = factors, factors, 1.0, np.inf
+    while True:
+        users, value = _stepped(problem, ahead, bound)
+        items, _ = _stepped(problem.T, Factors(ahead.items, users), bound)
+        now = Factors(users, items)
+        yield now, value
+        faster = (1 + np.sqrt(1 + 4 * pace**2)) / 2
+        beta = (pace - 1) / faster
+        if value > before:
+            faster, beta = 1.0, 0.0
+        ahead = Factors(
+            *(
+                np.clip(x + x.dtype.type(beta) * (x - y), 0, x.dtype.type(bound))
+                for x, y in ((now.users, last.users), (now.items, last.items))
+            )
+        )
+        last, pace, before = now, faster, value
+
+
+def _stepped(problem: Problem, factors: Factors, bound: float, step: float | None = None) -> tuple[Floats, float]:
+    """P after a projected gradient step, Q fixed, and the objective before it."""
+    P, Q = factors.users, factors.items
+    sums, loss = pulled(problem, P, Q)
+    gram = Q.T @ Q
+    gradient = P @ gram
+    value = loss + 0.5 * float(np.einsum("ik,ik->", P, gradient, dtype=np.float64))
+    value += 0.5 * problem.l1 * sum(float(np.einsum("ik,ik->", f, f, dtype=np.float64)) for f in (P, Q))
+    if step is None:
+        step = 1 / max(problem.smoothness * float(np.linalg.eigvalsh(gram.astype(np.float64))[-1]), 1e-30)
+    gradient -= sums
+    scale = P.dtype.type(1 / (1 + step * problem.l1))
+    return np.clip((P - P.dtype.type(step) * gradient) * scale, 0, P.dtype.type(bound)), value
+
+
+def nonnegative_part(factors: Factors, rng: np.random.Generator) -> Factors:
+    """Of each column pair of P and Q its positive or its negative half, the larger; zeros become small.
+
+    A coordinate that is 0 on both sides would stay so.
+    """
+    norms = [
+        np.linalg.norm(np.maximum(sign * f, 0), axis=0) for sign in (1, -1) for f in (factors.users, factors.items)
+    ]
+    signs = np.where(norms[0] * norms[1] >= norms[2] * norms[3], 1, -1)
+
+    def half(f: Floats) -> Floats:
+        noise = rng.random(f.shape).astype(f.dtype)
+        return np.maximum(f * signs.astype(f.dtype), 0) + f.dtype.type(0.1 * np.abs(f).mean()) * noise
+
+    return Factors(half(factors.users), half(factors.items))
+
+
+def _clipped(factors: Factors, bound: float) -> Factors:
+    dtype = factors.users.dtype.type
+    return Factors(*(np.clip(f, 0, dtype(bound)) for f in (factors.users, factors.items)))
+
+
+def fold_in_nonnegative(problem: Problem, items: Floats, *, tol: float = 1e-4, max_iter: int = 500) -> Floats:
+    """The user factors P in [0, 1/sqrt(d)], (n, d), that minimise, Q fixed,
+
+        l1/2*||P||^2 + sum_obs h(P Q') + 1/2*sum_unobs (P Q')^2.
+
+    Accelerated projected gradient, until no step moves a user by more than tol of the largest factor norm.
+    """
+    rank = items.shape[1]
+    bound = upper_bound(rank, items.dtype.type)
+    P = ahead = np.full((problem.pattern.shape[0], rank), 0.1 * bound, items.dtype)
+    pace, before = 1.0, np.inf
+    for _ in range(max_iter):
+        moved, value = _stepped(problem, Factors(ahead, items), bound)
+        faster = (1 + np.sqrt(1 + 4 * pace**2)) / 2
+        beta = 0.0 if value > before else (pace - 1) / faster
+        shift = moved - P
+        ahead = np.clip(moved + P.dtype.type(beta) * shift, 0, P.dtype.type(bound))
+        P, pace, before = moved, 1.0 if beta == 0 else faster, value
+        if np.linalg.norm(shift, axis=1).max(initial=0) <= tol * np.linalg.norm(P, axis=1).max(initial=0):
+            break
+    return P

@@ -1,0 +1,289 @@
+"""Bayesian personalised ranking: one epoch of stochastic steps, parallel and yet the same on any number of threads.
+
+An epoch cuts the users and the items at random into as many strata each. In round r, block s holds the pairs with the
+user in stratum s and the item in stratum s + r: the blocks of a round share no user and no item, so that they may run
+side by side in any order. A negative comes from the stratum of the positive, which as the cut is new every epoch
+makes each item that the user does not have equally likely.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from csrr.optim.pattern import Pattern
+from csrr.threads import run_ranges
+
+Floats = NDArray[np.float32]
+
+MOST_STRATA, LEAST_IN_STRATUM = 8, 8
+WORTH_A_THREAD = 2**14
+"""Number of pairs below which handing out the blocks of a round takes longer than doing them."""
+
+TRIES = 32
+"""Number of draws until a negative is picked from a list of those there are instead."""
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+
+
+class Factors(NamedTuple):
+    """P, (n_users, rank + 1), with ones in the last column; Q, (n_items, rank + 1), with the biases b there."""
+
+    users: Floats
+    items: Floats
+
+
+class Rates(NamedTuple):
+    """The length of a step and the strengths of the penalties on p_u and q_i, on q_j, and on the biases."""
+
+    step: np.float32
+    reg: np.float32
+    reg_negative: np.float32
+    reg_bias: np.float32
+
+    @classmethod
+    def of(cls, step: float, reg: float, reg_negative: float, reg_bias: float) -> Rates:
+        return cls(np.float32(step), np.float32(reg), np.float32(reg_negative), np.float32(reg_bias))
+
+
+@njit(nogil=True, fastmath=True, cache=True)
+def _below(state, n):  # type: ignore[no-untyped-def]
+    # A whole number in [0, n), n < 2^32, from the splitmix64 output at this state; the bias is below n / 2^32
+    z = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    z ^= z >> np.uint64(31)
+    return np.int64(((z >> np.uint64(32)) * np.uint64(n)) >> np.uint64(32))
+
+
+@njit(nogil=True, fastmath=True, cache=True)
+def _has(indices, low, high, item):  # type: ignore[no-untyped-def]
+    # Whether item is in indices[low:high], which is sorted
+    while high - low > 0:
+        middle = (low + high) >> 1
+        if indices[middle] < item:
+            low = middle + 1
+        elif indices[middle] > item:
+            high = middle
+        else:
+            return True
+    return False
+
+
+@njit(nogil=True, fastmath=True, cache=True)
+def draw_negative(state, indices, low, high, stratum):  # type: ignore[no-untyped-def]
+    # The next state, and an item of the stratum that is not in indices[low:high], each equally likely; -1 for none
+    for _ in range(TRIES):
+        state += _GOLDEN
+        item = stratum[_below(state, len(stratum))]
+        if not _has(indices, low, high, item):
+            return state, item
+    free = 0
+    for item in stratum:
+        free += not _has(indices, low, high, item)
+    if free == 0:
+        return state, -1
+    state += _GOLDEN
+    left = _below(state, free)
+    for item in stratum:
+        if not _has(indices, low, high, item):
+            if left == 0:
+                return state, item
+            left -= 1
+    return state, -1
+
+
+# Once a step too long has made a NaN, division must not raise: `fit` has more to say about it.
+@njit(nogil=True, fastmath=True, cache=True, error_model="numpy")
+def ascend(p, positive, negative, rates):  # type: ignore[no-untyped-def]
+    # One step along the gradient of
+    #     ln s(x) - reg/2*(|p|^2 + |q_i|^2) - reg_negative/2*|q_j|^2 - reg_bias/2*(b_i^2 + b_j^2),
+    # x = b_i - b_j + p.(q_i - q_j), s the logistic function; returns ln s(x), x from before the step
+    rank = len(p) - 1
+    x = positive[rank] - negative[rank]
+    for c in range(rank):
+        x += p[c] * (positive[c] - negative[c])
+    # Beyond 30 in size, e^x leaves float32
+    x = min(max(x, np.float32(-30)), np.float32(30))
+    odds = np.exp(-x)
+    pull = rates.step * odds / (np.float32(1) + odds)
+    keep = np.float32(1) - rates.step * rates.reg
+    keep_negative = np.float32(1) - rates.step * rates.reg_negative
+    keep_bias = np.float32(1) - rates.step * rates.reg_bias
+    for c in range(rank):
+        a, b, d = p[c], positive[c], negative[c]
+        p[c] = keep * a + pull * (b - d)
+        positive[c] = keep * b + pull * a
+        negative[c] = keep_negative * d - pull * a
+    positive[rank] = keep_bias * positive[rank] + pull
+    negative[rank] = keep_bias * negative[rank] - pull
+    return -np.log1p(odds)
+
+
+@njit(nogil=True, fastmath=True, cache=True)
+def _arrange(indptr, indices, user_strata, item_strata, n_strata, n_items):  # type: ignore[no-untyped-def]
+    # The pairs block by block, as users and items, and where each block begins; without those of users who have it all
+    starts = np.zeros(n_strata * n_strata + 1, np.int64)
+    for u in range(len(user_strata)):
+        if indptr[u + 1] - indptr[u] < n_items:
+            for at in range(indptr[u], indptr[u + 1]):
+                starts[user_strata[u] * n_strata + item_strata[indices[at]] + 1] += 1
+    starts = np.cumsum(starts)
+    users, items, ends = np.empty(starts[-1], np.int32), np.empty(starts[-1], np.int32), starts[:-1].copy()
+    for u in range(len(user_strata)):
+        if indptr[u + 1] - indptr[u] < n_items:
+            for at in range(indptr[u], indptr[u + 1]):
+                block = user_strata[u] * n_strata + item_strata[indices[at]]
+                users[ends[block]], items[ends[block]] = u, indices[at]
+                ends[block] += 1
+    return users, items, starts
+
+
+@njit(nogil=True, fastmath=True, cache=True)
+def _block(state, users, items, stratum, indptr, indices, factors, rates):  # type: ignore[no-untyped-def]
+    # One step for each of these pairs, in random order. Pairs without a negative in the stratum go to the front of
+    # users and items. Returns the sum of ln s over the others, and the number of those left.
+    total, left = 0.0, 0
+    for last in range(len(users) - 1, 0, -1):
+        state += _GOLDEN
+        other = _below(state, last + 1)
+        users[last], users[other] = users[other], users[last]
+        items[last], items[other] = items[other], items[last]
+    for at in range(len(users)):
+        u, i = users[at], items[at]
+        state, j = draw_negative(state, indices, indptr[u], indptr[u + 1], stratum)
+        if j < 0:
+            users[left], items[left] = u, i
+            left += 1
+        else:
+            total += ascend(factors.users[u], factors.items[i], factors.items[j], rates)
+    return total, left
+
+
+@njit(nogil=True, fastmath=True, cache=True)
+def _round(  # type: ignore[no-untyped-def]
+    first, last, shift, states, pairs, order, cuts, indptr, indices, factors, rates, totals, left
+):
+    # Blocks first..last of a round, into totals and left
+    users, items, starts = pairs
+    n_strata = len(cuts) - 1
+    for s in range(first, last):
+        of_items = (s + shift) % n_strata
+        block = s * n_strata + of_items
+        mine = slice(starts[block], starts[block + 1])
+        stratum = order[cuts[of_items] : cuts[of_items + 1]]
+        totals[block], left[block] = _block(
+            states[block], users[mine], items[mine], stratum, indptr, indices, factors, rates
+        )
+
+
+def n_strata_of(shape: tuple[int, int]) -> int:
+    """Return the number of strata that users and items are cut into."""
+    return max(1, min(MOST_STRATA, min(shape) // LEAST_IN_STRATUM))
+
+
+def _cut(pattern: Pattern, n_strata: int, rng: np.random.Generator) -> tuple[Any, NDArray[np.int32], NDArray[np.int64]]:
+    """Return the pairs block by block (see `_arrange`), the items stratum by stratum, (m,), and where each begins."""
+    n_users, n_items = pattern.shape
+    user_strata = (rng.permutation(n_users) % n_strata).astype(np.int32)
+    order = rng.permutation(n_items).astype(np.int32)
+    cuts = np.linspace(0, n_items, n_strata + 1).astype(np.int64)
+    item_strata = np.empty(n_items, np.int32)
+    item_strata[order] = np.repeat(np.arange(n_strata, dtype=np.int32), np.diff(cuts))
+    pairs = _arrange(pattern.indptr, pattern.indices, user_strata, item_strata, n_strata, n_items)
+    return pairs, order, cuts
+
+
+def epoch(pattern: Pattern, factors: Factors, rates: Rates, rng: np.random.Generator) -> float:
+    """Change the factors by one step up for each observed pair; return the mean ln s(x_ui - x_uj) met on the way.
+
+    A step is along the gradient of
+
+        ln s(x_ui - x_uj) - reg/2*(|p_u|^2 + |q_i|^2) - reg_negative/2*|q_j|^2 - reg_bias/2*(b_i^2 + b_j^2)
+
+    where x_ui = b_i + p_u.q_i, s is the logistic function and j one of the items that u does not have, each equally
+    likely. Users who have all items take part in none; without any pair the value is 0. The result depends on `rng`
+    alone, not on the number of threads.
+    """
+    n_strata = n_strata_of(pattern.shape)
+    at = (pattern.indptr, pattern.indices)
+    pairs, order, cuts = _cut(pattern, n_strata, rng)
+    states = rng.integers(2**64, size=n_strata**2 + 1, dtype=np.uint64)
+    totals, left = np.zeros(n_strata**2), np.zeros(n_strata**2, np.int64)
+    bounds = list(range(n_strata + 1)) if len(pairs[0]) >= WORTH_A_THREAD else [0, n_strata]
+    for shift in range(n_strata):
+        run_ranges(
+            lambda a, b, shift=shift: _round(  # type: ignore[misc]
+                a, b, shift, states, pairs, order, cuts, *at, factors, rates, totals, left
+            ),
+            bounds,
+        )
+    total = totals.sum()
+    if left.any():
+        # Users with nearly everything: their negatives may lie in any stratum
+        users, items, starts = pairs
+        rest = np.concatenate([np.arange(a, a + n) for a, n in zip(starts[:-1], left, strict=True)])
+        total += _block(states[-1], users[rest], items[rest], order, *at, factors, rates)[0]
+    return float(total / max(len(pairs[0]), 1))
+
+
+@njit(nogil=True, fastmath=True, cache=True, error_model="numpy")
+def _fold_row(low, high, indices, items, order, reg, longest, n_steps, out):  # type: ignore[no-untyped-def]
+    # out[:rank] = the mean of the second half of the steps of a person who has indices[low:high]
+    rank, half = items.shape[1] - 1, n_steps // 2
+    p, gap = np.zeros(rank, np.float32), np.empty(rank, np.float32)
+    state = _GOLDEN
+    for step in range(n_steps):
+        state += _GOLDEN
+        i = indices[low + _below(state, high - low)]
+        state, j = draw_negative(state, indices, low, high, order)
+        x = items[i, rank] - items[j, rank]
+        for c in range(rank):
+            gap[c] = items[i, c] - items[j, c]
+            x += p[c] * gap[c]
+        length = longest / np.sqrt(np.float32(1) + np.float32(0.1) * np.float32(step))
+        pull = length / (np.float32(1) + np.exp(min(max(x, np.float32(-30)), np.float32(30))))
+        keep = np.float32(1) - length * reg
+        for c in range(rank):
+            p[c] = keep * p[c] + pull * gap[c]
+        if step >= half:
+            for c in range(rank):
+                out[c] += p[c] / np.float32(n_steps - half)
+
+
+@njit(nogil=True, fastmath=True, cache=True)
+def _fold_rows(first, last, indptr, indices, items, order, reg, longest, n_steps, out):  # type: ignore[no-untyped-def]
+    for u in range(first, last):
+        low, high = indptr[u], indptr[u + 1]
+        if 0 < high - low < len(items):
+            _fold_row(low, high, indices, items, order, reg, longest, n_steps, out[u])
+
+
+def fold_in(pattern: Pattern, items: Floats, reg: float, *, n_steps: int = 8192) -> Floats:
+    """Return users P, (n, rank + 1), ones in the last column, that nearly maximise, Q, (m, rank + 1), fixed,
+
+        mean_(i,j) ln s(x_ui - x_uj) - reg/2*|p_u|^2
+
+    over the items i that u has and j that they do not: the mean over the second half of `n_steps` stochastic steps of
+    falling length. A row depends on that user's items alone. Without any item, or with all, its factors are 0.
+    """
+    out = np.zeros((pattern.shape[0], items.shape[1]), np.float32)
+    out[:, -1] = 1
+    # A pair's curvature is at most |q_i - q_j|^2 / 4, on average about half the mean of |q|^2
+    curvature = np.einsum("ik,ik->", items[:, :-1], items[:, :-1]) / (2 * len(items))
+    longest = np.float32(1 / max(float(curvature) + reg, 1e-6))
+    order = np.arange(len(items), dtype=np.int32)
+    fixed = (
+        pattern.indptr,
+        pattern.indices,
+        np.ascontiguousarray(items),
+        order,
+        np.float32(reg),
+        longest,
+        n_steps,
+        out,
+    )
+    run_ranges(lambda a, b: _fold_rows(a, b, *fixed), [*range(0, pattern.shape[0], 16), pattern.shape[0]])
+    return out

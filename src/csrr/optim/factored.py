@@ -1,0 +1,271 @@
+"""The problem in factors, U = P Q': alternating half-steps, one function for both sides by transposing."""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from csrr.optim.certificate import SLACK, Certificate, Status, duality_gap, relative_gap
+from csrr.optim.krylov import eigh_falling, orthonormal
+from csrr.optim.lowrank import LowRank
+from csrr.optim.pattern import Floats, Pattern
+from csrr.optim.problem import Problem
+from csrr.optim.rows import descend_rows, pulled_sums
+from csrr.optim.solver import Callback, Options, Step
+from csrr.threads import run_ranges
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, eq=False)
+class Factors:
+    """P of (n, d) and Q of (m, d); the matrix is P Q'."""
+
+    users: Floats
+    items: Floats
+
+    @property
+    def T(self) -> Factors:
+        """The factors of the transposed matrix."""
+        return Factors(self.items, self.users)
+
+    @classmethod
+    def of(cls, u: LowRank) -> Factors:
+        """The balanced factors: P = left*sqrt(s), Q = right*sqrt(s)."""
+        root = np.sqrt(u.s).astype(u.left.dtype)
+        return cls(u.left * root, np.ascontiguousarray(u.right * root))
+
+    def low_rank(self) -> LowRank:
+        """The singular triplets of P Q', those that are nothing left out."""
+        balanced, s = self.balanced()
+        keep = s > _nothing(self.users.dtype) * s[:1]
+        scale = (s[keep] ** -0.5).astype(self.users.dtype)
+        return LowRank(balanced.users[:, keep] * scale, s[keep], balanced.items[:, keep] * scale)
+
+    def balanced(self, diagonal: Floats | None = None) -> tuple[Factors, Floats]:
+        """Factors of the same matrix with P'P = Q'Q = diag(s), s its singular values: the least ||P||^2 + ||Q||^2.
+
+        With P'P = E diag(g) E' and R = E diag(sqrt(g)), the squares of the singular values are the eigenvalues of
+        R'(Q'Q)R = F diag(s^2) F', so P E diag(1/sqrt(g)) F diag(sqrt(s)) and Q R F diag(1/sqrt(s)) do. Where s is
+        rounding, the factors are smaller than balanced ones; what is returned as s is always the diagonal of Q'Q.
+        `diagonal`, if given, is g where P'P is known to be diagonal.
+        """
+        nothing = _nothing(self.users.dtype)
+        if diagonal is None:
+            g, E = eigh_falling((self.users.T @ self.users).astype(np.float64))
+        else:
+            g, E = diagonal, np.eye(len(diagonal))
+        root = np.sqrt(np.maximum(g, nothing**2 * max(float(g.max()), 1e-300)))
+        R = E * root
+        squares, F = eigh_falling(R.T @ (self.items.T @ self.items).astype(np.float64) @ R)
+        s = np.sqrt(squares)
+        s = np.maximum(s, nothing * max(float(s[0]), 1e-300))
+        dtype = self.users.dtype
+        users = self.users @ ((E / root) @ (F * np.sqrt(s))).astype(dtype)
+        items = self.items @ ((R @ F) / np.sqrt(s)).astype(dtype)
+        return Factors(users, items), squares / s
+
+    def turned(self, diagonal: Floats | None = None) -> tuple[Factors, Floats]:
+        """Factors of the same matrix, turned so that Q'Q is diagonal, and that diagonal."""
+        g, E = eigh_falling((self.items.T @ self.items).astype(np.float64))
+        turn = E.astype(self.users.dtype)
+        return Factors(self.users @ turn, self.items @ turn), g
+
+
+def _nothing(dtype: Any) -> float:
+    """The share of the largest singular value below which another is rounding."""
+    return 1e-6 if dtype == np.float32 else 1e-9
+
+
+def descend(problem: Problem, own: Floats, other: Floats, curvature: Floats, reg: Floats, steps: int) -> float:
+    """Lowers the objective over `own`, (n, d), in place, `other`, (m, d), held fixed; returns it as it was before,
+    less the penalty of `other`:
+
+        sum_i reg_i/2*||own_i||^2 + sum_obs h(u) + 1/2*sum_unobs u^2,   u = own other'.
+
+    other'other must be diag(curvature). Costs `steps` + 1 passes over the observed cells; 0 steps only evaluate.
+    """
+    pattern = problem.pattern
+    loss = np.empty(pattern.shape[0])
+    dtype = own.dtype
+    cap = problem.target if problem.cap is None else problem.cap
+    fixed = (pattern.indptr, pattern.indices, problem.target, problem.weight, cap, problem.cap is not None)
+    moving = (own, np.ascontiguousarray(other), curvature.astype(dtype), reg.astype(dtype), steps, loss)
+    run_ranges(lambda a, b: descend_rows(a, b, *fixed, *moving), pattern.bounds)
+    return float(loss.sum())
+
+
+def pulled(problem: Problem, own: Floats, other: Floats) -> tuple[Floats, float]:
+    """(-h'(u) + u on the observed cells) @ other, (n, d), and sum_obs (h(u) - u^2/2), u = own other'."""
+    pattern = problem.pattern
+    out, loss = np.empty_like(own), np.empty(pattern.shape[0])
+    cap = problem.target if problem.cap is None else problem.cap
+    fixed = (pattern.indptr, pattern.indices, problem.target, problem.weight, cap, problem.cap is not None)
+    run_ranges(lambda a, b: pulled_sums(a, b, *fixed, own, other, out, loss), pattern.bounds)
+    return out, float(loss.sum())
+
+
+def objective(problem: Problem, factors: Factors) -> float:
+    """l1/2*(||P||^2 + ||Q||^2) + sum_obs h(P Q') + 1/2*sum_unobs (P Q')^2."""
+    P, Q = factors.users, factors.items
+    _, loss = pulled(problem, P, Q)
+    grams = [(f.T @ f).astype(np.float64) for f in (P, Q)]
+    return loss + 0.5 * float(np.sum(grams[0] * grams[1])) + 0.5 * problem.l1 * float(sum(map(np.trace, grams)))
+
+
+def leading_factors(
+    pattern: Pattern, values: Floats, rank: int, threshold: float, rng: np.random.Generator, passes: int = 2
+) -> Factors:
+    """Balanced factors, rank `rank`, of a rough soft-thresholded SVD of the sparse matrix with `values`.
+
+    Singular values below the threshold keep a thousandth, so that their directions can grow.
+    """
+    dtype = values.dtype
+    width = min(rank + rank // 10 + 8, *pattern.shape)
+    right = rng.standard_normal((pattern.shape[1], width)).astype(dtype)
+    flipped, flipped_values = pattern.T, pattern.transposed(values)
+    for _ in range(passes):
+        left = orthonormal(pattern.times(values, orthonormal(right)))
+        right = flipped.times(flipped_values, left)
+    squares, turn = eigh_falling((right.T @ right).astype(np.float64))
+    s = np.sqrt(np.maximum(squares[:rank], 0))
+    turn = turn[:, :rank]
+    floor = max(float(s[0]), 1e-300) * 1e-3 if len(s) else 1.0
+    kept = np.sqrt(np.maximum(s - threshold, 1e-3 * np.maximum(s, floor)))
+    users = left @ (turn * kept).astype(dtype)
+    items = right @ (turn * (kept / np.maximum(s, floor))).astype(dtype)
+    return widened(Factors(users, items), rank, rng)
+
+
+def first_factors(problem: Problem, rank: int, rng: np.random.Generator) -> Factors:
+    """Factors to begin with: one proximal step from zero, V left out, roughly."""
+    scale = problem.smoothness
+    values = problem.weight * problem.target / problem.target.dtype.type(scale)
+    return leading_factors(problem.pattern, values, rank, problem.l1 / scale, rng)
+
+
+def widened(factors: Factors, rank: int, rng: np.random.Generator) -> Factors:
+    """The factors with exactly `rank` columns: the last ones cut off, or small random ones added.
+
+    A column that is zero in both would stay so.
+    """
+    missing = rank - factors.users.shape[1]
+    if missing <= 0:
+        return Factors(*(np.ascontiguousarray(f[:, :rank]) for f in (factors.users, factors.items)))
+
+    def extended(f: Floats) -> Floats:
+        size = 1e-2 * np.sqrt(np.mean(f**2)) if f.size else 1e-2
+        return np.hstack([f, (size * rng.standard_normal((len(f), missing))).astype(f.dtype)])
+
+    return Factors(extended(factors.users), extended(factors.items))
+
+
+class Alternation(NamedTuple):
+    """Where alternating between the sides came to rest, and why."""
+
+    factors: Factors
+    status: Status
+    history: list[Step]
+
+
+def alternate(
+    problem: Problem,
+    regs: tuple[Floats, Floats],
+    factors: Factors,
+    options: Options,
+    *,
+    callback: Callback | None = None,
+    began: float | None = None,
+) -> Alternation:
+    """Factors that lower, from `factors` on,
+
+        sum_i regs[0]_i/2*||p_i||^2 + sum_j regs[1]_j/2*||q_j||^2 + sum_obs h(P Q') + 1/2*sum_unobs (P Q')^2
+
+    by half-steps, P and Q in turns, until an iteration lowers it by less than options.tol of it; it never rises.
+    Before a half-step the factors are turned so that the Gram matrix of the fixed side is diagonal and, where all
+    regs are one number, balanced, which lowers the penalty. `callback` sees every step and may raise to stop.
+    """
+    began = time.perf_counter() if began is None else began
+    is_uniform = min(r.min() for r in regs) == max(r.max() for r in regs)
+    prepared = Factors.balanced if is_uniform else Factors.turned
+    steps = 1 if problem.smoothness <= _ONE_STEP_UP_TO else 2
+    history: list[Step] = []
+    curvature = None
+    for iteration in range(options.max_iter + 1):
+        factors, curvature = prepared(factors, curvature)
+        value = 0.5 * float(regs[1] @ np.einsum("ik,ik->i", factors.items, factors.items, dtype=np.float64))
+        value += descend(problem, factors.users, factors.items, curvature, regs[0], steps)
+        seconds = time.perf_counter() - began
+        rank = int(np.count_nonzero(curvature > _nothing(factors.users.dtype) * curvature[0]))
+        history.append(Step(iteration, value, float("nan"), rank, seconds))
+        logger.debug("%s", history[-1])
+        if callback is not None:
+            callback(history[-1])
+        if iteration and history[-2].objective - value <= options.tol * value:
+            return Alternation(factors, "converged", history)
+        if options.time_limit is not None and seconds > options.time_limit:
+            return Alternation(factors, "timeout", history)
+        flipped, curvature = prepared(factors.T, curvature)
+        descend(problem.T, flipped.users, flipped.items, curvature, regs[1], steps)
+        factors = flipped.T
+    return Alternation(factors, "max_iter", history)
+
+
+# Up to this weight one step of conjugate gradients a half-step is the quickest way down; beyond, two.
+_ONE_STEP_UP_TO = 4.0
+
+
+@dataclass(frozen=True)
+class FactoredSolution:
+    """P and Q with their certificate and the trace of the solver."""
+
+    factors: Factors
+    certificate: Certificate
+    history: list[Step]
+
+
+def solve_factored(
+    problem: Problem,
+    rank: int,
+    options: Options,
+    *,
+    start: LowRank | None = None,
+    callback: Callback | None = None,
+) -> FactoredSolution:
+    """A stationary point of the factored form of `problem`, P of (n, rank) and Q of (m, rank):
+
+        minimise  l1/2*(||P||^2 + ||Q||^2) + sum_obs h(P Q') + 1/2*sum_unobs (P Q')^2.
+
+    Alternates (see `alternate`) from `start` or a rough SVD of the targets.
+    """
+    began = time.perf_counter()
+    rng = np.random.default_rng(options.seed)
+    factors = first_factors(problem, rank, rng) if start is None else widened(Factors.of(start), rank, rng)
+    n, m = problem.pattern.shape
+    regs = np.full(n, problem.l1), np.full(m, problem.l1)
+    factors, status, history = alternate(problem, regs, factors, options, callback=callback, began=began)
+    certificate = certify(problem, factors, options, history, status, began, rng)
+    return FactoredSolution(factors, certificate, history)
+
+
+def certify(
+    problem: Problem,
+    factors: Factors,
+    options: Options,
+    history: list[Step],
+    status: Status,
+    began: float,
+    rng: np.random.Generator,
+) -> Certificate:
+    """How far P Q' is from the optimum of the convex problem, at most."""
+    u = factors.low_rank()
+    primal, dual, norm, _ = duality_gap(problem, u, rng, rtol=1e-3)
+    gap, ratio = relative_gap(primal, dual), norm / problem.l1
+    is_full = u.rank == factors.users.shape[1] < min(problem.pattern.shape)
+    capped = is_full and gap > options.tol and ratio > 1 + SLACK
+    seconds = time.perf_counter() - began
+    return Certificate(primal, dual, gap, u.rank, history[-1].iteration, status, seconds, capped, ratio)

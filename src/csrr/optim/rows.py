@@ -1,0 +1,107 @@
+"""Compiled loops of the factored problem: for a range of rows, all that needs the observed cells in one pass."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+
+@njit(nogil=True, fastmath=True, cache=True)
+def cell(u, target, weight, cap, has_cap):  # type: ignore[no-untyped-def]
+    # (h(u) - u^2/2, -h'(u) + u): what an observed cell adds to the loss and to the right-hand side, beyond its
+    # share in the all-cells term 1/2*||P Q'||^2
+    error = target - u
+    penalty = 0.0
+    if has_cap:
+        v = min(max(error - cap / weight, 0.0), 1.0)
+        penalty = cap * v
+        error -= v
+    return penalty + 0.5 * (weight * error * error - u * u), weight * error + u
+
+
+@njit(nogil=True, fastmath=True, cache=True)
+def pulled_sums(start, stop, indptr, indices, target, weight, cap, has_cap, own, other, out, loss):  # type: ignore[no-untyped-def]
+    # out[i] = sum_j c_ij * other[j], c = -h'(u) + u, and loss[i] = sum_j (h(u) - u^2/2), u = own[i] . other[j]
+    width, kind = own.shape[1], own.dtype.type
+    for i in range(start, stop):
+        mine, row = own[i], out[i]
+        row[:] = 0
+        total = 0.0
+        for p in range(indptr[i], indptr[i + 1]):
+            theirs = other[indices[p]]
+            u = kind(0)
+            for k in range(width):
+                u += mine[k] * theirs[k]
+            value, pull = cell(u, target[p], weight[p], cap[p] if has_cap else 0.0, has_cap)
+            total += value
+            pull = kind(pull)
+            for k in range(width):
+                row[k] += pull * theirs[k]
+        loss[i] = total
+
+
+@njit(nogil=True, fastmath=True, cache=True)
+def descend_rows(  # type: ignore[no-untyped-def]
+    start, stop, indptr, indices, target, weight, cap, has_cap, own, other, curvature, reg, steps, loss
+):
+    # With other' @ other = diag(curvature), each row p of `own` has the objective
+    #     1/2*p'Mp + sum_j (h(u_j) - u_j^2/2),   M = diag(curvature + reg[i]),   u_j = p . other[j].
+    # loss[i] = that objective; then `steps` of conjugate gradients, preconditioned by M, with V held fixed:
+    #     A = M + sum_j (w_j - 1) * other[j] other[j]'.
+    # V fixed makes the objective quadratic, and V at its best before the step makes it touch from above: it falls.
+    width, kind = own.shape[1], own.dtype.type
+    m = np.empty(width, own.dtype)
+    residual, direction, image = np.empty(width, own.dtype), np.empty(width, own.dtype), np.empty(width, own.dtype)
+    for i in range(start, stop):
+        mine = own[i]
+        total = 0.0
+        for k in range(width):
+            m[k] = curvature[k] + reg[i]
+            residual[k] = -m[k] * mine[k]
+            total -= 0.5 * mine[k] * residual[k]
+        for p in range(indptr[i], indptr[i + 1]):
+            theirs = other[indices[p]]
+            u = kind(0)
+            for k in range(width):
+                u += mine[k] * theirs[k]
+            value, pull = cell(u, target[p], weight[p], cap[p] if has_cap else 0.0, has_cap)
+            total += value
+            pull = kind(pull)
+            for k in range(width):
+                residual[k] += pull * theirs[k]
+        loss[i] = total
+        size = kind(0)
+        for k in range(width):
+            direction[k] = residual[k] / m[k]
+            size += residual[k] * direction[k]
+        for step in range(steps):
+            is_last = step == steps - 1
+            bend = kind(0)
+            for k in range(width):
+                image[k] = m[k] * direction[k]
+                bend += image[k] * direction[k]
+            for p in range(indptr[i], indptr[i + 1]):
+                theirs = other[indices[p]]
+                along = kind(0)
+                for k in range(width):
+                    along += direction[k] * theirs[k]
+                extra = kind(weight[p] - 1) * along
+                bend += extra * along
+                if not is_last:
+                    for k in range(width):
+                        image[k] += extra * theirs[k]
+            if not bend > 0 or not size > 0:
+                break
+            length = size / bend
+            for k in range(width):
+                mine[k] += length * direction[k]
+            if is_last:
+                break
+            smaller = kind(0)
+            for k in range(width):
+                residual[k] -= length * image[k]
+                smaller += residual[k] * residual[k] / m[k]
+            ratio = smaller / size
+            size = smaller
+            for k in range(width):
+                direction[k] = residual[k] / m[k] + ratio * direction[k]
