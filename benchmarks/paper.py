@@ -37,7 +37,7 @@ def grid(**choices: Iterable[Any]) -> list[dict[str, Any]]:
 
 
 RANKS = range(10, 55, 5)
-WRMF = grid(rank=RANKS, reg=[2.0**e for e in range(-5, 1)], confidence=[1.0])
+WRMF = grid(rank=RANKS, reg=[2.0**e for e in range(-5, 1)], confidence=[1.0], reg_exponent=[0.0])
 BPRMF = grid(rank=(20, 50), learning_rate=[2.0**-4, 2.0**-3], reg=[0.003, 0.01, 0.03], reg_bias=[0.003])
 SHIFT = grid(reg_low_rank=[0.02, 0.03, 0.04, 0.05, 0.06, 0.08, 0.1])
 NONNEGATIVE = grid(
@@ -67,6 +67,7 @@ SYSTEMS: dict[str, dict[str, System]] = {
         "PopRank": System(csrr.PopRank, [{}], (0.0421, 0.1879, 0.3763)),
         "BPRMF": System(csrr.BPRMF, BPRMF, (0.0949, 0.3590, 0.6044)),
         "WRMF": System(csrr.WRMF, WRMF, (0.1083, 0.3770, 0.6370)),
+        "WRMF, our defaults": System(csrr.WRMF, [{}]),
         "MC-Shift": System(csrr.MCShift, SHIFT, (0.1119, 0.3941, 0.6525)),
         "CSRR-e": System(csrr.CSRRe, NONNEGATIVE, (0.1139, 0.3978, 0.6579)),
         "CSRR-e, unscaled": System(csrr.CSRRe, TO_THE_LETTER, (0.1139, 0.3978, 0.6579)),

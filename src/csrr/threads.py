@@ -33,13 +33,13 @@ def n_threads() -> int:
 
 
 @contextmanager
-def use_threads(n: int | None) -> Iterator[int]:
-    """Limits kernels and BLAS to `n` threads inside the block (None or 0: all cores)."""
+def use_threads(n: int | None, *, blas: int | None = None) -> Iterator[int]:
+    """Limits kernels to `n` threads inside the block (None or 0: all cores), and BLAS to `blas` (None: as many)."""
     if n is not None and n < 0:
         raise ValueError(f"threads must be 0 (all cores) or more, got {n}")
     token = _n_threads.set(n or 0)
     try:
-        with _blas().limit(limits=n_threads(), user_api="blas"):
+        with _blas().limit(limits=blas or n_threads(), user_api="blas"):
             yield n_threads()
     finally:
         _n_threads.reset(token)

@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 import csrr
-from csrr import CSRR, NotFittedError
+from csrr import BPRMF, CSRR, NotFittedError
 from csrr.models.load import MODELS as BY_NAME
 
 MODELS = list(BY_NAME.values())
@@ -101,6 +101,97 @@ def test_saved_and_loaded(kind, named, tmp_path):
     assert (tmp_path / "n.csrr").read_bytes() == (tmp_path / "m.csrr").read_bytes()
 
 
+# A history says less than a fit where the fit draws lots: BPRMF samples pairs, so only the rankings are alike.
+ALIKE = {BPRMF: 0.95}
+
+
+def test_a_training_history_folded_in_is_its_owner(kind, model, log):
+    folded = model.fold_in(log)
+    ours, theirs = folded.score(), model.score(np.arange(80))
+    assert len(folded) == 80
+    assert ours.dtype == np.float32
+    if kind in ALIKE:
+        assert np.corrcoef(ours.ravel(), theirs.ravel())[0, 1] > ALIKE[kind]
+    else:
+        np.testing.assert_allclose(ours, theirs, atol=2e-3 * np.abs(theirs).max())
+        np.testing.assert_array_equal(folded.recommend(1).items, model.recommend(k=1).items)
+
+
+def test_new_people_by_lists_by_a_table_and_alone(model, log):
+    histories = [log.history(user).tolist() for user in (3, 50)]
+    lists = model.fold_in(histories)
+    table = model.fold_in(
+        {"user": ["a"] * len(histories[0]) + ["b"] * len(histories[1]), "item": [*histories[0], *histories[1]]}
+    )
+    assert table.users.tolist() == ["a", "b"]
+    np.testing.assert_allclose(table.score(), lists.score(), atol=1e-4 * np.abs(lists.score()).max())
+    recs = lists.recommend(5)
+    for history, items in zip(histories, recs.items, strict=True):
+        assert not set(items) & set(history)
+        alone = model.recommend_for(history, 5)
+        assert alone.items.shape == (1, 5)
+        assert len(set(alone.items[0]) & set(items)) >= 4  # solved alone, a tie in rounding may fall otherwise
+    few = model.recommend_for(histories[0], 3, candidates=[*histories[0], 1, 2, 30], exclude=[30])
+    assert set(few.items[0]) <= {1, 2, None}
+    assert set(lists.recommend(60, exclude_seen=False).items[0]) == set(range(60))
+
+
+def test_the_order_of_a_history_and_repeats_are_nothing(model, log):
+    history = log.history(3).tolist()
+    scores = model.fold_in([history]).score()
+    np.testing.assert_allclose(model.fold_in([history[::-1]]).score(), scores, atol=1e-5)
+    np.testing.assert_allclose(model.fold_in([history + history[:2]]).score(), scores, atol=1e-5)
+
+
+def test_histories_that_make_no_sense(model):
+    with pytest.raises(csrr.UnknownIdError, match="unknown item id: 999"):
+        model.fold_in([[1], [999]])
+    for nothing in ([], [[1], []]):
+        with pytest.raises(csrr.ParameterError, match="at least one item"):
+            model.fold_in(nothing)
+    with pytest.raises(csrr.ParameterError, match="histor"):
+        model.fold_in([1, 2, 3])
+
+
+def test_explanations_sum_to_the_score(model, log):
+    if not hasattr(model, "explain"):
+        pytest.skip(f"{type(model).__name__} does not explain")
+    for user, item in ((0, 2), (7, 40), (33, 59)):
+        why = model.explain(user, item)
+        assert sorted(why.items) == sorted(log.history(user))
+        assert why.score == pytest.approx(float(model.score(user, item)[0]), abs=1e-6)
+        assert why.amounts.sum() == pytest.approx(why.score, abs=1e-5)
+        assert (np.diff(why.amounts) <= 0).all()
+
+
+def test_threads_and_the_seed(kind, log):
+    names = kind().get_params()
+    if "threads" not in names:
+        pytest.skip(f"{kind.__name__} has nothing to share out")
+    one, two, again = (kind(threads=threads).fit(log).score(np.arange(80)) for threads in (1, 2, 1))
+    np.testing.assert_array_equal(one, again)
+    # What stopping at a tolerance leaves open; the models' own tests ask for more.
+    np.testing.assert_allclose(two, one, atol=0.01 * np.abs(one).max())
+
+
+def test_a_fit_that_fails_loses_nothing(kind, log, clicks):
+    model = kind().fit(log)
+    before = model.score(np.arange(80))
+    with pytest.raises(csrr.DataError):
+        model.fit(np.zeros((3, 4)))
+    np.testing.assert_array_equal(model.score(np.arange(80)), before)
+
+
+@pytest.mark.parametrize("data", [np.ones((1, 4)), np.ones((4, 1)), np.ones((1, 1)), np.ones((9, 7)), np.eye(6)])
+def test_the_smallest_and_the_fullest_matrices(kind, data):
+    model = kind().fit(data)
+    n, m = data.shape
+    assert np.isfinite(model.score(np.arange(n))).all()
+    assert np.isfinite(model.fold_in(data).score()).all()
+    items = model.recommend(k=m).items
+    assert [sum(item is not None for item in row) for row in items] == (m - data.sum(1)).tolist()
+
+
 def test_parameters_and_clones(kind, log, model):
     clone = type(model)(**model.get_params())
     assert not clone.is_fitted
@@ -112,7 +203,13 @@ def test_parameters_and_clones(kind, log, model):
 
 def test_not_fitted(kind, tmp_path):
     model = kind()
-    for ask in (model.recommend, lambda: model.score(0), lambda: model.save(tmp_path / "x")):
+    for ask in (
+        model.recommend,
+        lambda: model.score(0),
+        lambda: model.save(tmp_path / "x"),
+        lambda: model.fold_in([[1]]),
+        lambda: model.recommend_for([1]),
+    ):
         with pytest.raises(NotFittedError, match=f"this {kind.__name__} is not fitted yet"):
             ask()
     assert not list(tmp_path.iterdir())

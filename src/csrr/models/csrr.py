@@ -85,12 +85,7 @@ class CSRR(RobustModel):
         if self.max_rank is not None:
             check_whole("max_rank", self.max_rank, least=1)
         alpha = super()._check()
-        smallest = 1e-5 if self.dtype == "float32" else 1e-12
-        if self.tol < smallest:
-            raise ParameterError(
-                f"tol={self.tol!r} is beyond {self.dtype}, which resolves a relative gap of {smallest:g}"
-                + ('; use dtype="float64"' if self.dtype == "float32" else "")
-            )
+        self._check_gap()
         return alpha
 
     def _solve(self, problem: Problem, start: RobustModel | None, callback: Callback | None) -> Fit:

@@ -9,8 +9,14 @@ import numpy.typing as npt
 
 from csrr.models.robust import Fit, RobustModel
 from csrr.models.strengths import ParameterError, check_number, resolve_rank
-from csrr.optim.algorithm2 import algorithm2, fold_in_nonnegative, nonnegative_part, upper_bound
-from csrr.optim.factored import Factors, solve_factored, widened
+from csrr.optim.algorithm2 import (
+    algorithm2,
+    first_nonnegative,
+    fold_in_nonnegative,
+    nonnegative_part,
+    upper_bound,
+)
+from csrr.optim.factored import Factors, lower, solve_factored, widened
 from csrr.optim.pattern import Floats
 from csrr.optim.problem import Loss, Problem
 from csrr.optim.solver import Callback, Options
@@ -53,7 +59,7 @@ class CSRRe(RobustModel):
         l2: float | None = None,
         user_scaling: float = 0.3,
         item_scaling: float = 0.3,
-        tol: float = 1e-3,
+        tol: float = 3e-4,
         max_iter: int = 1000,
         time_limit: float | None = None,
         dtype: Literal["float32", "float64"] = "float32",
@@ -100,17 +106,17 @@ class CSRRe(RobustModel):
             solution = solve_factored(problem, rank, options, start=begin, callback=callback)
         else:
             step = None if self.step == "auto" else float(self.step)
-            first = None if start is None else self._first(start, rank)
+            first = None if start is None else self._first(problem, start, rank)
             solution = algorithm2(problem, rank, options, step=step, start=first, callback=callback)
         return Fit(solution.factors, solution.certificate, solution.history, free=self.factors == "free")
 
-    def _first(self, start: RobustModel, rank: int) -> Factors:
-        """Non-negative factors to begin with: those of another such model, or what is positive of an SVD."""
-        factors = start._factors(self.dtype)
-        if factors.users.shape[1] == rank and min(factors.users.min(), factors.items.min()) >= 0:
-            return factors
-        rng = np.random.default_rng(self.seed)
-        return nonnegative_part(widened(Factors.of(start._as_start(self.dtype)), rank, rng), rng)
+    def _first(self, problem: Problem, start: RobustModel, rank: int) -> Factors:
+        """Non-negative factors to begin with: those of another such model, or what is positive of an SVD; none of
+        these where a start without a model is lower, as it is when theirs are next to nothing."""
+        factors, rng = start._factors(self.dtype), np.random.default_rng(self.seed)
+        if factors.users.shape[1] != rank or min(factors.users.min(), factors.items.min()) < 0:
+            factors = nonnegative_part(widened(Factors.of(start._as_start(self.dtype)), rank, rng), rng)
+        return lower(problem, factors, first_nonnegative(problem, rank, rng))
 
     def _fold_factors(self, problem: Problem) -> Floats:
         if self._posed.free:

@@ -69,7 +69,7 @@ class Path(Sequence[PathPoint]):
         log, problem, scaling, fits, params = self._made_of
         point = self.points[which]
         model = CSRR(**{**params, "reg_low_rank": point.reg_low_rank})
-        with use_threads(model.threads):
+        with use_threads(model.threads, blas=1):
             model._keep(log, problem.with_strength(point.l1), scaling, Fit.of(fits[which]))
         return model
 
@@ -95,7 +95,7 @@ def path(
         raise ParameterError("a path chooses the strength itself: leave out reg_low_rank, l1 and box")
     chosen = _fractions(strengths, n, weakest)
     log = as_log(data)
-    with use_threads(model.threads):
+    with use_threads(model.threads, blas=1):
         problem, scaling = model._problem(log, alpha)
         signal = target_norm(problem.pattern, scaling.targets(problem.pattern), model.seed)
         l1s = [float(fraction * alpha * signal) for fraction in chosen]

@@ -47,6 +47,7 @@ class _PositiveUnlabelled(RobustModel):
         check_number("rho", self.rho, least=0, most=0.9999)
         if self.max_rank is not None:
             check_whole("max_rank", self.max_rank, least=1)
+        self._check_gap()
         return super()._check()
 
     def _solve(self, problem: Problem, start: RobustModel | None, callback: Callback | None) -> Fit:

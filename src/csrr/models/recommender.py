@@ -49,6 +49,8 @@ class Recommender(ABC):
     training events, sparse of shape (n_users, n_items).
     """
 
+    _weighs_histories = False
+
     users_: IdMap
     items_: IdMap
     titles_: npt.NDArray[np.object_] | None
@@ -221,7 +223,9 @@ class Recommender(ABC):
         return self._fold(*self._read_histories(histories))
 
     def _fold(self, users: npt.NDArray[Any], seen: Any) -> FoldedUsers:
-        """Return the people with these ids and histories, `seen`: ones, sparse of shape (len(users), n_items)."""
+        """Return the people with these ids and histories, `seen`: ones (or, where `_weighs_histories`, what their log
+        says of weights), sparse of shape (len(users), n_items).
+        """
         raise NotImplementedError(f"a {type(self).__name__} knows only the users it was fitted to")
 
     def _read_histories(self, histories: Any) -> tuple[npt.NDArray[Any], Any]:
@@ -240,6 +244,9 @@ class Recommender(ABC):
             log = as_log(histories)
             users = log.users.ids
             rows, columns = log.user_rows, self.items_.rows(log.items.ids, "item")[log.item_rows]
+            if self._weighs_histories and log.weights is not None:
+                shape = len(users), len(self.items_)
+                return users, sparse.csr_array((log.weights, (rows, columns)), shape=shape)
         ones = np.ones(len(rows), np.float32)
         matrix = sparse.csr_array((ones, (rows, columns)), shape=(len(users), len(self.items_)))
         matrix.sum_duplicates()

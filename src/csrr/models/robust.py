@@ -101,10 +101,10 @@ class RobustModel(FactorModel):
         """
         alpha = self._check()
         log = as_log(data)
-        with use_threads(self.threads):
+        with use_threads(self.threads, blas=1):
             problem, scaling = self._problem(log, alpha)
             if start is not None:
-                start._check_alike(problem)
+                _check_start(start, problem)
             self._keep(log, problem, scaling, self._solve(problem, start, callback))
         return self
 
@@ -122,7 +122,7 @@ class RobustModel(FactorModel):
         check_strength("reg_sparse", self.reg_sparse)
         for name in ("l1", "l2", "time_limit"):
             if getattr(self, name) is not None:
-                check_number(name, getattr(self, name), above=0)
+                check_number(name, getattr(self, name), above=0, most=1e30)
         if self.reg_low_rank == 0 and self.l1 is None:
             raise ParameterError("reg_low_rank=0 keeps every click as it is; give a number > 0")
         for name in ("user_scaling", "item_scaling"):
@@ -132,6 +132,15 @@ class RobustModel(FactorModel):
         check_whole("threads", self.threads, least=0)
         check_number("tol", self.tol, above=0, most=1)
         return self._alpha()
+
+    def _check_gap(self) -> None:
+        """Raise ParameterError for a gap that the floats cannot resolve."""
+        smallest = 1e-5 if self.dtype == "float32" else 1e-12
+        if self.tol < smallest:
+            raise ParameterError(
+                f"tol={self.tol!r} is beyond {self.dtype}, which resolves a relative gap of {smallest:g}"
+                + ('; use dtype="float64"' if self.dtype == "float32" else "")
+            )
 
     def _alpha(self) -> float:
         return resolve_cost_ratio(self.cost_ratio, self.positive_cost, self.miss_cost, self.false_alarm_cost)
@@ -154,15 +163,6 @@ class RobustModel(FactorModel):
             l2 = None if self.reg_sparse >= 1 else self.reg_sparse * alpha
         return build(pattern, targets, loss=self.loss, cost_ratio=alpha, l1=l1, l2=l2), scaling
 
-    def _check_alike(self, problem: Problem) -> None:
-        """Raise ParameterError unless this model is fitted to as many users and items as the problem has."""
-        self._check_fitted()
-        if (len(self.users_), len(self.items_)) != problem.pattern.shape:
-            raise ParameterError(
-                f"start was fitted to {len(self.users_)} users x {len(self.items_)} items, "
-                f"the data has {problem.pattern.shape[0]} x {problem.pattern.shape[1]}"
-            )
-
     def _factors(self, dtype: str) -> Factors:
         """The factors of this model's U: scores in the units of the problem."""
         users = self.user_factors_ * self._scaling.user[:, None]
@@ -171,11 +171,7 @@ class RobustModel(FactorModel):
 
     def _as_start(self, dtype: str) -> LowRank:
         """This model's U as a start for another problem over the same users and items."""
-        users, items = self._factors(dtype).users, self._factors(dtype).items
-        left, left_r = np.linalg.qr(users)
-        right, right_r = np.linalg.qr(items)
-        a, s, b = np.linalg.svd(left_r @ right_r.T)
-        return LowRank((left @ a).astype(dtype), s.astype(np.float64), (right @ b.T).astype(dtype))
+        return self._factors(dtype).low_rank()
 
     def _keep(self, log: Log, problem: Problem, scaling: Scaling, fit: Fit) -> None:
         """Set the fitted attributes."""
@@ -215,7 +211,7 @@ class RobustModel(FactorModel):
     def _fold(self, users: npt.NDArray[Any], seen: Any) -> FoldedFactors:
         """The item side stays as it is; each user's own small convex problem is solved, V included."""
         pattern = Pattern.of(seen)
-        with use_threads(self.threads):
+        with use_threads(self.threads, blas=1):
             problem, user_scaling = self._histories(pattern)
             factors = self._fold_factors(problem)
             specific = problem.specific(problem.pattern.dots(factors, self._item_side().factors))
@@ -282,6 +278,18 @@ class RobustModel(FactorModel):
         self.certificate_ = Certificate(**facts["certificate"])
         self._posed = Posed(**facts["posed"])
         self.l1_, self.l2_, self.rank_ = facts["l1"], facts["l2"], facts["rank"]
+
+
+def _check_start(start: Any, problem: Problem) -> None:
+    """Raise ParameterError unless `start` is a model of this family, fitted to as many users and items."""
+    if not isinstance(start, RobustModel):
+        raise ParameterError(f"start={start!r} must be a fitted CSRR, CSRRe, MCShift or BiasMC")
+    start._check_fitted()
+    if (len(start.users_), len(start.items_)) != problem.pattern.shape:
+        raise ParameterError(
+            f"start was fitted to {len(start.users_)} users x {len(start.items_)} items, "
+            f"the data has {problem.pattern.shape[0]} x {problem.pattern.shape[1]}"
+        )
 
 
 def _without_zeros(pattern: Pattern, values: Floats) -> Any:

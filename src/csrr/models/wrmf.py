@@ -22,6 +22,7 @@ from csrr.models.strengths import (
     noise_level,
     resolve_rank,
 )
+from csrr.optim import tall
 from csrr.optim.factored import Factors, alternate, descend, first_factors
 from csrr.optim.krylov import eigh_falling
 from csrr.optim.pattern import Floats, Pattern
@@ -40,7 +41,7 @@ class WRMF(FactorModel):
     over all cells, a = 1 and c = 1 + `confidence` on observed ones (1 + `confidence`*weight with `weighted`), a = 0 and
     c = 1 elsewhere. reg_i = `reg`*(f_i/mean f)^`reg_exponent`, f_i the sum of c over the row (over the column for an
     item): 0 is the plain penalty, 1 grows with the weight of the data. `reg` "auto" is half the norm of c with
-    random signs: what noise of that size would have.
+    random signs, what noise of that size would have, times sqrt(2/mean c).
 
     Alternates between the sides by preconditioned conjugate gradients until an iteration lowers the objective by
     less than `tol` of it, or after `max_iter`. `rank` None is 128, or as many as the matrix has users or items.
@@ -49,14 +50,15 @@ class WRMF(FactorModel):
     """
 
     history_: list[Step]
+    _weights: npt.NDArray[np.float32] | None
 
     def __init__(
         self,
         rank: int | None = None,
         *,
-        confidence: float = 1.0,
+        confidence: float = 16.0,
         reg: float | Literal["auto"] = "auto",
-        reg_exponent: float = 0.0,
+        reg_exponent: float = 0.5,
         weighted: bool = False,
         tol: float = 1e-3,
         max_iter: int = 50,
@@ -79,8 +81,10 @@ class WRMF(FactorModel):
         log = as_log(data)
         if len(log) == 0:
             raise ParameterError("the log has no events; there is nothing to fit")
+        if self.weighted and log.weights is None:
+            raise ParameterError("weighted=True needs events with weights, and these have none")
         began = time.perf_counter()
-        with use_threads(self.threads):
+        with use_threads(self.threads, blas=1):
             problem = self._problem(log)
             rank = resolve_rank(self.rank, DEFAULT_RANK, problem.pattern.shape)
             penalty = Penalty(problem.l1, float(self.reg_exponent), float(_row_weights(problem).mean()))
@@ -94,6 +98,7 @@ class WRMF(FactorModel):
         self.user_factors_, self.item_factors_ = (np.ascontiguousarray(f, np.float32) for f in (users, factors.items))
         self.history_ = history
         self._confidence, self._penalty = float(self.confidence), penalty
+        self._weights = log.to_csr(weighted=True).data if self.weighted else None
         return self
 
     @property
@@ -104,11 +109,11 @@ class WRMF(FactorModel):
     def _check(self) -> None:
         if self.rank is not None:
             check_whole("rank", self.rank, least=1)
-        check_number("confidence", self.confidence, above=0)
+        check_number("confidence", self.confidence, above=0, most=1e10)
         if self.reg != "auto":
             if isinstance(self.reg, str):
                 raise ParameterError(f'reg={self.reg!r} must be a number > 0 or "auto"')
-            check_number("reg", self.reg, above=0)
+            check_number("reg", self.reg, above=0, most=1e30)
         check_number("reg_exponent", self.reg_exponent, least=0, most=2)
         check_number("tol", self.tol, least=0, most=1)
         check_whole("max_iter", self.max_iter, least=1)
@@ -120,18 +125,22 @@ class WRMF(FactorModel):
         matrix = log.to_csr(weighted=self.weighted)
         pattern = Pattern.of(matrix)
         weight = (1 + self.confidence * matrix.data).astype(np.float32)
-        reg = AUTO_NOISE_MULTIPLE * noise_level(pattern, weight, self.seed) if self.reg == "auto" else float(self.reg)
+        reg = _auto(pattern, weight, self.seed) if self.reg == "auto" else float(self.reg)
         return Problem(pattern, np.ones_like(weight), weight, None, reg)
 
+    @property
+    def _weighs_histories(self) -> bool:  # type: ignore[override]
+        return self._weights is not None
+
     def _histories(self, seen: Any) -> Problem:
-        """The problem of people with these histories."""
+        """The problem of people with these histories; values of `seen` are weights."""
         pattern = Pattern.of(seen)
-        weight = np.full(pattern.nnz, 1 + self._confidence, np.float32)
+        weight = (1 + self._confidence * seen.data).astype(np.float32)
         return Problem(pattern, np.ones_like(weight), weight, None, self._penalty.reg)
 
     def _fold(self, users: npt.NDArray[Any], seen: Any) -> FoldedFactors:
         problem = self._histories(seen)
-        with use_threads(self.threads):
+        with use_threads(self.threads, blas=1):
             nothing = np.zeros((len(users), self.item_factors_.shape[1]), np.float32)
             factors = _solved(problem, self._penalty.of(problem), Factors(nothing, self.item_factors_))
         return self._folded(users, seen, factors)
@@ -143,7 +152,10 @@ class WRMF(FactorModel):
         """
         self._check_fitted()
         row, column = self.users_.row(user), self.items_.row(item, "item")
-        problem = self._histories(self.seen_[[row]])
+        seen = self.seen_[[row]]
+        if self._weights is not None:
+            seen.data = self._weights[self.seen_.indptr[row] : self.seen_.indptr[row + 1]]
+        problem = self._histories(seen)
         Q = self.item_factors_.astype(np.float64)
         mine = Q[problem.pattern.indices]
         system = Q.T @ Q + (mine.T * (problem.weight - 1)) @ mine
@@ -157,12 +169,15 @@ class WRMF(FactorModel):
             "item_factors": self.item_factors_,
             "history": np.array([astuple(step) for step in self.history_], np.float64).reshape(-1, 5),
         }
+        if self._weights is not None:
+            arrays["weights"] = self._weights
         return arrays, {"confidence": self._confidence, "penalty": self._penalty._asdict()}
 
     def _restore(self, arrays: Arrays, facts: dict[str, Any]) -> None:
         self.user_factors_, self.item_factors_ = arrays["user_factors"], arrays["item_factors"]
         self.history_ = [Step(int(i), o, g, int(r), t) for i, o, g, r, t in arrays["history"].tolist()]
         self._confidence, self._penalty = facts["confidence"], Penalty(**facts["penalty"])
+        self._weights = arrays.get("weights")
 
 
 class Penalty(NamedTuple):
@@ -178,6 +193,11 @@ class Penalty(NamedTuple):
         return strengths
 
 
+def _auto(pattern: Pattern, weight: Floats, seed: int) -> float:
+    """A strength that suits the data: the heavier the observed cells, the less of the noise has to be held down."""
+    return AUTO_NOISE_MULTIPLE * noise_level(pattern, weight, seed) * float(np.sqrt(2 / weight.mean()))
+
+
 def _row_weights(problem: Problem) -> npt.NDArray[np.float64]:
     """The sum of the weights of all cells of every row, (n,): 1 for each, and what the observed ones have more."""
     n, m = problem.pattern.shape
@@ -187,16 +207,16 @@ def _row_weights(problem: Problem) -> npt.NDArray[np.float64]:
 
 def _solved(problem: Problem, regs: npt.NDArray[np.float64], factors: Factors) -> Floats:
     """The best P given Q, (n, d), from the one given: those seen and those new are treated alike."""
-    g, turn = eigh_falling((factors.items.T @ factors.items).astype(np.float64))
+    g, turn = eigh_falling(tall.gram(factors.items))
     turn = turn.astype(factors.items.dtype)
-    users, items = factors.users @ turn, factors.items @ turn
-    for _ in range(_ROUNDS):
+    users, items = tall.times(factors.users, turn), tall.times(factors.items, turn)
+    for steps in _STEPS:
         before = users.copy()
-        descend(problem, users, items, g, regs, steps=_STEPS)
+        descend(problem, users, items, g, regs, steps=steps)
         if np.abs(users - before).max(initial=0) <= _EXACT * np.abs(users).max(initial=0):
             break
-    return users @ turn.T
+    return tall.times(users, turn.T)
 
 
-# Conjugate gradient steps at a time, how often, and the movement that ends it.
-_STEPS, _ROUNDS, _EXACT = 5, 20, 1e-4
+# Conjugate gradient steps at a time, and the movement that ends it. Large weights need long runs, not many.
+_STEPS, _EXACT = (5, 5, 10, 20, 40, 80), 1e-4

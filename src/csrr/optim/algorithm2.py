@@ -10,6 +10,7 @@ from itertools import islice
 
 import numpy as np
 
+from csrr.optim import tall
 from csrr.optim.certificate import Status
 from csrr.optim.factored import FactoredSolution, Factors, certify, first_factors, objective, pulled
 from csrr.optim.pattern import Floats
@@ -25,10 +26,13 @@ Moves = Iterator[tuple[Factors, float]]
 _WINDOW = 10
 
 
-def upper_bound(rank: int, dtype: type = np.float32) -> float:
-    """1/sqrt(d), less what rounding could add to a sum of d products: P Q' <= 1 holds to the last bit."""
-    slack = 4 * (rank + 2) * float(np.finfo(dtype).eps)
-    return float(np.nextafter(dtype(np.sqrt((1 - slack) / rank)), dtype(0)))
+def upper_bound(rank: int) -> float:
+    """1/sqrt(d), less what rounding could add to a sum of d products: P Q' <= 1 holds to the last bit.
+
+    Rounding to single precision, whatever the factors are computed in: that is how models keep them.
+    """
+    slack = 4 * (rank + 2) * float(np.finfo(np.float32).eps)
+    return float(np.nextafter(np.float32(np.sqrt((1 - slack) / rank)), np.float32(0)))
 
 
 def algorithm2(
@@ -52,11 +56,9 @@ def algorithm2(
     1/(largest weight * ||Q'Q||_2), which cannot raise the objective, and with momentum, dropped when it does.
     """
     began = time.perf_counter()
-    bound = upper_bound(rank, problem.target.dtype.type)
+    bound = upper_bound(rank)
     rng = np.random.default_rng(options.seed)
-    if start is None:
-        start = nonnegative_part(first_factors(problem, rank, rng), rng)
-    factors = _clipped(start, bound)
+    factors = _clipped(first_nonnegative(problem, rank, rng) if start is None else start, bound)
     history: list[Step] = []
     status: Status | None = None
     left = options.max_iter
@@ -137,15 +139,20 @@ def _stepped(problem: Problem, factors: Factors, bound: float, step: float | Non
     """P after a projected gradient step, Q fixed, and the objective before it."""
     P, Q = factors.users, factors.items
     sums, loss = pulled(problem, P, Q)
-    gram = Q.T @ Q
-    gradient = P @ gram
+    gram = tall.gram(Q)
+    gradient = tall.times(P, gram.astype(P.dtype))
     value = loss + 0.5 * float(np.einsum("ik,ik->", P, gradient, dtype=np.float64))
     value += 0.5 * problem.l1 * sum(float(np.einsum("ik,ik->", f, f, dtype=np.float64)) for f in (P, Q))
     if step is None:
-        step = 1 / max(problem.smoothness * float(np.linalg.eigvalsh(gram.astype(np.float64))[-1]), 1e-30)
+        step = 1 / max(problem.smoothness * float(np.linalg.eigvalsh(gram)[-1]), 1e-30)
     gradient -= sums
     scale = P.dtype.type(1 / (1 + step * problem.l1))
     return np.clip((P - P.dtype.type(step) * gradient) * scale, 0, P.dtype.type(bound)), value
+
+
+def first_nonnegative(problem: Problem, rank: int, rng: np.random.Generator) -> Factors:
+    """Factors to begin with: what is positive of a rough SVD of the targets."""
+    return nonnegative_part(first_factors(problem, rank, rng), rng)
 
 
 def nonnegative_part(factors: Factors, rng: np.random.Generator) -> Factors:
@@ -178,7 +185,7 @@ def fold_in_nonnegative(problem: Problem, items: Floats, *, tol: float = 1e-4, m
     Accelerated projected gradient, until no step moves a user by more than tol of the largest factor norm.
     """
     rank = items.shape[1]
-    bound = upper_bound(rank, items.dtype.type)
+    bound = upper_bound(rank)
     P = ahead = np.full((problem.pattern.shape[0], rank), 0.1 * bound, items.dtype)
     pace, before = 1.0, np.inf
     for _ in range(max_iter):

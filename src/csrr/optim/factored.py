@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from csrr.optim import tall
 from csrr.optim.certificate import SLACK, Certificate, Status, duality_gap, relative_gap
 from csrr.optim.krylov import eigh_falling, orthonormal
 from csrr.optim.lowrank import LowRank
@@ -42,7 +43,7 @@ class Factors:
     def low_rank(self) -> LowRank:
         """The singular triplets of P Q', those that are nothing left out."""
         balanced, s = self.balanced()
-        keep = s > _nothing(self.users.dtype) * s[:1]
+        keep = s > max(_nothing(self.users.dtype) * s.max(initial=0), _LEAST)
         scale = (s[keep] ** -0.5).astype(self.users.dtype)
         return LowRank(balanced.users[:, keep] * scale, s[keep], balanced.items[:, keep] * scale)
 
@@ -56,24 +57,29 @@ class Factors:
         """
         nothing = _nothing(self.users.dtype)
         if diagonal is None:
-            g, E = eigh_falling((self.users.T @ self.users).astype(np.float64))
+            g, E = eigh_falling(tall.gram(self.users))
         else:
             g, E = diagonal, np.eye(len(diagonal))
-        root = np.sqrt(np.maximum(g, nothing**2 * max(float(g.max()), 1e-300)))
+        root = np.sqrt(np.maximum(g, nothing**2 * max(float(g.max(initial=0)), _LEAST)))
         R = E * root
-        squares, F = eigh_falling(R.T @ (self.items.T @ self.items).astype(np.float64) @ R)
+        squares, F = eigh_falling(R.T @ tall.gram(self.items) @ R)
         s = np.sqrt(squares)
-        s = np.maximum(s, nothing * max(float(s[0]), 1e-300))
+        s = np.maximum(s, nothing * max(float(s.max(initial=0)), _LEAST))
         dtype = self.users.dtype
-        users = self.users @ ((E / root) @ (F * np.sqrt(s))).astype(dtype)
-        items = self.items @ ((R @ F) / np.sqrt(s)).astype(dtype)
-        return Factors(users, items), squares / s
+        users = tall.times(self.users, ((E / root) @ (F * np.sqrt(s))).astype(dtype))
+        items = tall.times(self.items, ((R @ F) / np.sqrt(s)).astype(dtype))
+        # Not squares/s: where that is rounding it is far from the diagonal, and the next step would rise.
+        return Factors(users, items), np.einsum("ik,ik->k", items, items, dtype=np.float64)
 
     def turned(self, diagonal: Floats | None = None) -> tuple[Factors, Floats]:
         """Factors of the same matrix, turned so that Q'Q is diagonal, and that diagonal."""
-        g, E = eigh_falling((self.items.T @ self.items).astype(np.float64))
+        g, E = eigh_falling(tall.gram(self.items))
         turn = E.astype(self.users.dtype)
-        return Factors(self.users @ turn, self.items @ turn), g
+        return Factors(tall.times(self.users, turn), tall.times(self.items, turn)), g
+
+
+# Of a matrix that is nothing at all: what can still be divided by in single precision.
+_LEAST = 1e-30
 
 
 def _nothing(dtype: Any) -> float:
@@ -113,7 +119,7 @@ def objective(problem: Problem, factors: Factors) -> float:
     """l1/2*(||P||^2 + ||Q||^2) + sum_obs h(P Q') + 1/2*sum_unobs (P Q')^2."""
     P, Q = factors.users, factors.items
     _, loss = pulled(problem, P, Q)
-    grams = [(f.T @ f).astype(np.float64) for f in (P, Q)]
+    grams = [tall.gram(f) for f in (P, Q)]
     return loss + 0.5 * float(np.sum(grams[0] * grams[1])) + 0.5 * problem.l1 * float(sum(map(np.trace, grams)))
 
 
@@ -128,16 +134,17 @@ def leading_factors(
     width = min(rank + rank // 10 + 8, *pattern.shape)
     right = rng.standard_normal((pattern.shape[1], width)).astype(dtype)
     flipped, flipped_values = pattern.T, pattern.transposed(values)
-    for _ in range(passes):
-        left = orthonormal(pattern.times(values, orthonormal(right)))
+    for is_later in range(passes):
+        start = orthonormal(right, rounds=1) if is_later else right
+        left = orthonormal(pattern.times(values, start), rounds=1)
         right = flipped.times(flipped_values, left)
-    squares, turn = eigh_falling((right.T @ right).astype(np.float64))
+    squares, turn = eigh_falling(tall.gram(right))
     s = np.sqrt(np.maximum(squares[:rank], 0))
     turn = turn[:, :rank]
     floor = max(float(s[0]), 1e-300) * 1e-3 if len(s) else 1.0
     kept = np.sqrt(np.maximum(s - threshold, 1e-3 * np.maximum(s, floor)))
-    users = left @ (turn * kept).astype(dtype)
-    items = right @ (turn * (kept / np.maximum(s, floor))).astype(dtype)
+    users = tall.times(left, (turn * kept).astype(dtype))
+    items = tall.times(right, (turn * (kept / np.maximum(s, floor))).astype(dtype))
     return widened(Factors(users, items), rank, rng)
 
 
@@ -162,6 +169,11 @@ def widened(factors: Factors, rank: int, rng: np.random.Generator) -> Factors:
         return np.hstack([f, (size * rng.standard_normal((len(f), missing))).astype(f.dtype)])
 
     return Factors(extended(factors.users), extended(factors.items))
+
+
+def lower(problem: Problem, start: Factors, other: Factors) -> Factors:
+    """`start`, unless the objective is lower at `other`: a start at or near zero is a saddle that looks like rest."""
+    return start if objective(problem, start) <= objective(problem, other) else other
 
 
 class Alternation(NamedTuple):
@@ -240,11 +252,13 @@ def solve_factored(
 
         minimise  l1/2*(||P||^2 + ||Q||^2) + sum_obs h(P Q') + 1/2*sum_unobs (P Q')^2.
 
-    Alternates (see `alternate`) from `start` or a rough SVD of the targets.
+    Alternates (see `alternate`) from a rough SVD of the targets, or from `start` where that is lower.
     """
     began = time.perf_counter()
     rng = np.random.default_rng(options.seed)
-    factors = first_factors(problem, rank, rng) if start is None else widened(Factors.of(start), rank, rng)
+    factors = first_factors(problem, rank, rng)
+    if start is not None:
+        factors = lower(problem, widened(Factors.of(start), rank, rng), factors)
     n, m = problem.pattern.shape
     regs = np.full(n, problem.l1), np.full(m, problem.l1)
     factors, status, history = alternate(problem, regs, factors, options, callback=callback, began=began)
@@ -263,7 +277,7 @@ def certify(
 ) -> Certificate:
     """How far P Q' is from the optimum of the convex problem, at most."""
     u = factors.low_rank()
-    primal, dual, norm, _ = duality_gap(problem, u, rng, rtol=1e-3)
+    primal, dual, norm, _ = duality_gap(problem, u, rng, rtol=min(0.01, 10 * options.tol))
     gap, ratio = relative_gap(primal, dual), norm / problem.l1
     is_full = u.rank == factors.users.shape[1] < min(problem.pattern.shape)
     capped = is_full and gap > options.tol and ratio > 1 + SLACK

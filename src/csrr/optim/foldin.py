@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from csrr.optim import tall
 from csrr.optim.factored import descend
 from csrr.optim.krylov import eigh_falling
 from csrr.optim.pattern import Floats
@@ -24,9 +25,9 @@ class ItemSide:
 
     @classmethod
     def of(cls, factors: Floats, l1: float) -> ItemSide:
-        curvature, turn = eigh_falling((factors.T @ factors).astype(np.float64))
+        curvature, turn = eigh_falling(tall.gram(factors))
         turn = turn.astype(factors.dtype)
-        return cls(factors, factors @ turn, turn, curvature, l1)
+        return cls(factors, tall.times(factors, turn), turn, curvature, l1)
 
     @property
     def inverse(self) -> Floats:
@@ -46,7 +47,7 @@ def fold_in(
     the largest factor norm; at the minimum P is a sum over the user's items (see `shares`).
     """
     rows = problem.pattern.shape[0]
-    factors = np.zeros((rows, len(side.turn)), side.turn.dtype) if start is None else start @ side.turn
+    factors = np.zeros((rows, len(side.turn)), side.turn.dtype) if start is None else tall.times(start, side.turn)
     reg = np.full(rows, side.l1)
     for _ in range(max_iter):
         before = factors.copy()
@@ -56,7 +57,7 @@ def fold_in(
         largest = np.sqrt(np.einsum("ik,ik->i", factors, factors).max(initial=0))
         if moved <= tol * largest or moved == 0:
             break
-    return factors @ side.turn.T
+    return tall.times(factors, side.turn.T)
 
 
 def shares(problem: Problem, side: ItemSide, factors: Floats, item: int) -> Floats:

@@ -6,6 +6,7 @@ from typing import Protocol
 
 import numpy as np
 
+from csrr.optim import tall
 from csrr.optim.lowrank import LowRank
 from csrr.optim.pattern import Floats, Pattern
 
@@ -54,20 +55,21 @@ def eigh_falling(gram: Floats) -> tuple[Floats, Floats]:
     return np.maximum(values[::-1], 0), np.ascontiguousarray(vectors[:, ::-1])
 
 
-def orthonormal(x: Floats, against: Floats | None = None) -> Floats:
+def orthonormal(x: Floats, against: Floats | None = None, *, rounds: int = 2) -> Floats:
     """Orthonormal columns spanning x less span(against); directions that are only rounding are left out.
 
     Two rounds: the first leaves errors of the order of the condition number of x. A direction must keep more
-    than rounding of the block's own size in the first, and at least half of itself in the second.
+    than rounding of the block's own size in the first, and at least half of itself in the second. One round is
+    enough where only the span counts.
     """
     eps = float(np.finfo(x.dtype).eps)
     size = float(np.einsum("ij,ij->j", x, x, dtype=np.float64).max(initial=0))
-    for least in ((100 * eps) ** 2 * size, 0.25):
+    for least in ((100 * eps) ** 2 * size, 0.25)[:rounds]:
         if against is not None and against.shape[1]:
-            x = x - against @ (against.T @ x)
-        values, vectors = eigh_falling((x.T @ x).astype(np.float64))
+            x = x - tall.times(against, tall.cross(against, x).astype(x.dtype))
+        values, vectors = eigh_falling(tall.gram(x))
         keep = values > np.maximum(least, 10 * eps * values[:1])
-        x = x @ (vectors[:, keep] / np.sqrt(values[keep])).astype(x.dtype)
+        x = tall.times(x, (vectors[:, keep] / np.sqrt(values[keep])).astype(x.dtype))
     return x
 
 
@@ -79,7 +81,7 @@ class BlockKrylov:
         self.op = op
         self.basis = orthonormal(start)
         self.image = op.times(self.basis)
-        self._gram = (self.image.T @ self.image).astype(np.float64)
+        self._gram = tall.gram(self.image)
         self._last = self.image
 
     @property
@@ -94,8 +96,8 @@ class BlockKrylov:
         if block.shape[1] == 0:
             return False
         self._last = self.op.times(block)
-        cross = (self.image.T @ self._last).astype(np.float64)
-        own = (self._last.T @ self._last).astype(np.float64)
+        cross = tall.cross(self.image, self._last)
+        own = tall.gram(self._last)
         self._gram = np.block([[self._gram, cross], [cross.T, own]])
         self.basis = np.concatenate([self.basis, block], axis=1)
         self.image = np.concatenate([self.image, self._last], axis=1)
@@ -115,8 +117,8 @@ class BlockKrylov:
         s = np.sqrt(values[:count])
         count = int(np.count_nonzero(s > s[:1] * 1e-6))
         vectors = vectors[:, :count].astype(self.basis.dtype)
-        left = self.image @ (vectors / s[:count].astype(vectors.dtype))
-        return LowRank(left, s[:count], self.basis @ vectors)
+        left = tall.times(self.image, vectors / s[:count].astype(vectors.dtype))
+        return LowRank(left, s[:count], tall.times(self.basis, vectors))
 
 
 def spectral_norm(

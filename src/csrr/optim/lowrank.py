@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from csrr.optim import tall
 from csrr.optim.pattern import Floats, Pattern
 
 
@@ -57,13 +58,13 @@ class LowRank:
 
     def squared_norm(self) -> float:
         """||.||_F^2 from the two Gram matrices, so it holds whatever the factors' rounding."""
-        left = (self.left.T @ self.left).astype(np.float64)
-        right = (self.right.T @ self.right).astype(np.float64)
+        left = tall.gram(self.left)
+        right = tall.gram(self.right)
         return float(self.s @ (left * right) @ self.s)
 
     def times(self, x: Floats) -> Floats:
         """self @ x, (n, c)."""
-        return self.left @ (self.s.astype(x.dtype)[:, None] * (self.right.T @ x))
+        return tall.times(self.left, (self.s[:, None] * tall.cross(self.right, x)).astype(x.dtype))
 
     def on(self, pattern: Pattern) -> Floats:
         """The values on the observed cells, (nnz,)."""

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from csrr.optim import tall
 from csrr.optim.certificate import Certificate, Point, Status, duality_gap, relative_gap
 from csrr.optim.krylov import LowRankPlusSparse, eigh_falling, orthonormal, partial_svd
 from csrr.optim.lowrank import LowRank
@@ -181,7 +182,7 @@ class _Search:
         for _ in range(1 if self.history else 4):
             image = gradient.times(orthonormal(self.probe))
             self.probe = gradient.transposed_times(image)
-        return float(np.sqrt(eigh_falling((image.T @ image).astype(np.float64))[0][0]))
+        return float(np.sqrt(eigh_falling(tall.gram(image))[0][0]))
 
     def _certify(self, iterations: int, status: Status) -> Certificate:
         primal, dual, norm, self.missing = duality_gap(
@@ -231,7 +232,7 @@ class _Search:
             x -= beta * (before.T if self.flip else before).times(u.right)
         x *= self.dtype(1 - self.step)
         x -= self._product(sparse * self.dtype(self.step), u.right)
-        squares, vectors = eigh_falling(x.T @ x)
+        squares, vectors = eigh_falling(tall.gram(x).astype(self.dtype))
         sigma = np.sqrt(squares.astype(np.float64))
         threshold = self.step * self.problem.l1
         rank = int(np.count_nonzero(sigma > threshold))
@@ -242,8 +243,8 @@ class _Search:
         width = max(rank + _spare(rank), int(0.9 * len(sigma)))
         width = min(width, int(np.count_nonzero(sigma > 1e-6 * sigma[:1])))
         s = np.where(np.arange(width) < rank, np.maximum(sigma[:width] - threshold, 0), 0)
-        left = x @ (vectors[:, :width] / sigma[:width]).astype(self.dtype)
-        shrunk = LowRank(left, s, u.right @ vectors[:, :width].astype(self.dtype))
+        left = tall.times(x, (vectors[:, :width] / sigma[:width]).astype(self.dtype))
+        shrunk = LowRank(left, s, tall.times(u.right, vectors[:, :width].astype(self.dtype)))
         self.current = shrunk.T if self.flip else shrunk
 
     def _product(self, values: Floats, x: Floats) -> Floats:
