@@ -41,7 +41,20 @@ WRMF = grid(rank=RANKS, reg=[2.0**e for e in range(-5, 1)], confidence=[1.0], re
 BPRMF = grid(rank=(20, 50), learning_rate=[2.0**-4, 2.0**-3], reg=[0.003, 0.01, 0.03], reg_bias=[0.003])
 SHIFT = grid(reg_low_rank=[0.02, 0.03, 0.04, 0.05, 0.06, 0.08, 0.1])
 NONNEGATIVE = grid(
-    factors=["nonnegative"], rank=[30, 50], cost_ratio=[1.0, 1.5, 2.0], reg_low_rank=[0.04, 0.08, 0.12], tol=[1e-4]
+    factors=["nonnegative"],
+    rank=[100, 200],
+    cost_ratio=[1.0, 1.5],
+    reg_low_rank=[0.08],
+    reg_sparse=[1.0],
+    user_scaling=[0.3, 0.4, 0.5],
+)
+SMALL = grid(
+    factors=["nonnegative"],
+    rank=[30, 50],
+    cost_ratio=[1.0, 2.0],
+    reg_low_rank=[0.04, 0.08],
+    reg_sparse=[1.0],
+    user_scaling=[0.3, 0.4, 0.5],
 )
 TO_THE_LETTER = grid(
     factors=["nonnegative"],
@@ -50,7 +63,6 @@ TO_THE_LETTER = grid(
     item_scaling=[0.0],
     positive_cost=[0.5, 0.7, 0.9],
     reg_low_rank=[0.01, 0.04, 0.12],
-    tol=[1e-4],
 )
 FREE = [{"rank": 256}]
 
@@ -60,7 +72,7 @@ SYSTEMS: dict[str, dict[str, System]] = {
         "BPRMF": System(csrr.BPRMF, BPRMF, (0.1466, 0.3597, 0.6297)),
         "WRMF": System(csrr.WRMF, WRMF, (0.1546, 0.3640, 0.6525)),
         "MC-Shift": System(csrr.MCShift, SHIFT, (0.1301, 0.4522, 0.7097)),
-        "CSRR-e": System(csrr.CSRRe, NONNEGATIVE, (0.1311, 0.4487, 0.7093)),
+        "CSRR-e": System(csrr.CSRRe, SMALL, (0.1311, 0.4487, 0.7093)),
         "CSRR": System(csrr.CSRR, [{}]),
     },
     "movielens-1m": {
@@ -70,6 +82,7 @@ SYSTEMS: dict[str, dict[str, System]] = {
         "WRMF, our defaults": System(csrr.WRMF, [{}]),
         "MC-Shift": System(csrr.MCShift, SHIFT, (0.1119, 0.3941, 0.6525)),
         "CSRR-e": System(csrr.CSRRe, NONNEGATIVE, (0.1139, 0.3978, 0.6579)),
+        "CSRR-e, rank <= 50": System(csrr.CSRRe, SMALL, (0.1139, 0.3978, 0.6579)),
         "CSRR-e, unscaled": System(csrr.CSRRe, TO_THE_LETTER, (0.1139, 0.3978, 0.6579)),
         "CSRR-e free, rank 256": System(csrr.CSRRe, FREE),
         "CSRR": System(csrr.CSRR, [{}]),

@@ -49,8 +49,8 @@ def algorithm2(
         l1/2*(||P||^2 + ||Q||^2) + sum_obs cap*V + sum_obs w/2*(P Q' + V - t)^2 + 1/2*sum_unobs (P Q')^2.
 
     Repeats: steps P <- clip((P - step*grad_P)/(1 + step*l1)) and likewise Q, V fixed, until _WINDOW of them lower the
-    objective by less than options.tol of it; then V in closed form. Ends when such a round lowers the objective
-    by less than options.tol of it, or after options.max_iter gradient steps in all.
+    objective by less than a tenth of options.tol of it; then V in closed form. Ends when such a round lowers the
+    objective by less than options.tol of it, or after options.max_iter gradient steps in all.
 
     With `step` both gradients are taken at one point, as in the paper. Without, P and Q take turns with the step
     1/(largest weight * ||Q'Q||_2), which cannot raise the objective, and with momentum, dropped when it does.
@@ -74,7 +74,7 @@ def algorithm2(
             v = problem.specific(problem.pattern.dots(factors.users, factors.items))
             fixed = replace(problem, target=problem.target - v, cap=None)
             moves = _in_turns(fixed, factors, bound) if step is None else _at_once(fixed, factors, bound, step)
-            moved, used = _settled(moves, options.tol, left, deadline)
+            moved, used = _settled(moves, 0.1 * options.tol, left, deadline)
             left -= used
             # Momentum may end a round above its start; the round is then left out.
             if step is not None or objective(problem, moved) < history[-1].objective:

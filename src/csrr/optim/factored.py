@@ -45,7 +45,10 @@ class Factors:
         balanced, s = self.balanced()
         keep = s > max(_nothing(self.users.dtype) * s.max(initial=0), _LEAST)
         scale = (s[keep] ** -0.5).astype(self.users.dtype)
-        return LowRank(balanced.users[:, keep] * scale, s[keep], balanced.items[:, keep] * scale)
+        left, right = (np.ascontiguousarray(f[:, keep]) for f in (balanced.users, balanced.items))
+        left *= scale
+        right *= scale
+        return LowRank(left, s[keep], right)
 
     def balanced(self, diagonal: Floats | None = None) -> tuple[Factors, Floats]:
         """Factors of the same matrix with P'P = Q'Q = diag(s), s its singular values: the least ||P||^2 + ||Q||^2.
@@ -132,7 +135,7 @@ def leading_factors(
     """
     dtype = values.dtype
     width = min(rank + rank // 10 + 8, *pattern.shape)
-    right = rng.standard_normal((pattern.shape[1], width)).astype(dtype)
+    right = rng.standard_normal((pattern.shape[1], width), dtype.type)
     flipped, flipped_values = pattern.T, pattern.transposed(values)
     for is_later in range(passes):
         start = orthonormal(right, rounds=1) if is_later else right
