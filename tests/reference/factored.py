@@ -67,7 +67,7 @@ def algorithm2(
 ) -> Paper:
     """The paper's Algorithm 2, V first: projected gradient steps on P and Q until convergence, then V, and again.
 
-    Convergence: `window` steps lower the objective (the round, of the steps) by less than tol of it.
+    Convergence: `window` steps lower the objective by less than tol/10 of it; a round, by less than tol.
     """
     p, steps, rounds = problem, 0, 0
     before = objective(P, Q, p)
@@ -83,7 +83,7 @@ def algorithm2(
                 np.clip((Q - step * slope.T @ P) / (1 + step * p.l1), 0, bound),
             )
             steps += 1
-            if len(values) > window and values[-window - 1] - values[-1] <= tol * values[-1]:
+            if len(values) > window and values[-window - 1] - values[-1] <= 0.1 * tol * values[-1]:
                 break
         rounds += 1
         now = objective(P, Q, p)
