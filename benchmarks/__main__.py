@@ -15,6 +15,7 @@ from scipy import sparse
 
 import csrr
 from benchmarks import rivals
+from benchmarks.factored import csrr_e_gowalla, csrr_e_movielens_1m, wrmf_gowalla, wrmf_movielens_1m
 from benchmarks.measure import (
     Row,
     als_gowalla,
@@ -216,22 +217,23 @@ print(json.dumps({"fit": fit, "all": resource.getrusage(resource.RUSAGE_SELF).ru
 
 
 def threads_movielens_1m() -> Row:
-    """Scores agree to sqrt(tol) of the largest (the objective is strongly convex in U); so do rankings of scores
-    further apart than that."""
+    """Fits with one thread and with two, bit by bit."""
     train, _ = movielens_1m()
+    kinds: list[type[csrr.Recommender]] = [csrr.CSRR, csrr.CSRRe, csrr.WRMF, csrr.MCShift, csrr.BPRMF]
 
-    def compare(tol: float) -> tuple[float, float]:
-        one, two = (csrr.CSRR(threads=n, tol=tol).fit(train).recommend(k=10) for n in (1, 2))
-        return float(np.mean(one.items == two.items)), float(np.abs(one.scores - two.scores).max() / one.scores.max())
+    def is_same(kind: type[csrr.Recommender]) -> bool:
+        few = {"epochs": 5} if kind is csrr.BPRMF else {}
+        one, two = (kind(threads=n, **few).fit(train) for n in (1, 2))
+        return bool((one.user_factors_ == two.user_factors_).all() and (one.item_factors_ == two.item_factors_).all())
 
-    (coarse, coarse_off), (fine, fine_off) = compare(1e-2), compare(1e-4)
+    same = [kind.__name__ for kind in kinds if is_same(kind)]
     return Row(
         "MovieLens-1M",
-        "1 and 2 threads: same places in top 10, difference of scores; tol 1e-2, then 1e-4",
-        f"{100 * coarse:.1f} %, {coarse_off:.1e}; {100 * fine:.1f} %, {fine_off:.1e}",
+        "models with the same bits from 1 and from 2 threads",
+        ", ".join(same),
         "",
-        "scores within sqrt(tol) of the largest",
-        coarse_off <= 1e-1 and fine_off <= 1e-2,
+        f"all of {len(kinds)}",
+        len(same) == len(kinds),
     )
 
 
@@ -245,6 +247,10 @@ ROWS: dict[str, Callable[[], Row]] = {
     "gap": gap_movielens_100k,
     "memory": memory_gowalla,
     "threads": threads_movielens_1m,
+    "csrr-e": csrr_e_movielens_1m,
+    "csrr-e-gowalla": csrr_e_gowalla,
+    "wrmf": wrmf_movielens_1m,
+    "wrmf-gowalla": wrmf_gowalla,
 }
 
 

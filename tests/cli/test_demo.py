@@ -69,7 +69,12 @@ def example(name, *args):
 
 @pytest.mark.parametrize(
     ("name", "said"),
-    [("quickstart.py", "of the optimum"), ("new_user.py", "jazz"), ("noisy_clicks.py", "are noise")],
+    [
+        ("compare_models.py", "CSRRe(factors='nonnegative')"),
+        ("quickstart.py", "of the optimum"),
+        ("new_user.py", "jazz"),
+        ("noisy_clicks.py", "are noise"),
+    ],
 )
 def test_the_examples_run(name, said):
     assert said in example(name)
@@ -77,6 +82,7 @@ def test_the_examples_run(name, said):
 
 def test_every_example_is_tried():
     assert {path.name for path in EXAMPLES.glob("*.py")} == {
+        "compare_models.py",
         "quickstart.py",
         "new_user.py",
         "noisy_clicks.py",

@@ -5,8 +5,10 @@ from types import SimpleNamespace
 import pytest
 
 import csrr
-from csrr.cli.options import find_kind, fit_model, model_kinds
+from csrr.cli.options import KINDS, find_kind, fit_model, model_kinds
+from csrr.cli.output import Line
 from csrr.models.load import MODELS
+from csrr.optim.solver import Step
 from tests.cli.conftest import as_json, in_process
 
 
@@ -150,6 +152,7 @@ class TestOtherModels:
         assert model_kinds()["ease"] is csrr.EASE
         assert all(find_kind(name) is kind for name, kind in model_kinds().items())
         assert len(model_kinds()) == len(MODELS)
+        assert tuple(model_kinds()) == KINDS
 
     def test_parameters_are_json_or_text(self, log_file, tmp_path):
         values = ("-p", "neighbours=7", "-p", "similarity=jaccard", "--param", "shrink = 2.5", "-p", "bm25-k1=3")
@@ -201,11 +204,11 @@ class TestOtherModels:
     def test_the_steps_of_any_model_can_be_shown(self, log):
         class Told(csrr.PopRank):
             def fit(self, data, *, callback):
-                callback(Step(3, 0.25))
+                callback(Epoch(3, 0.25))
                 return super().fit(data)
 
         @dataclass
-        class Step:
+        class Epoch:
             number: int
             value: float
 
@@ -213,3 +216,10 @@ class TestOtherModels:
         line = SimpleNamespace(show=lambda text, now=True: shown.append(text))
         fit_model(Told(), log, line)
         assert shown == ["number 3  value 0.25"]
+
+    @pytest.mark.parametrize(("gap", "told"), [(0.25, "gap 2.5e-01"), (float("nan"), "objective 7.5")])
+    def test_a_step_shows_the_gap_or_without_one_the_objective(self, gap, told, monkeypatch):
+        shown = []
+        monkeypatch.setattr(Line, "show", lambda self, text, now=True: shown.append(text))
+        Line().step(Step(3, 7.5, gap, 2, 0.1))
+        assert shown == [f"iteration 3  {told}  rank 2  0.1 s"]

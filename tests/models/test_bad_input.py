@@ -165,7 +165,7 @@ BAD = {
     "positive_cost": [0, 1, -0.5, 1.5, NAN],
     "miss_cost": [0, -1, NAN, INF],
     "reg_low_rank": [0, -0.1, NAN, INF, "best", None, True],
-    "reg_sparse": [-0.1, NAN, INF, "auto", None],
+    "reg_sparse": [-0.1, NAN, INF, 10**400, "auto", None],
     "l1": [0, -1, NAN, INF, "a"],
     "l2": [0, -1, NAN, INF, "a"],
     "user_scaling": [-0.1, 1.1, NAN, "a", None],

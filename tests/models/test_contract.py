@@ -133,6 +133,7 @@ def test_new_people_by_lists_by_a_table_and_alone(model, log):
         assert len(set(alone.items[0]) & set(items)) >= 4  # solved alone, a tie in rounding may fall otherwise
     few = model.recommend_for(histories[0], 3, candidates=[*histories[0], 1, 2, 30], exclude=[30])
     assert set(few.items[0]) <= {1, 2, None}
+    np.testing.assert_array_equal(model.recommend_for(7, 3).items, model.recommend_for([7], 3).items)
     assert set(lists.recommend(60, exclude_seen=False).items[0]) == set(range(60))
 
 
@@ -149,8 +150,9 @@ def test_histories_that_make_no_sense(model):
     for nothing in ([], [[1], []]):
         with pytest.raises(csrr.ParameterError, match="at least one item"):
             model.fold_in(nothing)
-    with pytest.raises(csrr.ParameterError, match="histor"):
-        model.fold_in([1, 2, 3])
+    for flat in ([1, 2, 3], [1.5], ["a"]):
+        with pytest.raises(csrr.ParameterError, match="list of histories"):
+            model.fold_in(flat)
 
 
 def test_explanations_sum_to_the_score(model, log):
@@ -172,6 +174,24 @@ def test_threads_and_the_seed(kind, log):
     np.testing.assert_array_equal(one, again)
     # What stopping at a tolerance leaves open; the models' own tests ask for more.
     np.testing.assert_allclose(two, one, atol=0.01 * np.abs(one).max())
+
+
+def test_a_parameter_that_is_nonsense_is_refused_by_name(kind, log):
+    for name in kind().get_params():
+        with pytest.raises(csrr.ParameterError, match=name):
+            kind(**{name: "nonsense"}).fit(log)
+
+
+def test_asking_changes_nothing(kind):
+    for shape in ((4, 1), (4, 3)):
+        model = kind().fit(np.ones(shape))
+        before = model.score(np.arange(4))
+        model.recommend_for([0])
+        if hasattr(model, "similar_items"):
+            assert len(model.similar_items(0)) == shape[1] - 1
+        if hasattr(model, "explain"):
+            model.explain(0, 0)
+        np.testing.assert_array_equal(model.score(np.arange(4)), before)
 
 
 def test_a_fit_that_fails_loses_nothing(kind, log, clicks):

@@ -262,7 +262,7 @@ def test_is_global_is_not_claimed_of_a_point_far_from_rest(log):
 BAD = {
     "rank": [0, -1, 2.5, True, "3", 61],
     "factors": ["signed", None, 1],
-    "step": [0, -1, "fast", None, np.nan, np.inf],
+    "step": [0, -1, "fast", None, np.nan, np.inf, 1e300],
     "loss": ["III"],
     "cost_ratio": [0, -1, np.nan],
     "reg_low_rank": [0, -0.1, np.nan, "best"],

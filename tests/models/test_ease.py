@@ -105,7 +105,7 @@ def test_a_saved_model_keeps_weights_and_strength(model, tmp_path):
 
 
 class TestWhatIsRefused:
-    @pytest.mark.parametrize("reg", [0, -1.0, float("nan"), float("inf"), True, None, "much"])
+    @pytest.mark.parametrize("reg", [0, -1.0, float("nan"), float("inf"), True, None, "much", 1e300, 10**400])
     def test_reg(self, log, reg):
         with pytest.raises(ParameterError, match=r"^reg="):
             EASE(reg).fit(log)

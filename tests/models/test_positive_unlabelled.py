@@ -144,7 +144,7 @@ BAD = {
     "reg_low_rank": [0, -0.1, np.nan, "best"],
     "l1": [0, -1, np.nan],
     "max_rank": [0, -1, 2.5, True],
-    "tol": [0, -1, 2],
+    "tol": [0, -1, 2, "tight"],
     "max_iter": [0, 2.5],
     "time_limit": [0, -1],
     "dtype": ["float16"],

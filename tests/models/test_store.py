@@ -102,6 +102,15 @@ def test_an_unknown_model(tmp_path, log):
         csrr.load(tmp_path / "other")
 
 
+def test_a_parameter_of_a_later_version(tmp_path, log, monkeypatch):
+    monkeypatch.setattr(PopRank, "get_params", lambda self: {"half_life": 3})
+    PopRank().fit(log).save(tmp_path / "later")
+    with pytest.raises(
+        ModelFileError, match="later: a PopRank with parameters that this csrr does not know: half_life"
+    ):
+        csrr.load(tmp_path / "later")
+
+
 @pytest.mark.parametrize("call", ["fsync", "replace"])
 def test_a_write_that_fails_leaves_the_old_file(tmp_path, log, monkeypatch, call):
     path = tmp_path / "model.csrr"

@@ -224,6 +224,16 @@ class TestBadParameters:
         with pytest.raises(ParameterError, match="weighted=True needs events with weights"):
             WRMF(weighted=True).fit(log)
 
+    @pytest.mark.parametrize("weighted", ["no", 1, None])
+    def test_weighted_is_a_yes_or_a_no(self, log, weighted):
+        with pytest.raises(ParameterError, match=f"weighted={weighted!r} must be True or False"):
+            WRMF(weighted=weighted).fit(log)
+
+    def test_weights_beyond_single_precision(self, log):
+        heavy = {"user": [1, 1, 2], "item": [1, 2, 2], "weight": [1.0, 1.0, 1e30]}
+        with pytest.raises(ParameterError, match=r"confidence=1e\+09 times the largest weight, 1e\+30, is beyond"):
+            WRMF(weighted=True, confidence=1e9).fit(heavy)
+
     def test_an_empty_log(self, log):
         with pytest.raises(ParameterError, match="no events"):
             WRMF().fit(log.select(np.zeros(len(log), bool)))

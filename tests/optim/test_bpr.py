@@ -5,6 +5,7 @@ import pytest
 from scipy import optimize, sparse
 
 from csrr.optim import bpr
+from csrr.optim.factored import Factors
 from csrr.optim.pattern import Pattern
 from csrr.threads import use_threads
 
@@ -23,7 +24,7 @@ def random_factors(shape, rank, seed=0):
     rng = np.random.default_rng(seed)
     users, items = (rng.normal(0, 0.5, (n, rank + 1)).astype(np.float32) for n in shape)
     users[:, -1] = 1
-    return bpr.Factors(users, items)
+    return Factors(users, items)
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +97,7 @@ def test_an_epoch_takes_every_pair_once_with_a_uniform_negative(clicks, pattern)
     step, epochs, rng = 1e-6, 300, np.random.default_rng(0)
     negatives = np.zeros(48)
     for _ in range(epochs):
-        factors = bpr.Factors(np.zeros((40, 2), np.float32), np.zeros((48, 2), np.float32))
+        factors = Factors(np.zeros((40, 2), np.float32), np.zeros((48, 2), np.float32))
         bpr.epoch(pattern, factors, bpr.Rates.of(step, 0, 0, 0), rng)
         net = factors.items[:, -1] / (step / 2)
         np.testing.assert_allclose(net, np.round(net), atol=0.01)
@@ -113,7 +114,7 @@ def test_an_epoch_takes_every_pair_once_with_a_uniform_negative(clicks, pattern)
 
 
 def test_the_value_of_an_epoch_is_the_mean_over_its_pairs(clicks, pattern):
-    factors = bpr.Factors(np.zeros((40, 4), np.float32), np.zeros((48, 4), np.float32))
+    factors = Factors(np.zeros((40, 4), np.float32), np.zeros((48, 4), np.float32))
     assert bpr.epoch(pattern, factors, bpr.Rates.of(1e-6, 0, 0, 0), np.random.default_rng(0)) == pytest.approx(
         np.log(0.5), abs=1e-4
     )
@@ -126,7 +127,7 @@ def test_threads_do_not_change_a_bit(pattern, monkeypatch):
         factors, rng = random_factors(pattern.shape, 7), np.random.default_rng(1)
         with use_threads(threads):
             values = [bpr.epoch(pattern, factors, RATES, rng) for _ in range(20)]
-        found.append((*factors, np.array(values)))
+        found.append((factors.users, factors.items, np.array(values)))
     for other in found[1:]:
         for one, two in zip(found[0], other, strict=True):
             np.testing.assert_array_equal(one, two)

@@ -94,7 +94,7 @@ class TestAgainstTheConvexSolver:
 
     def test_no_cap_binds_at_the_rank_of_the_matrix(self):
         problem = self.problem("I", None, 0.0, 2.0)
-        certificate = solve_factored(problem, 18, Options(tol=1e-9, max_iter=1)).certificate
+        certificate = solve_factored(problem, 18, Options(tol=1e-9, max_iter=0)).certificate
         assert certificate.rank == 18
         assert certificate.gradient_ratio > 1.01
         assert not certificate.rank_capped

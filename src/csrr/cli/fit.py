@@ -10,6 +10,7 @@ import click
 
 from csrr.cli.errors import Failure
 from csrr.cli.options import (
+    KINDS,
     LOG_OPTIONS,
     MODEL_OPTIONS,
     PARAM_OPTION,
@@ -31,7 +32,9 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("log")
 @click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="The model file to write.")
-@click.option("--model", default="csrr", metavar="NAME", help="The kind of model: csrr unless said, ease, ...")
+@click.option(
+    "--model", default="csrr", metavar="NAME", show_default=True, help=f"The kind of model: {', '.join(KINDS)}."
+)
 @with_options(PARAM_OPTION, *LOG_OPTIONS, *MODEL_OPTIONS, json_option)
 @click.option("--force", is_flag=True, help="Write over a file even if it is no model.")
 def fit(log: str, output: Path, model: str, as_json: bool, force: bool, **options: Any) -> None:
@@ -39,7 +42,7 @@ def fit(log: str, output: Path, model: str, as_json: bool, force: bool, **option
 
     LOG is a file, folder or zip archive (MovieLens, Last.fm, CSV, TSV, Parquet, ...), or the name of a data
     set (see `csrr data list`). The last line printed says how far the fit is, at most, from the optimum, or,
-    of models that cannot say that, how long it took. A name that is no model's lists those there are.
+    of models that cannot say that, how long it took.
     Parameters that are left out have the defaults of the model; `csrr info` prints them.
     """
     kind = find_kind(model)

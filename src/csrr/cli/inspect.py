@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from csrr.cli.options import as_id, json_option, k_option, model_argument
+from csrr.cli.options import as_id, check_can, json_option, k_option, model_argument
 from csrr.cli.output import amount, print_json
 
 
@@ -26,8 +26,7 @@ def similar(model: Path, item: str | None, user: str | None, k: int, as_json: bo
         raise click.UsageError("give one of --item and --user")
     fitted: Any = csrr.load(model)
     wanted = "items" if item is not None else "users"
-    if not hasattr(fitted, f"similar_{wanted}"):
-        raise click.UsageError(f"a {type(fitted).__name__} knows no similarity of {wanted}")
+    check_can(fitted, f"similar_{wanted}", f"say which {wanted} are alike")
     if item is not None:
         found = fitted.similar_items(as_id(item, fitted.items_), k)
     else:

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from csrr.cli.errors import Failure
+
 if TYPE_CHECKING:
     import csrr
     from csrr.cli.output import Line
@@ -72,7 +74,7 @@ MODEL_OPTIONS = (
     click.option("--user-scaling", type=float, help="0: a click of anyone counts alike; 1: of the active, less."),
     click.option("--item-scaling", type=float, help="0: a click on any item counts alike; 1: on the popular, less."),
     click.option("--max-rank", type=click.IntRange(min=1), help="Largest rank: less time and memory."),
-    click.option("--tol", type=float, help="Stop at this relative gap to the optimum."),
+    click.option("--tol", type=float, help="Stop at this relative gap to the optimum; of csrr-e and wrmf, gain."),
     click.option("--max-iter", type=click.IntRange(min=1), help="Stop after this many iterations."),
     click.option("--time-limit", type=float, help="Stop after this many seconds."),
     click.option("--threads", type=click.IntRange(min=0), help="Number of threads; 0 for all cores."),
@@ -88,6 +90,9 @@ MODEL_NAMES = (
 
 # Where a name of mixed case falls into words: Item|KNN, MC|Shift, CSRR|e.
 _WORDS = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z]{2})|(?<=[A-Z])(?=[a-z]$)")
+
+KINDS = ("csrr", "csrr-e", "pop-rank", "wrmf", "bprmf", "mc-shift", "bias-mc", "ease", "item-knn")
+"""The keys of `model_kinds()`, for the help, which must not wait for the models to be imported."""
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 k_option = click.option("-k", type=click.IntRange(min=1), default=10, show_default=True, help="Length of the list.")
@@ -191,6 +196,15 @@ def fit_model(model: csrr.Recommender, events: csrr.Log, line: Line) -> None:
 
     tells = "callback" in inspect.signature(model.fit).parameters
     model.fit(events, **({"callback": show} if tells else {}))
+
+
+def check_can(model: csrr.Recommender, method: str, what: str) -> None:
+    """Raise a `Failure` that names the models with `method`, unless this one has it; `what` is what it would do."""
+    from csrr.models.load import MODELS
+
+    if not hasattr(model, method):
+        able = ", ".join(name for name, kind in MODELS.items() if hasattr(kind, method))
+        raise Failure(f"{type(model).__name__} does not {what}; these do: {able}")
 
 
 def check_writable(path: Path) -> None:

@@ -60,9 +60,10 @@ class Line:
         sys.stderr.flush()
 
     def step(self, step: Any) -> None:
-        """Show a step of a fit."""
+        """Show a step of a fit: the gap or, where only the end of the fit tells it, the objective."""
+        aim = f"objective {step.objective:.6g}" if math.isnan(step.gap) else f"gap {step.gap:.1e}"
         self.show(
-            f"iteration {step.iteration}  gap {step.gap:.1e}  rank {step.rank}  {step.seconds:.1f} s",
+            f"iteration {step.iteration}  {aim}  rank {step.rank}  {step.seconds:.1f} s",
             now=step.iteration <= 1,
         )
 

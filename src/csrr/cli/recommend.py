@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from csrr.cli.options import as_id, as_ids, check_writable, json_option, k_option, model_argument
+from csrr.cli.options import as_id, as_ids, check_can, check_writable, json_option, k_option, model_argument
 from csrr.cli.output import plain, print_json
 
 if TYPE_CHECKING:
@@ -86,8 +86,7 @@ def _check_usage(users: bool, everyone: bool, history: bool, explain: bool, outp
 
 def _reasons(model: Any, recs: Recommendations) -> list[list[dict[str, Any]]]:
     """Return, for each recommended item, the rows of the user's history that add most to its score."""
-    if not hasattr(model, "explain"):
-        raise click.UsageError(f"a {type(model).__name__} cannot explain")
+    check_can(model, "explain", "explain")
     return [model.explain(row["user"], row["item"]).rows()[:REASONS] for row in recs.rows()]
 
 

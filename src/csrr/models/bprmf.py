@@ -10,15 +10,13 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from csrr.data import as_log
-from csrr.data.ids import Id
 from csrr.models.answers import FoldedFactors
-from csrr.models.recommender import FactorModel, _nearest
+from csrr.models.recommender import FactorModel
 from csrr.models.store import Arrays, State
 from csrr.models.strengths import ParameterError, check_number, check_whole, resolve_rank
-from csrr.optim.bpr import Factors, Rates, epoch, fold_in
+from csrr.optim.bpr import Rates, epoch, fold_in
+from csrr.optim.factored import Factors
 from csrr.optim.pattern import Pattern
-from csrr.ranking import Neighbours
 from csrr.threads import use_threads
 
 DEFAULT_RANK = 50
@@ -51,8 +49,11 @@ class BPRMF(FactorModel):
     as many as the matrix has users or items. `threads` 0 means all cores; their number does not change the model.
 
     Fitted: `user_factors_`, shape (n_users, rank + 1), and `item_factors_`, shape (n_items, rank + 1), whose last
-    columns are ones and the biases; `history_`, the mean ln s(x_ui - x_uj) met in each epoch.
+    columns are ones and the biases, and do not count for likeness; `history_`, the mean ln s(x_ui - x_uj) met in each
+    epoch.
     """
+
+    _likeness = slice(-1)
 
     history_: list[float]
 
@@ -85,14 +86,14 @@ class BPRMF(FactorModel):
         `callback` sees each `Epoch`; what it raises ends the fit and leaves the model as it was.
         """
         self._check()
-        log = as_log(data)
-        if len(log) == 0:
-            raise ParameterError("the log has no events; there is nothing to fit")
+        log = self._read(data)
         pattern = Pattern.of(log.to_csr())
         with use_threads(self.threads):
             factors, history = self._climb(pattern, callback)
         self._remember(log)
-        self.user_factors_, self.item_factors_ = factors
+        self.user_factors_, self.item_factors_ = (
+            f.astype(np.float32, copy=False) for f in (factors.users, factors.items)
+        )
         self.history_, self._reg = history, float(self.reg)
         return self
 
@@ -121,10 +122,10 @@ class BPRMF(FactorModel):
             step = self.learning_rate * self.decay ** (number / max(self.epochs - 1, 1))
             rates = Rates.of(step, self.reg, reg_negative, self.reg_bias)
             history.append(epoch(pattern, factors, rates, rng))
-            if not all(np.isfinite(side).all() for side in factors):
+            if not all(np.isfinite(side).all() for side in (factors.users, factors.items)):
                 raise ParameterError(
                     f"learning_rate={self.learning_rate!r} is too long a step: the factors left float32 in epoch"
-                    f" {number + 1}; take a smaller one"
+                    f" {number + 1}; take a smaller one, or weaker reg, reg_negative and reg_bias"
                 )
             if callback is not None:
                 callback(Epoch(number + 1, history[-1], time.perf_counter() - began))
@@ -144,19 +145,6 @@ class BPRMF(FactorModel):
         with use_threads(self.threads):
             factors = fold_in(Pattern.of(seen), self.item_factors_, self._reg)
         return self._folded(users, seen, factors)
-
-    def similar_items(self, item: Id, k: int = 10) -> Neighbours:
-        """Return the `k` other items whose factors, biases left out, have the largest cosine with those of `item`."""
-        self._check_fitted()
-        rows, scores = _nearest(self.item_factors_[:, :-1], self.items_.row(item, "item"), k)
-        ids, titles = self._named(rows)
-        return Neighbours(item, ids, scores, titles)
-
-    def similar_users(self, user: Id, k: int = 10) -> Neighbours:
-        """Return the `k` other users whose factors, the ones left out, have the largest cosine with those of `user`."""
-        self._check_fitted()
-        rows, scores = _nearest(self.user_factors_[:, :-1], self.users_.row(user), k)
-        return Neighbours(user, self.users_.ids[rows], scores)
 
     def _state(self) -> State:
         arrays: dict[str, npt.NDArray[Any]] = {

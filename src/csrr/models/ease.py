@@ -10,7 +10,6 @@ import numpy.typing as npt
 from numba import njit
 from scipy.linalg import lapack
 
-from csrr.data import as_log
 from csrr.models.item_weights import ItemWeightsModel
 from csrr.models.store import Arrays, State
 from csrr.models.strengths import ParameterError, check_number, check_whole
@@ -55,9 +54,7 @@ class EASE(ItemWeightsModel):
     def fit(self, data: Any) -> Self:
         """Fit to a log, a table or a users x items matrix; return the model."""
         self._check()
-        log = as_log(data)
-        if len(log) == 0:
-            raise ParameterError("the log has no events; there is nothing to fit")
+        log = self._read(data)
         _check_memory(log.n_items, self.dtype)
         clicks = log.to_csr()
         reg = auto_reg(clicks) if isinstance(self.reg, str) else float(self.reg)
@@ -72,7 +69,7 @@ class EASE(ItemWeightsModel):
             if self.reg != "auto":
                 raise ParameterError(f'reg={self.reg!r} must be a number > 0 or "auto"')
         else:
-            check_number("reg", self.reg, above=0)
+            check_number("reg", self.reg, above=0, most=1e30)
         if self.dtype not in ("float32", "float64"):
             raise ParameterError(f'dtype={self.dtype!r} must be "float32" or "float64"')
         check_whole("threads", self.threads, least=0)

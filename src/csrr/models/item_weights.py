@@ -68,11 +68,12 @@ class ItemWeightsModel(Recommender):
         return self._explanation(user, item, history, self._column(column)[history])
 
     def _column(self, column: int) -> Floats:
-        """Return the weights for one item, shape (n_items,)."""
+        """Return a copy of the weights for one item, shape (n_items,)."""
         if self._is_sparse:
             stored: Floats = self.weights_[:, [column]].toarray()[:, 0]
             return stored
-        return np.ascontiguousarray(self.weights_[:, column])
+        dense: Floats = self.weights_[:, column].copy()
+        return dense
 
     def similar_items(self, item: Id, k: int = 10) -> Neighbours:
         """Return the `k` other items with the largest weights for `item`, or as many as have a weight."""

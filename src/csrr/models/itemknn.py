@@ -9,10 +9,9 @@ import numpy.typing as npt
 from numba import njit
 from scipy import sparse
 
-from csrr.data import as_log
 from csrr.models.item_weights import ItemWeightsModel
 from csrr.models.strengths import ParameterError, check_number, check_whole
-from csrr.ranking.kernels import _sift_down, _sift_up, _sort_heap, _worse
+from csrr.ranking.kernels import add_to_heap, is_below, replace_worst, sort_heap
 from csrr.ranking.topk import default_block_rows
 from csrr.threads import run_ranges, use_threads
 
@@ -79,9 +78,7 @@ class ItemKNN(ItemWeightsModel):
     def fit(self, data: Any) -> Self:
         """Find the neighbours of each item of a log, a table or a users x items matrix; return the model."""
         self._check()
-        log = as_log(data)
-        if len(log) == 0:
-            raise ParameterError("the log has no events; there is nothing to fit")
+        log = self._read(data)
         with use_threads(self.threads):
             weights = self._weights(log.to_csr())
         self._remember(log)
@@ -204,9 +201,9 @@ def _nearest_items(  # type: ignore[no-untyped-def]
             # Sums of the same numbers in another order are a tie.
             value = np.float32(dot / (below + shrink))
             if size < k:
-                _sift_up(best, whose, size, value, i)
+                add_to_heap(best, whose, size, value, i)
                 size += 1
-            elif _worse(best[0], whose[0], value, i):
-                _sift_down(best, whose, k, value, i)
-        _sort_heap(best, whose, size)
+            elif is_below(best[0], whose[0], value, i):
+                replace_worst(best, whose, k, value, i)
+        sort_heap(best, whose, size)
         found[j - first] = size

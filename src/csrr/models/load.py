@@ -25,7 +25,12 @@ def load(path: str | os.PathLike[str]) -> Recommender:
     header, arrays = read(path)
     if header["model"] not in MODELS:
         raise ModelFileError(f"{path}: holds a model {header['model']!r}, which this csrr does not know")
-    model = MODELS[header["model"]](**header["params"])
+    kind, params = MODELS[header["model"]], header["params"]
+    if unknown := sorted(params.keys() - kind._defaults().keys()):
+        raise ModelFileError(
+            f"{path}: a {kind.__name__} with parameters that this csrr does not know: {', '.join(unknown)}"
+        )
+    model = kind(**params)
     model._restore_common(arrays)
     model._restore(arrays, header["facts"])
     return model

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from csrr.data import Log, as_log
+from csrr.data import Log
 from csrr.models.csrr import CSRR
 from csrr.models.robust import Fit
 from csrr.models.strengths import ParameterError, Scaling, target_norm
@@ -94,7 +94,7 @@ def path(
     if model.l1 is not None or "reg_low_rank" in params or model.box != "none":
         raise ParameterError("a path chooses the strength itself: leave out reg_low_rank, l1 and box")
     chosen = _fractions(strengths, n, weakest)
-    log = as_log(data)
+    log = model._read(data)
     with use_threads(model.threads, blas=1):
         problem, scaling = model._problem(log, alpha)
         signal = target_norm(problem.pattern, scaling.targets(problem.pattern), model.seed)

@@ -47,8 +47,9 @@ class _PositiveUnlabelled(RobustModel):
         check_number("rho", self.rho, least=0, most=0.9999)
         if self.max_rank is not None:
             check_whole("max_rank", self.max_rank, least=1)
+        alpha = super()._check()
         self._check_gap()
-        return super()._check()
+        return alpha
 
     def _solve(self, problem: Problem, start: RobustModel | None, callback: Callback | None) -> Fit:
         options = Options(self.tol, self.max_iter, self.time_limit, self.max_rank, self.seed)

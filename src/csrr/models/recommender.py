@@ -64,6 +64,14 @@ class Recommender(ABC):
     def _score_rows(self, rows: Rows) -> Floats:
         """Return a new float32 array of scores, shape (len(rows), n_items), for the users with these rows."""
 
+    @staticmethod
+    def _read(data: Any) -> Log:
+        """Return the training data as a log with at least one event."""
+        log = as_log(data)
+        if len(log) == 0:
+            raise ParameterError("the log has no events; there is nothing to fit")
+        return log
+
     def _remember(self, log: Log) -> None:
         """Keep what recommending needs of the training log."""
         self.users_, self.items_, self.titles_ = log.users, log.items, log.titles
@@ -230,7 +238,7 @@ class Recommender(ABC):
 
     def _read_histories(self, histories: Any) -> tuple[npt.NDArray[Any], Any]:
         if isinstance(histories, list | tuple):
-            if any(isinstance(h, str | int | np.generic) for h in histories):
+            if any(_is_one(h) for h in histories):
                 raise ParameterError(
                     "fold_in takes a list of histories, each a list of item ids; for one, recommend_for"
                 )
@@ -256,8 +264,8 @@ class Recommender(ABC):
     def recommend_for(
         self, history: Any, k: int = 10, *, candidates: Any = None, exclude: Any = None
     ) -> Recommendations:
-        """Return the `k` best items for a person who was not in the training data, given the items they chose."""
-        return self.fold_in([list(history)]).recommend(k, candidates=candidates, exclude=exclude)
+        """Return the `k` best items for a person who was not in the training data, by the ids (or one) they chose."""
+        return self.fold_in([list(_listed(history))]).recommend(k, candidates=candidates, exclude=exclude)
 
     def _explanation(self, user: Id, item: Id, history: Rows, amounts: npt.NDArray[Any]) -> Explanation:
         """Return what each item row of `history` adds to the score; what they leave over is spread in proportion."""
@@ -279,6 +287,9 @@ class FactorModel(Recommender):
     `user_factors_` has shape (n_users, d), `item_factors_` (n_items, d), both float32.
     """
 
+    _likeness = slice(None)
+    """The columns of the factors by which users, or items, are alike."""
+
     user_factors_: Floats
     item_factors_: Floats
 
@@ -297,14 +308,14 @@ class FactorModel(Recommender):
     def similar_items(self, item: Id, k: int = 10) -> Neighbours:
         """Return the `k` other items whose factors have the largest cosine with those of `item`."""
         self._check_fitted()
-        row = self.items_.row(item, "item")
-        rows, scores = _nearest(self.item_factors_, row, k)
-        return Neighbours(item, self.items_.ids[rows], scores, None if self.titles_ is None else self.titles_[rows])
+        rows, scores = _nearest(self.item_factors_[:, self._likeness], self.items_.row(item, "item"), k)
+        ids, titles = self._named(rows)
+        return Neighbours(item, ids, scores, titles)
 
     def similar_users(self, user: Id, k: int = 10) -> Neighbours:
         """Return the `k` other users whose factors have the largest cosine with those of `user`."""
         self._check_fitted()
-        rows, scores = _nearest(self.user_factors_, self.users_.row(user), k)
+        rows, scores = _nearest(self.user_factors_[:, self._likeness], self.users_.row(user), k)
         return Neighbours(user, self.users_.ids[rows], scores)
 
 
@@ -318,7 +329,7 @@ def _nearest(factors: Floats, row: int, k: int) -> Top:
 
 
 def _is_one(ids: Any) -> bool:
-    return isinstance(ids, str | int | np.generic)
+    return isinstance(ids, str | int | float | np.generic)
 
 
 def _listed(ids: Any) -> Any:

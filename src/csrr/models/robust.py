@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import astuple
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from csrr.data import Log, as_log
+from csrr.data import Log
 from csrr.data.ids import Id
 from csrr.models.answers import Explanation, FoldedFactors, Preferences
 from csrr.models.recommender import FactorModel
-from csrr.models.store import Arrays, State, sparse_arrays, sparse_from
+from csrr.models.store import Arrays, State, sparse_arrays, sparse_from, step_arrays, steps_from
 from csrr.models.strengths import (
     AUTO_NOISE_MULTIPLE,
     ParameterError,
@@ -100,7 +99,7 @@ class RobustModel(FactorModel):
         model of this family fitted to the same users and items, is where the solver begins.
         """
         alpha = self._check()
-        log = as_log(data)
+        log = self._read(data)
         with use_threads(self.threads, blas=1):
             problem, scaling = self._problem(log, alpha)
             if start is not None:
@@ -147,8 +146,6 @@ class RobustModel(FactorModel):
 
     def _problem(self, log: Log, alpha: float) -> tuple[Problem, Scaling]:
         """The problem for a log, strengths resolved."""
-        if len(log) == 0:
-            raise ParameterError("the log has no events; there is nothing to fit")
         pattern = Pattern.of(log.to_csr())
         scaling = Scaling.of(pattern, self.user_scaling, self.item_scaling, self.dtype)
         targets = scaling.targets(pattern)
@@ -258,7 +255,7 @@ class RobustModel(FactorModel):
             "item_factors": self.item_factors_,
             "user_scaling": self._scaling.user,
             "item_scaling": self._scaling.item,
-            "history": np.array([astuple(step) for step in self.history_], np.float64).reshape(-1, 5),
+            **step_arrays(self.history_),
             **sparse_arrays("specific", self.specific_),
         }
         facts = {
@@ -274,7 +271,7 @@ class RobustModel(FactorModel):
         self.user_factors_, self.item_factors_ = arrays["user_factors"], arrays["item_factors"]
         self._scaling = Scaling(arrays["user_scaling"], arrays["item_scaling"])
         self.specific_ = sparse_from(arrays, "specific", self.seen_.shape)
-        self.history_ = [Step(int(i), o, g, int(r), t) for i, o, g, r, t in arrays["history"].tolist()]
+        self.history_ = steps_from(arrays)
         self.certificate_ = Certificate(**facts["certificate"])
         self._posed = Posed(**facts["posed"])
         self.l1_, self.l2_, self.rank_ = facts["l1"], facts["l2"], facts["rank"]

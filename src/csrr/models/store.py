@@ -12,6 +12,7 @@ import json
 import os
 import struct
 import tempfile
+from dataclasses import astuple, fields
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -20,6 +21,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from csrr.data import IdMap
+from csrr.optim.solver import Step
 
 MAGIC = b"CSRRMODL"
 VERSION = 1
@@ -140,6 +142,16 @@ def ids_arrays(name: str, ids: IdMap) -> Arrays:
 def ids_from(arrays: Arrays, name: str) -> IdMap:
     """What `ids_arrays` was given."""
     return IdMap(arrays[name] if name in arrays else text_from(arrays, name))
+
+
+def step_arrays(history: list[Step]) -> Arrays:
+    """The steps of a fit, a row each."""
+    return {"history": np.array([astuple(step) for step in history], np.float64).reshape(-1, len(fields(Step)))}
+
+
+def steps_from(arrays: Arrays) -> list[Step]:
+    """What `step_arrays` was given."""
+    return [Step(int(i), o, g, int(r), t) for i, o, g, r, t in arrays["history"].tolist()]
 
 
 def sparse_arrays(name: str, matrix: Any, *, with_data: bool = True) -> Arrays:

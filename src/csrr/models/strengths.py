@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,7 +58,8 @@ def check_number(
 ) -> None:
     """Raises ParameterError unless value is a finite number, > above or >= least, and <= most."""
     ok = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-    ok = ok and (isinstance(value, int) or math.isfinite(value)) and value <= most
+    # Whole numbers may be too large for a float.
+    ok = ok and abs(value) <= sys.float_info.max and value <= most
     ok = ok and (above is None or value > above) and (least is None or value >= least)
     if not ok:
         low = f"> {above}" if above is not None else f">= {least}" if least is not None else "finite"

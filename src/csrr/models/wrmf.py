@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import time
-from dataclasses import astuple
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from csrr.data import Log, as_log
+from csrr.data import Log
 from csrr.data.ids import Id
 from csrr.models.answers import Explanation, FoldedFactors
 from csrr.models.recommender import FactorModel
-from csrr.models.store import Arrays, State
+from csrr.models.store import Arrays, State, step_arrays, steps_from
 from csrr.models.strengths import (
     AUTO_NOISE_MULTIPLE,
     ParameterError,
@@ -31,6 +30,9 @@ from csrr.optim.solver import Callback, Options, Step
 from csrr.threads import use_threads
 
 DEFAULT_RANK = 128
+
+_MOST = 1e10
+"""The most that a cell may weigh: far beyond any use, far within float32."""
 
 
 class WRMF(FactorModel):
@@ -78,18 +80,15 @@ class WRMF(FactorModel):
     def fit(self, data: Any, *, callback: Callback | None = None) -> Self:
         """Fit to a log, a table or a users x items matrix; return the model. `callback` sees a `Step` an iteration."""
         self._check()
-        log = as_log(data)
-        if len(log) == 0:
-            raise ParameterError("the log has no events; there is nothing to fit")
+        log = self._read(data)
         if self.weighted and log.weights is None:
             raise ParameterError("weighted=True needs events with weights, and these have none")
         began = time.perf_counter()
         with use_threads(self.threads, blas=1):
             problem = self._problem(log)
             rank = resolve_rank(self.rank, DEFAULT_RANK, problem.pattern.shape)
-            penalty = Penalty(problem.l1, float(self.reg_exponent), float(_row_weights(problem).mean()))
-            items = Penalty(penalty.reg, penalty.exponent, float(_row_weights(problem.T).mean()))
-            regs = penalty.of(problem), items.of(problem.T)
+            penalty = self._penalty_for(problem)
+            regs = penalty.of(problem), self._penalty_for(problem.T).of(problem.T)
             first = first_factors(problem, rank, np.random.default_rng(self.seed))
             options = Options(self.tol, self.max_iter)
             factors, _, history = alternate(problem, regs, first, options, callback=callback, began=began)
@@ -109,12 +108,14 @@ class WRMF(FactorModel):
     def _check(self) -> None:
         if self.rank is not None:
             check_whole("rank", self.rank, least=1)
-        check_number("confidence", self.confidence, above=0, most=1e10)
+        check_number("confidence", self.confidence, above=0, most=_MOST)
         if self.reg != "auto":
             if isinstance(self.reg, str):
                 raise ParameterError(f'reg={self.reg!r} must be a number > 0 or "auto"')
             check_number("reg", self.reg, above=0, most=1e30)
         check_number("reg_exponent", self.reg_exponent, least=0, most=2)
+        if not isinstance(self.weighted, bool | np.bool_):
+            raise ParameterError(f"weighted={self.weighted!r} must be True or False")
         check_number("tol", self.tol, least=0, most=1)
         check_whole("max_iter", self.max_iter, least=1)
         check_whole("threads", self.threads, least=0)
@@ -122,11 +123,14 @@ class WRMF(FactorModel):
 
     def _problem(self, log: Log) -> Problem:
         """The weights and targets, with l1 the value of `reg`."""
-        matrix = log.to_csr(weighted=self.weighted)
-        pattern = Pattern.of(matrix)
-        weight = (1 + self.confidence * matrix.data).astype(np.float32)
+        matrix = log.to_csr(weighted=bool(self.weighted))
+        pattern, weight = Pattern.of(matrix), _cell_weights(matrix.data, float(self.confidence))
         reg = _auto(pattern, weight, self.seed) if self.reg == "auto" else float(self.reg)
         return Problem(pattern, np.ones_like(weight), weight, None, reg)
+
+    def _penalty_for(self, problem: Problem) -> Penalty:
+        """The penalty on the rows of a problem, those of its transpose for the items."""
+        return Penalty(problem.l1, float(self.reg_exponent), float(_row_weights(problem).mean()))
 
     @property
     def _weighs_histories(self) -> bool:  # type: ignore[override]
@@ -134,8 +138,7 @@ class WRMF(FactorModel):
 
     def _histories(self, seen: Any) -> Problem:
         """The problem of people with these histories; values of `seen` are weights."""
-        pattern = Pattern.of(seen)
-        weight = (1 + self._confidence * seen.data).astype(np.float32)
+        pattern, weight = Pattern.of(seen), _cell_weights(seen.data, self._confidence)
         return Problem(pattern, np.ones_like(weight), weight, None, self._penalty.reg)
 
     def _fold(self, users: npt.NDArray[Any], seen: Any) -> FoldedFactors:
@@ -167,7 +170,7 @@ class WRMF(FactorModel):
         arrays: Arrays = {
             "user_factors": self.user_factors_,
             "item_factors": self.item_factors_,
-            "history": np.array([astuple(step) for step in self.history_], np.float64).reshape(-1, 5),
+            **step_arrays(self.history_),
         }
         if self._weights is not None:
             arrays["weights"] = self._weights
@@ -175,7 +178,7 @@ class WRMF(FactorModel):
 
     def _restore(self, arrays: Arrays, facts: dict[str, Any]) -> None:
         self.user_factors_, self.item_factors_ = arrays["user_factors"], arrays["item_factors"]
-        self.history_ = [Step(int(i), o, g, int(r), t) for i, o, g, r, t in arrays["history"].tolist()]
+        self.history_ = steps_from(arrays)
         self._confidence, self._penalty = facts["confidence"], Penalty(**facts["penalty"])
         self._weights = arrays.get("weights")
 
@@ -191,6 +194,16 @@ class Penalty(NamedTuple):
         """The strength for every row, (n,)."""
         strengths: npt.NDArray[np.float64] = self.reg * (_row_weights(problem) / self.mean) ** self.exponent
         return strengths
+
+
+def _cell_weights(values: Floats, confidence: float) -> npt.NDArray[np.float32]:
+    """c on the observed cells, (nnz,): 1 + confidence*value."""
+    largest = float(values.max(initial=0))
+    if confidence * largest > _MOST:
+        raise ParameterError(
+            f"confidence={confidence:g} times the largest weight, {largest:g}, is beyond {_MOST:g}; make one smaller"
+        )
+    return (1 + confidence * values).astype(np.float32)
 
 
 def _auto(pattern: Pattern, weight: Floats, seed: int) -> float:

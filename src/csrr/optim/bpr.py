@@ -14,6 +14,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from csrr.optim.factored import Factors
 from csrr.optim.pattern import Pattern
 from csrr.threads import run_ranges
 
@@ -27,13 +28,6 @@ TRIES = 32
 """Number of draws until a negative is picked from a list of those there are instead."""
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-
-
-class Factors(NamedTuple):
-    """P, (n_users, rank + 1), with ones in the last column; Q, (n_items, rank + 1), with the biases b there."""
-
-    users: Floats
-    items: Floats
 
 
 class Rates(NamedTuple):
@@ -142,7 +136,7 @@ def _arrange(indptr, indices, user_strata, item_strata, n_strata, n_items):  # t
 
 
 @njit(nogil=True, fastmath=True, cache=True)
-def _block(state, users, items, stratum, indptr, indices, factors, rates):  # type: ignore[no-untyped-def]
+def _block(state, users, items, stratum, indptr, indices, P, Q, rates):  # type: ignore[no-untyped-def]
     # One step for each of these pairs, in random order. Pairs without a negative in the stratum go to the front of
     # users and items. Returns the sum of ln s over the others, and the number of those left.
     total, left = 0.0, 0
@@ -158,13 +152,13 @@ def _block(state, users, items, stratum, indptr, indices, factors, rates):  # ty
             users[left], items[left] = u, i
             left += 1
         else:
-            total += ascend(factors.users[u], factors.items[i], factors.items[j], rates)
+            total += ascend(P[u], Q[i], Q[j], rates)
     return total, left
 
 
 @njit(nogil=True, fastmath=True, cache=True)
 def _round(  # type: ignore[no-untyped-def]
-    first, last, shift, states, pairs, order, cuts, indptr, indices, factors, rates, totals, left
+    first, last, shift, states, pairs, order, cuts, indptr, indices, P, Q, rates, totals, left
 ):
     # Blocks first..last of a round, into totals and left
     users, items, starts = pairs
@@ -175,7 +169,7 @@ def _round(  # type: ignore[no-untyped-def]
         mine = slice(starts[block], starts[block + 1])
         stratum = order[cuts[of_items] : cuts[of_items + 1]]
         totals[block], left[block] = _block(
-            states[block], users[mine], items[mine], stratum, indptr, indices, factors, rates
+            states[block], users[mine], items[mine], stratum, indptr, indices, P, Q, rates
         )
 
 
@@ -199,7 +193,8 @@ def _cut(pattern: Pattern, n_strata: int, rng: np.random.Generator) -> tuple[Any
 def epoch(pattern: Pattern, factors: Factors, rates: Rates, rng: np.random.Generator) -> float:
     """Change the factors by one step up for each observed pair; return the mean ln s(x_ui - x_uj) met on the way.
 
-    A step is along the gradient of
+    P, (n_users, rank + 1), has ones in the last column; Q, (n_items, rank + 1), the biases b. A step is along the
+    gradient of
 
         ln s(x_ui - x_uj) - reg/2*(|p_u|^2 + |q_i|^2) - reg_negative/2*|q_j|^2 - reg_bias/2*(b_i^2 + b_j^2)
 
@@ -208,7 +203,7 @@ def epoch(pattern: Pattern, factors: Factors, rates: Rates, rng: np.random.Gener
     alone, not on the number of threads.
     """
     n_strata = n_strata_of(pattern.shape)
-    at = (pattern.indptr, pattern.indices)
+    fixed = (pattern.indptr, pattern.indices, factors.users, factors.items, rates)
     pairs, order, cuts = _cut(pattern, n_strata, rng)
     states = rng.integers(2**64, size=n_strata**2 + 1, dtype=np.uint64)
     totals, left = np.zeros(n_strata**2), np.zeros(n_strata**2, np.int64)
@@ -216,7 +211,7 @@ def epoch(pattern: Pattern, factors: Factors, rates: Rates, rng: np.random.Gener
     for shift in range(n_strata):
         run_ranges(
             lambda a, b, shift=shift: _round(  # type: ignore[misc]
-                a, b, shift, states, pairs, order, cuts, *at, factors, rates, totals, left
+                a, b, shift, states, pairs, order, cuts, *fixed, totals, left
             ),
             bounds,
         )
@@ -225,7 +220,7 @@ def epoch(pattern: Pattern, factors: Factors, rates: Rates, rng: np.random.Gener
         # Users with nearly everything: their negatives may lie in any stratum
         users, items, starts = pairs
         rest = np.concatenate([np.arange(a, a + n) for a, n in zip(starts[:-1], left, strict=True)])
-        total += _block(states[-1], users[rest], items[rest], order, *at, factors, rates)[0]
+        total += _block(states[-1], users[rest], items[rest], order, *fixed)[0]
     return float(total / max(len(pairs[0]), 1))
 
 

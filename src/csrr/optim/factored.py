@@ -74,7 +74,7 @@ class Factors:
         # Not squares/s: where that is rounding it is far from the diagonal, and the next step would rise.
         return Factors(users, items), np.einsum("ik,ik->k", items, items, dtype=np.float64)
 
-    def turned(self, diagonal: Floats | None = None) -> tuple[Factors, Floats]:
+    def turned(self) -> tuple[Factors, Floats]:
         """Factors of the same matrix, turned so that Q'Q is diagonal, and that diagonal."""
         g, E = eigh_falling(tall.gram(self.items))
         turn = E.astype(self.users.dtype)
@@ -90,20 +90,23 @@ def _nothing(dtype: Any) -> float:
     return 1e-6 if dtype == np.float32 else 1e-9
 
 
-def descend(problem: Problem, own: Floats, other: Floats, curvature: Floats, reg: Floats, steps: int) -> float:
+def descend(
+    problem: Problem, own: Floats, other: Floats, curvature: Floats, reg: Floats, steps: int, relax: float = 1.0
+) -> float:
     """Lowers the objective over `own`, (n, d), in place, `other`, (m, d), held fixed; returns it as it was before,
     less the penalty of `other`:
 
         sum_i reg_i/2*||own_i||^2 + sum_obs h(u) + 1/2*sum_unobs u^2,   u = own other'.
 
-    other'other must be diag(curvature). Costs `steps` + 1 passes over the observed cells; 0 steps only evaluate.
+    other'other must be diag(curvature). Costs `steps` + 1 passes over the observed cells; 0 steps only evaluate. The
+    last step is `relax` times as long as is best for `own` alone, which may be better for what follows.
     """
     pattern = problem.pattern
     loss = np.empty(pattern.shape[0])
     dtype = own.dtype
     cap = problem.target if problem.cap is None else problem.cap
     fixed = (pattern.indptr, pattern.indices, problem.target, problem.weight, cap, problem.cap is not None)
-    moving = (own, np.ascontiguousarray(other), curvature.astype(dtype), reg.astype(dtype), steps, loss)
+    moving = (own, np.ascontiguousarray(other), curvature.astype(dtype), reg.astype(dtype), steps, relax, loss)
     run_ranges(lambda a, b: descend_rows(a, b, *fixed, *moving), pattern.bounds)
     return float(loss.sum())
 
@@ -206,14 +209,17 @@ def alternate(
     """
     began = time.perf_counter() if began is None else began
     is_uniform = min(r.min() for r in regs) == max(r.max() for r in regs)
-    prepared = Factors.balanced if is_uniform else Factors.turned
+
+    def prepared(factors: Factors, diagonal: Floats | None) -> tuple[Factors, Floats]:
+        return factors.balanced(diagonal) if is_uniform else factors.turned()
+
     steps = 1 if problem.smoothness <= _ONE_STEP_UP_TO else 2
     history: list[Step] = []
     curvature = None
     for iteration in range(options.max_iter + 1):
         factors, curvature = prepared(factors, curvature)
         value = 0.5 * float(regs[1] @ np.einsum("ik,ik->i", factors.items, factors.items, dtype=np.float64))
-        value += descend(problem, factors.users, factors.items, curvature, regs[0], steps)
+        value += descend(problem, factors.users, factors.items, curvature, regs[0], steps, _RELAX)
         seconds = time.perf_counter() - began
         rank = int(np.count_nonzero(curvature > _nothing(factors.users.dtype) * curvature[0]))
         history.append(Step(iteration, value, float("nan"), rank, seconds))
@@ -225,13 +231,15 @@ def alternate(
         if options.time_limit is not None and seconds > options.time_limit:
             return Alternation(factors, "timeout", history)
         flipped, curvature = prepared(factors.T, curvature)
-        descend(problem.T, flipped.users, flipped.items, curvature, regs[1], steps)
+        descend(problem.T, flipped.users, flipped.items, curvature, regs[1], steps, _RELAX)
         factors = flipped.T
     return Alternation(factors, "max_iter", history)
 
 
 # Up to this weight one step of conjugate gradients a half-step is the quickest way down; beyond, two.
 _ONE_STEP_UP_TO = 4.0
+# The other side will follow: going beyond what is best for one side alone saves about one iteration in six.
+_RELAX = 1.3
 
 
 @dataclass(frozen=True)

@@ -42,13 +42,14 @@ def pulled_sums(start, stop, indptr, indices, target, weight, cap, has_cap, own,
 
 @njit(nogil=True, fastmath=True, cache=True)
 def descend_rows(  # type: ignore[no-untyped-def]
-    start, stop, indptr, indices, target, weight, cap, has_cap, own, other, curvature, reg, steps, loss
+    start, stop, indptr, indices, target, weight, cap, has_cap, own, other, curvature, reg, steps, relax, loss
 ):
     # With other' @ other = diag(curvature), each row p of `own` has the objective
     #     1/2*p'Mp + sum_j (h(u_j) - u_j^2/2),   M = diag(curvature + reg[i]),   u_j = p . other[j].
     # loss[i] = that objective; then `steps` of conjugate gradients, preconditioned by M, with V held fixed:
     #     A = M + sum_j (w_j - 1) * other[j] other[j]'.
     # V fixed makes the objective quadratic, and V at its best before the step makes it touch from above: it falls.
+    # The last step is `relax` times as long as the best along its direction; short of twice, it falls all the same.
     width, kind = own.shape[1], own.dtype.type
     m = np.empty(width, own.dtype)
     residual, direction, image = np.empty(width, own.dtype), np.empty(width, own.dtype), np.empty(width, own.dtype)
@@ -92,7 +93,7 @@ def descend_rows(  # type: ignore[no-untyped-def]
                         image[k] += extra * theirs[k]
             if not bend > 0 or not size > 0:
                 break
-            length = size / bend
+            length = kind(relax) * size / bend if is_last else size / bend
             for k in range(width):
                 mine[k] += length * direction[k]
             if is_last:

@@ -18,7 +18,8 @@ Floats = NDArray[np.floating[Any]]
 _MOST_RANGES, _LEAST_ROWS = 16, 1024
 
 
-def _bounds(rows: int) -> list[int]:
+def cut_rows(rows: int) -> list[int]:
+    """Row numbers that cut `rows` rows into ranges; they depend on nothing else."""
     ranges = int(np.clip(rows // _LEAST_ROWS, 1, _MOST_RANGES))
     return [rows * i // ranges for i in range(ranges + 1)]
 
@@ -26,13 +27,13 @@ def _bounds(rows: int) -> list[int]:
 def times(x: Floats, small: Floats) -> Floats:
     """x @ small, (n, c)."""
     out = np.empty((len(x), small.shape[1]), np.result_type(x, small))
-    run_ranges(lambda a, b: np.matmul(x[a:b], small, out=out[a:b]), _bounds(len(x)))
+    run_ranges(lambda a, b: np.matmul(x[a:b], small, out=out[a:b]), cut_rows(len(x)))
     return out
 
 
 def cross(x: Floats, y: Floats) -> NDArray[np.float64]:
     """x.T @ y, (k, c), the ranges added up in float64."""
-    bounds = _bounds(len(x))
+    bounds = cut_rows(len(x))
     parts: dict[int, Floats] = {}
     run_ranges(lambda a, b: parts.__setitem__(a, x[a:b].T @ y[a:b]), bounds)
     total = np.zeros((x.shape[1], y.shape[1]))

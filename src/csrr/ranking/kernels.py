@@ -9,13 +9,13 @@ CHUNK = 64
 
 
 @njit(nogil=True, cache=True)
-def _worse(score, item, other_score, other_item):  # type: ignore[no-untyped-def]
+def is_below(score, item, other_score, other_item):  # type: ignore[no-untyped-def]
     # (score, item) ranks below (other_score, other_item)
     return score < other_score or (score == other_score and item > other_item)
 
 
 @njit(nogil=True, cache=True)
-def _sift_down(scores, items, size, score, item):  # type: ignore[no-untyped-def]
+def replace_worst(scores, items, size, score, item):  # type: ignore[no-untyped-def]
     # Replaces the root, the worst of the heap (scores[:size], items[:size]), by (score, item).
     hole = 0
     while True:
@@ -23,9 +23,9 @@ def _sift_down(scores, items, size, score, item):  # type: ignore[no-untyped-def
         if child >= size:
             break
         right = child + 1
-        if right < size and _worse(scores[right], items[right], scores[child], items[child]):
+        if right < size and is_below(scores[right], items[right], scores[child], items[child]):
             child = right
-        if not _worse(scores[child], items[child], score, item):
+        if not is_below(scores[child], items[child], score, item):
             break
         scores[hole], items[hole] = scores[child], items[child]
         hole = child
@@ -33,11 +33,11 @@ def _sift_down(scores, items, size, score, item):  # type: ignore[no-untyped-def
 
 
 @njit(nogil=True, cache=True)
-def _sift_up(scores, items, hole, score, item):  # type: ignore[no-untyped-def]
+def add_to_heap(scores, items, hole, score, item):  # type: ignore[no-untyped-def]
     # Adds (score, item) to the heap (scores[:hole], items[:hole]).
     while hole > 0:
         parent = (hole - 1) // 2
-        if not _worse(score, item, scores[parent], items[parent]):
+        if not is_below(score, item, scores[parent], items[parent]):
             break
         scores[hole], items[hole] = scores[parent], items[parent]
         hole = parent
@@ -45,12 +45,12 @@ def _sift_up(scores, items, hole, score, item):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def _sort_heap(scores, items, size):  # type: ignore[no-untyped-def]
+def sort_heap(scores, items, size):  # type: ignore[no-untyped-def]
     # The worst goes to the end, again and again: best first.
     for end in range(size - 1, 0, -1):
         score, item = scores[end], items[end]
         scores[end], items[end] = scores[0], items[0]
-        _sift_down(scores, items, end, score, item)
+        replace_worst(scores, items, end, score, item)
 
 
 @njit(nogil=True, cache=True)
@@ -76,13 +76,13 @@ def top_k_rows(start, stop, block, top_scores, top_items, not_a_number):  # type
                 if np.isnan(score):
                     not_a_number[i] = True
                 elif size < k:
-                    _sift_up(scores, items, size, score, j)
+                    add_to_heap(scores, items, size, score, j)
                     size += 1
                 else:
-                    _sift_down(scores, items, k, score, j)
+                    replace_worst(scores, items, k, score, j)
                 if size == k:
                     worst = scores[0]
-        _sort_heap(scores, items, size)
+        sort_heap(scores, items, size)
 
 
 @njit(nogil=True, cache=True)
