@@ -21,6 +21,9 @@ from csrr.ranking.metrics import ndcg, recall
 T = TypeVar("T")
 
 GOWALLA_USERS_FOR_CHOICE = 5000
+# For weighted matrix factorisation, ours and the rival's.
+MOVIELENS_1M_GRID = {"alphas": (2.0, 8.0), "ratios": (3.0, 8.0, 16.0, 24.0)}
+GOWALLA_GRID = {"alphas": (8.0, 32.0), "ratios": (0.01, 1.0)}
 
 
 @dataclass(frozen=True)
@@ -75,7 +78,7 @@ def factors_at_20(factors: rivals.Factors, train: csrr.Log, test: csrr.Log) -> t
 def als_movielens_1m() -> tuple[dict[str, float], rivals.Factors]:
     """implicit's ALS (256 factors, 15 iterations) on MovieLens-1M, tuned on a validation split of train."""
     train, _ = movielens_1m()
-    best = rivals.tune_als(train, alphas=(2.0, 8.0), ratios=(1.0, 3.0, 8.0)).best
+    best = rivals.tune_als(train, **MOVIELENS_1M_GRID).best
     return best, rivals.als(train.to_csr(), **best)
 
 
@@ -83,7 +86,7 @@ def als_movielens_1m() -> tuple[dict[str, float], rivals.Factors]:
 def als_gowalla() -> tuple[dict[str, float], rivals.Factors]:
     """The same on Gowalla."""
     train, _ = gowalla()
-    best = rivals.tune_als(train, alphas=(8.0, 32.0), ratios=(0.01, 1.0)).best
+    best = rivals.tune_als(train, **GOWALLA_GRID).best
     return best, rivals.als(train.to_csr(), **best)
 
 

@@ -14,7 +14,7 @@ from scipy import sparse
 from threadpoolctl import threadpool_limits
 
 from csrr.data import Log, split
-from csrr.models import EASE
+from csrr.models import EASE, WRMF
 from csrr.ranking import mark_hits, top_k
 from csrr.ranking.metrics import ndcg
 from csrr.ranking.topk import Rows, ScoreBlock
@@ -121,8 +121,28 @@ def tune_als(
         _, users, items = als(X, factors, iterations, regularization, alpha, threads, seed)
         return factor_scores(users, items)
 
-    grid = [{"alpha": a, "regularization": a * r} for a, r in product(alphas, ratios)]
-    return _tune(scores, grid, train, ratio=ratio, seed=seed)
+    return _tune(scores, _weighted_grid(alphas, ratios), train, ratio=ratio, seed=seed)
+
+
+def tune_wrmf(
+    train: Log, alphas: Sequence[float], ratios: Sequence[float], *, ratio: float = 0.9, seed: int = 0
+) -> Tuned:
+    """The same for our WRMF, over the same grid."""
+
+    def scores(X: Any, alpha: float, regularization: float) -> ScoreBlock:
+        model = wrmf(alpha, regularization).fit(X)
+        return factor_scores(model.user_factors_, model.item_factors_)
+
+    return _tune(scores, _weighted_grid(alphas, ratios), train, ratio=ratio, seed=seed)
+
+
+def wrmf(alpha: float, regularization: float, factors: int = 256) -> WRMF:
+    """Our WRMF with the objective of `als`."""
+    return WRMF(factors, confidence=alpha - 1, reg=regularization, reg_exponent=0.0)
+
+
+def _weighted_grid(alphas: Sequence[float], ratios: Sequence[float]) -> list[dict[str, float]]:
+    return [{"alpha": a, "regularization": a * r} for a, r in product(alphas, ratios)]
 
 
 def _tune(
