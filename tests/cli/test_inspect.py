@@ -40,3 +40,17 @@ def test_info_of_a_model_without_certificate(log, tmp_path):
     result = in_process("similar", tmp_path / "pop.csrr", "--item", 1)
     assert result.exit_code == 2
     assert "PopRank does not say which items are alike; these do: CSRR, " in result.stderr
+
+
+def test_info_says_what_the_fit_settled(log, tmp_path):
+    for model, names in (
+        (csrr.CSRR(), {"rank_", "l1_", "l2_"}),
+        (csrr.WRMF(), {"reg_"}),
+        (csrr.EASE(), {"reg_"}),
+        (csrr.PopRank(), set()),
+    ):
+        model.fit(log).save(tmp_path / "m.csrr")
+        found = as_json("info", tmp_path / "m.csrr")["found"]
+        assert found == {name: getattr(model, name) for name in names}
+        said = in_process("info", tmp_path / "m.csrr").stdout
+        assert said.count("(found by the fit)") == len(names)

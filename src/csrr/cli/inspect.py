@@ -10,6 +10,9 @@ import click
 from csrr.cli.options import as_id, check_can, json_option, k_option, model_argument
 from csrr.cli.output import amount, print_json
 
+FOUND = ("rank_", "reg_", "l1_", "l2_")
+"""What a fit settles where a parameter leaves it open."""
+
 
 @click.command()
 @model_argument
@@ -56,6 +59,7 @@ def info(model: Path, as_json: bool) -> None:
         "n_events": int(fitted.seen_.nnz),
         "n_specific": int(fitted.specific_.nnz) if hasattr(fitted, "specific_") else None,
         "params": fitted.get_params(),
+        "found": {name: getattr(fitted, name) for name in FOUND if getattr(fitted, name, None) is not None},
         "certificate": fitted.certificate_.to_dict() if hasattr(fitted, "certificate_") else None,
     }
     if as_json:
@@ -66,5 +70,7 @@ def info(model: Path, as_json: bool) -> None:
     click.echo("" if facts["n_specific"] is None else f", {facts['n_specific']:,} of them specific in part")
     for name, value in facts["params"].items():
         click.echo(f"  {name} = {value}")
+    for name, value in facts["found"].items():
+        click.echo(f"  {name} = {value:g} (found by the fit)")
     if facts["certificate"] is not None:
         click.echo(str(fitted.certificate_))
