@@ -5,7 +5,6 @@ import time
 import numpy as np
 import pytest
 
-from csrr.optim.certificate import Certificate
 from csrr.optim.factored import (
     Factors,
     descend,
@@ -107,22 +106,6 @@ class TestAgainstTheConvexSolver:
         assert np.abs(product(found.factors)).max() < 1e-4
         below = solve_factored(problem.with_strength(0.9 * norm), 5, Options(tol=1e-10, max_iter=500))
         assert np.abs(product(below.factors)).max() > 1e-2
-
-
-class TestIsGlobal:
-    def certificate(self, **changes):
-        fields = {"primal": 1.0, "dual": 0.999, "gap": 0.001, "rank": 3, "iterations": 5, "status": "converged"}
-        return Certificate(**{**fields, "seconds": 0.1, "gradient_ratio": 1.001, **changes})
-
-    def test_when_converged_with_no_direction_missing(self):
-        assert self.certificate().is_global
-        assert not self.certificate(status="max_iter").is_global
-        assert not self.certificate(gradient_ratio=1.02).is_global
-        assert not self.certificate(gradient_ratio=None).is_global
-
-    def test_not_where_the_gap_says_that_the_point_is_not_stationary(self):
-        # Larger than the optimum, U has a gradient smaller than l1.
-        assert not self.certificate(gradient_ratio=0.6, dual=0.8, gap=0.2).is_global
 
 
 class TestWithoutV:
