@@ -122,17 +122,22 @@ def _in_turns(problem: Problem, factors: Factors, bound: float) -> Moves:
         items, _ = _stepped(problem.T, Factors(ahead.items, users), bound)
         now = Factors(users, items)
         yield now, value
-        faster = (1 + np.sqrt(1 + 4 * pace**2)) / 2
-        beta = (pace - 1) / faster
-        if value > before:
-            faster, beta = 1.0, 0.0
-        ahead = Factors(
-            *(
-                np.clip(x + x.dtype.type(beta) * (x - y), 0, x.dtype.type(bound))
-                for x, y in ((now.users, last.users), (now.items, last.items))
-            )
-        )
-        last, pace, before = now, faster, value
+        pace, beta = _momentum(pace, has_risen=value > before)
+        ahead = Factors(_beyond(users, last.users, beta, bound), _beyond(items, last.items, beta, bound))
+        last, before = now, value
+
+
+def _momentum(pace: float, *, has_risen: bool) -> tuple[float, float]:
+    """The next pace and how far to go on beyond the last step; from a standstill when the objective has risen."""
+    if has_risen:
+        return 1.0, 0.0
+    faster = float((1 + np.sqrt(1 + 4 * pace**2)) / 2)
+    return faster, (pace - 1) / faster
+
+
+def _beyond(now: Floats, last: Floats, beta: float, bound: float) -> Floats:
+    """now + beta*(now - last), kept in [0, bound]."""
+    return np.clip(now + now.dtype.type(beta) * (now - last), 0, now.dtype.type(bound))
 
 
 def _stepped(problem: Problem, factors: Factors, bound: float, step: float | None = None) -> tuple[Floats, float]:
@@ -190,11 +195,9 @@ def fold_in_nonnegative(problem: Problem, items: Floats, *, tol: float = 1e-4, m
     pace, before = 1.0, np.inf
     for _ in range(max_iter):
         moved, value = _stepped(problem, Factors(ahead, items), bound)
-        faster = (1 + np.sqrt(1 + 4 * pace**2)) / 2
-        beta = 0.0 if value > before else (pace - 1) / faster
-        shift = moved - P
-        ahead = np.clip(moved + P.dtype.type(beta) * shift, 0, P.dtype.type(bound))
-        P, pace, before = moved, 1.0 if beta == 0 else faster, value
-        if np.linalg.norm(shift, axis=1).max(initial=0) <= tol * np.linalg.norm(P, axis=1).max(initial=0):
+        pace, beta = _momentum(pace, has_risen=value > before)
+        ahead, shift = _beyond(moved, P, beta, bound), np.linalg.norm(moved - P, axis=1)
+        P, before = moved, value
+        if shift.max(initial=0) <= tol * np.linalg.norm(P, axis=1).max(initial=0):
             break
     return P
