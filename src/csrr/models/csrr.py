@@ -6,16 +6,16 @@ from typing import Any, Literal
 
 import numpy as np
 
-from csrr.models.robust import Fit, RobustModel
-from csrr.models.strengths import ParameterError, check_whole
+from csrr.models.robust import ConvexModel, Fit, RobustModel
+from csrr.models.strengths import ParameterError
 from csrr.optim.algorithm1 import Iteration, algorithm1
 from csrr.optim.certificate import Certificate, duality_gap, relative_gap
 from csrr.optim.lowrank import LowRank
 from csrr.optim.problem import Loss, Problem
-from csrr.optim.solver import Callback, Options, Solution, Step, solve
+from csrr.optim.solver import Callback, Solution, Step
 
 
-class CSRR(RobustModel):
+class CSRR(ConvexModel):
     """Scores U of a convex model of clicks A, users x items:
 
         minimise  l1*||U||_* + l2*sum(t*V) + sum_ij loss(U_ij + V_ij, t_ij),   0 <= V <= 1
@@ -82,20 +82,14 @@ class CSRR(RobustModel):
     def _check(self) -> float:
         if self.box not in ("none", "paper"):
             raise ParameterError(f'box={self.box!r} must be "none" or "paper"')
-        if self.max_rank is not None:
-            check_whole("max_rank", self.max_rank, least=1)
-        alpha = super()._check()
-        self._check_gap()
-        return alpha
+        return super()._check()
 
     def _solve(self, problem: Problem, start: RobustModel | None, callback: Callback | None) -> Fit:
-        if self.box == "paper":
-            if start is not None:
-                raise ParameterError('start does not go with box="paper": Algorithm 1 begins at zero')
-            return self._solve_dense(problem, callback)
-        options = Options(self.tol, self.max_iter, self.time_limit, self.max_rank, self.seed)
-        begin = None if start is None else start._as_start(self.dtype)
-        return Fit.of(solve(problem, options, start=begin, callback=callback))
+        if self.box == "none":
+            return super()._solve(problem, start, callback)
+        if start is not None:
+            raise ParameterError('start does not go with box="paper": Algorithm 1 begins at zero')
+        return self._solve_dense(problem, callback)
 
     def _solve_dense(self, problem: Problem, callback: Callback | None) -> Fit:
         """The paper's Algorithm 1; its gap is to the optimum without the box."""

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from csrr.models.robust import Fit, RobustModel
-from csrr.models.strengths import ParameterError, check_number, check_whole, resolve_rank
+from csrr.models.strengths import ParameterError, check_auto, check_whole, resolve_rank
 from csrr.optim.algorithm2 import (
     algorithm2,
     first_nonnegative,
@@ -92,12 +92,9 @@ class CSRRe(RobustModel):
             check_whole("rank", self.rank, least=1)
         if self.factors not in ("free", "nonnegative"):
             raise ParameterError(f'factors={self.factors!r} must be "free" or "nonnegative"')
-        if self.step != "auto":
-            if isinstance(self.step, str):
-                raise ParameterError(f'step={self.step!r} must be a number > 0 or "auto"')
-            check_number("step", self.step, above=0, most=1e6)
-            if self.factors == "free":
-                raise ParameterError('step goes with factors="nonnegative": the free form needs none')
+        check_auto("step", self.step, above=0, most=1e6)
+        if self.step != "auto" and self.factors == "free":
+            raise ParameterError('step goes with factors="nonnegative": the free form needs none')
         return super()._check()
 
     def _solve(self, problem: Problem, start: RobustModel | None, callback: Callback | None) -> Fit:

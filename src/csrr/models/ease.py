@@ -12,7 +12,7 @@ from scipy.linalg import lapack
 
 from csrr.models.item_weights import ItemWeightsModel
 from csrr.models.store import Arrays, State
-from csrr.models.strengths import ParameterError, check_number, check_whole
+from csrr.models.strengths import ParameterError, check_auto, check_whole
 from csrr.ranking.topk import row_bounds
 from csrr.threads import run_ranges, use_threads
 
@@ -65,11 +65,7 @@ class EASE(ItemWeightsModel):
         return self
 
     def _check(self) -> None:
-        if isinstance(self.reg, str):
-            if self.reg != "auto":
-                raise ParameterError(f'reg={self.reg!r} must be a number > 0 or "auto"')
-        else:
-            check_number("reg", self.reg, above=0, most=1e30)
+        check_auto("reg", self.reg, above=0, most=1e30)
         if self.dtype not in ("float32", "float64"):
             raise ParameterError(f'dtype={self.dtype!r} must be "float32" or "float64"')
         check_whole("threads", self.threads, least=0)

@@ -15,7 +15,7 @@ from csrr.models.strengths import ParameterError, Scaling, target_norm
 from csrr.optim.certificate import Certificate
 from csrr.optim.path import solve_path
 from csrr.optim.problem import Problem
-from csrr.optim.solver import Options, Solution
+from csrr.optim.solver import Solution
 from csrr.threads import use_threads
 
 
@@ -99,8 +99,7 @@ def path(
         problem, scaling = model._problem(log, alpha)
         signal = target_norm(problem.pattern, scaling.targets(problem.pattern), model.seed)
         l1s = [float(fraction * alpha * signal) for fraction in chosen]
-        options = Options(model.tol, model.max_iter, model.time_limit, model.max_rank, model.seed)
-        fits = solve_path(problem, l1s, options, callback=callback)
+        fits = solve_path(problem, l1s, model._options(), callback=callback)
     points = [PathPoint(f, l1, fit.certificate) for f, l1, fit in zip(chosen, l1s, fits, strict=True)]
     return Path(points, log, problem, scaling, fits, params)
 

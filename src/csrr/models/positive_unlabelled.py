@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Literal
 
-from csrr.models.robust import Fit, RobustModel
-from csrr.models.strengths import check_number, check_whole
-from csrr.optim.problem import Loss, Problem
-from csrr.optim.solver import Callback, Options, solve
+from csrr.models.robust import ConvexModel
+from csrr.models.strengths import check_number
+from csrr.optim.problem import Loss
 
 
-class _PositiveUnlabelled(RobustModel):
+class _PositiveUnlabelled(ConvexModel):
     """A share `rho` of the positive cells is taken to be unobserved; no V, no scaling, otherwise the core's problem."""
 
     reg_sparse = 1.0
@@ -45,16 +44,7 @@ class _PositiveUnlabelled(RobustModel):
 
     def _check(self) -> float:
         check_number("rho", self.rho, least=0, most=0.9999)
-        if self.max_rank is not None:
-            check_whole("max_rank", self.max_rank, least=1)
-        alpha = super()._check()
-        self._check_gap()
-        return alpha
-
-    def _solve(self, problem: Problem, start: RobustModel | None, callback: Callback | None) -> Fit:
-        options = Options(self.tol, self.max_iter, self.time_limit, self.max_rank, self.seed)
-        begin = None if start is None else start._as_start(self.dtype)
-        return Fit.of(solve(problem, options, start=begin, callback=callback))
+        return super()._check()
 
 
 class MCShift(_PositiveUnlabelled):

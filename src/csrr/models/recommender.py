@@ -49,8 +49,6 @@ class Recommender(ABC):
     training events, sparse of shape (n_users, n_items).
     """
 
-    _weighs_histories = False
-
     users_: IdMap
     items_: IdMap
     titles_: npt.NDArray[np.object_] | None
@@ -235,6 +233,10 @@ class Recommender(ABC):
         says of weights), sparse of shape (len(users), n_items).
         """
         raise NotImplementedError(f"a {type(self).__name__} knows only the users it was fitted to")
+
+    @property
+    def _weighs_histories(self) -> bool:
+        return False
 
     def _read_histories(self, histories: Any) -> tuple[npt.NDArray[Any], Any]:
         if isinstance(histories, list | tuple):

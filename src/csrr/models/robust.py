@@ -18,8 +18,8 @@ from csrr.models.strengths import (
     AUTO_NOISE_MULTIPLE,
     ParameterError,
     Scaling,
+    check_auto,
     check_number,
-    check_strength,
     check_whole,
     noise_level,
     resolve_cost_ratio,
@@ -31,7 +31,7 @@ from csrr.optim.foldin import ItemSide, fold_in, shares
 from csrr.optim.lowrank import LowRank
 from csrr.optim.pattern import Floats, Pattern
 from csrr.optim.problem import Loss, Problem, build
-from csrr.optim.solver import Callback, Solution, Step
+from csrr.optim.solver import Callback, Options, Solution, Step, solve
 from csrr.threads import use_threads
 
 _FOLD_IN_TOL = 1e-3
@@ -117,8 +117,8 @@ class RobustModel(FactorModel):
             raise ParameterError(f'loss={self.loss!r} must be "I" or "II"')
         if self.dtype not in ("float32", "float64"):
             raise ParameterError(f'dtype={self.dtype!r} must be "float32" or "float64"')
-        check_strength("reg_low_rank", self.reg_low_rank)
-        check_strength("reg_sparse", self.reg_sparse)
+        check_auto("reg_low_rank", self.reg_low_rank, least=0)
+        check_number("reg_sparse", self.reg_sparse, least=0)
         for name in ("l1", "l2", "time_limit"):
             if getattr(self, name) is not None:
                 check_number(name, getattr(self, name), above=0, most=1e30)
@@ -131,15 +131,6 @@ class RobustModel(FactorModel):
         check_whole("threads", self.threads, least=0)
         check_number("tol", self.tol, above=0, most=1)
         return self._alpha()
-
-    def _check_gap(self) -> None:
-        """Raise ParameterError for a gap that the floats cannot resolve."""
-        smallest = 1e-5 if self.dtype == "float32" else 1e-12
-        if self.tol < smallest:
-            raise ParameterError(
-                f"tol={self.tol!r} is beyond {self.dtype}, which resolves a relative gap of {smallest:g}"
-                + ('; use dtype="float64"' if self.dtype == "float32" else "")
-            )
 
     def _alpha(self) -> float:
         return resolve_cost_ratio(self.cost_ratio, self.positive_cost, self.miss_cost, self.false_alarm_cost)
@@ -275,6 +266,32 @@ class RobustModel(FactorModel):
         self.certificate_ = Certificate(**facts["certificate"])
         self._posed = Posed(**facts["posed"])
         self.l1_, self.l2_, self.rank_ = facts["l1"], facts["l2"], facts["rank"]
+
+
+class ConvexModel(RobustModel):
+    """One whose U is the optimum of the convex problem, to a gap of `tol`, its rank bounded by `max_rank`."""
+
+    max_rank: int | None
+
+    def _check(self) -> float:
+        if self.max_rank is not None:
+            check_whole("max_rank", self.max_rank, least=1)
+        alpha = super()._check()
+        smallest = 1e-5 if self.dtype == "float32" else 1e-12
+        if self.tol < smallest:
+            raise ParameterError(
+                f"tol={self.tol!r} is beyond {self.dtype}, which resolves a relative gap of {smallest:g}"
+                + ('; use dtype="float64"' if self.dtype == "float32" else "")
+            )
+        return alpha
+
+    def _options(self) -> Options:
+        """When the solver is to stop."""
+        return Options(self.tol, self.max_iter, self.time_limit, self.max_rank, self.seed)
+
+    def _solve(self, problem: Problem, start: RobustModel | None, callback: Callback | None) -> Fit:
+        begin = None if start is None else start._as_start(self.dtype)
+        return Fit.of(solve(problem, self._options(), start=begin, callback=callback))
 
 
 def _check_start(start: Any, problem: Problem) -> None:

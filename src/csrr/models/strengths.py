@@ -67,6 +67,16 @@ def check_number(
         raise ParameterError(f"{name}={value!r} must be a number {low}{high}")
 
 
+def check_auto(name: str, value: Any, *, above: float | None = None, least: float | None = None, **most: float) -> None:
+    """Raises ParameterError unless value is "auto" or a number as in `check_number`."""
+    if isinstance(value, str):
+        if value != "auto":
+            low = f"> {above}" if above is not None else f">= {least}"
+            raise ParameterError(f'{name}={value!r} must be a number {low} or "auto"')
+        return
+    check_number(name, value, above=above, least=least, **most)
+
+
 def check_whole(name: str, value: Any, *, least: int) -> None:
     """Raises ParameterError unless value is a whole number >= least."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
@@ -114,14 +124,3 @@ def noise_level(pattern: Pattern, targets: Floats, seed: int) -> float:
     """||T o random signs||_2: the norm that the same clicks would have if they were noise."""
     signs = np.random.default_rng(seed).integers(0, 2, len(targets)).astype(targets.dtype) * 2 - 1
     return target_norm(pattern, targets * signs, seed)
-
-
-def check_strength(name: str, value: Any) -> None:
-    """Raises ParameterError unless value is "auto" or a number >= 0."""
-    if isinstance(value, str):
-        if value != "auto" or name != "reg_low_rank":
-            raise ParameterError(
-                f"{name}={value!r} must be a number >= 0" + (' or "auto"' if name == "reg_low_rank" else "")
-            )
-        return
-    check_number(name, value, least=0)

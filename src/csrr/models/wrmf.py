@@ -16,6 +16,7 @@ from csrr.models.store import Arrays, State, step_arrays, steps_from
 from csrr.models.strengths import (
     AUTO_NOISE_MULTIPLE,
     ParameterError,
+    check_auto,
     check_number,
     check_whole,
     noise_level,
@@ -23,7 +24,7 @@ from csrr.models.strengths import (
 )
 from csrr.optim import tall
 from csrr.optim.factored import Factors, alternate, descend, first_factors
-from csrr.optim.krylov import eigh_falling
+from csrr.optim.foldin import ItemSide
 from csrr.optim.pattern import Floats, Pattern
 from csrr.optim.problem import Problem
 from csrr.optim.solver import Callback, Options, Step
@@ -109,10 +110,7 @@ class WRMF(FactorModel):
         if self.rank is not None:
             check_whole("rank", self.rank, least=1)
         check_number("confidence", self.confidence, above=0, most=_MOST)
-        if self.reg != "auto":
-            if isinstance(self.reg, str):
-                raise ParameterError(f'reg={self.reg!r} must be a number > 0 or "auto"')
-            check_number("reg", self.reg, above=0, most=1e30)
+        check_auto("reg", self.reg, above=0, most=1e30)
         check_number("reg_exponent", self.reg_exponent, least=0, most=2)
         if not isinstance(self.weighted, bool | np.bool_):
             raise ParameterError(f"weighted={self.weighted!r} must be True or False")
@@ -133,7 +131,7 @@ class WRMF(FactorModel):
         return Penalty(problem.l1, float(self.reg_exponent), float(_row_weights(problem).mean()))
 
     @property
-    def _weighs_histories(self) -> bool:  # type: ignore[override]
+    def _weighs_histories(self) -> bool:
         return self._weights is not None
 
     def _histories(self, seen: Any) -> Problem:
@@ -220,15 +218,14 @@ def _row_weights(problem: Problem) -> npt.NDArray[np.float64]:
 
 def _solved(problem: Problem, regs: npt.NDArray[np.float64], factors: Factors) -> Floats:
     """The best P given Q, (n, d), from the one given: those seen and those new are treated alike."""
-    g, turn = eigh_falling(tall.gram(factors.items))
-    turn = turn.astype(factors.items.dtype)
-    users, items = tall.times(factors.users, turn), tall.times(factors.items, turn)
+    side = ItemSide.of(factors.items, problem.l1)
+    users = tall.times(factors.users, side.turn)
     for steps in _STEPS:
         before = users.copy()
-        descend(problem, users, items, g, regs, steps=steps)
+        descend(problem, users, side.turned, side.curvature, regs, steps=steps)
         if np.abs(users - before).max(initial=0) <= _EXACT * np.abs(users).max(initial=0):
             break
-    return tall.times(users, turn.T)
+    return tall.times(users, side.turn.T)
 
 
 # Conjugate gradient steps at a time, and the movement that ends it. Large weights need long runs, not many.

@@ -90,6 +90,12 @@ def _nothing(dtype: Any) -> float:
     return 1e-6 if dtype == np.float32 else 1e-9
 
 
+def _cells(problem: Problem) -> tuple[Any, ...]:
+    """The observed cells as the compiled loops take them; without V, its penalty is any array."""
+    pattern, cap = problem.pattern, problem.target if problem.cap is None else problem.cap
+    return pattern.indptr, pattern.indices, problem.target, problem.weight, cap, problem.cap is not None
+
+
 def descend(
     problem: Problem, own: Floats, other: Floats, curvature: Floats, reg: Floats, steps: int, relax: float = 1.0
 ) -> float:
@@ -104,8 +110,7 @@ def descend(
     pattern = problem.pattern
     loss = np.empty(pattern.shape[0])
     dtype = own.dtype
-    cap = problem.target if problem.cap is None else problem.cap
-    fixed = (pattern.indptr, pattern.indices, problem.target, problem.weight, cap, problem.cap is not None)
+    fixed = _cells(problem)
     moving = (own, np.ascontiguousarray(other), curvature.astype(dtype), reg.astype(dtype), steps, relax, loss)
     run_ranges(lambda a, b: descend_rows(a, b, *fixed, *moving), pattern.bounds)
     return float(loss.sum())
@@ -115,9 +120,7 @@ def pulled(problem: Problem, own: Floats, other: Floats) -> tuple[Floats, float]
     """(-h'(u) + u on the observed cells) @ other, (n, d), and sum_obs (h(u) - u^2/2), u = own other'."""
     pattern = problem.pattern
     out, loss = np.empty_like(own), np.empty(pattern.shape[0])
-    cap = problem.target if problem.cap is None else problem.cap
-    fixed = (pattern.indptr, pattern.indices, problem.target, problem.weight, cap, problem.cap is not None)
-    run_ranges(lambda a, b: pulled_sums(a, b, *fixed, own, other, out, loss), pattern.bounds)
+    run_ranges(lambda a, b: pulled_sums(a, b, *_cells(problem), own, other, out, loss), pattern.bounds)
     return out, float(loss.sum())
 
 
@@ -145,7 +148,7 @@ def leading_factors(
         left = orthonormal(pattern.times(values, start), rounds=1)
         right = flipped.times(flipped_values, left)
     squares, turn = eigh_falling(tall.gram(right))
-    s = np.sqrt(np.maximum(squares[:rank], 0))
+    s = np.sqrt(squares[:rank])
     turn = turn[:, :rank]
     floor = max(float(s[0]), 1e-300) * 1e-3 if len(s) else 1.0
     kept = np.sqrt(np.maximum(s - threshold, 1e-3 * np.maximum(s, floor)))

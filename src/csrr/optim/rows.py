@@ -20,24 +20,29 @@ def cell(u, target, weight, cap, has_cap):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, fastmath=True, cache=True)
+def add_pulls(first, last, indices, target, weight, cap, has_cap, mine, other, out):  # type: ignore[no-untyped-def]
+    # out += sum_j c_j * other[j], c = -h'(u) + u, over the cells of one row; returns sum_j (h(u) - u^2/2)
+    width, kind = len(mine), mine.dtype.type
+    total = 0.0
+    for p in range(first, last):
+        theirs = other[indices[p]]
+        u = kind(0)
+        for k in range(width):
+            u += mine[k] * theirs[k]
+        value, pull = cell(u, target[p], weight[p], cap[p] if has_cap else 0.0, has_cap)
+        total += value
+        pull = kind(pull)
+        for k in range(width):
+            out[k] += pull * theirs[k]
+    return total
+
+
+@njit(nogil=True, fastmath=True, cache=True)
 def pulled_sums(start, stop, indptr, indices, target, weight, cap, has_cap, own, other, out, loss):  # type: ignore[no-untyped-def]
     # out[i] = sum_j c_ij * other[j], c = -h'(u) + u, and loss[i] = sum_j (h(u) - u^2/2), u = own[i] . other[j]
-    width, kind = own.shape[1], own.dtype.type
     for i in range(start, stop):
-        mine, row = own[i], out[i]
-        row[:] = 0
-        total = 0.0
-        for p in range(indptr[i], indptr[i + 1]):
-            theirs = other[indices[p]]
-            u = kind(0)
-            for k in range(width):
-                u += mine[k] * theirs[k]
-            value, pull = cell(u, target[p], weight[p], cap[p] if has_cap else 0.0, has_cap)
-            total += value
-            pull = kind(pull)
-            for k in range(width):
-                row[k] += pull * theirs[k]
-        loss[i] = total
+        out[i] = 0
+        loss[i] = add_pulls(indptr[i], indptr[i + 1], indices, target, weight, cap, has_cap, own[i], other, out[i])
 
 
 @njit(nogil=True, fastmath=True, cache=True)
@@ -60,17 +65,8 @@ def descend_rows(  # type: ignore[no-untyped-def]
             m[k] = curvature[k] + reg[i]
             residual[k] = -m[k] * mine[k]
             total -= 0.5 * mine[k] * residual[k]
-        for p in range(indptr[i], indptr[i + 1]):
-            theirs = other[indices[p]]
-            u = kind(0)
-            for k in range(width):
-                u += mine[k] * theirs[k]
-            value, pull = cell(u, target[p], weight[p], cap[p] if has_cap else 0.0, has_cap)
-            total += value
-            pull = kind(pull)
-            for k in range(width):
-                residual[k] += pull * theirs[k]
-        loss[i] = total
+        first, last = indptr[i], indptr[i + 1]
+        loss[i] = total + add_pulls(first, last, indices, target, weight, cap, has_cap, mine, other, residual)
         size = kind(0)
         for k in range(width):
             direction[k] = residual[k] / m[k]
@@ -81,7 +77,7 @@ def descend_rows(  # type: ignore[no-untyped-def]
             for k in range(width):
                 image[k] = m[k] * direction[k]
                 bend += image[k] * direction[k]
-            for p in range(indptr[i], indptr[i + 1]):
+            for p in range(first, last):
                 theirs = other[indices[p]]
                 along = kind(0)
                 for k in range(width):
