@@ -89,7 +89,8 @@ class EASE(ItemWeightsModel):
         return weights
 
     def _state(self) -> State:
-        return {"weights": self.weights_}, {"reg": self.reg_}
+        arrays, facts = super()._state()
+        return arrays, facts | {"reg": self.reg_}
 
     def _restore(self, arrays: Arrays, facts: dict[str, Any]) -> None:
         super()._restore(arrays, facts)
