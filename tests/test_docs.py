@@ -13,7 +13,7 @@ def test_the_path_names_files_that_exist():
 
 
 def test_every_file_on_the_way_is_named():
-    parts = ("data", "optim", "models", "ranking", "experiments")
+    parts = ("data", "optim", "models", "ranking", "experiments", "report")
     files = {
         str(path.relative_to(ROOT))
         for part in parts

@@ -43,8 +43,14 @@ if TYPE_CHECKING:
     from csrr.data import (
         synthetic as synthetic,
     )
+    from csrr.experiments import Comparison as Comparison
     from csrr.experiments import Evaluation as Evaluation
+    from csrr.experiments import Range as Range
+    from csrr.experiments import Tuning as Tuning
+    from csrr.experiments import Walk as Walk
+    from csrr.experiments import compare as compare
     from csrr.experiments import evaluate as evaluate
+    from csrr.experiments import tune as tune
     from csrr.models import (
         BPRMF as BPRMF,
     )
@@ -98,7 +104,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "csrr.data": "DATASETS DataError HeldOut IdMap Log UnknownIdError data_dir fetch locate read read_split split"
     " synthetic",
-    "csrr.experiments": "Evaluation evaluate",
+    "csrr.experiments": "Comparison Evaluation Range Tuning Walk compare evaluate tune",
     "csrr.models": "BPRMF BiasMC CSRR CSRRe EASE ItemKNN MCShift ModelFileError NotFittedError ParameterError PopRank"
     " Recommender WRMF load path",
     "csrr.ranking": "Recommendations",

@@ -74,6 +74,7 @@ def example(name, *args):
         ("quickstart.py", "of the optimum"),
         ("new_user.py", "jazz"),
         ("noisy_clicks.py", "are noise"),
+        ("tune.py", "on the test"),
     ],
 )
 def test_the_examples_run(name, said):
@@ -86,6 +87,7 @@ def test_every_example_is_tried():
         "quickstart.py",
         "new_user.py",
         "noisy_clicks.py",
+        "tune.py",
     }
 
 

@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 
 import csrr
@@ -43,8 +44,52 @@ def test_the_table_has_a_line_a_metric_and_a_column_a_model(log_file):
     assert lines[1].split() == ["CSRR", "PopRank"]
     means = as_json("evaluate", log_file, "--threads", 1, "-k", 3, "-k", 10)["models"]
     line = next(line for line in lines if line.startswith("ndcg@3 ")).split()
-    assert line[1:] == [f"{means[name]['means']['ndcg@3']:.4f}" for name in ("CSRR", "PopRank")]
+    halves = [np.diff(means[name]["intervals"]["ndcg@3"])[0] / 2 for name in ("CSRR", "PopRank")]
+    values = [means[name]["means"]["ndcg@3"] for name in ("CSRR", "PopRank")]
+    assert line[1:] == f"{values[0]:.4f} ± {halves[0]:.4f} {values[1]:.4f} ± {halves[1]:.4f}".split()
     assert not any("@5" in line for line in lines)
+
+
+def test_several_models_are_fitted_to_one_split_and_tested_against_the_first(log_file):
+    train, test = parts(log_file, ratio=0.8)
+    models = {"EASE": csrr.EASE(), "ItemKNN": csrr.ItemKNN(2), "PopRank": csrr.PopRank()}
+    found = {name: csrr.evaluate(model.fit(train), train, test, at=(3, 10)) for name, model in models.items()}
+    args = ("--model", "ease", "--model", "item-knn", "-k", 10, "-k", 3, "-p", "neighbours=2", "--threads", 1)
+    told = as_json("evaluate", log_file, *args)
+    assert told["models"] == {name: each.summary() for name, each in found.items()}
+    comparison = csrr.compare(found, "ndcg@10", baseline="EASE")
+    assert told["comparison"] == comparison.summary()
+    lines = in_process("evaluate", log_file, *args).stdout.splitlines()
+    assert lines[1].split() == ["EASE", "ItemKNN", "PopRank"]
+    assert "\n".join(lines).endswith(f"\n\n{comparison!r}")
+
+
+def test_metrics_and_their_costs(log_file):
+    train, test = parts(log_file, ratio=0.8)
+    args = ("--metric", "map", "--metric", "cost", "--threshold", 0.2, "--positive-cost", 0.8, "--threads", 1)
+    told = as_json("evaluate", log_file, *args)
+    measured = {"at": (5, 10, 20), "metrics": ["map", "cost"], "threshold": 0.2, "positive_cost": 0.8}
+    model = csrr.CSRR(positive_cost=0.8, threads=1).fit(train)
+    assert told["models"]["CSRR"] == csrr.evaluate(model, train, test, **measured).summary()
+    assert told["comparison"] is None
+    told = as_json("evaluate", log_file, *args, "--model", "ease")
+    assert told["models"]["EASE"] == csrr.evaluate(csrr.EASE().fit(train), train, test, **measured).summary()
+
+
+def test_a_fitted_model_can_be_measured_at_another_cost(log_file, tmp_path):
+    train, test = parts(log_file, ratio=0.8)
+    model = csrr.EASE().fit(train)
+    model.save(tmp_path / "m.csrr")
+    told = as_json("evaluate", log_file, "--model", tmp_path / "m.csrr", "--metric", "cost", "--positive-cost", 0.9)
+    expected = csrr.evaluate(model, train, test, at=(5, 10, 20), metrics=["cost"], positive_cost=0.9)
+    assert told["models"]["EASE"]["means"] == expected.means
+
+
+def test_every_certificate_is_shown(log_file):
+    args = ("--model", "csrr", "--model", "csrr-e", "--model", "ease", "--cost-ratio", 3, "--threads", 1)
+    lines = in_process("evaluate", log_file, *args).stdout.splitlines()
+    assert [line.split(":")[0] for line in lines if "optimum" in line] == ["CSRR", "CSRRe"]
+    assert as_json("evaluate", log_file, *args)["certificate"]["status"] == "converged"
 
 
 def write(path, log, mask):
@@ -103,6 +148,12 @@ def test_parameters_of_a_model_that_is_fitted(log_file):
         (("--ratio", 1.5), "--ratio=1.5: it must lie strictly between 0 and 1"),
         (("--at", "soon"), "'soon' is not a time"),
         (("-k", 61), "there are only 60 items"),
+        (("--metric", "mean"), "--metric mean: there is no such metric; there are precision, recall"),
+        (("--positive-cost", 1.5), "--positive-cost=1.5: it must lie between 0 and 1"),
+        (("--model", "ease", "--model", "EASE"), "--model names the same kind twice"),
+        (("--model", "ease", "--model", "m.csrr"), "--model m.csrr: of several models each must be a kind to fit"),
+        (("--model", "ease", "--model", "wrmf", "--loss", "I"), "--loss: none of the models has such a parameter"),
+        (("--model", "ease", "--model", "wrmf", "-p", "k=2"), "-p k=2: none of the models has such a parameter"),
     ],
 )
 def test_what_cannot_be_asked(log_file, args, message):

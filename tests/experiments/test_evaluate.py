@@ -3,14 +3,18 @@ import logging
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from csrr.data import DataError, as_log, split, synthetic
 from csrr.experiments import evaluate
+from csrr.experiments.evaluate import NAMES
+from csrr.models.ease import EASE
 from csrr.models.popularity import PopRank
 from csrr.models.recommender import NotFittedError
 from tests.reference import metrics as reference
 
-EVERY_METRIC = ("precision", "recall", "f1", "ndcg", "list_ndcg")
+EVERY_METRIC = ("precision", "recall", "f1", "ndcg", "list_ndcg", "map", "mrr", "hit_rate")
+CELLS = ("cell_recall", "specificity", "sum", "cost")
 TRAIN = {"user": ["u", "u", "v", "w", "w"], "item": [1, 2, 1, 3, 4]}
 
 
@@ -47,6 +51,99 @@ def test_evaluate_equals_the_naive_loop(model, parts):
             assert found[f"{name}@{k}"] > 0
 
 
+def test_all_metrics_come_from_one_pass_as_they_come_alone(parts):
+    model = EASE().fit(parts[0])
+    blocks = []
+    score_rows = model._score_rows
+    model._score_rows = lambda rows: blocks.append(len(rows)) or score_rows(rows)
+    found = evaluate(model, *parts, at=(3, 10), metrics=NAMES, threshold=0.1, positive_cost=0.7)
+    assert sum(blocks) == found.n_users
+    for name in NAMES:
+        alone = evaluate(model, *parts, at=(3, 10), metrics=[name], threshold=0.1, positive_cost=0.7)
+        assert alone.means == {each: found[each] for each in alone.means}
+        assert {each.split("@")[0] for each in alone.means} == {name}
+
+
+def test_metrics_of_items_and_cells_equal_the_naive_loop(parts):
+    train, test = parts
+    model = EASE().fit(train)
+    found = evaluate(model, train, test, at=(4, 9), metrics=NAMES, threshold=0.15, positive_cost=0.8)
+    histories = [set(train.history(user).tolist()) for user in model.users_]
+    lists, counts = [], []
+    for place, user in enumerate(found.users.tolist()):
+        scores, seen, relevant = model.score(user)[0], histories[user], set(test.history(user).tolist())
+        lists.append(reference.best_items(scores, 4, seen))
+        counts.append(reference.cells(scores, relevant, seen, 0.15))
+        assert found.per_user["auc"][place] == pytest.approx(reference.auc(scores, relevant, seen))
+        assert found.per_user["novelty@4"][place] == pytest.approx(reference.novelty(lists[-1], 4, histories))
+    assert found["coverage@4"] == reference.coverage(lists, 4, 60)
+    positives, missed, negatives, false = np.array(counts, float).T
+    assert 0 < missed.sum() < positives.sum()
+    assert 0 < false.sum() < negatives.sum()
+    recall, specificity = 1 - missed / positives, 1 - false / negatives
+    np.testing.assert_allclose(found.per_user["sum"], 0.8 * recall + 0.2 * specificity)
+    np.testing.assert_allclose(found.per_user["cost"], 0.8 * missed + 0.2 * false)
+    assert found["cell_recall"] == pytest.approx(1 - missed.sum() / positives.sum())
+    assert found["cell_recall"] != pytest.approx(recall.mean(), rel=1e-3)
+    assert found["specificity"] == pytest.approx(1 - false.sum() / negatives.sum())
+    assert found["sum"] == pytest.approx(0.8 * found["cell_recall"] + 0.2 * found["specificity"])
+    assert found["cost"] == pytest.approx(0.8 * missed.sum() + 0.2 * false.sum())
+
+
+def test_ties_go_by_item_row_in_lists_and_half_in_auc():
+    model = PopRank().fit(TRAIN)  # items 2, 3 and 4 tie
+    found = evaluate(model, TRAIN, {"user": ["v"], "item": [3]}, at=(1, 2), metrics=["mrr", "auc"])
+    assert (found["mrr@1"], found["mrr@2"], found["auc"]) == (0, 1 / 2, 1 / 2)
+
+
+def test_intervals_cover_as_often_as_they_say(parts):
+    """Over many samples of users, the 90 % interval holds the value of all users about nine times in ten."""
+    model = EASE().fit(parts[0])
+    names = ("precision@5", "f1_of_means@5", "auc", *CELLS[:3])
+    truth = evaluate(model, *parts, at=5, metrics=NAMES, threshold=0.1)
+    rng = np.random.default_rng(0)
+    held = dict.fromkeys(names, 0)
+    for _ in range(100):
+        some = evaluate(model, *parts, at=5, metrics=NAMES, threshold=0.1, users=rng.permutation(truth.users)[:12])
+        for name in names:
+            # Sampling without replacement leaves a share 1 - 12/n of the variance.
+            low, high = some.interval(name, 0.9)
+            half = (high - low) / 2 * np.sqrt(1 - some.n_users / truth.n_users)
+            held[name] += abs(some[name] - truth[name]) <= half
+    assert all(80 <= n <= 97 for n in held.values()), held
+
+
+def test_an_interval_is_students_t_about_the_mean(model, parts):
+    found = evaluate(model, *parts, metrics=NAMES)
+    for name in ("ndcg@10", "auc", "novelty@5"):
+        values = found.per_user[name]
+        expected = stats.t.interval(0.9, len(values) - 1, values.mean(), stats.sem(values))
+        assert found.interval(name, 0.9) == pytest.approx(expected, rel=1e-12)
+    for name in ("f1_of_means@5", *CELLS):
+        low, high = found.interval(name)
+        assert (low + high) / 2 == pytest.approx(found[name])
+    narrow, wide = found.interval("cost", 0.5), found.interval("cost", 0.99)
+    assert wide[0] < narrow[0] < narrow[1] < wide[1]
+
+
+def test_where_there_is_no_interval(model, parts):
+    found = evaluate(model, *parts, metrics=["coverage", "recall"], users=7)
+    assert np.isnan(found.interval("coverage@5")).all()
+    assert np.isnan(found.interval("recall@5")).all()
+    assert found.summary()["intervals"]["coverage@5"] is None
+    assert "±" not in repr(found).split("\n", 1)[1]
+    with pytest.raises(KeyError, match="no metric 'auc'"):
+        found.interval("auc")
+    with pytest.raises(ValueError, match="level=95"):
+        found.interval("recall@5", 95)
+
+
+@pytest.mark.parametrize(("name", "value"), [("positive_cost", 1.5), ("positive_cost", -1), ("threshold", np.nan)])
+def test_bad_costs_are_named(model, parts, name, value):
+    with pytest.raises(ValueError, match=f"{name}="):
+        evaluate(model, *parts, metrics=["cost"], **{name: value})
+
+
 def test_hand_written_fractions():
     model = PopRank().fit(TRAIN)  # popularity: item 1 has 2 users, items 2, 3 and 4 have 1
     test = {"user": ["u", "v", "v"], "item": [4, 2, 3]}
@@ -79,7 +176,7 @@ def test_some_users(model, parts):
 
 
 def test_threads_do_not_change_the_values(model, parts):
-    one, two = (evaluate(model, *parts, threads=threads) for threads in (1, 2))
+    one, two = (evaluate(model, *parts, metrics=NAMES, threads=threads) for threads in (1, 2))
     assert one.means == two.means
 
 
@@ -127,9 +224,10 @@ def test_bad_at_is_named(model, parts, at):
         evaluate(model, *parts, at=at)
 
 
-def test_bad_metrics_are_named(model, parts):
+@pytest.mark.parametrize("metrics", [["mean"], ["ndcg@10"], "ndcg", [], ["ndcg", "f1_of_means"]])
+def test_bad_metrics_are_named(model, parts, metrics):
     with pytest.raises(ValueError, match="choose from precision, recall"):
-        evaluate(model, *parts, metrics=["map"])
+        evaluate(model, *parts, metrics=metrics)
 
 
 def test_a_model_that_is_not_fitted(parts):
@@ -149,6 +247,12 @@ def test_tables_and_summary(model, parts):
     lines = repr(found).splitlines()
     assert lines[0].startswith(f"Evaluation: mean over {found.n_users} users")
     assert lines[1].split() == ["@5", "@10"]
-    assert lines[2].split() == ["precision", f"{found['precision@5']:.4f}", f"{found['precision@10']:.4f}"]
+    low, high = found.interval("precision@5")
+    first = ["precision", f"{found['precision@5']:.4f}", "±", f"{(high - low) / 2:.4f}"]
+    assert lines[2].split() == [*first, *found.text("precision@10").split()]
+    assert summary["intervals"]["precision@5"] == [low, high]
+    others = evaluate(model, *parts, at=5, metrics=["recall", "auc", "cost"])
+    assert repr(others).splitlines()[3:] == ["", f"auc   {others.text('auc')}", f"cost  {others.text('cost')}"]
+    assert len(repr(evaluate(model, *parts, metrics=["auc"])).splitlines()) == 3
     with pytest.raises(KeyError, match="no metric 'ndcg@7'"):
         found["ndcg@7"]

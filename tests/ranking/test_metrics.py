@@ -7,7 +7,20 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from csrr.ranking import mark_hits, mean_metrics, per_user_metrics
-from csrr.ranking.metrics import METRICS, f1, list_ndcg, ndcg, precision, recall
+from csrr.ranking.metrics import (
+    METRICS,
+    average_precision,
+    coverage,
+    f1,
+    hit_rate,
+    information,
+    list_ndcg,
+    ndcg,
+    novelty,
+    precision,
+    recall,
+    reciprocal_rank,
+)
 from tests.reference import metrics as reference
 
 HITS = np.array([[1, 0, 1, 0], [0, 0, 0, 0], [0, 1, 0, 0]], bool)
@@ -21,6 +34,29 @@ def test_hand_written_fractions():
     gains = [1, 1 / log2(3), 1 / 2, 1 / log2(5)]
     np.testing.assert_allclose(ndcg(HITS, N_RELEVANT), [1.5 / sum(gains[:3]), 0, gains[1] / sum(gains)], rtol=1e-15)
     np.testing.assert_allclose(list_ndcg(HITS, N_RELEVANT), [1.5 / (1 + gains[1]), 0, gains[1]], rtol=1e-15)
+
+
+def test_hand_written_fractions_of_places():
+    hits = np.array([[1, 0, 1, 1], [0, 0, 0, 0], [0, 1, 0, 0], [1, 1, 0, 0]], bool)
+    relevant = np.array([9, 2, 1, 2])
+    expected = [(1 / 1 + 2 / 3 + 3 / 4) / 4, 0, (1 / 2) / 1, (1 / 1 + 2 / 2) / 2]
+    np.testing.assert_allclose(average_precision(hits, relevant), expected, rtol=1e-15)
+    np.testing.assert_allclose(reciprocal_rank(hits, relevant), [1, 0, 1 / 2, 1])
+    np.testing.assert_allclose(hit_rate(hits, relevant), [1, 0, 1, 1])
+
+
+def test_novelty_counts_users_and_takes_an_item_of_nobody_as_of_one():
+    seen = sparse.csr_array(np.array([[1, 1, 0], [1, 0, 0], [0, 0, 0], [1, 0, 0], [1, 0, 0]], np.float32))
+    bits = information(seen)  # four users have something: 4, 1 and 0 of them these items
+    assert bits.tolist() == [0, 2, 2]
+    found = novelty(np.array([[0, 1], [2, -1], [-1, -1]], np.int32), bits)
+    np.testing.assert_array_equal(found, [1, 2, np.nan])
+
+
+def test_coverage_counts_items_in_any_list():
+    assert coverage(np.array([[0, 3], [3, -1]], np.int32), 5) == 2 / 5
+    assert coverage(np.array([[4, -1]], np.int32), 5) == 1 / 5
+    assert coverage(np.array([[-1]], np.int32), 5) == 0
 
 
 def test_several_k_come_from_the_longest_list():
@@ -68,6 +104,39 @@ def test_every_metric_equals_the_naive_loop(data):
     for name, value in reference.metrics(ranked, relevant, k).items():
         assert found[f"{name}@{k}"][0] == pytest.approx(value, abs=1e-12)
         assert 0 <= value <= 1 + 1e-12
+
+
+def test_an_independent_library_agrees():
+    ir_measures = pytest.importorskip("ir_measures")
+    rng = np.random.default_rng(0)
+    n, m, k = 60, 30, 7
+    held_out = sparse.csr_array((rng.random((n, m)) < rng.choice([0.05, 0.5], (n, 1))).astype(np.float32))
+    ranked = rng.permuted(np.tile(np.arange(m, dtype=np.int32), (n, 1)), axis=1)[:, :10]
+    n_relevant = np.diff(held_out.indptr).astype(np.int64)
+    qrels = {str(u): {str(i): 1 for i in np.flatnonzero(held_out.toarray()[u])} for u in range(n) if n_relevant[u]}
+    run = {u: {str(i): float(-place) for place, i in enumerate(ranked[int(u)])} for u in qrels}
+    # Their AP@k divides by all relevant items, ours by those that fit.
+    measures = {"ndcg": "nDCG@7", "map": "AP@7", "mrr": "RR@7", "precision": "P@7", "recall": "R@7"}
+    measures["hit_rate"] = "Success@7"
+    found = per_user_metrics(mark_hits(ranked, held_out, np.arange(n)), n_relevant, (k,), list(measures))
+    found["map@7"] *= np.minimum(n_relevant, k) / np.maximum(n_relevant, 1)
+    for name, theirs in measures.items():
+        values = {m.query_id: m.value for m in ir_measures.iter_calc([ir_measures.parse_measure(theirs)], qrels, run)}
+        assert len(values) == len(qrels) > 40
+        ours = {u: found[f"{name}@7"][int(u)] for u in qrels}
+        assert ours == pytest.approx(values, abs=1e-6), name
+
+
+def test_scikit_learn_has_the_same_ndcg():
+    sklearn = pytest.importorskip("sklearn.metrics")
+    rng = np.random.default_rng(1)
+    relevant, scores = rng.random((20, 15)) < 0.4, rng.permuted(np.tile(np.arange(15.0), (20, 1)), axis=1)
+    relevant[:, 0] = True
+    items = np.argsort(-scores, axis=1).astype(np.int32)
+    hits = mark_hits(items, sparse.csr_array(relevant.astype(np.float32)), np.arange(20))
+    ours = ndcg(hits[:, :6], relevant.sum(axis=1))
+    theirs = [sklearn.ndcg_score(relevant[[u]], scores[[u]], k=6) for u in range(20)]
+    np.testing.assert_allclose(ours, theirs, rtol=1e-12)
 
 
 def test_hits_follow_the_rows_and_skip_padding():

@@ -19,6 +19,8 @@ COMMANDS = {
     "similar": "inspect",
     "info": "inspect",
     "evaluate": "evaluate",
+    "tune": "tune",
+    "reproduce": "reproduce",
     "data": "data",
     "completion": "completion",
 }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -125,19 +124,16 @@ def _summary(
 
 def _write(recs: Recommendations, path: Path) -> None:
     """Write the table of recommendations; the file appears only when it is complete."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
+    from csrr.files import whole
+
+    with whole(path) as file:
         if path.suffix == ".jsonl":
-            with partial.open("w", encoding="utf-8") as file:
-                file.writelines(json.dumps(plain(row)) + "\n" for row in recs.rows())
+            file.writelines(f"{json.dumps(plain(row))}\n".encode() for row in recs.rows())
         elif path.suffix == ".csv":
             from pyarrow import csv
 
-            csv.write_csv(recs.to_arrow(), partial)
+            csv.write_csv(recs.to_arrow(), file)
         else:
             from pyarrow import parquet
 
-            parquet.write_table(recs.to_arrow(), partial)
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+            parquet.write_table(recs.to_arrow(), file)

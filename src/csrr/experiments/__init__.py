@@ -1,5 +1,9 @@
 """Experiments: how well a model does, and how that is found out."""
 
+from csrr.experiments.compare import Comparison, compare
 from csrr.experiments.evaluate import Evaluation, evaluate
+from csrr.experiments.spaces import SPACES, Range, Walk
+from csrr.experiments.study import Trial
+from csrr.experiments.tuning import Tuning, tune
 
-__all__ = ["Evaluation", "evaluate"]
+__all__ = ["SPACES", "Comparison", "Evaluation", "Range", "Trial", "Tuning", "Walk", "compare", "evaluate", "tune"]

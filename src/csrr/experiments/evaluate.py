@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,9 +15,23 @@ from scipy import sparse
 
 from csrr.data import DataError, IdMap, Log, UnknownIdError, as_log
 from csrr.data.ids import Ids, Rows
+from csrr.experiments.intervals import Interval, f1_of_means_values, mean_interval
 from csrr.models.recommender import Recommender
-from csrr.ranking.metrics import METRICS, STANDARD, mark_hits, mean_metrics, per_user_metrics
+from csrr.models.strengths import ParameterError
+from csrr.ranking.cells import CELL_METRICS, CellCounts, masked_blocks
+from csrr.ranking.metrics import (
+    METRICS,
+    STANDARD,
+    coverage,
+    information,
+    mark_hits,
+    mean_metrics,
+    novelty,
+    per_user_metrics,
+    precision_and_recall,
+)
 from csrr.ranking.tables import text_table, to_pandas
+from csrr.ranking.topk import block_top_k
 from csrr.threads import use_threads
 
 if TYPE_CHECKING:
@@ -26,19 +40,33 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
+LIST_METRICS = (*METRICS, "coverage", "novelty")
+"""Metrics of lists, at each k."""
+NAMES = (*LIST_METRICS, "auc", *CELL_METRICS)
+"""All that `metrics` may name."""
+
+PerUser = dict[str, npt.NDArray[np.float64]]
+Means = dict[str, float]
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Evaluation:
     """Metrics of a model: `per_user["ndcg@10"]` has shape (n_users,), one value for each of `users`.
 
-    `means` are over these users; "f1@k" is the mean of their F1, "f1_of_means@k" the F1 of mean precision and
-    mean recall. `n_left_out` counts the users without test items, who are in no mean.
+    `means` are over these users, but for three: "f1_of_means@k" is the F1 of mean precision and mean recall ("f1@k"
+    is the mean of the users' F1); "coverage@k" belongs to all lists together and has no value a user; "cell_recall",
+    "specificity", "sum" and "cost" are the paper's, of all cells of all users together ("cost" a total), where a user
+    with many cells weighs more than in the mean of `per_user`. `n_left_out` counts the users without test items, who
+    are in no mean. `linear` has, for the means that are not of `per_user`, values of shape (n_users,) that give their
+    intervals.
     """
 
     at: tuple[int, ...]
     users: Ids
-    per_user: dict[str, npt.NDArray[np.float64]]
-    means: dict[str, float]
+    per_user: PerUser
+    means: Means
     n_left_out: int
+    linear: PerUser = field(default_factory=dict)
 
     @property
     def n_users(self) -> int:
@@ -51,13 +79,31 @@ class Evaluation:
             raise KeyError(f"no metric {name!r}; there are: {', '.join(self.means)}")
         return self.means[name]
 
+    def interval(self, name: str, level: float = 0.95) -> Interval:
+        """Return the confidence interval (low, high) of a mean, as if the users were drawn at random.
+
+        Student's t over users; for "f1_of_means@k" and the measures over all cells by the delta method, over users
+        too. It is (NaN, NaN) for "coverage@k", to which no user contributes alone, and for a single user.
+        """
+        mean = self[name]
+        values = self.linear.get(name, self.per_user.get(name))
+        return mean_interval(np.full(1, mean) if values is None else values, level)
+
+    def text(self, name: str) -> str:
+        """Return a mean as people read it, with half the width of its 95 % interval: "0.1234 ± 0.0012"."""
+        mean, (low, high) = self[name], self.interval(name)
+        digits = ",.1f" if name == "cost" else ".4f"
+        return f"{mean:{digits}}" if np.isnan(low) else f"{mean:{digits}} ± {(high - low) / 2:{digits}}"
+
     def summary(self) -> dict[str, Any]:
-        """Return the means and the numbers of users as plain values, fit for JSON."""
+        """Return the means, their 95 % intervals (None: there is none) and the numbers of users, fit for JSON."""
+        intervals = {name: list(self.interval(name)) for name in self.means}
         return {
             "at": list(self.at),
             "n_users": self.n_users,
             "n_left_out": self.n_left_out,
             "means": dict(self.means),
+            "intervals": {name: None if np.isnan(ends).any() else ends for name, ends in intervals.items()},
         }
 
     def to_arrow(self) -> pa.Table:
@@ -69,11 +115,13 @@ class Evaluation:
         return to_pandas(self.to_arrow())
 
     def __repr__(self) -> str:
-        names = dict.fromkeys(name.split("@")[0] for name in self.means)
-        lines = [[name, *(self.means[f"{name}@{k}"] for k in self.at)] for name in names]
+        of_lists = dict.fromkeys(name.split("@")[0] for name in self.means if "@" in name)
+        lines = [[name, *(self.text(f"{name}@{k}") for k in self.at)] for name in of_lists]
+        others = [[name, self.text(name)] for name in self.means if "@" not in name]
+        tables = [text_table(["", *(f"@{k}" for k in self.at)], lines)] if lines else []
+        tables += [text_table(["", ""], others)] if others else []
         left_out = f" ({self.n_left_out:,} without test items left out)" if self.n_left_out else ""
-        table = text_table(["", *(f"@{k}" for k in self.at)], lines)
-        return f"Evaluation: mean over {self.n_users:,} users{left_out}\n{table}"
+        return "\n".join([f"Evaluation: mean over {self.n_users:,} users ± 95 % interval{left_out}", *tables])
 
 
 def evaluate(
@@ -85,29 +133,80 @@ def evaluate(
     users: Any = None,
     metrics: Sequence[str] = STANDARD,
     threads: int | None = None,
+    threshold: float = 0.5,
+    positive_cost: float = 0.5,
 ) -> Evaluation:
     """Return how well `model`, fitted on `train`, ranks the events of `test` above all items not in `train`.
 
     `train` and `test` are logs, or what becomes one, without users or items that the model does not know. A
     user's items in `train` are in no list; a test event that is in `train` too is not asked for. Only users
     with an event left to ask for are evaluated, of all or of those with the ids `users`. Equal scores go by
-    item row. `metrics` may add "list_ndcg", the paper's NDCG.
+    item row.
+
+    `metrics` of a list of length k, for each k in `at`: "precision", "recall", "f1", "ndcg", "list_ndcg" (the
+    paper's NDCG), "map", "mrr", "hit_rate", "coverage", "novelty"; `ranking.metrics` defines them. Of all items that
+    a user does not have in `train`: "auc", how often a test item scores above another one, ties half; and the
+    paper's "cell_recall", "specificity", "sum" and "cost", which take scores above `threshold` as recommended and
+    weigh a missed test item by `positive_cost`, a false alarm by 1 - `positive_cost`; see `ranking.cells`.
     """
     model._check_fitted()
-    at = _checked_at(at, len(model.items_))
-    _check_metrics(metrics)
-    seen, relevant = _aligned(train, model, "train"), _aligned(test, model, "test")
-    relevant = _unseen(relevant, seen)
-    n_relevant = np.diff(relevant.indptr).astype(np.int64)
+    at, metrics = _checked_at(at, len(model.items_)), _checked_metrics(metrics)
+    _check_costs(threshold, positive_cost)
+    seen = _aligned(train, model, "train")
+    relevant = _unseen(_aligned(test, model, "test"), seen)
     asked = np.unique(model._user_rows(users))
-    rows = asked[n_relevant[asked] > 0]
+    rows = asked[np.diff(relevant.indptr)[asked] > 0]
     if not len(rows):
         raise DataError("no user has a test event that is not in train: there is nothing to evaluate")
+    thresholds = [threshold] if set(metrics) & set(CELL_METRICS) else []
+    counts = CellCounts.empty(rows, relevant, seen, thresholds, auc="auc" in metrics)
     with nullcontext() if threads is None else use_threads(threads):
-        items, _ = model.top_rows(rows, max(at), seen=seen)
+        items = _lists(model, rows, max(at), seen, counts)
         hits = mark_hits(items, relevant, rows)
-    per_user = per_user_metrics(hits, n_relevant[rows], at, metrics)
-    return Evaluation(at, model.users_.ids[rows], per_user, mean_metrics(per_user), len(asked) - len(rows))
+    of_lists = _of_lists(items, hits, counts.positives, at, metrics, seen)
+    per_user, means, linear = _of_cells(counts, metrics, positive_cost)
+    users, n_left_out = model.users_.ids[rows], len(asked) - len(rows)
+    return Evaluation(at, users, of_lists[0] | per_user, of_lists[1] | means, n_left_out, of_lists[2] | linear)
+
+
+def _lists(model: Recommender, rows: Rows, k: int, seen: Any, counts: CellCounts) -> npt.NDArray[np.int32]:
+    """Return the items of the users' lists, shape (len(rows), k), and count cells, in one pass over the scores."""
+    items = np.empty((len(rows), k), np.int32)
+    for part, scores in masked_blocks(model._score_rows, rows, len(model.items_), seen):
+        items[part], _ = block_top_k(scores, k)
+        counts.add(part, scores)
+    return items
+
+
+def _of_lists(
+    items: npt.NDArray[np.int32],
+    hits: npt.NDArray[np.bool_],
+    n_relevant: npt.NDArray[np.int64],
+    at: tuple[int, ...],
+    metrics: tuple[str, ...],
+    seen: Any,
+) -> tuple[PerUser, Means, PerUser]:
+    """Return `per_user`, `means` and `linear` of an Evaluation, of lists of shape (n_users, max(at))."""
+    per_user = per_user_metrics(hits, n_relevant, at, [name for name in metrics if name in METRICS])
+    if "novelty" in metrics:
+        bits = information(seen)
+        per_user |= {f"novelty@{k}": novelty(items[:, :k], bits) for k in at}
+    means = mean_metrics(per_user)
+    if "coverage" in metrics:
+        means |= {f"coverage@{k}": coverage(items[:, :k], seen.shape[1]) for k in at}
+    linear = {f"f1_of_means@{k}": f1_of_means_values(p, r) for k, (p, r) in precision_and_recall(per_user).items()}
+    return per_user, means, linear
+
+
+def _of_cells(counts: CellCounts, metrics: tuple[str, ...], positive_cost: float) -> tuple[PerUser, Means, PerUser]:
+    """Return `per_user`, `means` and `linear` of an Evaluation, of all cells."""
+    per_user = {"auc": counts.auc()} if "auc" in metrics else {}
+    means, linear = mean_metrics(per_user), {}
+    for name in (name for name in metrics if name in CELL_METRICS):
+        per_user[name] = getattr(counts.measures(positive_cost), name)[:, 0]
+        means[name] = float(getattr(counts.pooled(positive_cost), name)[0])
+        linear[name] = getattr(counts.linearised(positive_cost), name)[:, 0]
+    return per_user, means, linear
 
 
 def _checked_at(at: int | Sequence[int], n_items: int) -> tuple[int, ...]:
@@ -122,10 +221,18 @@ def _checked_at(at: int | Sequence[int], n_items: int) -> tuple[int, ...]:
     return tuple(dict.fromkeys(int(k) for k in several))
 
 
-def _check_metrics(metrics: Sequence[str]) -> None:
-    unknown = [name for name in metrics if name not in METRICS]
-    if unknown or not metrics:
-        raise ValueError(f"metrics={metrics!r}: choose from {', '.join(METRICS)}")
+def _checked_metrics(metrics: Sequence[str]) -> tuple[str, ...]:
+    several = () if isinstance(metrics, str) else tuple(dict.fromkeys(metrics))
+    if not several or not set(several) <= set(NAMES):
+        raise ParameterError(f"metrics={metrics!r}: choose from {', '.join(NAMES)}; `at` says at which k")
+    return several
+
+
+def _check_costs(threshold: float, positive_cost: float) -> None:
+    if np.isnan(threshold):
+        raise ParameterError("threshold=nan: it must be a number; scores above it count as recommended")
+    if not 0 <= positive_cost <= 1:
+        raise ParameterError(f"positive_cost={positive_cost!r}: it must lie between 0 and 1")
 
 
 def _aligned(data: Any, model: Recommender, part: str) -> Any:

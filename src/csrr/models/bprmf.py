@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from csrr.data import Log
 from csrr.models.answers import FoldedFactors
 from csrr.models.recommender import FactorModel
 from csrr.models.store import Arrays, State
@@ -35,6 +36,9 @@ class Epoch:
     number: int
     value: float
     seconds: float
+
+
+Watch = Callable[[Epoch, Factors], object]
 
 
 class BPRMF(FactorModel):
@@ -85,17 +89,23 @@ class BPRMF(FactorModel):
 
         `callback` sees each `Epoch`; what it raises ends the fit and leaves the model as it was.
         """
+        return self._fit(self._read(data), None if callback is None else lambda epoch, _: callback(epoch))
+
+    def _fit(self, log: Log, watch: Watch | None) -> Self:
+        """Fit to a log; `watch` sees each epoch and the factors after it, which the next epoch changes."""
         self._check()
-        log = self._read(data)
-        pattern = Pattern.of(log.to_csr())
         with use_threads(self.threads):
-            factors, history = self._climb(pattern, callback)
+            factors, history = self._climb(Pattern.of(log.to_csr()), watch)
+        self._take(log, factors, history)
+        return self
+
+    def _take(self, log: Log, factors: Factors, history: list[float]) -> None:
+        """Set what is fitted."""
         self._remember(log)
         self.user_factors_, self.item_factors_ = (
             f.astype(np.float32, copy=False) for f in (factors.users, factors.items)
         )
         self.history_, self._reg = history, float(self.reg)
-        return self
 
     def _check(self) -> None:
         """Raise ParameterError for parameters that make no sense."""
@@ -111,7 +121,7 @@ class BPRMF(FactorModel):
         check_whole("threads", self.threads, least=0)
         check_whole("seed", self.seed, least=0)
 
-    def _climb(self, pattern: Pattern, callback: Callable[[Epoch], object] | None) -> tuple[Factors, list[float]]:
+    def _climb(self, pattern: Pattern, watch: Watch | None) -> tuple[Factors, list[float]]:
         """Return the factors after all epochs, and the mean ln s of each epoch."""
         rng = np.random.default_rng(self.seed)
         factors = self._start(pattern, rng)
@@ -127,8 +137,8 @@ class BPRMF(FactorModel):
                     f"learning_rate={self.learning_rate!r} is too long a step: the factors left float32 in epoch"
                     f" {number + 1}; take a smaller one, or weaker reg, reg_negative and reg_bias"
                 )
-            if callback is not None:
-                callback(Epoch(number + 1, history[-1], time.perf_counter() - began))
+            if watch is not None:
+                watch(Epoch(number + 1, history[-1], time.perf_counter() - began), factors)
         return factors, history
 
     def _start(self, pattern: Pattern, rng: np.random.Generator) -> Factors:

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 
 from csrr.models.robust import ConvexModel, Fit, RobustModel
-from csrr.models.strengths import ParameterError
+from csrr.models.strengths import ParameterError, check_auto
 from csrr.optim.algorithm1 import Iteration, algorithm1
 from csrr.optim.certificate import Certificate, duality_gap, relative_gap
 from csrr.optim.lowrank import LowRank
@@ -29,8 +29,8 @@ class CSRR(ConvexModel):
     gives U = 0, or "auto": half the norm of the targets with random signs. `reg_sparse` is l2 as a fraction of the
     value that gives V = 0; 1 or more leaves V out. `l1` and `l2` give the strengths themselves instead. `max_rank`
     bounds the rank (None: no bound); the certificate says when it binds. `box="paper"` runs the paper's Algorithm 1
-    to the letter, on dense arrays: for small data; it stops by its objective or `max_iter`, not by `tol`, and
-    `max_rank` cuts its result. `threads` 0 means all cores.
+    to the letter, on dense arrays: for small data; it takes steps of length `step` ("auto": as long as is safe), stops
+    by its objective or `max_iter`, not by `tol`, and `max_rank` cuts its result. `threads` 0 means all cores.
 
     Fitted: `user_factors_`, `item_factors_` (their products are the scores, in units where a click is 1),
     `specific_` (V in those units, sparse), `rank_`, `certificate_`, `history_` (a `Step` an iteration), `l1_`, `l2_`.
@@ -52,6 +52,7 @@ class CSRR(ConvexModel):
         item_scaling: float = 0.3,
         max_rank: int | None = 1000,
         box: Literal["none", "paper"] = "none",
+        step: float | Literal["auto"] = "auto",
         tol: float = 0.01,
         max_iter: int = 100,
         time_limit: float | None = None,
@@ -72,6 +73,7 @@ class CSRR(ConvexModel):
         self.item_scaling = item_scaling
         self.max_rank = max_rank
         self.box = box
+        self.step = step
         self.tol = tol
         self.max_iter = max_iter
         self.time_limit = time_limit
@@ -82,6 +84,9 @@ class CSRR(ConvexModel):
     def _check(self) -> float:
         if self.box not in ("none", "paper"):
             raise ParameterError(f'box={self.box!r} must be "none" or "paper"')
+        check_auto("step", self.step, above=0)
+        if self.step != "auto" and self.box == "none":
+            raise ParameterError(f'step={self.step!r} is for box="paper"; the exact solver finds its own steps')
         return super()._check()
 
     def _solve(self, problem: Problem, start: RobustModel | None, callback: Callback | None) -> Fit:
@@ -110,6 +115,7 @@ class CSRR(ConvexModel):
             l1=problem.l1,
             l2=l2,
             loss=self.loss,
+            step=None if self.step == "auto" else self.step,
             max_iter=self.max_iter,
             time_limit=self.time_limit,
             callback=record,

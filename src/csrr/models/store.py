@@ -6,12 +6,10 @@ parameters, facts, and name, type, shape and place of each array), then the arra
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import os
 import struct
-import tempfile
 from dataclasses import astuple, fields
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -21,6 +19,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from csrr.data import IdMap
+from csrr.files import whole
 from csrr.optim.solver import Step
 
 MAGIC = b"CSRRMODL"
@@ -41,25 +40,14 @@ class ModelFileError(ValueError):
 
 def write(path: str | os.PathLike[str], header: dict[str, Any], arrays: Arrays) -> None:
     """Write a model file; whatever goes wrong, a file that was there before stays as it was."""
-    target = Path(path)
     places, offset = [], 0
     for name, array in arrays.items():
         places.append({"name": name, "dtype": array.dtype.name, "shape": array.shape, "offset": offset})
         offset += -(-array.nbytes // _ALIGN) * _ALIGN
     text = json.dumps({**header, "arrays": places}, allow_nan=False, default=_plain).encode()
     text += b" " * (-(len(text) + _PREFIX) % _ALIGN)
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            _write_parts(file, text, arrays)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, target)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        raise
+    with whole(path) as file:
+        _write_parts(file, text, arrays)
 
 
 def _write_parts(file: BinaryIO, text: bytes, arrays: Arrays) -> None:
@@ -106,12 +94,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, np.generic):
         return value.item()
     raise TypeError(f"a parameter of type {type(value).__name__} cannot be saved")
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def text_arrays(name: str, texts: npt.NDArray[Any]) -> Arrays:

@@ -51,6 +51,11 @@ class Problem:
         return min(1.0, float(self.weight.min()))
 
     @cached_property
+    def is_slack(self) -> bool:
+        """Whether V's penalty holds some cell's pull at zero to less than half: it may stay in the linear part."""
+        return self.cap is not None and bool((self.cap < 0.5 * self.weight * self.target).any())
+
+    @cached_property
     def is_one_shot(self) -> bool:
         """Whether one soft-thresholded SVD of the targets solves it: no V, every cell of weight 1."""
         return self.cap is None and bool((self.weight == 1).all())

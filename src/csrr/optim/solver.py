@@ -71,11 +71,14 @@ def solve(
 def first_guess(problem: Problem, options: Options) -> LowRank:
     """One proximal step from zero, V left out: the soft-thresholded SVD of w*t/L. It solves a one-shot problem.
 
+    Of a slack problem V is not left out: the linear part would let go of what is too much but slowly.
+
     Elsewhere the steps to come lower the rank, the more the larger the weights; triplets that would not last
     are not computed.
     """
     scale = problem.smoothness
-    values = problem.weight * problem.target / problem.target.dtype.type(scale)
+    pull = problem.pull(np.zeros_like(problem.target)) if problem.is_slack else problem.weight * problem.target
+    values = pull / problem.target.dtype.type(scale)
     operator = LowRankPlusSparse(LowRank.zero(problem.pattern.shape), problem.pattern, values)
     threshold = problem.l1 / scale
     cap = options.rank_cap
@@ -133,8 +136,10 @@ class _Search:
         self.optimism = 1.0
         smoothness, convexity = problem.smoothness, problem.convexity
         root = np.sqrt(smoothness / convexity)
-        self.momentum = float((root - 1) / (root + 1)) if root**2 > self._MOMENTUM_ABOVE else 0.0
+        self.momentum = float((root - 1) / (root + 1)) if root**2 > self._MOMENTUM_ABOVE or problem.is_slack else 0.0
         self.step = 1 / smoothness if self.momentum else 2 / (smoothness + convexity)
+        # Steps since the objective last rose.
+        self.age = 0
         shape = problem.pattern.shape
         self.probe = self.rng.standard_normal((shape[1], min(4, shape[1]))).astype(self.dtype)
 
@@ -199,6 +204,10 @@ class _Search:
     def _advance(self, point: Point) -> None:
         """One proximal gradient step from the current point, extrapolated where there is momentum."""
         values, before = point.observed, None
+        if self.problem.is_slack:
+            # Linear cells have no curvature to make a constant momentum for; Nesterov's grows until it overshoots.
+            self.age = 0 if self._rose() else self.age + 1
+            self.momentum = self.age / (self.age + 3)
         if self.momentum and self.previous is not None and not self._rose():
             before, observed_before = self.previous
             beta = self.dtype(self.momentum)

@@ -101,3 +101,44 @@ def hit_rows(start, stop, items, indptr, indices, rows, hits):  # type: ignore[n
         for r in range(items.shape[1]):
             place = np.searchsorted(relevant, items[i, r])
             hits[i, r] = place < len(relevant) and relevant[place] == items[i, r]
+
+
+@njit(nogil=True, cache=True)
+def count_above(values, bound):  # type: ignore[no-untyped-def]
+    # (values > bound).sum(): 32 bits vectorise twice as wide as 64.
+    n = np.int32(0)
+    for j in range(values.size):
+        n = np.int32(n + np.int32(values[j] > bound))
+    return n
+
+
+@njit(nogil=True, cache=True)
+def count_twice_above(values, bound):  # type: ignore[no-untyped-def]
+    # (values > bound).sum() + (values >= bound).sum(): what is above counts 2, what is equal 1.
+    n = np.int32(0)
+    for j in range(values.size):
+        n = np.int32(n + np.int32(values[j] > bound) + np.int32(values[j] >= bound))
+    return n
+
+
+@njit(nogil=True, cache=True)
+def count_cell_rows(start, stop, block, indptr, indices, rows, n_seen, thresholds, missed, false_alarms, beaten):  # type: ignore[no-untyped-def]
+    # Of row i, whose n_seen[i] seen cells are -inf, P the cells that CSR row rows[i] stores, N the other unseen ones:
+    # missed[i, q] = #(P <= thresholds[q]), false_alarms[i, q] = #(N > thresholds[q]),
+    # beaten[i] = sum over p in P of 2 #(N > p) + #(N == p); no column of `beaten`, no such count.
+    for i in range(start, stop):
+        row, mine = block[i], indices[indptr[rows[i]] : indptr[rows[i] + 1]]
+        positives = row[mine]
+        for q in range(thresholds.size):
+            found = count_above(positives, thresholds[q])
+            missed[i, q] = positives.size - found
+            false_alarms[i, q] = count_above(row, thresholds[q]) - found
+        if beaten.size == 0:
+            continue
+        # Among P itself every pair counts 2 and every cell 1, ties or not: their square.
+        total = -positives.size * positives.size
+        for score in positives:
+            total += count_twice_above(row, score)
+            if score == -np.inf:
+                total -= n_seen[i]
+        beaten[i] = total

@@ -17,12 +17,13 @@ from csrr.ranking.kernels import hit_rows
 from csrr.ranking.topk import Rows, check_rows, row_bounds
 from csrr.threads import run_ranges
 
+Items = npt.NDArray[np.int32]
 Hits = npt.NDArray[np.bool_]
 Counts = npt.NDArray[np.int64]
 PerUser = npt.NDArray[np.float64]
 
 
-def mark_hits(items: npt.NDArray[np.int32], relevant: Any, rows: Rows) -> Hits:
+def mark_hits(items: Items, relevant: Any, rows: Rows) -> Hits:
     """Return which of `items`, shape (b, k), CSR row `rows[i]` of `relevant` stores, its indices sorted."""
     check_rows(rows, len(items), relevant.shape[0])
     hits = np.empty(items.shape, np.bool_)
@@ -59,12 +60,66 @@ def list_ndcg(hits: Hits, n_relevant: Counts) -> PerUser:
     return _normalised_dcg(hits, hits.sum(axis=1), n_relevant)
 
 
+def average_precision(hits: Hits, n_relevant: Counts) -> PerUser:
+    """Return the sum, over the ranks of hits, of precision down to that rank / min(k, relevant items).
+
+    Its mean over users is MAP: 1 where the list has nothing but hits or all that are relevant at its front.
+    """
+    k = hits.shape[1]
+    precisions = np.cumsum(hits, axis=1) / np.arange(1, k + 1)
+    return _defined((precisions * hits).sum(axis=1) / np.clip(n_relevant, 1, k), n_relevant)
+
+
+def reciprocal_rank(hits: Hits, n_relevant: Counts) -> PerUser:
+    """Return 1 / rank of the first hit, 0 without one. Its mean over users is MRR."""
+    return _defined(np.asarray(hits.any(axis=1) / (hits.argmax(axis=1) + 1)), n_relevant)
+
+
+def hit_rate(hits: Hits, n_relevant: Counts) -> PerUser:
+    """Return 1 where there is a hit, else 0."""
+    return _defined(np.asarray(hits.any(axis=1), np.float64), n_relevant)
+
+
+def information(seen: Any) -> npt.NDArray[np.float64]:
+    """Return -log2 of the share of users who have each item, shape (n_items,).
+
+    The users are those with an event in `seen`, CSR of shape (n_users, n_items) with at least one. An item that
+    nobody has counts as if one user had it: as surprising as the rarest item can be.
+    """
+    n_users = np.count_nonzero(np.diff(seen.indptr))
+    owners = np.bincount(seen.indices, minlength=seen.shape[1])
+    return np.asarray(np.log2(n_users / np.maximum(owners, 1)))
+
+
+def novelty(items: Items, bits: npt.NDArray[np.float64]) -> PerUser:
+    """Return the mean of `bits`, shape (n_items,), over the items of each list, shape (b, k), where -1 is none.
+
+    With `information` this is the mean of -log2(share of users who have the item); NaN for an empty list.
+    """
+    listed = items >= 0
+    total, n = np.where(listed, bits[items], 0).sum(axis=1), listed.sum(axis=1)
+    return np.where(n > 0, total / np.maximum(n, 1), np.nan)
+
+
+def coverage(items: Items, n_items: int) -> float:
+    """Return the share of all items that are in at least one of the lists, shape (b, k), where -1 is none.
+
+    It belongs to all lists together: no user has a value, so there is no interval.
+    """
+    listed = np.zeros(n_items + 1, np.bool_)
+    listed[items] = True
+    return float(listed[:-1].mean())
+
+
 METRICS: dict[str, Callable[[Hits, Counts], PerUser]] = {
     "precision": precision,
     "recall": recall,
     "f1": f1,
     "ndcg": ndcg,
     "list_ndcg": list_ndcg,
+    "map": average_precision,
+    "mrr": reciprocal_rank,
+    "hit_rate": hit_rate,
 }
 STANDARD = ("precision", "recall", "f1", "ndcg")
 
@@ -77,17 +132,31 @@ def per_user_metrics(
 
 
 def mean_metrics(per_user: dict[str, PerUser]) -> dict[str, float]:
-    """Return the mean over users of each metric and, from precision and recall, "f1_of_means@k".
+    """Return the mean over users of each metric, NaN left out, and, from precision and recall, "f1_of_means@k".
 
     That is the harmonic mean of mean precision and mean recall, and differs from "f1@k", the mean of F1.
     """
-    means = {name: float(np.nanmean(values)) for name, values in per_user.items()}
-    for name in per_user:
-        metric, k = name.split("@")
-        if metric == "precision" and f"recall@{k}" in means:
-            p, r = means[name], means[f"recall@{k}"]
-            means[f"f1_of_means@{k}"] = 2 * p * r / (p + r) if p + r else 0.0
+    means = {name: _mean(values) for name, values in per_user.items()}
+    for k, (p, r) in precision_and_recall(per_user).items():
+        both = _mean(p) + _mean(r)
+        means[f"f1_of_means@{k}"] = 2 * _mean(p) * _mean(r) / both if both else 0.0
     return means
+
+
+def precision_and_recall(per_user: dict[str, PerUser]) -> dict[str, tuple[PerUser, PerUser]]:
+    """Return precision and recall at each k that has both, by k as it is written in names."""
+    both = {}
+    for name, values in per_user.items():
+        metric, _, k = name.partition("@")
+        if metric == "precision" and f"recall@{k}" in per_user:
+            both[k] = values, per_user[f"recall@{k}"]
+    return both
+
+
+def _mean(values: PerUser) -> float:
+    """Return the mean of what is not NaN; NaN if nothing is."""
+    known = values[~np.isnan(values)]
+    return float(known.mean()) if len(known) else float("nan")
 
 
 def _normalised_dcg(hits: Hits, n_ideal: Counts, n_relevant: Counts) -> PerUser:

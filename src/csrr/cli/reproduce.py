@@ -1,0 +1,138 @@
+"""`csrr reproduce`: the paper's tables and figures, done again, beside what was printed."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from csrr.cli.options import Decorated, json_option
+from csrr.cli.output import live_line, print_json
+
+if TYPE_CHECKING:
+    from csrr.experiments.parts import Part
+    from csrr.experiments.reproduction import Progress, Reproduction
+
+
+def _several(name: str, metavar: str, what: str) -> Callable[[Decorated], Decorated]:
+    return click.option(f"--{name}", f"{name}s", multiple=True, metavar=metavar, help=f"{what}; may be repeated.")
+
+
+@click.command()
+@_several("table", "comparison|ablation", "A table to make")
+@_several("figure", "cost|step|strengths", "A figure to make")
+@_several("protocol", "numbers|text|all-ratings", "Which ratings count and how NDCG is normalised")
+@click.option("--data", multiple=True, metavar="ml-100k|ml-1m|eachmovie", help="A data set; may be repeated.")
+@_several("system", "NAME", "A system of the comparison, such as WRMF")
+@click.option("--splits", type=click.IntRange(min=1), help="Number of random partitions (5; of a quick run 2).")
+@click.option("--tune", type=click.Choice(["each", "once"]), help="Tune on each split's training data, or the first's.")
+@click.option("--quick", is_flag=True, help="MovieLens-100K, two splits, few parameters: all of it in minutes.")
+@click.option(
+    "--results",
+    type=click.Path(path_type=Path),
+    default=Path("csrr-results"),
+    show_default=True,
+    help="The folder of results; what it holds is not done again.",
+)
+@click.option("--page", type=click.Path(path_type=Path), help="The page to write (RESULTS/page.html and .md).")
+@click.option("--plan", "only_plan", is_flag=True, help="Say what would be done and how long it takes, and stop.")
+@json_option
+def reproduce(
+    tables: tuple[str, ...],
+    figures: tuple[str, ...],
+    protocols: tuple[str, ...],
+    data: tuple[str, ...],
+    systems: tuple[str, ...],
+    splits: int | None,
+    tune: Any,
+    quick: bool,
+    results: Path,
+    page: Path | None,
+    only_plan: bool,
+    as_json: bool,
+) -> None:
+    """Do the paper's experiments again and write a page that holds them against the printed numbers.
+
+    Without --table or --figure, all of them. Every result is kept in RESULTS as soon as it is there: stop it when you
+    like and start it again, it goes on where it was. RESULTS/summary.json has all numbers of the page.
+    """
+    from csrr.experiments.reproduction import Reproduction, check_data, plan
+    from csrr.experiments.rows import Rows
+
+    parts = plan(_checked(tables, figures), data=data, protocols=protocols, systems=systems, splits=splits, quick=quick)
+    check_data(parts)
+    with Rows.open(results) as rows:
+        run = Reproduction(rows, parts, tuned=tune)
+        if only_plan:
+            _print_plan(run, parts, as_json)
+            return
+        if not as_json:
+            click.echo(f"{_counted(run)}; about {_duration(run.seconds_left())} to go", err=True)
+        try:
+            with live_line() as line:
+                run.run(lambda progress: line.show(_told(progress)))
+        except KeyboardInterrupt:
+            click.echo(f"stopped; the results so far are in {results}, the same command goes on from there", err=True)
+            sys.exit(130)
+        _write(run, results, page, as_json)
+
+
+def _checked(tables: tuple[str, ...], figures: tuple[str, ...]) -> list[Any]:
+    from csrr.experiments.parts import FIGURES, TABLES
+
+    for what, given, known in (("table", tables, TABLES), ("figure", figures, FIGURES)):
+        for each in given:
+            if each not in known:
+                raise click.UsageError(f"--{what} {each}: there is no such {what}; there are {', '.join(known)}")
+    return [*tables, *figures]
+
+
+def _write(run: Reproduction, results: Path, page: Path | None, as_json: bool) -> None:
+    from csrr.experiments.summary import summarise
+    from csrr.files import write_text
+    from csrr.report import write
+
+    summary = summarise(run, command=f"csrr {' '.join(sys.argv[1:])}".strip())
+    write_text(results / "summary.json", json.dumps(summary, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+    target = page or results / "page.html"
+    write(summary, target)
+    if as_json:
+        print_json({"page": str(target), "summary": summary})
+        return
+    for each in summary["headlines"]:
+        click.echo(each)
+    for each in summary["claims"]:
+        if each["verdict"] != "untestable":
+            click.echo(f"{each['verdict']:>6}: {each['claim']}")
+    click.echo(f"{target} and {target.with_suffix('.md').name}; numbers in {results / 'summary.json'}")
+
+
+def _print_plan(run: Reproduction, parts: list[Part], as_json: bool) -> None:
+    if as_json:
+        named = [{"part": part.name, "data": part.data, "protocol": part.protocol} for part in parts]
+        print_json({"parts": named, "results": len(run.jobs), "seconds": run.seconds_left()})
+        return
+    for part in parts:
+        click.echo(f"{part.name}, {part.data}, {part.protocol}, {len(part.splits)} splits: {len(part.jobs())} results")
+    click.echo(f"{_counted(run)}; about {_duration(run.seconds_left())}")
+
+
+def _counted(run: Reproduction) -> str:
+    done = run.n_done()
+    return f"{len(run.jobs)} results" + (f", {done} of them there already" if done else "")
+
+
+def _duration(seconds: float) -> str:
+    """Return a time in words: 40 s, 12 min, 3.5 h."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 90 * 60 else f"{seconds / 3600:.1f} h"
+
+
+def _told(progress: Progress) -> str:
+    left = _duration(progress.seconds_left)
+    return f"{progress.done} of {progress.total}, {left} left: {progress.now}"

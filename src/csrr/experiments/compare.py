@@ -1,0 +1,195 @@
+"""Evaluations on the same users -> whether one model is better than another, or the users fell that way."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from csrr.data import DataError
+from csrr.experiments.evaluate import Evaluation
+from csrr.experiments.intervals import Values, f1_of_means_interval, mean_interval
+from csrr.models.strengths import ParameterError
+from csrr.ranking.tables import text_table, to_pandas
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Comparison", "Paired", "Row", "compare", "f1_of_means_interval", "holm", "mean_interval", "paired"]
+
+LOWER_IS_BETTER = ("cost",)
+
+
+@dataclass(frozen=True)
+class Paired:
+    """How values of `n` users differ from others of the same users.
+
+    `difference` is the mean difference, `low` to `high` its 95 % interval by Student's t. `t_p` and `wilcoxon_p` are
+    two-sided p-values: of the paired t test, that the mean difference is 0, and of Wilcoxon's signed-rank test, that
+    differences lie evenly about 0, where the ranks of zeros go half to either side. `effect_size` is Cohen's d_z, mean
+    difference / standard deviation of differences; `better`, `worse` and `equal` are shares of users.
+    """
+
+    n: int
+    mean: float
+    mean_against: float
+    difference: float
+    low: float
+    high: float
+    t_p: float
+    wilcoxon_p: float
+    effect_size: float
+    better: float
+    worse: float
+    equal: float
+
+
+@dataclass(frozen=True)
+class Row:
+    """`model` against another: the differences, and the p-values corrected by Holm over all rows."""
+
+    model: str
+    against: str
+    paired: Paired
+    t_p_holm: float
+    wilcoxon_p_holm: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the row as one flat dict of plain values."""
+        names = {"model": self.model, "against": self.against}
+        return names | asdict(self.paired) | {"t_p_holm": self.t_p_holm, "wilcoxon_p_holm": self.wilcoxon_p_holm}
+
+
+@dataclass(frozen=True, repr=False)
+class Comparison:
+    """Paired tests of models on one metric, a row for each pair."""
+
+    metric: str
+    rows: list[Row]
+
+    def summary(self) -> dict[str, Any]:
+        """Return the metric and the rows as plain values, fit for JSON."""
+        return {"metric": self.metric, "rows": [row.to_dict() for row in self.rows]}
+
+    def to_arrow(self) -> pa.Table:
+        """Return a table with one row for each pair."""
+        return pa.Table.from_pylist([row.to_dict() for row in self.rows])
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the table of `to_arrow` as a pandas DataFrame."""
+        return to_pandas(self.to_arrow())
+
+    def __repr__(self) -> str:
+        header = ["model", "against", "difference", "t p", "Wilcoxon p", "d_z", "better", "worse", "equal"]
+        lines = [_line(row) for row in self.rows]
+        users = f"{self.rows[0].paired.n:,} users"
+        title = f"Comparison: {self.metric}, mean difference over {users} ± 95 % interval; p corrected by Holm"
+        return f"{title}\n{text_table(header, lines)}"
+
+
+def compare(evaluations: Mapping[str, Evaluation], metric: str = "ndcg@10", baseline: str | None = None) -> Comparison:
+    """Return paired tests of the models on `metric`: each against `baseline`, or without it every pair.
+
+    The evaluations must be of the same users. p-values are corrected by Holm over the rows, each kind by itself.
+    Values are those of `per_user`; a user without a value of either model is in no test. "Better" is a larger value,
+    of "cost" a smaller one.
+    """
+    if len(evaluations) < 2:
+        raise ParameterError("compare needs at least two evaluations: pass a dict of a name and an evaluation each")
+    if baseline is not None and baseline not in evaluations:
+        raise ParameterError(f"baseline={baseline!r}: there is no such evaluation; there are {', '.join(evaluations)}")
+    values = _values(evaluations, metric)
+    pairs = (
+        [(name, baseline) for name in values if name != baseline]
+        if baseline is not None
+        else [*combinations(values, 2)]
+    )
+    lower = metric in LOWER_IS_BETTER
+    tests = [paired(values[a], values[b], lower_is_better=lower) for a, b in pairs]
+    t_ps, wilcoxon_ps = (holm([getattr(test, name) for test in tests]) for name in ("t_p", "wilcoxon_p"))
+    corrected = zip(pairs, tests, t_ps.tolist(), wilcoxon_ps.tolist(), strict=True)
+    return Comparison(metric, [Row(a, b, test, t_p, wilcoxon_p) for (a, b), test, t_p, wilcoxon_p in corrected])
+
+
+def paired(a: npt.ArrayLike, b: npt.ArrayLike, *, lower_is_better: bool = False) -> Paired:
+    """Return the tests of `a` minus `b`, values of the same users in the same order, shapes (n,).
+
+    A user with a NaN is left out. Differences that are all the same leave no doubt: p is 1 where they are 0, else the
+    t test's p is 0 and the effect size infinite.
+    """
+    mine, theirs = np.asarray(a, np.float64), np.asarray(b, np.float64)
+    if mine.shape != theirs.shape or mine.ndim != 1:
+        raise ParameterError(f"a and b need one value a user each, not shapes {mine.shape} and {theirs.shape}")
+    known = ~(np.isnan(mine) | np.isnan(theirs))
+    mine, theirs = mine[known], theirs[known]
+    if len(mine) < 2:
+        raise ParameterError(f"a paired test needs at least two users with both values, not {len(mine)}")
+    d = mine - theirs
+    better, worse = (d < 0, d > 0) if lower_is_better else (d > 0, d < 0)
+    means = float(mine.mean()), float(theirs.mean()), float(d.mean())
+    shares = (float(which.mean()) for which in (better, worse, d == 0))
+    return Paired(len(d), *means, *mean_interval(d), _t_p(d), _wilcoxon_p(d), _effect_size(d), *shares)
+
+
+def holm(p_values: npt.ArrayLike) -> Values:
+    """Return the p-values, shape (n,), corrected by Holm: compare them with the level that all together should keep.
+
+    The i-th smallest of n is multiplied by n - i + 1, made at least as large as the one before and at most 1.
+    """
+    p = np.asarray(p_values, np.float64)
+    if p.ndim != 1 or not ((p >= 0) & (p <= 1)).all():
+        raise ParameterError("p-values must be a list of numbers from 0 to 1")
+    order = np.argsort(p, kind="stable")
+    adjusted = np.empty(len(p))
+    adjusted[order] = np.minimum(np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1)), 1)
+    return adjusted
+
+
+def _effect_size(d: Values) -> float:
+    mean, spread = float(d.mean()), float(d.std(ddof=1))
+    if spread == 0:
+        return float(np.copysign(np.inf, mean)) if mean else 0.0
+    return mean / spread
+
+
+def _t_p(d: Values) -> float:
+    from scipy.special import stdtr
+
+    return float(2 * stdtr(len(d) - 1, -abs(_effect_size(d)) * np.sqrt(len(d))))
+
+
+def _wilcoxon_p(d: Values) -> float:
+    from scipy.stats import wilcoxon
+
+    return float(wilcoxon(d, zero_method="zsplit").pvalue)
+
+
+def _values(evaluations: Mapping[str, Evaluation], metric: str) -> dict[str, Values]:
+    """Return each model's values of the metric, shape (n_users,), users in the order of the first."""
+    first_name, first = next(iter(evaluations.items()))
+    values = {}
+    for name, each in evaluations.items():
+        if metric not in each.per_user:
+            known = ", ".join(each.per_user)
+            raise ParameterError(f"metric={metric!r}: {name} has no such value a user; it has {known}")
+        place = {user: i for i, user in enumerate(each.users.tolist())}
+        if place.keys() != set(first.users.tolist()):
+            raise DataError(
+                f"{first_name} and {name} are evaluated on different users ({first.n_users:,} and {each.n_users:,});"
+                " evaluate both with the same train and test"
+            )
+        values[name] = each.per_user[metric][[place[user] for user in first.users.tolist()]]
+    return values
+
+
+def _line(row: Row) -> list[object]:
+    found = row.paired
+    difference = f"{found.difference:+.4f} ± {(found.high - found.low) / 2:.4f}"
+    ps = (f"{p:.4f}" if p >= 0.0001 else f"{p:.0e}" for p in (row.t_p_holm, row.wilcoxon_p_holm))
+    shares = (f"{share:.0%}" for share in (found.better, found.worse, found.equal))
+    return [row.model, row.against, difference, *ps, f"{found.effect_size:+.2f}", *shares]

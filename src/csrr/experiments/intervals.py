@@ -1,0 +1,50 @@
+"""Values of users -> confidence intervals of their means."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from csrr.models import ParameterError
+
+Values = npt.NDArray[np.float64]
+Interval = tuple[float, float]
+
+
+def mean_interval(values: npt.ArrayLike, level: float = 0.95) -> Interval:
+    """Return Student's t interval (low, high) of the mean of `values`, shape (n,), NaN left out.
+
+    It is (NaN, NaN) of fewer than two values.
+    """
+    from scipy.special import stdtrit
+
+    if not 0 < level < 1:
+        raise ParameterError(f"level={level!r} must lie strictly between 0 and 1, such as 0.95")
+    known = np.asarray(values, np.float64)
+    known = known[~np.isnan(known)]
+    if len(known) < 2:
+        return float("nan"), float("nan")
+    mean, error = known.mean(), known.std(ddof=1) / np.sqrt(len(known))
+    half = stdtrit(len(known) - 1, (1 + level) / 2) * error
+    return float(mean - half), float(mean + half)
+
+
+def f1_of_means_interval(precision: npt.ArrayLike, recall: npt.ArrayLike, level: float = 0.95) -> Interval:
+    """Return the interval (low, high) of the harmonic mean of mean `precision` and mean `recall`, shapes (n,).
+
+    By the delta method: the t interval of what each user moves it by, to first order.
+    """
+    return mean_interval(f1_of_means_values(precision, recall), level)
+
+
+def f1_of_means_values(precision: npt.ArrayLike, recall: npt.ArrayLike) -> Values:
+    """Return values of each user, shape (n,), whose mean is the F1 of the means, and whose spread its: F + dF."""
+    p, r = np.asarray(precision, np.float64), np.asarray(recall, np.float64)
+    if p.shape != r.shape or p.ndim != 1:
+        raise ParameterError(f"precision and recall need one value a user each, not shapes {p.shape} and {r.shape}")
+    mean_p, mean_r = p.mean(), r.mean()
+    both = mean_p + mean_r
+    if not both:
+        return np.zeros(len(p))
+    f1 = 2 * mean_p * mean_r / both
+    return np.asarray(f1 + 2 * ((mean_r / both) ** 2 * (p - mean_p) + (mean_p / both) ** 2 * (r - mean_r)))

@@ -1,0 +1,264 @@
+"""Runs the paper's experiments: what is to be done and how long it takes, then job by job, each result kept at once."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from csrr.data import DataError, Log, read, split
+from csrr.data.catalog import DATASETS, data_dir, locate
+from csrr.experiments.evaluate import Evaluation, evaluate
+from csrr.experiments.paper import DATA, LENGTHS, PROTOCOLS
+from csrr.experiments.parts import FIGURES, TABLES, Job, Part, PartName, available
+from csrr.experiments.rows import PerUser, Row, Rows, Task
+from csrr.experiments.systems import COMPARED
+from csrr.experiments.tuning import tune
+from csrr.files import write_text
+from csrr.models.strengths import ParameterError
+from csrr.threads import available_cores
+
+RATIO = 0.8
+VALIDATION_RATIO, VALIDATION_METRIC = 0.9, "ndcg@10"
+METRICS = ("precision", "recall", "ndcg", "list_ndcg")
+QUICK_SPLITS, SPLITS = 2, 5
+
+Tuned = Literal["each", "once"]
+TUNED_EACH_UP_TO = 200_000
+"""Number of ratings up to which every split is tuned on its own training data, unless told otherwise."""
+
+_SIZE = {"ml-100k": 100_000, "ml-1m": 1_000_000, "eachmovie": 1_000_000}
+"""Roughly the ratings of the data sets, for estimates."""
+
+_READ_SECONDS = 8
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a run is: results done of all, what is being worked on, and the seconds that are left, estimated."""
+
+    done: int
+    total: int
+    now: str
+    seconds_left: float
+
+
+def plan(
+    names: Sequence[PartName] = (),
+    *,
+    data: Sequence[str] = (),
+    protocols: Sequence[str] = (),
+    systems: Sequence[str] = (),
+    splits: int | None = None,
+    quick: bool = False,
+) -> list[Part]:
+    """Return the tables and figures of these names, by default all, on the data and by the protocols given.
+
+    Where data or protocols are left to it, a part is taken where the paper has it: see `available`. A quick run has
+    MovieLens-100K, the protocol "numbers" and two splits unless others are given.
+    """
+    _check("table or figure", names, (*TABLES, *FIGURES))
+    _check("data set", data, DATA)
+    _check("protocol", protocols, PROTOCOLS)
+    _check("system", systems, COMPARED)
+    n_splits = splits or (QUICK_SPLITS if quick else SPLITS)
+    if n_splits < 1:
+        raise ParameterError(f"splits={splits!r} must be at least 1")
+    chosen = [
+        Part(name, each, protocol, tuple(range(n_splits)), tuple(systems) or COMPARED, quick)
+        for protocol in protocols or (("numbers",) if quick else tuple(PROTOCOLS))
+        for name in names or (*TABLES, *FIGURES)
+        for each in data or (("ml-100k",) if quick else tuple(DATA))
+        if available(name, each, protocol) or (data and (protocols or protocol == "numbers"))
+    ]
+    if not chosen:
+        raise ParameterError(f"the paper has no {' or '.join(names)} by {' or '.join(protocols)}; name data too")
+    return chosen
+
+
+def _check(what: str, given: Iterable[str], known: Iterable[str]) -> None:
+    for each in given:
+        if each not in known:
+            raise ParameterError(f"there is no {what} {each!r}; there are {', '.join(known)}")
+
+
+def check_data(parts: Iterable[Part]) -> None:
+    """Raise a DataError that names every file that is not there, where to get it and where to put it."""
+    missing = []
+    for name in dict.fromkeys(part.data for part in parts):
+        if locate(name) is None:
+            known = DATASETS[name]
+            get = f"csrr.fetch({name!r})" if known.url else f"it cannot be downloaded: {known.source}"
+            missing.append(f"{known.file} ({known.description}) is not in {data_dir()}: {get}")
+    if missing:
+        raise DataError("; ".join(missing) + "; CSRR_DATA_DIR names the folder; --data chooses other data")
+
+
+class Reproduction:
+    """A run into a folder of results; what is there already is not done again."""
+
+    def __init__(self, rows: Rows, parts: Sequence[Part], *, tuned: Tuned | None = None) -> None:
+        self.rows, self.parts, self.tuned = rows, list(parts), tuned
+        jobs = [job for part in self.parts for job in part.jobs()]
+        self.jobs = list({(job.data, job.at_least, job.split, job.name): job for job in jobs}.values())
+        self.quick = any(part.quick for part in self.parts)
+        (rows.folder / "tuning").mkdir(exist_ok=True)
+
+    # Estimates
+
+    def seconds_left(self, done: int = 0) -> float:
+        """Return roughly how long the jobs after the first `done` take, by what results here have taken."""
+        left, tuned = 0.0, set[str]()
+        for job in self.jobs[done:]:
+            key = self._tuning_key(job)
+            if key not in tuned and not self._chosen_file(key).exists():
+                left += self._tuning_seconds(job)
+            tuned.add(key)
+            if done or self.finished(job) is None:
+                left += self._fit_seconds(job)
+        reading = _READ_SECONDS * len({(job.data, job.at_least) for job in self.jobs[done:]})
+        return left * self._slowness() + reading
+
+    def _tuning_seconds(self, job: Job) -> float:
+        return job.system.n_fits(self.quick) * job.system.seconds * _SIZE[job.data] / 1e6
+
+    @staticmethod
+    def _fit_seconds(job: Job) -> float:
+        return (job.seconds or job.system.seconds) * _SIZE[job.data] / 1e6 + 0.5
+
+    def _slowness(self) -> float:
+        """Return how long fits have taken here, as a multiple of the estimate; without any, 2 / cores."""
+        ratios = [
+            row.seconds["fit"] / self._fit_seconds(job) for job in self.jobs if (row := self.finished(job)) is not None
+        ]
+        return float(np.median(ratios)) if len(ratios) >= 10 else 2 / min(available_cores(), 2)
+
+    # The run
+
+    def run(self, callback: Callable[[Progress], object] | None = None) -> None:
+        """Do every job that has no result yet, one after another; each result is on disk before the next begins."""
+        for done, job in enumerate(self.jobs):
+
+            def tell(what: str, done: int = done, job: Job = job) -> None:
+                if callback is not None:
+                    now = f"{DATA[job.data].label}, {job.protocol}, split {job.split}, {job.name}: {what}"
+                    callback(Progress(done, len(self.jobs), now, self.seconds_left(done)))
+
+            if self.finished(job) is None:
+                self._do(job, tell)
+
+    def n_done(self) -> int:
+        """Return how many of the jobs have their results."""
+        return sum(self.finished(job) is not None for job in self.jobs)
+
+    def finished(self, job: Job) -> Row | None:
+        """Return the result of a job, if its parameters have been chosen and it has one."""
+        file = self._chosen_file(self._tuning_key(job))
+        return self.rows.find(self.task(job)) if file.exists() or not job.system.space else None
+
+    def task(self, job: Job) -> Task:
+        """Return what identifies the result of a job whose parameters have been chosen."""
+        return Task(job.data, job.at_least, job.split, job.name, job.change(self._chosen(job)["params"]))
+
+    def _do(self, job: Job, tell: Callable[[str], None]) -> None:
+        log = _log(job.data, job.at_least)
+        chosen = self._tune(job, log, tell)
+        train, test = split(log, ratio=RATIO, seed=job.split)
+        task = self.task(job)
+        tell("fitting")
+        began = time.perf_counter()
+        model = job.system.model(**task.params).fit(train)
+        fitted = time.perf_counter()
+        tell("testing")
+        found = evaluate(model, train, test, at=LENGTHS, metrics=METRICS)
+        certificate = getattr(model, "certificate_", None)
+        row = Row(
+            task,
+            found.means,
+            found.n_users,
+            found.n_left_out,
+            {"users": log.n_users, "items": log.n_items, "events": len(log)},
+            {"fit": fitted - began, "evaluate": time.perf_counter() - fitted},
+            chosen["tuning"],
+            certificate and _finite(certificate.to_dict()),
+            model={"kind": type(model).__name__, "params": model.get_params()},
+        )
+        self.rows.keep(row, _per_user(found))
+
+    # Parameters
+
+    def _tuned_split(self, job: Job) -> int:
+        each = self.tuned or ("each" if _SIZE[job.data] <= TUNED_EACH_UP_TO else "once")
+        return job.split if each == "each" else 0
+
+    def _tuning_key(self, job: Job) -> str:
+        space = {"quick": self.quick, "space": repr(job.system.searched(self.quick))}
+        return Task(job.data, job.at_least, self._tuned_split(job), job.system.name, job.system.fixed | space).key
+
+    def _chosen_file(self, key: str) -> Path:
+        return self.rows.folder / "tuning" / f"{key}.json"
+
+    def _chosen(self, job: Job) -> dict[str, Any]:
+        """Return the parameters that were chosen for the job's system and how."""
+        if not job.system.space:
+            return {"params": dict(job.system.fixed), "tuning": None}
+        return _read_json(self._chosen_file(self._tuning_key(job)))
+
+    def _tune(self, job: Job, log: Log, tell: Callable[[str], None]) -> dict[str, Any]:
+        """Return the parameters of the job's system, chosen now if that has not been done."""
+        key, system = self._tuning_key(job), job.system
+        file = self._chosen_file(key)
+        if not system.space or file.exists():
+            return self._chosen(job)
+        tell("tuning")
+        train, _ = split(log, ratio=RATIO, seed=self._tuned_split(job))
+        found = tune(
+            system.model(**system.fixed),
+            train,
+            space=system.searched(self.quick),
+            metric=VALIDATION_METRIC,
+            trials=10_000,
+            ratio=VALIDATION_RATIO,
+            storage=file.with_suffix(".journal"),
+            defaults=False,
+            callback=lambda so_far: tell(f"tuning, {len(so_far.trials)} of {so_far.total}"),
+        )
+        tuning = {
+            "metric": found.metric,
+            "value": found.best_value,
+            "tried": len(found.trials),
+            "seconds": sum(each.seconds for each in found.trials),
+            "split": self._tuned_split(job),
+        }
+        chosen = {"params": system.fixed | found.best.params, "tuning": tuning}
+        write_text(file, json.dumps(chosen, indent=1))
+        return chosen
+
+
+@lru_cache(maxsize=2)
+def _log(data: str, at_least: float | None) -> Log:
+    """Return the positive ratings of a data set."""
+    return read(data, min_rating=at_least)
+
+
+@lru_cache(maxsize=4096)
+def _read_json(file: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(file.read_text())
+    return found
+
+
+def _per_user(found: Evaluation) -> PerUser:
+    """Return the users, and for each metric one value for each of them."""
+    users = found.users if found.users.dtype != object else found.users.astype(str)
+    return {"users": users, **{name: values.astype(np.float32) for name, values in found.per_user.items()}}
+
+
+def _finite(facts: dict[str, Any]) -> dict[str, Any]:
+    """Return the facts as JSON has them: None in place of what is not a finite number."""
+    return {name: None if isinstance(v, float) and not np.isfinite(v) else v for name, v in facts.items()}

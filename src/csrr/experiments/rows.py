@@ -1,0 +1,173 @@
+"""The folder of results: one file a result, one value a user beside it, one writer at a time."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from csrr.data import DataError
+from csrr.files import held, whole, write_text
+from csrr.threads import available_cores
+
+FORMAT = 1
+_HEAD, _LOCK = "results.json", ".lock"
+
+
+@cache
+def versions() -> dict[str, str]:
+    """Return the versions of what results depend on."""
+    names = ("csrr", "numpy", "scipy", "numba")
+    return {"python": platform.python_version(), **{name: version(name) for name in names}}
+
+
+@cache
+def machine() -> str:
+    """Return the processor and the number of cores in words."""
+    name = platform.processor() or platform.machine()
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        name = next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        pass
+    return f"{name}, {available_cores()} cores"
+
+
+class ResultsError(DataError):
+    """A folder of results that cannot be used as it is."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """What identifies a result: data (and which ratings count), split, system and all parameters that it was given."""
+
+    data: str
+    at_least: float | None
+    split: int
+    system: str
+    params: dict[str, Any]
+
+    @property
+    def key(self) -> str:
+        """A name for files that stands for this task alone."""
+        digest = hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()
+        words = "".join(c if c.isalnum() else "-" for c in f"{self.data} {self.system} {self.split}".lower())
+        return f"{words}-{digest[:12]}"
+
+
+@dataclass(frozen=True)
+class Row:
+    """A result: the task, its means, and how, where and when they were obtained.
+
+    `size` has users, items and events; `seconds` fit and evaluate; `model` its kind and all its parameters.
+    """
+
+    task: Task
+    means: dict[str, float]
+    n_users: int
+    n_left_out: int
+    size: dict[str, int]
+    seconds: dict[str, float]
+    tuning: dict[str, Any] | None
+    certificate: dict[str, Any] | None
+    model: dict[str, Any]
+    versions: dict[str, str] = field(default_factory=versions)
+    machine: str = field(default_factory=machine)
+    made: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
+
+    @classmethod
+    def of(cls, plain: dict[str, Any]) -> Self:
+        """Return the row that JSON has as `plain`."""
+        return cls(**{**plain, "task": Task(**plain["task"])})
+
+
+PerUser = dict[str, npt.NDArray[Any]]
+
+
+class Rows:
+    """The results in a folder; `open` gives one to write to."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    @classmethod
+    @contextmanager
+    def open(cls, folder: str | os.PathLike[str]) -> Iterator[Self]:
+        """Give the results in `folder`, made if it is not there, for this process alone to write to."""
+        rows = cls(Path(folder))
+        try:
+            (rows.folder / "rows").mkdir(parents=True, exist_ok=True)
+        except (FileExistsError, NotADirectoryError) as error:
+            raise ResultsError(f"{folder}: a file is in the way of the folder of results; name another") from error
+        with held(rows.folder / _LOCK) as free:
+            if not free:
+                raise ResultsError(
+                    f"{folder}: another run is writing its results there; wait for it, or name another folder"
+                )
+            rows._check_head()
+            yield rows
+
+    def _check_head(self) -> None:
+        head, mine = self.folder / _HEAD, {"format": FORMAT, "csrr": version("csrr")}
+        if not head.exists():
+            others = [path.name for path in self.folder.iterdir() if path.name not in ("rows", _LOCK)]
+            if others:
+                raise ResultsError(f"{self.folder}: it holds {others[0]} and no results; name a new or an empty folder")
+            write_text(head, json.dumps(mine))
+            return
+        try:
+            theirs = json.loads(head.read_text())
+            was = f"csrr {theirs['csrr']} (format {theirs['format']})"
+        except (ValueError, KeyError, TypeError) as error:
+            raise ResultsError(f"{head}: it is not what csrr writes; name another folder") from error
+        if theirs != mine:
+            raise ResultsError(
+                f"{self.folder}: its results are of {was}, this is csrr {mine['csrr']} (format {FORMAT}); results of"
+                " two versions are not to be mixed: name another folder"
+            )
+
+    def find(self, task: Task) -> Row | None:
+        """Return the result of a task, or None."""
+        return self._read(self._path(task))
+
+    def all(self) -> list[Row]:
+        """Return every result, in the order of the files' names."""
+        found = (self._read(path) for path in sorted((self.folder / "rows").glob("*.json")))
+        return [row for row in found if row is not None]
+
+    def keep(self, row: Row, per_user: PerUser) -> None:
+        """Write a result, one value a user first: what has a row has them too."""
+        path = self._path(row.task)
+        with whole(path.with_suffix(".npz")) as file:
+            np.savez_compressed(file, allow_pickle=False, **per_user)
+        write_text(path, json.dumps(asdict(row), indent=1, allow_nan=False))
+
+    def per_user(self, task: Task) -> PerUser:
+        """Return the users of a result, and for each metric one value for each of them."""
+        with np.load(self._path(task).with_suffix(".npz"), allow_pickle=False) as file:
+            return dict(file)
+
+    def _path(self, task: Task) -> Path:
+        return self.folder / "rows" / f"{task.key}.json"
+
+    @staticmethod
+    def _read(path: Path) -> Row | None:
+        """Return the row in a file; None if there is none."""
+        try:
+            return Row.of(json.loads(path.read_text()))
+        except FileNotFoundError:
+            return None
+        except (ValueError, TypeError, KeyError) as error:
+            raise ResultsError(f"{path}: it is not a result of csrr; delete it and run again") from error

@@ -1,0 +1,271 @@
+"""The record of a search, kept by Optuna: what was tried, what comes next, and a file that survives a kill."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import os
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from csrr.data import DataError
+from csrr.experiments.spaces import Range, Space, Walk
+from csrr.files import held
+
+if TYPE_CHECKING:
+    import optuna
+
+MOST_POINTS = 1_000_000
+"""A grid of more points is searched as if it had no end."""
+
+BEFORE_PRUNING = 5
+"""Number of whole trials that others are compared with, at least."""
+
+_NAME = "csrr"
+
+Params = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A trial: `params` are those of the space; `value`, the score, is that of the last step of a pruned one."""
+
+    number: int
+    state: Literal["done", "pruned", "failed"]
+    value: float | None
+    params: Params
+    seconds: float
+    reason: str | None = None
+
+
+class Grid:
+    """The points of a finite space in a random order that the seed decides, without `own`, parameters tried before."""
+
+    def __init__(self, space: Space, own: Mapping[str, Any] | None, seed: int) -> None:
+        self.choices = {name: each for name, each in space.items() if isinstance(each, list)}
+        points: list[tuple[Any, ...]] = list(product(*self.choices.values()))
+        walks = any(isinstance(each, Walk) for each in space.values())
+        mine = None if own is None else tuple(own[name] for name in self.choices)
+        order = np.random.default_rng(seed).permutation(len(points)).tolist()
+        self.points = [points[place] for place in order if walks or points[place] != mine]
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    def params(self, place: int) -> Params:
+        """Return the parameters of a point by its place in the order."""
+        return dict(zip(self.choices, self.points[place], strict=True))
+
+
+def make_grid(space: Space, own: Mapping[str, Any] | None, seed: int) -> Grid | None:
+    """Return the grid of a space, or None if that has no end, or none worth waiting for."""
+    if any(isinstance(each, Range) for each in space.values()):
+        return None
+    n_points = math.prod(len(each) for each in space.values() if isinstance(each, list))
+    return Grid(space, own, seed) if n_points <= MOST_POINTS else None
+
+
+class Study:
+    """What was tried, and what is to be tried next."""
+
+    def __init__(self, study: optuna.Study, space: Space, grid: Grid | None, seed: int) -> None:
+        self._study, self._space, self._grid, self._seed = study, space, grid, seed
+
+    def trials(self) -> list[Trial]:
+        """Return the trials that came to an end, in their order; what a kill cut short is not among them."""
+        first = self._study.user_attrs.get("first")
+        rows = [] if first is None else [Trial(**first)]
+        for each in self._study.get_trials(deepcopy=False):
+            if (state := _state(each)) is not None:
+                facts = each.user_attrs
+                rows.append(Trial(len(rows), state, each.value, facts["params"], facts["seconds"], facts.get("reason")))
+        return rows
+
+    def keep_first(self, trial: Trial) -> None:
+        """Keep the trial of the model's own parameters, which need not lie in the space."""
+        self._study.set_user_attr("first", asdict(trial))
+
+    def propose(self) -> tuple[optuna.Trial, Params]:
+        """Return a new trial and its parameters, those to walk along left out."""
+        ended = [each for each in self._study.get_trials(deepcopy=False) if _state(each) is not None]
+        if self._grid is not None:
+            tried = {each.user_attrs["place"] for each in ended}
+            place = next(place for place in range(len(self._grid)) if place not in tried)
+            trial = self._study.ask()
+            trial.set_user_attr("place", place)
+            return trial, self._grid.params(place)
+        # A draw depends on the seed and on what was found before alone, so that a search cut short goes on the same.
+        self._study.sampler = _sampler(self._seed, len(ended))
+        trial = self._study.ask(_distributions(self._space))
+        fixed = {name: each[0] for name, each in self._space.items() if isinstance(each, list) and len(each) == 1}
+        return trial, {**fixed, **{name: _rounded(value, self._space[name]) for name, value in trial.params.items()}}
+
+    def tell(
+        self, trial: optuna.Trial, state: Literal["done", "pruned", "failed"], value: float | None, **facts: Any
+    ) -> None:
+        """Keep how a trial ended: its facts first, since an ended trial cannot be changed."""
+        from optuna.trial import TrialState
+
+        for name, fact in facts.items():
+            trial.set_user_attr(name, fact)
+        states = {"done": TrialState.COMPLETE, "pruned": TrialState.PRUNED, "failed": TrialState.FAIL}
+        self._study.tell(trial, value if state == "done" else None, states[state])
+
+
+def _state(trial: optuna.trial.FrozenTrial) -> Literal["done", "pruned", "failed"] | None:
+    """Return how a trial ended, or None if it did not: such a one is closed as failed, without a reason."""
+    if not trial.state.is_finished() or "seconds" not in trial.user_attrs:
+        return None
+    names: dict[str, Literal["done", "pruned", "failed"]] = {"COMPLETE": "done", "PRUNED": "pruned", "FAIL": "failed"}
+    if trial.state.name == "FAIL" and "reason" not in trial.user_attrs:
+        return None
+    return names[trial.state.name]
+
+
+def _rounded(value: Any, dimension: Any) -> Any:
+    """Return a number of a range to four digits, which is all that a score can tell apart and easier to write down."""
+    if not isinstance(value, float) or not isinstance(dimension, Range):
+        return value
+    return min(max(float(f"{value:.4g}"), dimension.low), dimension.high)
+
+
+def _sampler(seed: int, number: int) -> optuna.samplers.BaseSampler:
+    from optuna.samplers import TPESampler
+
+    mixed = int(np.random.SeedSequence([seed, number]).generate_state(1)[0])
+    with warnings.catch_warnings():  # "multivariate" is an experiment to older versions
+        warnings.simplefilter("ignore")
+        return TPESampler(seed=mixed, multivariate=True, warn_independent_sampling=False)
+
+
+def _distributions(space: Space) -> dict[str, optuna.distributions.BaseDistribution]:
+    from optuna.distributions import (
+        BaseDistribution,
+        CategoricalDistribution,
+        FloatDistribution,
+        IntDistribution,
+    )
+
+    made: dict[str, BaseDistribution] = {}
+    for name, each in space.items():
+        if isinstance(each, Range):
+            whole = isinstance(each.low, int) and isinstance(each.high, int)
+            made[name] = (
+                IntDistribution(int(each.low), int(each.high), log=each.log)
+                if whole
+                else FloatDistribution(each.low, each.high, log=each.log)
+            )
+        elif isinstance(each, list) and len(each) > 1:
+            made[name] = CategoricalDistribution(each)
+    return made
+
+
+@contextlib.contextmanager
+def open_study(
+    storage: str | os.PathLike[str] | None, made_for: dict[str, Any], *, warm_up: int | None
+) -> Iterator[optuna.Study]:
+    """Give the study in a file, or a new one; `warm_up` is the first step at which trials are pruned, None for never.
+
+    A file of another search, or one that another process is using, is refused.
+    """
+    optuna = _optuna()
+    pruner = (
+        optuna.pruners.NopPruner()
+        if warm_up is None
+        else optuna.pruners.MedianPruner(n_startup_trials=BEFORE_PRUNING, n_warmup_steps=warm_up)
+    )
+    if storage is None:
+        yield _made(None, pruner)
+        return
+    path = Path(storage)
+    if not path.parent.is_dir():
+        raise DataError(f"storage={str(storage)!r}: there is no folder {path.parent}")
+    with held(path.with_name(f".{path.name}.held")) as is_free:
+        if not is_free:
+            raise DataError(f"{path} is in use by another search; wait for it, or give another file")
+        _mend(path)
+        backend = optuna.storages.journal.JournalFileBackend(str(path), lock_obj=_NoLock())
+        try:
+            study = _made(optuna.storages.JournalStorage(backend), pruner)
+        except json.JSONDecodeError as error:
+            raise DataError(f"{path} is damaged, not only at its end ({error}); give another file") from error
+        _check_same(study, json.loads(json.dumps(made_for)), path)
+        for trial in study.get_trials(deepcopy=False, states=(optuna.trial.TrialState.RUNNING,)):
+            study.tell(trial.number, state=optuna.trial.TrialState.FAIL)
+        yield study
+
+
+class _NoLock:
+    """A lock for Optuna, which writes to a file that we hold already; its own would outlive a kill."""
+
+    def acquire(self) -> bool:
+        return True
+
+    def release(self) -> None:
+        return
+
+
+def _optuna() -> Any:
+    try:
+        import optuna
+    except ImportError:
+        raise ImportError("tuning needs Optuna: pip install 'csrr[tune]'") from None
+    return optuna
+
+
+def _made(storage: Any, pruner: Any) -> Any:
+    optuna = _optuna()
+    before = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    try:
+        study: Any = optuna.create_study(
+            storage=storage,
+            study_name=_NAME,
+            load_if_exists=True,
+            direction="maximize",
+            pruner=pruner,
+            sampler=optuna.samplers.RandomSampler(seed=0),
+        )
+    finally:
+        optuna.logging.set_verbosity(before)
+    return study
+
+
+def _mend(path: Path) -> None:
+    """Cut off a last line that a kill left unfinished; raise DataError if the file is no record of a search."""
+    if not path.exists() or not path.stat().st_size:
+        return
+    with path.open("r+b") as file:
+        first = file.readline()
+        # A first line is cut short only if nothing came after it.
+        if not first.startswith(b'{"op_code":'):
+            raise DataError(f"{path} is no record of a search; give the name of a new file")
+        data = first + file.read()
+        whole = data.rfind(b"\n") + 1
+        if whole < len(data):
+            file.truncate(whole)
+
+
+def _check_same(study: optuna.Study, made_for: dict[str, Any], path: Path) -> None:
+    """Raise DataError unless the study was made for this search; keep what for if it is new."""
+    kept = study.user_attrs.get("made_for")
+    if kept is None:
+        study.set_user_attr("made_for", made_for)
+        return
+    differ = [name for name in made_for if kept.get(name) != made_for[name]]
+    if differ:
+        what = "; ".join(_difference(name, kept.get(name), made_for[name]) for name in differ)
+        raise DataError(f"{path} holds another search: {what}; give another file")
+
+
+def _difference(name: str, was: Any, now: Any) -> str:
+    texts = json.dumps(was), json.dumps(now)
+    is_short = max(map(len, texts)) <= 80 and name != "data"
+    return f"its {name} was {texts[0]}, now {texts[1]}" if is_short else f"its {name} differs"

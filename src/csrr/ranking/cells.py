@@ -1,0 +1,185 @@
+"""Score blocks -> what a threshold, or the order, gets right over all cells, without ever holding them all.
+
+The cells are those of the given rows that are not in `seen`; the positives are the ones stored in `relevant`, the
+negatives all others. A cell is recommended when its score is above the threshold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from csrr.ranking.kernels import count_cell_rows
+from csrr.ranking.topk import Floats, Rows, ScoreBlock, check_rows, default_block_rows, mask_cells, row_bounds
+from csrr.threads import run_ranges
+
+Counts = npt.NDArray[np.int64]
+Reals = npt.NDArray[np.float64]
+
+CELL_METRICS = ("cell_recall", "specificity", "sum", "cost")
+
+
+@dataclass(frozen=True, eq=False)
+class Measures:
+    """The paper's four measures, arrays of one shape; `cell_recall` and `specificity` are NaN without such cells.
+
+    With P positives, of which M score at most the threshold, and N negatives, of which F score above it:
+    cell_recall = 1 - M/P, specificity = 1 - F/N, sum = c*cell_recall + (1 - c)*specificity and
+    cost = c*M + (1 - c)*F, c the positive cost.
+    """
+
+    cell_recall: Reals
+    specificity: Reals
+    sum: Reals
+    cost: Reals
+
+
+@dataclass(frozen=True, eq=False)
+class CellCounts:
+    """Counts of cells for each of n rows, to which `add` adds a block.
+
+    `positives` and `negatives` have shape (n,); `missed`, the positives not above each threshold, and
+    `false_alarms`, the negatives above it, have shape (n, n_thresholds). `beaten`, shape (n,) or (0,) where not asked
+    for, counts pairs of a positive and a negative: 2 where the negative has the larger score, 1 where they tie.
+    """
+
+    rows: Rows
+    relevant: Any
+    n_seen: Counts
+    thresholds: Floats
+    positives: Counts
+    negatives: Counts
+    missed: Counts
+    false_alarms: Counts
+    beaten: Counts
+
+    @classmethod
+    def empty(cls, rows: Rows, relevant: Any, seen: Any, thresholds: npt.ArrayLike = (), *, auc: bool) -> CellCounts:
+        """Return counts of 0; `relevant` and `seen`, CSR of shape (n_users, n_items), share no cell."""
+        bounds = np.asarray(thresholds, np.float64)
+        n_seen, positives = (np.diff(matrix.indptr)[rows].astype(np.int64) for matrix in (seen, relevant))
+        missed, false_alarms = (np.zeros((len(rows), len(bounds)), np.int64) for _ in range(2))
+        return cls(
+            rows,
+            relevant,
+            n_seen,
+            _rounded_down(bounds),
+            positives,
+            relevant.shape[1] - n_seen - positives,
+            missed,
+            false_alarms,
+            np.zeros(len(rows) if auc else 0, np.int64),
+        )
+
+    def add(self, part: slice, scores: Floats) -> None:
+        """Count the rows `part`, whose scores are `scores`, shape (b, n_items), seen cells -inf."""
+        rows, n_seen = self.rows[part], self.n_seen[part]
+        missed, false_alarms, beaten = self.missed[part], self.false_alarms[part], self.beaten[part]
+        indptr, indices = self.relevant.indptr, self.relevant.indices
+        check_rows(rows, len(scores), len(indptr) - 1)
+
+        def count(start: int, stop: int) -> None:
+            bounds = self.thresholds
+            count_cell_rows(start, stop, scores, indptr, indices, rows, n_seen, bounds, missed, false_alarms, beaten)
+
+        run_ranges(count, row_bounds(len(scores)))
+
+    def auc(self) -> Reals:
+        """Return the share of pairs of a positive and a negative that the scores order rightly, ties half: shape (n,).
+
+        It is NaN for a row without positives or without negatives.
+        """
+        return 1 - _share(self.beaten, 2 * self.positives * self.negatives)
+
+    def measures(self, positive_cost: float) -> Measures:
+        """Return the measures of each row and threshold, shape (n, n_thresholds)."""
+        sizes = self.positives[:, None], self.negatives[:, None]
+        return _measures(self.missed, self.false_alarms, *sizes, positive_cost)
+
+    def pooled(self, positive_cost: float) -> Measures:
+        """Return the measures of all rows' cells together at each threshold, shape (n_thresholds,)."""
+        sizes = self.positives.sum(), self.negatives.sum()
+        return _measures(self.missed.sum(axis=0), self.false_alarms.sum(axis=0), *sizes, positive_cost)
+
+    def linearised(self, positive_cost: float) -> Measures:
+        """Return values of each row, shape (n, n_thresholds), whose mean over rows is `pooled`, and whose spread its.
+
+        For a ratio of sums, mean M / mean P, this is the delta method: a row has ratio + (M_row - ratio*P_row)/mean P.
+        """
+        missed = _ratio_values(self.missed, self.positives[:, None])
+        false = _ratio_values(self.false_alarms, self.negatives[:, None])
+        cost = positive_cost * self.missed + (1 - positive_cost) * self.false_alarms
+        both = positive_cost * (1 - missed) + (1 - positive_cost) * (1 - false)
+        return Measures(1 - missed, 1 - false, both, len(self.rows) * cost)
+
+
+def masked_blocks(score_block: ScoreBlock, rows: Rows, n_items: int, seen: Any) -> Iterator[tuple[slice, Floats]]:
+    """Yield which of `rows` a block has and their scores, shape (b, n_items), with the cells of CSR `seen` -inf.
+
+    `score_block(rows)` returns a new float32 array of shape (len(rows), n_items), which is overwritten.
+    """
+    size = default_block_rows(n_items)
+    for first in range(0, len(rows), size):
+        part = slice(first, first + size)
+        scores = np.ascontiguousarray(score_block(rows[part]), np.float32)
+        if scores.shape != (len(rows[part]), n_items):
+            raise ValueError(f"a score block has shape {scores.shape}, not ({len(rows[part])}, {n_items})")
+        mask_cells(scores, seen.indptr, seen.indices, rows[part])
+        yield part, scores
+
+
+def cell_measures(
+    score_block: ScoreBlock,
+    rows: Rows,
+    n_items: int,
+    relevant: Any,
+    seen: Any,
+    thresholds: npt.ArrayLike,
+    positive_cost: float = 0.5,
+) -> Measures:
+    """Return the measures over all cells of `rows` together at each of `thresholds`, shape (n_thresholds,).
+
+    `relevant` and `seen`, sparse of shape (n_users, n_items), share no cell. Scores are made in blocks.
+    """
+    bounds = np.asarray(thresholds, np.float64)
+    if bounds.ndim != 1 or np.isnan(bounds).any():
+        raise ValueError(f"thresholds must be a list of numbers, not {thresholds!r}")
+    if not 0 <= positive_cost <= 1:
+        raise ValueError(f"positive_cost={positive_cost!r}: it must lie between 0 and 1")
+    relevant, seen = relevant.tocsr(), seen.tocsr()
+    counts = CellCounts.empty(rows, relevant, seen, bounds, auc=False)
+    for part, scores in masked_blocks(score_block, rows, n_items, seen):
+        counts.add(part, scores)
+    return counts.pooled(positive_cost)
+
+
+def _measures(missed: Any, false_alarms: Any, positives: Any, negatives: Any, positive_cost: float) -> Measures:
+    recall, specificity = 1 - _share(missed, positives), 1 - _share(false_alarms, negatives)
+    both = positive_cost * recall + (1 - positive_cost) * specificity
+    return Measures(recall, specificity, both, positive_cost * missed + (1 - positive_cost) * false_alarms)
+
+
+def _share(part: Any, whole: Any) -> Reals:
+    """Return part / whole, NaN where whole is 0."""
+    part, whole = np.broadcast_arrays(part, whole)
+    share: Reals = np.divide(part, whole, out=np.full(part.shape, np.nan), where=whole > 0)
+    return share
+
+
+def _ratio_values(part: Counts, whole: Counts) -> Reals:
+    if not whole.any():
+        return np.full(part.shape, np.nan)
+    ratio = part.sum(axis=0) / whole.sum()
+    values: Reals = ratio + (part - ratio * whole) / whole.mean()
+    return values
+
+
+def _rounded_down(thresholds: Reals) -> Floats:
+    """Return the largest float32 not above each threshold: the same float32 scores are above it."""
+    with np.errstate(over="ignore"):
+        near = thresholds.astype(np.float32)
+    return np.where(near > thresholds, np.nextafter(near, np.float32(-np.inf)), near)

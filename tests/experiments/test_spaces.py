@@ -1,0 +1,122 @@
+"""The spaces: ours hold for every model, the paper's are the paper's, and bad ones are refused."""
+
+import json
+
+import numpy as np
+import pytest
+
+import csrr
+from csrr import ParameterError, Range, Walk
+from csrr.experiments.spaces import SPACES, find_model, find_space, plain_space, resolve_space, space_from
+from csrr.models.load import MODELS
+
+
+@pytest.fixture(scope="module")
+def log():
+    return csrr.synthetic(60, 40, rank=4, events_per_user=8).log
+
+
+def one_of(dimension):
+    """Return a value of a dimension: an end of a range, the last choice, the strongest of a walk."""
+    if isinstance(dimension, Range):
+        return dimension.high
+    return dimension.strengths[0] if isinstance(dimension, Walk) else dimension[-1]
+
+
+@pytest.mark.parametrize(("name", "kind"), [(name, kind) for name, spaces in SPACES.items() for kind in spaces])
+def test_a_point_of_every_space_can_be_fitted(log, name, kind):
+    space = resolve_space(name, MODELS[kind](), log)
+    params = {each: one_of(dimension) for each, dimension in space.items()}
+    if name == "paper":  # the ends of its grids are beyond this small matrix, and beyond what does not diverge
+        params |= {"rank": 10} if "rank" in params else {}
+        params |= {"learning_rate": 0.125} if "learning_rate" in params else {}
+    MODELS[kind](**params).fit(log)
+
+
+def test_we_have_a_space_for_every_model():
+    assert SPACES["csrr"].keys() == MODELS.keys()
+
+
+def test_the_grids_of_the_paper(log):
+    decades = [1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1, 10, 100]
+    csrr_, csrre, wrmf, bprmf = (find_space("paper", MODELS[kind]) for kind in ("CSRR", "CSRRe", "WRMF", "BPRMF"))
+    assert csrr_["positive_cost"] == [0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95]
+    np.testing.assert_allclose(csrr_["l1"].strengths, decades[::-1])
+    np.testing.assert_allclose(csrr_["l2"], decades)
+    np.testing.assert_allclose(csrre["step"], decades)
+    assert csrre["rank"] == wrmf["rank"] == bprmf["rank"] == [10, 15, 20, 25, 30, 35, 40, 45, 50]
+    assert wrmf["reg"] == [1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1]
+    assert wrmf["confidence"] == [1]
+    np.testing.assert_allclose(bprmf["reg"], np.logspace(-6, 0, 7))
+    np.testing.assert_allclose(bprmf["learning_rate"], 2.0 ** np.arange(-6, 3))
+    for space in (csrr_, csrre):
+        assert space["user_scaling"] == space["item_scaling"] == [0.0]
+
+
+def test_what_the_data_decides(log):
+    assert resolve_space("csrr", csrr.WRMF(), log)["rank"] == [32, 40]
+    for kind, ends in ((csrr.WRMF, (1 / 8, 4)), (csrr.EASE, (1 / 16, 16))):
+        found = resolve_space("csrr", kind(), log)["reg"]
+        auto = kind().fit(log).reg_
+        assert (found.low, found.high) == pytest.approx((auto * ends[0], auto * ends[1]))
+
+
+def test_ranges_are_whole_where_the_parameter_is(log):
+    found = resolve_space({"neighbours": (2, 9.0), "shrink": (1, 9)}, csrr.ItemKNN(), log)
+    assert [type(end) for each in found.values() for end in (each.low, each.high)] == [int, int, float, float]
+
+
+@pytest.mark.parametrize(
+    ("space", "message"),
+    [
+        ("ours", "space='ours': choose csrr, paper"),
+        ({"rang": [3]}, "CSRR has no parameter 'rang'"),
+        ({"tol": []}, "must be a list of choices"),
+        ({"tol": 0.1}, "must be a list of choices"),
+        ({"tol": [[1]]}, "must be a number, a text"),
+        ({"tol": [float("nan")]}, "must be a number, a text"),
+        ({"tol": (1, 2, 3)}, "choices go in a list"),
+        ({"tol": (2, 1)}, "to a larger one"),
+        ({"tol": (0, "a")}, "to a larger one"),
+        ({"tol": Range(0, 1, log=True)}, "a logarithm needs more than 0"),
+        ({"max_iter": (1, 2.5)}, "from a whole number"),
+        ({"tol": Walk((1, 2))}, "only reg_low_rank and l1 of CSRR"),
+        ({"reg_low_rank": Walk(())}, "must have strengths"),
+        ({"reg_low_rank": Walk((0.5, 0.0))}, "must have strengths"),
+    ],
+)
+def test_bad_spaces(log, space, message):
+    with pytest.raises(ParameterError, match=message):
+        resolve_space(space, csrr.CSRR(), log)
+
+
+def test_the_paper_has_no_ease(log):
+    with pytest.raises(ParameterError, match="space='paper' has nothing for EASE"):
+        resolve_space("paper", csrr.EASE(), log)
+
+
+@pytest.mark.parametrize("params", [{"l1": 2.0}, {"l2": 1.0}, {"positive_cost": 0.7}])
+def test_what_is_tuned_may_not_be_said_in_another_way(log, params):
+    with pytest.raises(ParameterError, match=f"{next(iter(params))}=.* say the same; leave one of them out"):
+        resolve_space("csrr", csrr.CSRR(**params), log)
+
+
+def test_a_space_survives_json(log):
+    space = resolve_space("csrr", csrr.CSRR(), log)
+    assert space_from(json.loads(json.dumps(plain_space(space)))) == space
+
+
+@pytest.mark.parametrize("plain", [3, {"tol": {"low": 1}}, {"l1": {"walk": 3}}, {"l1": {"walk": ["a"]}}])
+def test_bad_json(plain):
+    with pytest.raises(ParameterError):
+        space_from(plain)
+
+
+def test_models_by_name_class_and_self():
+    assert [type(find_model(name)) for name in ("CSRR-e", "item_knn", "wrmf")] == [csrr.CSRRe, csrr.ItemKNN, csrr.WRMF]
+    assert isinstance(find_model(csrr.EASE), csrr.EASE)
+    model = csrr.EASE(reg=3)
+    assert find_model(model) is model
+    for bad in ("no", csrr.Recommender, 3):
+        with pytest.raises(ParameterError, match="must be a model"):
+            find_model(bad)
