@@ -40,7 +40,7 @@ DATA: dict[str, Data] = {
             "EachMovie, heavy raters",
             {"numbers": 4, "text": 5, "all-ratings": None},
             "The paper used all of EachMovie (61,265 users), which was withdrawn in 2004; this is the part of its"
-            " raters with more than 120 votes, so the printed numbers, which belong to everyone, are not to be reached here."
+            " raters with more than 120 votes. The printed numbers belong to everyone and are not to be reached here."
             " Scores run from 1 to 6 for 0 to 5 stars: 3 stars are a score of 4.",
         ),
     )
