@@ -12,7 +12,8 @@ from click.testing import CliRunner
 import csrr
 from csrr.cli import app
 
-COMMAND = [sys.executable, "-c", "from csrr.cli import main; main()"]
+PROGRAM = "from csrr.cli import main; main()"
+COMMAND = [sys.executable, "-c", PROGRAM]
 
 
 def on_one_core():
@@ -35,10 +36,10 @@ def as_json(*args):
     return json.loads(result.stdout)
 
 
-def in_child(*args, **kwargs):
-    """Run csrr as a process of its own; return what subprocess.run does."""
+def in_child(*args, before="", **kwargs):
+    """Run csrr, after the statements `before`, as a process of its own; return what subprocess.run does."""
     return subprocess.run(
-        [*COMMAND, *map(str, args)],
+        [sys.executable, "-c", before + PROGRAM, *map(str, args)],
         capture_output=True,
         text=True,
         preexec_fn=on_one_core,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from csrr.cli.errors import Failure
 from csrr.cli.options import Decorated, json_option
 from csrr.cli.output import live_line, print_json
 
@@ -76,9 +78,17 @@ def reproduce(
             with live_line() as line:
                 run.run(lambda progress: line.show(_told(progress)))
         except KeyboardInterrupt:
-            click.echo(f"stopped; the results so far are in {results}, the same command goes on from there", err=True)
+            click.echo(f"stopped: {_kept(results)}", err=True)
             sys.exit(130)
-        _write(run, results, page, as_json)
+        except OSError as error:
+            raise Failure(f"{error.filename or results}: {error.strerror or error}; {_kept(results)}") from error
+        given = {"table": tables, "figure": figures, "protocol": protocols, "data": data, "system": systems}
+        command = _command(given, splits, tune, quick)
+        _write(run, command, results, page, as_json)
+
+
+def _kept(results: Path) -> str:
+    return f"the results so far are in {results}, the same command goes on from there"
 
 
 def _checked(tables: tuple[str, ...], figures: tuple[str, ...]) -> list[Any]:
@@ -91,12 +101,23 @@ def _checked(tables: tuple[str, ...], figures: tuple[str, ...]) -> list[Any]:
     return [*tables, *figures]
 
 
-def _write(run: Reproduction, results: Path, page: Path | None, as_json: bool) -> None:
+def _command(given: dict[str, tuple[str, ...]], splits: int | None, tune: str | None, quick: bool) -> str:
+    """Return the command that does this again, wherever its results are kept."""
+    words = [
+        "csrr reproduce",
+        *(f"--{name} {shlex.quote(each)}" for name, several in given.items() for each in several),
+    ]
+    words += [f"--splits {splits}"] if splits else []
+    words += [f"--tune {tune}"] if tune else []
+    return " ".join(words + ["--quick"] * quick)
+
+
+def _write(run: Reproduction, command: str, results: Path, page: Path | None, as_json: bool) -> None:
     from csrr.experiments.summary import summarise
     from csrr.files import write_text
     from csrr.report import write
 
-    summary = summarise(run, command=f"csrr {' '.join(sys.argv[1:])}".strip())
+    summary = summarise(run, command=command)
     write_text(results / "summary.json", json.dumps(summary, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
     target = page or results / "page.html"
     write(summary, target)

@@ -8,7 +8,7 @@ SYSTEMS = ("PopRank", "BPRMF", "WRMF", "MC-Shift", "CSRR-e", "CSRR-II", "CSRR-I"
 LENGTHS = (5, 10, 15)
 COLUMNS = ("R@5", "R@10", "P@5", "P@10", "F@5", "F@10", "F@15", "NDCG@5", "NDCG@10", "NDCG@15")
 ABLATION_COLUMNS = ("F@5", "F@15", "NDCG@5", "NDCG@15")
-WITHOUT_V = "CSRR-I, V = 0"
+WITHOUT_V = "CSRR-I, V = 0, tuned on its own"
 
 
 @dataclass(frozen=True)

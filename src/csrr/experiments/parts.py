@@ -24,7 +24,7 @@ FIXED = 0.1
 """The strength that stays where the other one varies."""
 
 STEP_ITERATIONS = 30
-SAME_STRENGTHS = f"{WITHOUT_V}, the rest the same"
+SAME_STRENGTHS = "CSRR-I, V = 0, all else the same"
 _DENSE_SECONDS = 150
 """What `STEP_ITERATIONS` of Algorithm 1 take, in the unit of `System.seconds`."""
 

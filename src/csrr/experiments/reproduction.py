@@ -167,7 +167,7 @@ class Reproduction:
         return Task(job.data, job.at_least, job.split, job.name, job.change(self._chosen(job)["params"]))
 
     def _do(self, job: Job, tell: Callable[[str], None]) -> None:
-        log = _log(job.data, job.at_least)
+        log = read_log(job.data, job.at_least)
         chosen = self._tune(job, log, tell)
         train, test = split(log, ratio=RATIO, seed=job.split)
         task = self.task(job)
@@ -242,7 +242,7 @@ class Reproduction:
 
 
 @lru_cache(maxsize=2)
-def _log(data: str, at_least: float | None) -> Log:
+def read_log(data: str, at_least: float | None) -> Log:
     """Return the positive ratings of a data set."""
     return read(data, min_rating=at_least)
 
