@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from pyarrow import parquet
 
 from csrr.experiments.rows import Rows
 
@@ -26,6 +27,10 @@ def test_a_page_a_text_and_a_file_of_numbers_are_written(folder):
     assert "PopRank" in (folder / "page.md").read_text()
     summary = json.loads((folder / "summary.json").read_text())
     assert summary["made"]["command"] == "csrr reproduce --table comparison --system PopRank --system MC-Shift --quick"
+    table = parquet.read_table(folder / "rows.parquet")
+    assert table["system"].to_pylist() == ["MC-Shift", "MC-Shift", "PopRank", "PopRank"]
+    assert sorted(table["split"].to_pylist()) == [0, 0, 1, 1]
+    assert {"params", "versions", "machine", "made", "fit_s", "ndcg@10", "certificate"} <= set(table.column_names)
     assert str(folder) not in page + json.dumps(summary)
 
 

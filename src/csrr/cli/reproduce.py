@@ -60,7 +60,8 @@ def reproduce(
     """Do the paper's experiments again and write a page that holds them against the printed numbers.
 
     Without --table or --figure, all of them. Every result is kept in RESULTS as soon as it is there: stop it when you
-    like and start it again, it goes on where it was. RESULTS/summary.json has all numbers of the page.
+    like and start it again, it goes on where it was. RESULTS/summary.json has all numbers of the page, rows.parquet
+    every result with its parameters, seed, versions, machine and time.
     """
     from csrr.experiments.reproduction import Reproduction, check_data, plan
     from csrr.experiments.rows import Rows
@@ -113,12 +114,16 @@ def _command(given: dict[str, tuple[str, ...]], splits: int | None, tune: str | 
 
 
 def _write(run: Reproduction, command: str, results: Path, page: Path | None, as_json: bool) -> None:
+    from pyarrow import parquet
+
     from csrr.experiments.summary import summarise
-    from csrr.files import write_text
+    from csrr.files import whole, write_text
     from csrr.report import write
 
     summary = summarise(run, command=command)
     write_text(results / "summary.json", json.dumps(summary, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+    with whole(results / "rows.parquet") as file:
+        parquet.write_table(run.rows.table(), file)
     target = page or results / "page.html"
     write(summary, target)
     if as_json:
@@ -129,7 +134,7 @@ def _write(run: Reproduction, command: str, results: Path, page: Path | None, as
     for each in summary["claims"]:
         if each["verdict"] != "untestable":
             click.echo(f"{each['verdict']:>6}: {each['claim']}")
-    click.echo(f"{target} and {target.with_suffix('.md').name}; numbers in {results / 'summary.json'}")
+    click.echo(f"{target} and {target.with_suffix('.md').name}; numbers in {results / 'summary.json'} and rows.parquet")
 
 
 def _print_plan(run: Reproduction, parts: list[Part], as_json: bool) -> None:

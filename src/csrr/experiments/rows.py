@@ -17,6 +17,7 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from csrr.data import DataError
 from csrr.files import held, whole, write_text
@@ -146,6 +147,23 @@ class Rows:
         """Return every result, in the order of the files' names."""
         found = (self._read(path) for path in sorted((self.folder / "rows").glob("*.json")))
         return [row for row in found if row is not None]
+
+    def table(self) -> pa.Table:
+        """Return every result as a line of a table: the task, the means, times; nested facts as JSON."""
+        lines = []
+        for row in self.all():
+            facts = asdict(row)
+            task, means, size, seconds = (facts.pop(name) for name in ("task", "means", "size", "seconds"))
+            flat = {
+                **task,
+                **means,
+                **{f"n_{k}": v for k, v in size.items()},
+                **{f"{k}_s": v for k, v in seconds.items()},
+            }
+            nested = ("params", "tuning", "certificate", "model", "versions")
+            flat |= facts
+            lines.append({name: json.dumps(v) if name in nested else v for name, v in flat.items()})
+        return pa.Table.from_pylist(lines)
 
     def keep(self, row: Row, per_user: PerUser) -> None:
         """Write a result, one value a user first: what has a row has them too."""

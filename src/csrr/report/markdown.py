@@ -48,7 +48,7 @@ def readme_table(summary: Any) -> str:
 def _readme_cells(row: Any, label: str) -> list[str]:
     cells, extra = mapping(row, "cells", label), mapping(row, "extra", label)
     own = [mapping(cells, name, label) for name in README_COLUMNS]
-    both = [f"{fixed(cell.get('mean'))} / {fixed(cell.get('printed'))}" for cell in own]
+    both = [" / ".join(fixed(cell[name]) for name in ("mean", "printed") if cell.get(name)) for cell in own]
     standard = fixed(mapping(extra, README_EXTRA, label).get("mean"))
     return [*both, standard, duration(mapping(row, "seconds", label).get("fit"))]
 

@@ -11,7 +11,8 @@ METRICS = (
     (
         "NDCG@N",
         "As the paper computed it: the gain of the hits, discounted by rank, divided by the gain of the same hits "
-        "moved to the front; 0 without hits. It judges the order of the hits, not how many there are.",
+        "moved to the front; 0 without hits. It judges the order of the hits, not how many there are. By the protocol "
+        "“text” it is the standard one.",
     ),
     (
         "standard NDCG@N",
@@ -20,7 +21,9 @@ METRICS = (
 )
 TUNING = (
     "Parameters are never chosen on test events: points are judged on training events that were set aside for it. How "
-    "many points were tried for each system, and what was chosen, stands under each table."
+    "many points were tried for each system, and what was chosen, stands under each table. On MovieLens-100K every "
+    "split is tuned on its own; on the larger data the first split's parameters serve all, and the test events of the "
+    "other splits are in part among the events they were chosen on (--tune each tunes every split)."
 )
 INTERVALS = (
     "A number after ± is half the width of the mean's 95 % interval over users. A relative difference is (ours − "
@@ -34,6 +37,11 @@ DIFFERENCES = (
     "On MovieLens-100K the printed rows of MC-Shift and CSRR fit no protocol that also fits PopRank, BPRMF and WRMF: "
     "5 · P@5 / R@5, about the number of a user's held-out items, is 16.8 to 17.4 in the former and 11.8 to 13.1 in the "
     "latter.",
+    "The paper's grids are in absolute strengths; here a strength is a fraction of the one that gives zero, on a "
+    "finer grid. WRMF has the paper's grid to the letter, BPRMF a part of it with a falling step. The paper's grids "
+    "for every model are at hand as csrr tune --space paper.",
+    "CSRR-e to the letter holds single coordinates of its factors in [0, 1/√d], which 0/1 targets do not fit in; "
+    "beside it stands the same model with degree scaling and more factors.",
     "In the comparison, the convex models are solved to a certified gap instead of for a number of steps, so that a "
     "step size has no part in their results.",
 )
