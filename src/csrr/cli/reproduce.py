@@ -6,6 +6,7 @@ import json
 import shlex
 import sys
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -66,6 +67,8 @@ def reproduce(
     from csrr.experiments.reproduction import Reproduction, check_data, plan
     from csrr.experiments.rows import Rows
 
+    if not (find_spec("optuna") and find_spec("jinja2")):
+        raise Failure("csrr reproduce needs Optuna and Jinja2: pip install 'csrr[reproduce]'")
     parts = plan(_checked(tables, figures), data=data, protocols=protocols, systems=systems, splits=splits, quick=quick)
     check_data(parts)
     with Rows.open(results) as rows:

@@ -335,13 +335,14 @@ def headlines(summary: Summary) -> list[str]:
         if ahead:
             next_best = min(ahead, key=lambda test: test["difference"])
             first = table.rows["CSRR, scaled"]["extra"]["standard NDCG@10"]["mean"]
-            worst = max(test["p_t"] for test in ahead)
-            where = "ahead of" if next_best["difference"] > 0 else "behind"
+            wins = next_best["difference"] > 0
+            p = max(test["p_t"] for test in ahead) if wins else next_best["p_t"]
+            where = "ahead of" if wins else "behind"
             found.append(
                 f"{table.label}: degree-scaled CSRR has a standard NDCG@10 of {first:.4f} and is {where}"
-                f" {'every other system; the next is ' if next_best['difference'] > 0 else ''}{next_best['b']}"
+                f" {'every other system; the next is ' if wins else ''}{next_best['b']}"
                 f" ({100 * next_best['difference'] / (first - next_best['difference']):+.1f} %, paired t, Holm: p"
-                f" {'<' if worst < 1e-6 else '='} {max(worst, 1e-6):.1g})."
+                f" {'<' if p < 1e-6 else '='} {max(p, 1e-6):.1g})."
             )
     return found
 
