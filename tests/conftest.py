@@ -19,9 +19,9 @@ def ratings_folder(tmp_path_factory):
 @pytest.fixture
 def ratings(ratings_folder, monkeypatch):
     """Let csrr find the made-up ml-100k."""
-    from csrr.experiments.reproduction import read_log
+    from csrr.experiments.reproduction import _read_file
 
     monkeypatch.setenv("CSRR_DATA_DIR", str(ratings_folder))
-    read_log.cache_clear()
+    _read_file.cache_clear()
     yield ratings_folder
-    read_log.cache_clear()
+    _read_file.cache_clear()

@@ -28,7 +28,7 @@ def test_a_page_a_text_and_a_file_of_numbers_are_written(folder):
     summary = json.loads((folder / "summary.json").read_text())
     assert summary["made"]["command"] == "csrr reproduce --table comparison --system PopRank --system MC-Shift --quick"
     table = parquet.read_table(folder / "rows.parquet")
-    assert table["system"].to_pylist() == ["MC-Shift", "MC-Shift", "PopRank", "PopRank"]
+    assert table["system"].to_pylist() == ["PopRank", "MC-Shift", "PopRank", "MC-Shift"]
     assert sorted(table["split"].to_pylist()) == [0, 0, 1, 1]
     assert {"params", "versions", "machine", "made", "fit_s", "ndcg@10", "certificate"} <= set(table.column_names)
     assert str(folder) not in page + json.dumps(summary)
@@ -67,7 +67,10 @@ def test_the_plan_says_how_long_it_takes_and_does_nothing(folder):
         (["--data", "ml-1m"], "ml-1m.zip (1,000,209 ratings of 3,706 movies) is not in"),
         (["--data", "eachmovie"], "it cannot be downloaded: a copy of your own"),
         (["--system", "SVD"], "there is no system 'SVD'"),
-        (["--figure", "step", "--protocol", "text"], "no step by text; name data too"),
+        (
+            ["--figure", "step", "--protocol", "text"],
+            "the paper has none of that; name the table or figure and the data",
+        ),
     ],
 )
 def test_what_is_wrong_is_said_in_one_line(folder, args, message):

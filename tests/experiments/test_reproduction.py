@@ -15,7 +15,7 @@ from csrr import DataError, ParameterError
 from csrr.experiments import reproduction
 from csrr.experiments.paper import COLUMNS, PRINTED, PROTOCOLS, WITHOUT_V, metric_of
 from csrr.experiments.parts import SAME_STRENGTHS, Part, at_cost
-from csrr.experiments.reproduction import Reproduction, check_data, plan, read_log
+from csrr.experiments.reproduction import Reproduction, _read_file, check_data, plan, read_log
 from csrr.experiments.rows import Rows
 from csrr.experiments.summary import summarise
 from csrr.experiments.systems import COMPARED, SYSTEMS
@@ -34,9 +34,9 @@ def whole(ratings_folder, tmp_path_factory):
     """All parts of a quick run on the made-up data."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CSRR_DATA_DIR", str(ratings_folder))
-        read_log.cache_clear()
+        _read_file.cache_clear()
         yield made(tmp_path_factory.mktemp("whole"))
-    read_log.cache_clear()
+    _read_file.cache_clear()
 
 
 # What is to be done
@@ -66,8 +66,11 @@ def test_what_is_asked_for_is_what_is_planned():
         ({"data": ["netflix"]}, "no data set 'netflix'; there are ml-100k"),
         ({"protocols": ["words"]}, "no protocol 'words'; there are numbers"),
         ({"systems": ["SVD++"]}, r"no system 'SVD\+\+'; there are PopRank"),
-        ({"names": ["step"], "protocols": ["text"]}, "no step by text; name data too"),
-        ({"splits": -1}, "splits=-1"),
+        (
+            {"names": ["step"], "protocols": ["text"]},
+            "the paper has none of that; name the table or figure and the data",
+        ),
+        ({"splits": 0}, "splits=0"),
     ],
 )
 def test_what_there_is_not_is_refused(asked, message):
@@ -85,9 +88,9 @@ def test_data_that_is_not_there_is_named_with_where_to_get_and_put_it(tmp_path, 
 
 def test_a_figure_s_cost_keeps_the_strengths_themselves(ratings):
     log = read_log("ml-100k", 3.0)
-    chosen = {"positive_cost": 0.8, "reg_low_rank": 0.1, "reg_sparse": 0.3, "user_scaling": 0.0, "item_scaling": 0.0}
+    chosen = {"positive_cost": 0.8, "l1": 4.0, "reg_sparse": 0.3, "user_scaling": 0.0, "item_scaling": 0.0}
     fits = [csrr.CSRR(**params).fit(log) for params in (chosen, at_cost(0.6, chosen))]
-    assert fits[0].l1_ == pytest.approx(fits[1].l1_, rel=1e-4)
+    assert fits[0].l1_ == fits[1].l1_ == 4
     assert fits[0].l2_ == pytest.approx(fits[1].l2_, rel=1e-4)
     assert fits[1].positive_cost == 0.6
 
@@ -171,7 +174,7 @@ def test_a_second_run_does_nothing_again(whole, monkeypatch):
     monkeypatch.setattr(csrr.WRMF, "fit", lambda *_: pytest.fail("fitted again"))
     with Rows.open(run.rows.folder) as rows:
         again = Reproduction(rows, run.parts)
-        assert again.n_done() == len(again.jobs)
+        assert len(again.results()) == len(again.jobs)
         again.run()
         assert again.seconds_left() < run.seconds_left() + 1e-9
         assert summarise(again, command="csrr reproduce")["comparison"] == summary["comparison"]
@@ -240,3 +243,15 @@ def test_commands_name_what_they_make_again():
         Part("cost", "ml-1m", "numbers", (0,)).command == "csrr reproduce --figure cost --data ml-1m --protocol numbers"
     )
     assert reproduction.SPLITS == 5
+
+
+def test_the_paper_s_strengths_are_the_numbers_that_were_best_on_validation(whole):
+    run, _ = whole
+    job = next(job for job in run.jobs if job.name == "MC-Shift" and job.split == 0)
+    train, _ = csrr.split(csrr.read("ml-100k", min_rating=3), ratio=0.8, seed=0)
+    kept, held_out = csrr.split(train, ratio=0.9, seed=0)
+    strengths = SYSTEMS["MC-Shift"].searched(quick=True)["reg_low_rank"].strengths
+    fits = [csrr.MCShift(reg_low_rank=each).fit(kept) for each in strengths]
+    best = max(fits, key=lambda fit: csrr.evaluate(fit, kept, held_out, at=10)["ndcg@10"])
+    assert run.task(job).params == {"l1": pytest.approx(best.l1_, rel=1e-3)}
+    assert best.strength(kept) == best.l1_

@@ -119,6 +119,7 @@ def _command(given: dict[str, tuple[str, ...]], splits: int | None, tune: str | 
 def _write(run: Reproduction, command: str, results: Path, page: Path | None, as_json: bool) -> None:
     from pyarrow import parquet
 
+    from csrr.experiments.rows import as_table
     from csrr.experiments.summary import summarise
     from csrr.files import whole, write_text
     from csrr.report import write
@@ -126,7 +127,7 @@ def _write(run: Reproduction, command: str, results: Path, page: Path | None, as
     summary = summarise(run, command=command)
     write_text(results / "summary.json", json.dumps(summary, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
     with whole(results / "rows.parquet") as file:
-        parquet.write_table(run.rows.table(), file)
+        parquet.write_table(as_table(run.results()), file)
     target = page or results / "page.html"
     write(summary, target)
     if as_json:
@@ -151,7 +152,7 @@ def _print_plan(run: Reproduction, parts: list[Part], as_json: bool) -> None:
 
 
 def _counted(run: Reproduction) -> str:
-    done = run.n_done()
+    done = len(run.results())
     return f"{len(run.jobs)} results" + (f", {done} of them there already" if done else "")
 
 

@@ -17,10 +17,11 @@ from csrr.data.catalog import DATASETS, data_dir, locate
 from csrr.experiments.evaluate import Evaluation, evaluate
 from csrr.experiments.paper import DATA, LENGTHS, PROTOCOLS
 from csrr.experiments.parts import FIGURES, TABLES, Job, Part, PartName, available
-from csrr.experiments.rows import PerUser, Row, Rows, Task
+from csrr.experiments.rows import PerUser, Row, Rows, Task, read_json
 from csrr.experiments.systems import COMPARED
 from csrr.experiments.tuning import tune
 from csrr.files import write_text
+from csrr.models.robust import RobustModel
 from csrr.models.strengths import ParameterError
 from csrr.threads import available_cores
 
@@ -60,14 +61,16 @@ def plan(
 ) -> list[Part]:
     """Return the tables and figures of these names, by default all, on the data and by the protocols given.
 
-    Where data or protocols are left to it, a part is taken where the paper has it: see `available`. A quick run has
-    MovieLens-100K, the protocol "numbers" and two splits unless others are given.
+    Unless both the part and the data are named, a part is taken where the paper has it: see `available`. A quick run
+    has MovieLens-100K, the protocol "numbers" and two splits unless others are given.
     """
+    names = list(dict.fromkeys(names))
+    data, protocols, systems = (list(dict.fromkeys(each)) for each in (data, protocols, systems))
     _check("table or figure", names, (*TABLES, *FIGURES))
     _check("data set", data, DATA)
     _check("protocol", protocols, PROTOCOLS)
     _check("system", systems, COMPARED)
-    n_splits = splits or (QUICK_SPLITS if quick else SPLITS)
+    n_splits = (QUICK_SPLITS if quick else SPLITS) if splits is None else splits
     if n_splits < 1:
         raise ParameterError(f"splits={splits!r} must be at least 1")
     chosen = [
@@ -75,10 +78,10 @@ def plan(
         for protocol in protocols or (("numbers",) if quick else tuple(PROTOCOLS))
         for name in names or (*TABLES, *FIGURES)
         for each in data or (("ml-100k",) if quick else tuple(DATA))
-        if available(name, each, protocol) or (data and (protocols or protocol == "numbers"))
+        if available(name, each, protocol) or (names and data and (protocols or protocol == "numbers"))
     ]
     if not chosen:
-        raise ParameterError(f"the paper has no {' or '.join(names)} by {' or '.join(protocols)}; name data too")
+        raise ParameterError("the paper has none of that; name the table or figure and the data to run it all the same")
     return chosen
 
 
@@ -108,59 +111,67 @@ class Reproduction:
         jobs = [job for part in self.parts for job in part.jobs()]
         self.jobs = list({(job.data, job.at_least, job.split, job.name): job for job in jobs}.values())
         self.quick = any(part.quick for part in self.parts)
-        (rows.folder / "tuning").mkdir(exist_ok=True)
+        self._done: dict[tuple[Any, ...], Row] = {}
+        self._chosen_params: dict[str, dict[str, Any]] = {}
 
     # Estimates
 
-    def seconds_left(self, done: int = 0) -> float:
-        """Return roughly how long the jobs after the first `done` take, by what results here have taken."""
+    def seconds_left(self) -> float:
+        """Return roughly how long the jobs without results take, by what results here have taken."""
         left, tuned = 0.0, set[str]()
-        for job in self.jobs[done:]:
+        todo = [job for job in self.jobs if self.finished(job) is None]
+        for job in todo:
             key = self._tuning_key(job)
             if key not in tuned and not self._chosen_file(key).exists():
-                left += self._tuning_seconds(job)
+                left += job.system.n_fits(self.quick) * job.system.seconds * _SIZE[job.data] / 1e6
             tuned.add(key)
-            if done or self.finished(job) is None:
-                left += self._fit_seconds(job)
-        reading = _READ_SECONDS * len({(job.data, job.at_least) for job in self.jobs[done:]})
-        return left * self._slowness() + reading
-
-    def _tuning_seconds(self, job: Job) -> float:
-        return job.system.n_fits(self.quick) * job.system.seconds * _SIZE[job.data] / 1e6
+            left += self._fit_seconds(job)
+        return left * self._slowness() + _READ_SECONDS * len({(job.data, job.at_least) for job in todo})
 
     @staticmethod
     def _fit_seconds(job: Job) -> float:
         return (job.seconds or job.system.seconds) * _SIZE[job.data] / 1e6 + 0.5
 
     def _slowness(self) -> float:
-        """Return how long fits have taken here, as a multiple of the estimate; without any, 2 / cores."""
-        ratios = [
-            row.seconds["fit"] / self._fit_seconds(job) for job in self.jobs if (row := self.finished(job)) is not None
-        ]
+        """Return how long fits have taken here, as a multiple of the estimate; of fewer than ten, 2 / cores."""
+        done = [(job, row) for job in self.jobs if (row := self.finished(job)) is not None]
+        ratios = [row.seconds["fit"] / self._fit_seconds(job) for job, row in done]
         return float(np.median(ratios)) if len(ratios) >= 10 else 2 / min(available_cores(), 2)
 
     # The run
 
-    def run(self, callback: Callable[[Progress], object] | None = None) -> None:
-        """Do every job that has no result yet, one after another; each result is on disk before the next begins."""
+    def run(self, callback: Callable[[Progress], object] | None = None) -> list[tuple[Job, Exception]]:
+        """Do every job that has no result yet, each result on disk before the next begins; return those that failed.
+
+        A fit that cannot be done, or not with the memory there is, does not keep the others from being done.
+        """
+        failed: list[tuple[Job, Exception]] = []
         for done, job in enumerate(self.jobs):
 
             def tell(what: str, done: int = done, job: Job = job) -> None:
                 if callback is not None:
                     now = f"{DATA[job.data].label}, {job.protocol}, split {job.split}, {job.name}: {what}"
-                    callback(Progress(done, len(self.jobs), now, self.seconds_left(done)))
+                    callback(Progress(done, len(self.jobs), now, self.seconds_left()))
 
             if self.finished(job) is None:
-                self._do(job, tell)
+                try:
+                    self._do(job, tell)
+                except (ParameterError, np.linalg.LinAlgError, MemoryError) as error:
+                    failed.append((job, error))
+        return failed
 
-    def n_done(self) -> int:
-        """Return how many of the jobs have their results."""
-        return sum(self.finished(job) is not None for job in self.jobs)
+    def results(self) -> list[Row]:
+        """Return the results that are there, in the order of the jobs."""
+        return [row for job in self.jobs if (row := self.finished(job)) is not None]
 
     def finished(self, job: Job) -> Row | None:
         """Return the result of a job, if its parameters have been chosen and it has one."""
-        file = self._chosen_file(self._tuning_key(job))
-        return self.rows.find(self.task(job)) if file.exists() or not job.system.space else None
+        key = (job.data, job.at_least, job.split, job.name)
+        if key not in self._done and (not job.system.space or self._chosen_file(self._tuning_key(job)).exists()):
+            found = self.rows.find(self.task(job))
+            if found is not None:
+                self._done[key] = found
+        return self._done.get(key)
 
     def task(self, job: Job) -> Task:
         """Return what identifies the result of a job whose parameters have been chosen."""
@@ -208,7 +219,10 @@ class Reproduction:
         """Return the parameters that were chosen for the job's system and how."""
         if not job.system.space:
             return {"params": dict(job.system.fixed), "tuning": None}
-        return _read_json(self._chosen_file(self._tuning_key(job)))
+        key = self._tuning_key(job)
+        if key not in self._chosen_params:
+            self._chosen_params[key] = read_json(self._chosen_file(key), "params", "tuning")
+        return self._chosen_params[key]
 
     def _tune(self, job: Job, log: Log, tell: Callable[[str], None]) -> dict[str, Any]:
         """Return the parameters of the job's system, chosen now if that has not been done."""
@@ -225,6 +239,7 @@ class Reproduction:
             metric=VALIDATION_METRIC,
             trials=10_000,
             ratio=VALIDATION_RATIO,
+            seed=0,
             storage=file.with_suffix(".journal"),
             defaults=False,
             callback=lambda so_far: tell(f"tuning, {len(so_far.trials)} of {so_far.total}"),
@@ -232,25 +247,30 @@ class Reproduction:
         tuning = {
             "metric": found.metric,
             "value": found.best_value,
-            "tried": len(found.trials),
+            "tried": sum(each.points for each in found.trials),
             "seconds": sum(each.seconds for each in found.trials),
             "split": self._tuned_split(job),
         }
-        chosen = {"params": system.fixed | found.best.params, "tuning": tuning}
+        params = system.fixed | found.best.params
+        if system.absolute:
+            kept, _ = split(train, ratio=VALIDATION_RATIO, seed=0)
+            model = system.model(**params)
+            assert isinstance(model, RobustModel)
+            params = {name: value for name, value in params.items() if name != "reg_low_rank"}
+            params["l1"] = float(f"{model.strength(kept):.4g}")
+        chosen = {"params": params, "tuning": tuning}
         write_text(file, json.dumps(chosen, indent=1))
         return chosen
 
 
-@lru_cache(maxsize=2)
 def read_log(data: str, at_least: float | None) -> Log:
-    """Return the positive ratings of a data set."""
-    return read(data, min_rating=at_least)
+    """Return the positive ratings of a data set; the last two are kept."""
+    return _read_file(str(locate(data)), at_least)
 
 
-@lru_cache(maxsize=4096)
-def _read_json(file: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(file.read_text())
-    return found
+@lru_cache(maxsize=2)
+def _read_file(path: str, at_least: float | None) -> Log:
+    return read(path, min_rating=at_least)
 
 
 def _per_user(found: Evaluation) -> PerUser:

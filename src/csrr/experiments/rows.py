@@ -6,7 +6,8 @@ import hashlib
 import json
 import os
 import platform
-from collections.abc import Iterator
+import zipfile
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
@@ -109,7 +110,8 @@ class Rows:
         """Give the results in `folder`, made if it is not there, for this process alone to write to."""
         rows = cls(Path(folder))
         try:
-            (rows.folder / "rows").mkdir(parents=True, exist_ok=True)
+            for part in ("rows", "tuning"):
+                (rows.folder / part).mkdir(parents=True, exist_ok=True)
         except (FileExistsError, NotADirectoryError) as error:
             raise ResultsError(f"{folder}: a file is in the way of the folder of results; name another") from error
         with held(rows.folder / _LOCK) as free:
@@ -123,7 +125,10 @@ class Rows:
     def _check_head(self) -> None:
         head, mine = self.folder / _HEAD, {"format": FORMAT, "csrr": version("csrr")}
         if not head.exists():
-            others = [path.name for path in self.folder.iterdir() if path.name not in ("rows", _LOCK)]
+            own = ("rows", "tuning")
+            others = [
+                path.name for path in self.folder.iterdir() if not path.name.startswith(".") and path.name not in own
+            ]
             if others:
                 raise ResultsError(f"{self.folder}: it holds {others[0]} and no results; name a new or an empty folder")
             write_text(head, json.dumps(mine))
@@ -148,23 +153,6 @@ class Rows:
         found = (self._read(path) for path in sorted((self.folder / "rows").glob("*.json")))
         return [row for row in found if row is not None]
 
-    def table(self) -> pa.Table:
-        """Return every result as a line of a table: the task, the means, times; nested facts as JSON."""
-        lines = []
-        for row in self.all():
-            facts = asdict(row)
-            task, means, size, seconds = (facts.pop(name) for name in ("task", "means", "size", "seconds"))
-            flat = {
-                **task,
-                **means,
-                **{f"n_{k}": v for k, v in size.items()},
-                **{f"{k}_s": v for k, v in seconds.items()},
-            }
-            nested = ("params", "tuning", "certificate", "model", "versions")
-            flat |= facts
-            lines.append({name: json.dumps(v) if name in nested else v for name, v in flat.items()})
-        return pa.Table.from_pylist(lines)
-
     def keep(self, row: Row, per_user: PerUser) -> None:
         """Write a result, one value a user first: what has a row has them too."""
         path = self._path(row.task)
@@ -174,8 +162,12 @@ class Rows:
 
     def per_user(self, task: Task) -> PerUser:
         """Return the users of a result, and for each metric one value for each of them."""
-        with np.load(self._path(task).with_suffix(".npz"), allow_pickle=False) as file:
-            return dict(file)
+        path = self._path(task).with_suffix(".npz")
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                return dict(file)
+        except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
+            raise _damaged(path.with_suffix(".*")) from error
 
     def _path(self, task: Task) -> Path:
         return self.folder / "rows" / f"{task.key}.json"
@@ -183,9 +175,39 @@ class Rows:
     @staticmethod
     def _read(path: Path) -> Row | None:
         """Return the row in a file; None if there is none."""
-        try:
-            return Row.of(json.loads(path.read_text()))
-        except FileNotFoundError:
+        if not path.exists():
             return None
-        except (ValueError, TypeError, KeyError) as error:
-            raise ResultsError(f"{path}: it is not a result of csrr; delete it and run again") from error
+        try:
+            return Row.of(read_json(path, "task"))
+        except TypeError as error:
+            raise _damaged(path) from error
+
+
+def read_json(path: Path, *names: str) -> dict[str, Any]:
+    """Return the object in a file of ours, which has these names."""
+    try:
+        found: dict[str, Any] = json.loads(path.read_text())
+        if isinstance(found, dict) and all(name in found for name in names):
+            return found
+        raise ValueError(f"without {' or '.join(names)}")
+    except ValueError as error:
+        raise _damaged(path) from error
+
+
+def _damaged(path: Path) -> ResultsError:
+    return ResultsError(f"{path}: it is not a result of csrr; delete it and run again")
+
+
+def as_table(rows: Iterable[Row]) -> pa.Table:
+    """Return results as the lines of a table: task, means, sizes, times in seconds, and nested facts as JSON."""
+    lines = []
+    for row in rows:
+        facts = asdict(row)
+        parts = [facts.pop(name) for name in ("task", "means", "size", "seconds")]
+        task, means, size, seconds = parts
+        facts["n_evaluated"] = facts.pop("n_users")
+        sizes = {f"n_{name}": value for name, value in size.items()}
+        times = {f"{name}_s": value for name, value in seconds.items()}
+        flat = {**task, **means, **sizes, **times, **facts}
+        lines.append({name: json.dumps(value) if isinstance(value, dict) else value for name, value in flat.items()})
+    return pa.Table.from_pylist(lines)

@@ -35,7 +35,10 @@ Params = dict[str, Any]
 
 @dataclass(frozen=True)
 class Trial:
-    """A trial: `params` are those of the space; `value`, the score, is that of the last step of a pruned one."""
+    """A trial: `params` are those of the space; `value`, the score, is that of the last step of a pruned one.
+
+    `points` is how many parameters it tried: of a walk, the strengths that it came by.
+    """
 
     number: int
     state: Literal["done", "pruned", "failed"]
@@ -43,6 +46,7 @@ class Trial:
     params: Params
     seconds: float
     reason: str | None = None
+    points: int = 1
 
 
 class Grid:
@@ -77,6 +81,7 @@ class Study:
 
     def __init__(self, study: optuna.Study, space: Space, grid: Grid | None, seed: int) -> None:
         self._study, self._space, self._grid, self._seed = study, space, grid, seed
+        self._walks = any(isinstance(each, Walk) for each in space.values())
 
     def trials(self) -> list[Trial]:
         """Return the trials that came to an end, in their order; what a kill cut short is not among them."""
@@ -85,7 +90,10 @@ class Study:
         for each in self._study.get_trials(deepcopy=False):
             if (state := _state(each)) is not None:
                 facts = each.user_attrs
-                rows.append(Trial(len(rows), state, each.value, facts["params"], facts["seconds"], facts.get("reason")))
+                points = len(each.intermediate_values) if self._walks else 1
+                rows.append(
+                    Trial(len(rows), state, each.value, facts["params"], facts["seconds"], facts.get("reason"), points)
+                )
         return rows
 
     def keep_first(self, trial: Trial) -> None:

@@ -84,7 +84,7 @@ class Result:
 
 def summarise(run: Reproduction, *, command: str) -> dict[str, Any]:
     """Return all that is there of the parts of a run, as plain values fit for JSON; the page is made of it."""
-    all_rows = [row for job in run.jobs if (row := run.finished(job)) is not None]
+    all_rows = run.results()
     summary: dict[str, Any] = {
         "format": FORMAT,
         "made": {

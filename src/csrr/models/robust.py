@@ -107,6 +107,11 @@ class RobustModel(FactorModel):
             self._keep(log, problem, scaling, self._solve(problem, start, callback))
         return self
 
+    def strength(self, data: Any) -> float:
+        """Return the l1 that a fit to `data` would have: what `reg_low_rank` comes to there."""
+        with use_threads(self.threads, blas=1):
+            return float(self._problem(self._read(data), self._check())[0].l1)
+
     @abstractmethod
     def _solve(self, problem: Problem, start: RobustModel | None, callback: Callback | None) -> Fit:
         """Return the factors of U for the problem."""

@@ -37,11 +37,11 @@ DIFFERENCES = (
     "On MovieLens-100K the printed rows of MC-Shift and CSRR fit no protocol that also fits PopRank, BPRMF and WRMF: "
     "5 · P@5 / R@5, about the number of a user's held-out items, is 16.8 to 17.4 in the former and 11.8 to 13.1 in the "
     "latter.",
-    "The paper's grids are in absolute strengths; here a strength is a fraction of the one that gives zero, on a "
-    "finer grid. WRMF has the paper's grid to the letter, BPRMF a part of it with a falling step. The paper's grids "
-    "for every model are at hand as csrr tune --space paper.",
-    "CSRR-e to the letter holds single coordinates of its factors in [0, 1/√d], which 0/1 targets do not fit in; "
-    "beside it stands the same model with degree scaling and more factors.",
+    "Strengths are searched as fractions of the one that gives zero, on a finer grid than the paper's; for the paper's "
+    "systems, the number that was best on validation data is then used as it is, as the paper does. The "
+    "paper's grids for its models are at hand as csrr tune --space paper.",
+    "CSRR-e as the paper has it holds single coordinates of its factors in [0, 1/√d], which 0/1 targets do not fit in; "
+    "with degree scaling and more factors it stands among the systems of today.",
     "In the comparison, the convex models are solved to a certified gap instead of for a number of steps, so that a "
     "step size has no part in their results.",
 )
