@@ -55,7 +55,47 @@ def test_the_plan_says_how_long_it_takes_and_does_nothing(folder):
     found = as_json("reproduce", *SMALL, "--results", folder, "--plan")
     assert found["results"] == 4
     assert found["seconds"] > 0
-    assert not list((folder / "rows").iterdir())
+    assert not folder.exists()
+
+
+def test_the_plan_can_be_asked_for_while_a_run_is_going(folder):
+    in_process("reproduce", *SMALL[:-2], "--results", folder)
+    with Rows.open(folder):
+        result = in_process("reproduce", *SMALL, "--results", folder, "--plan")
+    assert "4 results, 2 of them there already" in result.stdout
+
+
+def test_the_page_has_all_that_the_folder_has(folder):
+    in_process("reproduce", *SMALL, "--results", folder)
+    in_process("reproduce", "--quick", "--table", "ablation", "--splits", "1", "--results", folder)
+    summary = json.loads((folder / "summary.json").read_text())
+    assert [row["system"] for row in summary["comparison"][0]["rows"]] == ["PopRank", "MC-Shift", "CSRR-I"]
+    assert len(summary["ablation"]) == 1
+
+
+def test_a_page_that_cannot_be_written_is_refused_before_the_run(folder):
+    result = in_process("reproduce", *SMALL, "--results", folder, "--page", folder / "no" / "page.html")
+    assert result.exit_code == 2
+    assert not folder.exists()
+
+
+def test_what_cannot_be_fitted_is_said_and_the_rest_is_done(folder, monkeypatch):
+    from csrr.experiments.systems import SYSTEMS
+
+    monkeypatch.setitem(SYSTEMS["WRMF, 256 factors"].fixed, "rank", 5000)
+    result = in_process("reproduce", *SMALL[:3], "--system", "WRMF, 256 factors", *SMALL[3:], "--results", folder)
+    assert result.exit_code == 2
+    assert "2 of 6 results could not be had; the first, ml-100k, numbers, split 0, WRMF, 256 factors:" in result.stderr
+    assert "5000" in result.stderr
+    assert len(list((folder / "rows").glob("*.json"))) == 4
+    assert (folder / "page.html").exists()
+
+
+def test_without_the_extras_it_says_what_to_install(folder, monkeypatch):
+    monkeypatch.setattr("csrr.cli.reproduce.find_spec", lambda name: None)
+    result = in_process("reproduce", *SMALL, "--results", folder)
+    assert result.exit_code == 2
+    assert "pip install 'csrr[reproduce]'" in result.stderr
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,6 @@ import pytest
 
 import csrr
 from csrr import DataError, ParameterError
-from csrr.experiments import reproduction
 from csrr.experiments.paper import COLUMNS, PRINTED, PROTOCOLS, WITHOUT_V, metric_of
 from csrr.experiments.parts import SAME_STRENGTHS, Part, at_cost
 from csrr.experiments.reproduction import Reproduction, _read_file, check_data, plan, read_log
@@ -240,9 +239,11 @@ def test_what_was_not_run_is_said(tmp_path, ratings):
 
 def test_commands_name_what_they_make_again():
     assert (
-        Part("cost", "ml-1m", "numbers", (0,)).command == "csrr reproduce --figure cost --data ml-1m --protocol numbers"
+        Part("cost", "ml-1m", "numbers", (0, 1, 2, 3, 4)).command
+        == "csrr reproduce --figure cost --data ml-1m --protocol numbers"
     )
-    assert reproduction.SPLITS == 5
+    few = Part("comparison", "ml-1m", "text", (0, 1, 2), ("EASE", "CSRR, scaled"), quick=True).command
+    assert few.endswith("--protocol text --system EASE --system 'CSRR, scaled' --splits 3 --quick")
 
 
 def test_the_paper_s_strengths_are_the_numbers_that_were_best_on_validation(whole):

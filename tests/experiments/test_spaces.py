@@ -95,10 +95,30 @@ def test_the_paper_has_no_ease(log):
         resolve_space("paper", csrr.EASE(), log)
 
 
-@pytest.mark.parametrize("params", [{"l1": 2.0}, {"l2": 1.0}, {"positive_cost": 0.7}])
-def test_what_is_tuned_may_not_be_said_in_another_way(log, params):
+@pytest.mark.parametrize(
+    ("space", "params"),
+    [
+        *(("csrr", params) for params in ({"l1": 2.0}, {"l2": 1.0}, {"positive_cost": 0.7}, {"miss_cost": 2.0})),
+        *(("paper", params) for params in ({"reg_low_rank": 0.1}, {"reg_sparse": 0.7}, {"cost_ratio": 3.0})),
+        ({"miss_cost": [2.0, 3.0]}, {"cost_ratio": 2.0}),
+        ({"miss_cost": [2.0, 3.0]}, {"positive_cost": 0.7}),
+        ({"false_alarm_cost": [2.0, 3.0]}, {"cost_ratio": 2.0}),
+    ],
+)
+def test_what_is_tuned_may_not_be_said_in_another_way(log, space, params):
     with pytest.raises(ParameterError, match=f"{next(iter(params))}=.* say the same; leave one of them out"):
-        resolve_space("csrr", csrr.CSRR(**params), log)
+        resolve_space(space, csrr.CSRR(**params), log)
+
+
+def test_a_default_says_nothing(log):
+    assert "l2" in resolve_space("paper", csrr.CSRR(reg_sparse=csrr.CSRR().reg_sparse), log)
+    assert resolve_space({"miss_cost": [2.0, 3.0]}, csrr.CSRR(false_alarm_cost=1.0), log) == {"miss_cost": [2.0, 3.0]}
+
+
+@pytest.mark.parametrize("names", [("l1", "reg_low_rank"), ("reg_sparse", "l2"), ("cost_ratio", "miss_cost")])
+def test_a_space_says_a_thing_once(log, names):
+    with pytest.raises(ParameterError, match="space: {} and {} say the same".format(*names)):
+        resolve_space({name: [0.5, 0.6] for name in names}, csrr.CSRR(), log)
 
 
 def test_a_space_survives_json(log):

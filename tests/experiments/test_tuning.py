@@ -248,6 +248,25 @@ def test_a_storage_of_another_search_is_refused(log, tmp_path, change, said):
     assert said in str(caught.value)
 
 
+def test_a_storage_of_another_version_is_refused(log, tmp_path):
+    path, arguments = tmp_path / "search", {"space": {"reg": [5.0]}, "trials": 1}
+    csrr.tune("ease", log, **arguments, storage=path)
+    kept, mine = path.read_text(), f'"csrr": "{csrr.__version__}", '
+    assert kept.count(mine) == 1
+    for other, said in (('"csrr": "0.0.1", ', "csrr 0.0.1"), ("", "csrr of an unknown version")):
+        path.write_text(kept.replace(mine, other))
+        with pytest.raises(DataError, match=f"it was made by {said}, this is csrr {csrr.__version__}; give another"):
+            csrr.tune("ease", log, **arguments, storage=path)
+
+
+def test_numbers_of_numpy_are_numbers(log, tmp_path):
+    path, plain = tmp_path / "search", {"seed": 3, "folds": 2, "ratio": 0.75}
+    of_numpy = {"seed": np.int64(3), "folds": np.int64(2), "ratio": np.float32(0.75), "trials": np.int64(2)}
+    found = csrr.tune("ease", log, space={"reg": [5.0]}, storage=path, **of_numpy)
+    assert told(csrr.tune("ease", log, space={"reg": [5.0]}, storage=path, **plain)) == told(found)
+    found.save(tmp_path / "best.json")
+
+
 def test_two_searches_on_one_storage_are_refused(log, tmp_path):
     with held(tmp_path / ".search.held"), pytest.raises(DataError, match="in use by another search"):
         csrr.tune("ease", log, storage=tmp_path / "search", trials=1)

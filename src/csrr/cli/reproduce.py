@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shlex
-import sys
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from csrr.cli.errors import Failure
-from csrr.cli.options import Decorated, json_option
+from csrr.cli.errors import Failure, Interrupted
+from csrr.cli.options import Decorated, check_writable, json_option
 from csrr.cli.output import live_line, print_json
 
 if TYPE_CHECKING:
-    from csrr.experiments.parts import Part
+    from csrr.experiments.parts import Job, Part
     from csrr.experiments.reproduction import Progress, Reproduction
 
 
@@ -71,28 +70,44 @@ def reproduce(
         raise Failure("csrr reproduce needs Optuna and Jinja2: pip install 'csrr[reproduce]'")
     parts = plan(_checked(tables, figures), data=data, protocols=protocols, systems=systems, splits=splits, quick=quick)
     check_data(parts)
+    if only_plan:
+        _print_plan(Reproduction(Rows(results), parts, tuned=tune), as_json)
+        return
+    target = page or results / "page.html"
+    if page is not None:
+        check_writable(page)
+    given = {"table": tables, "figure": figures, "protocol": protocols, "data": data, "system": systems}
     with Rows.open(results) as rows:
         run = Reproduction(rows, parts, tuned=tune)
-        if only_plan:
-            _print_plan(run, parts, as_json)
-            return
         if not as_json:
             click.echo(f"{_counted(run)}; about {_duration(run.seconds_left())} to go", err=True)
-        try:
-            with live_line() as line:
-                run.run(lambda progress: line.show(_told(progress)))
-        except KeyboardInterrupt:
-            click.echo(f"stopped: {_kept(results)}", err=True)
-            sys.exit(130)
-        except OSError as error:
-            raise Failure(f"{error.filename or results}: {error.strerror or error}; {_kept(results)}") from error
-        given = {"table": tables, "figure": figures, "protocol": protocols, "data": data, "system": systems}
-        command = _command(given, splits, tune, quick)
-        _write(run, command, results, page, as_json)
+        failed = _run(run, results)
+        shown = Reproduction(rows, _all_parts(parts, quick), tuned=tune)
+        _write(shown, _command(given, splits, tune, quick), results, target, as_json)
+    if failed:
+        job, error = failed[0]
+        where = f"{job.data}, {job.protocol}, split {job.split}, {job.name}"
+        raise Failure(f"{len(failed)} of {len(run.jobs)} results could not be had; the first, {where}: {error}")
 
 
-def _kept(results: Path) -> str:
-    return f"the results so far are in {results}, the same command goes on from there"
+def _run(run: Reproduction, results: Path) -> list[tuple[Job, Exception]]:
+    """Run what is left and return what failed; what stops it is said together with what is kept."""
+    kept = f"the results so far are in {results}, the same command goes on from there"
+    try:
+        with live_line() as line:
+            return run.run((lambda progress: line.show(_told(progress))) if line.live else None)
+    except KeyboardInterrupt:
+        raise Interrupted(f"stopped: {kept}") from None
+    except OSError as error:
+        raise Failure(f"{error.filename or results}: {error.strerror or error}; {kept}") from error
+
+
+def _all_parts(parts: list[Part], quick: bool) -> list[Part]:
+    """Return the parts asked for, and after them all others, since the folder may hold their results too."""
+    from csrr.experiments.reproduction import plan
+
+    asked = {(part.name, part.data, part.protocol) for part in parts}
+    return parts + [part for part in plan(quick=quick) if (part.name, part.data, part.protocol) not in asked]
 
 
 def _checked(tables: tuple[str, ...], figures: tuple[str, ...]) -> list[Any]:
@@ -116,7 +131,7 @@ def _command(given: dict[str, tuple[str, ...]], splits: int | None, tune: str | 
     return " ".join(words + ["--quick"] * quick)
 
 
-def _write(run: Reproduction, command: str, results: Path, page: Path | None, as_json: bool) -> None:
+def _write(run: Reproduction, command: str, results: Path, page: Path, as_json: bool) -> None:
     from pyarrow import parquet
 
     from csrr.experiments.rows import as_table
@@ -128,25 +143,24 @@ def _write(run: Reproduction, command: str, results: Path, page: Path | None, as
     write_text(results / "summary.json", json.dumps(summary, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
     with whole(results / "rows.parquet") as file:
         parquet.write_table(as_table(run.results()), file)
-    target = page or results / "page.html"
-    write(summary, target)
+    html, markdown = write(summary, page)
     if as_json:
-        print_json({"page": str(target), "summary": summary})
+        print_json({"page": str(html), "summary": summary})
         return
     for each in summary["headlines"]:
         click.echo(each)
     for each in summary["claims"]:
         if each["verdict"] != "untestable":
             click.echo(f"{each['verdict']:>6}: {each['claim']}")
-    click.echo(f"{target} and {target.with_suffix('.md').name}; numbers in {results / 'summary.json'} and rows.parquet")
+    click.echo(f"{html} and {markdown.name}; numbers in {results / 'summary.json'} and rows.parquet")
 
 
-def _print_plan(run: Reproduction, parts: list[Part], as_json: bool) -> None:
+def _print_plan(run: Reproduction, as_json: bool) -> None:
     if as_json:
-        named = [{"part": part.name, "data": part.data, "protocol": part.protocol} for part in parts]
+        named = [{"part": part.name, "data": part.data, "protocol": part.protocol} for part in run.parts]
         print_json({"parts": named, "results": len(run.jobs), "seconds": run.seconds_left()})
         return
-    for part in parts:
+    for part in run.parts:
         click.echo(f"{part.name}, {part.data}, {part.protocol}, {len(part.splits)} splits: {len(part.jobs())} results")
     click.echo(f"{_counted(run)}; about {_duration(run.seconds_left())}")
 

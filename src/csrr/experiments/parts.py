@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import shlex
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
@@ -16,6 +17,7 @@ PartName = Literal["comparison", "ablation", "cost", "step", "strengths"]
 TABLES: tuple[PartName, ...] = ("comparison", "ablation")
 FIGURES: tuple[PartName, ...] = ("cost", "step", "strengths")
 
+QUICK_SPLITS, SPLITS = 2, 5
 COSTS = tuple(round(0.05 * step, 2) for step in range(10, 20))
 STEPS = (0.25, 0.5, 1.0, 2.0, 4.0)
 L1S = tuple(10.0**power for power in range(-3, 4))
@@ -61,8 +63,7 @@ class Part:
     @property
     def command(self) -> str:
         """The command that makes it again."""
-        kind = "table" if self.name in TABLES else "figure"
-        return f"csrr reproduce --{kind} {self.name} --data {self.data} --protocol {self.protocol}"
+        return command_of([self])
 
     def jobs(self) -> list[Job]:
         """Return what it takes, split by split."""
@@ -71,6 +72,18 @@ class Part:
     def of(self, name: str, split: int) -> Job:
         """Return the job of a system as it is."""
         return Job(self.data, self.protocol, split, SYSTEMS[name], name)
+
+
+def command_of(parts: Sequence[Part]) -> str:
+    """Return the command that makes parts of one name again."""
+    first = parts[0]
+    words = [f"csrr reproduce --{'table' if first.name in TABLES else 'figure'} {first.name}"]
+    words += [f"--data {data}" for data in dict.fromkeys(part.data for part in parts)]
+    words += [f"--protocol {protocol}" for protocol in dict.fromkeys(part.protocol for part in parts)]
+    words += [f"--system {shlex.quote(name)}" for name in first.systems if first.systems != COMPARED]
+    usual = QUICK_SPLITS if first.quick else SPLITS
+    words += [f"--splits {len(first.splits)}"] * (len(first.splits) != usual) + ["--quick"] * first.quick
+    return " ".join(words)
 
 
 def available(name: PartName, data: str, protocol: str) -> bool:

@@ -16,7 +16,7 @@ from csrr.data import DataError, Log, read, split
 from csrr.data.catalog import DATASETS, data_dir, locate
 from csrr.experiments.evaluate import Evaluation, evaluate
 from csrr.experiments.paper import DATA, LENGTHS, PROTOCOLS
-from csrr.experiments.parts import FIGURES, TABLES, Job, Part, PartName, available
+from csrr.experiments.parts import FIGURES, QUICK_SPLITS, SPLITS, TABLES, Job, Part, PartName, available
 from csrr.experiments.rows import PerUser, Row, Rows, Task, read_json
 from csrr.experiments.systems import COMPARED
 from csrr.experiments.tuning import tune
@@ -28,7 +28,6 @@ from csrr.threads import available_cores
 RATIO = 0.8
 VALIDATION_RATIO, VALIDATION_METRIC = 0.9, "ndcg@10"
 METRICS = ("precision", "recall", "ndcg", "list_ndcg")
-QUICK_SPLITS, SPLITS = 2, 5
 
 Tuned = Literal["each", "once"]
 TUNED_EACH_UP_TO = 200_000
@@ -117,26 +116,33 @@ class Reproduction:
     # Estimates
 
     def seconds_left(self) -> float:
-        """Return roughly how long the jobs without results take, by what results here have taken."""
-        left, tuned = 0.0, set[str]()
+        """Return roughly how long the jobs without results take, by what those with results have taken."""
         todo = [job for job in self.jobs if self.finished(job) is None]
-        for job in todo:
+        done = [job for job in self.jobs if self.finished(job) is not None]
+        reading = _READ_SECONDS * len({(job.data, job.at_least) for job in todo})
+        return self._estimate(todo) * self._slowness(done) + reading
+
+    def _estimate(self, jobs: Iterable[Job], *, anew: bool = False) -> float:
+        """Return the seconds that fitting takes, and tuning where it has not been done (or `anew`: everywhere)."""
+        seconds, tuned = 0.0, set[str]()
+        for job in jobs:
             key = self._tuning_key(job)
-            if key not in tuned and not self._chosen_file(key).exists():
-                left += job.system.n_fits(self.quick) * job.system.seconds * _SIZE[job.data] / 1e6
+            if key not in tuned and (anew or not self._chosen_file(key).exists()):
+                seconds += job.system.n_fits(self.quick) * job.system.seconds * _SIZE[job.data] / 1e6
             tuned.add(key)
-            left += self._fit_seconds(job)
-        return left * self._slowness() + _READ_SECONDS * len({(job.data, job.at_least) for job in todo})
+            seconds += (job.seconds or job.system.seconds) * _SIZE[job.data] / 1e6
+        return seconds
 
-    @staticmethod
-    def _fit_seconds(job: Job) -> float:
-        return (job.seconds or job.system.seconds) * _SIZE[job.data] / 1e6 + 0.5
-
-    def _slowness(self) -> float:
-        """Return how long fits have taken here, as a multiple of the estimate; of fewer than ten, 2 / cores."""
-        done = [(job, row) for job in self.jobs if (row := self.finished(job)) is not None]
-        ratios = [row.seconds["fit"] / self._fit_seconds(job) for job, row in done]
-        return float(np.median(ratios)) if len(ratios) >= 10 else 2 / min(available_cores(), 2)
+    def _slowness(self, done: Sequence[Job]) -> float:
+        """Return what these jobs took as a multiple of the estimate; of fewer than ten, 2 / cores."""
+        if len(done) < 10:
+            return 2 / min(available_cores(), 2)
+        rows = [row for job in done if (row := self.finished(job)) is not None]
+        tuning = {
+            self._tuning_key(job): (row.tuning or {}).get("seconds", 0.0) for job, row in zip(done, rows, strict=True)
+        }
+        taken = sum(row.seconds["fit"] + row.seconds["evaluate"] for row in rows) + sum(tuning.values())
+        return float(taken / self._estimate(done, anew=True))
 
     # The run
 

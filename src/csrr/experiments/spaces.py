@@ -65,9 +65,13 @@ WALKED = ("reg_low_rank", "l1")
 
 RIVALS = {
     "reg_low_rank": ("l1",),
+    "l1": ("reg_low_rank",),
     "reg_sparse": ("l2",),
+    "l2": ("reg_sparse",),
     "cost_ratio": ("positive_cost", "miss_cost", "false_alarm_cost"),
     "positive_cost": ("cost_ratio", "miss_cost", "false_alarm_cost"),
+    "miss_cost": ("cost_ratio", "positive_cost"),
+    "false_alarm_cost": ("cost_ratio", "positive_cost"),
 }
 """What says the same as a parameter in another way, and must be left out where that is tuned."""
 
@@ -168,12 +172,14 @@ def resolve_space(space: str | Mapping[str, Any], model: Recommender, train: Log
 
 def _check_names(space: Mapping[str, Any], model: Recommender) -> None:
     kind = type(model).__name__
-    known = model.get_params()
+    known, defaults = model.get_params(), model._defaults()
     for name in space:
         if name not in known:
             raise ParameterError(f"space: {kind} has no parameter {name!r}; it has: {', '.join(known) or 'none'}")
         for rival in RIVALS.get(name, ()):
-            if known.get(rival) is not None and rival not in space:
+            if rival in space:
+                raise ParameterError(f"space: {name} and {rival} say the same; leave one of them out")
+            if rival in known and known[rival] != defaults[rival]:
                 raise ParameterError(
                     f"{rival}={known[rival]!r} and {name}, which the space tunes, say the same; leave one of them out"
                 )

@@ -181,7 +181,8 @@ def open_study(
 ) -> Iterator[optuna.Study]:
     """Give the study in a file, or a new one; `warm_up` is the first step at which trials are pruned, None for never.
 
-    A file of another search, or one that another process is using, is refused.
+    A file of another search, or one that another process is using, is refused. The lock is on an empty file beside it,
+    `.NAME.held`, which stays.
     """
     optuna = _optuna()
     pruner = (
@@ -274,6 +275,8 @@ def _check_same(study: optuna.Study, made_for: dict[str, Any], path: Path) -> No
 
 
 def _difference(name: str, was: Any, now: Any) -> str:
+    if name == "csrr":
+        return f"it was made by csrr {was or 'of an unknown version'}, this is csrr {now}"
     texts = json.dumps(was), json.dumps(now)
     is_short = max(map(len, texts)) <= 80 and name != "data"
     return f"its {name} was {texts[0]}, now {texts[1]}" if is_short else f"its {name} differs"

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
 
-from csrr.experiments.claims import claims, headlines
+from csrr.experiments.claims import claims
 from csrr.experiments.compare import holm, paired
+from csrr.experiments.headlines import headlines
 from csrr.experiments.intervals import Interval, Values, f1_of_means_interval, mean_interval
 from csrr.experiments.paper import (
     ABLATION_COLUMNS,
@@ -31,12 +31,13 @@ from csrr.experiments.parts import (
     STEP_ITERATIONS,
     STEPS,
     Part,
+    command_of,
     cost_names,
     step_name,
     strength_name,
 )
-from csrr.experiments.reproduction import Reproduction
-from csrr.experiments.rows import Row, Rows, machine, versions
+from csrr.experiments.reproduction import Reproduction, plan
+from csrr.experiments.rows import Row, Rows
 from csrr.experiments.systems import SYSTEMS
 
 FORMAT = 1
@@ -88,9 +89,7 @@ def summarise(run: Reproduction, *, command: str) -> dict[str, Any]:
     summary: dict[str, Any] = {
         "format": FORMAT,
         "made": {
-            **versions(),
-            "machine": machine(),
-            "date": datetime.now(UTC).date().isoformat(),
+            **_made_with(all_rows),
             "command": command,
             "seconds": _seconds(all_rows),
             "quick": run.quick,
@@ -105,7 +104,7 @@ def summarise(run: Reproduction, *, command: str) -> dict[str, Any]:
         parts = [part for part in run.parts if part.name == name]
         panels = [panel for part in parts for panel in make(run, part)]
         if panels:
-            summary["figures"][name] = {**_WORDS[name], "command": f"csrr reproduce --figure {name}", "panels": panels}
+            summary["figures"][name] = {**_WORDS[name], "command": command_of(parts), "panels": panels}
     summary["claims"] = claims(summary)
     summary["headlines"] = headlines(summary)
     return summary
@@ -129,7 +128,25 @@ def _comparison(run: Reproduction, part: Part) -> dict[str, Any] | None:
     ndcg_5 = metric_of("NDCG@5", protocol)
     baselines = [name for name in ("PopRank", "BPRMF", "WRMF", "MC-Shift", "CSRR-II") if name in results]
     tests += _tests(results, ndcg_5, "NDCG@5", "CSRR-I", baselines)
-    return {**_head(run, part, results), "columns": list(COLUMNS), "rows": rows, "tests": tests}
+    head = _head(run, part, results)
+    head["note"] = " ".join(filter(None, (head["note"], _first_split(results, head["tuned"]))))
+    return {**head, "columns": list(COLUMNS), "rows": rows, "tests": tests}
+
+
+def _first_split(results: dict[str, Result], tuned: str) -> str:
+    """Return whether the first split alone, on whose training data all was tuned, has the same order of systems."""
+    first = {
+        name: [row.means["ndcg@10"] for row in result.rows if row.task.split == 0] for name, result in results.items()
+    }
+    if tuned != "first split" or not all(first.values()) or all(len(result.rows) == 1 for result in results.values()):
+        return ""
+    overall = sorted(results, key=lambda name: -results[name].cell("ndcg@10")["mean"])
+    alone = sorted(results, key=lambda name: -first[name][0])
+    if alone == overall:
+        order = "the systems come in the same order by standard NDCG@10"
+    else:
+        order = f"the order by standard NDCG@10 is {', '.join(alone)}; over all splits it is {', '.join(overall)}"
+    return f"On the first split alone, whose test events no choice of parameters has seen, {order}."
 
 
 def _head(run: Reproduction, part: Part, results: dict[str, Result]) -> dict[str, Any]:
@@ -252,8 +269,19 @@ def _panels(
     for column in FIGURE_COLUMNS:
         metric = metric_of(column, PROTOCOLS[part.protocol])
         series = [each for name, points in lines.items() for each in _series(results, name, points, metric)]
-        title = f"{DATA[part.data].label}, {column}"
-        panels.append({"title": title, "data": part.data, "x": x, "y": column, "log": log, "series": series})
+        how = "" if part.protocol == "numbers" else f" ({part.protocol})"
+        title = f"{DATA[part.data].label}{how}, {column}"
+        panels.append(
+            {
+                "title": title,
+                "data": part.data,
+                "protocol": part.protocol,
+                "x": x,
+                "y": column,
+                "log": log,
+                "series": series,
+            }
+        )
     return [panel for panel in panels if panel["series"]]
 
 
@@ -288,8 +316,8 @@ _WORDS = {
     },
     "step": {
         "title": "The step size",
-        "caption": f"The paper's Algorithm 1, dense and to the letter, {STEP_ITERATIONS} iterations at most, with"
-        " multiples of the safe step 1/(2α). The exact solver has no step to choose.",
+        "caption": f"The paper's Algorithm 1, dense and to the letter, {STEP_ITERATIONS} iterations at most (a quick"
+        " run: a third), with multiples of the safe step 1/(2α). The exact solver has no step to choose.",
     },
     "strengths": {
         "title": "The two strengths",
@@ -299,10 +327,16 @@ _WORDS = {
 }
 
 
+def _made_with(rows: Sequence[Row]) -> dict[str, str]:
+    """Return the versions, machines and last day that the results name, several of one kind with commas."""
+    facts = [{**row.versions, "machine": row.machine} for row in rows]
+    names = dict.fromkeys(name for each in facts for name in each)
+    made = {name: ", ".join(sorted({each[name] for each in facts if name in each})) for name in names}
+    return {**made, "date": max((row.made[:10] for row in rows), default="")}
+
+
 def _missing(run: Reproduction) -> list[dict[str, str]]:
     """Return the parts of the whole that this run leaves out or has not finished."""
-    from csrr.experiments.reproduction import plan
-
     done = {(part.name, part.data, part.protocol) for part in run.parts if all(map(run.finished, part.jobs()))}
     return [
         {"part": f"{part.name}, {DATA[part.data].label}, {part.protocol}", "command": part.command}

@@ -174,10 +174,14 @@ def tune(
     _check_budget(trials, minutes)
     log = as_log(train)
     validation = make_validation(log, valid, metric, ratio=ratio, folds=folds, seed=seed, threads=threads)
+    seed = int(seed)  # JSON knows no numbers of numpy
     resolved = resolve_space(space, own, log)
     grid = make_grid(resolved, own.get_params() if defaults else None, seed)
-    split = {"ratio": ratio, "folds": folds} if valid is None else {"valid": digest(validation.folds[0].valid)}
+    split = (
+        {"ratio": float(ratio), "folds": int(folds)} if valid is None else {"valid": digest(validation.folds[0].valid)}
+    )
     made_for = {
+        "csrr": version("csrr"),
         "model": type(own).__name__,
         "params": _given(own),
         "space": plain_space(resolved),
