@@ -36,8 +36,14 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
 
 @contextlib.contextmanager
 def held(path: str | os.PathLike[str]) -> Iterator[bool]:
-    """Hold a lock on `path` and give whether it was free; it ends with the process, however that ends."""
-    import fcntl
+    """Hold a lock on `path` and give whether it was free; it ends with the process, however that ends.
+
+    The file stays, empty: to remove it would let one process lock the old file and another a new one.
+    """
+    try:
+        import fcntl
+    except ImportError:
+        raise OSError(f"a lock on {path} needs a POSIX system") from None
 
     with Path(path).open("a") as file:
         try:

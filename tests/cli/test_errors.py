@@ -98,6 +98,8 @@ def test_a_fault_of_ours_is_not_disguised(monkeypatch, model_file):
         ("csrr.fetch('ml-1m') downloads it", "`csrr data fetch ml-1m` downloads it"),
         ("not titles; pass title=False", "not titles; pass --title-column=none"),
         ("max_rank=0 must be", "--max-rank=0 must be"),
+        ("threshold=nan: it must be", "--threshold=nan: it must be"),
+        ("metric='ndcg' must be like, metrics=()", "--metric='ndcg' must be like, metrics=()"),
         ("the superuser=3 and https://x?a_seed=4", "the superuser=3 and https://x?a_seed=4"),
     ],
 )

@@ -150,6 +150,8 @@ def test_parameters_of_a_model_that_is_fitted(log_file):
         (("-k", 61), "there are only 60 items"),
         (("--metric", "mean"), "--metric mean: there is no such metric; there are precision, recall"),
         (("--positive-cost", 1.5), "--positive-cost=1.5: it must lie between 0 and 1"),
+        (("--threshold", "nan"), "error: --threshold=nan: it must be a number"),
+        (("--model", "ease", "--model", "wrmf", "-p", "reg"), "-p reg: write NAME=VALUE"),
         (("--model", "ease", "--model", "EASE"), "--model names the same kind twice"),
         (("--model", "ease", "--model", "m.csrr"), "--model m.csrr: of several models each must be a kind to fit"),
         (("--model", "ease", "--model", "wrmf", "--loss", "I"), "--loss: none of the models has such a parameter"),
@@ -161,6 +163,12 @@ def test_what_cannot_be_asked(log_file, args, message):
     assert result.exit_code == 2
     assert message in result.stderr
     assert len(result.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("args", [("--threshold", "nan"), ("--metric", "mean"), ("--positive-cost", 1.5)])
+def test_what_cannot_be_measured_is_refused_before_the_log_is_read(tmp_path, args):
+    result = in_process("evaluate", tmp_path / "none.csv", *args)
+    assert f"error: {args[0]}" in result.stderr
 
 
 def test_nothing_left_to_ask_is_an_error(log_file, model_file):

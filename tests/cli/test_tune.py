@@ -66,6 +66,15 @@ def test_what_is_fixed_is_not_tuned(log_file):
     assert told["best_params"].items() >= fixed.items()
 
 
+@pytest.mark.parametrize(("fixed", "left_out"), [("reg_low_rank=0.3", "l1"), ("reg-sparse=0.7", "l2")])
+def test_what_is_fixed_in_another_way_is_not_tuned(log_file, fixed, left_out):
+    told = as_json("tune", log_file, "--space", "paper", "--trials", 2, "-p", fixed, "-p", "max_rank=9")
+    tried = told["trials"][1]["params"].keys()
+    assert tried == {"positive_cost", "l1", "l2", "user_scaling", "item_scaling"} - {left_out}
+    name, value = fixed.replace("-", "_").split("=")
+    assert told["best_params"][name] == float(value)
+
+
 def test_the_paper_s_grid(log_file):
     told = as_json("tune", log_file, "--model", "wrmf", "--space", "paper", "--trials", 3)
     assert all(each["params"]["confidence"] == 1 for each in told["trials"][1:])
@@ -109,7 +118,9 @@ def test_ctrl_c_says_what_was_kept(log_file, tmp_path):
         (("--model", "no"), "--model no: there is no such model; there are csrr"),
         (("--space", "no"), "--space no: there is no such file, nor such a space"),
         (("--model", "ease", "--space", "paper"), "space='paper' has nothing for EASE"),
-        (("--metric", "ndgc@10"), "metric='ndgc@10' must be like ndcg@10"),
+        (("--metric", "ndgc@10"), "error: --metric='ndgc@10' must be like ndcg@10"),
+        (("--metric", "ndcg@99"), "error: --metric='ndcg@99': 99 does not lie between 1 and the number of items"),
+        (("-p", "tol"), "-p tol: write NAME=VALUE"),
         (("--ratio", 0.5, "--last", 2), "--ratio and --last do not go together"),
         (("--last", 2, "--folds", 2), "--last and --folds do not go together"),
         (("--ratio", 1.5), "--ratio=1.5: it must lie strictly between 0 and 1"),

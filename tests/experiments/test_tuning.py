@@ -251,9 +251,9 @@ def test_a_storage_of_another_search_is_refused(log, tmp_path, change, said):
 def test_a_storage_of_another_version_is_refused(log, tmp_path):
     path, arguments = tmp_path / "search", {"space": {"reg": [5.0]}, "trials": 1}
     csrr.tune("ease", log, **arguments, storage=path)
-    kept, mine = path.read_text(), f'"csrr": "{csrr.__version__}", '
+    kept, mine = path.read_text(), f'"csrr":"{csrr.__version__}",'
     assert kept.count(mine) == 1
-    for other, said in (('"csrr": "0.0.1", ', "csrr 0.0.1"), ("", "csrr of an unknown version")):
+    for other, said in (('"csrr":"0.0.1",', "csrr 0.0.1"), ("", "csrr of an unknown version")):
         path.write_text(kept.replace(mine, other))
         with pytest.raises(DataError, match=f"it was made by {said}, this is csrr {csrr.__version__}; give another"):
             csrr.tune("ease", log, **arguments, storage=path)

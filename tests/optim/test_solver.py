@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from csrr.optim.certificate import duality_gap, relative_gap
 from csrr.optim.lowrank import LowRank
+from csrr.optim.problem import Problem
 from csrr.optim.solver import Options, solve
 from csrr.threads import use_threads
 from tests.optim.test_problem import LOSSES, clicks, make
@@ -160,6 +161,68 @@ class TestStrengthsThatGiveNothing:
             found = solve(problem, tight())
             V = problem.specific(found.low_rank.on(problem.pattern))
             assert np.count_nonzero(V > 1e-12) == (left if left == 0 else reference.observed.sum())
+
+
+class Taut(Problem):
+    """A problem that the solver takes as if it were not slack."""
+
+    is_slack = False
+
+    @classmethod
+    def of(cls, problem):
+        return cls(problem.pattern, problem.target, problem.weight, problem.cap, problem.l1)
+
+
+class TestSlack:
+    """Caps on V's pull, `share` of the one that leaves V out, that many cells reach."""
+
+    ALPHA = 3.0
+
+    def both(self, share, strength, loss="I", scaling=0.0):
+        return make(clicks(), loss=loss, alpha=self.ALPHA, strength=strength, l2=share * self.ALPHA, scaling=scaling)
+
+    def test_which_problems_are(self):
+        shares = {0.05: True, 0.3: True, 0.49: True, 0.5: False, 0.85: False}
+        assert {share: self.both(share, 0.2)[0].is_slack for share in shares} == shares
+        assert not make(clicks(), alpha=self.ALPHA)[0].is_slack
+
+    @LOSSES
+    @pytest.mark.parametrize("scaling", [0.0, 0.4])
+    @pytest.mark.parametrize("of_cap", [0.6, 0.25])
+    @pytest.mark.parametrize("share", [0.05, 0.3])
+    def test_the_optimum_is_that_of_the_specification(self, share, of_cap, scaling, loss):
+        """Where l1 holds most cells in the linear part (0.6 of what leaves no U), and where it holds few (0.25)."""
+        problem, reference = self.both(share, of_cap * share, loss, scaling)
+        found, exact = solve(problem, Options(tol=1e-5, max_iter=1000)), dense.solve(reference, tol=1e-8)
+        assert problem.is_slack
+        assert found.certificate.status == "converged"
+        assert found.low_rank.rank >= 1
+        U = full(found.low_rank)
+        assert dense.gap(U, reference) <= 1.01e-5 * found.certificate.primal
+        assert dense.objective_eliminated(U, reference) == pytest.approx(exact.objective, rel=1e-5)
+
+    @LOSSES
+    @pytest.mark.parametrize("share", [0.05, 0.3])
+    def test_a_strength_beyond_the_capped_pull_gives_nothing_at_once(self, share, loss):
+        problem, reference = self.both(share, 0.1, loss, scaling=0.3)
+        pull = dense.pull(np.zeros(reference.T.shape), reference)
+        if loss == "I":
+            capped = np.minimum(reference.weight * reference.target, reference.cap)
+            np.testing.assert_array_equal(pull, np.where(reference.observed, capped, 0))
+        most = float(np.linalg.norm(pull, 2))
+        nothing = solve(problem.with_strength(most * (1 + 1e-9)), tight())
+        assert (nothing.certificate.status, nothing.certificate.iterations) == ("converged", 0)
+        assert nothing.low_rank.rank == 0
+        assert solve(problem.with_strength(0.99 * most), tight()).low_rank.rank >= 1
+
+    @LOSSES
+    @pytest.mark.parametrize("scaling", [0.0, 0.4])
+    @pytest.mark.parametrize("share", [0.05, 0.3])
+    def test_to_know_it_saves_iterations(self, share, scaling, loss):
+        problem, _ = self.both(share, 0.6 * share, loss, scaling)
+        mine, taut = (solve(each, Options()).certificate for each in (problem, Taut.of(problem)))
+        assert mine.status == taut.status == "converged"
+        assert mine.iterations < taut.iterations
 
 
 class TestOneShot:

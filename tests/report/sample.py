@@ -83,7 +83,6 @@ def full_summary(seed=0):
             "text": "Ratings above 3 are positive; 80 % of each user’s are for training, at random.",
             "all-ratings": "Every rating is positive.",
         },
-        "rows_folder": "docs/results",
     }
 
 
@@ -146,7 +145,6 @@ def _row(system, printed, group, rng):
         "system": system,
         "group": group,
         "about": ABOUT[system],
-        "note": "50 factors, as the paper allows at most" if system == "BPRMF" else "",
         "cells": cells,
         "extra": {"standard NDCG@10": _cell(0.6 * cells["NDCG@10"]["mean"], rng)},
         "params": chosen,

@@ -48,7 +48,14 @@ def test_every_part_is_there(render):
     ):
         assert words in text
     assert "Parts not run" not in text
-    assert "heavy raters made" in text
+
+
+@pytest.mark.parametrize("render", RENDERERS)
+@pytest.mark.parametrize("part", ["comparison", "ablation"])
+def test_the_note_of_a_table_is_shown_once(render, part):
+    summary = full_summary()
+    summary[part][0]["note"] = "Only those with 120 votes."
+    assert render(summary).count("Only those with 120 votes.") == 1
 
 
 @pytest.mark.parametrize("render", RENDERERS)

@@ -11,7 +11,7 @@ import click
 
 COLUMNS = ("user", "item", "rating", "weight", "time", "title")
 OPTIONS = (
-    *("format", "separator", "min_rating", "min_weight", "ratio", "last", "seed"),
+    *("format", "separator", "min_rating", "min_weight", "ratio", "last", "seed", "metric", "threshold"),
     *("loss", "cost_ratio", "positive_cost", "miss_cost", "false_alarm_cost", "reg_low_rank", "reg_sparse"),
     *("user_scaling", "item_scaling", "max_rank", "tol", "max_iter", "time_limit", "threads"),
 )
@@ -28,8 +28,8 @@ class Interrupted(Failure):
 
     exit_code = 130
 
-    def __init__(self) -> None:
-        super().__init__("interrupted: nothing was written")
+    def __init__(self, message: str = "interrupted: nothing was written") -> None:
+        super().__init__(message)
 
 
 def explained(error: Exception) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,8 @@ from csrr.cli.options import (
     MODEL_NAMES,
     MODEL_OPTIONS,
     PARAM_OPTION,
+    SPLITS,
+    as_time,
     find_kind,
     fit_model,
     given,
@@ -20,6 +23,7 @@ from csrr.cli.options import (
     made_model,
     model_kinds,
     read_log,
+    read_param,
     with_options,
 )
 from csrr.cli.output import live_line, print_json
@@ -30,7 +34,6 @@ if TYPE_CHECKING:
     from csrr.experiments import Evaluation
 
 LENGTHS = (5, 10, 20)
-SPLITS = ("ratio", "last", "at")
 SHARED = ("seed", "threads", "positive_cost")
 """Options of models that mean something to this command too."""
 
@@ -103,7 +106,7 @@ def _models(names: tuple[str, ...], options: dict[str, Any]) -> list[Any]:
     return [
         made_model(
             kind,
-            options | {"param": [text for text in options["param"] if _param(text) in kind._defaults()]},
+            options | {"param": [text for text in options["param"] if read_param(text)[0] in kind._defaults()]},
             shared=MODEL_NAMES,
         )
         for kind in kinds
@@ -114,14 +117,10 @@ def _models(names: tuple[str, ...], options: dict[str, Any]) -> list[Any]:
 def _check_known(known: set[str], options: dict[str, Any]) -> None:
     """Raise an error for a parameter that none of several models has."""
     asked = {f"--{name.replace('_', '-')}": name for name in given(options, MODEL_NAMES) if name not in SHARED}
-    asked |= {f"-p {text}": _param(text) for text in options["param"]}
+    asked |= {f"-p {text}": read_param(text)[0] for text in options["param"]}
     for text, name in asked.items():
         if name not in known:
             raise click.UsageError(f"{text}: none of the models has such a parameter")
-
-
-def _param(text: str) -> str:
-    return text.partition("=")[0].strip().replace("-", "_")
 
 
 def _loaded(file: Path) -> Any:
@@ -191,6 +190,8 @@ def _check_measures(options: dict[str, Any]) -> None:
     for name in options["metrics"]:
         if name not in NAMES:
             raise click.UsageError(f"--metric {name}: there is no such metric; there are {', '.join(NAMES)}")
+    if options["threshold"] is not None and math.isnan(options["threshold"]):
+        raise click.UsageError("--threshold=nan: it must be a number; scores above it count as recommended")
     if options["positive_cost"] is not None and not 0 <= options["positive_cost"] <= 1:
         raise click.UsageError(f"--positive-cost={options['positive_cost']}: it must lie between 0 and 1")
 
@@ -206,16 +207,9 @@ def _parts(model: Any, events: csrr.Log, test: str | None, options: dict[str, An
         return events, read_log(test, options)
     chosen = given(options, (*SPLITS, "seed"))
     if "at" in chosen:
-        chosen["at"] = _time(chosen["at"])
+        chosen["at"] = as_time(chosen["at"])
     train, asked = csrr.split(events, **chosen)
     return train, asked
-
-
-def _time(text: str) -> float | str:
-    try:
-        return float(text)
-    except ValueError:
-        return text
 
 
 def _checked_lengths(lengths: tuple[int, ...], n_items: int) -> tuple[int, ...]:

@@ -94,6 +94,9 @@ _WORDS = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z]{2})|(?<=[A-Z])
 KINDS = ("csrr", "csrr-e", "pop-rank", "wrmf", "bprmf", "mc-shift", "bias-mc", "ease", "item-knn")
 """The keys of `model_kinds()`, for the help, which must not wait for the models to be imported."""
 
+SPLITS = ("ratio", "last", "at")
+"""The ways to split a log."""
+
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 k_option = click.option("-k", type=click.IntRange(min=1), default=10, show_default=True, help="Length of the list.")
 model_argument = click.argument("model", type=click.Path(path_type=Path))
@@ -157,16 +160,21 @@ def made_model(
         if name not in known:
             raise click.UsageError(f"--{name.replace('_', '-')}: {_lacks(kind, known)}")
     for text in options["param"]:
-        name, is_pair, value = text.partition("=")
-        name = name.strip().replace("-", "_")
-        if not is_pair:
-            raise click.UsageError(f"-p {text}: write NAME=VALUE")
+        name, value = read_param(text)
         if name not in known:
             raise click.UsageError(f"-p {text}: {_lacks(kind, known)}")
         if name in params:
             raise click.UsageError(f"-p {text}: {name} is given twice")
-        params[name] = _value(value.strip())
+        params[name] = value
     return kind(**params)
+
+
+def read_param(text: str) -> tuple[str, Any]:
+    """Return the parameter that NAME=VALUE names and its value."""
+    name, is_pair, value = text.partition("=")
+    if not is_pair:
+        raise click.UsageError(f"-p {text}: write NAME=VALUE")
+    return name.strip().replace("-", "_"), _value(value.strip())
 
 
 def _lacks(kind: type[csrr.Recommender], known: Iterable[str]) -> str:
@@ -178,6 +186,14 @@ def _value(text: str) -> Any:
     """Return what JSON makes of `text`, or `text`."""
     try:
         return json.loads(text)
+    except ValueError:
+        return text
+
+
+def as_time(text: str | None) -> float | str | None:
+    """Return a time as a number where it is one."""
+    try:
+        return None if text is None else float(text)
     except ValueError:
         return text
 

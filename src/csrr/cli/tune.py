@@ -17,6 +17,8 @@ from csrr.cli.options import (
     LOG_OPTIONS,
     MODEL_NAMES,
     PARAM_OPTION,
+    SPLITS,
+    as_time,
     check_writable,
     find_kind,
     fit_model,
@@ -25,14 +27,13 @@ from csrr.cli.options import (
     made_model,
     model_kinds,
     read_log,
+    read_param,
     with_options,
 )
 from csrr.cli.output import Line, live_line, plain, print_json
 
 if TYPE_CHECKING:
     import csrr
-
-SPLITS = ("ratio", "last", "at")
 
 
 class Stopped(Interrupted):
@@ -112,7 +113,7 @@ def _asked(model: str, options: dict[str, Any]) -> tuple[csrr.Recommender, Any]:
     own = made_model(kind, dict.fromkeys(MODEL_NAMES) | {"param": options["param"]})
     named = options["space"]
     space = find_space(named, kind) if named in ("csrr", "paper") else _read_space(Path(named))
-    fixed = {text.partition("=")[0].strip().replace("-", "_") for text in options["param"]}
+    fixed = {read_param(text)[0] for text in options["param"]}
     for name in [*space]:
         if name in fixed or fixed & set(RIVALS.get(name, ())):
             del space[name]
@@ -143,7 +144,7 @@ def _searched(own: csrr.Recommender, space: Any, events: csrr.Log, options: dict
 
     arguments = given(options, ("metric", "trials", "minutes", "folds", "seed", "storage", "threads"))
     if options["last"] is not None or options["at"] is not None:
-        events, arguments["valid"] = csrr.split(events, last=options["last"], at=_time(options["at"]))
+        events, arguments["valid"] = csrr.split(events, last=options["last"], at=as_time(options["at"]))
     elif options["ratio"] is not None:
         arguments["ratio"] = options["ratio"]
     line.show(f"trial 1, {events.n_users:,} users x {events.n_items:,} items, {len(events):,} events")
@@ -153,13 +154,6 @@ def _searched(own: csrr.Recommender, space: Any, events: csrr.Log, options: dict
         raise Failure(str(error)) from error
     except KeyboardInterrupt:
         raise Stopped(_kept(so_far[0] if so_far else None, options["storage"])) from None
-
-
-def _time(text: str | None) -> float | str | None:
-    try:
-        return None if text is None else float(text)
-    except ValueError:
-        return text
 
 
 def _progress(found: csrr.Tuning, seconds: float) -> str:

@@ -17,7 +17,6 @@ VERDICTS = {"holds": "holds", "partly": "holds in part", "fails": "does not hold
 MARKS = {"holds": "✓", "partly": "◐", "fails": "✕", "untestable": "–"}
 FIGURES = ("cost", "step", "strengths")
 COMMAND = "csrr reproduce"
-HEAVY_RATERS = "The part of EachMovie that its heavy raters made; the paper used all of it."
 
 
 @dataclass(frozen=True)
@@ -86,7 +85,6 @@ class Document:
     protocols: list[tuple[str, str]]
     data_sets: list[tuple[str, str]]
     commands: list[tuple[str, str]]
-    rows_folder: str
 
 
 def read_document(summary: Any) -> Document:
@@ -111,7 +109,6 @@ def read_document(summary: Any) -> Document:
         protocols=[(name, str(words)) for name, words in mapping(summary, "protocols", "").items()],
         data_sets=_data_sets(parts(summary, "comparison", ""), comparison),
         commands=[(name, command) for name, command in named if command],
-        rows_folder=text(summary, "rows_folder"),
     )
 
 
@@ -194,7 +191,6 @@ def _data_sets(found: Sequence[Part], tables: Sequence[Table]) -> list[tuple[str
     seen: dict[str, list[str]] = {}
     for part, table in zip(found, tables, strict=True):
         label = text(part, "label", text(part, "data", "data"))
-        own = [HEAVY_RATERS] if "eachmovie" in text(part, "data", label).lower() else []
         protocol = f"Protocol “{text(part, 'protocol')}”: " if text(part, "protocol") else ""
-        seen.setdefault(label, own).append(f"{protocol}{table.facts}.")
+        seen.setdefault(label, []).append(f"{protocol}{table.facts}.")
     return [(label, " ".join(facts)) for label, facts in seen.items()]

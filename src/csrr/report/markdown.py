@@ -9,7 +9,7 @@ from typing import Any
 from csrr.report import method
 from csrr.report.document import Document, Figure, read_document
 from csrr.report.fields import mapping, parts, text
-from csrr.report.numbers import UNKNOWN, duration, fixed
+from csrr.report.numbers import UNKNOWN, fixed
 from csrr.report.tables import RANKED_BY, TEST_COLUMNS, Cell, Row, Table
 
 README_COLUMNS = ("R@5", "P@5", "NDCG@5")
@@ -29,7 +29,7 @@ def render_markdown(summary: Any) -> str:
 
 
 def readme_table(summary: Any) -> str:
-    """Return a short Markdown table of the data sets with protocol "numbers": ours / printed, and seconds to fit."""
+    """Return a short Markdown table of the data sets with protocol "numbers": ours / printed."""
     read_document(summary)
     lines: list[Sequence[str]] = []
     for part in parts(summary, "comparison", ""):
@@ -41,7 +41,7 @@ def readme_table(summary: Any) -> str:
             label = ""
     if not lines:
         return "No data set was run under the protocol “numbers”.\n"
-    header = ("Data", "System", *(f"{name}, ours / printed" for name in README_COLUMNS), README_EXTRA, "Fit")
+    header = ("Data", "System", *(f"{name}, ours / printed" for name in README_COLUMNS), README_EXTRA)
     return table(header, lines, left=2) + "\n"
 
 
@@ -50,7 +50,7 @@ def _readme_cells(row: Any, label: str) -> list[str]:
     own = [mapping(cells, name, label) for name in README_COLUMNS]
     both = [" / ".join(fixed(cell[name]) for name in ("mean", "printed") if cell.get(name)) for cell in own]
     standard = fixed(mapping(extra, README_EXTRA, label).get("mean"))
-    return [*both, standard, duration(mapping(row, "seconds", label).get("fit"))]
+    return [*both, standard]
 
 
 def escaped(words: str) -> str:
@@ -97,8 +97,12 @@ def _table(each: Table) -> list[str]:
     rows = [row for title, group in each.groups for row in ([Row(title, [])] if title else []) + group]
     lines = [[row.system, *(_cell(cell) for cell in row.cells)] for row in rows]
     lines = [line + [""] * (1 + len(each.columns) - len(line)) for line in lines]
-    blocks = [f"### {escaped(each.title)}", escaped(each.facts), table(("System", *each.columns), lines)]
-    blocks += [escaped(note) for note in each.notes]
+    blocks = [
+        f"### {escaped(each.title)}",
+        escaped(each.facts),
+        table(("System", *each.columns), lines),
+        escaped(each.note),
+    ]
     if each.ranks:
         places = [(rank.system, str(rank.ours), str(rank.printed)) for rank in each.ranks]
         blocks += [f"Places by {RANKED_BY}:", table(("System", "Ours", "Printed"), places)]
@@ -145,8 +149,6 @@ def _method(doc: Document) -> list[str]:
     blocks += ["### Differences from the paper", "\n".join(f"- {escaped(each)}" for each in method.DIFFERENCES)]
     if doc.commands:
         blocks += ["### Commands", table(("Part", "Command"), doc.commands, left=2)]
-    if doc.rows_folder:
-        blocks += [f"The rows behind every table and figure are in {escaped(doc.rows_folder)}."]
     return blocks
 
 

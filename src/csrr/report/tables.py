@@ -84,7 +84,7 @@ class Table:
     columns: list[str]
     n_extra: int
     groups: list[tuple[str, list[Row]]]
-    notes: list[str]
+    note: str
     settings: list[Setting]
     ranks: list[Rank]
     tests: list[tuple[str, ...]]
@@ -104,14 +104,13 @@ def read_table(part: Part, where: str) -> Table:
         (text(row, "group", "paper"), Row(text(row, "system"), [_cell(own.get(c), best[c]) for c in best]))
         for row, own in zip(rows, cells, strict=True)
     ]
-    notes = [text(part, "note"), *(f"{text(row, 'system')}: {text(row, 'note')}" for row in rows if text(row, "note"))]
     return Table(
         title=f"{label}, protocol “{protocol}”" if protocol else label,
         facts=_facts(part, where),
         columns=[*columns, *extra],
         n_extra=len(extra),
         groups=_grouped(lines),
-        notes=[note for note in notes if note],
+        note=text(part, "note"),
         settings=[_setting(row, where) for row in rows if row.get("params") or row.get("seconds")],
         ranks=_ranks(rows, cells),
         tests=[_test(each) for each in parts(part, "tests", where)],
