@@ -59,7 +59,7 @@ def _walk(strong: float, weak: float, n: int) -> Walk:
 
 
 PLAIN = {"user_scaling": 0.0, "item_scaling": 0.0}
-_COSTS = [0.7, 0.75, 0.8, 0.85, 0.9, 0.95]
+_COSTS = [0.75, 0.8, 0.85, 0.9]
 _PLAIN_WALK = _walk(0.3, 0.024, 16)
 _SCALED_WALK = _walk(0.3, 0.04, 12)
 _FEW = _walk(0.12, 0.04, 4)
@@ -135,7 +135,7 @@ SYSTEMS: dict[str, System] = {
             CSRR,
             3,
             fixed={"loss": "I", **PLAIN},
-            space={"positive_cost": _COSTS, "reg_sparse": [0.85], "reg_low_rank": _PLAIN_WALK},
+            space={"positive_cost": _COSTS, "reg_sparse": [0.95, 0.85], "reg_low_rank": _PLAIN_WALK},
             quick={"positive_cost": [0.8], "reg_sparse": [0.85], "reg_low_rank": _FEW},
             beside="CSRR-I",
             absolute=True,
