@@ -66,10 +66,10 @@ def test_several_models_are_fitted_to_one_split_and_tested_against_the_first(log
 
 def test_metrics_and_their_costs(log_file):
     train, test = parts(log_file, ratio=0.8)
-    args = ("--metric", "map", "--metric", "cost", "--threshold", 0.2, "--positive-cost", 0.8, "--threads", 1)
+    args = ("--metric", "map", "--metric", "cost", "--threshold", 0.2, "--miss-weight", 0.8, "--threads", 1)
     told = as_json("evaluate", log_file, *args)
     measured = {"at": (5, 10, 20), "metrics": ["map", "cost"], "threshold": 0.2, "positive_cost": 0.8}
-    model = csrr.CSRR(positive_cost=0.8, threads=1).fit(train)
+    model = csrr.CSRR(threads=1).fit(train)
     assert told["models"]["CSRR"] == csrr.evaluate(model, train, test, **measured).summary()
     assert told["comparison"] is None
     told = as_json("evaluate", log_file, *args, "--model", "ease")
@@ -80,7 +80,7 @@ def test_a_fitted_model_can_be_measured_at_another_cost(log_file, tmp_path):
     train, test = parts(log_file, ratio=0.8)
     model = csrr.EASE().fit(train)
     model.save(tmp_path / "m.csrr")
-    told = as_json("evaluate", log_file, "--model", tmp_path / "m.csrr", "--metric", "cost", "--positive-cost", 0.9)
+    told = as_json("evaluate", log_file, "--model", tmp_path / "m.csrr", "--metric", "cost", "--miss-weight", 0.9)
     expected = csrr.evaluate(model, train, test, at=(5, 10, 20), metrics=["cost"], positive_cost=0.9)
     assert told["models"]["EASE"]["means"] == expected.means
 
@@ -149,7 +149,7 @@ def test_parameters_of_a_model_that_is_fitted(log_file):
         (("--at", "soon"), "'soon' is not a time"),
         (("-k", 61), "there are only 60 items"),
         (("--metric", "mean"), "--metric mean: there is no such metric; there are precision, recall"),
-        (("--positive-cost", 1.5), "--positive-cost=1.5: it must lie between 0 and 1"),
+        (("--miss-weight", 1.5), "--miss-weight=1.5: it must lie between 0 and 1"),
         (("--threshold", "nan"), "error: --threshold=nan: it must be a number"),
         (("--model", "ease", "--model", "wrmf", "-p", "reg"), "-p reg: write NAME=VALUE"),
         (("--model", "ease", "--model", "EASE"), "--model names the same kind twice"),
@@ -165,7 +165,7 @@ def test_what_cannot_be_asked(log_file, args, message):
     assert len(result.stderr.splitlines()) == 1
 
 
-@pytest.mark.parametrize("args", [("--threshold", "nan"), ("--metric", "mean"), ("--positive-cost", 1.5)])
+@pytest.mark.parametrize("args", [("--threshold", "nan"), ("--metric", "mean"), ("--miss-weight", 1.5)])
 def test_what_cannot_be_measured_is_refused_before_the_log_is_read(tmp_path, args):
     result = in_process("evaluate", tmp_path / "none.csv", *args)
     assert f"error: {args[0]}" in result.stderr

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from csrr.experiments import Evaluation
 
 LENGTHS = (5, 10, 20)
-SHARED = ("seed", "threads", "positive_cost")
+SHARED = ("seed", "threads")
 """Options of models that mean something to this command too."""
 
 
@@ -54,6 +54,7 @@ SHARED = ("seed", "threads", "positive_cost")
 @click.option("-k", "lengths", type=click.IntRange(min=1), multiple=True, help="Length of a list; may be repeated.")
 @click.option("--metric", "metrics", metavar="NAME", multiple=True, help="What to measure; may be repeated.")
 @click.option("--threshold", type=float, help="Scores above it count as recommended in cell_recall, sum and cost.")
+@click.option("--miss-weight", type=float, help="c_p in cost and mu_p in sum, of 1 in all (0.5 if nothing is said).")
 @with_options(*LOG_OPTIONS, *MODEL_OPTIONS, json_option)
 def evaluate(log: str, models: tuple[str, ...], test: str | None, as_json: bool, **options: Any) -> None:
     """Compare models with each other and with PopRank, which recommends to everyone what most people have.
@@ -64,8 +65,8 @@ def evaluate(log: str, models: tuple[str, ...], test: str | None, as_json: bool,
     gets the parameters that it has.
 
     Metrics of lists: precision, recall, f1, ndcg, list_ndcg, map, mrr, hit_rate, coverage, novelty; of all items: auc,
-    and at the threshold cell_recall, specificity, sum, cost, where --positive-cost (which a model that has it gets
-    too) weighs a missed choice. Below the table, paired tests over users against the first model, on the longest ndcg.
+    and at the threshold cell_recall, specificity, sum, cost, where --miss-weight weighs a missed choice. Below the
+    table, paired tests over users against the first model, on the longest ndcg.
     """
     from csrr.experiments.unseen import unseen_events
 
@@ -149,7 +150,9 @@ def _evaluation(
 ) -> Evaluation:
     import csrr
 
-    chosen = given(options, ("threads", "threshold", "positive_cost"))
+    chosen = given(options, ("threads", "threshold"))
+    if options["miss_weight"] is not None:
+        chosen["positive_cost"] = options["miss_weight"]
     if options["metrics"]:
         chosen["metrics"] = options["metrics"]
     return csrr.evaluate(model, train, test, at=at, **chosen)
@@ -176,7 +179,7 @@ def _check_usage(models: tuple[str, ...], test: str | None, options: dict[str, A
     chosen = [f"--{name}" for name, value in ways.items() if value is not None]
     if len(chosen) > 1:
         raise click.UsageError(f"{' and '.join(chosen)} do not go together")
-    fits = [name for name in given(options, MODEL_NAMES) if name not in ("threads", "positive_cost")]
+    fits = [name for name in given(options, MODEL_NAMES) if name != "threads"]
     params = [*(f"--{name.replace('_', '-')}" for name in fits), *(f"-p {text}" for text in options["param"])]
     if files and params:
         raise click.UsageError(f"{params[0]} is for fitting; the model is fitted already")
@@ -192,8 +195,8 @@ def _check_measures(options: dict[str, Any]) -> None:
             raise click.UsageError(f"--metric {name}: there is no such metric; there are {', '.join(NAMES)}")
     if options["threshold"] is not None and math.isnan(options["threshold"]):
         raise click.UsageError("--threshold=nan: it must be a number; scores above it count as recommended")
-    if options["positive_cost"] is not None and not 0 <= options["positive_cost"] <= 1:
-        raise click.UsageError(f"--positive-cost={options['positive_cost']}: it must lie between 0 and 1")
+    if options["miss_weight"] is not None and not 0 <= options["miss_weight"] <= 1:
+        raise click.UsageError(f"--miss-weight={options['miss_weight']}: it must lie between 0 and 1")
 
 
 def _parts(model: Any, events: csrr.Log, test: str | None, options: dict[str, Any]) -> tuple[csrr.Log, csrr.Log]:
