@@ -126,10 +126,9 @@ def _cost(part: Part, split: int) -> Iterable[Job]:
 
 
 def at_cost(cost: float, chosen: Params) -> Params:
-    """Return parameters with another c_p and the same l1 and l2: the fractions are of values that grow with alpha."""
-    smaller = _alpha(chosen["positive_cost"]) / _alpha(cost)
-    kept = {name: chosen[name] * smaller for name in ("reg_low_rank", "reg_sparse")}
-    return {**chosen, **kept, "positive_cost": cost}
+    """Return parameters with another c_p and the same l1 and l2, which is a fraction of alpha."""
+    l2 = chosen["reg_sparse"] * _alpha(chosen["positive_cost"])
+    return {**chosen, "reg_sparse": l2 / _alpha(cost), "positive_cost": cost}
 
 
 def _alpha(cost: float) -> float:

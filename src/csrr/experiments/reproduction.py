@@ -21,15 +21,12 @@ from csrr.experiments.rows import PerUser, Row, Rows, Task, read_json
 from csrr.experiments.systems import COMPARED
 from csrr.experiments.tuning import tune
 from csrr.files import write_text
-from csrr.models.recommender import Recommender
 from csrr.models.robust import RobustModel
 from csrr.models.strengths import ParameterError
 from csrr.threads import available_cores
 
 RATIO = 0.8
-"""The share of a user's events to train on: of the data, and again of the training data when parameters are chosen."""
-
-VALIDATION_METRIC = "ndcg@10"
+VALIDATION_RATIO, VALIDATION_METRIC = 0.9, "ndcg@10"
 METRICS = ("precision", "recall", "ndcg", "list_ndcg")
 
 Tuned = Literal["each", "once"]
@@ -247,7 +244,7 @@ class Reproduction:
             space=system.searched(self.quick),
             metric=VALIDATION_METRIC,
             trials=10_000,
-            ratio=RATIO,
+            ratio=VALIDATION_RATIO,
             seed=0,
             storage=file.with_suffix(".journal"),
             defaults=False,
@@ -261,10 +258,12 @@ class Reproduction:
             "split": self._tuned_split(job),
         }
         params = system.fixed | found.best.params
-        if "reg_low_rank" in found.best.params:
-            kept, _ = split(train, ratio=RATIO, seed=0)
-            noise = [_noise(system.model(**params), log) for log in (train, kept)]
-            params["reg_low_rank"] = float(f"{params['reg_low_rank'] * noise[0] / noise[1]:.4g}")
+        if system.absolute:
+            kept, _ = split(train, ratio=VALIDATION_RATIO, seed=0)
+            model = system.model(**params)
+            assert isinstance(model, RobustModel)
+            params = {name: value for name, value in params.items() if name != "reg_low_rank"}
+            params["l1"] = float(f"{model.strength(kept):.4g}")
         chosen = {"params": params, "tuning": tuning}
         write_text(file, json.dumps(chosen, indent=1))
         return chosen
@@ -278,16 +277,6 @@ def read_log(data: str, at_least: float | None) -> Log:
 @lru_cache(maxsize=2)
 def _read_file(path: str, at_least: float | None) -> Log:
     return read(path, min_rating=at_least)
-
-
-def _noise(model: Recommender, log: Log) -> float:
-    """Return the noise level of a log as a fraction, like `reg_low_rank`, of the strength that gives zero.
-
-    The strength that was best on a part of the training data keeps its place beside the noise, which falls, as a
-    fraction, the more data there is.
-    """
-    assert isinstance(model, RobustModel)
-    return model.set_params(reg_low_rank="auto").strength(log) / model.set_params(reg_low_rank=1.0).strength(log)
 
 
 def _per_user(found: Evaluation) -> PerUser:

@@ -20,8 +20,7 @@ METRICS = (
     ),
 )
 TUNING = (
-    "Parameters are never chosen on test events: points are judged by standard NDCG@10 on a fifth of each user's "
-    "training events, set aside for it as the test was. How "
+    "Parameters are never chosen on test events: points are judged on training events that were set aside for it. How "
     "many points were tried for each system, and what was chosen, stands under each table. On MovieLens-100K every "
     "split is tuned on its own; on the larger data the first split's parameters serve all, and the test events of the "
     "other splits are in part among the events they were chosen on (--tune each tunes every split)."
@@ -38,8 +37,8 @@ DIFFERENCES = (
     "On MovieLens-100K the printed rows of MC-Shift and CSRR fit no protocol that also fits PopRank, BPRMF and WRMF: "
     "5 · P@5 / R@5, about the number of a user's held-out items, is 16.8 to 17.4 in the former and 11.8 to 13.1 in the "
     "latter.",
-    "Strengths are searched as fractions of the one that gives zero, on a finer grid than the paper's; the one "
-    "that was best on validation data is kept as a multiple of the noise level, which falls with more data. The "
+    "Strengths are searched as fractions of the one that gives zero, on a finer grid than the paper's; for the paper's "
+    "systems, the number that was best on validation data is then used as it is, as the paper does. The "
     "paper's grids for its models are at hand as csrr tune --space paper.",
     "CSRR-e as the paper has it holds single coordinates of its factors in [0, 1/√d], which 0/1 targets do not fit in; "
     "with degree scaling and more factors it stands among the systems of today.",
