@@ -1,7 +1,15 @@
 """The documents name files that exist, and every file of the path is on it."""
 
+import importlib.util
+import json
 import re
 from pathlib import Path
+
+import pytest
+from pyarrow import parquet
+
+from csrr.experiments.paper import DATA
+from csrr.report import render_html, render_markdown
 
 ROOT = Path(__file__).parents[1]
 NAMED = set(re.findall(r"`(src/csrr/[\w/]+\.py)`", (ROOT / "docs" / "path.md").read_text()))
@@ -21,3 +29,33 @@ def test_every_file_on_the_way_is_named():
         if path.name != "__init__.py"
     }
     assert files - NAMED == set()
+
+
+def test_the_readme_s_table_is_the_one_of_the_results():
+    spec = importlib.util.spec_from_file_location("from_results", ROOT / "docs" / "from_results.py")
+    maker = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(maker)
+    readme = (ROOT / "README.md").read_text()
+    assert maker.with_table(readme) == readme
+    assert "| MovieLens-1M | PopRank |" in readme
+
+
+def test_the_page_in_the_docs_is_made_of_the_results():
+    summary = json.loads((ROOT / "docs" / "results" / "summary.json").read_text())
+    assert (ROOT / "docs" / "reproduction.md").read_text() == render_markdown(summary)
+    assert (ROOT / "docs" / "reproduction.html").read_text() == render_html(summary)
+
+
+def test_the_results_have_every_row_that_the_summary_speaks_of():
+    summary = json.loads((ROOT / "docs" / "results" / "summary.json").read_text())
+    rows = parquet.read_table(ROOT / "docs" / "results" / "rows.parquet").to_pylist()
+    for table in summary["comparison"]:
+        for row in table["rows"]:
+            at_least = DATA[table["data"]].at_least[table["protocol"]]
+            found = [
+                each["recall@5"]
+                for each in rows
+                if (each["data"], each["at_least"], each["system"]) == (table["data"], at_least, row["system"])
+            ]
+            assert len(found) >= 1
+            assert sum(found) / len(found) == pytest.approx(row["cells"]["R@5"]["mean"])

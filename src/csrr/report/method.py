@@ -20,7 +20,8 @@ METRICS = (
     ),
 )
 TUNING = (
-    "Parameters are never chosen on test events: points are judged on training events that were set aside for it. How "
+    "Parameters are never chosen on test events: points are judged by standard NDCG@10 on a tenth of each user's "
+    "training events, set aside for it. How "
     "many points were tried for each system, and what was chosen, stands under each table. On MovieLens-100K every "
     "split is tuned on its own; on the larger data the first split's parameters serve all, and the test events of the "
     "other splits are in part among the events they were chosen on (--tune each tunes every split)."
