@@ -47,7 +47,7 @@ def test_every_part_is_there(render):
         "csrr reproduce --figure step",
     ):
         assert words in text
-    assert "Parts not run" not in text
+    assert "Not run, or not finished" not in text
 
 
 @pytest.mark.parametrize("render", RENDERERS)

@@ -156,4 +156,4 @@ def _missing(doc: Document) -> list[str]:
     if not doc.missing:
         return []
     rows = [(each.part, each.command) for each in doc.missing]
-    return ["## Parts not run", table(("Part", "Command"), rows, left=2)]
+    return ["## Not run, or not finished", table(("Part", "Command"), rows, left=2)]

@@ -36,8 +36,8 @@ DIFFERENCES = (
     "“numbers” follows the numbers, “text” the text.",
     "The printed NDCG is normalised by the hits of the list itself, which makes it much higher than precision.",
     "On MovieLens-100K the printed rows of MC-Shift and CSRR fit no protocol that also fits PopRank, BPRMF and WRMF: "
-    "5 · P@5 / R@5, about the number of a user's held-out items, is 16.8 to 17.4 in the former and 11.8 to 13.1 in the "
-    "latter.",
+    "5 · P@5 / R@5, a mean of the users' numbers of held-out items weighted by hits, is 16.8 to 17.4 in the former and "
+    "11.8 to 13.1 in the latter. By “all-ratings” the former come nearer.",
     "Strengths are searched as fractions of the one that gives zero, on a finer grid than the paper's; for the paper's "
     "systems, the number that was best on validation data is then used as it is, as the paper does. The "
     "paper's grids for its models are at hand as csrr tune --space paper.",
