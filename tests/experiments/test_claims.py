@@ -135,7 +135,7 @@ def test_which_ratings_count_is_what_fits_the_print():
 def test_headlines_say_who_is_ahead_and_by_how_much():
     reached, columns, ahead = headlines({"comparison": [table("ml-1m")]})
     assert "7 of 7 systems" in reached
-    assert "CSRR-I is at or above its printed row in 10 of 10 columns" in columns
+    assert "of 10 columns: CSRR-I in 10 (the least: 1.000 of it" in columns
     assert "ahead of every other system" in ahead
     behind = table("ml-1m")
     behind["tests"][0]["difference"] = -0.01
