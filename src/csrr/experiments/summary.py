@@ -104,7 +104,12 @@ def summarise(run: Reproduction, *, command: str) -> dict[str, Any]:
         parts = [part for part in run.parts if part.name == name]
         panels = [panel for part in parts for panel in make(run, part)]
         if panels:
-            summary["figures"][name] = {**_WORDS[name], "command": command_of(parts), "panels": panels}
+            summary["figures"][name] = {
+                "title": _WORDS[name]["title"],
+                "caption": f"{_WORDS[name]['caption']} {_splits(panels)}",
+                "command": command_of(parts),
+                "panels": panels,
+            }
     summary["claims"] = claims(summary)
     summary["headlines"] = headlines(summary)
     return summary
@@ -248,8 +253,18 @@ def _series(
 ) -> list[dict[str, Any]]:
     """Return one series, as a list of one, or of none where no point is there."""
     there = [(x, results[key]) for x, key in places if key in results]
-    points = [{"x": x, **result.cell(metric), "note": _note(result)} for x, result in there]
+    points = [{"x": x, **result.cell(metric), "splits": len(result.rows), "note": _note(result)} for x, result in there]
     return [{"name": name, "points": points}] if points else []
+
+
+def _splits(panels: Iterable[dict[str, Any]]) -> str:
+    """Return how many splits the points of a figure are means of, for each data set."""
+    counts: dict[str, set[int]] = {}
+    for panel in panels:
+        found = counts.setdefault(DATA[panel["data"]].label, set())
+        found |= {point["splits"] for series in panel["series"] for point in series["points"]}
+    each = (f"{' or '.join(map(str, sorted(found)))} on {label}" for label, found in counts.items())
+    return f"Points are means of so many splits: {', '.join(each)}."
 
 
 def _note(result: Result) -> str:
