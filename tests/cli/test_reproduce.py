@@ -105,7 +105,7 @@ def test_without_the_extras_it_says_what_to_install(folder, monkeypatch):
         (["--figure", "ablation"], "--figure ablation: there is no such figure; there are cost, step, strengths"),
         (["--protocol", "words"], "there is no protocol 'words'; there are numbers, text, all-ratings"),
         (["--data", "ml-1m"], "ml-1m.zip (1,000,209 ratings of 3,706 movies) is not in"),
-        (["--data", "eachmovie"], "it cannot be downloaded: a copy of your own"),
+        (["--data", "eachmovie"], "it cannot be downloaded: put a copy of your own there"),
         (["--system", "SVD"], "there is no system 'SVD'"),
         (
             ["--figure", "step", "--protocol", "text"],

@@ -96,7 +96,11 @@ def check_data(parts: Iterable[Part]) -> None:
     for name in dict.fromkeys(part.data for part in parts):
         if locate(name) is None:
             known = DATASETS[name]
-            get = f"csrr.fetch({name!r})" if known.url else f"it cannot be downloaded: {known.source}"
+            get = (
+                f"csrr.fetch({name!r}) downloads it"
+                if known.url
+                else f"it cannot be downloaded: put {known.source} there"
+            )
             missing.append(f"{known.file} ({known.description}) is not in {data_dir()}: {get}")
     if missing:
         raise DataError("; ".join(missing) + "; CSRR_DATA_DIR names the folder; --data chooses other data")
