@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import csrr
-from csrr.experiments.compare import compare, f1_of_means_interval, holm, mean_interval, paired
+from csrr.experiments.compare import compare, holm, paired
 from csrr.experiments.evaluate import Evaluation
+from csrr.experiments.intervals import f1_of_means_interval, mean_interval
 
 
 @pytest.fixture(scope="module")

@@ -36,13 +36,6 @@ if TYPE_CHECKING:
     import csrr
 
 
-class Stopped(Interrupted):
-    """Ctrl-C, with something to show for the time."""
-
-    def __init__(self, message: str) -> None:
-        Failure.__init__(self, message)
-
-
 @click.command()
 @click.argument("log")
 @click.option(
@@ -153,7 +146,7 @@ def _searched(own: csrr.Recommender, space: Any, events: csrr.Log, options: dict
     except ImportError as error:
         raise Failure(str(error)) from error
     except KeyboardInterrupt:
-        raise Stopped(_kept(so_far[0] if so_far else None, options["storage"])) from None
+        raise Interrupted(_kept(so_far[0] if so_far else None, options["storage"])) from None
 
 
 def _progress(found: csrr.Tuning, seconds: float) -> str:

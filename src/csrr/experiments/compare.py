@@ -13,14 +13,12 @@ import pyarrow as pa
 
 from csrr.data import DataError
 from csrr.experiments.evaluate import Evaluation
-from csrr.experiments.intervals import Values, f1_of_means_interval, mean_interval
+from csrr.experiments.intervals import Values, mean_interval
 from csrr.models.strengths import ParameterError
 from csrr.ranking.tables import text_table, to_pandas
 
 if TYPE_CHECKING:
     import pandas as pd
-
-__all__ = ["Comparison", "Paired", "Row", "compare", "f1_of_means_interval", "holm", "mean_interval", "paired"]
 
 LOWER_IS_BETTER = ("cost",)
 
