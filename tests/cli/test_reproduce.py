@@ -42,6 +42,18 @@ def test_again_it_says_what_is_there_already(folder):
     assert (folder / "again.md").exists()
 
 
+def test_curves_under_noise_go_onto_the_page_too(folder, log_file, tmp_path):
+    noise = tmp_path / "noise"
+    asked = ("--kind", "random", "--share", 0.3, "--system", "EASE", "--seeds", 1, "--results", noise)
+    assert in_process("robustness", log_file, *asked).exit_code == 0
+    found = as_json("reproduce", *SMALL, "--results", folder, "--robustness", noise)
+    assert found["summary"]["figures"]["robustness"]["panels"][0]["title"] == "Random clicks"
+    assert "Noise in the training data" in (folder / "page.html").read_text()
+    empty = in_process("reproduce", *SMALL, "--results", folder, "--robustness", tmp_path)
+    assert empty.exit_code == 2
+    assert "holds no results of csrr robustness" in empty.stderr
+
+
 def test_as_json(folder):
     found = as_json("reproduce", *SMALL, "--results", folder)
     assert found["page"] == str(folder / "page.html")

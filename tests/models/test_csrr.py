@@ -110,7 +110,7 @@ def test_specific_preferences_are_a_row_of_v(model, log):
     assert (np.diff(own.amounts) <= 0).all()
     assert own.titles.tolist() == log.titles[own.items].tolist()
     assert set(own.items) <= set(log.history(user))
-    assert list(own.to_frame().columns) == ["item", "title", "amount"]
+    assert list(own.to_frame().columns) == ["item", "title", "amount", "kind", "support"]
 
 
 def test_similar_items_leave_out_the_item(model):

@@ -22,20 +22,27 @@ def clicks(shape=(60, 80), density=0.2, seed=0):
     return A
 
 
-def make(A, *, loss="I", alpha=2.0, strength=0.3, l2=None, scaling=0.0, dtype=np.float64):
-    """The problem as the solver and as the dense specification see it; l1 is `strength` of ||w T||_2."""
-    reference = dense.Dense(A, alpha, 0.0, l2, loss, scaling, scaling)
-    l1 = strength * alpha * float(np.linalg.norm(reference.T, 2))
-    reference = dense.Dense(A, alpha, l1, l2, loss, scaling, scaling)
+def make(A, *, loss="I", alpha=2.0, strength=0.3, l2=None, scaling=0.0, dtype=np.float64, costs=None):
+    """The problem as the solver and as the dense specification see it; l1 is `strength` of ||w T||_2.
+
+    `costs`, (n, m), are the cells' own.
+    """
+    own = 1.0 if costs is None else costs
+    reference = dense.Dense(A, alpha, 0.0, l2, loss, scaling, scaling, own)
+    l1 = strength * alpha * float(np.linalg.norm(reference.T * own, 2))
+    reference = dense.Dense(A, alpha, l1, l2, loss, scaling, scaling, own)
     pattern = Pattern.of(sparse.csr_array(A))
     scaled = reference.T[reference.observed].astype(dtype)
-    return build(pattern, scaled, loss=loss, cost_ratio=alpha, l1=l1, l2=l2), reference
+    observed = None if costs is None else costs[reference.observed].astype(dtype)
+    return build(pattern, scaled, loss=loss, cost_ratio=alpha, l1=l1, l2=l2, costs=observed), reference
 
 
 @LOSSES
 @pytest.mark.parametrize("scaling", [0.0, 0.4])
-def test_build_agrees_with_the_specification(loss, scaling):
-    problem, reference = make(clicks(), loss=loss, alpha=3.0, l2=1.2, scaling=scaling)
+@pytest.mark.parametrize("own", [False, True])
+def test_build_agrees_with_the_specification(loss, scaling, own):
+    costs = np.random.default_rng(3).uniform(0.2, 1.0, (60, 80)) if own else None
+    problem, reference = make(clicks(), loss=loss, alpha=3.0, l2=1.2, scaling=scaling, costs=costs)
     seen = reference.observed
     for ours, theirs in (
         (problem.target, reference.target),
@@ -43,7 +50,8 @@ def test_build_agrees_with_the_specification(loss, scaling):
         (problem.cap, reference.cap),
     ):
         np.testing.assert_allclose(ours, theirs[seen], rtol=1e-12)
-    assert problem.smoothness == (3 if loss == "I" else 1)
+    most = 3 if costs is None else 3 * costs[seen].max()
+    assert problem.smoothness == pytest.approx(most if loss == "I" else 1)
 
 
 @LOSSES

@@ -73,6 +73,49 @@ def test_momentum_reaches_the_same_optimum(share):
     assert found.low_rank.rank >= 1
 
 
+class TestCellsWithCostsOfTheirOwn:
+    def both(self, spread, *, loss="I", share=0.5, dtype=np.float64):
+        costs = np.exp(spread * np.random.default_rng(4).standard_normal((60, 80)))
+        l2 = None if share is None else share * 3
+        return make(clicks(), loss=loss, alpha=3.0, strength=0.2, l2=l2, scaling=0.3, dtype=dtype, costs=costs)
+
+    @LOSSES
+    @pytest.mark.parametrize("share", [None, 0.5])
+    @pytest.mark.parametrize("spread", [0.5, 1.0])
+    def test_the_optimum_and_its_certificate_are_those_of_the_specification(self, loss, share, spread):
+        problem, reference = self.both(spread, loss=loss, share=share)
+        found, exact = solve(problem, tight(max_iter=1000)), dense.solve(reference)
+        U, certificate = full(found.low_rank), found.certificate
+        assert certificate.status == "converged"
+        assert certificate.primal == pytest.approx(exact.objective, rel=1e-7)
+        assert certificate.gap == pytest.approx(dense.gap(U, reference) / certificate.primal, abs=1e-8)
+        np.testing.assert_allclose(U, exact.U, atol=2e-3 * np.abs(exact.U).max())
+
+    def test_steps_that_are_too_long_are_taken_back(self):
+        problem, reference = self.both(2.0)
+        assert problem.typical_curvature < 0.5 * problem.smoothness
+        # As if only light cells were there: the first steps must overshoot.
+        light = Daring(problem.pattern, problem.target, problem.weight, problem.cap, problem.l1)
+        found = solve(light, Options(tol=1e-4, max_iter=1000))
+        objectives = [step.objective for step in found.history]
+        assert max(np.diff(objectives)) > 0
+        assert found.certificate.status == "converged"
+        assert found.certificate.primal == pytest.approx(dense.solve(reference).objective, rel=1e-4)
+
+    def test_costs_that_are_all_the_same_change_nothing(self):
+        plain, _ = make(clicks(), alpha=3.0, l2=1.5)
+        same, _ = make(clicks(), alpha=1.5, l2=0.75, costs=np.full((60, 80), 2.0))
+        assert solve(plain, tight()).certificate.primal == pytest.approx(
+            solve(same, tight()).certificate.primal, rel=1e-12
+        )
+
+
+class Daring(Problem):
+    """One that takes its cells for lighter than they are."""
+
+    typical_curvature = 1.0
+
+
 def test_a_cost_ratio_below_one():
     problem, reference = make(clicks(), alpha=0.3, strength=0.3)
     found = solve(problem, tight(tol=1e-6))

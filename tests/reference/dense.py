@@ -3,7 +3,8 @@
     objective(U, V) = l1*||U||_* + sum_ij cap*|V| + sum_ij weight/2*(U + V - target)^2
 
 Observed cells carry (weight, target) = (alpha, t) for loss I and (1, alpha*t) for loss II; all others carry
-(1, 0). V lies in [0, 1] on the observed cells, and is 0 elsewhere.
+(1, 0). V lies in [0, 1] on the observed cells, and is 0 elsewhere. Where cells have costs of their own, alpha and cap
+are multiplied by them.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ class Dense:
     loss: Literal["I", "II"] = "I"
     user_scaling: float = 0
     item_scaling: float = 0
+    costs: Any = 1.0
 
     @cached_property
     def observed(self) -> NDArray[np.bool_]:
@@ -46,17 +48,19 @@ class Dense:
     @cached_property
     def weight(self) -> Matrix:
         """The curvature of each cell's loss, (n, m)."""
-        return np.where(self.observed, self.alpha if self.loss == "I" else 1.0, 1.0)
+        return np.where(self.observed, self.alpha * self.costs if self.loss == "I" else 1.0, 1.0)
 
     @cached_property
     def target(self) -> Matrix:
         """What each cell is pulled to, (n, m)."""
-        return self.T if self.loss == "I" else self.alpha * self.T
+        return self.T if self.loss == "I" else self.alpha * self.costs * self.T
 
     @cached_property
     def cap(self) -> Matrix:
         """The price of V in each cell, (n, m), infinite without V."""
-        return np.full(self.T.shape, np.inf) if self.l2 is None else self.l2 * np.where(self.observed, self.T, 1.0)
+        if self.l2 is None:
+            return np.full(self.T.shape, np.inf)
+        return self.l2 * np.where(self.observed, self.costs * self.T, 1.0)
 
 
 class Solution(NamedTuple):

@@ -15,12 +15,17 @@ from csrr.cli.errors import Failure, Interrupted, explained, hush, report
 COMMANDS = {
     "demo": "demo",
     "fit": "fit",
+    "calibrate": "calibrate",
     "recommend": "recommend",
     "similar": "inspect",
     "info": "inspect",
+    "suspects": "suspects",
+    "clean": "suspects",
+    "costs": "costs",
     "evaluate": "evaluate",
     "tune": "tune",
     "reproduce": "reproduce",
+    "robustness": "robustness",
     "data": "data",
     "completion": "completion",
 }

@@ -68,7 +68,7 @@ def evaluate(log: str, models: tuple[str, ...], test: str | None, as_json: bool,
     and at the threshold cell_recall, specificity, sum, cost, where --miss-weight weighs a missed choice. Below the
     table, paired tests over users against the first model, on the longest ndcg.
     """
-    from csrr.experiments.unseen import unseen_events
+    from csrr.models.heldout import unseen_events
 
     _check_usage(models, test, options)
     unfitted = _models(models, options)
@@ -202,7 +202,7 @@ def _check_measures(options: dict[str, Any]) -> None:
 def _parts(model: Any, events: csrr.Log, test: str | None, options: dict[str, Any]) -> tuple[csrr.Log, csrr.Log]:
     """Return (train, test); of a fitted model, what it was fitted to and all events."""
     import csrr
-    from csrr.experiments.unseen import training_log
+    from csrr.models.heldout import training_log
 
     if model.is_fitted:
         return training_log(model), events

@@ -69,6 +69,12 @@ MODEL_OPTIONS = (
     click.option("--positive-cost", type=float, help="Cost of a choice, of 1 in all: 0 to 1."),
     click.option("--miss-cost", type=float, help="Cost of a missed choice."),
     click.option("--false-alarm-cost", type=float, help="Cost of a false alarm."),
+    click.option("--recall-weight", type=float, help="Weight of recall against specificity, of 1 in all: 0 to 1."),
+    click.option(
+        "--event-weights",
+        type=click.Choice(["ignore", "cost", "linear", "log"]),
+        help="What the log's weights are: costs of a miss, or confidence, as it is or its logarithm.",
+    ),
     click.option("--reg-low-rank", type=strength, metavar="NUMBER|auto", help="Strength on the rank; 1 gives rank 0."),
     click.option("--reg-sparse", type=float, help="Strength on specific preferences; 1 gives none."),
     click.option("--user-scaling", type=float, help="0: a click of anyone counts alike; 1: of the active, less."),
@@ -84,7 +90,8 @@ PARAM_OPTION = click.option(
     "-p", "--param", "param", multiple=True, metavar="NAME=VALUE", help="Any parameter of the model; may be repeated."
 )
 MODEL_NAMES = (
-    *("loss", "cost_ratio", "positive_cost", "miss_cost", "false_alarm_cost", "reg_low_rank", "reg_sparse"),
+    *("loss", "cost_ratio", "positive_cost", "miss_cost", "false_alarm_cost", "recall_weight", "event_weights"),
+    *("reg_low_rank", "reg_sparse"),
     *("user_scaling", "item_scaling", "max_rank", "tol", "max_iter", "time_limit", "threads", "seed"),
 )
 

@@ -18,6 +18,17 @@ REASONS = 3
 SUFFIXES = (".csv", ".parquet", ".jsonl")
 
 
+def least_probability(text: str) -> float | str:
+    """Return a probability, or the word "cost"."""
+    try:
+        value = text if text == "cost" else float(text)
+    except ValueError:
+        raise click.BadParameter(f"{text!r} is neither a number nor cost") from None
+    if not isinstance(value, str) and not 0 <= value <= 1:
+        raise click.BadParameter(f"{text} does not lie between 0 and 1")
+    return value
+
+
 @click.command()
 @model_argument
 @click.option("--user", "users", multiple=True, metavar="ID", help="A user of the model; may be repeated.")
@@ -27,6 +38,13 @@ SUFFIXES = (".csv", ".parquet", ".jsonl")
 @click.option("--include-seen", is_flag=True, help="Keep items that the user already has.")
 @click.option("--candidate", "candidates", multiple=True, metavar="ID", help="Choose from these items only.")
 @click.option("--exclude", multiple=True, metavar="ID", help="Leave this item out.")
+@click.option(
+    "--min-probability",
+    type=least_probability,
+    metavar="P|cost",
+    help="Only items at least as probable (see csrr calibrate); cost: that are worth it, by the model's costs.",
+)
+@click.option("--min-score", type=float, help="Only items with at least this score.")
 @click.option("--explain", is_flag=True, help="Say which choices of the user speak for an item.")
 @click.option(
     "-o",
@@ -55,6 +73,8 @@ def recommend(
         "exclude_seen": not options["include_seen"],
         "candidates": as_ids(options["candidates"], fitted.items_) or None,
         "exclude": as_ids(options["exclude"], fitted.items_) or None,
+        "min_probability": options["min_probability"],
+        "min_score": options["min_score"],
     }
     if history:
         recs = fitted.fold_in([as_ids(history, fitted.items_)]).recommend(options["k"], **allowed)
@@ -69,7 +89,7 @@ def recommend(
     elif output is not None:
         click.echo(f"{output}: {len(recs):,} users, up to {recs.k} items each")
     else:
-        click.echo(_table(recs, reasons, name_users=not history))
+        click.echo("\n".join(_told(recs, reasons, is_new=bool(history))))
 
 
 def _check_usage(users: bool, everyone: bool, history: bool, explain: bool, output: Path | None, as_json: bool) -> None:
@@ -89,11 +109,21 @@ def _reasons(model: Any, recs: Recommendations) -> list[list[dict[str, Any]]]:
     return [model.explain(row["user"], row["item"]).rows()[:REASONS] for row in recs.rows()]
 
 
+def _told(recs: Recommendations, reasons: list[list[dict[str, Any]]] | None, *, is_new: bool) -> list[str]:
+    """Return the table, unless it is empty, and a line for each user without a recommendation."""
+    found = {row["user"] for row in recs.rows()}
+    names = ["someone with this history"] if is_new else [f"user {user}" for user in recs.users.tolist()]
+    idle = [name for name, user in zip(names, recs.users.tolist(), strict=True) if user not in found]
+    table = [_table(recs, reasons, name_users=not is_new)] if found else []
+    return [*table, *(f"nothing for {name} is worth recommending" for name in idle)]
+
+
 def _table(recs: Recommendations, reasons: list[list[dict[str, Any]]] | None, *, name_users: bool) -> str:
     from csrr.ranking.tables import text_table
 
     rows = list(recs.rows())
     names = ["rank", "item", *(["title"] if recs.titles is not None else []), "score"]
+    names += ["probability"] if recs.probabilities is not None else []
     if name_users and len(recs) > 1:
         names = ["user", *names]
     lines = [[row[name] for name in names] for row in rows]

@@ -41,6 +41,11 @@ def _several(name: str, metavar: str, what: str) -> Callable[[Decorated], Decora
     help="The folder of results; what it holds is not done again.",
 )
 @click.option("--page", type=click.Path(path_type=Path), help="The page to write (RESULTS/page.html and .md).")
+@click.option(
+    "--robustness",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    help="Results of `csrr robustness --results`, whose curves the page is to show too.",
+)
 @click.option("--plan", "only_plan", is_flag=True, help="Say what would be done and how long it takes, and stop.")
 @json_option
 def reproduce(
@@ -54,6 +59,7 @@ def reproduce(
     quick: bool,
     results: Path,
     page: Path | None,
+    robustness: Path | None,
     only_plan: bool,
     as_json: bool,
 ) -> None:
@@ -83,7 +89,8 @@ def reproduce(
             click.echo(f"{_counted(run)}; about {_duration(run.seconds_left())} to go", err=True)
         failed = _run(run, results)
         shown = Reproduction(rows, _all_parts(parts, quick), tuned=tune)
-        _write(shown, _command(given, splits, tune, quick), results, target, as_json)
+        more = {} if robustness is None else _noise_figures(robustness)
+        _write(shown, _command(given, splits, tune, quick), more, results, target, as_json)
     if failed:
         job, error = failed[0]
         where = f"{job.data}, {job.protocol}, split {job.split}, {job.name}"
@@ -131,7 +138,13 @@ def _command(given: dict[str, tuple[str, ...]], splits: int | None, tune: str | 
     return " ".join(words + ["--quick"] * quick)
 
 
-def _write(run: Reproduction, command: str, results: Path, page: Path, as_json: bool) -> None:
+def _noise_figures(folder: Path) -> dict[str, Any]:
+    from csrr.experiments.robustness_results import Robustness
+
+    return Robustness.load(folder).figures()
+
+
+def _write(run: Reproduction, command: str, more: dict[str, Any], results: Path, page: Path, as_json: bool) -> None:
     from pyarrow import parquet
 
     from csrr.experiments.rows import as_table
@@ -140,6 +153,7 @@ def _write(run: Reproduction, command: str, results: Path, page: Path, as_json: 
     from csrr.report import write
 
     summary = summarise(run, command=command)
+    summary["figures"] |= more
     write_text(results / "summary.json", json.dumps(summary, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
     with whole(results / "rows.parquet") as file:
         parquet.write_table(as_table(run.results()), file)

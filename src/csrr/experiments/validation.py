@@ -11,8 +11,8 @@ import numpy as np
 from csrr.data import DataError, Log, as_log, split
 from csrr.experiments.evaluate import evaluate
 from csrr.experiments.spaces import Walk
-from csrr.experiments.unseen import unseen_events
 from csrr.models.bprmf import BPRMF, Epoch
+from csrr.models.heldout import unseen_events
 from csrr.models.popularity import PopRank
 from csrr.models.recommender import Recommender
 from csrr.models.robust import ConvexModel

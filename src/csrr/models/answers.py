@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from csrr.data.ids import Id
+from csrr.models.strengths import ParameterError, check_number
 from csrr.ranking import Recommendations, top_k
 from csrr.ranking.tables import text_table, to_pandas
-from csrr.ranking.topk import ScoreBlock
+from csrr.ranking.topk import NO_ITEM, Rows, ScoreBlock, Top
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from csrr.models.recommender import Recommender
 
 Titles = npt.NDArray[Any] | None
+Least = float | Literal["cost"] | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +42,7 @@ class _Amounts:
         return columns | {"amount": self.amounts.tolist()}
 
     def rows(self) -> list[dict[str, Any]]:
-        """One dict an item: item, title (where known), amount."""
+        """One dict an item: item, title (where known), amount and what else is known of it."""
         columns = self._columns()
         return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
@@ -72,12 +74,32 @@ class Explanation(_Amounts):
 
 @dataclass(frozen=True, eq=False)
 class Preferences(_Amounts):
-    """A user's own choices: the entries of V, largest first, in units of a click."""
+    """A user's own choices: the entries of V, largest first, in units of a click, each judged.
+
+    `support`, (n,), says how much company a choice has: the share of pairs of a user and an item not chosen that have
+    less. Company is how alike the item and the three most like it among the user's other choices are, by what everyone
+    else chose. `kinds`, (n,), are "own taste" (company: an unusual but consistent taste), "isolated" (none: perhaps
+    junk) or "unclear": between the two, or, with a support of NaN, an item that too few others chose or a user with too
+    few choices. Junk that is consistent passes as taste, and the first choice of a new interest as isolated: clicks
+    alone do not tell.
+    """
 
     user: Id
+    kinds: npt.NDArray[np.str_]
+    support: npt.NDArray[np.floating[Any]]
+
+    def _columns(self) -> dict[str, list[Any]]:
+        support = [None if np.isnan(value) else value for value in self.support.tolist()]
+        return super()._columns() | {"kind": self.kinds.tolist(), "support": support}
 
     def __str__(self) -> str:
-        return self._table(len(self)) if len(self) else f"user {self.user} has no choices of their own"
+        if not len(self):
+            return f"user {self.user} has no choices of their own"
+        counts = [f"{(self.kinds == kind).sum()} {kind}" for kind in ("own taste", "isolated", "unclear")]
+        return (
+            f"{self._table(len(self))}\n{', '.join(counts)}. Clicks alone do not tell consistent junk from a taste, nor"
+            " the first choice of a new interest from junk."
+        )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -103,12 +125,20 @@ class FoldedUsers:
         return self.score_rows(np.arange(len(self)))
 
     def recommend(
-        self, k: int = 10, *, exclude_seen: bool = True, candidates: Any = None, exclude: Any = None
+        self,
+        k: int = 10,
+        *,
+        exclude_seen: bool = True,
+        candidates: Any = None,
+        exclude: Any = None,
+        min_probability: Least = None,
+        min_score: float | None = None,
     ) -> Recommendations:
         """Return the `k` best items for each; the arguments are those of `Recommender.recommend`."""
         model = self.model
+        cut = checked_cut(model, min_probability, min_score)
         allowed = model._allowed_items(candidates, exclude)
-        items, scores = top_k(
+        found = top_k(
             self.score_rows,
             np.arange(len(self)),
             len(model.items_),
@@ -116,7 +146,7 @@ class FoldedUsers:
             seen=self.seen if exclude_seen else None,
             candidates=allowed,
         )
-        return Recommendations.from_rows(self.users, items, scores, model.items_, model.titles_)
+        return lists(model, self.users, found, cut)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -125,3 +155,46 @@ class FoldedFactors(FoldedUsers):
 
     user_factors: npt.NDArray[np.float32]
     specific: Any = None
+
+
+class Cut(NamedTuple):
+    """The least probability and score of what is recommended; `by_cost`: of each cell what its own costs say."""
+
+    probability: float
+    score: float
+    by_cost: bool = False
+
+
+def checked_cut(model: Recommender, probability: Least, score: float | None) -> Cut:
+    """Return what is to be left out: nothing, where nothing is said."""
+    by_cost = probability == "cost"
+    if probability == "cost" and (probability := model.decision_probability) is None:
+        raise ParameterError(f'min_probability="cost": this {type(model).__name__} has no costs; give a number')
+    if probability is not None:
+        check_number("min_probability", probability, least=0, most=1)
+        model._check_calibrated()
+    if score is not None:
+        check_number("min_score", score)
+    return Cut(float(probability or 0), -np.inf if score is None else float(score), by_cost)
+
+
+def lists(
+    model: Recommender, users: npt.NDArray[Any], found: Top, cut: Cut, rows: Rows | None = None
+) -> Recommendations:
+    """Return what `top_k` found for each of `users`, in the caller's ids, less what the cut leaves out.
+
+    `rows` are the users' in the training data, None for people who are not in it.
+    """
+    items, scores = found
+    known = None if model.calibration_ is None else model.calibration_.probability(scores)
+    out = scores < cut.score
+    if known is not None:
+        out |= known < (model._worth_from(rows, items) if cut.by_cost else cut.probability)
+        known[out] = 0
+    items, scores = np.where(out, np.int32(NO_ITEM), items), np.where(out, np.float32(-np.inf), scores)
+    if cut.by_cost:
+        # Where items differ in cost, what is left out need not be the end of a list.
+        order = np.argsort(items == NO_ITEM, axis=1, kind="stable")
+        items, scores = np.take_along_axis(items, order, axis=1), np.take_along_axis(scores, order, axis=1)
+        known = None if known is None else np.take_along_axis(known, order, axis=1)
+    return Recommendations.from_rows(users, items, scores, model.items_, model.titles_, known)

@@ -6,12 +6,14 @@ from typing import Any, Literal
 
 import numpy as np
 
+from csrr.models.costs import EventWeights
+from csrr.models.posing import Posing
 from csrr.models.robust import ConvexModel, Fit, RobustModel
 from csrr.models.strengths import ParameterError, check_auto
 from csrr.optim.algorithm1 import Iteration, algorithm1
 from csrr.optim.certificate import Certificate, duality_gap, relative_gap
 from csrr.optim.lowrank import LowRank
-from csrr.optim.problem import Loss, Problem
+from csrr.optim.problem import Loss
 from csrr.optim.solver import Callback, Solution, Step
 
 
@@ -25,15 +27,21 @@ class CSRR(ConvexModel):
     its target by it; all unobserved cells count, with weight 1 and target 0. Stops when the duality gap is below `tol`.
 
     `cost_ratio` (what a miss costs, in false alarms) may also be given as `positive_cost` (c_p of c_p + c_n = 1) or
-    as `miss_cost` and `false_alarm_cost`; without any it is 2. `reg_low_rank` is l1 as a fraction of the value that
-    gives U = 0, or "auto": half the norm of the targets with random signs. `reg_sparse` is l2 as a fraction of the
-    value that gives V = 0; 1 or more leaves V out. `l1` and `l2` give the strengths themselves instead. `max_rank`
-    bounds the rank (None: no bound); the certificate says when it binds. `box="paper"` runs the paper's Algorithm 1
-    to the letter, on dense arrays: for small data; it takes steps of length `step` ("auto": as long as is safe), stops
-    by its objective or `max_iter`, not by `tol`, and `max_rank` cuts its result. `threads` 0 means all cores.
+    as `miss_cost` and `false_alarm_cost` or as `recall_weight` (mu_p of mu_p*recall + mu_n*specificity, T_n/T_p
+    estimated from the clicks); without any it is 2. `event_weights` says what the weights of the events are: "cost",
+    factors on the cost of a miss; "linear" or "log" (of 1 + weight), confidence such as play counts, divided by their
+    mean. A click's weight (loss II: its target) and its penalty in V then have that factor.
+
+    `reg_low_rank` is l1 as a fraction of the value that gives U = 0, or "auto": half the norm of the targets with
+    random signs. `reg_sparse` is l2 as a fraction of the value that gives V = 0; 1 or more leaves V out. `l1` and `l2`
+    give the strengths themselves instead. `max_rank` bounds the rank (None: no bound); the certificate says when it
+    binds. `box="paper"` runs the paper's Algorithm 1 to the letter, on dense arrays: for small data; it takes steps of
+    length `step` ("auto": as long as is safe), stops by its objective or `max_iter`, not by `tol`, and `max_rank` cuts
+    its result. `threads` 0 means all cores.
 
     Fitted: `user_factors_`, `item_factors_` (their products are the scores, in units where a click is 1),
-    `specific_` (V in those units, sparse), `rank_`, `certificate_`, `history_` (a `Step` an iteration), `l1_`, `l2_`.
+    `specific_` (V in those units, sparse), `rank_`, `certificate_`, `history_` (a `Step` an iteration), `costs_`,
+    `l1_`, `l2_`.
     """
 
     def __init__(
@@ -44,6 +52,8 @@ class CSRR(ConvexModel):
         positive_cost: float | None = None,
         miss_cost: float | None = None,
         false_alarm_cost: float | None = None,
+        recall_weight: float | None = None,
+        event_weights: EventWeights = "ignore",
         reg_low_rank: float | Literal["auto"] = "auto",
         reg_sparse: float = 0.85,
         l1: float | None = None,
@@ -65,6 +75,8 @@ class CSRR(ConvexModel):
         self.positive_cost = positive_cost
         self.miss_cost = miss_cost
         self.false_alarm_cost = false_alarm_cost
+        self.recall_weight = recall_weight
+        self.event_weights: EventWeights = event_weights
         self.reg_low_rank = reg_low_rank
         self.reg_sparse = reg_sparse
         self.l1 = l1
@@ -81,24 +93,28 @@ class CSRR(ConvexModel):
         self.threads = threads
         self.seed = seed
 
-    def _check(self) -> float:
+    def _check(self) -> None:
         if self.box not in ("none", "paper"):
             raise ParameterError(f'box={self.box!r} must be "none" or "paper"')
         check_auto("step", self.step, above=0)
         if self.step != "auto" and self.box == "none":
             raise ParameterError(f'step={self.step!r} is for box="paper"; the exact solver finds its own steps')
-        return super()._check()
+        super()._check()
 
-    def _solve(self, problem: Problem, start: RobustModel | None, callback: Callback | None) -> Fit:
+    def _solve(self, posing: Posing, start: RobustModel | None, callback: Callback | None) -> Fit:
         if self.box == "none":
-            return super()._solve(problem, start, callback)
+            return super()._solve(posing, start, callback)
         if start is not None:
             raise ParameterError('start does not go with box="paper": Algorithm 1 begins at zero')
-        return self._solve_dense(problem, callback)
+        if posing.clicks.values is not None:
+            raise ParameterError(
+                'box="paper" has one cost for all clicks; leave out event_weights and costs of users or items'
+            )
+        return self._solve_dense(posing, callback)
 
-    def _solve_dense(self, problem: Problem, callback: Callback | None) -> Fit:
+    def _solve_dense(self, posing: Posing, callback: Callback | None) -> Fit:
         """The paper's Algorithm 1; its gap is to the optimum without the box."""
-        alpha = self._alpha()
+        problem = posing.problem
         history: list[Step] = []
 
         def record(done: Iteration, *_: Any) -> None:
@@ -106,14 +122,12 @@ class CSRR(ConvexModel):
             if callback is not None:
                 callback(history[-1])
 
-        scaled = problem.target if self.loss == "I" else problem.target / alpha
-        l2 = None if problem.cap is None else float(problem.cap[0] / scaled[0])
         result = algorithm1(
             problem.pattern.matrix(np.ones(problem.pattern.nnz)),
-            target=problem.pattern.matrix(scaled.astype(np.float64)),
-            alpha=alpha,
+            target=problem.pattern.matrix(posing.asked.astype(np.float64)),
+            alpha=posing.costs.ratio,
             l1=problem.l1,
-            l2=l2,
+            l2=posing.l2,
             loss=self.loss,
             step=None if self.step == "auto" else self.step,
             max_iter=self.max_iter,

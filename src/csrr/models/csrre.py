@@ -7,6 +7,8 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from csrr.models.costs import EventWeights
+from csrr.models.posing import Posing
 from csrr.models.robust import Fit, RobustModel
 from csrr.models.strengths import ParameterError, check_auto, check_whole, resolve_rank
 from csrr.optim.algorithm2 import (
@@ -53,6 +55,8 @@ class CSRRe(RobustModel):
         positive_cost: float | None = None,
         miss_cost: float | None = None,
         false_alarm_cost: float | None = None,
+        recall_weight: float | None = None,
+        event_weights: EventWeights = "ignore",
         reg_low_rank: float | Literal["auto"] = "auto",
         reg_sparse: float = 0.85,
         l1: float | None = None,
@@ -74,6 +78,8 @@ class CSRRe(RobustModel):
         self.positive_cost = positive_cost
         self.miss_cost = miss_cost
         self.false_alarm_cost = false_alarm_cost
+        self.recall_weight = recall_weight
+        self.event_weights: EventWeights = event_weights
         self.reg_low_rank = reg_low_rank
         self.reg_sparse = reg_sparse
         self.l1 = l1
@@ -87,7 +93,7 @@ class CSRRe(RobustModel):
         self.threads = threads
         self.seed = seed
 
-    def _check(self) -> float:
+    def _check(self) -> None:
         if self.rank is not None:
             check_whole("rank", self.rank, least=1)
         if self.factors not in ("free", "nonnegative"):
@@ -95,9 +101,10 @@ class CSRRe(RobustModel):
         check_auto("step", self.step, above=0, most=1e6)
         if self.step != "auto" and self.factors == "free":
             raise ParameterError('step goes with factors="nonnegative": the free form needs none')
-        return super()._check()
+        super()._check()
 
-    def _solve(self, problem: Problem, start: RobustModel | None, callback: Callback | None) -> Fit:
+    def _solve(self, posing: Posing, start: RobustModel | None, callback: Callback | None) -> Fit:
+        problem = posing.problem
         rank = resolve_rank(self.rank, DEFAULT_RANK, problem.pattern.shape)
         options = Options(self.tol, self.max_iter, self.time_limit, None, self.seed)
         if self.factors == "free":

@@ -10,11 +10,11 @@ import numpy as np
 
 from csrr.data import Log
 from csrr.models.csrr import CSRR
+from csrr.models.posing import Posing
 from csrr.models.robust import Fit
-from csrr.models.strengths import ParameterError, Scaling, target_norm
+from csrr.models.strengths import ParameterError, target_norm
 from csrr.optim.certificate import Certificate
 from csrr.optim.path import solve_path
-from csrr.optim.problem import Problem
 from csrr.optim.solver import Solution
 from csrr.threads import use_threads
 
@@ -40,13 +40,12 @@ class Path(Sequence[PathPoint]):
         self,
         points: list[PathPoint],
         log: Log,
-        problem: Problem,
-        scaling: Scaling,
+        posing: Posing,
         fits: list[Solution],
         params: Any,
     ) -> None:
         self.points = points
-        self._made_of = log, problem, scaling, fits, params
+        self._made_of = log, posing, fits, params
 
     def __len__(self) -> int:
         return len(self.points)
@@ -66,11 +65,12 @@ class Path(Sequence[PathPoint]):
 
     def model(self, which: int) -> CSRR:
         """Return the fitted model of one point."""
-        log, problem, scaling, fits, params = self._made_of
+        log, posing, fits, params = self._made_of
         point = self.points[which]
         model = CSRR(**{**params, "reg_low_rank": point.reg_low_rank})
         with use_threads(model.threads, blas=1):
-            model._keep(log, problem.with_strength(point.l1), scaling, Fit.of(fits[which]))
+            problem = posing.problem.with_strength(point.l1)
+            model._keep(log, posing._replace(problem=problem), Fit.of(fits[which]))
         return model
 
 
@@ -90,18 +90,18 @@ def path(
     SVD gives them all.
     """
     model = CSRR(**params)
-    alpha = model._check()
+    model._check()
     if model.l1 is not None or "reg_low_rank" in params or model.box != "none":
         raise ParameterError("a path chooses the strength itself: leave out reg_low_rank, l1 and box")
     chosen = _fractions(strengths, n, weakest)
     log = model._read(data)
     with use_threads(model.threads, blas=1):
-        problem, scaling = model._problem(log, alpha)
-        signal = target_norm(problem.pattern, scaling.targets(problem.pattern), model.seed)
-        l1s = [float(fraction * alpha * signal) for fraction in chosen]
-        fits = solve_path(problem, l1s, model._options(), callback=callback)
+        posing = model._pose(log)
+        signal = posing.costs.ratio * target_norm(posing.problem.pattern, posing.asked, model.seed)
+        l1s = [float(fraction * signal) for fraction in chosen]
+        fits = solve_path(posing.problem, l1s, model._options(), callback=callback)
     points = [PathPoint(f, l1, fit.certificate) for f, l1, fit in zip(chosen, l1s, fits, strict=True)]
-    return Path(points, log, problem, scaling, fits, params)
+    return Path(points, log, posing, fits, params)
 
 
 def _fractions(strengths: Sequence[float] | None, n: int, weakest: float) -> list[float]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+from csrr.data import Log
+from csrr.models.costs import Costs
 from csrr.models.robust import ConvexModel
 from csrr.models.strengths import check_number
 from csrr.optim.problem import Loss
@@ -42,9 +44,9 @@ class _PositiveUnlabelled(ConvexModel):
         self.threads = threads
         self.seed = seed
 
-    def _check(self) -> float:
+    def _check(self) -> None:
         check_number("rho", self.rho, least=0, most=0.9999)
-        return super()._check()
+        super()._check()
 
 
 class MCShift(_PositiveUnlabelled):
@@ -63,8 +65,8 @@ class MCShift(_PositiveUnlabelled):
 
     loss: Loss = "II"
 
-    def _alpha(self) -> float:
-        return 1 / (1 - self.rho)
+    def _costs(self, log: Log) -> Costs:
+        return Costs(1 / (1 - self.rho), f"rho={self.rho:g}")
 
 
 class BiasMC(_PositiveUnlabelled):
@@ -78,5 +80,5 @@ class BiasMC(_PositiveUnlabelled):
 
     loss: Loss = "I"
 
-    def _alpha(self) -> float:
-        return (1 + self.rho) / (1 - self.rho)
+    def _costs(self, log: Log) -> Costs:
+        return Costs((1 + self.rho) / (1 - self.rho), f"rho={self.rho:g}")

@@ -14,7 +14,8 @@ from scipy import sparse
 
 from csrr.data import IdMap, Log, as_log
 from csrr.data.ids import Id
-from csrr.models.answers import Explanation, FoldedFactors, FoldedUsers
+from csrr.models.answers import Explanation, FoldedFactors, FoldedUsers, Least, checked_cut, lists
+from csrr.models.heldout import calibration_on, reliability_on
 from csrr.models.store import (
     Arrays,
     State,
@@ -28,6 +29,7 @@ from csrr.models.store import (
 )
 from csrr.models.strengths import ParameterError
 from csrr.ranking import Neighbours, Recommendations, block_top_k, top_k
+from csrr.ranking.calibration import Calibration, Reliability
 from csrr.ranking.topk import Rows, Top
 from csrr.threads import use_threads
 
@@ -53,6 +55,7 @@ class Recommender(ABC):
     items_: IdMap
     titles_: npt.NDArray[np.object_] | None
     seen_: sparse.csr_array[np.float32, tuple[int, int]]
+    calibration_: Calibration | None = None
 
     @abstractmethod
     def fit(self, data: Any) -> Self:
@@ -74,6 +77,7 @@ class Recommender(ABC):
         """Keep what recommending needs of the training log."""
         self.users_, self.items_, self.titles_ = log.users, log.items, log.titles
         self.seen_ = log.to_csr()
+        self.calibration_ = None
 
     @property
     def is_fitted(self) -> bool:
@@ -96,6 +100,8 @@ class Recommender(ABC):
         if self.titles_ is not None:
             common |= text_arrays("titles", self.titles_)
         common |= sparse_arrays("seen", self.seen_, with_data=False)
+        if self.calibration_ is not None:
+            common |= self.calibration_.arrays()
         header = {"model": type(self).__name__, "params": self.get_params(), "facts": facts}
         write(path, header, {**common, **arrays})
 
@@ -103,6 +109,7 @@ class Recommender(ABC):
         self.users_, self.items_ = ids_from(arrays, "users"), ids_from(arrays, "items")
         self.titles_ = text_from(arrays, "titles") if "titles.text" in arrays else None
         self.seen_ = sparse_from(arrays, "seen", (len(self.users_), len(self.items_)))
+        self.calibration_ = Calibration.from_arrays(arrays)
 
     def _check_fitted(self) -> None:
         if not self.is_fitted:
@@ -144,6 +151,8 @@ class Recommender(ABC):
         exclude_seen: bool = True,
         candidates: Any = None,
         exclude: Any = None,
+        min_probability: Least = None,
+        min_score: float | None = None,
         threads: int | None = None,
     ) -> Recommendations:
         """Return the `k` best items for each of `users`: one id, several, or None for all.
@@ -151,14 +160,19 @@ class Recommender(ABC):
         Left out are items the user has in the training data (unless `exclude_seen` is false), items not among
         `candidates` and items in `exclude`, both given by id. Equal scores go by item row. `k` is cut to the
         number of items that are left for everyone; a user with fewer gets a list that ends in None.
+
+        Items below `min_score` or, of a calibrated model, `min_probability` are left out too, and perhaps nothing is
+        left; "cost" stands for `decision_probability`, from which on recommending pays, with the user's and the item's
+        own costs where the fit had such.
         """
         self._check_fitted()
+        cut = checked_cut(self, min_probability, min_score)
         rows = self._user_rows(users)
         allowed = self._allowed_items(candidates, exclude)
         k = min(self._checked_k(k), len(allowed))
         with nullcontext() if threads is None else use_threads(threads):
-            items, scores = self.top_rows(rows, k, seen=self.seen_ if exclude_seen else None, candidates=allowed)
-        return Recommendations.from_rows(self.users_.ids[rows], items, scores, self.items_, self.titles_)
+            found = self.top_rows(rows, k, seen=self.seen_ if exclude_seen else None, candidates=allowed)
+        return lists(self, self.users_.ids[rows], found, cut, rows)
 
     def _allowed_items(self, candidates: Any, exclude: Any) -> Rows:
         """Return the rows of the items among `candidates` (None: all) and not in `exclude`, both by id."""
@@ -206,6 +220,49 @@ class Recommender(ABC):
             part = slice(first, first + PAIRS)
             scores[part] = self._score_pairs(user_rows[part], item_rows[part])
         return scores
+
+    # What a score means
+
+    def calibrate(self, heldout: Any, *, observed_share: float = 1.0, users: Any = None) -> Calibration:
+        """Return what turns scores into probabilities, learnt from held-out events, and keep it as `calibration_`.
+
+        `heldout` is a log, or what becomes one. Its events of users or items that the model does not know, and those
+        that are in the training data, are left out. Counted are all cells of all users of the model that are not in
+        the training data, also of users without held-out events: to leave these out would overstate every probability.
+        If `heldout` is about some users only, give their ids as `users`. `observed_share` is the share of all
+        positives that the log shows, training and held-out events together; `Calibration` says what follows from it.
+        The calibration is saved with the model; a new `fit` drops it.
+        """
+        self._check_fitted()
+        self.calibration_ = calibration_on(heldout, self, self._user_rows(users), observed_share)
+        return self.calibration_
+
+    def reliability(self, heldout: Any, *, users: Any = None) -> Reliability:
+        """Return the probabilities against other held-out events than `calibrate` had, given as there."""
+        self._check_fitted()
+        return reliability_on(heldout, self, self._user_rows(users))
+
+    def probability(self, users: Any, items: Any = None) -> npt.NDArray[np.float64]:
+        """Return the probability that a pair not in the training data is a positive; shapes are those of `score`."""
+        self._check_fitted()
+        return self._check_calibrated().probability(self.score(users, items))
+
+    @property
+    def decision_probability(self) -> float | None:
+        """The probability above which recommending costs less than not, where the model has costs; else None."""
+        return None
+
+    def _worth_from(self, rows: Rows | None, items: Rows) -> Any:
+        """Return the `decision_probability` for user rows, shape (n,), or None, and item rows, shape (n, k)."""
+        return self.decision_probability
+
+    def _check_calibrated(self) -> Calibration:
+        if self.calibration_ is None:
+            raise ParameterError(
+                f"this {type(self).__name__} has no probabilities yet; call calibrate(heldout) with events that it was"
+                " not fitted to (on the command line, csrr calibrate)"
+            )
+        return self.calibration_
 
     def _score_pairs(self, user_rows: Rows, item_rows: Rows) -> Floats:
         """Return the score of each pair of a user row and an item row, shape (n,)."""
@@ -263,11 +320,12 @@ class Recommender(ABC):
         matrix.data[:] = 1
         return users, matrix
 
-    def recommend_for(
-        self, history: Any, k: int = 10, *, candidates: Any = None, exclude: Any = None
-    ) -> Recommendations:
-        """Return the `k` best items for a person who was not in the training data, by the ids (or one) they chose."""
-        return self.fold_in([list(_listed(history))]).recommend(k, candidates=candidates, exclude=exclude)
+    def recommend_for(self, history: Any, k: int = 10, **options: Any) -> Recommendations:
+        """Return the `k` best items for a person who was not in the training data, by the ids (or one) they chose.
+
+        `options` are those of `FoldedUsers.recommend`.
+        """
+        return self.fold_in([list(_listed(history))]).recommend(k, **options)
 
     def _explanation(self, user: Id, item: Id, history: Rows, amounts: npt.NDArray[Any]) -> Explanation:
         """Return what each item row of `history` adds to the score; what they leave over is spread in proportion."""

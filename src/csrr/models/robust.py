@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, Literal, NamedTuple, Self
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -12,38 +13,25 @@ from scipy import sparse
 from csrr.data import Log
 from csrr.data.ids import Id
 from csrr.models.answers import Explanation, FoldedFactors, Preferences
-from csrr.models.recommender import FactorModel
+from csrr.models.costs import ClickCosts, Costs
+from csrr.models.posing import Posed, PosedModel, Posing
 from csrr.models.store import Arrays, State, sparse_arrays, sparse_from, step_arrays, steps_from
-from csrr.models.strengths import (
-    AUTO_NOISE_MULTIPLE,
-    ParameterError,
-    Scaling,
-    check_auto,
-    check_number,
-    check_whole,
-    noise_level,
-    resolve_cost_ratio,
-    target_norm,
-)
+from csrr.models.strengths import ParameterError, Scaling, check_whole
 from csrr.optim.certificate import Certificate
 from csrr.optim.factored import Factors
 from csrr.optim.foldin import ItemSide, fold_in, shares
 from csrr.optim.lowrank import LowRank
 from csrr.optim.pattern import Floats, Pattern
-from csrr.optim.problem import Loss, Problem, build
+from csrr.optim.problem import Problem, build
 from csrr.optim.solver import Callback, Options, Solution, Step, solve
+from csrr.ranking.topk import Rows
 from csrr.threads import use_threads
 
+if TYPE_CHECKING:
+    from csrr.models.stability import Stability
+    from csrr.models.suspects import Suspects
+
 _FOLD_IN_TOL = 1e-3
-
-
-class Posed(NamedTuple):
-    """The words a problem was posed in, which later changes of the parameters must not touch."""
-
-    loss: Loss
-    alpha: float
-    user_scaling: float
-    free: bool = True
 
 
 class Fit(NamedTuple):
@@ -59,29 +47,8 @@ class Fit(NamedTuple):
         return cls(Factors.of(solution.low_rank), solution.certificate, solution.history, free)
 
 
-class RobustModel(FactorModel):
-    """Scores U of U + V, fitted to clicks: costs, scaling, strengths, new people, explanations, V, saving.
-
-    A subclass has the parameters below, as arguments or as constants, and `_solve`.
-    """
-
-    loss: Loss
-    cost_ratio: float | None = None
-    positive_cost: float | None = None
-    miss_cost: float | None = None
-    false_alarm_cost: float | None = None
-    reg_low_rank: float | Literal["auto"]
-    reg_sparse: float
-    l1: float | None
-    l2: float | None
-    user_scaling: float
-    item_scaling: float
-    tol: float
-    max_iter: int
-    time_limit: float | None
-    dtype: Literal["float32", "float64"]
-    threads: int
-    seed: int
+class RobustModel(PosedModel):
+    """Scores U of U + V, fitted to clicks: the fit, new people, explanations, V, saving. A subclass has `_solve`."""
 
     certificate_: Certificate
     history_: list[Step]
@@ -92,69 +59,34 @@ class RobustModel(FactorModel):
 
     # Fitting
 
-    def fit(self, data: Any, *, callback: Callback | None = None, start: RobustModel | None = None) -> Self:
+    def fit(
+        self,
+        data: Any,
+        *,
+        callback: Callback | None = None,
+        start: RobustModel | None = None,
+        user_costs: Any = None,
+        item_costs: Any = None,
+    ) -> Self:
         """Fit to a log, a table or a users x items matrix; return the model.
 
         `callback` sees a `Step` an iteration; what it raises ends the fit and leaves the model as it was. `start`, a
-        model of this family fitted to the same users and items, is where the solver begins.
+        model of this family fitted to the same users and items, is where the solver begins. `user_costs` and
+        `item_costs`, numbers by id (1 for those not named) or one for each in the order of the log's ids, say how
+        many times the model's cost of a miss that of a user's, or an item's, clicks is.
         """
-        alpha = self._check()
+        self._check()
         log = self._read(data)
         with use_threads(self.threads, blas=1):
-            problem, scaling = self._problem(log, alpha)
+            posing = self._pose(log, user_costs, item_costs)
             if start is not None:
-                _check_start(start, problem)
-            self._keep(log, problem, scaling, self._solve(problem, start, callback))
+                _check_start(start, posing.problem)
+            self._keep(log, posing, self._solve(posing, start, callback))
         return self
 
-    def strength(self, data: Any) -> float:
-        """Return the l1 that a fit to `data` would have: what `reg_low_rank` comes to there."""
-        with use_threads(self.threads, blas=1):
-            return float(self._problem(self._read(data), self._check())[0].l1)
-
     @abstractmethod
-    def _solve(self, problem: Problem, start: RobustModel | None, callback: Callback | None) -> Fit:
+    def _solve(self, posing: Posing, start: RobustModel | None, callback: Callback | None) -> Fit:
         """Return the factors of U for the problem."""
-
-    def _check(self) -> float:
-        """Raise ParameterError for parameters that make no sense; return alpha."""
-        if self.loss not in ("I", "II"):
-            raise ParameterError(f'loss={self.loss!r} must be "I" or "II"')
-        if self.dtype not in ("float32", "float64"):
-            raise ParameterError(f'dtype={self.dtype!r} must be "float32" or "float64"')
-        check_auto("reg_low_rank", self.reg_low_rank, least=0)
-        check_number("reg_sparse", self.reg_sparse, least=0)
-        for name in ("l1", "l2", "time_limit"):
-            if getattr(self, name) is not None:
-                check_number(name, getattr(self, name), above=0, most=1e30)
-        if self.reg_low_rank == 0 and self.l1 is None:
-            raise ParameterError("reg_low_rank=0 keeps every click as it is; give a number > 0")
-        for name in ("user_scaling", "item_scaling"):
-            check_number(name, getattr(self, name), least=0, most=1)
-        check_whole("max_iter", self.max_iter, least=1)
-        check_whole("seed", self.seed, least=0)
-        check_whole("threads", self.threads, least=0)
-        check_number("tol", self.tol, above=0, most=1)
-        return self._alpha()
-
-    def _alpha(self) -> float:
-        return resolve_cost_ratio(self.cost_ratio, self.positive_cost, self.miss_cost, self.false_alarm_cost)
-
-    def _problem(self, log: Log, alpha: float) -> tuple[Problem, Scaling]:
-        """The problem for a log, strengths resolved."""
-        pattern = Pattern.of(log.to_csr())
-        scaling = Scaling.of(pattern, self.user_scaling, self.item_scaling, self.dtype)
-        targets = scaling.targets(pattern)
-        l1 = self.l1
-        if l1 is None:
-            if isinstance(self.reg_low_rank, str):
-                l1 = alpha * AUTO_NOISE_MULTIPLE * noise_level(pattern, targets, self.seed)
-            else:
-                l1 = alpha * self.reg_low_rank * target_norm(pattern, targets, self.seed)
-        l2 = self.l2
-        if l2 is None:
-            l2 = None if self.reg_sparse >= 1 else self.reg_sparse * alpha
-        return build(pattern, targets, loss=self.loss, cost_ratio=alpha, l1=l1, l2=l2), scaling
 
     def _factors(self, dtype: str) -> Factors:
         """The factors of this model's U: scores in the units of the problem."""
@@ -166,8 +98,9 @@ class RobustModel(FactorModel):
         """This model's U as a start for another problem over the same users and items."""
         return self._factors(dtype).low_rank()
 
-    def _keep(self, log: Log, problem: Problem, scaling: Scaling, fit: Fit) -> None:
+    def _keep(self, log: Log, posing: Posing, fit: Fit) -> None:
         """Set the fitted attributes."""
+        problem, scaling = posing.problem, posing.scaling
         users, items = fit.factors.users, fit.factors.items
         if fit.free:
             users = fold_in(problem, ItemSide.of(items, problem.l1), users, tol=_FOLD_IN_TOL)
@@ -175,9 +108,9 @@ class RobustModel(FactorModel):
         units = scaling.targets(problem.pattern)
         self._remember(log)
         self._scaling = scaling
-        self._posed = Posed(self.loss, self._alpha(), float(self.user_scaling), fit.free)
-        self.l1_ = problem.l1
-        self.l2_ = None if problem.cap is None else float(problem.cap[0] / units[0])
+        self._clicks, self.costs_ = posing.clicks, posing.costs
+        self._posed = Posed(self.loss, posing.costs.ratio, float(self.user_scaling), fit.free, self.event_weights)
+        self.l1_, self.l2_ = problem.l1, posing.l2
         self.user_factors_ = (users / scaling.user[:, None]).astype(np.float32)
         self.item_factors_ = (items / scaling.item[:, None]).astype(np.float32)
         self.specific_ = _without_zeros(problem.pattern, specific / units)
@@ -187,25 +120,34 @@ class RobustModel(FactorModel):
 
     # Answers
 
+    def _worth_from(self, rows: Rows | None, items: Rows) -> Any:
+        return 1 / (1 + self.costs_.ratio * self._clicks.of_cells(rows, items))
+
     def _item_side(self) -> ItemSide:
         """The item side of the fitted problem, made at first use."""
         if "_side" not in self.__dict__:
             self._side = ItemSide.of(self.item_factors_ * self._scaling.item[:, None], self.l1_)
         return self._side
 
-    def _histories(self, pattern: Pattern) -> tuple[Problem, Floats]:
-        """The problem of users with these histories, items as in training, and their D_u^-a."""
+    def _histories(self, pattern: Pattern, costs: Floats | None) -> tuple[Problem, Floats]:
+        """The problem of users with these histories and click costs, items as in training, and their D_u^-a."""
         counts = np.maximum(np.diff(pattern.indptr), 1)
         user = (counts**-self._posed.user_scaling).astype(self._scaling.item.dtype)
         targets = Scaling(user, self._scaling.item).targets(pattern)
-        posed = self._posed
-        return build(pattern, targets, loss=posed.loss, cost_ratio=posed.alpha, l1=self.l1_, l2=self.l2_), user
+        loss, alpha = self._posed.loss, self._posed.alpha
+        problem = build(pattern, targets, loss=loss, cost_ratio=alpha, l1=self.l1_, l2=self.l2_, costs=costs)
+        return problem, user
+
+    @property
+    def _weighs_histories(self) -> bool:
+        return self._posed.event_weights != "ignore"
 
     def _fold(self, users: npt.NDArray[Any], seen: Any) -> FoldedFactors:
         """The item side stays as it is; each user's own small convex problem is solved, V included."""
         pattern = Pattern.of(seen)
         with use_threads(self.threads, blas=1):
-            problem, user_scaling = self._histories(pattern)
+            costs = self._clicks.of_new(pattern, seen.data, self._posed.event_weights)
+            problem, user_scaling = self._histories(pattern, costs)
             factors = self._fold_factors(problem)
             specific = problem.specific(problem.pattern.dots(factors, self._item_side().factors))
         units = user_scaling[pattern.rows] * self._scaling.item[pattern.indices]
@@ -224,7 +166,7 @@ class RobustModel(FactorModel):
         self._check_fitted()
         row, column = self.users_.row(user), self.items_.row(item, "item")
         pattern = Pattern.of(self.seen_[[row]])
-        problem, user_scaling = self._histories(pattern)
+        problem, user_scaling = self._histories(pattern, self._clicks.of_row(self.seen_.indptr, row))
         factors = (self.user_factors_[[row]] * user_scaling[:, None]).astype(self._scaling.item.dtype)
         amounts = self._shares(problem, factors, column) / (user_scaling[0] * self._scaling.item[column])
         return self._explanation(user, item, pattern.indices, amounts)
@@ -236,12 +178,45 @@ class RobustModel(FactorModel):
     def specific_preferences(self, user: Id) -> Preferences:
         """Return the user's entries of V, largest first: choices that the common taste does not explain.
 
-        In units of a click: 0.8 says that four fifths of this click are this user's own.
+        In units of a click: 0.8 says that four fifths of this click are this user's own. `Preferences` tells taste from
+        junk; for that, the first question takes another fit, unless `reg_sparse` is at most 0.5.
         """
+        from csrr.models.tastes import specific_preferences
+
         self._check_fitted()
-        row = self.specific_[[self.users_.row(user)]].tocsr()
-        order = np.argsort(-row.data, kind="stable")
-        return Preferences(*self._named(row.indices[order]), row.data[order], user)
+        return specific_preferences(self, user)
+
+    # Noisy clicks
+
+    def suspects(self, *, popularity: float = 0.0, looks: int = 1) -> Suspects:
+        """Return how probable it is that each click of the training data is noise, and which users and items have most.
+
+        Judged by a model with `reg_sparse` 0.5: this one, or, if its V is weaker, one fitted to the same clicks. Noise
+        is taken to fall on an item in proportion to (its clicks + 1)^popularity: 0 finds clicks at random, 0.5 finds
+        more of those on popular items and of accounts that push one, and takes more of the good ones for noise. With 2
+        `looks` they are judged again, by a model to which a click counts by the probability that it was meant.
+        """
+        from csrr.models.suspects import suspects
+
+        self._check_fitted()
+        return suspects(self, popularity=popularity, looks=looks)
+
+    def suspect_scores(self, *, popularity: float = 0.0, looks: int = 1) -> npt.NDArray[np.floating[Any]]:
+        """Return `suspects(...).scores`, shape (n_events,), alone."""
+        from csrr.models.suspects import suspect_scores
+
+        self._check_fitted()
+        return suspect_scores(self, popularity=popularity, looks=looks)
+
+    def stability(self, *, popularity: float = 0.0) -> Stability:
+        """Return how much of V and of the suspects is the same after a small change of seed, strengths or clicks.
+
+        Every row takes one or two fits.
+        """
+        from csrr.models.stability import stability
+
+        self._check_fitted()
+        return stability(self, popularity=popularity)
 
     # Saving
 
@@ -254,12 +229,17 @@ class RobustModel(FactorModel):
             **step_arrays(self.history_),
             **sparse_arrays("specific", self.specific_),
         }
+        costs = self._clicks
+        optional = {"click_costs": costs.values, "user_costs": costs.user, "item_costs": costs.item}
+        arrays |= {name: array for name, array in optional.items() if array is not None}
         facts = {
             "certificate": self.certificate_.to_dict(),
             "l1": self.l1_,
             "l2": self.l2_,
             "rank": self.rank_,
             "posed": self._posed._asdict(),
+            "costs": asdict(self.costs_),
+            "mean_weight": self._clicks.mean,
         }
         return arrays, facts
 
@@ -270,6 +250,10 @@ class RobustModel(FactorModel):
         self.history_ = steps_from(arrays)
         self.certificate_ = Certificate(**facts["certificate"])
         self._posed = Posed(**facts["posed"])
+        # Models saved before costs had words have only the ratio.
+        self.costs_ = Costs(**facts.get("costs", {"ratio": self._posed.alpha, "words": "as given"}))
+        clicks, user, item = (arrays.get(name) for name in ("click_costs", "user_costs", "item_costs"))
+        self._clicks = ClickCosts(clicks, user, item, facts.get("mean_weight", 1.0))
         self.l1_, self.l2_, self.rank_ = facts["l1"], facts["l2"], facts["rank"]
 
 
@@ -278,25 +262,24 @@ class ConvexModel(RobustModel):
 
     max_rank: int | None
 
-    def _check(self) -> float:
+    def _check(self) -> None:
         if self.max_rank is not None:
             check_whole("max_rank", self.max_rank, least=1)
-        alpha = super()._check()
+        super()._check()
         smallest = 1e-5 if self.dtype == "float32" else 1e-12
         if self.tol < smallest:
             raise ParameterError(
                 f"tol={self.tol!r} is beyond {self.dtype}, which resolves a relative gap of {smallest:g}"
                 + ('; use dtype="float64"' if self.dtype == "float32" else "")
             )
-        return alpha
 
     def _options(self) -> Options:
         """When the solver is to stop."""
         return Options(self.tol, self.max_iter, self.time_limit, self.max_rank, self.seed)
 
-    def _solve(self, problem: Problem, start: RobustModel | None, callback: Callback | None) -> Fit:
+    def _solve(self, posing: Posing, start: RobustModel | None, callback: Callback | None) -> Fit:
         begin = None if start is None else start._as_start(self.dtype)
-        return Fit.of(solve(problem, self._options(), start=begin, callback=callback))
+        return Fit.of(solve(posing.problem, self._options(), start=begin, callback=callback))
 
 
 def _check_start(start: Any, problem: Problem) -> None:

@@ -1,4 +1,4 @@
-"""From the words a user speaks to the numbers of the problem: costs, scaling, strengths."""
+"""From the words a user speaks to the numbers of the problem: scaling, strengths."""
 
 from __future__ import annotations
 
@@ -16,41 +16,9 @@ from csrr.optim.pattern import Floats, Pattern
 AUTO_NOISE_MULTIPLE = 0.5
 """`reg_low_rank="auto"`: l1 in units of the norm of the targets with random signs."""
 
-DEFAULT_COST_RATIO = 2.0
-
 
 class ParameterError(ValueError):
     """A parameter that makes no sense; the message names it and says what would."""
-
-
-def resolve_cost_ratio(
-    cost_ratio: float | None,
-    positive_cost: float | None,
-    miss_cost: float | None,
-    false_alarm_cost: float | None,
-) -> float:
-    """alpha, from the one way in which the cost was given (Lemma 1: alpha = c_p/c_n)."""
-    ways = [
-        cost_ratio is not None,
-        positive_cost is not None,
-        miss_cost is not None or false_alarm_cost is not None,
-    ]
-    if sum(ways) > 1:
-        raise ParameterError("give the cost once: cost_ratio, or positive_cost, or miss_cost with false_alarm_cost")
-    if positive_cost is not None:
-        check_number("positive_cost", positive_cost)
-        if not 0 < positive_cost < 1:
-            raise ParameterError(f"positive_cost={positive_cost!r} must lie between 0 and 1 (c_p, with c_n = 1 - c_p)")
-        cost_ratio = positive_cost / (1 - positive_cost)
-    elif ways[2]:
-        if miss_cost is None or false_alarm_cost is None:
-            raise ParameterError("miss_cost and false_alarm_cost go together")
-        check_number("miss_cost", miss_cost, above=0)
-        check_number("false_alarm_cost", false_alarm_cost, above=0)
-        cost_ratio = miss_cost / false_alarm_cost
-    ratio = DEFAULT_COST_RATIO if cost_ratio is None else cost_ratio
-    check_number("cost_ratio", ratio, least=1e-4, most=1e4)
-    return float(ratio)
 
 
 def check_number(

@@ -46,9 +46,16 @@ class Problem:
         return max(1.0, float(self.weight.max()))
 
     @cached_property
+    def typical_curvature(self) -> float:
+        """The curvature that the pull at zero meets: the mean of w over cells that count w*t^2 each, at least 1."""
+        weight, square = self.weight.astype(np.float64), self.target.astype(np.float64) ** 2
+        mean = float(np.sum(weight**2 * square) / np.sum(weight * square))
+        return min(max(1.0, mean), self.smoothness)
+
+    @cached_property
     def convexity(self) -> float:
-        """The smallest curvature of a cell, V left out."""
-        return min(1.0, float(self.weight.min()))
+        """The curvature, V left out, of unobserved cells, or the mean of the observed ones if that is smaller."""
+        return min(1.0, float(self.weight.mean(dtype=np.float64)))
 
     @cached_property
     def is_slack(self) -> bool:
@@ -87,14 +94,25 @@ class Problem:
         return value if self.cap is None else value - float(np.sum(np.maximum(y - self.cap, 0)))
 
 
-def build(pattern: Pattern, scaled: Floats, *, loss: Loss, cost_ratio: float, l1: float, l2: float | None) -> Problem:
+def build(
+    pattern: Pattern,
+    scaled: Floats,
+    *,
+    loss: Loss,
+    cost_ratio: float,
+    l1: float,
+    l2: float | None,
+    costs: Floats | None = None,
+) -> Problem:
     """The CSRR problem for scaled targets in (0, 1], (nnz,).
 
-    Loss I puts weight `cost_ratio` on observed cells, loss II multiplies their targets by it. V's penalty on a
-    cell is l2 times its scaled target; l2 None leaves V out.
+    Loss I puts weight `cost_ratio`, times the cell's own factor in `costs`, (nnz,), on observed cells; loss II
+    multiplies their targets by it. V's penalty on a cell is l2 times its scaled target times that factor, so that V
+    is zero at the same l2 everywhere; l2 None leaves V out.
     """
-    ratio = scaled.dtype.type(cost_ratio)
+    ratio = scaled.dtype.type(cost_ratio) if costs is None else costs * scaled.dtype.type(cost_ratio)
     weight = np.full_like(scaled, ratio if loss == "I" else 1)
     target = scaled if loss == "I" else scaled * ratio
-    cap = None if l2 is None else scaled * scaled.dtype.type(l2)
+    asked = scaled if costs is None else scaled * costs
+    cap = None if l2 is None else asked * scaled.dtype.type(l2)
     return Problem(pattern, target, weight, cap, l1)

@@ -76,7 +76,7 @@ def first_guess(problem: Problem, options: Options) -> LowRank:
     Elsewhere the steps to come lower the rank, the more the larger the weights; triplets that would not last
     are not computed.
     """
-    scale = problem.smoothness
+    scale = problem.typical_curvature
     pull = problem.pull(np.zeros_like(problem.target)) if problem.is_slack else problem.weight * problem.target
     values = pull / problem.target.dtype.type(scale)
     operator = LowRankPlusSparse(LowRank.zero(problem.pattern.shape), problem.pattern, values)
@@ -134,14 +134,24 @@ class _Search:
         self.missing: LowRank | None = None
         # How much smaller the estimated gap was than the certified one, when last compared.
         self.optimism = 1.0
-        smoothness, convexity = problem.smoothness, problem.convexity
-        root = np.sqrt(smoothness / convexity)
-        self.momentum = float((root - 1) / (root + 1)) if root**2 > self._MOMENTUM_ABOVE or problem.is_slack else 0.0
-        self.step = 1 / smoothness if self.momentum else 2 / (smoothness + convexity)
-        # Steps since the objective last rose.
-        self.age = 0
+        self._set_steps(problem.typical_curvature)
+        # Steps since the objective last rose, and the objective where the last step began.
+        self.age, self.accepted = 0, np.inf
         shape = problem.pattern.shape
         self.probe = self.rng.standard_normal((shape[1], min(4, shape[1]))).astype(self.dtype)
+
+    def _set_steps(self, curvature: float) -> None:
+        """Sets step and momentum for cells of at most this curvature."""
+        self.curvature, convexity = curvature, self.problem.convexity
+        root = np.sqrt(curvature / convexity)
+        is_steep = root**2 > self._MOMENTUM_ABOVE or self.problem.is_slack
+        self.momentum = float((root - 1) / (root + 1)) if is_steep else 0.0
+        self.step = 1 / curvature if self.momentum else 2 / (curvature + convexity)
+
+    @property
+    def is_daring(self) -> bool:
+        """Whether steps are longer than the largest curvature of a cell makes safe."""
+        return self.curvature < self.problem.smoothness
 
     def run(self) -> Solution:
         for iteration in range(self.options.max_iter + 1):
@@ -161,7 +171,7 @@ class _Search:
     def _status(self, step: Step) -> Status | None:
         """Why to stop here, if there is a reason other than the gap."""
         first = self.history[0].objective
-        if not np.isfinite(step.objective) or step.objective > 10 * first + 1e-12:
+        if not np.isfinite(step.objective) or (step.objective > 10 * first + 1e-12 and not self.is_daring):
             return "diverged"
         if step.iteration >= self.options.max_iter:
             return "max_iter"
@@ -203,6 +213,13 @@ class _Search:
 
     def _advance(self, point: Point) -> None:
         """One proximal gradient step from the current point, extrapolated where there is momentum."""
+        if self.is_daring and self.previous is not None and self.history[-1].objective > self.accepted:
+            # A low-rank step sees the mean of many cells' curvatures; this one did not: back, and shorter.
+            self._set_steps(min(2 * self.curvature, self.problem.smoothness))
+            self.current, self.previous = self.previous[0], None
+            point = Point.at(self.problem, self.current)
+        else:
+            self.accepted = self.history[-1].objective
         values, before = point.observed, None
         if self.problem.is_slack:
             # Linear cells have no curvature to make a constant momentum for; Nesterov's grows until it overshoots.
@@ -219,7 +236,7 @@ class _Search:
             self.missing = None
         elif self._should_widen():
             self._widen(sparse)
-        self.previous = (self.current, point.observed) if self.momentum else None
+        self.previous = (self.current, point.observed) if self.momentum or self.is_daring else None
         self._shrink(sparse, before)
         self.flip = not self.flip
 

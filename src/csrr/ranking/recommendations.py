@@ -26,14 +26,15 @@ class Recommendations:
     """A list of items for each user, best first.
 
     `users` has shape (n,); `items`, `scores` and, where known, `titles` have shape (n, k): for one user, read
-    `recs.items[0]`. A list shorter than k ends in item None and score -inf, and only then is an array of
-    integer ids of dtype object. The tables leave these ends out.
+    `recs.items[0]`. So have `probabilities`, of a calibrated model. A list shorter than k ends in item None and score
+    -inf, and only then is an array of integer ids of dtype object. The tables leave these ends out.
     """
 
     users: Ids
     items: Ids
     scores: npt.NDArray[np.float32]
     titles: Titles | None = None
+    probabilities: npt.NDArray[np.float32] | None = None
 
     @classmethod
     def from_rows(
@@ -43,6 +44,7 @@ class Recommendations:
         scores: npt.NDArray[np.float32],
         items: IdMap,
         titles: Titles | None = None,
+        probabilities: npt.NDArray[Any] | None = None,
     ) -> Recommendations:
         """Return the recommendations for `item_rows`, shape (n, k), where -1 stands for no item."""
         missing = item_rows < 0
@@ -52,6 +54,7 @@ class Recommendations:
             _looked_up(items.ids.astype(np.object_) if padded else items.ids, item_rows, missing),
             scores,
             None if titles is None else _looked_up(titles, item_rows, missing),
+            None if probabilities is None else probabilities.astype(np.float32),
         )
 
     @property
@@ -68,7 +71,8 @@ class Recommendations:
             place = range(len(self))[which]
             which = slice(place, place + 1)
         titles = None if self.titles is None else self.titles[which]
-        return Recommendations(self.users[which], self.items[which], self.scores[which], titles)
+        known = None if self.probabilities is None else self.probabilities[which]
+        return Recommendations(self.users[which], self.items[which], self.scores[which], titles, known)
 
     def __iter__(self) -> Iterator[Recommendations]:
         return (self[place] for place in range(len(self)))
@@ -82,16 +86,18 @@ class Recommendations:
             "rank": place + 1,
             "score": self.scores[user, place],
         }
+        if self.probabilities is not None:
+            columns["probability"] = self.probabilities[user, place]
         return columns if self.titles is None else columns | {"title": self.titles[user, place]}
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """Yield a dict for each recommended item: user, item, rank from 1, score and, where known, title."""
+        """Yield a dict for each recommended item: user, item, rank from 1, score; where known, probability, title."""
         columns = self._columns()
         for values in zip(*(column.tolist() for column in columns.values()), strict=True):
             yield dict(zip(columns, values, strict=True))
 
     def to_arrow(self) -> pa.Table:
-        """Return a table with one row for each recommended item: user, item, rank, score, title."""
+        """Return a table with one row for each recommended item, and the columns that `rows` names."""
         columns = {name: pa.array(column) for name, column in self._columns().items()}
         if "title" in columns:
             columns["title"] = columns["title"].cast(pa.string())

@@ -16,6 +16,8 @@ TITLE = "Robust Cost-Sensitive Learning for Recommendation with Implicit Feedbac
 VERDICTS = {"holds": "holds", "partly": "holds in part", "fails": "does not hold", "untestable": "cannot be tested"}
 MARKS = {"holds": "✓", "partly": "◐", "fails": "✕", "untestable": "–"}
 FIGURES = ("cost", "step", "strengths")
+BEYOND = ("robustness", "kept", "detection", "push", "cleaning")
+"""Figures that the paper does not have, in the order in which they follow its own."""
 COMMAND = "csrr reproduce"
 
 
@@ -143,7 +145,7 @@ def tied(words: str) -> str:
 
 
 def _figures(figures: Part) -> list[Figure]:
-    known_first = sorted(figures, key=lambda name: ([*FIGURES, name].index(name), name))
+    known_first = sorted(figures, key=lambda name: ([*FIGURES, *BEYOND, name].index(name), name))
     return [_figure(name, mapping(figures, name, "figures")) for name in known_first]
 
 

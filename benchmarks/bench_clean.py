@@ -1,0 +1,85 @@
+"""What cleaning a log is worth to models that know nothing of it, beside taking out exactly what was planted.
+
+MovieLens-100K, ratings of 3 and more, 80/20 per user; noise in the training part only. WRMF and EASE are tuned on
+validation data of whatever log they get. Nobody is recommended what the noisy log has for them, whatever the model saw.
+
+    python -m benchmarks.bench_clean [--kind random] [--share 0.3] [--seeds 0 1 2 3 4] [--json FILE]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import csrr
+from csrr.experiments.contestants import CONTESTANTS
+from csrr.experiments.intervals import mean_interval
+from csrr.ranking.tables import text_table
+
+ABOVE = (0.9, 0.7, 0.5, 0.4, 0.3, 0.2)
+SYSTEMS = ("WRMF", "EASE")
+
+
+def tuned(name: str, log: csrr.Log, noisy: csrr.Log, test: csrr.Log, seed: int) -> float:
+    """NDCG@10 of a system tuned on and fitted to `log`."""
+    each = CONTESTANTS[name]
+    space = each.searched(log)
+    found = csrr.tune(each.model(**each.fixed), log, space=space, trials=10_000, seed=seed, defaults=False, prune=False)
+    return csrr.evaluate(found.model().fit(log), noisy, test, at=10, metrics=("ndcg",))["ndcg@10"]
+
+
+def measure(log: csrr.Log, kind: Any, share: float, seed: int) -> dict[str, Any]:
+    """Of one split: the NDCG@10 of each system by what it was trained on, and what cleaning took out."""
+    train, test = csrr.split(log, ratio=0.8, seed=seed)
+    noisy = csrr.add_noise(train, kind, share, seed=seed, avoid=test)
+    suspects = csrr.CSRR(reg_sparse=0.5).fit(noisy.log).suspects(looks=2)
+    logs = {"noisy": noisy.log, "planted removed": noisy.log.select(~noisy.planted)}
+    facts: dict[str, Any] = {"estimated share": suspects.noise_share}
+    for above in ABOVE:
+        suspect = suspects.scores > above
+        logs[f"above {above:g} removed"] = noisy.log.select(~suspect)
+        facts[f"removed above {above:g}"] = float(suspect.mean())
+        facts[f"precision above {above:g}"] = float(noisy.planted[suspect].mean())
+        facts[f"recall above {above:g}"] = float(suspect[noisy.planted].mean())
+    assert len(logs["above 0.5 removed"]) == len(csrr.clean(noisy.log))
+    values = {name: {what: tuned(name, each, noisy.log, test, seed) for what, each in logs.items()} for name in SYSTEMS}
+    return {"seed": seed, "facts": facts, "ndcg": values}
+
+
+def shares(found: list[dict[str, Any]], name: str, what: str) -> tuple[float, float, float]:
+    """The part of what removing the planted would give that a way of cleaning gives, in the mean, and its interval."""
+    means = {each: np.mean([one["ndcg"][name][each] for one in found]) for each in ("noisy", "planted removed")}
+    gain = means["planted removed"] - means["noisy"]
+    parts = [(one["ndcg"][name][what] - one["ndcg"][name]["noisy"]) / gain for one in found]
+    return float(np.mean(parts)), *mean_interval(parts)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kind", default="random")
+    parser.add_argument("--share", type=float, default=0.3)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2, 3, 4])
+    parser.add_argument("--json", type=Path)
+    given = parser.parse_args()
+    log = csrr.read(csrr.locate("ml-100k"), min_rating=3)
+    found = [measure(log, given.kind, given.share, seed) for seed in given.seeds]
+    for name in SYSTEMS:
+        lines = []
+        for what in found[0]["ndcg"][name]:
+            part, low, high = shares(found, name, what)
+            values = [one["ndcg"][name][what] for one in found]
+            lines.append([what, np.mean(values), f"{part:.0%}", f"{low:.0%} to {high:.0%}"])
+        print(text_table([f"{name}, trained on the log", "NDCG@10", "of the gain", "95 %"], lines), end="\n\n")
+    print(
+        text_table(["", "mean"], [[each, np.mean([one["facts"][each] for one in found])] for each in found[0]["facts"]])
+    )
+    if given.json:
+        given.json.write_text(json.dumps({"kind": given.kind, "share": given.share, "splits": found}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

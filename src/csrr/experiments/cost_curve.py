@@ -1,0 +1,254 @@
+"""What a range of cost ratios comes to in one's own money: fitted along a path, cut and counted on held-out data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from csrr.data import DataError, Log, as_log, split
+from csrr.models.costs import LEAST, MOST
+from csrr.models.csrr import CSRR
+from csrr.models.strengths import ParameterError, check_number, check_whole
+from csrr.ranking.calibration import Calibration
+from csrr.ranking.cells import CellCounts, masked_blocks
+from csrr.ranking.tables import text_table, to_pandas
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+RATIOS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
+TRAINING = 0.6
+_Z = 1.96
+
+
+@dataclass(frozen=True)
+class CostPoint:
+    """A cost ratio of the fit, and what recommending every item above `threshold` comes to on other held-out data.
+
+    `cost`, a user's in the mean, lies between `low` and `high` (95 %); `best_cost` is that of the best threshold in
+    hindsight. `recall` and `specificity` are over all cells, `items` is the number of recommendations a user. `gap` and
+    `rank` are of the fit.
+    """
+
+    cost_ratio: float
+    threshold: float
+    cost: float
+    low: float
+    high: float
+    best_cost: float
+    recall: float
+    specificity: float
+    items: float
+    gap: float
+    rank: int
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CostCurve(Sequence[CostPoint]):
+    """The points of a path over cost ratios, rising, for one miss's and one false alarm's cost.
+
+    `best` is the place of the recommended one, chosen on the data that chose the thresholds, not on that of the costs;
+    `alike` are the places of those whose costs cannot be told from its own. `nothing` is the cost of no recommendation.
+    """
+
+    points: list[CostPoint]
+    miss: float
+    false_alarm: float
+    nothing: float
+    best: int
+    alike: list[int]
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    def __getitem__(self, which: Any) -> Any:
+        return self.points[which]
+
+    def __iter__(self) -> Iterator[CostPoint]:
+        return iter(self.points)
+
+    @property
+    def recommended(self) -> CostPoint:
+        """The point to take."""
+        return self.points[self.best]
+
+    @property
+    def recommendation(self) -> str:
+        """What to do, in words."""
+        point = self.recommended
+        if point.high >= self.nothing:
+            return f"recommend nothing, at {self.nothing:.4g} a user: no cost can be told to be less"
+        words = (
+            f"fit with cost_ratio={point.cost_ratio:g} and recommend above a score of {point.threshold:.4g}:"
+            f" {point.items:.3g} items and a cost of {point.cost:.4g} a user,"
+            f" {1 - point.cost / self.nothing:.1%} less than with none"
+        )
+        others = [f"{self.points[place].cost_ratio:g}" for place in self.alike if place != self.best]
+        return words + (f"; ratios of {', '.join(others)} cannot be told from it" if others else "")
+
+    def to_arrow(self) -> pa.Table:
+        """Return a table with a row for each point."""
+        return pa.Table.from_pylist([asdict(point) for point in self.points])
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the table of `to_arrow` as a pandas DataFrame."""
+        return to_pandas(self.to_arrow())
+
+    def __repr__(self) -> str:
+        names = ("cost_ratio", "threshold", "cost", "best_cost", "recall", "specificity", "items")
+        lines = [[getattr(point, name) for name in names] for point in self.points]
+        head = (
+            f"CostCurve: {self.miss:g} a miss, {self.false_alarm:g} a false alarm; {self.nothing:.4g} a user for none"
+        )
+        return f"{head}\n{text_table(names, lines)}\n{self.recommendation}"
+
+    # For csrr.plot
+
+    @property
+    def title(self) -> str:
+        """What the plot is of."""
+        return f"Cost by the cost ratio of the fit: {self.miss:g} a miss, {self.false_alarm:g} a false alarm"
+
+    @property
+    def caption(self) -> str:
+        """What to know of it."""
+        return (
+            f"Thresholds were chosen on one held-out part, costs counted on another (bars: 95 %); no recommendation"
+            f" would cost {self.nothing:.4g} a user. "
+            f"{self.recommendation[:1].upper()}{self.recommendation[1:]}."
+        )
+
+    @property
+    def panels(self) -> list[dict[str, Any]]:
+        """The charts."""
+        ratios = [point.cost_ratio for point in self.points]
+
+        def line(name: str, values: Sequence[float], bounds: Sequence[tuple[float, float]] | None = None) -> Any:
+            ends = bounds or [(value, value) for value in values]
+            points = [
+                {"x": x, "mean": mean, "low": low, "high": high}
+                for x, mean, (low, high) in zip(ratios, values, ends, strict=True)
+            ]
+            return {"name": name, "points": points}
+
+        shared = {"x": "cost ratio of the fit", "log": True}
+        costs = [
+            line("chosen threshold", [p.cost for p in self.points], [(p.low, p.high) for p in self.points]),
+            line("best threshold in hindsight", [p.best_cost for p in self.points]),
+        ]
+        return [
+            {"title": "Cost", "y": "cost a user", "series": costs, **shared},
+            {"title": "Recall", "y": "recall", "series": [line("recall", [p.recall for p in self.points])], **shared},
+            {
+                "title": "Specificity",
+                "y": "specificity",
+                "series": [line("specificity", [p.specificity for p in self.points])],
+                **shared,
+            },
+        ]
+
+
+def cost_curve(
+    data: Any,
+    *,
+    miss: float,
+    false_alarm: float,
+    ratios: Sequence[float] = RATIOS,
+    seed: int = 0,
+    callback: Callable[[int, int], object] | None = None,
+    **params: Any,
+) -> CostCurve:
+    """Return the cost, recall and specificity of `CSRR(**params)` along `ratios`, each fit begun from the one before.
+
+    Of each user's events three fifths train, one fifth chooses the threshold for the costs of a miss and a false alarm,
+    and one fifth tells what that costs: a miss is an event of it that was not recommended, a false alarm a
+    recommendation that is no such event. `callback` is told how many of how many fits are done.
+    """
+    check_number("miss", miss, above=0)
+    check_number("false_alarm", false_alarm, above=0)
+    check_whole("seed", seed, least=0)
+    if {"cost_ratio", "positive_cost", "miss_cost", "false_alarm_cost", "recall_weight"} & params.keys():
+        raise ParameterError("a cost curve chooses the cost ratio itself: give miss, false_alarm and ratios")
+    log, chosen = as_log(data), _checked_ratios(ratios)
+    train, held = split(log, ratio=TRAINING, seed=seed)
+    choose, check = split(held, ratio=0.5, seed=seed)
+    if not len(choose) or not len(check):
+        raise DataError(f"{len(log):,} events are too few to hold out two parts; a cost curve needs users with five")
+    measured, model = [], None
+    for number, ratio in enumerate(chosen):
+        model = CSRR(cost_ratio=ratio, **params).fit(train, start=model)
+        measured.append(_Measured.of(model, choose, check, miss, false_alarm))
+        if callback is not None:
+            callback(number + 1, len(chosen))
+    best = int(np.argmin([each.chosen_at for each in measured]))
+    alike = [place for place, each in enumerate(measured) if each.is_like(measured[best])]
+    nothing = miss * len(check) / train.n_users
+    return CostCurve([each.point for each in measured], float(miss), float(false_alarm), nothing, best, alike)
+
+
+def _checked_ratios(ratios: Any) -> list[float]:
+    for each in ratios:
+        check_number("ratios", each, least=LEAST, most=MOST)
+    if not len(ratios):
+        raise ParameterError("ratios is empty; give at least one cost ratio")
+    return sorted({float(each) for each in ratios})
+
+
+@dataclass(frozen=True, eq=False)
+class _Measured:
+    """A point, the cost on the data that chose its threshold, and each user's cost on the other, shape (n_users,)."""
+
+    point: CostPoint
+    chosen_at: float
+    costs: npt.NDArray[np.float64]
+
+    @classmethod
+    def of(cls, model: CSRR, choose: Log, check: Log, miss: float, false_alarm: float) -> _Measured:
+        rows, n_items = np.arange(choose.n_users), choose.n_items
+        found = Calibration.of(model._score_rows, rows, n_items, choose.to_csr(), model.seen_)
+        threshold = found.threshold(miss, false_alarm)
+        # The best in hindsight is one of the steps that the same counts of the other data have.
+        hindsight = Calibration.of(model._score_rows, rows, n_items, check.to_csr(), model.seen_)
+        bounds = [threshold, hindsight.threshold(miss, false_alarm)]
+        other = _counts(model, rows, check, bounds)
+        first = _counts(model, rows, choose, bounds[:1])
+        costs = miss * other.missed[:, 0] + false_alarm * other.false_alarms[:, 0]
+        best = miss * other.missed[:, 1].sum() + false_alarm * other.false_alarms[:, 1].sum()
+        n_users = len(rows)
+        spread = _Z * float(costs.std(ddof=1)) / np.sqrt(n_users) if n_users > 1 else float("nan")
+        hits = int(other.positives.sum() - other.missed[:, 0].sum())
+        pooled = other.pooled(miss / (miss + false_alarm))
+        mean = float(costs.mean())
+        point = CostPoint(
+            cost_ratio=model.costs_.ratio,
+            threshold=threshold,
+            cost=mean,
+            low=mean - spread,
+            high=mean + spread,
+            best_cost=float(best) / n_users,
+            recall=float(pooled.cell_recall[0]),
+            specificity=float(pooled.specificity[0]),
+            items=(hits + int(other.false_alarms[:, 0].sum())) / n_users,
+            gap=model.certificate_.gap,
+            rank=model.rank_,
+        )
+        on_first = miss * first.missed.sum() + false_alarm * first.false_alarms.sum()
+        return cls(point, float(on_first) / n_users, costs)
+
+    def is_like(self, other: _Measured) -> bool:
+        """Whether the costs of the two, compared user by user, cannot be told apart (95 %)."""
+        apart = self.costs - other.costs
+        spread = apart.std(ddof=1) / np.sqrt(len(apart)) if len(apart) > 1 else 0.0
+        return bool(abs(apart.mean()) <= _Z * spread)
+
+
+def _counts(model: CSRR, rows: npt.NDArray[np.int64], events: Log, thresholds: Sequence[float]) -> CellCounts:
+    counts = CellCounts.empty(rows, events.to_csr(), model.seen_, thresholds, auc=False)
+    for part, scores in masked_blocks(model._score_rows, rows, events.n_items, model.seen_):
+        counts.add(part, scores)
+    return counts

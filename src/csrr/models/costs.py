@@ -1,0 +1,217 @@
+"""What a miss and a false alarm cost: everywhere alike, or some clicks more than others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from csrr.data import IdMap, Log
+from csrr.models.strengths import ParameterError, check_number
+from csrr.optim.pattern import Floats, Pattern
+
+DEFAULT_COST_RATIO = 2.0
+LEAST, MOST = 1e-4, 1e4
+"""Between these lies what a miss may cost, in false alarms."""
+
+EventWeights = Literal["ignore", "cost", "linear", "log"]
+EVENT_WEIGHTS = ("ignore", "cost", "linear", "log")
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What a miss costs, in false alarms (`ratio`), and how that is known (`words`)."""
+
+    ratio: float
+    words: str
+
+    @property
+    def probability(self) -> float:
+        """The probability of a positive above which a recommendation costs less than none."""
+        return 1 / (1 + self.ratio)
+
+    def __str__(self) -> str:
+        return f"a miss costs {self.ratio:.4g} false alarms ({self.words})"
+
+
+class CostWords(NamedTuple):
+    """The ways to say what a miss costs; at most one of them may be used."""
+
+    cost_ratio: float | None = None
+    positive_cost: float | None = None
+    miss_cost: float | None = None
+    false_alarm_cost: float | None = None
+    recall_weight: float | None = None
+
+    @property
+    def are_given(self) -> bool:
+        """Whether the cost was said at all."""
+        return any(value is not None for value in self)
+
+    def check(self) -> None:
+        """Raise ParameterError for costs that make no sense, or are given twice."""
+        pair = self.miss_cost is not None or self.false_alarm_cost is not None
+        ways = [self.cost_ratio is not None, self.positive_cost is not None, pair, self.recall_weight is not None]
+        if sum(ways) > 1:
+            raise ParameterError(
+                "give the cost once: cost_ratio, or positive_cost, or miss_cost with false_alarm_cost, or recall_weight"
+            )
+        _check_share("positive_cost", self.positive_cost, "c_p, with c_n = 1 - c_p")
+        _check_share("recall_weight", self.recall_weight, "mu_p, with mu_n = 1 - mu_p")
+        if pair:
+            if self.miss_cost is None or self.false_alarm_cost is None:
+                raise ParameterError("miss_cost and false_alarm_cost go together")
+            check_number("miss_cost", self.miss_cost, above=0)
+            check_number("false_alarm_cost", self.false_alarm_cost, above=0)
+        if self.recall_weight is None:
+            self._ratio()
+
+    def resolve(self, log: Log) -> Costs:
+        """Return the costs (Lemma 1: alpha = c_p/c_n, or mu_p*T_n/(mu_n*T_p)); `log` is what T_n/T_p is taken from."""
+        if self.recall_weight is None:
+            return Costs(self._ratio(), "as given" if self.are_given else "the default")
+        cells = log.n_users * log.n_items
+        if len(log) == cells:
+            raise ParameterError("recall_weight needs cells without a click, and these data have none; give cost_ratio")
+        odds = (cells - len(log)) / len(log)
+        ratio = odds * self.recall_weight / (1 - self.recall_weight)
+        return Costs(
+            _checked_ratio(ratio, f"recall_weight={self.recall_weight!r} with T_n/T_p = {odds:.4g}"),
+            f"recall_weight={self.recall_weight:g} with T_n/T_p = {odds:.4g}, estimated from the clicks: positives that"
+            " nobody clicked count as negatives",
+        )
+
+    def _ratio(self) -> float:
+        if self.positive_cost is not None:
+            ratio, said = self.positive_cost / (1 - self.positive_cost), f"positive_cost={self.positive_cost!r}"
+        elif self.miss_cost is not None and self.false_alarm_cost is not None:
+            ratio = self.miss_cost / self.false_alarm_cost
+            said = f"miss_cost={self.miss_cost!r} with false_alarm_cost={self.false_alarm_cost!r}"
+        elif self.cost_ratio is not None:
+            check_number("cost_ratio", self.cost_ratio, least=LEAST, most=MOST)
+            return float(self.cost_ratio)
+        else:
+            return DEFAULT_COST_RATIO
+        return _checked_ratio(ratio, said)
+
+
+def _check_share(name: str, value: Any, words: str) -> None:
+    if value is None:
+        return
+    check_number(name, value)
+    if not 0 < value < 1:
+        raise ParameterError(f"{name}={value!r} must lie between 0 and 1, both excluded ({words})")
+
+
+def _checked_ratio(ratio: float, said: str) -> float:
+    if not LEAST <= ratio <= MOST:
+        raise ParameterError(f"{said} makes a miss cost {ratio:.3g} false alarms; that must be {LEAST:g} to {MOST:g}")
+    return float(ratio)
+
+
+@dataclass(frozen=True, eq=False)
+class ClickCosts:
+    """How many times the model's cost of a miss that of each click is.
+
+    `values` has shape (nnz,), in row order, or is None where all are 1; `user` and `item`, shapes (n_users,) and
+    (n_items,) or None, are the parts that a user's and an item's cells share, `mean` is what weights were divided by.
+    """
+
+    values: Floats | None = None
+    user: Floats | None = None
+    item: Floats | None = None
+    mean: float = 1.0
+
+    @classmethod
+    def of(cls, log: Log, weights: EventWeights, user_costs: Any, item_costs: Any, dtype: Any) -> ClickCosts:
+        """Return the costs of a log's clicks: by its weights, its users and its items."""
+        user = _by_id("user_costs", user_costs, log.users)
+        item = _by_id("item_costs", item_costs, log.items)
+        mean, values = 1.0, np.ones(len(log))
+        if weights != "ignore":
+            if log.weights is None:
+                raise ParameterError(f"event_weights={weights!r} needs events with weights, and these have none")
+            values = _transformed(log.weights, weights)
+            mean = 1.0 if weights == "cost" else float(values.mean())
+            values = values / mean
+        elif user is None and item is None:
+            return cls()
+        if user is not None:
+            values = values * user[log.user_rows]
+        if item is not None:
+            values = values * item[log.item_rows]
+        user, item = (None if each is None else each.astype(dtype) for each in (user, item))
+        return cls(values.astype(dtype), user, item, mean)
+
+    def check(self, ratio: float, log: Log) -> None:
+        """Raise ParameterError where a click's cost leaves the range in which the problem can be solved."""
+        if self.values is None:
+            return
+        cost = ratio * self.values.astype(np.float64)
+        bad = np.flatnonzero(~((cost >= LEAST) & (cost <= MOST)))
+        if bad.size:
+            at = int(bad[0])
+            user, item = _id(log.users, log.user_rows[at]), _id(log.items, log.item_rows[at])
+            raise ParameterError(
+                f"the miss of item {item} by user {user} would cost {cost[at]:.3g} false alarms; that must be"
+                f" {LEAST:g} to {MOST:g}: give costs nearer to each other"
+                + (', or event_weights="log"' if self.mean != 1 else "")
+            )
+
+    def of_cells(self, users: Any, items: Any) -> Any:
+        """Return the costs of cells, clicked or not: (n, k) for users' rows, (n,), or None, and items', (n, k)."""
+        user = 1.0 if self.user is None or users is None else self.user[users][:, None]
+        return user * (1.0 if self.item is None else self.item[items])
+
+    def of_row(self, indptr: Any, row: int) -> Floats | None:
+        """Return the costs of one user's clicks, shape (number of clicks,)."""
+        return None if self.values is None else self.values[indptr[row] : indptr[row + 1]]
+
+    def of_new(self, pattern: Pattern, weights: Floats, kind: EventWeights) -> Floats | None:
+        """Return the costs of new people's clicks, shape (nnz,); clicks that all weigh 1 count as average ones."""
+        if self.values is None:
+            return None
+        values = np.ones(pattern.nnz) if (weights == 1).all() else _transformed(weights, kind) / self.mean
+        if self.item is not None:
+            values = values * self.item[pattern.indices]
+        return values.astype(self.values.dtype)
+
+
+def _transformed(weights: Any, kind: EventWeights) -> Any:
+    values = weights.astype(np.float64)
+    return np.log1p(values) if kind == "log" else values
+
+
+def _by_id(name: str, given: Any, ids: IdMap) -> Any:
+    """Return a cost for each id, shape (len(ids),), of a mapping (1 where it has none) or of as many numbers."""
+    if given is None:
+        return None
+    if isinstance(given, Mapping):
+        costs = np.ones(len(ids))
+        if given:
+            costs[ids.rows(list(given), name.split("_")[0])] = _numbers(name, list(given.values()))
+    else:
+        costs = _numbers(name, given)
+        if costs.shape != (len(ids),):
+            raise ParameterError(
+                f"{name} has shape {costs.shape}, but there are {len(ids)} {name.split('_')[0]}s; give a mapping from"
+                " ids to costs, or one number for each in the order of the log's ids"
+            )
+    bad = np.flatnonzero(~(np.isfinite(costs) & (costs > 0)))
+    if bad.size:
+        raise ParameterError(f"{name}: {costs[bad[0]]:g} for {_id(ids, bad[0])} must be a finite number > 0")
+    return costs
+
+
+def _id(ids: IdMap, row: Any) -> str:
+    """An id as it is written in Python."""
+    return repr(ids.ids[[row]].tolist()[0])
+
+
+def _numbers(name: str, values: Any) -> Any:
+    try:
+        return np.asarray(values, np.float64)
+    except (TypeError, ValueError):
+        raise ParameterError(f"{name} must be a mapping from ids to numbers, or an array of numbers") from None

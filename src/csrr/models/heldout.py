@@ -1,0 +1,66 @@
+"""What a fitted model has seen, what of a log it has not, and what that says of its scores."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from csrr.data import IdMap, Log, as_log
+from csrr.models.strengths import ParameterError, check_number
+from csrr.ranking.calibration import Calibration
+from csrr.ranking.reliability import Reliability
+from csrr.ranking.topk import Rows, ScoreBlock
+
+if TYPE_CHECKING:
+    from csrr.models.recommender import Recommender
+
+
+def training_log(model: Recommender) -> Log:
+    """The events a model was fitted to, in the order of its training log, without weights and times."""
+    users = np.repeat(np.arange(len(model.users_), dtype=np.int32), np.diff(model.seen_.indptr))
+    return Log(model.users_, model.items_, users, model.seen_.indices, titles=model.titles_)
+
+
+def unseen_events(events: Log, model: Recommender) -> Log:
+    """The events whose user and item the model knows and that are not in its training data, in its row numbers."""
+    rows = _rows_in(events.users, model.users_)[events.user_rows]
+    columns = _rows_in(events.items, model.items_)[events.item_rows]
+    n_items = len(model.items_)
+    seen = model.seen_.tocoo()
+    keys = np.unique((rows * n_items + columns)[(rows >= 0) & (columns >= 0)])
+    left = np.setdiff1d(keys, seen.row.astype(np.int64) * n_items + seen.col)
+    return Log(model.users_, model.items_, left // n_items, left % n_items)
+
+
+def calibration_on(heldout: Any, model: Recommender, rows: Rows, observed_share: float) -> Calibration:
+    """The calibration of a model on the unseen cells of the user rows `rows`; see `Recommender.calibrate`."""
+    check_number("observed_share", observed_share, above=0, most=1)
+    return Calibration.of(*_cells(heldout, model, rows), observed_share=observed_share)
+
+
+def reliability_on(heldout: Any, model: Recommender, rows: Rows) -> Reliability:
+    """What a calibrated model says of the unseen cells of the user rows `rows`, against what happened."""
+    return model._check_calibrated().check(*_cells(heldout, model, rows))
+
+
+def _cells(heldout: Any, model: Recommender, rows: Rows) -> tuple[ScoreBlock, Rows, int, Any, Any]:
+    """What `Calibration` asks for: scores, rows, the number of items, and which cells are positives and which seen."""
+    log, rows = as_log(heldout), np.unique(rows)
+    relevant = unseen_events(log, model).to_csr()
+    if not np.diff(relevant.indptr)[rows].any():
+        raise ParameterError(
+            "calibration needs positives: events that are not in the training data, of users and items that the model"
+            f" knows; none of the {len(log):,} held-out events is one"
+        )
+    return model._score_rows, rows, len(model.items_), relevant, model.seen_
+
+
+def _rows_in(mine: IdMap, known: IdMap) -> npt.NDArray[np.int64]:
+    """The row in `known` of each id of `mine`, or -1."""
+    ids: npt.NDArray[Any] = mine.ids
+    common = np.isin(ids, known.ids) if ids.dtype == known.ids.dtype else np.zeros(len(ids), np.bool_)
+    rows = np.full(len(ids), -1, np.int64)
+    rows[common] = known.rows(ids[common])
+    return rows

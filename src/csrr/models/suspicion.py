@@ -1,0 +1,245 @@
+"""A fitted model -> how probable it is that each of its clicks is noise: a local false discovery rate.
+
+A click of user i on item j is taste or noise. Noise hits the cells of the catalogue at a rate eps_i (times a background
+density of the item), taste at a rate tau(x) that rises with x, what the common taste of all other clicks says of the
+cell. Of the clicks at x, the share eps_i / (eps_i + tau(x)) is noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from csrr.data import Log
+from csrr.models.heldout import training_log
+from csrr.models.robust import RobustModel
+from csrr.models.strengths import ParameterError
+from csrr.optim.foldin import ItemSide
+from csrr.optim.pattern import Pattern
+from csrr.ranking.topk import default_block_rows
+from csrr.threads import use_threads
+
+Floats = npt.NDArray[np.floating[Any]]
+
+STRONG = 0.5
+"""The largest `reg_sparse` of a model that judges: no click pulls the common taste by more than half of its target."""
+WEAK, FAINT = 0.85, 0.1
+"""The `reg_sparse` of the second look, and the least weight of a click in it."""
+BINS = 300
+SAMPLED = 2000
+"""The number of items by which larger catalogues are judged."""
+LOW = (0.25, 0.5)
+"""The shares of the catalogue, for each user the lowest by the common taste, whose clicks tell how much is noise."""
+PSEUDO = 0.25
+"""The weight of all users' rate of noise in a user's own, in catalogues."""
+
+
+@dataclass(frozen=True, eq=False)
+class LeftOut:
+    """The clicked cells with `values`, (nnz,), what each would have in U without its own click; and U's factors.
+
+    `users` is (n, d), `items` (m, d), in the units of the problem.
+    """
+
+    pattern: Pattern
+    values: Floats
+    users: Floats
+    items: Floats
+
+
+def own_log(model: RobustModel) -> Log:
+    """Return the clicks that a model was fitted to, in the order of its training log; weights are their costs."""
+    return replace(training_log(model), weights=model._clicks.values)
+
+
+def like(model: RobustModel, **changes: Any) -> RobustModel:
+    """Return a new model with the parameters of a fitted one and some changes, to be fitted to events of `own_log`."""
+    params = _params(model)
+    if model._clicks.values is not None:
+        params["event_weights"] = "cost"
+    return type(model)(**params | changes)
+
+
+def strict(model: RobustModel, log: Log, strength: float = STRONG) -> RobustModel:
+    """Return a new model with the parameters of `model`, but a `reg_sparse` of at most `strength`, to judge `log`."""
+    share = model.reg_sparse if model.l2 is None else model.l2 / model._costs(log).ratio
+    return type(model)(**_params(model) | {"reg_sparse": min(share, strength), "l2": None})
+
+
+def judge(model: RobustModel, strength: float = STRONG) -> RobustModel:
+    """Return the model itself, if its `reg_sparse` is at most `strength`, or one like it, fitted to its clicks."""
+    again = like(model, reg_sparse=strength, l1=model.l1_, l2=None)
+    is_exact = model.get_params().get("box", "none") == "none"
+    if is_exact and model.l2_ is not None and model.l2_ <= strength * model.costs_.ratio * (1 + 1e-6):
+        return model
+    return again.fit(own_log(model), start=model)
+
+
+def second_judge(first: RobustModel, scores: Floats) -> RobustModel:
+    """Return a model like the first judge, fitted to its clicks, each weighed by the probability that it was meant.
+
+    Where noise counts for little, V need not hold clicks so strictly, and U tells taste in more detail.
+    """
+    log = own_log(first)
+    meant = np.maximum(1 - scores, FAINT) * (1.0 if log.weights is None else log.weights)
+    again = like(first, reg_sparse=WEAK, event_weights="cost", l1=None, l2=None)
+    return again.fit(replace(log, weights=meant.astype(np.float32)))
+
+
+def _params(model: RobustModel) -> dict[str, Any]:
+    """Return the parameters, those of the exact solver in place of the paper's; ParameterError without V."""
+    params = model.get_params()
+    if "reg_sparse" not in params:
+        raise ParameterError(f"{type(model).__name__} has no V to tell noise by; fit a CSRR or CSRRe")
+    return params | ({"box": "none", "step": "auto"} if params.get("box", "none") != "none" else {})
+
+
+def noise_scores(model: RobustModel, popularity: float = 0.0) -> Floats:
+    """Return the probability that each click of a model that judges is noise, (n_events,).
+
+    Noise falls on item j in proportion to (its clicks + 1)^popularity.
+    """
+    if model.rank_ == 0:
+        raise ParameterError("this model has found no common taste (rank 0) to judge clicks by; lower reg_low_rank")
+    with use_threads(model.threads, blas=1):
+        cells = left_out(model)
+        background = (np.bincount(cells.pattern.indices, minlength=cells.pattern.shape[1]) + 1.0) ** popularity
+        return _rates(cells, background / background.mean(), model.seed)
+
+
+def left_out(model: RobustModel) -> LeftOut:
+    """Return U on the model's clicked cells less the influence of each cell's own click.
+
+    A click enters its user's equation with the coefficient c = pull + u and moves u by c*f to first order, where
+    1 - f = (1 - h)*(1 - g) and h, g are the leverages of item and user: h = q'(Q'Q + l1*I)^-1 q.
+    """
+    pattern = Pattern.of(model.seen_)
+    problem, _ = model._histories(pattern, model._clicks.values)
+    factors = model._factors(model.dtype)
+    users, items = factors.users, factors.items
+    u = pattern.dots(users, items)
+    of_user, of_item = _leverages(users, model.l1_)[pattern.rows], _leverages(items, model.l1_)[pattern.indices]
+    influence = 1 - (1 - of_user) * (1 - of_item)
+    return LeftOut(pattern, (u - (problem.pull(u) + u) * influence).astype(u.dtype), users, items)
+
+
+def _leverages(factors: Floats, l1: float) -> Floats:
+    """Return f'(F'F + l1*I)^-1 f for each row f of F, shape (len(factors),)."""
+    side = ItemSide.of(factors, l1)
+    leverages: Floats = side.turned**2 @ (1 / (side.curvature + l1))
+    return leverages
+
+
+@dataclass(frozen=True, eq=False)
+class _Survey:
+    """All cells: their number and background mass in each bin of values, (n_bins,); and of each user, for each share in
+    LOW, (n, 2), the value over background that this share of the items does not exceed, and the mass of these items.
+    """
+
+    cells: Floats
+    mass: Floats
+    cuts: Floats
+    low_mass: Floats
+
+
+def _survey(left: LeftOut, background: Floats, edges: Floats, seed: int) -> _Survey:
+    """Look at all cells in blocks of users, or at those of a sample of the items."""
+    n, m = left.pattern.shape
+    items = np.arange(m)
+    if m > SAMPLED:
+        items = np.sort(np.random.default_rng(seed).choice(m, SAMPLED, replace=False))
+    density = background[items]
+    cells, mass = np.zeros(len(edges) + 1), np.zeros(len(edges) + 1)
+    cuts, low_mass = np.empty((n, len(LOW))), np.empty((n, len(LOW)))
+    for rows, block in _blocks(left, items):
+        bins = np.searchsorted(edges, block).ravel()
+        cells += np.bincount(bins, minlength=len(cells))
+        mass += np.bincount(bins, np.broadcast_to(density, block.shape).ravel(), minlength=len(mass))
+        ratio = block / density
+        cuts[rows] = np.quantile(ratio, LOW, axis=1).T
+        low_mass[rows] = np.stack([(ratio <= cut[:, None]) @ density for cut in cuts[rows].T], axis=1)
+    # Clicked cells are all known; a sample stands for the others only.
+    sampled = np.isin(left.pattern.indices, items)
+    scale = (n * m - len(sampled)) / max(1, n * len(items) - sampled.sum())
+    weights = np.where(sampled, 1 - scale, 1.0)
+    cells = scale * cells + _counts(edges, left.values, weights)
+    mass = scale * mass + _counts(edges, left.values, weights * background[left.pattern.indices])
+    return _Survey(cells, mass, cuts, low_mass * (m / len(items)))
+
+
+def _blocks(left: LeftOut, items: npt.NDArray[np.int64]) -> Iterator[tuple[slice, Floats]]:
+    """Yield which users a block has, and its values for `items`: those left out on clicked cells, U on the others."""
+    place = np.full(left.pattern.shape[1], -1)
+    place[items] = np.arange(len(items))
+    columns = place[left.pattern.indices]
+    known = columns >= 0
+    rows, columns, values = left.pattern.rows[known], columns[known], left.values[known]
+    factors = left.items[items]
+    size = default_block_rows(len(items))
+    for first in range(0, len(left.users), size):
+        block = left.users[first : first + size] @ factors.T
+        mine = slice(*np.searchsorted(rows, [first, first + size]))
+        block[rows[mine] - first, columns[mine]] = values[mine]
+        yield slice(first, first + len(block)), block
+
+
+def _counts(edges: Floats, values: Floats, weights: Floats | None = None) -> Floats:
+    return np.bincount(np.searchsorted(edges, values), weights, minlength=len(edges) + 1).astype(np.float64)
+
+
+def _rates(left: LeftOut, background: Floats, seed: int) -> Floats:
+    """Return the probability of noise of each click, (nnz,)."""
+    from scipy.optimize import isotonic_regression
+
+    m, rows, columns = left.pattern.shape[1], left.pattern.rows, left.pattern.indices
+    edges = np.unique(np.quantile(left.values, np.linspace(0, 1, BINS)).astype(left.values.dtype))
+    found = _survey(left, background, edges, seed)
+    noise, everyone = _noise_rates(found, left.values / background[columns], rows, m)
+    cells = np.maximum(found.cells, 1e-9)
+    excess = np.maximum((_counts(edges, left.values) - everyone * found.mass) / cells, 0)
+    taste = isotonic_regression(excess, weights=cells).x[np.searchsorted(edges, left.values)]
+    expected = noise[rows] * background[columns]
+    return _share(expected, _discounted(taste, expected, rows, noise * m) * taste)
+
+
+def _noise_rates(found: _Survey, ratios: Floats, rows: npt.NDArray[np.int32], m: int) -> tuple[Floats, float]:
+    """Return the rate of noise of each user, (n,), and of all, from clicks on what the common taste ranks lowest.
+
+    `ratios`, (nnz,), are the clicks' values over background. The lower half of the catalogue has clicks enough to tell
+    users apart; the lowest quarter, where there is still less taste, sets the level.
+    """
+    low = ratios[:, None] <= found.cuts[rows]
+    clicks = np.stack([np.bincount(rows[mask], minlength=len(found.cuts)) for mask in low.T], axis=1)
+    level, half = clicks.sum(axis=0) / found.low_mass.sum(axis=0)
+    if half == 0:
+        return np.zeros(len(clicks)), 0.0
+    pseudo = PSEUDO * LOW[1] * m
+    return (clicks[:, 1] + pseudo * half) / (found.low_mass[:, 1] + pseudo) * (level / half), float(level)
+
+
+def _discounted(taste: Floats, expected: Floats, rows: npt.NDArray[np.int32], n_noise: Floats) -> Floats:
+    """Return what taste is multiplied by, (nnz,): below 1 for users whose clicks are noise for the greater part.
+
+    Whoever clicks everywhere also hits what the common taste ranks highly: such users get so much credit for taste that
+    their probabilities sum to `n_noise`, (n,), their number of noisy clicks.
+    """
+    clicks = np.bincount(rows, minlength=len(n_noise))
+    wanted = np.minimum(n_noise, 0.999 * clicks)
+    low, high = np.full(len(n_noise), -20.0), np.zeros(len(n_noise))
+    for _ in range(40):
+        middle = (low + high) / 2
+        total = np.bincount(rows, _share(expected, np.exp(middle)[rows] * taste), minlength=len(n_noise))
+        low, high = np.where(total > wanted, middle, low), np.where(total > wanted, high, middle)
+    factor: Floats = np.where(n_noise > clicks / 2, np.exp(high), 1.0)[rows]
+    return factor
+
+
+def _share(part: Floats, rest: Floats) -> Floats:
+    """Return part / (part + rest), 0 where both are."""
+    whole = part + rest
+    share: Floats = np.divide(part, whole, out=np.zeros_like(whole), where=whole > 0)
+    return share

@@ -1,0 +1,221 @@
+"""Scores -> probabilities: how often cells of about one score are positives, by isotonic regression on held-out data.
+
+The cells are those of the given rows that are not in `seen`; the positives are the ones stored in `relevant`. They are
+counted in bins of the score, a block at a time, so that no users x items array ever exists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from csrr.data import DataError
+from csrr.ranking.cells import masked_blocks
+from csrr.ranking.reliability import N_BINS, Counts, Reals
+from csrr.ranking.reliability import Reliability as Reliability
+from csrr.ranking.topk import Floats, Rows, ScoreBlock
+
+MOST_BINS = 1000
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Calibration:
+    """The probability that an unseen cell is a positive, a step function of its score that never falls.
+
+    Bin b holds the scores in (edges[b-1], edges[b]]; `edges` has shape (n_bins - 1,), `n_cells`, `n_positives` and
+    `probabilities` have shape (n_bins,). An edge lies just below the score of a positive: there and nowhere else can
+    the isotonic regression of single cells step. With at most MOST_BINS distinct scores of positives every one has its
+    bin, and this is that regression exactly; with more, they share bins evenly. At the top it may rest on few cells.
+
+    Held-out data shows only some of the positives among the unseen cells. Where the log, training and held-out events
+    together, shows a share `observed_share` of all positives, (n_training + H)/observed_share - n_training positives
+    are unseen, of which it shows H: each with the chance `label_rate`, if which ones are shown does not depend on the
+    cell ("selected completely at random"). Then P(positive | score) = P(shown | score)/label_rate, cut at 1. With an
+    observed_share of 1 the probability is that of an event that such held-out data would show.
+    """
+
+    edges: Floats
+    n_cells: Counts
+    n_positives: Counts
+    probabilities: Reals
+    n_training: int
+    observed_share: float = 1.0
+
+    @classmethod
+    def of(
+        cls, score_block: ScoreBlock, rows: Rows, n_items: int, relevant: Any, seen: Any, *, observed_share: float = 1.0
+    ) -> Calibration:
+        """Return the calibration on all unseen cells of `rows`.
+
+        `relevant` and `seen`, sparse of shape (n_users, n_items), share no cell. `score_block(rows)` returns a new
+        float32 array of shape (len(rows), n_items), which is overwritten.
+        """
+        if not 0 < observed_share <= 1:
+            raise DataError(f"observed_share={observed_share!r}: a share of all positives, it must lie in (0, 1]")
+        from scipy.optimize import isotonic_regression
+
+        relevant, seen = relevant.tocsr(), seen.tocsr()
+        n_shown, n_training = (int(np.diff(matrix.indptr)[rows].sum()) for matrix in (relevant, seen))
+        if n_shown == 0:
+            raise DataError("calibration needs positives: none of these users has a held-out event that is not seen")
+        # The very blocks that are counted: in others, products may be rounded another way.
+        blocks = _blocks(score_block, rows, n_items, relevant, seen)
+        edges = _edges(np.concatenate([positives for _, positives in blocks]))
+        n_cells, n_positives = _count(edges, score_block, rows, n_items, relevant, seen)
+        # Only the first bin can be empty: it lies below all positives.
+        weights = np.maximum(n_cells, 1)
+        rates = isotonic_regression(n_positives / weights, weights=weights).x
+        probabilities = np.clip(rates / _label_rate(n_shown, n_training, observed_share), 0, 1)
+        return cls(edges, n_cells, n_positives, probabilities, n_training, float(observed_share))
+
+    @property
+    def label_rate(self) -> float:
+        """The chance that a positive among the unseen cells was shown as one."""
+        return _label_rate(int(self.n_positives.sum()), self.n_training, self.observed_share)
+
+    def probability(self, scores: npt.ArrayLike) -> Reals:
+        """Return the probability of each score, of the same shape; NaN stays NaN.
+
+        Below the scores of all positives it is 0, and above them that of the last bin.
+        """
+        asked = np.asarray(scores, np.float32)
+        found = self.probabilities[np.searchsorted(self.edges, asked)]
+        return np.where(np.isnan(asked), np.nan, found)
+
+    def threshold(self, miss: float, false_alarm: float) -> float:
+        """Return the score above which recommending costs less than not: p*miss > (1 - p)*false_alarm.
+
+        It is inf where no score is worth it. On the very cells that were counted, and with an observed_share of 1, no
+        threshold costs less.
+        """
+        worth = self.worth(miss, false_alarm)
+        if not worth.any():
+            return float("inf")
+        first = int(worth.argmax())
+        return float(self.edges[first - 1]) if first else float("-inf")
+
+    def worth(self, miss: float, false_alarm: float) -> npt.NDArray[np.bool_]:
+        """Return whether the cells of a bin cost less recommended than not, shape (n_bins,): the last ones, or none."""
+        for name, cost in (("miss", miss), ("false_alarm", false_alarm)):
+            if not 0 < cost < np.inf:
+                raise DataError(f"{name}={cost!r}: a cost must be a finite number above 0")
+        worth: npt.NDArray[np.bool_] = self.probabilities * miss > (1 - self.probabilities) * false_alarm
+        return worth
+
+    def remaining(self) -> Calibration:
+        """Return the calibration of the cells that are no held-out events either: of what is left once these are known.
+
+        Of a cell with probability p, shown with the chance c*p (c the label rate) but not shown, it is
+        p*(1 - c)/(1 - c*p): Elkan and Noto's for the unlabelled. It differs from p where much was shown, at the top.
+        """
+        if self.observed_share == 1:
+            raise DataError("observed_share=1: the log shows every positive, so none remains; calibrate with less")
+        c, p = self.label_rate, self.probabilities
+        return replace(
+            self,
+            n_cells=self.n_cells - self.n_positives,
+            n_positives=np.zeros_like(self.n_positives),
+            probabilities=p * (1 - c) / (1 - c * p),
+            n_training=self.n_training + int(self.n_positives.sum()),
+        )
+
+    def reliability(self, n_bins: int = N_BINS) -> Reliability:
+        """Return the probabilities against the very cells they were learnt from: `ece` is in-sample, too good."""
+        if not self.n_positives.any():
+            raise DataError("what remains has no positives to compare with; use check with other held-out data")
+        counts = self.n_positives, self.n_cells
+        return Reliability.of(self.probabilities, *counts, label_rate=self.label_rate, n_bins=n_bins)
+
+    def check(
+        self,
+        score_block: ScoreBlock,
+        rows: Rows,
+        n_items: int,
+        relevant: Any,
+        seen: Any,
+        *,
+        observed_share: float | None = None,
+        n_bins: int = N_BINS,
+    ) -> Reliability:
+        """Return the probabilities against other held-out data, given as to `of`.
+
+        `observed_share` is that of this data; without it, the calibration's own.
+        """
+        relevant, seen = relevant.tocsr(), seen.tocsr()
+        n_cells, n_positives = _count(self.edges, score_block, rows, n_items, relevant, seen)
+        share = self.observed_share if observed_share is None else observed_share
+        label_rate = _label_rate(int(n_positives.sum()), int(np.diff(seen.indptr)[rows].sum()), share)
+        return Reliability.of(self.probabilities, n_positives, n_cells, label_rate=label_rate, n_bins=n_bins)
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Return all of it as arrays by name, for saving."""
+        numbers = np.array([self.n_training, self.observed_share])
+        parts: tuple[npt.NDArray[Any], ...] = (self.edges, self.n_cells, self.n_positives, self.probabilities, numbers)
+        return {f"calibration.{name}": part for name, part in zip(_PARTS, parts, strict=True)}
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, npt.NDArray[Any]]) -> Calibration | None:
+        """Return what `arrays` was made of; None where there is none among them."""
+        if f"calibration.{_PARTS[0]}" not in arrays:
+            return None
+        edges, n_cells, n_positives, probabilities, numbers = (arrays[f"calibration.{name}"] for name in _PARTS)
+        return cls(edges, n_cells, n_positives, probabilities, int(numbers[0]), float(numbers[1]))
+
+    def __repr__(self) -> str:
+        share = "" if self.observed_share == 1 else f", observed_share {self.observed_share:g}"
+        return (
+            f"Calibration: {self.n_cells.sum():,} cells, {self.n_positives.sum():,} positives{share}; probabilities up"
+            f" to {self.probabilities[-1]:.4f} in {len(np.unique(self.probabilities)):,} steps"
+        )
+
+
+_PARTS = ("edges", "n_cells", "n_positives", "probabilities", "numbers")
+
+
+def _label_rate(n_shown: int, n_training: int, observed_share: float) -> float:
+    # At a share of 1 this is 1 exactly, whatever is rounded.
+    return n_shown / ((n_training + n_shown) / observed_share - n_training)
+
+
+def _blocks(
+    score_block: ScoreBlock, rows: Rows, n_items: int, relevant: Any, seen: Any
+) -> Iterator[tuple[Floats, Floats]]:
+    """Yield the scores of a block, shape (b, n_items), seen cells -inf, and those of its positives, shape (p,)."""
+    for part, scores in masked_blocks(score_block, rows, n_items, seen):
+        mine = relevant[rows[part]].tocoo()
+        yield scores, scores[mine.row, mine.col]
+
+
+def _edges(positives: Floats) -> Floats:
+    """Return the largest float32 below each of at most MOST_BINS scores of positives, increasing."""
+    distinct = np.unique(positives)
+    if len(distinct) > MOST_BINS:
+        ordered = np.sort(positives)
+        distinct = np.unique(ordered[np.arange(MOST_BINS) * len(ordered) // MOST_BINS])
+    edges = np.nextafter(distinct, np.float32(-np.inf))
+    return edges[edges > -np.inf]
+
+
+def _count(
+    edges: Floats, score_block: ScoreBlock, rows: Rows, n_items: int, relevant: Any, seen: Any
+) -> tuple[Counts, Counts]:
+    """Return the numbers of unseen cells and of positives in each bin, shapes (n_bins,)."""
+    n_cells, n_positives = (np.zeros(len(edges) + 1, np.int64) for _ in range(2))
+    for scores, positives in _blocks(score_block, rows, n_items, relevant, seen):
+        n_cells += _histogram(scores.reshape(-1), edges)
+        n_positives += _histogram(positives, edges)
+    # Seen cells are -inf, in the first bin.
+    n_cells[0] -= np.diff(seen.indptr)[rows].sum()
+    return n_cells, n_positives
+
+
+def _histogram(scores: Floats, edges: Floats) -> Counts:
+    """Return the number of scores in each bin, shape (n_bins,); `scores`, shape (n,), are sorted in place."""
+    scores.sort()
+    if len(scores) and np.isnan(scores[-1]):
+        raise ValueError("a score is NaN: there is no probability for it")
+    return np.diff(np.searchsorted(scores, edges, side="right"), prepend=0, append=len(scores))

@@ -1,0 +1,114 @@
+"""Probabilities against what happened: rates in bins of probability, their intervals, and the calibration error."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from csrr.ranking.tables import text_table
+
+N_BINS = 15
+_NORMAL_95 = 1.959964
+
+Counts = npt.NDArray[np.int64]
+Reals = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Reliability:
+    """What happened to cells of about one probability; all arrays have shape (n_bins,), equal-width bins of [0, 1].
+
+    `n_cells` and `n_positives` are counts; `mean_probability` is what was said of a bin's cells and `rate` what came
+    true: n_positives / n_cells / label_rate, with the 95 % interval of Wilson from `low` to `high`. `label_rate` is
+    the chance that the data shows a positive as one. A bin without cells has NaN.
+    """
+
+    n_cells: Counts
+    n_positives: Counts
+    mean_probability: Reals
+    rate: Reals
+    low: Reals
+    high: Reals
+    label_rate: float = 1.0
+
+    @classmethod
+    def of(
+        cls,
+        probabilities: npt.ArrayLike,
+        n_positives: npt.ArrayLike,
+        n_cells: npt.ArrayLike = 1,
+        *,
+        label_rate: float = 1.0,
+        n_bins: int = N_BINS,
+    ) -> Reliability:
+        """Return the bins of groups of cells: their probability, positives and cells, all of shape (n,).
+
+        With single cells, `n_positives` are their labels, 0 or 1.
+        """
+        said, positives, cells = np.broadcast_arrays(np.asarray(probabilities, np.float64), n_positives, n_cells)
+        if not ((said >= 0) & (said <= 1)).all():
+            raise ValueError("probabilities must lie between 0 and 1")
+        place = np.minimum((said * n_bins).astype(np.int64), n_bins - 1)
+        total, k, expected = (np.bincount(place, each, n_bins) for each in (cells, positives, said * cells))
+        n = np.where(total > 0, total, np.nan)
+        centre = (k + _NORMAL_95**2 / 2) / (n + _NORMAL_95**2)
+        half = _NORMAL_95 / (n + _NORMAL_95**2) * np.sqrt(np.maximum(k * (n - k) / n, 0) + _NORMAL_95**2 / 4)
+        low, high = (np.clip(end, 0, 1) / label_rate for end in (centre - half, centre + half))
+        # Sums of whole numbers in float64.
+        n_cells_in, n_positives_in = (np.rint(each).astype(np.int64) for each in (total, k))
+        return cls(n_cells_in, n_positives_in, expected / n, k / n / label_rate, low, high, label_rate)
+
+    @property
+    def ece(self) -> float:
+        """The expected calibration error: the mean over cells of |mean_probability - rate| of their bin.
+
+        Where nearly all cells have a probability near 0, as in sparse data, nearly all of the mean is theirs: look at
+        the other bins too.
+        """
+        gaps = np.abs(self.mean_probability - self.rate)
+        return float(np.nansum(gaps * self.n_cells) / self.n_cells.sum())
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """Yield a dict for each bin that has cells: from, to, cells, positives, probability, rate, low, high."""
+        edges = np.linspace(0, 1, len(self.n_cells) + 1).tolist()
+        names = ("cells", "positives", "probability", "rate", "low", "high")
+        columns = (self.n_cells, self.n_positives, self.mean_probability, self.rate, self.low, self.high)
+        for place in np.flatnonzero(self.n_cells).tolist():
+            values = dict(zip(names, (column[place].item() for column in columns), strict=True))
+            yield {"from": edges[place], "to": edges[place + 1], **values}
+
+    def __repr__(self) -> str:
+        rows = list(self.rows())
+        table = text_table(list(rows[0]), [list(row.values()) for row in rows])
+        return f"Reliability: ECE {self.ece:.4f}, {self.n_cells.sum():,} cells\n{table}"
+
+    # What `csrr.plot` draws
+
+    title = "Reliability"
+
+    @property
+    def caption(self) -> str:
+        """What the plot shows, in words."""
+        shown = "" if self.label_rate == 1 else f" Rates count {1 / self.label_rate:.3g} positives for each one shown."
+        return (
+            f"{self.n_cells.sum():,} cells in {len(self.n_cells)} bins of probability, {self.n_positives.sum():,} of"
+            f" them positive; expected calibration error {self.ece:.4f}. Bars are 95 % intervals (Wilson).{shown}"
+        )
+
+    @property
+    def panels(self) -> list[dict[str, Any]]:
+        """The one panel of the plot: rates against probabilities, beside the diagonal."""
+        points = [
+            {"x": row["probability"], "mean": row["rate"], "low": row["low"], "high": row["high"]}
+            | {"note": f"{row['positives']:,} of {row['cells']:,} cells"}
+            for row in self.rows()
+        ]
+        end = max(0.01, *(math.ceil(100 * point["x"]) / 100 for point in points))
+        diagonal = [{"x": place, "mean": place} for place in (0.0, end)]
+        series = [{"name": "perfect", "points": diagonal}, {"name": "observed", "points": points}]
+        return [{"title": self.title, "x": "probability", "y": "share of positives", "series": series}]

@@ -1,0 +1,120 @@
+import numpy as np
+import pytest
+from pyarrow import csv
+
+import csrr
+from csrr.data.synthetic import NOISE
+from tests.cli.conftest import as_json, in_process
+
+
+@pytest.fixture(scope="module")
+def noisy_file(tmp_path_factory):
+    """A log with noise, weights, times and titles as CSV, and where its noise is: the pairs."""
+    made = csrr.synthetic(150, 80, rank=4, events_per_user=15, noise=0.2, seed=4)
+    log = made.log
+    path = tmp_path_factory.mktemp("noisy") / "noisy.csv"
+    rows = zip(log.user_rows, log.item_rows, strict=True)
+    lines = [f"{user},{item},{1 + at % 3},{1000 + at},{log.title(item)}" for at, (user, item) in enumerate(rows)]
+    path.write_text("\n".join(["user,item,count,timestamp,title", *lines]) + "\n")
+    noise = made.truth == NOISE
+    return path, set(zip(log.user_rows[noise].tolist(), log.item_rows[noise].tolist(), strict=True))
+
+
+def test_suspects_are_those_of_python(model, model_file):
+    found = model.suspects()
+    told = as_json("suspects", model_file, "-n", 5)
+    assert told["suspects"] == list(found.events.head(5).rows())
+    assert told["noise_share"] == found.noise_share
+    assert told["n_events"] == told["n_suspects"] == len(found)
+    assert "stability" not in told
+    told = as_json("suspects", model_file, "--popularity", 0.5, "--by", "user")
+    assert told["suspects"] == list(model.suspects(popularity=0.5).users.head(20).rows())
+
+
+def test_the_table_names_titles_and_the_share_of_noise(model, model_file):
+    first, header, *rows = in_process("suspects", model_file, "-n", 3, "--by", "item").stdout.splitlines()
+    found = model.suspects()
+    assert first == f"{found.noise_share:.1%} of {len(found):,} events are noise, by estimate"
+    assert header.split() == ["item", "title", "clicks", "noise"]
+    assert [title in row for title, row in zip(found.items["title"], rows, strict=False)] == [True] * 3
+
+
+def test_a_file_has_all_that_are_suspect_enough(model, model_file, tmp_path):
+    out = tmp_path / "suspects.csv"
+    text = in_process("suspects", model_file, "--min-score", 0.5, "-n", 1, "-o", out).stdout
+    written = csv.read_csv(out)
+    expected = (model.suspects().scores >= 0.5).sum()
+    assert 1 < expected == written.num_rows
+    assert written.column_names == ["user", "item", "title", "score", "unexplained"]
+    assert f"{out}: {expected:,} events" in text
+    assert as_json("suspects", model_file, "-o", out)["output"] == str(out)
+
+
+def test_stability_is_printed_beside(model, model_file):
+    told = as_json("suspects", model_file, "-n", 1, "--stability")["stability"]
+    expected = list(model.stability().rows())
+    assert [row["change"] for row in told] == [row["change"] for row in expected]
+    assert told[1]["suspects_kept"] == pytest.approx(expected[1]["suspects_kept"])
+    assert "nine tenths of the clicks" in in_process("suspects", model_file, "--stability").stdout
+
+
+def test_clean_writes_what_python_keeps(noisy_file, tmp_path):
+    path, noise = noisy_file
+    out, removed = tmp_path / "clean.csv", tmp_path / "removed.csv"
+    told = as_json("clean", path, "-o", out, "--removed", removed)
+    log = csrr.read(path)
+    left = csrr.clean(log)
+    again = csrr.read(out)
+    np.testing.assert_array_equal(again.weights, left.weights)
+    np.testing.assert_array_equal(again.times, left.times)
+    assert again.users.ids[again.user_rows].tolist() == left.users.ids[left.user_rows].tolist()
+    assert again.items.ids[again.item_rows].tolist() == left.items.ids[left.item_rows].tolist()
+    assert {again.title(0), again.title(5)} <= set(log.titles)
+    gone = csv.read_csv(removed).to_pydict()
+    assert told["n_events"] == len(log)
+    assert told["n_removed"] == len(gone["user"]) == len(log) - len(left)
+    assert min(gone["score"]) > 0.5
+    found = sum(pair in noise for pair in zip(gone["user"], gone["item"], strict=True))
+    assert found / told["n_removed"] > 3 * (len(noise) - found) / len(left)
+
+
+def test_clean_says_how_many_and_takes_a_bar_and_reading_options(noisy_file, tmp_path):
+    path, _ = noisy_file
+    text = in_process("clean", path, "-o", tmp_path / "a.csv", "--above", 0.9, "--weight-column", "none").stdout
+    log = csrr.read(path, weight=False)
+    n_left = len(csrr.clean(log, above=0.9))
+    assert text == f"{tmp_path / 'a.csv'}: {len(log) - n_left:,} of {len(log):,} events removed, {n_left:,} left\n"
+    assert csrr.read(tmp_path / "a.csv").weights is None
+
+
+def test_clean_never_writes_over_its_log(noisy_file, tmp_path, monkeypatch):
+    path, _ = noisy_file
+    before = path.read_bytes()
+    monkeypatch.chdir(path.parent)
+    for args in (["-o", path], ["-o", "noisy.csv"], ["-o", tmp_path / "x.csv", "--removed", path]):
+        result = in_process("clean", path, *args)
+        assert result.exit_code == 2
+        assert "is the log itself" in result.stderr
+    assert path.read_bytes() == before
+    assert not (tmp_path / "x.csv").exists()
+
+
+def test_mistakes(model_file, noisy_file, tmp_path):
+    path, _ = noisy_file
+    csrr.EASE().fit(csrr.read(path)).save(tmp_path / "ease.csrr")
+    csrr.MCShift(threads=1).fit(csrr.read(path)).save(tmp_path / "shift.csrr")
+    for args, words in (
+        (["suspects", tmp_path / "ease.csrr"], "these do: CSRR"),
+        (["suspects", tmp_path / "shift.csrr"], "MCShift has no V"),
+        (["suspects", model_file, "--popularity", 2], "--popularity"),
+        (["suspects", model_file, "-o", tmp_path / "a.txt"], "must end in .csv"),
+        (["suspects", model_file, "-n", 0], "-n"),
+        (["clean", path, "-o", tmp_path / "a.csv", "--above", 0], "--above"),
+        (["clean", path, "-o", tmp_path / "a.csv", "--removed", tmp_path / "a.csv"], "same file"),
+        (["clean", path, "-o", tmp_path / "none" / "a.csv"], "no such folder"),
+        (["clean", tmp_path / "none.csv", "-o", tmp_path / "a.csv"], "none.csv"),
+    ):
+        result = in_process(*args)
+        assert result.exit_code == 2, args
+        assert words in result.stderr, (args, result.stderr)
+    assert not (tmp_path / "a.csv").exists()

@@ -1,0 +1,231 @@
+"""Probabilities of models: right on planted truth, kept in files, and what lists are cut by."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import csrr
+from csrr import CSRR, WRMF, NotFittedError, ParameterError, PopRank
+from csrr.data import Log
+
+
+def as_csr(dense):
+    return sparse.csr_array(dense.astype(np.float32))
+
+
+def planted(seed, n=400, m=250, rank=5, density=0.15):
+    """Return the chance of each choice, low-rank, shape (n, m), the choices, and the generator that drew them."""
+    rng = np.random.default_rng(seed)
+    users = rng.dirichlet(np.full(rank, 0.3), n) * rng.lognormal(0, 0.4, (n, 1))
+    items = rng.dirichlet(np.full(rank, 0.3), m) * rng.lognormal(0, 0.6, (m, 1))
+    chance = users @ items.T
+    for _ in range(30):
+        chance = np.minimum(chance * density / chance.mean(), 0.95)
+    return rng.random((n, m)) < chance, rng
+
+
+@pytest.mark.parametrize("kind", [CSRR, WRMF])
+class TestPlantedTruth:
+    def test_all_choices_are_shown(self, kind):
+        chosen, rng = planted(0)
+        part = rng.choice(3, chosen.shape, p=[0.6, 0.2, 0.2])
+        train, valid, test = (chosen & (part == each) for each in range(3))
+        model = kind(threads=1).fit(as_csr(train))
+        model.calibrate(as_csr(valid))
+        cells = model._score_rows, np.arange(len(chosen)), chosen.shape[1], as_csr(test), as_csr(train)
+        told = model.reliability(as_csr(test))
+        assert told.ece < 0.01
+        assert told.rate.tolist() == pytest.approx(model.calibration_.check(*cells).rate.tolist(), nan_ok=True)
+        assert scores_as_probabilities(model, test, train).ece > 0.05
+
+    def test_half_of_the_choices_are_shown(self, kind):
+        chosen, rng = planted(1)
+        shown = chosen & (rng.random(chosen.shape) < 0.5)
+        train = shown & (rng.random(chosen.shape) < 0.7)
+        model = kind(threads=1).fit(as_csr(train))
+        cells = model._score_rows, np.arange(len(chosen)), chosen.shape[1], as_csr(chosen & ~train), as_csr(train)
+        told = model.calibrate(as_csr(shown & ~train), observed_share=0.5).check(*cells, observed_share=1)
+        assert told.ece < 0.015
+        unadjusted = model.calibrate(as_csr(shown & ~train)).check(*cells)
+        assert unadjusted.ece > 0.06
+        left = chosen & ~shown
+        cells = *cells[:3], as_csr(left), as_csr(shown)
+        remaining = model.calibrate(as_csr(shown & ~train), observed_share=0.5).remaining()
+        assert remaining.check(*cells, observed_share=1).ece < 0.015
+
+
+def scores_as_probabilities(model, positive, seen):
+    """Return how well the scores themselves, cut to [0, 1], would do as probabilities."""
+    scores = np.clip(model._score_rows(np.arange(len(positive))), 0, 1)
+    return csrr.Reliability.of(scores[~seen], positive[~seen])
+
+
+@pytest.fixture(scope="module")
+def parts(log):
+    return csrr.split(log, ratio=0.7, seed=0)
+
+
+@pytest.fixture(scope="module")
+def model(parts):
+    fitted = CSRR(threads=1).fit(parts[0])
+    fitted.calibrate(parts[1])
+    return fitted
+
+
+def test_calibrate_returns_what_it_keeps_and_a_new_fit_drops_it(parts):
+    model = PopRank().fit(parts[0])
+    assert model.calibration_ is None
+    assert model.calibrate(parts[1]) is model.calibration_
+    assert model.fit(parts[0]).calibration_ is None
+
+
+def test_all_users_count_or_those_that_are_named(model, parts):
+    n_unseen = len(model.users_) * len(model.items_) - len(parts[0])
+    other = CSRR(threads=1).fit(parts[0])
+    assert other.calibrate(parts[1]).n_cells.sum() == n_unseen
+    some = other.calibrate(parts[1], users=[3, 5, 3])
+    assert some.n_cells.sum() == 2 * len(model.items_) - model.seen_[[3, 5]].nnz
+    assert some.n_positives.sum() == parts[1].to_csr()[[3, 5]].nnz
+
+
+def test_unknown_ids_and_training_events_are_left_out(parts):
+    train, rest = parts
+    events = [(f"{u}", f"{i}") for u, i in zip(rest.user_rows, rest.item_rows, strict=True)]
+    seen = [(f"{train.user_rows[0]}", f"{train.item_rows[0]}"), ("nobody", "1"), ("1", "nothing")]
+    named = PopRank().fit({"user": train.user_rows.astype(str), "item": train.item_rows.astype(str)})
+    known = [(u, i) for u, i in events if u in named.users_ and i in named.items_]
+    users, items = zip(*(known + seen), strict=True)
+    assert named.calibrate({"user": list(users), "item": list(items)}).n_positives.sum() == len(known)
+
+
+def test_probabilities_are_those_of_the_scores(model):
+    np.testing.assert_array_equal(model.probability(7), model.calibration_.probability(model.score(7)))
+    assert model.probability(7).shape == (1, len(model.items_))
+    pairs = model.probability([1, 2], [3, 4])
+    np.testing.assert_array_equal(pairs, model.calibration_.probability(model.score([1, 2], [3, 4])))
+
+
+def test_lists_tell_them(model, parts):
+    recs = model.recommend([7, 8], 5)
+    np.testing.assert_array_equal(recs.probabilities, model.calibration_.probability(recs.scores).astype(np.float32))
+    assert [row["probability"] for row in recs[1].rows()] == recs.probabilities[1].tolist()
+    assert recs.to_arrow().column_names == ["user", "item", "rank", "score", "probability", "title"]
+    assert "probability" in repr(recs)
+    assert CSRR(threads=1).fit(parts[0]).recommend([7, 8], 5).probabilities is None
+
+
+class TestCuts:
+    def test_by_probability_and_by_score(self, model):
+        whole = model.recommend(k=20)
+        middle = float(np.median(whole.probabilities))
+        cut = model.recommend(k=20, min_probability=middle)
+        keep = model.calibration_.probability(whole.scores) >= middle
+        assert 0 < keep.sum() < keep.size
+        assert ((cut.items != None) == keep).all()  # noqa: E711
+        assert (cut.items[keep] == whole.items[keep]).all()
+        assert (cut.probabilities[~keep] == 0).all()
+        bound = float(np.median(whole.scores))
+        assert ((model.recommend(k=20, min_score=bound).scores > -np.inf) == (whole.scores >= bound)).all()
+
+    def test_at_its_ends(self, model):
+        assert (model.recommend(k=5, min_probability=0).items == model.recommend(k=5).items).all()
+        highest = float(model.calibration_.probabilities[-1])
+        kept = model.recommend(k=5, min_probability=highest)
+        assert (kept.scores > -np.inf).any()
+        assert (kept.probabilities[kept.scores > -np.inf] == np.float32(highest)).all()
+
+    def test_recommending_nothing(self, model):
+        recs = model.recommend([1, 2], 3, min_score=1e9)
+        assert recs.items.tolist() == [[None] * 3] * 2
+        assert list(recs.rows()) == []
+
+    def test_of_new_people(self, model):
+        people = model.fold_in([[1, 5, 9], [2]])
+        whole = people.recommend(10)
+        np.testing.assert_array_equal(
+            whole.probabilities, model.calibration_.probability(whole.scores).astype(np.float32)
+        )
+        bound = float(np.median(whole.scores))
+        assert ((people.recommend(10, min_score=bound).scores > -np.inf) == (whole.scores >= bound)).all()
+        alone = model.recommend_for([1, 5, 9], 10, min_probability=0.2)
+        assert ((alone.scores[0] > -np.inf) == (model.calibration_.probability(whole.scores[0]) >= 0.2)).all()
+
+    def test_by_the_costs_of_the_model(self, parts):
+        class Priced(PopRank):
+            decision_probability = 0.2
+
+        model = Priced().fit(parts[0])
+        with pytest.raises(ParameterError, match="call calibrate"):
+            model.recommend(k=5, min_probability="cost")
+        model.calibrate(parts[1])
+        by_cost = model.recommend(k=20, min_probability="cost")
+        assert by_cost.items.tolist() == model.recommend(k=20, min_probability=0.2).items.tolist()
+        assert 0 < (by_cost.scores > -np.inf).sum() < by_cost.scores.size
+
+
+class TestBadInput:
+    @pytest.mark.parametrize("bad", [-0.1, 1.1, np.nan, "most", True])
+    def test_probabilities(self, model, bad):
+        with pytest.raises(ParameterError, match=r"min_probability=.* must be a number >= 0 and <= 1"):
+            model.recommend(1, min_probability=bad)
+
+    def test_scores(self, model):
+        with pytest.raises(ParameterError, match="min_score=nan"):
+            model.recommend(1, min_score=np.nan)
+
+    def test_without_costs(self, parts):
+        model = PopRank().fit(parts[0])
+        model.calibrate(parts[1])
+        with pytest.raises(ParameterError, match='min_probability="cost": this PopRank has no costs'):
+            model.recommend(1, min_probability="cost")
+
+    def test_before_calibrate(self, parts):
+        model = PopRank().fit(parts[0])
+        asked = [lambda: model.recommend(1, min_probability=0.5), lambda: model.probability(1)]
+        for ask in (*asked, lambda: model.reliability(parts[1])):
+            with pytest.raises(ParameterError, match="this PopRank has no probabilities yet; call calibrate"):
+                ask()
+
+    def test_before_fit(self, parts):
+        with pytest.raises(NotFittedError):
+            PopRank().calibrate(parts[1])
+        with pytest.raises(NotFittedError):
+            PopRank().probability(1)
+        with pytest.raises(NotFittedError):
+            PopRank().reliability(parts[1])
+
+    @pytest.mark.parametrize("share", [0, -1, 1.5, np.nan, "auto"])
+    def test_shares(self, parts, share):
+        with pytest.raises(ParameterError, match="observed_share="):
+            PopRank().fit(parts[0]).calibrate(parts[1], observed_share=share)
+
+    def test_no_positives(self, parts):
+        model = PopRank().fit(parts[0])
+        with pytest.raises(ParameterError, match=r"calibration needs positives.*none of the"):
+            model.calibrate(parts[0])
+        with pytest.raises(ParameterError, match="calibration needs positives"):
+            model.calibrate({"user": ["x"], "item": ["y"]})
+        assert model.calibration_ is None
+
+
+@pytest.mark.parametrize("kind", [CSRR, PopRank])
+def test_a_file_keeps_it_to_the_bit(parts, tmp_path, kind):
+    model = kind().fit(parts[0])
+    model.save(tmp_path / "without.csrr")
+    assert csrr.load(tmp_path / "without.csrr").calibration_ is None
+    calibration = model.calibrate(parts[1], observed_share=0.9)
+    model.save(tmp_path / "with.csrr")
+    again = csrr.load(tmp_path / "with.csrr")
+    for name, array in calibration.arrays().items():
+        np.testing.assert_array_equal(again.calibration_.arrays()[name], array, strict=True)
+    assert again.recommend(1, 9, min_probability=0.1).items.tolist() == (
+        model.recommend(1, 9, min_probability=0.1).items.tolist()
+    )
+
+
+def test_a_log_of_other_ids_is_matched_by_id(named):
+    train, rest = csrr.split(named, ratio=0.7, seed=1)
+    model = PopRank().fit(train)
+    shuffled = Log.from_table({"user": rest.users.ids[rest.user_rows], "item": rest.items.ids[rest.item_rows]})
+    assert shuffled.items != model.items_ or shuffled.users != model.users_
+    assert model.calibrate(shuffled).n_positives.tolist() == model.calibrate(rest).n_positives.tolist()
