@@ -5,7 +5,7 @@ import pytest
 import csrr
 from csrr.cli import app
 from csrr.cli.app import COMMANDS
-from csrr.cli.errors import OPTIONS, as_options
+from csrr.cli.errors import OPTIONS, Interrupted, as_options, stoppable
 from csrr.cli.options import LOG_NAMES, MODEL_NAMES
 from tests.cli.conftest import in_child, in_process
 
@@ -119,3 +119,19 @@ def test_every_command_has_help(name):
     result = in_process(name, "--help")
     assert result.exit_code == 0
     assert result.stdout.startswith(f"Usage: csrr {name}")
+
+
+def compiled_code_is_stopped():
+    try:
+        raise KeyboardInterrupt
+    except KeyboardInterrupt as error:
+        raise SystemError("returned a result with an exception set") from error
+
+
+def test_ctrl_c_is_ctrl_c_also_where_compiled_code_makes_another_error_of_it():
+    with pytest.raises(Interrupted, match="kept"), stoppable(lambda: "all is kept"):
+        compiled_code_is_stopped()
+    with pytest.raises(SystemError), stoppable(lambda: "all is kept"):
+        raise SystemError("something else")
+    with pytest.raises(Interrupted, match="first"), stoppable(lambda: "second"), stoppable(lambda: "first"):
+        raise KeyboardInterrupt

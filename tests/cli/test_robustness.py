@@ -57,7 +57,10 @@ def test_ctrl_c_says_what_was_kept(log_file, tmp_path):
         (("--kind", "no"), "kind='no': there is no such noise; choose from random, accidental, popular, crawler, push"),
         (("--share", 1), "share=1.0: it must be a number from 0 to less than 1"),
         (("--share", "0"), "give at least one kind of noise and a share above 0"),
-        (("--system", "SVD"), "there is no system 'SVD'; there are CSRR, CSRR without V, WRMF, BPRMF, EASE"),
+        (
+            ("--system", "SVD"),
+            "there is no system 'SVD'; there are CSRR, CSRR without V, CSRR as it comes, WRMF, BPRMF, EASE",
+        ),
         (("--seeds", 0), "--seeds"),
     ],
 )

@@ -277,7 +277,11 @@ def test_what_v_is_worth_takes_two_splits(found):
         ({"shares": [0.1, 1.5]}, csrr.DataError, "share=1.5"),
         ({"shares": [0]}, csrr.ParameterError, "give at least one kind of noise and a share above 0"),
         ({"kinds": []}, csrr.ParameterError, "give at least one kind of noise and a share above 0"),
-        ({"systems": ["SVD"]}, csrr.ParameterError, "there is no system 'SVD'; there are CSRR, CSRR without V, WRMF"),
+        (
+            {"systems": ["SVD"]},
+            csrr.ParameterError,
+            "there is no system 'SVD'; there are CSRR, CSRR without V, CSRR as it comes, WRMF",
+        ),
         ({"systems": []}, csrr.ParameterError, "give at least one of CSRR"),
         ({"seeds": 0}, csrr.ParameterError, "seeds=0"),
         ({"seeds": [1, -1]}, csrr.ParameterError, "seeds=-1"),

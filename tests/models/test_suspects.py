@@ -292,4 +292,15 @@ def test_bad_input(planted, model):
     with pytest.raises(csrr.NotFittedError):
         csrr.CSRR().suspects()
     with pytest.raises(csrr.ParameterError, match="rank 0"):
-        csrr.CSRR(reg_low_rank=1.0, threads=1).fit(log).suspects()
+        noise_scores(csrr.CSRR(reg_low_rank=1.0, threads=1).fit(log))
+
+
+def test_whatever_strength_ranks_best_clicks_are_judged_at_the_automatic_one(planted):
+    log, _ = planted
+    usual = csrr.CSRR(reg_sparse=0.5, threads=1).fit(log)
+    assert judge(usual) is usual
+    for strength in (0.05, 1.0):
+        other = csrr.CSRR(reg_sparse=0.5, reg_low_rank=strength, threads=1).fit(log)
+        assert judge(other).l1_ == pytest.approx(usual.l1_, rel=1e-3)
+        # Fits that began elsewhere end inside the same certificate, not at the same point.
+        assert np.corrcoef(other.suspect_scores(), usual.suspect_scores())[0, 1] > 0.99

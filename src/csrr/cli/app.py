@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 import click
 
-from csrr.cli.errors import Failure, Interrupted, explained, hush, report
+from csrr.cli.errors import NOTHING_WRITTEN, Failure, Interrupted, explained, hush, report, stoppable
 
 COMMANDS = {
     "demo": "demo",
@@ -50,9 +50,8 @@ class App(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; what its user can mend becomes a `Failure`, what we must mend stays as it is."""
         try:
-            return super().invoke(ctx)
-        except KeyboardInterrupt:
-            raise Interrupted from None
+            with stoppable(lambda: NOTHING_WRITTEN):
+                return super().invoke(ctx)
         except BrokenPipeError:
             hush()
             ctx.exit(141)

@@ -6,6 +6,8 @@ import json
 import os
 import re
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import click
 
@@ -16,6 +18,9 @@ OPTIONS = (
     *("reg_low_rank", "reg_sparse", "observed_share", "min_probability", "min_score", "miss", "false_alarm"),
     *("user_scaling", "item_scaling", "max_rank", "tol", "max_iter", "time_limit", "threads"),
 )
+
+
+NOTHING_WRITTEN = "interrupted: nothing was written"
 
 
 class Failure(click.ClickException):
@@ -29,8 +34,30 @@ class Interrupted(Failure):
 
     exit_code = 130
 
-    def __init__(self, message: str = "interrupted: nothing was written") -> None:
+    def __init__(self, message: str = NOTHING_WRITTEN) -> None:
         super().__init__(message)
+
+
+@contextmanager
+def stoppable(message: Callable[[], str]) -> Iterator[None]:
+    """Turn Ctrl-C into `Interrupted` with a message, also where compiled code has made another error of it."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise Interrupted(message()) from None
+    except click.ClickException:
+        raise
+    except Exception as error:
+        if not _is_ctrl_c(error):
+            raise
+        raise Interrupted(message()) from None
+
+
+def _is_ctrl_c(error: BaseException | None) -> bool:
+    """Return whether an error is Ctrl-C, or came of it."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is not None
 
 
 def explained(error: Exception) -> str | None:

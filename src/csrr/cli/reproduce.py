@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from csrr.cli.errors import Failure, Interrupted
+from csrr.cli.errors import Failure, stoppable
 from csrr.cli.options import Decorated, check_writable, json_option
 from csrr.cli.output import live_line, print_json
 
@@ -101,10 +101,8 @@ def _run(run: Reproduction, results: Path) -> list[tuple[Job, Exception]]:
     """Run what is left and return what failed; what stops it is said together with what is kept."""
     kept = f"the results so far are in {results}, the same command goes on from there"
     try:
-        with live_line() as line:
+        with stoppable(lambda: f"stopped: {kept}"), live_line() as line:
             return run.run((lambda progress: line.show(_told(progress))) if line.live else None)
-    except KeyboardInterrupt:
-        raise Interrupted(f"stopped: {kept}") from None
     except OSError as error:
         raise Failure(f"{error.filename or results}: {error.strerror or error}; {kept}") from error
 

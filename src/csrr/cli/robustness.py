@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from csrr.cli.errors import Failure, Interrupted
+from csrr.cli.errors import Failure, stoppable
 from csrr.cli.options import LOG_OPTIONS, json_option, read_log, with_options
 from csrr.cli.output import live_line, print_json
 
@@ -66,11 +66,10 @@ def _measured(events: csrr.Log, arguments: dict[str, Any], line: Line) -> csrr.R
         else f"the results so far are in {folder}, the same command goes on from there"
     )
     try:
-        return csrr.robustness(events, **arguments, callback=lambda progress: line.show(_told(progress)))
+        with stoppable(lambda: f"stopped: {go_on}"):
+            return csrr.robustness(events, **arguments, callback=lambda progress: line.show(_told(progress)))
     except ImportError as error:
         raise Failure(str(error)) from error
-    except KeyboardInterrupt:
-        raise Interrupted(f"stopped: {go_on}") from None
 
 
 def _told(progress: Progress) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from csrr.cli.errors import Failure, Interrupted
+from csrr.cli.errors import Failure, stoppable
 from csrr.cli.options import (
     KINDS,
     LOG_NAMES,
@@ -142,11 +142,10 @@ def _searched(own: csrr.Recommender, space: Any, events: csrr.Log, options: dict
         arguments["ratio"] = options["ratio"]
     line.show(f"trial 1, {events.n_users:,} users x {events.n_items:,} items, {len(events):,} events")
     try:
-        return csrr.tune(own, events, space=space, prune=not options["no_prune"], callback=show, **arguments)
+        with stoppable(lambda: _kept(so_far[0] if so_far else None, options["storage"])):
+            return csrr.tune(own, events, space=space, prune=not options["no_prune"], callback=show, **arguments)
     except ImportError as error:
         raise Failure(str(error)) from error
-    except KeyboardInterrupt:
-        raise Interrupted(_kept(so_far[0] if so_far else None, options["storage"])) from None
 
 
 def _progress(found: csrr.Tuning, seconds: float) -> str:

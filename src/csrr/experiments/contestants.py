@@ -13,7 +13,7 @@ from csrr.models.ease import EASE
 from csrr.models.recommender import Recommender
 from csrr.models.wrmf import WRMF
 
-WITH_V, WITHOUT_V = "CSRR", "CSRR without V"
+WITH_V, WITHOUT_V, AS_IT_COMES = "CSRR", "CSRR without V", "CSRR as it comes"
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Contestant:
     multiples: tuple[float, ...] = ()
 
     def searched(self, train: Log) -> dict[str, Any]:
-        """Return what is tried on a training log."""
+        """Return what is tried on a training log: nothing, where it is fitted as it is."""
         if self.strength is None:
             return dict(self.space)
         auto = _auto(self.model(**self.fixed), self.strength, train)
@@ -58,6 +58,7 @@ _WALK = (1.8, 1.45, 1.2, 1.0, 0.82, 0.68, 0.55)
 CONTESTANTS: dict[str, Contestant] = {
     WITH_V: Contestant(CSRR, {}, {"reg_sparse": [1.0, 0.8, 0.65, 0.5]}, "reg_low_rank", _WALK),
     WITHOUT_V: Contestant(CSRR, {"reg_sparse": 1.0}, {}, "reg_low_rank", _WALK),
+    AS_IT_COMES: Contestant(CSRR),
     "WRMF": Contestant(
         WRMF, {"rank": 64}, {"confidence": [2.0, 4.0, 8.0]}, "reg", (0.25, 0.35, 0.5, 0.7, 1.0, 1.4, 2.0)
     ),

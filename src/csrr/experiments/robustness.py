@@ -14,13 +14,13 @@ import numpy as np
 
 from csrr.data import Log, as_log, split
 from csrr.data.noise import NOISE_KINDS, NoiseKind, Noisy, add_noise, check_noise
-from csrr.experiments.contestants import CONTESTANTS, WITH_V
+from csrr.experiments.contestants import CONTESTANTS, WITH_V, Contestant
 from csrr.experiments.detection import auc, detectors, target_hits
 from csrr.experiments.evaluate import evaluate
 from csrr.experiments.reproduction import Progress
 from csrr.experiments.robustness_results import AUC, CLEAN, HITS, METRIC, Robustness
 from csrr.experiments.rows import Row, Rows, Task
-from csrr.experiments.tuning import digest, tune
+from csrr.experiments.tuning import digest, given, tune
 from csrr.models.csrr import CSRR
 from csrr.models.recommender import Recommender
 from csrr.models.strengths import ParameterError, check_whole
@@ -151,22 +151,11 @@ class _Split:
 
     def measure(self, setting: Setting, system: str) -> Row:
         """Return the result of tuning and fitting a system to noisy data and testing it on clean; it is kept."""
-        contestant, noisy = CONTESTANTS[system], self.noisy(setting)
+        noisy = self.noisy(setting)
         times = [time.perf_counter()]
-        tuning = tune(
-            contestant.model(**contestant.fixed),
-            noisy.log,
-            space=contestant.searched(noisy.log),
-            metric=METRIC,
-            trials=10_000,
-            ratio=VALIDATION_RATIO,
-            seed=self.seed,
-            defaults=False,
-            # A trial with V may do best further along its walk than one without: none is given up on the way.
-            prune=False,
-        )
+        model, tuning = self._chosen(CONTESTANTS[system], noisy.log)
         times.append(time.perf_counter())
-        model = tuning.model().fit(noisy.log)
+        model.fit(noisy.log)
         times.append(time.perf_counter())
         found = evaluate(model, noisy.log, self.test, at=10, metrics=("ndcg",))
         if setting.kind is None:
@@ -180,13 +169,24 @@ class _Split:
             found.n_left_out,
             {"users": noisy.log.n_users, "items": noisy.log.n_items, "events": len(noisy.log)},
             dict(zip(("tune", "fit", "evaluate"), np.diff(times).tolist(), strict=True)),
-            {"metric": METRIC, "value": tuning.best_value, "tried": sum(each.points for each in tuning.trials)},
+            tuning,
             None,
-            {"kind": type(model).__name__, "params": tuning.best_params},
+            {"kind": type(model).__name__, "params": given(model)},
         )
         users = found.users if found.users.dtype != object else found.users.astype(str)
         self.rows.keep(row, {"users": users, METRIC: found.per_user[METRIC].astype(np.float32)})
         return row
+
+    def _chosen(self, contestant: Contestant, log: Log) -> tuple[Recommender, dict[str, Any] | None]:
+        """Return a contestant with its parameters chosen on validation data held out of `log`, and how, if any are."""
+        space, model = contestant.searched(log), contestant.model(**contestant.fixed)
+        if not space:
+            return model, None
+        # A trial with V may do best further along its walk than one without: none is given up on the way.
+        options: dict[str, Any] = {"metric": METRIC, "ratio": VALIDATION_RATIO, "defaults": False, "prune": False}
+        found = tune(model, log, space=space, trials=10_000, seed=self.seed, **options)
+        tried = sum(each.points for each in found.trials)
+        return found.model(), {"metric": METRIC, "value": found.best_value, "tried": tried}
 
     def _more(self, setting: Setting, system: str, model: Recommender, noisy: Noisy) -> dict[str, float]:
         """Return what else is measured of a fitted model."""

@@ -183,7 +183,7 @@ def tune(
     made_for = {
         "csrr": version("csrr"),
         "model": type(own).__name__,
-        "params": _given(own),
+        "params": given(own),
         "space": plain_space(resolved),
         "metric": metric,
         "split": split,
@@ -233,7 +233,7 @@ class _Search:
         return found
 
     def _so_far(self, trials: list[Trial]) -> Tuning:
-        return Tuning(type(self.own), self.validation.metric, self.seed, trials, _given(self.own), self.total)
+        return Tuning(type(self.own), self.validation.metric, self.seed, trials, given(self.own), self.total)
 
     def _is_late(self, began: float) -> bool:
         return self.minutes is not None and time.perf_counter() - began >= 60 * self.minutes
@@ -302,7 +302,7 @@ def _total(trials: int | None, minutes: float | None, grid: Grid | None, own: in
     return None if most == math.inf else int(most)
 
 
-def _given(model: Recommender) -> Params:
+def given(model: Recommender) -> Params:
     """Return the parameters of a model that are not its defaults, but for those that change no result."""
     defaults = model._defaults()
     plain = {name: _plain(value) for name, value in model.get_params().items() if name != "threads"}

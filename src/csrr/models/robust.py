@@ -191,10 +191,11 @@ class RobustModel(PosedModel):
     def suspects(self, *, popularity: float = 0.0, looks: int = 1) -> Suspects:
         """Return how probable it is that each click of the training data is noise, and which users and items have most.
 
-        Judged by a model with `reg_sparse` 0.5: this one, or, if its V is weaker, one fitted to the same clicks. Noise
-        is taken to fall on an item in proportion to (its clicks + 1)^popularity: 0 finds clicks at random, 0.5 finds
-        more of those on popular items and of accounts that push one, and takes more of the good ones for noise. With 2
-        `looks` they are judged again, by a model to which a click counts by the probability that it was meant.
+        Judged by a model with `reg_sparse` 0.5 and the automatic `reg_low_rank`: this one, if it is such, or one fitted
+        to the same clicks. Noise is taken to fall on an item in proportion to (its clicks + 1)^popularity: 0 finds
+        clicks at random, 0.5 finds more of those on popular items and of accounts that push one, and takes more of
+        the good ones for noise. With 2 `looks` they are judged again, by a model to which a click counts by the
+        probability that it was meant.
         """
         from csrr.models.suspects import suspects
 

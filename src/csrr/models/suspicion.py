@@ -71,12 +71,16 @@ def strict(model: RobustModel, log: Log, strength: float = STRONG) -> RobustMode
 
 
 def judge(model: RobustModel, strength: float = STRONG) -> RobustModel:
-    """Return the model itself, if its `reg_sparse` is at most `strength`, or one like it, fitted to its clicks."""
-    again = like(model, reg_sparse=strength, l1=model.l1_, l2=None)
+    """Return the model, or one like it fitted to its clicks, of `reg_sparse` `strength` or less and "auto" low rank.
+
+    The low-rank strength that ranks best is often weaker, and then U follows noise too.
+    """
+    again, log = like(model, reg_sparse=strength, reg_low_rank="auto", l1=None, l2=None), own_log(model)
     is_exact = model.get_params().get("box", "none") == "none"
-    if is_exact and model.l2_ is not None and model.l2_ <= strength * model.costs_.ratio * (1 + 1e-6):
+    is_strict = model.l2_ is not None and model.l2_ <= strength * model.costs_.ratio * (1 + 1e-6)
+    if is_exact and is_strict and np.isclose(model.l1_, again.strength(log), rtol=1e-3):
         return model
-    return again.fit(own_log(model), start=model)
+    return again.fit(log, start=model)
 
 
 def second_judge(first: RobustModel, scores: Floats) -> RobustModel:
