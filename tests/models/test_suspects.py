@@ -1,5 +1,3 @@
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from scipy.optimize import isotonic_regression
@@ -228,7 +226,7 @@ def test_unexplained_is_what_the_common_taste_leaves_of_a_click(planted, loss):
 def test_clean_keeps_what_is_known_of_the_events_that_stay(planted):
     log = rich(planted[0])
     left = csrr.clean(log)
-    found = csrr.CSRR(reg_sparse=0.5).fit(log).suspects(looks=2)
+    found = csrr.CSRR(reg_sparse=0.5).fit(log).suspects()
     assert left == log.select(~found.above(0.5))
     assert 0 < len(left) < len(log)
     assert (left.users, left.items) == (log.users, log.items)
@@ -238,23 +236,10 @@ def test_clean_keeps_what_is_known_of_the_events_that_stay(planted):
 
 def test_clean_removes_mostly_noise_and_less_with_a_higher_bar(planted):
     log, noise = planted
-    found = csrr.CSRR(reg_sparse=0.5).fit(log).suspects(looks=2)
+    found = csrr.CSRR(reg_sparse=0.5).fit(log).suspects()
     assert noise[found.above(0.5)].mean() > 0.75
     assert len(csrr.clean(log, above=0.9)) > len(csrr.clean(log, above=0.5))
     assert csrr.clean(log, above=1) == log
-
-
-def test_a_second_look_weighs_clicks_by_the_first(planted):
-    """The scores are those of a fit to the clicks with these weights."""
-    log, _ = planted
-    model = csrr.CSRR(reg_sparse=0.5).fit(log)
-    first = model.suspect_scores()
-    weighed = replace(log, weights=np.maximum(1 - first, 0.1).astype(np.float32))
-    again = csrr.CSRR(reg_sparse=0.85, event_weights="cost").fit(weighed)
-    np.testing.assert_array_equal(model.suspect_scores(looks=2), noise_scores(again))
-    assert not np.array_equal(model.suspect_scores(looks=2), first)
-    with pytest.raises(csrr.ParameterError, match="looks=3 must be 1 or 2"):
-        model.suspects(looks=3)
 
 
 def test_clean_takes_tables_and_parameters_and_leaves_the_model_alone(planted):

@@ -100,7 +100,8 @@ def _print(facts: dict[str, Any], certificate: str) -> None:
     click.echo(f"\nThe fit, with a certificate of how far it is from the optimum at most:\n  {certificate}")
     _print_table(f"Recommendations for user {user}", ("rank", "item", "title", "score"), facts["recommendations"])
     _print_table(f"Why {best['title']}: what user {user} chose before", ("item", "title", "amount"), facts["because"])
-    _print_table(f"User {user}'s own choices, beyond common taste", ("item", "title", "amount"), facts["specific"])
+    own = ("item", "title", "amount", "kind")
+    _print_table(f"User {user}'s own choices, beyond common taste", own, facts["specific"])
     planted = facts["planted"]
     if planted["share_of_top"] is not None:
         click.echo(

@@ -96,8 +96,8 @@ def clean(
 ) -> None:
     """Write LOG without the events that are probably noise.
 
-    They are judged twice by a CSRR, the second time with each event weighed by the probability that it was meant. The
-    file has the columns user, item and, where known, weight, time and title, for any program to train on.
+    They are judged by a CSRR with --reg-sparse 0.5. The file has the columns user, item and, where known, weight, time
+    and title, for any program to train on.
     """
     from csrr.models.suspects import suspects_in
 

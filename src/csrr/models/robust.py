@@ -188,26 +188,25 @@ class RobustModel(PosedModel):
 
     # Noisy clicks
 
-    def suspects(self, *, popularity: float = 0.0, looks: int = 1) -> Suspects:
+    def suspects(self, *, popularity: float = 0.0) -> Suspects:
         """Return how probable it is that each click of the training data is noise, and which users and items have most.
 
         Judged by a model with `reg_sparse` 0.5 and the automatic `reg_low_rank`: this one, if it is such, or one fitted
         to the same clicks. Noise is taken to fall on an item in proportion to (its clicks + 1)^popularity: 0 finds
         clicks at random, 0.5 finds more of those on popular items and of accounts that push one, and takes more of
-        the good ones for noise. With 2 `looks` they are judged again, by a model to which a click counts by the
-        probability that it was meant.
+        the good ones for noise.
         """
         from csrr.models.suspects import suspects
 
         self._check_fitted()
-        return suspects(self, popularity=popularity, looks=looks)
+        return suspects(self, popularity=popularity)
 
-    def suspect_scores(self, *, popularity: float = 0.0, looks: int = 1) -> npt.NDArray[np.floating[Any]]:
+    def suspect_scores(self, *, popularity: float = 0.0) -> npt.NDArray[np.floating[Any]]:
         """Return `suspects(...).scores`, shape (n_events,), alone."""
         from csrr.models.suspects import suspect_scores
 
         self._check_fitted()
-        return suspect_scores(self, popularity=popularity, looks=looks)
+        return suspect_scores(self, popularity=popularity)
 
     def stability(self, *, popularity: float = 0.0) -> Stability:
         """Return how much of V and of the suspects is the same after a small change of seed, strengths or clicks.

@@ -13,7 +13,7 @@ from csrr.data import Log
 from csrr.models.csrr import CSRR
 from csrr.models.robust import RobustModel
 from csrr.models.strengths import ParameterError, check_number
-from csrr.models.suspicion import STRONG, judge, noise_scores, own_log, second_judge, strict
+from csrr.models.suspicion import STRONG, judge, noise_scores, own_log, strict
 from csrr.models.tables import SHOWN, Table
 
 Floats = npt.NDArray[np.floating[Any]]
@@ -89,27 +89,23 @@ class Suspects:
         return f"Suspects: {len(self):,} events, {self.noise_share:.1%} of them noise by estimate"
 
 
-def suspects(model: RobustModel, *, popularity: float = 0.0, looks: int = 1) -> Suspects:
+def suspects(model: RobustModel, *, popularity: float = 0.0) -> Suspects:
     """Return how suspect the clicks of a fitted model are; `RobustModel.suspects` says by what."""
-    scores = suspect_scores(model, popularity=popularity, looks=looks)
+    scores = suspect_scores(model, popularity=popularity)
     log = replace(own_log(model), weights=None)
     asked = model.costs_.ratio if model._posed.loss == "II" else 1.0
     explained = model._score_pairs(log.user_rows, log.item_rows) / asked
     return Suspects(log, scores, np.clip(1 - explained, 0, 1))
 
 
-def suspect_scores(model: RobustModel, *, popularity: float = 0.0, looks: int = 1) -> Floats:
+def suspect_scores(model: RobustModel, *, popularity: float = 0.0) -> Floats:
     """Return `suspects(...).scores`, shape (n_events,), alone."""
     check_number("popularity", popularity, least=0, most=1)
-    if looks not in (1, 2):
-        raise ParameterError(f"looks={looks!r} must be 1 or 2")
-    first = judge(model)
-    scores = noise_scores(first, popularity)
-    return scores if looks == 1 else noise_scores(second_judge(first, scores), popularity)
+    return noise_scores(judge(model), popularity)
 
 
 def suspects_in(data: Any, *, popularity: float = 0.0, model: Any = None) -> Suspects:
-    """Return how suspect the events of a log are at a second look, by a new model with the parameters of `model`."""
+    """Return how suspect the events of a log are, by a new model with the parameters of `model`, or a CSRR's own."""
     check_number("popularity", popularity, least=0, most=1)
     if model is None:
         model = CSRR(reg_sparse=STRONG)
@@ -117,7 +113,7 @@ def suspects_in(data: Any, *, popularity: float = 0.0, model: Any = None) -> Sus
         raise ParameterError(f"model={model!r} must be a CSRR or CSRRe with the parameters to judge by")
     model._check()
     log = model._read(data)
-    found = suspects(strict(model, log).fit(log), popularity=popularity, looks=2)
+    found = suspects(strict(model, log).fit(log), popularity=popularity)
     return Suspects(log, found.scores, found.unexplained)
 
 
@@ -125,10 +121,10 @@ def clean(data: Any, *, above: float = 0.5, popularity: float = 0.0, model: Any 
     """Return a log without the events that are noise with a probability of more than `above`.
 
     Takes a log, a table or a matrix; weights, times and titles stay, and so do all users and items. `model` is a CSRR
-    or CSRRe with the parameters to judge by; it is not fitted itself. Events are judged at a second look, which keeps
-    more of what other models can learn from. To see what goes, and why, take the two steps yourself:
+    or CSRRe with the parameters to judge by; it is not fitted itself. To see what goes, and why, take the two steps
+    yourself:
 
-        found = csrr.CSRR(reg_sparse=0.5).fit(log).suspects(looks=2)
+        found = csrr.CSRR(reg_sparse=0.5).fit(log).suspects()
         log.select(~found.above(0.5))           # what clean(log) returns
         log.select(found.above(0.5))            # what it removes
     """

@@ -27,8 +27,6 @@ Floats = npt.NDArray[np.floating[Any]]
 
 STRONG = 0.5
 """The largest `reg_sparse` of a model that judges: no click pulls the common taste by more than half of its target."""
-WEAK, FAINT = 0.85, 0.1
-"""The `reg_sparse` of the second look, and the least weight of a click in it."""
 BINS = 300
 SAMPLED = 2000
 """The number of items by which larger catalogues are judged."""
@@ -81,17 +79,6 @@ def judge(model: RobustModel, strength: float = STRONG) -> RobustModel:
     if is_exact and is_strict and np.isclose(model.l1_, again.strength(log), rtol=1e-3):
         return model
     return again.fit(log, start=model)
-
-
-def second_judge(first: RobustModel, scores: Floats) -> RobustModel:
-    """Return a model like the first judge, fitted to its clicks, each weighed by the probability that it was meant.
-
-    Where noise counts for little, V need not hold clicks so strictly, and U tells taste in more detail.
-    """
-    log = own_log(first)
-    meant = np.maximum(1 - scores, FAINT) * (1.0 if log.weights is None else log.weights)
-    again = like(first, reg_sparse=WEAK, event_weights="cost", l1=None, l2=None)
-    return again.fit(replace(log, weights=meant.astype(np.float32)))
 
 
 def _params(model: RobustModel) -> dict[str, Any]:
