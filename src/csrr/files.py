@@ -14,7 +14,11 @@ from typing import BinaryIO
 def whole(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Give a file that takes the place of `path` at the end; if anything goes wrong, what was there stays."""
     target = Path(path)
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
+    try:
+        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
+    except OSError as error:
+        # The name that the caller knows, not that of the part.
+        raise type(error)(error.errno, error.strerror, str(target)) from None
     try:
         with os.fdopen(handle, "w+b") as file:
             yield file

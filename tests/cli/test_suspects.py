@@ -104,8 +104,8 @@ def test_mistakes(model_file, noisy_file, tmp_path):
     csrr.EASE().fit(csrr.read(path)).save(tmp_path / "ease.csrr")
     csrr.MCShift(threads=1).fit(csrr.read(path)).save(tmp_path / "shift.csrr")
     for args, words in (
-        (["suspects", tmp_path / "ease.csrr"], "these do: CSRR"),
-        (["suspects", tmp_path / "shift.csrr"], "MCShift has no V"),
+        (["suspects", tmp_path / "ease.csrr"], "fit a CSRR or CSRRe"),
+        (["suspects", tmp_path / "shift.csrr"], "MCShift does not tell noise"),
         (["suspects", model_file, "--popularity", 2], "--popularity"),
         (["suspects", model_file, "-o", tmp_path / "a.txt"], "must end in .csv"),
         (["suspects", model_file, "-n", 0], "-n"),

@@ -21,27 +21,28 @@ def parts():
 
 def test_every_number_of_a_point_by_hand(curve):
     train, choose, check = parts()
+    known = (train.to_csr() + choose.to_csr()).toarray() > 0
     model, last = CSRR(cost_ratio=2.0, reg_sparse=1.0), CSRR(cost_ratio=1.0, reg_sparse=1.0).fit(train)
     scores = model.fit(train, start=last).score(LOG.users.ids)
-    unseen = train.to_csr().toarray() == 0
 
-    def cost(threshold, events):
-        above, positive = (scores > threshold) & unseen, events.to_csr().toarray() > 0
+    def cost(threshold):
+        above, positive = (scores > threshold) & ~known, check.to_csr().toarray() > 0
         return 8 * (positive & ~above).sum() + (above & ~positive).sum()
 
-    steps = np.unique(scores[unseen])
-    bounds = np.nextafter(np.append(steps, np.inf), -np.inf, dtype=np.float32)
-    costs = [cost(bound, choose) for bound in bounds]
+    bounds = np.nextafter(np.append(np.unique(scores[~known]), np.inf), -np.inf, dtype=np.float32)
     point = curve[1]
     assert point.cost_ratio == 2
-    assert cost(point.threshold, choose) == min(costs)
-    assert point.cost == pytest.approx(cost(point.threshold, check) / 150)
-    assert point.best_cost == pytest.approx(min(cost(bound, check) for bound in bounds) / 150)
-    above, positive = (scores > point.threshold) & unseen, check.to_csr().toarray() > 0
+    assert point.cost == pytest.approx(cost(point.threshold) / 150)
+    assert point.best_cost == pytest.approx(min(cost(bound) for bound in bounds) / 150)
+    above, positive = (scores > point.threshold) & ~known, check.to_csr().toarray() > 0
     assert point.recall == pytest.approx((above & positive).sum() / positive.sum())
-    assert point.specificity == pytest.approx(1 - (above & ~positive).sum() / (unseen & ~positive).sum())
+    assert point.specificity == pytest.approx(1 - (above & ~positive).sum() / (~known & ~positive).sum())
     assert point.items == pytest.approx(above.sum() / 150)
     assert point.gap <= 0.01
+
+
+def test_the_threshold_is_near_the_best_in_hindsight(curve):
+    assert all(point.cost <= 1.03 * point.best_cost for point in curve)
 
 
 def test_ratios_rise_and_the_recommended_one_is_a_good_one(curve):
@@ -60,6 +61,12 @@ def test_when_nothing_is_worth_it():
     assert curve.recommendation.startswith("recommend nothing")
 
 
+def test_one_user_tells_nothing():
+    log = csrr.Log.from_matrix(np.ones((1, 30)))
+    curve = csrr.cost_curve(log, miss=8.0, false_alarm=1.0, ratios=[2.0])
+    assert curve.recommendation.startswith("recommend nothing")
+
+
 def test_it_can_be_drawn(curve, tmp_path):
     csrr.plot(curve, tmp_path / "curve.svg")
     text = (tmp_path / "curve.svg").read_text()
@@ -73,6 +80,7 @@ def test_it_can_be_drawn(curve, tmp_path):
         ({"miss": 0}, "miss=0 must be a number > 0"),
         ({"false_alarm": -1}, "false_alarm=-1"),
         ({"ratios": []}, "ratios is empty"),
+        ({"ratios": 5}, "ratios=5 must be a list"),
         ({"ratios": [1, 0]}, "ratios=0 must be a number >= 0.0001"),
         ({"cost_ratio": 2.0}, "chooses the cost ratio itself"),
         ({"seed": -1}, "seed=-1"),

@@ -81,11 +81,16 @@ class TestFromCosts:
             ({"positive_cost": 1}, "positive_cost=1 must lie between 0 and 1"),
             ({"recall_weight": 0.0}, "recall_weight=0.0 must lie between 0 and 1"),
             ({"positive_cost": 0.5, "recall_weight": 0.5}, "give the cost once"),
+            ({"positive_cost": 0.5, "cost_ratio": 2.0}, "give the cost once"),
         ],
     )
     def test_costs_that_make_no_sense(self, costs, words):
         with pytest.raises(ParameterError, match=words):
             CSRR.from_costs(**costs)
+
+    def test_models_without_costs_say_so(self):
+        with pytest.raises(ParameterError, match="MCShift takes no costs"):
+            csrr.MCShift.from_costs(miss=5, false_alarm=1)
 
     def test_a_full_matrix_has_no_odds(self):
         with pytest.raises(ParameterError, match="recall_weight needs cells without a click"):
@@ -148,7 +153,7 @@ class TestClicksThatCostMore:
         twice = CSRR(event_weights="linear").fit(replace(played, weights=played.weights * 2))
         np.testing.assert_allclose(once.user_factors_, twice.user_factors_, rtol=1e-4, atol=1e-6)
         as_costs = [CSRR(event_weights="cost").fit(replace(played, weights=played.weights * f)) for f in (1, 2)]
-        assert not np.allclose(as_costs[0].user_factors_, as_costs[1].user_factors_, rtol=1e-2)
+        assert not np.allclose(*(each.score(list(range(80))) for each in as_costs), rtol=1e-2)
 
     @pytest.mark.parametrize("params", [{}, {"loss": "II", "reg_sparse": 0.6}])
     def test_the_certificate_is_the_weighted_problems(self, played, params):
@@ -177,24 +182,30 @@ class TestClicksThatCostMore:
         ours, theirs = model.explain(user, 0), loaded.explain(user, 0)
         assert ours.amounts.tolist() == theirs.amounts.tolist()
 
-    def test_what_pays_depends_on_the_user_and_the_item(self, log, tmp_path):
+    def test_one_dear_user_does_not_set_the_strength_for_all(self, log):
+        plain, dear = CSRR().fit(log), CSRR().fit(log, user_costs={7: 10.0})
+        assert dear.l1_ == pytest.approx(plain.l1_, rel=0.25)
+        twice = CSRR().fit(log, user_costs=np.full(80, 2.0))
+        assert twice.l1_ == pytest.approx(2 * plain.l1_, rel=1e-5)
+
+    def test_what_costs_more_to_miss_is_recommended_sooner(self, log):
         train, held = csrr.split(log, ratio=0.5, seed=0)
-        users, items = {3: 20.0}, {5: 0.05}
-        model = CSRR.from_costs(miss=3, false_alarm=1).fit(train, user_costs=users, item_costs=items)
-        model.calibrate(held)
-        model.save(tmp_path / "m.csrr")
-        for each in (model, csrr.load(tmp_path / "m.csrr")):
-            whole, paying = each.recommend(k=60), each.recommend(k=60, min_probability="cost")
-            for row, user in enumerate(whole.users):
-                bounds = {item: 1 / (1 + 3 * users.get(user, 1) * items.get(item, 1)) for item in range(60)}
-                listed = zip(whole.items[row], whole.probabilities[row], strict=True)
-                wanted = [item for item, p in listed if item is not None and p >= bounds[item]]
-                found = [item for item in paying.items[row] if item is not None]
-                assert found == wanted
-                assert paying.items[row][: len(found)].tolist() == found
-        assert sum(item is not None for item in paying.items[3]) > 1.5 * sum(
-            item is not None for row in paying.items for item in row
-        ) / len(paying)
+        often = {}
+        for cost in (1.0, 8.0):
+            model = CSRR.from_costs(miss=12, false_alarm=1).fit(train, item_costs={5: cost})
+            model.calibrate(held)
+            often[cost] = (model.recommend(k=60, min_probability="cost").items == 5).sum()
+        assert often[8.0] > often[1.0] + 5
+
+    def test_histories_without_weights_count_as_average_whoever_else_is_there(self, played):
+        model = CSRR(event_weights="linear").fit(played)
+        alone = model.fold_in({"user": ["a"], "item": [3], "weight": [1.0]}).score()[0]
+        beside = model.fold_in({"user": ["a", "b"], "item": [3, 4], "weight": [1.0, 9.0]}).score()[0]
+        np.testing.assert_allclose(alone, beside, atol=1e-3 * np.abs(alone).max())
+        typical = model.fold_in({"user": ["a"], "item": [3], "weight": [float(played.weights.mean())]}).score()[0]
+        np.testing.assert_allclose(model.fold_in([[3]]).score()[0], typical, rtol=1e-4, atol=1e-6)
+        with pytest.raises(ParameterError, match="weight 1e\\+30 in a history makes a miss cost"):
+            model.fold_in({"user": ["a"], "item": [3], "weight": [1e30]})
 
     @pytest.mark.parametrize(
         ("given", "words"),

@@ -280,6 +280,18 @@ def test_bad_input(planted, model):
         noise_scores(csrr.CSRR(reg_low_rank=1.0, threads=1).fit(log))
 
 
+@pytest.mark.parametrize("shape", [(1, 9), (9, 1), (3, 3)])
+def test_what_cannot_be_judged_is_left_alone(shape):
+    with pytest.raises(csrr.ParameterError, match="tell no noise from taste"):
+        csrr.clean(np.ones(shape))
+
+
+def test_stability_beside_the_suspects(planted):
+    found = csrr.CSRR(reg_sparse=0.5, threads=1).fit(planted[0]).suspects(stability=True)
+    assert "nine tenths of the clicks" in str(found)
+    assert len(found.stability) >= 5
+
+
 def test_whatever_strength_ranks_best_clicks_are_judged_at_the_automatic_one(planted):
     log, _ = planted
     usual = csrr.CSRR(reg_sparse=0.5, threads=1).fit(log)

@@ -102,6 +102,14 @@ class TestCellsWithCostsOfTheirOwn:
         assert found.certificate.status == "converged"
         assert found.certificate.primal == pytest.approx(dense.solve(reference).objective, rel=1e-4)
 
+    @pytest.mark.parametrize("limits", [{"max_iter": 1}, {"max_iter": 2}, {"max_iter": 5}, {"rank_cap": 4}])
+    def test_no_rejected_step_is_ever_the_answer(self, limits):
+        problem, _ = self.both(2.0)
+        light = Daring(problem.pattern, problem.target, problem.weight, problem.cap, problem.l1)
+        found = solve(light, Options(**{"tol": 1e-4, "max_iter": 300, **limits}))
+        best = min(step.objective for step in found.history)
+        assert found.certificate.primal <= best * (1 + 1e-3)
+
     def test_costs_that_are_all_the_same_change_nothing(self):
         plain, _ = make(clicks(), alpha=3.0, l2=1.5)
         same, _ = make(clicks(), alpha=1.5, l2=0.75, costs=np.full((60, 80), 2.0))

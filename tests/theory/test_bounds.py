@@ -187,3 +187,8 @@ def test_theorem_5_fails_as_printed_whatever_its_constant():
 def test_the_package_offers_it():
     assert csrr.theory.excess_loss_bound is excess_loss_bound
     assert "theory" in dir(csrr)
+
+
+def test_where_every_decision_on_a_one_costs_the_same_rounding_does_not_matter():
+    for alpha, rho in ((1.5, 0.4), (7 / 3, 0.3), (4.0, 0.2)):
+        assert transfer_factor(q=0.6, alpha=alpha, rho=rho) == pytest.approx(2 / 0.36)

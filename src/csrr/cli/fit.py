@@ -71,6 +71,8 @@ def fit(log: str, output: Path, model: str, as_json: bool, force: bool, **option
         click.echo(amount(output.stat().st_size))
         certificate = getattr(fitted, "certificate_", None)
         click.echo(f"{type(fitted).__name__}, fitted in {seconds:.2f} s" if certificate is None else str(certificate))
+        if getattr(fitted, "recall_weight", None) is not None and (costs := getattr(fitted, "costs_", None)):
+            click.echo(str(costs))
 
 
 def _check_expendable(path: Path) -> None:
@@ -97,5 +99,6 @@ def _summary(model: csrr.Recommender, events: csrr.Log, output: Path, seconds: f
         "n_events": len(events),
         "params": model.get_params(),
         "seconds": seconds,
+        "costs": str(model.costs_) if hasattr(model, "costs_") else None,
         "certificate": certificate and certificate.to_dict(),
     }

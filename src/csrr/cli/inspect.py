@@ -60,6 +60,7 @@ def info(model: Path, as_json: bool) -> None:
         "n_specific": int(fitted.specific_.nnz) if hasattr(fitted, "specific_") else None,
         "params": fitted.get_params(),
         "found": {name: getattr(fitted, name) for name in FOUND if getattr(fitted, name, None) is not None},
+        "costs": str(fitted.costs_) if hasattr(fitted, "costs_") else None,
         "certificate": fitted.certificate_.to_dict() if hasattr(fitted, "certificate_") else None,
     }
     if as_json:
@@ -72,5 +73,7 @@ def info(model: Path, as_json: bool) -> None:
         click.echo(f"  {name} = {value}")
     for name, value in facts["found"].items():
         click.echo(f"  {name} = {value:g} (found by the fit)")
+    if facts["costs"] is not None:
+        click.echo(str(fitted.costs_))
     if facts["certificate"] is not None:
         click.echo(str(fitted.certificate_))

@@ -20,7 +20,11 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("log")
 @click.option(
-    "--kind", "kinds", multiple=True, metavar="random|popular|crawler|push", help="A kind of noise; may be repeated."
+    "--kind",
+    "kinds",
+    multiple=True,
+    metavar="random|accidental|popular|crawler|push",
+    help="A kind of noise; may be repeated.",
 )
 @click.option("--share", "shares", type=float, multiple=True, help="A planted share, 0 to 1; may be repeated.")
 @click.option("--system", "systems", multiple=True, metavar="NAME", help="A system, such as WRMF; may be repeated.")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from csrr.cli.errors import Failure
-from csrr.cli.options import LOG_OPTIONS, check_can, check_writable, json_option, model_argument, read_log, with_options
+from csrr.cli.options import LOG_OPTIONS, check_writable, json_option, model_argument, read_log, with_options
 from csrr.cli.output import live_line, print_json
 
 if TYPE_CHECKING:
@@ -57,12 +57,12 @@ def suspects(
     if output is not None:
         _check_csv("-o", output)
     fitted: Any = csrr.load(model)
-    check_can(fitted, "suspects", "tell noise from taste")
+    if "reg_sparse" not in fitted.get_params():
+        raise Failure(f"{type(fitted).__name__} does not tell noise from taste; fit a CSRR or CSRRe")
     with live_line() as line:
         line.show("judging the clicks")
-        found: Suspects = fitted.suspects(popularity=popularity)
-        line.show("fitting again, with small changes" if stability else "")
-        steady = fitted.stability(popularity=popularity) if stability else None
+        found: Suspects = fitted.suspects(popularity=popularity, stability=stability)
+        steady = found.stability
     table: Table = getattr(found, f"{by}s")
     table = table.take(table["score" if by == "event" else "noise"] >= min_score)
     if output is not None:

@@ -65,6 +65,8 @@ def add_noise(log: Any, kind: NoiseKind, share: float, *, seed: int = 0, avoid: 
     other = _checked_avoid(avoid, clean)
     n_planted = round(float(share) / (1 - float(share)) * len(clean))
     rng = np.random.default_rng(seed)
+    if kind == "push" and clean.n_items < 2:
+        raise DataError("a push hides its item among others, and this log has only one")
     targets = _rare_item(clean, rng) if kind == "push" else np.empty(0, np.int64)
     if kind == "crawler":
         clicks = _crawled(clean, n_planted, rng)

@@ -53,7 +53,8 @@ class CostCurve(Sequence[CostPoint]):
     """The points of a path over cost ratios, rising, for one miss's and one false alarm's cost.
 
     `best` is the place of the recommended one, chosen on the data that chose the thresholds, not on that of the costs;
-    `alike` are the places of those whose costs cannot be told from its own. `nothing` is the cost of no recommendation.
+    `alike` are the places of those whose costs cannot be told from its own. `nothing` is the cost of no recommendation,
+    and `pays` says whether that of `best` can be told to be less (both user by user, 95 %).
     """
 
     points: list[CostPoint]
@@ -62,6 +63,7 @@ class CostCurve(Sequence[CostPoint]):
     nothing: float
     best: int
     alike: list[int]
+    pays: bool = True
 
     def __len__(self) -> int:
         return len(self.points)
@@ -81,7 +83,7 @@ class CostCurve(Sequence[CostPoint]):
     def recommendation(self) -> str:
         """What to do, in words."""
         point = self.recommended
-        if point.high >= self.nothing:
+        if not self.pays:
             return f"recommend nothing, at {self.nothing:.4g} a user: no cost can be told to be less"
         words = (
             f"fit with cost_ratio={point.cost_ratio:g} and recommend above a score of {point.threshold:.4g}:"
@@ -166,8 +168,8 @@ def cost_curve(
     """Return the cost, recall and specificity of `CSRR(**params)` along `ratios`, each fit begun from the one before.
 
     Of each user's events three fifths train, one fifth chooses the threshold for the costs of a miss and a false alarm,
-    and one fifth tells what that costs: a miss is an event of it that was not recommended, a false alarm a
-    recommendation that is no such event. `callback` is told how many of how many fits are done.
+    and one fifth tells what that costs among the cells of neither: a miss is an event of it that was not recommended,
+    a false alarm a recommendation that is no such event. `callback` is told how many of how many fits are done.
     """
     check_number("miss", miss, above=0)
     check_number("false_alarm", false_alarm, above=0)
@@ -182,16 +184,28 @@ def cost_curve(
     measured, model = [], None
     for number, ratio in enumerate(chosen):
         model = CSRR(cost_ratio=ratio, **params).fit(train, start=model)
-        measured.append(_Measured.of(model, choose, check, miss, false_alarm))
+        measured.append(_Measured.of(model, train, choose, check, miss, false_alarm))
         if callback is not None:
             callback(number + 1, len(chosen))
     best = int(np.argmin([each.chosen_at for each in measured]))
-    alike = [place for place, each in enumerate(measured) if each.is_like(measured[best])]
-    nothing = miss * len(check) / train.n_users
-    return CostCurve([each.point for each in measured], float(miss), float(false_alarm), nothing, best, alike)
+    apart = [_low_high(each.costs - measured[best].costs) for each in measured]
+    alike = [place for place, (low, high) in enumerate(apart) if low <= 0 <= high]
+    nothing = miss * np.diff(check.to_csr().indptr)
+    pays = _low_high(measured[best].costs - nothing)[1] < 0
+    points = [each.point for each in measured]
+    return CostCurve(points, float(miss), float(false_alarm), float(nothing.mean()), best, alike, pays)
+
+
+def _low_high(values: npt.NDArray[np.float64]) -> tuple[float, float]:
+    """Return the 95 % interval of the mean of one value a user; of a single user it is everything."""
+    half = _Z * float(values.std(ddof=1)) / np.sqrt(len(values)) if len(values) > 1 else np.inf
+    mean = float(values.mean())
+    return mean - half, mean + half
 
 
 def _checked_ratios(ratios: Any) -> list[float]:
+    if not isinstance(ratios, Sequence | np.ndarray):
+        raise ParameterError(f"ratios={ratios!r} must be a list of cost ratios")
     for each in ratios:
         check_number("ratios", each, least=LEAST, most=MOST)
     if not len(ratios):
@@ -208,19 +222,23 @@ class _Measured:
     costs: npt.NDArray[np.float64]
 
     @classmethod
-    def of(cls, model: CSRR, choose: Log, check: Log, miss: float, false_alarm: float) -> _Measured:
+    def of(cls, model: CSRR, train: Log, choose: Log, check: Log, miss: float, false_alarm: float) -> _Measured:
         rows, n_items = np.arange(choose.n_users), choose.n_items
-        found = Calibration.of(model._score_rows, rows, n_items, choose.to_csr(), model.seen_)
-        threshold = found.threshold(miss, false_alarm)
+        # Of all positives that will ever be shown, these two parts show so many; their numbers are all that is used.
+        share = (len(train) + len(choose)) / (len(train) + len(choose) + len(check))
+        cells = model._score_rows, rows, n_items
+        known = train.to_csr() + choose.to_csr()
+        left = Calibration.of(*cells, choose.to_csr(), model.seen_, observed_share=share).remaining()
+        threshold = left.threshold(miss, false_alarm)
         # The best in hindsight is one of the steps that the same counts of the other data have.
-        hindsight = Calibration.of(model._score_rows, rows, n_items, check.to_csr(), model.seen_)
-        bounds = [threshold, hindsight.threshold(miss, false_alarm)]
-        other = _counts(model, rows, check, bounds)
-        first = _counts(model, rows, choose, bounds[:1])
+        hindsight = Calibration.of(*cells, check.to_csr(), known)
+        other = _counts(model, rows, check, known, [threshold, hindsight.threshold(miss, false_alarm)])
+        chosen = Calibration.of(*cells, choose.to_csr(), model.seen_)
+        first = _counts(model, rows, choose, model.seen_, [chosen.threshold(miss, false_alarm)])
         costs = miss * other.missed[:, 0] + false_alarm * other.false_alarms[:, 0]
         best = miss * other.missed[:, 1].sum() + false_alarm * other.false_alarms[:, 1].sum()
         n_users = len(rows)
-        spread = _Z * float(costs.std(ddof=1)) / np.sqrt(n_users) if n_users > 1 else float("nan")
+        low, high = _low_high(costs)
         hits = int(other.positives.sum() - other.missed[:, 0].sum())
         pooled = other.pooled(miss / (miss + false_alarm))
         mean = float(costs.mean())
@@ -228,8 +246,8 @@ class _Measured:
             cost_ratio=model.costs_.ratio,
             threshold=threshold,
             cost=mean,
-            low=mean - spread,
-            high=mean + spread,
+            low=low,
+            high=high,
             best_cost=float(best) / n_users,
             recall=float(pooled.cell_recall[0]),
             specificity=float(pooled.specificity[0]),
@@ -240,15 +258,11 @@ class _Measured:
         on_first = miss * first.missed.sum() + false_alarm * first.false_alarms.sum()
         return cls(point, float(on_first) / n_users, costs)
 
-    def is_like(self, other: _Measured) -> bool:
-        """Whether the costs of the two, compared user by user, cannot be told apart (95 %)."""
-        apart = self.costs - other.costs
-        spread = apart.std(ddof=1) / np.sqrt(len(apart)) if len(apart) > 1 else 0.0
-        return bool(abs(apart.mean()) <= _Z * spread)
 
-
-def _counts(model: CSRR, rows: npt.NDArray[np.int64], events: Log, thresholds: Sequence[float]) -> CellCounts:
-    counts = CellCounts.empty(rows, events.to_csr(), model.seen_, thresholds, auc=False)
-    for part, scores in masked_blocks(model._score_rows, rows, events.n_items, model.seen_):
+def _counts(
+    model: CSRR, rows: npt.NDArray[np.int64], events: Log, known: Any, thresholds: Sequence[float]
+) -> CellCounts:
+    counts = CellCounts.empty(rows, events.to_csr(), known, thresholds, auc=False)
+    for part, scores in masked_blocks(model._score_rows, rows, events.n_items, known):
         counts.add(part, scores)
     return counts

@@ -81,6 +81,8 @@ def robustness(
 
 def _settings(kinds: Sequence[NoiseKind], shares: Sequence[float]) -> list[Setting]:
     """Return no noise, then each share of each kind; no noise is the same of all kinds."""
+    _check_list("kinds", kinds)
+    _check_list("shares", shares)
     for kind in kinds:
         for share in shares:
             check_noise(kind, share)
@@ -88,6 +90,11 @@ def _settings(kinds: Sequence[NoiseKind], shares: Sequence[float]) -> list[Setti
     if not kinds or not noisy:
         raise ParameterError(f"kinds={kinds!r}, shares={shares!r}: give at least one kind of noise and a share above 0")
     return [Setting(None, 0.0)] + [Setting(kind, share) for kind in dict.fromkeys(kinds) for share in sorted(noisy)]
+
+
+def _check_list(name: str, value: Any) -> None:
+    if isinstance(value, str) or not isinstance(value, Sequence | np.ndarray):
+        raise ParameterError(f"{name}={value!r} must be a list")
 
 
 def _checked_seeds(seeds: Any) -> list[int]:
@@ -102,6 +109,7 @@ def _checked_seeds(seeds: Any) -> list[int]:
 
 
 def _checked_systems(systems: Sequence[str]) -> list[str]:
+    _check_list("systems", systems)
     for each in systems:
         if each not in CONTESTANTS:
             raise ParameterError(f"there is no system {each!r}; there are {', '.join(CONTESTANTS)}")

@@ -89,18 +89,30 @@ class Robustness:
     """All results, and the curves of them; intervals are 95 % ones of the mean over splits, by Student's t."""
 
     lines: list[Line]
+    about: str = ""
+    """The data, in words."""
 
     @classmethod
     def of(cls, rows: Iterable[Row]) -> Robustness:
         """Return the results that were kept as `rows`."""
-        return cls([Line.of(row) for row in rows])
+        rows = list(rows)
+        clean = next(row.size for row in rows if row.task.params["kind"] is None)
+        seeds = sorted({row.task.split for row in rows})
+        about = (
+            f"Data: {clean['users']:,} users x {clean['items']:,} items, {clean['events']:,} training events without"
+            f" noise; splits with the seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))}."
+        )
+        return cls([Line.of(row) for row in rows], about)
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> Robustness:
         """Return the results that `robustness` kept in a folder."""
-        rows = [row for row in Rows(Path(folder)).all() if CLEAN in row.means]
+        found = [row for row in Rows(Path(folder)).all() if CLEAN in row.means]
+        rows = [row for row in found if row.task.params["tried"] == CONTESTANTS[row.task.system].plain()]
         if not rows:
-            raise ResultsError(f"{folder}: it holds no results of csrr robustness")
+            raise ResultsError(f"{folder}: it holds no results of csrr robustness, of this version's systems")
+        if len({row.task.data for row in rows}) > 1:
+            raise ResultsError(f"{folder}: it holds results of several logs; give each a folder of its own")
         order = list(CONTESTANTS)
         return cls.of(sorted(rows, key=lambda row: (order.index(row.task.system), row.task.split)))
 
@@ -152,7 +164,12 @@ class Robustness:
             "push": self._panels("users with the target in their ten best", self._each(lambda line: line.target_hits)),
         }
         return {
-            name: {**WORDS[name], "command": "csrr robustness LOG", "panels": panels}
+            name: {
+                "title": WORDS[name]["title"],
+                "caption": f"{WORDS[name]['caption']} {self.about}",
+                "command": "csrr robustness LOG",
+                "panels": panels,
+            }
             for name, panels in drawn.items()
             if panels
         }
@@ -209,21 +226,27 @@ class Robustness:
             raise ParameterError(f"what V is worth takes the systems {WITH_V!r} and {WITHOUT_V!r}")
         if not self._can_pair:
             raise ParameterError("what V is worth takes at least two splits; give seeds of 2 or more")
-        compared: list[tuple[str | None, float | None, Any]] = [(None, 0.0, self._pair(None, 0.0))]
+        compared: list[tuple[str | None, float | None, Any]] = [(None, 0.0, self._pair(None, [0.0]))]
         for kind in self.kinds:
-            pairs = [self._pair(kind, share) for share in self.shares]
-            compared += [(kind, share, pair) for share, pair in zip(self.shares, pairs, strict=True)]
-            compared.append((kind, None, np.mean(pairs, axis=0)))
+            compared += [(kind, share, self._pair(kind, [share])) for share in self.shares]
+            compared.append((kind, None, self._pair(kind, self.shares)))
         names = ("n", "mean", "mean_against", "difference", "low", "high", "t_p", "better", "worse")
         rows = []
         for which, share_or_all, pair in compared:
+            if len(pair[0]) < 2:
+                continue
             test = paired(*pair)
             rows.append({"kind": which, "share": share_or_all, **{name: getattr(test, name) for name in names}})
         return pa.Table.from_pylist(rows)
 
-    def _pair(self, kind: str | None, share: float) -> list[list[float]]:
-        """Return NDCG@10 with V and without, one value a split each."""
-        return [[line.ndcg for line in self._at(kind, share, system)] for system in (WITH_V, WITHOUT_V)]
+    def _pair(self, kind: str | None, shares: Sequence[float]) -> list[list[float]]:
+        """Return NDCG@10 with V and without, a mean over shares for every split that has all of them."""
+        found = [
+            [{line.seed: line.ndcg for line in self._at(kind, share, system)} for share in shares]
+            for system in (WITH_V, WITHOUT_V)
+        ]
+        seeds = sorted(set.intersection(*(set(each) for system in found for each in system)))
+        return [[float(np.mean([each[seed] for each in system])) for seed in seeds] for system in found]
 
     def to_arrow(self) -> pa.Table:
         """Return a table with one row for each result; the parameters that were chosen are JSON."""
@@ -285,7 +308,8 @@ WORDS = {
     "robustness": {
         "title": "Noise in the training data",
         "caption": "NDCG@10 on clean test data when a share of the training log is planted. Every system is tuned on"
-        " validation data held out of the noisy log. Items that were clicked, by the user or by the noise, are not"
+        " validation data held out of the noisy log, but for CSRR as it comes. Items that were clicked, by the user or"
+        " by the noise, are not"
         " recommended, so that noise among genuine users leaves fewer items to mistake for test items: that lifts"
         " the curves, most under clicks on popular items. The figure of what is kept is free of that.",
     },

@@ -13,7 +13,7 @@ from csrr.data.ids import Id
 from csrr.models.strengths import ParameterError, check_number
 from csrr.ranking import Recommendations, top_k
 from csrr.ranking.tables import text_table, to_pandas
-from csrr.ranking.topk import NO_ITEM, Rows, ScoreBlock, Top
+from csrr.ranking.topk import NO_ITEM, ScoreBlock, Top
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -158,16 +158,14 @@ class FoldedFactors(FoldedUsers):
 
 
 class Cut(NamedTuple):
-    """The least probability and score of what is recommended; `by_cost`: of each cell what its own costs say."""
+    """The least probability and score of what is recommended."""
 
     probability: float
     score: float
-    by_cost: bool = False
 
 
 def checked_cut(model: Recommender, probability: Least, score: float | None) -> Cut:
     """Return what is to be left out: nothing, where nothing is said."""
-    by_cost = probability == "cost"
     if probability == "cost" and (probability := model.decision_probability) is None:
         raise ParameterError(f'min_probability="cost": this {type(model).__name__} has no costs; give a number')
     if probability is not None:
@@ -175,26 +173,16 @@ def checked_cut(model: Recommender, probability: Least, score: float | None) -> 
         model._check_calibrated()
     if score is not None:
         check_number("min_score", score)
-    return Cut(float(probability or 0), -np.inf if score is None else float(score), by_cost)
+    return Cut(float(probability or 0), -np.inf if score is None else float(score))
 
 
-def lists(
-    model: Recommender, users: npt.NDArray[Any], found: Top, cut: Cut, rows: Rows | None = None
-) -> Recommendations:
-    """Return what `top_k` found for each of `users`, in the caller's ids, less what the cut leaves out.
-
-    `rows` are the users' in the training data, None for people who are not in it.
-    """
+def lists(model: Recommender, users: npt.NDArray[Any], found: Top, cut: Cut) -> Recommendations:
+    """Return what `top_k` found for each of `users`, in the caller's ids, less what the cut leaves out."""
     items, scores = found
     known = None if model.calibration_ is None else model.calibration_.probability(scores)
     out = scores < cut.score
     if known is not None:
-        out |= known < (model._worth_from(rows, items) if cut.by_cost else cut.probability)
+        out |= known < cut.probability
         known[out] = 0
     items, scores = np.where(out, np.int32(NO_ITEM), items), np.where(out, np.float32(-np.inf), scores)
-    if cut.by_cost:
-        # Where items differ in cost, what is left out need not be the end of a list.
-        order = np.argsort(items == NO_ITEM, axis=1, kind="stable")
-        items, scores = np.take_along_axis(items, order, axis=1), np.take_along_axis(scores, order, axis=1)
-        known = None if known is None else np.take_along_axis(known, order, axis=1)
     return Recommendations.from_rows(users, items, scores, model.items_, model.titles_, known)

@@ -115,12 +115,11 @@ def _checked_ratio(ratio: float, said: str) -> float:
 class ClickCosts:
     """How many times the model's cost of a miss that of each click is.
 
-    `values` has shape (nnz,), in row order, or is None where all are 1; `user` and `item`, shapes (n_users,) and
-    (n_items,) or None, are the parts that a user's and an item's cells share, `mean` is what weights were divided by.
+    `values` has shape (nnz,), in row order, or is None where all are 1; `item`, shape (n_items,) or None, and `mean`,
+    what weights were divided by, are what the clicks of new people need.
     """
 
     values: Floats | None = None
-    user: Floats | None = None
     item: Floats | None = None
     mean: float = 1.0
 
@@ -142,41 +141,54 @@ class ClickCosts:
             values = values * user[log.user_rows]
         if item is not None:
             values = values * item[log.item_rows]
-        user, item = (None if each is None else each.astype(dtype) for each in (user, item))
-        return cls(values.astype(dtype), user, item, mean)
+        return cls(values.astype(dtype), None if item is None else item.astype(dtype), mean)
+
+    @property
+    def average(self) -> float:
+        """The mean cost of a click."""
+        return 1.0 if self.values is None else float(self.values.mean(dtype=np.float64))
 
     def check(self, ratio: float, log: Log) -> None:
         """Raise ParameterError where a click's cost leaves the range in which the problem can be solved."""
         if self.values is None:
             return
-        cost = ratio * self.values.astype(np.float64)
-        bad = np.flatnonzero(~((cost >= LEAST) & (cost <= MOST)))
-        if bad.size:
-            at = int(bad[0])
+        at = _outside(ratio * self.values)
+        if at is not None:
             user, item = _id(log.users, log.user_rows[at]), _id(log.items, log.item_rows[at])
             raise ParameterError(
-                f"the miss of item {item} by user {user} would cost {cost[at]:.3g} false alarms; that must be"
-                f" {LEAST:g} to {MOST:g}: give costs nearer to each other"
+                f"the miss of item {item} by user {user} would cost {ratio * self.values[at]:.3g} false alarms; that"
+                f" must be {LEAST:g} to {MOST:g}: give costs nearer to each other"
                 + (', or event_weights="log"' if self.mean != 1 else "")
             )
-
-    def of_cells(self, users: Any, items: Any) -> Any:
-        """Return the costs of cells, clicked or not: (n, k) for users' rows, (n,), or None, and items', (n, k)."""
-        user = 1.0 if self.user is None or users is None else self.user[users][:, None]
-        return user * (1.0 if self.item is None else self.item[items])
 
     def of_row(self, indptr: Any, row: int) -> Floats | None:
         """Return the costs of one user's clicks, shape (number of clicks,)."""
         return None if self.values is None else self.values[indptr[row] : indptr[row + 1]]
 
-    def of_new(self, pattern: Pattern, weights: Floats, kind: EventWeights) -> Floats | None:
-        """Return the costs of new people's clicks, shape (nnz,); clicks that all weigh 1 count as average ones."""
+    def typical_weight(self, kind: EventWeights) -> float:
+        """Return the weight of an average click: that of new people's clicks whose weight is not known."""
+        return float(np.expm1(self.mean)) if kind == "log" else self.mean
+
+    def of_new(self, pattern: Pattern, weights: Floats, kind: EventWeights, ratio: float) -> Floats | None:
+        """Return the costs of new people's clicks, shape (nnz,)."""
         if self.values is None:
             return None
-        values = np.ones(pattern.nnz) if (weights == 1).all() else _transformed(weights, kind) / self.mean
+        values = np.ones(pattern.nnz) if kind == "ignore" else _transformed(weights, kind) / self.mean
         if self.item is not None:
             values = values * self.item[pattern.indices]
+        at = _outside(ratio * values)
+        if at is not None:
+            raise ParameterError(
+                f"weight {weights[at]:g} in a history makes a miss cost {ratio * values[at]:.3g} false alarms; that"
+                f" must be {LEAST:g} to {MOST:g}"
+            )
         return values.astype(self.values.dtype)
+
+
+def _outside(costs: Any) -> int | None:
+    """Return the place of the first cost, in false alarms, that the problem cannot be solved with, or None."""
+    bad = np.flatnonzero(~((costs >= LEAST) & (costs <= MOST)))
+    return int(bad[0]) if bad.size else None
 
 
 def _transformed(weights: Any, kind: EventWeights) -> Any:

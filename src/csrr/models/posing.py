@@ -95,7 +95,11 @@ class PosedModel(FactorModel):
             raise ParameterError("give miss and false_alarm, or positive_cost, or recall_weight")
         words.check()
         given = {name: value for name, value in words._asdict().items() if value is not None}
-        return cls(**given, **params)
+        if not given.keys() <= cls._defaults().keys():
+            raise ParameterError(f"{cls.__name__} takes no costs: its rho says what a miss weighs; take CSRR or CSRRe")
+        model = cls(**given, **params)
+        model._cost_words().check()
+        return model
 
     def strength(self, data: Any) -> float:
         """Return the l1 that a fit to `data` would have: what `reg_low_rank` comes to there."""
@@ -157,7 +161,8 @@ class PosedModel(FactorModel):
         l1 = self.l1
         if l1 is None:
             if isinstance(self.reg_low_rank, str):
-                l1 = alpha * AUTO_NOISE_MULTIPLE * noise_level(pattern, asked, self.seed)
+                # Not the norm of what costs make of the signs: one dear user would set it for all.
+                l1 = alpha * clicks.average * AUTO_NOISE_MULTIPLE * noise_level(pattern, targets, self.seed)
             else:
                 l1 = alpha * self.reg_low_rank * target_norm(pattern, asked, self.seed)
         l2 = self.l2

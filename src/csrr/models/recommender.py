@@ -162,8 +162,8 @@ class Recommender(ABC):
         number of items that are left for everyone; a user with fewer gets a list that ends in None.
 
         Items below `min_score` or, of a calibrated model, `min_probability` are left out too, and perhaps nothing is
-        left; "cost" stands for `decision_probability`, from which on recommending pays, with the user's and the item's
-        own costs where the fit had such.
+        left; "cost" stands for `decision_probability`, from which on recommending pays. Costs of single users and items
+        need no more: they are in the scores already.
         """
         self._check_fitted()
         cut = checked_cut(self, min_probability, min_score)
@@ -172,7 +172,7 @@ class Recommender(ABC):
         k = min(self._checked_k(k), len(allowed))
         with nullcontext() if threads is None else use_threads(threads):
             found = self.top_rows(rows, k, seen=self.seen_ if exclude_seen else None, candidates=allowed)
-        return lists(self, self.users_.ids[rows], found, cut, rows)
+        return lists(self, self.users_.ids[rows], found, cut)
 
     def _allowed_items(self, candidates: Any, exclude: Any) -> Rows:
         """Return the rows of the items among `candidates` (None: all) and not in `exclude`, both by id."""
@@ -251,10 +251,6 @@ class Recommender(ABC):
     def decision_probability(self) -> float | None:
         """The probability above which recommending costs less than not, where the model has costs; else None."""
         return None
-
-    def _worth_from(self, rows: Rows | None, items: Rows) -> Any:
-        """Return the `decision_probability` for user rows, shape (n,), or None, and item rows, shape (n, k)."""
-        return self.decision_probability
 
     def _check_calibrated(self) -> Calibration:
         if self.calibration_ is None:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from csrr.data import Log
+from csrr.data import Log, as_log
 from csrr.data.ids import Id
 from csrr.models.answers import Explanation, FoldedFactors, Preferences
 from csrr.models.costs import ClickCosts, Costs
@@ -24,7 +24,6 @@ from csrr.optim.lowrank import LowRank
 from csrr.optim.pattern import Floats, Pattern
 from csrr.optim.problem import Problem, build
 from csrr.optim.solver import Callback, Options, Solution, Step, solve
-from csrr.ranking.topk import Rows
 from csrr.threads import use_threads
 
 if TYPE_CHECKING:
@@ -120,9 +119,6 @@ class RobustModel(PosedModel):
 
     # Answers
 
-    def _worth_from(self, rows: Rows | None, items: Rows) -> Any:
-        return 1 / (1 + self.costs_.ratio * self._clicks.of_cells(rows, items))
-
     def _item_side(self) -> ItemSide:
         """The item side of the fitted problem, made at first use."""
         if "_side" not in self.__dict__:
@@ -142,11 +138,18 @@ class RobustModel(PosedModel):
     def _weighs_histories(self) -> bool:
         return self._posed.event_weights != "ignore"
 
+    def _read_histories(self, histories: Any) -> tuple[npt.NDArray[Any], Any]:
+        log = histories if isinstance(histories, list | tuple) else as_log(histories)
+        users, seen = super()._read_histories(log)
+        if self._weighs_histories and (not isinstance(log, Log) or log.weights is None):
+            seen.data[:] = self._clicks.typical_weight(self._posed.event_weights)
+        return users, seen
+
     def _fold(self, users: npt.NDArray[Any], seen: Any) -> FoldedFactors:
         """The item side stays as it is; each user's own small convex problem is solved, V included."""
         pattern = Pattern.of(seen)
         with use_threads(self.threads, blas=1):
-            costs = self._clicks.of_new(pattern, seen.data, self._posed.event_weights)
+            costs = self._clicks.of_new(pattern, seen.data, self._posed.event_weights, self._posed.alpha)
             problem, user_scaling = self._histories(pattern, costs)
             factors = self._fold_factors(problem)
             specific = problem.specific(problem.pattern.dots(factors, self._item_side().factors))
@@ -179,7 +182,7 @@ class RobustModel(PosedModel):
         """Return the user's entries of V, largest first: choices that the common taste does not explain.
 
         In units of a click: 0.8 says that four fifths of this click are this user's own. `Preferences` tells taste from
-        junk; for that, the first question takes another fit, unless `reg_sparse` is at most 0.5.
+        junk; for that, the first question takes another fit, unless this model is fit to judge (see `suspects`).
         """
         from csrr.models.tastes import specific_preferences
 
@@ -188,18 +191,18 @@ class RobustModel(PosedModel):
 
     # Noisy clicks
 
-    def suspects(self, *, popularity: float = 0.0) -> Suspects:
+    def suspects(self, *, popularity: float = 0.0, stability: bool = False) -> Suspects:
         """Return how probable it is that each click of the training data is noise, and which users and items have most.
 
         Judged by a model with `reg_sparse` 0.5 and the automatic `reg_low_rank`: this one, if it is such, or one fitted
         to the same clicks. Noise is taken to fall on an item in proportion to (its clicks + 1)^popularity: 0 finds
         clicks at random, 0.5 finds more of those on popular items and of accounts that push one, and takes more of
-        the good ones for noise.
+        the good ones for noise. `stability` adds how much of it small changes leave, at the price of some fits.
         """
         from csrr.models.suspects import suspects
 
         self._check_fitted()
-        return suspects(self, popularity=popularity)
+        return suspects(self, popularity=popularity, stability=stability)
 
     def suspect_scores(self, *, popularity: float = 0.0) -> npt.NDArray[np.floating[Any]]:
         """Return `suspects(...).scores`, shape (n_events,), alone."""
@@ -229,8 +232,7 @@ class RobustModel(PosedModel):
             **step_arrays(self.history_),
             **sparse_arrays("specific", self.specific_),
         }
-        costs = self._clicks
-        optional = {"click_costs": costs.values, "user_costs": costs.user, "item_costs": costs.item}
+        optional = {"click_costs": self._clicks.values, "item_costs": self._clicks.item}
         arrays |= {name: array for name, array in optional.items() if array is not None}
         facts = {
             "certificate": self.certificate_.to_dict(),
@@ -252,8 +254,7 @@ class RobustModel(PosedModel):
         self._posed = Posed(**facts["posed"])
         # Models saved before costs had words have only the ratio.
         self.costs_ = Costs(**facts.get("costs", {"ratio": self._posed.alpha, "words": "as given"}))
-        clicks, user, item = (arrays.get(name) for name in ("click_costs", "user_costs", "item_costs"))
-        self._clicks = ClickCosts(clicks, user, item, facts.get("mean_weight", 1.0))
+        self._clicks = ClickCosts(arrays.get("click_costs"), arrays.get("item_costs"), facts.get("mean_weight", 1.0))
         self.l1_, self.l2_, self.rank_ = facts["l1"], facts["l2"], facts["rank"]
 
 

@@ -94,6 +94,12 @@ def noise_scores(model: RobustModel, popularity: float = 0.0) -> Floats:
 
     Noise falls on item j in proportion to (its clicks + 1)^popularity.
     """
+    users, items = model.seen_.shape
+    if min(users, items) < 2 or model.seen_.nnz == users * items:
+        raise ParameterError(
+            f"{model.seen_.nnz:,} clicks on {users} x {items} cells tell no noise from taste: it takes two users and"
+            " two items at least, and cells without a click"
+        )
     if model.rank_ == 0:
         raise ParameterError("this model has found no common taste (rank 0) to judge clicks by; lower reg_low_rank")
     with use_threads(model.threads, blas=1):

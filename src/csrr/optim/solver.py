@@ -157,10 +157,13 @@ class _Search:
         for iteration in range(self.options.max_iter + 1):
             point = Point.at(self.problem, self.current)
             step = self._record(iteration, point)
+            is_rejected = self._is_rejected(step)
+            if is_rejected:
+                point = self._take_back()
             status = self._status(step)
-            if self._settled_at_cap():
+            if self._settled_at_cap() and not is_rejected:
                 status = "converged"
-            if status or step.gap * self.optimism <= self.options.tol:
+            if status or (step.gap * self.optimism <= self.options.tol and not is_rejected):
                 certificate = self._certify(iteration, status or "converged")
                 if status or certificate.gap <= self.options.tol:
                     return Solution(self.current.trimmed(), certificate, self.history)
@@ -168,10 +171,27 @@ class _Search:
             self._advance(point)
         raise AssertionError("unreachable: max_iter is a status")
 
+    def _is_rejected(self, step: Step) -> bool:
+        """Whether a step was too long for the cells it moved; one that was not is where the next begins."""
+        if self.is_daring and self.previous is not None and not step.objective <= self.accepted:
+            return True
+        self.accepted = step.objective
+        return False
+
+    def _take_back(self) -> Point:
+        """Goes back to where the last step began, to take shorter ones from there.
+
+        Most low-rank steps see the mean of many cells' curvatures; the last did not.
+        """
+        assert self.previous is not None
+        self._set_steps(min(2 * self.curvature, self.problem.smoothness))
+        self.current, self.previous = self.previous[0], None
+        return Point.at(self.problem, self.current)
+
     def _status(self, step: Step) -> Status | None:
         """Why to stop here, if there is a reason other than the gap."""
         first = self.history[0].objective
-        if not np.isfinite(step.objective) or (step.objective > 10 * first + 1e-12 and not self.is_daring):
+        if not np.isfinite(self.accepted) or self.accepted > 10 * first + 1e-12:
             return "diverged"
         if step.iteration >= self.options.max_iter:
             return "max_iter"
@@ -213,13 +233,6 @@ class _Search:
 
     def _advance(self, point: Point) -> None:
         """One proximal gradient step from the current point, extrapolated where there is momentum."""
-        if self.is_daring and self.previous is not None and self.history[-1].objective > self.accepted:
-            # A low-rank step sees the mean of many cells' curvatures; this one did not: back, and shorter.
-            self._set_steps(min(2 * self.curvature, self.problem.smoothness))
-            self.current, self.previous = self.previous[0], None
-            point = Point.at(self.problem, self.current)
-        else:
-            self.accepted = self.history[-1].objective
         values, before = point.observed, None
         if self.problem.is_slack:
             # Linear cells have no curvature to make a constant momentum for; Nesterov's grows until it overshoots.
@@ -289,7 +302,7 @@ class _Search:
         return self._room() > 0 and (self.saturated or self._settled())
 
     def _settled(self) -> bool:
-        if len(self.history) < 3:
+        if len(self.history) < 3 or self.history[-1].objective > self.accepted:
             return False
         last, now = self.history[-2:]
         return last.objective - now.objective < 0.1 * self.options.tol * now.objective

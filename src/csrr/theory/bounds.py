@@ -170,7 +170,7 @@ def transfer_factor(*, q: Numbers, alpha: Numbers, rho: Numbers) -> Result:
     right = np.where(hit > gone, cut < best, cut > best)
     with np.errstate(divide="ignore", invalid="ignore"):
         ones = 2 * np.abs(hit - gone) / ((hit + gone) * (cut - best) ** 2)
-    ones = np.where(hit == gone, 0.0, np.where(right, ones, np.inf))
+    ones = np.where(np.isclose(hit, gone), 0.0, np.where(right, ones, np.inf))
     return _out(np.maximum(2 / cut**2, ones))
 
 

@@ -255,7 +255,7 @@ def _point(side: float, values: Sequence[float]) -> dict[str, Any]:
 
 
 def _check(sizes: Any, alpha: Any, q: Any, rho: Any, repeats: Any, seed: Any) -> None:
-    several = sizes if isinstance(sizes, Sequence) and not isinstance(sizes, str) else ()
+    several = sizes if isinstance(sizes, Sequence | np.ndarray) and not isinstance(sizes, str) else ()
     for size in several:
         check_whole("sizes", size, least=10)
     if len(set(several)) < max(2, len(several)):
