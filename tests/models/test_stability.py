@@ -3,6 +3,7 @@ import pytest
 
 import csrr
 from csrr.models.stability import _changes, stability
+from csrr.models.suspicion import judge, noise_scores
 
 
 @pytest.fixture(scope="module")
@@ -45,8 +46,10 @@ def test_a_row_is_what_two_fits_have_in_common(log, model, found):
     left, right = model.specific_.toarray(), other.specific_.toarray()
     clicked = log.to_csr().toarray() > 0
     assert found["v_correlation"][1] == pytest.approx(np.corrcoef(left[clicked], right[clicked])[0, 1], rel=1e-4)
-    suspect = model.suspects().above(0.5)
-    assert found["suspects_kept"][1] == pytest.approx((other.suspects().above(0.5) & suspect).sum() / suspect.sum())
+    court = judge(model)
+    suspect = noise_scores(court) > 0.5
+    again = noise_scores(csrr.CSRR(reg_sparse=0.5, l1=0.9 * court.l1_, threads=1).fit(log)) > 0.5
+    assert found["suspects_kept"][1] == pytest.approx((again & suspect).sum() / suspect.sum())
 
 
 def test_fewer_clicks_are_compared_where_both_fits_have_them(model, found):
@@ -55,7 +58,8 @@ def test_fewer_clicks_are_compared_where_both_fits_have_them(model, found):
     both = model.specific_.multiply(other.seen_)
     assert found["v_kept"][-1] == pytest.approx((both != 0).multiply(other.specific_ != 0).sum() / both.count_nonzero())
     suspect = model.suspects().above(0.5)[change.kept]
-    assert found["suspects_kept"][-1] == pytest.approx(other.suspects().above(0.5)[suspect].mean())
+    again = noise_scores(csrr.CSRR(reg_sparse=0.5, threads=1).fit(change.log)) > 0.5
+    assert found["suspects_kept"][-1] == pytest.approx(again[suspect].mean())
 
 
 def test_the_seed_matters_least(found):
@@ -74,12 +78,6 @@ def test_changes_are_what_they_are_called(log, model):
 
 def test_without_v_only_the_suspects_are_compared(log):
     found = stability(csrr.CSRR(reg_sparse=1, threads=1).fit(log))
-    assert found["change"].tolist() == [
-        "another seed",
-        "reg_low_rank x 0.9",
-        "reg_low_rank x 1.1",
-        "nine tenths of the clicks",
-    ]
     assert np.isnan(found["v_kept"]).all()
     assert np.isnan(found["v_correlation"]).all()
     assert (found["suspects_kept"] > 0.5).all()

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from csrr.data import Log
 from csrr.models.robust import RobustModel
 from csrr.models.strengths import check_number
-from csrr.models.suspicion import STRONG, judge, like, noise_scores, own_log
+from csrr.models.suspicion import judge, like, noise_scores, own_log
 from csrr.models.tables import Table
 
 Floats = npt.NDArray[np.floating[Any]]
@@ -42,17 +42,18 @@ class _Change(NamedTuple):
     model: RobustModel
     log: Log
     kept: npt.NDArray[np.bool_]
-    strength: float = STRONG
 
 
 def stability(model: RobustModel, *, popularity: float = 0.0) -> Stability:
-    """Return how much of V and of the suspects survives; every row takes one or two fits."""
+    """Return how much of V, and of the suspects of the model that judges, survives; a row takes one fit or two."""
     check_number("popularity", popularity, least=0, most=1)
-    before, scores = _specific(model), noise_scores(judge(model), popularity)
+    court = judge(model)
+    before, scores = _specific(model), noise_scores(court, popularity)
     rows = []
-    for change in _changes(model):
+    for change, appeal in zip(_changes(model), _changes(court), strict=True):
         fitted = change.model.fit(change.log)
-        after, again = _specific(fitted), noise_scores(judge(fitted, change.strength), popularity)
+        after = _specific(fitted)
+        again = noise_scores(fitted if court is model else appeal.model.fit(appeal.log), popularity)
         mine = before[change.kept]
         kept = _share((after != 0) & (mine != 0), mine != 0)
         suspect = scores[change.kept] > SUSPECT
@@ -67,11 +68,10 @@ def _changes(model: RobustModel) -> Iterator[_Change]:
     yield _Change("another seed", like(model, seed=model.seed + 1), log, everything)
     for factor in (0.9, 1.1):
         yield _Change(f"reg_low_rank x {factor:g}", like(model, l1=factor * model.l1_), log, everything)
-    if model.l2_ is not None:
-        share = model.l2_ / model.costs_.ratio
-        for step in (-STEP, STEP):
-            other = like(model, reg_sparse=max(0.0, share + step), l2=None)
-            yield _Change(f"reg_sparse {step:+g}", other, log, everything, STRONG + step)
+    share = 1.0 if model.l2_ is None else model.l2_ / model.costs_.ratio
+    for step in (-STEP, STEP):
+        other = like(model, reg_sparse=max(0.0, share + step), l2=None)
+        yield _Change(f"reg_sparse {step:+g}", other, log, everything)
     most = np.random.default_rng(model.seed).random(len(log)) < 0.9
     yield _Change("nine tenths of the clicks", like(model), log.select(most), most)
 
