@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from csrr.cli.errors import Failure
-from csrr.cli.options import LOG_OPTIONS, check_writable, json_option, model_argument, read_log, with_options
+from csrr.cli.options import (
+    LOG_OPTIONS,
+    check_expendable,
+    check_writable,
+    json_option,
+    model_argument,
+    read_log,
+    with_options,
+)
 from csrr.cli.output import live_line, print_json
 
 if TYPE_CHECKING:
@@ -46,7 +54,7 @@ def calibrate(model: Path, heldout: str, output: Path, plot: Path | None, as_jso
     _check_usage(plot, options)
     for path in (output, *([plot] if plot else [])):
         check_writable(path)
-    _check_expendable(output)
+    check_expendable(output)
     fitted = csrr.load(model)
     with live_line() as line:
         line.show(f"reading {heldout}")
@@ -77,16 +85,6 @@ def _check_usage(plot: Path | None, options: dict[str, Any]) -> None:
             raise click.UsageError(f"--{name.replace('_', '-')} {cost:g}: a cost must be a finite number above 0")
     if plot is not None and plot.suffix.lower() not in SUFFIXES:
         raise click.UsageError(f"--plot {plot}: the name must end in {' or '.join(SUFFIXES)}")
-
-
-def _check_expendable(path: Path) -> None:
-    """Raise an error if `path` holds something that is not a model: perhaps the log."""
-    from csrr.models.store import MAGIC
-
-    if path.exists():
-        with path.open("rb") as file:
-            if file.read(len(MAGIC)) not in (MAGIC, b""):
-                raise Failure(f"{path} exists and is no model; give another name")
 
 
 def _judged(model: csrr.Recommender, events: csrr.Log, observed_share: float) -> csrr.Reliability:

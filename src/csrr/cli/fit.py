@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from csrr.cli.errors import Failure
 from csrr.cli.options import (
     KINDS,
     LOG_OPTIONS,
     MODEL_OPTIONS,
     PARAM_OPTION,
+    check_expendable,
     check_writable,
     find_kind,
     fit_model,
@@ -51,7 +51,7 @@ def fit(log: str, output: Path, model: str, as_json: bool, force: bool, **option
     fitted = made_model(kind, options)
     check_writable(output)
     if not force:
-        _check_expendable(output)
+        check_expendable(output, ", or --force to write over it")
     with live_line() as line:
         line.show(f"reading {log}")
         events = read_log(log, options)
@@ -73,19 +73,6 @@ def fit(log: str, output: Path, model: str, as_json: bool, force: bool, **option
         click.echo(f"{type(fitted).__name__}, fitted in {seconds:.2f} s" if certificate is None else str(certificate))
         if getattr(fitted, "recall_weight", None) is not None and (costs := getattr(fitted, "costs_", None)):
             click.echo(str(costs))
-
-
-def _check_expendable(path: Path) -> None:
-    """Raise an error if `path` holds something that is not a model: perhaps the log."""
-    from csrr.models.store import MAGIC
-
-    if path.exists() and _start(path, len(MAGIC)) not in (MAGIC, b""):
-        raise Failure(f"{path} exists and is no model; give another name, or --force to write over it")
-
-
-def _start(path: Path, n_bytes: int) -> bytes:
-    with path.open("rb") as file:
-        return file.read(n_bytes)
 
 
 def _summary(model: csrr.Recommender, events: csrr.Log, output: Path, seconds: float) -> dict[str, Any]:

@@ -230,6 +230,16 @@ def check_can(model: csrr.Recommender, method: str, what: str) -> None:
         raise Failure(f"{type(model).__name__} does not {what}; these do: {able}")
 
 
+def check_expendable(path: Path, otherwise: str = "") -> None:
+    """Raise an error if `path` holds something that is not a model: perhaps the log; `otherwise` is what else to do."""
+    from csrr.models.store import MAGIC
+
+    if path.exists():
+        with path.open("rb") as file:
+            if file.read(len(MAGIC)) not in (MAGIC, b""):
+                raise Failure(f"{path} exists and is no model; give another name{otherwise}")
+
+
 def check_writable(path: Path) -> None:
     """Raise an error now if no file can be put at `path` later."""
     import tempfile

@@ -144,9 +144,9 @@ class ClickCosts:
         return cls(values.astype(dtype), None if item is None else item.astype(dtype), mean)
 
     @property
-    def average(self) -> float:
-        """The mean cost of a click."""
-        return 1.0 if self.values is None else float(self.values.mean(dtype=np.float64))
+    def level(self) -> float:
+        """The root mean square of the costs: by so much they raise the norm of noise, if they fall anywhere."""
+        return 1.0 if self.values is None else float(np.sqrt(np.mean(self.values.astype(np.float64) ** 2)))
 
     def check(self, ratio: float, log: Log) -> None:
         """Raise ParameterError where a click's cost leaves the range in which the problem can be solved."""

@@ -162,7 +162,7 @@ class PosedModel(FactorModel):
         if l1 is None:
             if isinstance(self.reg_low_rank, str):
                 # Not the norm of what costs make of the signs: one dear user would set it for all.
-                l1 = alpha * clicks.average * AUTO_NOISE_MULTIPLE * noise_level(pattern, targets, self.seed)
+                l1 = alpha * clicks.level * AUTO_NOISE_MULTIPLE * noise_level(pattern, targets, self.seed)
             else:
                 l1 = alpha * self.reg_low_rank * target_norm(pattern, asked, self.seed)
         l2 = self.l2

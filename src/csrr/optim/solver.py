@@ -167,7 +167,10 @@ class _Search:
                 certificate = self._certify(iteration, status or "converged")
                 if status or certificate.gap <= self.options.tol:
                     return Solution(self.current.trimmed(), certificate, self.history)
-                self.optimism = max(1.0, certificate.gap / step.gap) if step.gap > 0 else 1.0
+                self.optimism = max(1.0, certificate.gap / step.gap) if step.gap > 0 and not self.is_daring else 1.0
+                if self.is_daring:
+                    # What the estimate does not see may be heavy cells that overshoot from step to step.
+                    self._set_steps(min(2 * self.curvature, self.problem.smoothness))
             self._advance(point)
         raise AssertionError("unreachable: max_iter is a status")
 
