@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from csrr.data import DataError, Log, as_log, split
+from csrr.experiments.intervals import mean_interval
 from csrr.models.costs import LEAST, MOST
 from csrr.models.csrr import CSRR
 from csrr.models.strengths import ParameterError, check_number, check_whole
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
 RATIOS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 TRAINING = 0.6
-_Z = 1.96
 
 
 @dataclass(frozen=True)
@@ -188,19 +188,12 @@ def cost_curve(
         if callback is not None:
             callback(number + 1, len(chosen))
     best = int(np.argmin([each.chosen_at for each in measured]))
-    apart = [_low_high(each.costs - measured[best].costs) for each in measured]
+    apart = [mean_interval(each.costs - measured[best].costs) for each in measured]
     alike = [place for place, (low, high) in enumerate(apart) if low <= 0 <= high]
     nothing = miss * np.diff(check.to_csr().indptr)
-    pays = _low_high(measured[best].costs - nothing)[1] < 0
+    pays = bool(mean_interval(measured[best].costs - nothing)[1] < 0)
     points = [each.point for each in measured]
     return CostCurve(points, float(miss), float(false_alarm), float(nothing.mean()), best, alike, pays)
-
-
-def _low_high(values: npt.NDArray[np.float64]) -> tuple[float, float]:
-    """Return the 95 % interval of the mean of one value a user; of a single user it is everything."""
-    half = _Z * float(values.std(ddof=1)) / np.sqrt(len(values)) if len(values) > 1 else np.inf
-    mean = float(values.mean())
-    return mean - half, mean + half
 
 
 def _checked_ratios(ratios: Any) -> list[float]:
@@ -228,17 +221,18 @@ class _Measured:
         share = (len(train) + len(choose)) / (len(train) + len(choose) + len(check))
         cells = model._score_rows, rows, n_items
         known = train.to_csr() + choose.to_csr()
-        left = Calibration.of(*cells, choose.to_csr(), model.seen_, observed_share=share).remaining()
-        threshold = left.threshold(miss, false_alarm)
+        chosen = Calibration.of(*cells, choose.to_csr(), model.seen_)
+        threshold = chosen.assuming(share).remaining().threshold(miss, false_alarm)
+        worth = chosen.worth(miss, false_alarm)
+        on_first = miss * chosen.n_positives[~worth].sum()
+        on_first += false_alarm * (chosen.n_cells - chosen.n_positives)[worth].sum()
         # The best in hindsight is one of the steps that the same counts of the other data have.
         hindsight = Calibration.of(*cells, check.to_csr(), known)
         other = _counts(model, rows, check, known, [threshold, hindsight.threshold(miss, false_alarm)])
-        chosen = Calibration.of(*cells, choose.to_csr(), model.seen_)
-        first = _counts(model, rows, choose, model.seen_, [chosen.threshold(miss, false_alarm)])
         costs = miss * other.missed[:, 0] + false_alarm * other.false_alarms[:, 0]
         best = miss * other.missed[:, 1].sum() + false_alarm * other.false_alarms[:, 1].sum()
         n_users = len(rows)
-        low, high = _low_high(costs)
+        low, high = mean_interval(costs)
         hits = int(other.positives.sum() - other.missed[:, 0].sum())
         pooled = other.pooled(miss / (miss + false_alarm))
         mean = float(costs.mean())
@@ -255,7 +249,6 @@ class _Measured:
             gap=model.certificate_.gap,
             rank=model.rank_,
         )
-        on_first = miss * first.missed.sum() + false_alarm * first.false_alarms.sum()
         return cls(point, float(on_first) / n_users, costs)
 
 

@@ -148,6 +148,10 @@ class ClickCosts:
         """The root mean square of the costs: by so much they raise the norm of noise, if they fall anywhere."""
         return 1.0 if self.values is None else float(np.sqrt(np.mean(self.values.astype(np.float64) ** 2)))
 
+    def times(self, targets: Floats) -> Floats:
+        """Return what each click asks for, in units of the cost ratio: its target times its own cost, (nnz,)."""
+        return targets if self.values is None else targets * self.values
+
     def check(self, ratio: float, log: Log) -> None:
         """Raise ParameterError where a click's cost leaves the range in which the problem can be solved."""
         if self.values is None:

@@ -44,8 +44,7 @@ class Posing(NamedTuple):
     @property
     def asked(self) -> Floats:
         """What each click asks for, in units of the cost ratio: its scaled target times its own cost, (nnz,)."""
-        targets = self.scaling.targets(self.problem.pattern)
-        return targets if self.clicks.values is None else targets * self.clicks.values
+        return self.clicks.times(self.scaling.targets(self.problem.pattern))
 
 
 class PosedModel(FactorModel):
@@ -157,14 +156,13 @@ class PosedModel(FactorModel):
         pattern = Pattern.of(log.to_csr())
         scaling = Scaling.of(pattern, self.user_scaling, self.item_scaling, self.dtype)
         targets = scaling.targets(pattern)
-        asked = targets if clicks.values is None else targets * clicks.values
         l1 = self.l1
         if l1 is None:
             if isinstance(self.reg_low_rank, str):
                 # Not the norm of what costs make of the signs: one dear user would set it for all.
                 l1 = alpha * clicks.level * AUTO_NOISE_MULTIPLE * noise_level(pattern, targets, self.seed)
             else:
-                l1 = alpha * self.reg_low_rank * target_norm(pattern, asked, self.seed)
+                l1 = alpha * self.reg_low_rank * target_norm(pattern, clicks.times(targets), self.seed)
         l2 = self.l2
         if l2 is None:
             l2 = None if self.reg_sparse >= 1 else self.reg_sparse * alpha

@@ -29,7 +29,8 @@ from csrr.models.store import (
 )
 from csrr.models.strengths import ParameterError
 from csrr.ranking import Neighbours, Recommendations, block_top_k, top_k
-from csrr.ranking.calibration import Calibration, Reliability
+from csrr.ranking.calibration import Calibration
+from csrr.ranking.reliability import Reliability
 from csrr.ranking.topk import Rows, Top
 from csrr.threads import use_threads
 

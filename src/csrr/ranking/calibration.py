@@ -15,8 +15,7 @@ import numpy.typing as npt
 
 from csrr.data import DataError
 from csrr.ranking.cells import masked_blocks
-from csrr.ranking.reliability import N_BINS, Counts, Reals
-from csrr.ranking.reliability import Reliability as Reliability
+from csrr.ranking.reliability import N_BINS, Counts, Reals, Reliability
 from csrr.ranking.topk import Floats, Rows, ScoreBlock
 
 MOST_BINS = 1000
@@ -54,8 +53,6 @@ class Calibration:
         `relevant` and `seen`, sparse of shape (n_users, n_items), share no cell. `score_block(rows)` returns a new
         float32 array of shape (len(rows), n_items), which is overwritten.
         """
-        if not 0 < observed_share <= 1:
-            raise DataError(f"observed_share={observed_share!r}: a share of all positives, it must lie in (0, 1]")
         from scipy.optimize import isotonic_regression
 
         relevant, seen = relevant.tocsr(), seen.tocsr()
@@ -69,8 +66,15 @@ class Calibration:
         # Only the first bin can be empty: it lies below all positives.
         weights = np.maximum(n_cells, 1)
         rates = isotonic_regression(n_positives / weights, weights=weights).x
-        probabilities = np.clip(rates / _label_rate(n_shown, n_training, observed_share), 0, 1)
-        return cls(edges, n_cells, n_positives, probabilities, n_training, float(observed_share))
+        return cls(edges, n_cells, n_positives, np.clip(rates, 0, 1), n_training).assuming(observed_share)
+
+    def assuming(self, observed_share: float) -> Calibration:
+        """Return the same, learnt with an `observed_share` of 1, for data that shows this share of all positives."""
+        if not 0 < observed_share <= 1:
+            raise DataError(f"observed_share={observed_share!r}: a share of all positives, it must lie in (0, 1]")
+        rate = _label_rate(int(self.n_positives.sum()), self.n_training, observed_share)
+        probabilities = np.clip(self.probabilities / rate, 0, 1)
+        return replace(self, probabilities=probabilities, observed_share=float(observed_share))
 
     @property
     def label_rate(self) -> float:
