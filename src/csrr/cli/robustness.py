@@ -45,8 +45,9 @@ def robustness(
     """Plant noise in training data: what does it cost each system, and what finds it?
 
     A fifth of LOG is kept clean for testing. Into the rest goes noise, 10 to 50 % unless --share says so: random
-    clicks, clicks on popular items, crawlers who touch half of all items, or many accounts that push one item. Every
-    system is tuned and fitted on what is then there, as its user would have to.
+    clicks, accidental ones (the more the busier a user is), clicks on popular items, crawlers who touch half of all
+    items, or many accounts that push one item. Every system but "CSRR as it comes" is tuned on what is then there, as
+    its user would have to.
     """
     events = read_log(log, options)
     given = {"kinds": kinds, "shares": shares, "systems": systems}
