@@ -8,8 +8,8 @@ import pytest
 SOURCE = Path(__file__).parents[1] / "src" / "csrr"
 MAY_IMPORT = {
     "data": {"data", "threads"},
-    "optim": {"optim", "threads"},
-    "ranking": {"ranking", "data", "threads"},
+    "optim": {"optim", "threads", "heap"},
+    "ranking": {"ranking", "data", "threads", "heap"},
     "models": {"models", "data", "optim", "ranking", "threads", "files"},
 }
 FILES = sorted(SOURCE.rglob("*.py"))

@@ -57,11 +57,19 @@ class _Amounts:
 
 @dataclass(frozen=True, eq=False)
 class Explanation(_Amounts):
-    """How much each item of a user's history adds to the score of an item; `amounts` sum to `score`."""
+    """How much each item of a user's history adds to the score of an item; `amounts` sum to `score`.
+
+    `neighbors`, (n,), is what of each amount comes from item to item; None where a model has no such part.
+    """
 
     user: Id
     item: Id
     score: float
+    neighbors: npt.NDArray[np.float32] | None = None
+
+    def _columns(self) -> dict[str, list[Any]]:
+        columns = super()._columns()
+        return columns if self.neighbors is None else columns | {"neighbors": self.neighbors.tolist()}
 
     @property
     def contributions(self) -> list[tuple[Id, str | None, float]]:

@@ -9,10 +9,10 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from csrr.data import IdMap, Log
+from csrr.models.settings import RULE
 from csrr.models.strengths import ParameterError, check_number
 from csrr.optim.pattern import Floats, Pattern
 
-DEFAULT_COST_RATIO = 2.0
 LEAST, MOST = 1e-4, 1e4
 """Between these lies what a miss may cost, in false alarms."""
 
@@ -26,6 +26,7 @@ class Costs:
 
     ratio: float
     words: str
+    is_default: bool = False
 
     @property
     def probability(self) -> float:
@@ -71,7 +72,7 @@ class CostWords(NamedTuple):
     def resolve(self, log: Log) -> Costs:
         """Return the costs (Lemma 1: alpha = c_p/c_n, or mu_p*T_n/(mu_n*T_p)); `log` is what T_n/T_p is taken from."""
         if self.recall_weight is None:
-            return Costs(self._ratio(), "as given" if self.are_given else "the default")
+            return Costs(self._ratio(), "as given" if self.are_given else "the default", not self.are_given)
         cells = log.n_users * log.n_items
         if len(log) == cells:
             raise ParameterError("recall_weight needs cells without a click, and these data have none; give cost_ratio")
@@ -93,7 +94,7 @@ class CostWords(NamedTuple):
             check_number("cost_ratio", self.cost_ratio, least=LEAST, most=MOST)
             return float(self.cost_ratio)
         else:
-            return DEFAULT_COST_RATIO
+            return RULE.cost_ratio
         return _checked_ratio(ratio, said)
 
 

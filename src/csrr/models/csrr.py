@@ -8,7 +8,7 @@ import numpy as np
 
 from csrr.models.costs import EventWeights
 from csrr.models.posing import Posing
-from csrr.models.robust import ConvexModel, Fit, RobustModel
+from csrr.models.robust import ConvexModel, Fit, Start
 from csrr.models.strengths import ParameterError, check_auto
 from csrr.optim.algorithm1 import Iteration, algorithm1
 from csrr.optim.certificate import Certificate, duality_gap, relative_gap
@@ -54,13 +54,16 @@ class CSRR(ConvexModel):
         false_alarm_cost: float | None = None,
         recall_weight: float | None = None,
         event_weights: EventWeights = "ignore",
-        reg_low_rank: float | Literal["auto"] = "auto",
-        reg_sparse: float = 0.85,
+        reg_low_rank: float | Literal["auto", "noise"] = "auto",
+        reg_sparse: float | Literal["auto"] = "auto",
+        neighbors: int | Literal["auto"] = "auto",
+        reg_neighbors: float | Literal["auto"] = "auto",
+        neighbor_scaling: float | Literal["auto"] = "auto",
         l1: float | None = None,
         l2: float | None = None,
         user_scaling: float = 0.3,
         item_scaling: float = 0.3,
-        max_rank: int | None = 1000,
+        max_rank: int | Literal["auto"] | None = "auto",
         box: Literal["none", "paper"] = "none",
         step: float | Literal["auto"] = "auto",
         tol: float = 0.01,
@@ -79,6 +82,9 @@ class CSRR(ConvexModel):
         self.event_weights: EventWeights = event_weights
         self.reg_low_rank = reg_low_rank
         self.reg_sparse = reg_sparse
+        self.neighbors = neighbors
+        self.reg_neighbors = reg_neighbors
+        self.neighbor_scaling = neighbor_scaling
         self.l1 = l1
         self.l2 = l2
         self.user_scaling = user_scaling
@@ -93,6 +99,11 @@ class CSRR(ConvexModel):
         self.threads = threads
         self.seed = seed
 
+    @property
+    def _searches(self) -> bool:
+        # The paper's own algorithm stays what it is.
+        return self.box == "none"
+
     def _check(self) -> None:
         if self.box not in ("none", "paper"):
             raise ParameterError(f'box={self.box!r} must be "none" or "paper"')
@@ -101,7 +112,7 @@ class CSRR(ConvexModel):
             raise ParameterError(f'step={self.step!r} is for box="paper"; the exact solver finds its own steps')
         super()._check()
 
-    def _solve(self, posing: Posing, start: RobustModel | None, callback: Callback | None) -> Fit:
+    def _solve(self, posing: Posing, start: Start, callback: Callback | None) -> Fit:
         if self.box == "none":
             return super()._solve(posing, start, callback)
         if start is not None:
@@ -136,8 +147,9 @@ class CSRR(ConvexModel):
         )
         left, s, right = np.linalg.svd(result.U, full_matrices=False)
         keep = s > 1e-6 * max(s[0], 1e-30)
-        cut = self.max_rank is not None and int(keep.sum()) > self.max_rank
-        keep[self.max_rank :] = False
+        most = posing.settings.max_rank
+        cut = most is not None and int(keep.sum()) > most
+        keep[most:] = False
         low_rank = LowRank(
             left[:, keep].astype(self.dtype), s[keep], np.ascontiguousarray(right[keep].T).astype(self.dtype)
         )

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from csrr.models.choosing import Wanted
 from csrr.models.costs import EventWeights
 from csrr.models.posing import Posing
-from csrr.models.robust import Fit, RobustModel
+from csrr.models.robust import Fit, RobustModel, Start
 from csrr.models.strengths import ParameterError, check_auto, check_whole, resolve_rank
 from csrr.optim.algorithm2 import (
     algorithm2,
@@ -57,8 +59,11 @@ class CSRRe(RobustModel):
         false_alarm_cost: float | None = None,
         recall_weight: float | None = None,
         event_weights: EventWeights = "ignore",
-        reg_low_rank: float | Literal["auto"] = "auto",
-        reg_sparse: float = 0.85,
+        reg_low_rank: float | Literal["auto", "noise"] = "auto",
+        reg_sparse: float | Literal["auto"] = "auto",
+        neighbors: int | Literal["auto"] = "auto",
+        reg_neighbors: float | Literal["auto"] = "auto",
+        neighbor_scaling: float | Literal["auto"] = "auto",
         l1: float | None = None,
         l2: float | None = None,
         user_scaling: float = 0.3,
@@ -82,6 +87,9 @@ class CSRRe(RobustModel):
         self.event_weights: EventWeights = event_weights
         self.reg_low_rank = reg_low_rank
         self.reg_sparse = reg_sparse
+        self.neighbors = neighbors
+        self.reg_neighbors = reg_neighbors
+        self.neighbor_scaling = neighbor_scaling
         self.l1 = l1
         self.l2 = l2
         self.user_scaling = user_scaling
@@ -93,6 +101,15 @@ class CSRRe(RobustModel):
         self.threads = threads
         self.seed = seed
 
+    @property
+    def _searches(self) -> bool:
+        # The paper's own form stays what it is.
+        return self.factors == "free"
+
+    def _wanted(self) -> Wanted:
+        wanted = super()._wanted()
+        return replace(wanted, given=wanted.given._replace(max_rank=DEFAULT_RANK if self.rank is None else self.rank))
+
     def _check(self) -> None:
         if self.rank is not None:
             check_whole("rank", self.rank, least=1)
@@ -103,16 +120,15 @@ class CSRRe(RobustModel):
             raise ParameterError('step goes with factors="nonnegative": the free form needs none')
         super()._check()
 
-    def _solve(self, posing: Posing, start: RobustModel | None, callback: Callback | None) -> Fit:
+    def _solve(self, posing: Posing, start: Start, callback: Callback | None) -> Fit:
         problem = posing.problem
         rank = resolve_rank(self.rank, DEFAULT_RANK, problem.pattern.shape)
         options = Options(self.tol, self.max_iter, self.time_limit, None, self.seed)
         if self.factors == "free":
-            begin = None if start is None else start._as_start(self.dtype)
-            solution = solve_factored(problem, rank, options, start=begin, callback=callback)
+            solution = solve_factored(problem, rank, options, start=self._begin(start), callback=callback)
         else:
             step = None if self.step == "auto" else float(self.step)
-            first = None if start is None else self._first(problem, start, rank)
+            first = self._first(problem, start, rank) if isinstance(start, RobustModel) else None
             solution = algorithm2(problem, rank, options, step=step, start=first, callback=callback)
         return Fit(solution.factors, solution.certificate, solution.history, free=self.factors == "free")
 

@@ -13,7 +13,8 @@ from csrr.data.ids import Id
 from csrr.models.answers import Explanation, FoldedUsers
 from csrr.models.recommender import Floats, Recommender
 from csrr.models.store import Arrays, State, sparse_arrays, sparse_from
-from csrr.ranking import Neighbours, block_top_k
+from csrr.ranking import Neighbours
+from csrr.ranking.item_products import add_products, pair_products
 from csrr.ranking.topk import Rows, check_rows, row_bounds
 from csrr.threads import run_ranges
 
@@ -32,30 +33,29 @@ class ItemWeightsModel(Recommender):
 
     def _weigh(self, clicks: Any, rows: Rows) -> Floats:
         """Return clicks[rows] @ weights_, shape (len(rows), n_items), for clicks sparse of ones."""
+        if self._is_sparse:
+            sums = np.zeros((len(rows), clicks.shape[1]), np.float32)
+            add_products(sums, clicks, rows, self.weights_, _ones(clicks))
+            return sums
         check_rows(rows, len(rows), clicks.shape[0])
         out = np.empty((len(rows), clicks.shape[1]), np.float32)
-        add = _add_sparse if self._is_sparse else _add_dense
-        parts = (rows, clicks.indptr, clicks.indices, *self._weight_parts(), out)
-        run_ranges(lambda a, b: add(a, b, *parts), row_bounds(len(rows)))
+        parts = (rows, clicks.indptr, clicks.indices, self.weights_, out)
+        run_ranges(lambda a, b: _add_dense(a, b, *parts), row_bounds(len(rows)))
         return out
 
     def _score_pairs(self, user_rows: Rows, item_rows: Rows) -> Floats:
+        if self._is_sparse:
+            return pair_products(self.seen_, user_rows, item_rows, self.weights_, _ones(self.seen_))
         check_rows(user_rows, len(user_rows), self.seen_.shape[0])
         check_rows(item_rows, len(user_rows), self.seen_.shape[1])
         out = np.empty(len(user_rows), np.float32)
-        add = _add_pairs_sparse if self._is_sparse else _add_pairs_dense
-        parts = (user_rows, item_rows, self.seen_.indptr, self.seen_.indices, *self._weight_parts(), out)
-        run_ranges(lambda a, b: add(a, b, *parts), row_bounds(len(out)))
+        parts = (user_rows, item_rows, self.seen_.indptr, self.seen_.indices, self.weights_, out)
+        run_ranges(lambda a, b: _add_pairs_dense(a, b, *parts), row_bounds(len(out)))
         return out
 
     @property
     def _is_sparse(self) -> bool:
         return bool(sparse.issparse(self.weights_))
-
-    def _weight_parts(self) -> tuple[npt.NDArray[Any], ...]:
-        """Return the weights as the loops below take them: the dense array, or the parts of the csr one."""
-        w = self.weights_
-        return (w.indptr, w.indices, w.data) if self._is_sparse else (w,)
 
     def _fold(self, users: npt.NDArray[Any], seen: Any) -> FoldedUsers:
         return FoldedUsers(users, seen, self, lambda rows: self._weigh(seen, rows))
@@ -79,13 +79,8 @@ class ItemWeightsModel(Recommender):
         """Return the `k` other items with the largest weights for `item`, or as many as have a weight."""
         self._check_fitted()
         column = self.items_.row(item, "item")
-        weights = self._column(column)
-        # Zero is no weight: of sparse weights most are not there, and the item's own never is.
-        weights[weights == 0] = -np.inf
-        rows, scores = block_top_k(weights[None], min(self._checked_k(k), len(weights)))
-        found = rows[0] >= 0
-        ids, titles = self._named(rows[0][found])
-        return Neighbours(item, ids, scores[0][found], titles)
+        # Of sparse weights most are not there, and the item's own never is.
+        return self._heaviest(item, self._column(column), k)
 
     def _state(self) -> State:
         if self._is_sparse:
@@ -96,6 +91,10 @@ class ItemWeightsModel(Recommender):
         n_items = len(self.items_)
         is_dense = "weights" in arrays
         self.weights_ = arrays["weights"] if is_dense else sparse_from(arrays, "weights", (n_items, n_items))
+
+
+def _ones(clicks: Any) -> Floats:
+    return np.ones(clicks.shape[0], np.float32)
 
 
 @njit(nogil=True, fastmath=True, cache=True)
@@ -111,18 +110,6 @@ def _add_dense(start, stop, rows, indptr, indices, weights, out):  # type: ignor
 
 
 @njit(nogil=True, fastmath=True, cache=True)
-def _add_sparse(start, stop, rows, indptr, indices, w_indptr, w_indices, w_data, out):  # type: ignore[no-untyped-def]
-    # out[i] = weights[items of user rows[i]].sum(axis=0)
-    for i in range(start, stop):
-        row = out[i]
-        row[:] = 0
-        for p in range(indptr[rows[i]], indptr[rows[i] + 1]):
-            item = indices[p]
-            for q in range(w_indptr[item], w_indptr[item + 1]):
-                row[w_indices[q]] += w_data[q]
-
-
-@njit(nogil=True, fastmath=True, cache=True)
 def _add_pairs_dense(start, stop, users, items, indptr, indices, weights, out):  # type: ignore[no-untyped-def]
     # out[n] = weights[items of user users[n], items[n]].sum()
     for n in range(start, stop):
@@ -131,15 +118,3 @@ def _add_pairs_dense(start, stop, users, items, indptr, indices, weights, out): 
             total += weights[indices[p], items[n]]
         out[n] = total
 
-
-@njit(nogil=True, fastmath=True, cache=True)
-def _add_pairs_sparse(start, stop, users, items, indptr, indices, w_indptr, w_indices, w_data, out):  # type: ignore[no-untyped-def]
-    # out[n] = weights[items of user users[n], items[n]].sum(); the indices of a row of weights are sorted
-    for n in range(start, stop):
-        total = np.float32(0)
-        for p in range(indptr[users[n]], indptr[users[n] + 1]):
-            first, end = w_indptr[indices[p]], w_indptr[indices[p] + 1]
-            place = first + np.searchsorted(w_indices[first:end], items[n])
-            if place < end and w_indices[place] == items[n]:
-                total += w_data[place]
-        out[n] = total

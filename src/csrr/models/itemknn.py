@@ -6,21 +6,17 @@ from typing import Any, Literal, NamedTuple, Self, get_args
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 from scipy import sparse
 
 from csrr.models.item_weights import ItemWeightsModel
 from csrr.models.strengths import ParameterError, check_number, check_whole
-from csrr.ranking.kernels import add_to_heap, is_below, replace_worst, sort_heap
+from csrr.optim.nearest import Likeness, nearest_items
 from csrr.ranking.topk import default_block_rows
-from csrr.threads import run_ranges, use_threads
+from csrr.threads import use_threads
 
 Similarity = Literal["cosine", "asymmetric", "jaccard", "dot"]
 Weighting = Literal["none", "degree", "tf-idf", "bm25"]
 Doubles = npt.NDArray[np.float64]
-
-_TOGETHER = 64
-"""Number of items whose neighbours are found with one scratch row of n_items."""
 
 
 class Weighted(NamedTuple):
@@ -127,83 +123,17 @@ class ItemKNN(ItemWeightsModel):
         by_item = clicks.T.tocsr()
         user = weighted.user**2
         sizes = self._sizes(weighted.item**2 * (by_item @ user))
-        shapes = (by_item.indptr, by_item.indices, clicks.indptr, clicks.indices)
-        parts = (*shapes, user, weighted.item, *sizes, float(self.shrink), self.similarity == "jaccard")
+        likeness = Likeness(user, weighted.item, *sizes, float(self.shrink), self.similarity == "jaccard")
         n_items = by_item.shape[0]
         width = min(int(self.neighbours), n_items)
         size = default_block_rows(width)
-        columns = [_block(first, min(first + size, n_items), width, parts) for first in range(0, n_items, size)]
+        columns = []
+        for first in range(0, n_items, size):
+            values, items, found = nearest_items(clicks, by_item, likeness, width, first, min(first + size, n_items))
+            # The scratch is as wide as `width`, what is kept only as wide as there are neighbours.
+            kept = np.arange(width) < found[:, None]
+            columns.append((values[kept], items[kept], found))
         values, items, found = (np.concatenate(each) for each in zip(*columns, strict=True))
         starts = np.concatenate(([0], np.cumsum(found)))
         return sparse.csc_array((values, items, starts), shape=(n_items, n_items)).tocsr()
 
-
-def _block(first: int, stop: int, width: int, parts: tuple[Any, ...]) -> tuple[npt.NDArray[Any], ...]:
-    """Return the similarities to items `first` to `stop`, whose they are, and how many each item has.
-
-    Shapes (found.sum(),), (found.sum(),) and (stop - first,); the scratch that they come from is as wide as `width`,
-    the result only as wide as there are neighbours.
-    """
-    values = np.zeros((stop - first, width), np.float32)
-    items = np.zeros((stop - first, width), np.int32)
-    found = np.zeros(stop - first, np.int64)
-    run_ranges(
-        lambda a, b: _nearest_items(a, b, first, *parts, values, items, found), [*range(first, stop, _TOGETHER), stop]
-    )
-    kept = np.arange(width) < found[:, None]
-    return values[kept], items[kept], found
-
-
-@njit(nogil=True, fastmath=True, cache=True)
-def _nearest_items(  # type: ignore[no-untyped-def]
-    start,
-    stop,
-    first,
-    item_indptr,
-    item_users,
-    user_indptr,
-    user_items,
-    user,
-    item,
-    had,
-    scored,
-    shrink,
-    ratio,
-    values,
-    items,
-    found,
-):
-    # values[j - first], items[j - first] = the largest similarities to j, and whose they are, best first
-    n_items, k = len(item), values.shape[1]
-    together = np.zeros(n_items)
-    touched = np.empty(n_items, np.int32)
-    for j in range(start, stop):
-        # together[i] = sum of user[u] over the users u of both i and j
-        n_touched = 0
-        for p in range(item_indptr[j], item_indptr[j + 1]):
-            u = item_users[p]
-            if user[u] == 0:
-                continue
-            for q in range(user_indptr[u], user_indptr[u + 1]):
-                i = user_items[q]
-                if together[i] == 0:
-                    touched[n_touched] = i
-                    n_touched += 1
-                together[i] += user[u]
-        best, whose, size = values[j - first], items[j - first], 0
-        for t in range(n_touched):
-            i = touched[t]
-            dot = together[i] * item[i] * item[j]
-            together[i] = 0
-            if i == j:
-                continue
-            below = had[i] + scored[j] - dot if ratio else had[i] * scored[j]
-            # Sums of the same numbers in another order are a tie.
-            value = np.float32(dot / (below + shrink))
-            if size < k:
-                add_to_heap(best, whose, size, value, i)
-                size += 1
-            elif is_below(best[0], whose[0], value, i):
-                replace_worst(best, whose, k, value, i)
-        sort_heap(best, whose, size)
-        found[j - first] = size

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from csrr.data import Log
+from csrr.models.choosing import Chosen
 from csrr.models.csrr import CSRR
 from csrr.models.posing import Posing
 from csrr.models.robust import Fit
+from csrr.models.settings import RULE
 from csrr.models.strengths import ParameterError, target_norm
 from csrr.optim.certificate import Certificate
 from csrr.optim.path import solve_path
@@ -43,9 +45,10 @@ class Path(Sequence[PathPoint]):
         posing: Posing,
         fits: list[Solution],
         params: Any,
+        chosen: Chosen,
     ) -> None:
         self.points = points
-        self._made_of = log, posing, fits, params
+        self._made_of = log, posing, fits, params, chosen
 
     def __len__(self) -> int:
         return len(self.points)
@@ -65,12 +68,12 @@ class Path(Sequence[PathPoint]):
 
     def model(self, which: int) -> CSRR:
         """Return the fitted model of one point."""
-        log, posing, fits, params = self._made_of
+        log, posing, fits, params, chosen = self._made_of
         point = self.points[which]
         model = CSRR(**{**params, "reg_low_rank": point.reg_low_rank})
         with use_threads(model.threads, blas=1):
             problem = posing.problem.with_strength(point.l1)
-            model._keep(log, posing._replace(problem=problem), Fit.of(fits[which]))
+            model._keep(log, replace(posing, problem=problem), Fit.of(fits[which]), chosen)
         return model
 
 
@@ -87,21 +90,25 @@ def path(
 
     Without `strengths`, `n` of them from 1 down to `weakest`, equally spaced in logarithm. Each fit starts from the
     one before; where one SVD solves the problem (loss II without V, or loss I with cost_ratio 1 and without V), one
-    SVD gives them all.
+    SVD gives them all. All share their neighbours: those given or, with "auto", chosen as `CSRR(**params)` does.
     """
     model = CSRR(**params)
     model._check()
     if model.l1 is not None or "reg_low_rank" in params or model.box != "none":
         raise ParameterError("a path chooses the strength itself: leave out reg_low_rank, l1 and box")
-    chosen = _fractions(strengths, n, weakest)
+    fractions = _fractions(strengths, n, weakest)
     log = model._read(data)
     with use_threads(model.threads, blas=1):
-        posing = model._pose(log)
+        chosen = model._settle(log)
+        settings = chosen.settings
+        if model.max_rank == "auto":
+            settings = settings._replace(max_rank=RULE.max_rank)
+        posing = model._pose(log, settings)
         signal = posing.costs.ratio * target_norm(posing.problem.pattern, posing.asked, model.seed)
-        l1s = [float(fraction * signal) for fraction in chosen]
-        fits = solve_path(posing.problem, l1s, model._options(), callback=callback)
-    points = [PathPoint(f, l1, fit.certificate) for f, l1, fit in zip(chosen, l1s, fits, strict=True)]
-    return Path(points, log, posing, fits, params)
+        l1s = [float(fraction * signal) for fraction in fractions]
+        fits = solve_path(posing.problem, l1s, model._options(settings), callback=callback)
+    points = [PathPoint(f, l1, fit.certificate) for f, l1, fit in zip(fractions, l1s, fits, strict=True)]
+    return Path(points, log, posing, fits, params, chosen)
 
 
 def _fractions(strengths: Sequence[float] | None, n: int, weakest: float) -> list[float]:

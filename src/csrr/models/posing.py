@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal, NamedTuple, Self
+
+import numpy as np
 
 from csrr.data import Log
 from csrr.models.costs import EVENT_WEIGHTS, ClickCosts, Costs, CostWords, EventWeights
 from csrr.models.recommender import FactorModel
+from csrr.models.settings import Settings
 from csrr.models.strengths import (
-    AUTO_NOISE_MULTIPLE,
     ParameterError,
     Scaling,
     check_auto,
@@ -17,9 +21,9 @@ from csrr.models.strengths import (
     noise_level,
     target_norm,
 )
+from csrr.optim.neighbors import Regression, Support
 from csrr.optim.pattern import Floats, Pattern
 from csrr.optim.problem import Loss, Problem, build
-from csrr.threads import use_threads
 
 
 class Posed(NamedTuple):
@@ -32,19 +36,63 @@ class Posed(NamedTuple):
     event_weights: EventWeights = "ignore"
 
 
-class Posing(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class NoiseLevel:
+    """The norm of targets, (nnz,), with random signs: taken when it is first asked for, then known."""
+
+    pattern: Pattern
+    targets: Floats
+    seed: int
+
+    @cached_property
+    def value(self) -> float:
+        return noise_level(self.pattern, self.targets, self.seed)
+
+
+@dataclass(frozen=True, eq=False)
+class Posing:
     """A problem, and what its numbers were made of."""
 
+    loss: Loss
     problem: Problem
     scaling: Scaling
     costs: Costs
     clicks: ClickCosts
     l2: float | None
+    settings: Settings
+    noise_level: NoiseLevel
 
     @property
     def asked(self) -> Floats:
         """What each click asks for, in units of the cost ratio: its scaled target times its own cost, (nnz,)."""
         return self.clicks.times(self.scaling.targets(self.problem.pattern))
+
+    @property
+    def noise(self) -> float:
+        """The noise level in units of l1: that of the targets times what clicks weigh."""
+        # Not the norm of what costs make of the signs: one dear user would set it for all.
+        return self.costs.ratio * self.clicks.level * self.noise_level.value
+
+    def at(self, strength: float) -> Posing:
+        """The same problem at a strength in noise levels."""
+        return replace(self, problem=self.problem.with_strength(strength * self.noise))
+
+    def with_settings(self, settings: Settings) -> Posing:
+        """The same clicks with other costs, V and strength."""
+        ratio = settings.cost_ratio
+        l2 = None if settings.reg_sparse >= 1 else settings.reg_sparse * ratio
+        targets = self.scaling.targets(self.problem.pattern)
+        given = {"loss": self.loss, "cost_ratio": ratio, "l2": l2, "costs": self.clicks.values}
+        problem = build(self.problem.pattern, targets, l1=0.0, **given)
+        costs = replace(self.costs, ratio=ratio)
+        return replace(self, problem=problem, costs=costs, l2=l2, settings=settings).at(settings.strength)
+
+    def regression(self, support: Support, neighbor_scaling: float) -> Regression:
+        """The problem of the weights between items, on a support: X's users are scaled by that power of their clicks."""
+        problem = self.problem
+        counts = np.maximum(np.diff(problem.pattern.indptr), 1)
+        user = (counts**-neighbor_scaling).astype(problem.target.dtype)
+        return Regression(problem.pattern, problem.target, user, self.scaling.item, support)
 
 
 class PosedModel(FactorModel):
@@ -57,8 +105,11 @@ class PosedModel(FactorModel):
     false_alarm_cost: float | None = None
     recall_weight: float | None = None
     event_weights: EventWeights = "ignore"
-    reg_low_rank: float | Literal["auto"]
-    reg_sparse: float
+    reg_low_rank: float | Literal["auto", "noise"]
+    reg_sparse: float | Literal["auto"]
+    neighbors: int | Literal["auto"] = 0
+    reg_neighbors: float | Literal["auto"] = "auto"
+    neighbor_scaling: float | Literal["auto"] = "auto"
     l1: float | None
     l2: float | None
     user_scaling: float
@@ -100,20 +151,15 @@ class PosedModel(FactorModel):
         model._cost_words().check()
         return model
 
-    def strength(self, data: Any) -> float:
-        """Return the l1 that a fit to `data` would have: what `reg_low_rank` comes to there."""
-        self._check()
-        with use_threads(self.threads, blas=1):
-            return float(self._pose(self._read(data)).problem.l1)
-
     def _check(self) -> None:
         """Raise ParameterError for parameters that make no sense."""
         if self.loss not in ("I", "II"):
             raise ParameterError(f'loss={self.loss!r} must be "I" or "II"')
         if self.dtype not in ("float32", "float64"):
             raise ParameterError(f'dtype={self.dtype!r} must be "float32" or "float64"')
-        check_auto("reg_low_rank", self.reg_low_rank, least=0)
-        check_number("reg_sparse", self.reg_sparse, least=0)
+        if self.reg_low_rank != "noise":
+            check_auto("reg_low_rank", self.reg_low_rank, least=0)
+        check_auto("reg_sparse", self.reg_sparse, least=0)
         for name in ("l1", "l2", "time_limit"):
             if getattr(self, name) is not None:
                 check_number(name, getattr(self, name), above=0, most=1e30)
@@ -121,6 +167,10 @@ class PosedModel(FactorModel):
             raise ParameterError("reg_low_rank=0 keeps every click as it is; give a number > 0")
         for name in ("user_scaling", "item_scaling"):
             check_number(name, getattr(self, name), least=0, most=1)
+        if self.neighbors != "auto":
+            check_whole("neighbors", self.neighbors, least=0, otherwise='or "auto"')
+        check_auto("reg_neighbors", self.reg_neighbors, least=0, most=1e30)
+        check_auto("neighbor_scaling", self.neighbor_scaling, least=0, most=1)
         check_whole("max_iter", self.max_iter, least=1)
         check_whole("seed", self.seed, least=0)
         check_whole("threads", self.threads, least=0)
@@ -147,24 +197,25 @@ class PosedModel(FactorModel):
             return None
         return (self.costs_ if self.is_fitted else Costs(words._ratio(), "")).probability
 
-    def _pose(self, log: Log, user_costs: Any = None, item_costs: Any = None) -> Posing:
+    def _pose(self, log: Log, settings: Settings, user_costs: Any = None, item_costs: Any = None) -> Posing:
         """The problem for a log, costs and strengths resolved."""
         costs = self._costs(log)
+        if costs.is_default:
+            costs = replace(costs, ratio=settings.cost_ratio)
         alpha = costs.ratio
         clicks = ClickCosts.of(log, self.event_weights, user_costs, item_costs, self.dtype)
         clicks.check(alpha, log)
         pattern = Pattern.of(log.to_csr())
         scaling = Scaling.of(pattern, self.user_scaling, self.item_scaling, self.dtype)
         targets = scaling.targets(pattern)
-        l1 = self.l1
-        if l1 is None:
-            if isinstance(self.reg_low_rank, str):
-                # Not the norm of what costs make of the signs: one dear user would set it for all.
-                l1 = alpha * clicks.level * AUTO_NOISE_MULTIPLE * noise_level(pattern, targets, self.seed)
-            else:
-                l1 = alpha * self.reg_low_rank * target_norm(pattern, clicks.times(targets), self.seed)
-        l2 = self.l2
-        if l2 is None:
-            l2 = None if self.reg_sparse >= 1 else self.reg_sparse * alpha
-        problem = build(pattern, targets, loss=self.loss, cost_ratio=alpha, l1=l1, l2=l2, costs=clicks.values)
-        return Posing(problem, scaling, costs, clicks, l2)
+        l1, l2 = self.l1, self.l2
+        if l2 is None and settings.reg_sparse < 1:
+            l2 = settings.reg_sparse * alpha
+        if l1 is None and not isinstance(self.reg_low_rank, str):
+            l1 = alpha * self.reg_low_rank * target_norm(pattern, clicks.times(targets), self.seed)
+        problem = build(
+            pattern, targets, loss=self.loss, cost_ratio=alpha, l1=l1 or 0.0, l2=l2, costs=clicks.values
+        )
+        noise = NoiseLevel(pattern, targets, self.seed)
+        posing = Posing(self.loss, problem, scaling, costs, clicks, l2, settings, noise)
+        return posing if l1 is not None else posing.at(settings.strength)

@@ -324,15 +324,32 @@ class Recommender(ABC):
         """
         return self.fold_in([list(_listed(history))]).recommend(k, **options)
 
-    def _explanation(self, user: Id, item: Id, history: Rows, amounts: npt.NDArray[Any]) -> Explanation:
-        """Return what each item row of `history` adds to the score; what they leave over is spread in proportion."""
+    def _explanation(
+        self, user: Id, item: Id, history: Rows, amounts: npt.NDArray[Any], neighbors: Any = None
+    ) -> Explanation:
+        """Return what each item row of `history` adds to the score: `amounts`, and exactly what `neighbors` say.
+
+        What they leave over of the score is spread over the amounts in proportion.
+        """
         pair = np.array([self.users_.row(user)]), np.array([self.items_.row(item, "item")])
         score = float(self._score_pairs(*pair)[0])
         size = np.abs(amounts).sum()
+        through = np.zeros(len(amounts), np.float32) if neighbors is None else neighbors
         if size > 0:
-            amounts = amounts + (score - amounts.sum()) * np.abs(amounts) / size
+            amounts = amounts + (score - through.sum() - amounts.sum()) * np.abs(amounts) / size
+        amounts = amounts + through
         order = np.argsort(-amounts, kind="stable")
-        return Explanation(*self._named(history[order]), amounts[order].astype(np.float32), user, item, score)
+        named = self._named(history[order])
+        parts = None if neighbors is None else neighbors[order].astype(np.float32)
+        return Explanation(*named, amounts[order].astype(np.float32), user, item, score, parts)
+
+    def _heaviest(self, item: Id, weights: npt.NDArray[Any], k: int) -> Neighbours:
+        """Return the `k` items with the largest weights, shape (n_items,), or as many as have one: zero is none."""
+        weights = np.where(weights == 0, -np.inf, weights)
+        rows, scores = block_top_k(weights[None], min(self._checked_k(k), len(weights)))
+        found = rows[0] >= 0
+        ids, titles = self._named(rows[0][found])
+        return Neighbours(item, ids, scores[0][found], titles)
 
     def _named(self, item_rows: Rows) -> tuple[npt.NDArray[Any], npt.NDArray[Any] | None]:
         return self.items_.ids[item_rows], None if self.titles_ is None else self.titles_[item_rows]

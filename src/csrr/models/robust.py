@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -13,8 +13,11 @@ from scipy import sparse
 from csrr.data import Log, as_log
 from csrr.data.ids import Id
 from csrr.models.answers import Explanation, FoldedFactors, Preferences
+from csrr.models.choosing import COLUMNS, Chosen, Wanted, by_rule, choose, hold_out, too_small
 from csrr.models.costs import ClickCosts, Costs
+from csrr.models.neighborhood import Neighborhood
 from csrr.models.posing import Posed, PosedModel, Posing
+from csrr.models.settings import RULE, Settings
 from csrr.models.store import Arrays, State, sparse_arrays, sparse_from, step_arrays, steps_from
 from csrr.models.strengths import ParameterError, Scaling, check_whole
 from csrr.optim.certificate import Certificate
@@ -24,6 +27,8 @@ from csrr.optim.lowrank import LowRank
 from csrr.optim.pattern import Floats, Pattern
 from csrr.optim.problem import Problem, build
 from csrr.optim.solver import Callback, Options, Solution, Step, solve
+from csrr.ranking import Neighbours
+from csrr.ranking.topk import Rows
 from csrr.threads import use_threads
 
 if TYPE_CHECKING:
@@ -55,6 +60,19 @@ class RobustModel(PosedModel):
     rank_: int
     l1_: float
     l2_: float | None
+    chosen_: Chosen
+    _neighborhood: Neighborhood
+    _own_l2: float | None
+
+    @property
+    def neighbors_(self) -> sparse.csr_array[np.float32, tuple[int, int]]:
+        """Weights between items, csr of shape (n_items, n_items): what item i in a history adds to the score of j.
+
+        In units of a click, for a user of one click; see `Neighborhood`.
+        """
+        self._check_fitted()
+        weights: sparse.csr_array[np.float32, tuple[int, int]] = self._neighborhood.weights
+        return weights
 
     # Fitting
 
@@ -76,16 +94,56 @@ class RobustModel(PosedModel):
         """
         self._check()
         log = self._read(data)
+        if start is not None:
+            _check_start(start, log)
         with use_threads(self.threads, blas=1):
-            posing = self._pose(log, user_costs, item_costs)
-            if start is not None:
-                _check_start(start, posing.problem)
-            self._keep(log, posing, self._solve(posing, start, callback))
+            chosen = self._settle(log, user_costs, item_costs)
+            posing = self._pose(log, chosen.settings, user_costs, item_costs)
+            self._keep(log, posing, self._solve(posing, start or chosen.start, callback), chosen)
         return self
 
+    def strength(self, data: Any) -> float:
+        """Return the l1 that a fit to `data` would have: what `reg_low_rank` comes to there."""
+        self._check()
+        with use_threads(self.threads, blas=1):
+            log = self._read(data)
+            return float(self._pose(log, self._settle(log).settings).problem.l1)
+
+    def _settle(self, log: Log, user_costs: Any = None, item_costs: Any = None) -> Chosen:
+        """What the parameters that say "auto" come to for a log: by its own held-out events, or by rule."""
+        wanted = self._wanted()
+        if wanted.is_complete or not self._searches:
+            return by_rule(wanted.given, "nothing was left to choose" if wanted.is_complete else "chosen by rule")
+        parts = hold_out(log, self.seed)
+        if parts is None:
+            return by_rule(wanted.given, too_small(log))
+        posing = self._pose(parts[0], wanted.given, user_costs, item_costs)
+        return choose(posing, *parts, wanted)
+
+    _searches = False
+    """Whether what is left open is chosen on held-out events."""
+
+    def _wanted(self) -> Wanted:
+        """What the parameters give, by rule where they give nothing, and what they leave to the data."""
+        names = ("reg_sparse", "neighbors", "reg_neighbors", "neighbor_scaling")
+        given = {name: getattr(self, name) for name in names if getattr(self, name) != "auto"}
+        settings, left = RULE._replace(**given), set(names) - set(given)
+        if self.l1 is None and self.reg_low_rank == "auto":
+            left.add("strength")
+        if self.l2 is not None or "strength" not in left:
+            # The problem of U is given, or as good as.
+            left.discard("reg_sparse")
+        if {"strength", "reg_sparse"} <= left and self.loss == "I" and not self._cost_words().are_given:
+            left.add("cost_ratio")
+        return Wanted(settings, frozenset(left), float(self.user_scaling))
+
     @abstractmethod
-    def _solve(self, posing: Posing, start: RobustModel | None, callback: Callback | None) -> Fit:
+    def _solve(self, posing: Posing, start: Start, callback: Callback | None) -> Fit:
         """Return the factors of U for the problem."""
+
+    def _begin(self, start: Start) -> LowRank | None:
+        """Where a solver begins: at a low-rank matrix, at that of another model, or by itself."""
+        return start._as_start(self.dtype) if isinstance(start, RobustModel) else start
 
     def _factors(self, dtype: str) -> Factors:
         """The factors of this model's U: scores in the units of the problem."""
@@ -97,19 +155,27 @@ class RobustModel(PosedModel):
         """This model's U as a start for another problem over the same users and items."""
         return self._factors(dtype).low_rank()
 
-    def _keep(self, log: Log, posing: Posing, fit: Fit) -> None:
-        """Set the fitted attributes."""
+    def _keep(self, log: Log, posing: Posing, fit: Fit, chosen: Chosen) -> None:
+        """Add what goes from item to item and what neither explains; set the fitted attributes."""
         problem, scaling = posing.problem, posing.scaling
         users, items = fit.factors.users, fit.factors.items
         if fit.free:
             users = fold_in(problem, ItemSide.of(items, problem.l1), users, tol=_FOLD_IN_TOL)
-        specific = problem.specific(problem.pattern.dots(users, items))
-        units = scaling.targets(problem.pattern)
+        neighborhood = Neighborhood.of(posing, users, items, float(self.user_scaling))
+        units, clicks = scaling.targets(problem.pattern), log.to_csr()
+        explained = problem.pattern.dots(users, items) + neighborhood.of_own(clicks).astype(units.dtype) * units
+        # V that U's problem does without still says what neither part explains.
+        own_l2 = posing.l2
+        if own_l2 is None and self.reg_sparse == "auto":
+            own_l2 = RULE.reg_sparse * posing.costs.ratio
+        own = problem if own_l2 is None else replace(problem, cap=posing.asked * units.dtype.type(own_l2))
+        specific = own.specific(explained)
         self._remember(log)
+        self._neighborhood, self.chosen_ = neighborhood, replace(chosen, start=None)
         self._scaling = scaling
         self._clicks, self.costs_ = posing.clicks, posing.costs
         self._posed = Posed(self.loss, posing.costs.ratio, float(self.user_scaling), fit.free, self.event_weights)
-        self.l1_, self.l2_ = problem.l1, posing.l2
+        self.l1_, self.l2_, self._own_l2 = problem.l1, posing.l2, own_l2
         self.user_factors_ = (users / scaling.user[:, None]).astype(np.float32)
         self.item_factors_ = (items / scaling.item[:, None]).astype(np.float32)
         self.specific_ = _without_zeros(problem.pattern, specific / units)
@@ -118,6 +184,15 @@ class RobustModel(PosedModel):
         self.__dict__.pop("_side", None)
 
     # Answers
+
+    def _score_rows(self, rows: Rows) -> npt.NDArray[np.float32]:
+        scores = super()._score_rows(rows)
+        self._neighborhood.add(scores, self.seen_, rows)
+        return scores
+
+    def _score_pairs(self, user_rows: Rows, item_rows: Rows) -> npt.NDArray[np.float32]:
+        common = super()._score_pairs(user_rows, item_rows)
+        return common + self._neighborhood.of_pairs(self.seen_, user_rows, item_rows)
 
     def _item_side(self) -> ItemSide:
         """The item side of the fitted problem, made at first use."""
@@ -133,6 +208,13 @@ class RobustModel(PosedModel):
         loss, alpha = self._posed.loss, self._posed.alpha
         problem = build(pattern, targets, loss=loss, cost_ratio=alpha, l1=self.l1_, l2=self.l2_, costs=costs)
         return problem, user
+
+    def _with_own(self, problem: Problem, units: Floats, costs: Floats | None) -> Problem:
+        """The problem with the penalty by which V is told, whether or not U's problem has V."""
+        if self._own_l2 is None:
+            return problem
+        asked = units if costs is None else units * costs
+        return replace(problem, cap=asked * units.dtype.type(self._own_l2))
 
     @property
     def _weighs_histories(self) -> bool:
@@ -152,10 +234,18 @@ class RobustModel(PosedModel):
             costs = self._clicks.of_new(pattern, seen.data, self._posed.event_weights, self._posed.alpha)
             problem, user_scaling = self._histories(pattern, costs)
             factors = self._fold_factors(problem)
-            specific = problem.specific(problem.pattern.dots(factors, self._item_side().factors))
-        units = user_scaling[pattern.rows] * self._scaling.item[pattern.indices]
+            units = user_scaling[pattern.rows] * self._scaling.item[pattern.indices]
+            explained = problem.pattern.dots(factors, self._item_side().factors)
+            explained += self._neighborhood.of_own(seen).astype(units.dtype) * units
+            specific = self._with_own(problem, units, costs).specific(explained)
         mine = (factors / user_scaling[:, None]).astype(np.float32)
-        return self._folded(users, seen, mine, _without_zeros(pattern, specific / units))
+
+        def score_rows(rows: Rows) -> npt.NDArray[np.float32]:
+            scores = mine[rows] @ self.item_factors_.T
+            self._neighborhood.add(scores, seen, rows)
+            return scores
+
+        return FoldedFactors(users, seen, self, score_rows, mine, _without_zeros(pattern, specific / units))
 
     def _fold_factors(self, problem: Problem) -> Floats:
         """The factors of the users of a problem over the fitted items, (n, d), in its units."""
@@ -164,7 +254,8 @@ class RobustModel(PosedModel):
     def explain(self, user: Id, item: Id) -> Explanation:
         """Return how much each item of the user's history adds to the score of `item`; the amounts sum to it.
 
-        Exact at the optimum; what the fit's tolerance leaves over is spread in proportion.
+        `neighbors` is what of an amount comes from item to item, the rest is common taste. Exact at the optimum; what
+        the fit's tolerance leaves over of the common taste is spread in proportion.
         """
         self._check_fitted()
         row, column = self.users_.row(user), self.items_.row(item, "item")
@@ -172,11 +263,28 @@ class RobustModel(PosedModel):
         problem, user_scaling = self._histories(pattern, self._clicks.of_row(self.seen_.indptr, row))
         factors = (self.user_factors_[[row]] * user_scaling[:, None]).astype(self._scaling.item.dtype)
         amounts = self._shares(problem, factors, column) / (user_scaling[0] * self._scaling.item[column])
-        return self._explanation(user, item, pattern.indices, amounts)
+        through = self._neighborhood.of_history(pattern.indices, column)
+        return self._explanation(user, item, pattern.indices, amounts, None if self._neighborhood.is_empty else through)
 
     def _shares(self, problem: Problem, factors: Floats, item: int) -> npt.NDArray[Any]:
         """What each cell of a one-user problem adds to the user's value for an item row, (nnz,)."""
         return shares(problem, self._item_side(), factors, item)
+
+    def similar_items(
+        self, item: Id, k: int = 10, *, by: Literal["auto", "neighbors", "factors"] = "auto"
+    ) -> Neighbours:
+        """Return up to `k` other items that are most like `item`.
+
+        By "neighbors", those that speak most for it where a user has them (as many as have a positive weight); by
+        "factors", those of the largest cosine of common taste. "auto" is by neighbors if `item` has any.
+        """
+        self._check_fitted()
+        if by not in ("auto", "neighbors", "factors"):
+            raise ParameterError(f'by={by!r} must be "auto", "neighbors" or "factors"')
+        weights = self._neighborhood.column(self.items_.row(item, "item"))
+        if by == "factors" or (by == "auto" and not (weights > 0).any()):
+            return super().similar_items(item, k)
+        return self._heaviest(item, np.where(weights > 0, weights, 0), k)
 
     def specific_preferences(self, user: Id) -> Preferences:
         """Return the user's entries of V, largest first: choices that the common taste does not explain.
@@ -231,6 +339,8 @@ class RobustModel(PosedModel):
             "item_scaling": self._scaling.item,
             **step_arrays(self.history_),
             **sparse_arrays("specific", self.specific_),
+            **sparse_arrays("neighbors", self._neighborhood.weights),
+            **{f"chosen.{name}": column for name, column in self.chosen_.columns.items()},
         }
         optional = {"click_costs": self._clicks.values, "item_costs": self._clicks.item}
         arrays |= {name: array for name, array in optional.items() if array is not None}
@@ -238,10 +348,14 @@ class RobustModel(PosedModel):
             "certificate": self.certificate_.to_dict(),
             "l1": self.l1_,
             "l2": self.l2_,
+            "own_l2": self._own_l2,
             "rank": self.rank_,
             "posed": self._posed._asdict(),
             "costs": asdict(self.costs_),
             "mean_weight": self._clicks.mean,
+            "neighbor_power": self._neighborhood.power,
+            "settings": self.chosen_.settings._asdict(),
+            "chosen": self.chosen_.note,
         }
         return arrays, facts
 
@@ -256,16 +370,25 @@ class RobustModel(PosedModel):
         self.costs_ = Costs(**facts.get("costs", {"ratio": self._posed.alpha, "words": "as given"}))
         self._clicks = ClickCosts(arrays.get("click_costs"), arrays.get("item_costs"), facts.get("mean_weight", 1.0))
         self.l1_, self.l2_, self.rank_ = facts["l1"], facts["l2"], facts["rank"]
+        self._own_l2 = facts.get("own_l2", self.l2_)
+        # Models saved before there were neighbours have none.
+        self._neighborhood = Neighborhood.none(len(self.items_))
+        self.chosen_ = by_rule(RULE, "saved before choices were kept")
+        if "neighbors.indptr" in arrays:
+            shape = self._neighborhood.weights.shape
+            self._neighborhood = Neighborhood(sparse_from(arrays, "neighbors", shape), facts["neighbor_power"])
+            columns = {name: arrays[f"chosen.{name}"] for name in COLUMNS}
+            self.chosen_ = Chosen(columns, Settings(**facts["settings"]), facts["chosen"])
 
 
 class ConvexModel(RobustModel):
     """One whose U is the optimum of the convex problem, to a gap of `tol`, its rank bounded by `max_rank`."""
 
-    max_rank: int | None
+    max_rank: int | Literal["auto"] | None
 
     def _check(self) -> None:
-        if self.max_rank is not None:
-            check_whole("max_rank", self.max_rank, least=1)
+        if self.max_rank is not None and self.max_rank != "auto":
+            check_whole("max_rank", self.max_rank, least=1, otherwise='or None or "auto"')
         super()._check()
         smallest = 1e-5 if self.dtype == "float32" else 1e-12
         if self.tol < smallest:
@@ -274,24 +397,33 @@ class ConvexModel(RobustModel):
                 + ('; use dtype="float64"' if self.dtype == "float32" else "")
             )
 
-    def _options(self) -> Options:
+    def _wanted(self) -> Wanted:
+        wanted = super()._wanted()
+        if self.max_rank != "auto":
+            return replace(wanted, given=wanted.given._replace(max_rank=self.max_rank))
+        return replace(wanted, open=wanted.open | {"max_rank"}) if "strength" in wanted else wanted
+
+    def _options(self, settings: Settings) -> Options:
         """When the solver is to stop."""
-        return Options(self.tol, self.max_iter, self.time_limit, self.max_rank, self.seed)
+        return Options(self.tol, self.max_iter, self.time_limit, settings.max_rank, self.seed)
 
-    def _solve(self, posing: Posing, start: RobustModel | None, callback: Callback | None) -> Fit:
-        begin = None if start is None else start._as_start(self.dtype)
-        return Fit.of(solve(posing.problem, self._options(), start=begin, callback=callback))
+    def _solve(self, posing: Posing, start: Start, callback: Callback | None) -> Fit:
+        options = self._options(posing.settings)
+        return Fit.of(solve(posing.problem, options, start=self._begin(start), callback=callback))
 
 
-def _check_start(start: Any, problem: Problem) -> None:
+Start = LowRank | RobustModel | None
+
+
+def _check_start(start: Any, log: Log) -> None:
     """Raise ParameterError unless `start` is a model of this family, fitted to as many users and items."""
     if not isinstance(start, RobustModel):
         raise ParameterError(f"start={start!r} must be a fitted CSRR, CSRRe, MCShift or BiasMC")
     start._check_fitted()
-    if (len(start.users_), len(start.items_)) != problem.pattern.shape:
+    if (len(start.users_), len(start.items_)) != (log.n_users, log.n_items):
         raise ParameterError(
             f"start was fitted to {len(start.users_)} users x {len(start.items_)} items, "
-            f"the data has {problem.pattern.shape[0]} x {problem.pattern.shape[1]}"
+            f"the data has {log.n_users} x {log.n_items}"
         )
 
 

@@ -14,7 +14,7 @@ from csrr.optim.lowrank import LowRank
 from csrr.optim.pattern import Floats, Pattern
 
 AUTO_NOISE_MULTIPLE = 0.5
-"""`reg_low_rank="auto"`: l1 in units of the norm of the targets with random signs."""
+"""`reg_low_rank="noise"`: l1 in units of the norm of the targets with random signs."""
 
 
 class ParameterError(ValueError):
@@ -45,10 +45,10 @@ def check_auto(name: str, value: Any, *, above: float | None = None, least: floa
     check_number(name, value, above=above, least=least, **most)
 
 
-def check_whole(name: str, value: Any, *, least: int) -> None:
-    """Raises ParameterError unless value is a whole number >= least."""
+def check_whole(name: str, value: Any, *, least: int, otherwise: str = "") -> None:
+    """Raises ParameterError unless value is a whole number >= least; `otherwise` is what else it might have been."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise ParameterError(f"{name}={value!r} must be a whole number >= {least}")
+        raise ParameterError(f"{name}={value!r} must be a whole number >= {least}" + (otherwise and f" {otherwise}"))
 
 
 def resolve_rank(rank: Any, default: int, shape: tuple[int, int]) -> int:

@@ -68,6 +68,24 @@ def solve(
     return _Search(problem, options, start, callback).run()
 
 
+def improved(problem: Problem, start: LowRank, options: Options) -> LowRank:
+    """What proximal steps lead to within the directions of `start`; no certificate.
+
+    They end when a step lowers the objective by less than `options.tol` of it, or after `options.max_iter`.
+    """
+    search = _Search(problem, options, start, None)
+    search.may_widen = False
+    before = np.inf
+    for _ in range(options.max_iter):
+        point = Point.at(problem, search.current)
+        objective = point.primal(problem)
+        if before - objective < options.tol * objective:
+            break
+        before = objective
+        search.advance(point)
+    return search.current.trimmed()
+
+
 def first_guess(problem: Problem, options: Options) -> LowRank:
     """One proximal step from zero, V left out: the soft-thresholded SVD of w*t/L. It solves a one-shot problem.
 
@@ -130,6 +148,7 @@ class _Search:
         self.previous: tuple[LowRank, Floats] | None = None
         self.history: list[Step] = []
         self.saturated = self.current.width == 0
+        self.may_widen = True
         self.flip = False
         self.missing: LowRank | None = None
         # How much smaller the estimated gap was than the certified one, when last compared.
@@ -171,7 +190,7 @@ class _Search:
                 if self.is_daring:
                     # What the estimate does not see may be heavy cells that overshoot from step to step.
                     self._set_steps(min(2 * self.curvature, self.problem.smoothness))
-            self._advance(point)
+            self.advance(point)
         raise AssertionError("unreachable: max_iter is a status")
 
     def _is_rejected(self, step: Step) -> bool:
@@ -234,7 +253,7 @@ class _Search:
         ratio = norm / self.problem.l1
         return Certificate(primal, dual, gap, self.current.rank, iterations, status, seconds, capped, ratio)
 
-    def _advance(self, point: Point) -> None:
+    def advance(self, point: Point) -> None:
         """One proximal gradient step from the current point, extrapolated where there is momentum."""
         values, before = point.observed, None
         if self.problem.is_slack:
@@ -302,7 +321,7 @@ class _Search:
 
     def _should_widen(self) -> bool:
         """Whether directions are missing: all are in use, or the objective has settled and the gap has not."""
-        return self._room() > 0 and (self.saturated or self._settled())
+        return self.may_widen and self._room() > 0 and (self.saturated or self._settled())
 
     def _settled(self) -> bool:
         if len(self.history) < 3 or self.history[-1].objective > self.accepted:

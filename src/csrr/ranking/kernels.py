@@ -5,52 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from csrr.heap import add_to_heap, replace_worst, sort_heap
+
 CHUNK = 64
-
-
-@njit(nogil=True, cache=True)
-def is_below(score, item, other_score, other_item):  # type: ignore[no-untyped-def]
-    # (score, item) ranks below (other_score, other_item)
-    return score < other_score or (score == other_score and item > other_item)
-
-
-@njit(nogil=True, cache=True)
-def replace_worst(scores, items, size, score, item):  # type: ignore[no-untyped-def]
-    # Replaces the root, the worst of the heap (scores[:size], items[:size]), by (score, item).
-    hole = 0
-    while True:
-        child = 2 * hole + 1
-        if child >= size:
-            break
-        right = child + 1
-        if right < size and is_below(scores[right], items[right], scores[child], items[child]):
-            child = right
-        if not is_below(scores[child], items[child], score, item):
-            break
-        scores[hole], items[hole] = scores[child], items[child]
-        hole = child
-    scores[hole], items[hole] = score, item
-
-
-@njit(nogil=True, cache=True)
-def add_to_heap(scores, items, hole, score, item):  # type: ignore[no-untyped-def]
-    # Adds (score, item) to the heap (scores[:hole], items[:hole]).
-    while hole > 0:
-        parent = (hole - 1) // 2
-        if not is_below(score, item, scores[parent], items[parent]):
-            break
-        scores[hole], items[hole] = scores[parent], items[parent]
-        hole = parent
-    scores[hole], items[hole] = score, item
-
-
-@njit(nogil=True, cache=True)
-def sort_heap(scores, items, size):  # type: ignore[no-untyped-def]
-    # The worst goes to the end, again and again: best first.
-    for end in range(size - 1, 0, -1):
-        score, item = scores[end], items[end]
-        scores[end], items[end] = scores[0], items[0]
-        replace_worst(scores, items, end, score, item)
 
 
 @njit(nogil=True, cache=True)
@@ -142,3 +99,63 @@ def count_cell_rows(start, stop, block, indptr, indices, rows, n_seen, threshold
             if score == -np.inf:
                 total -= n_seen[i]
         beaten[i] = total
+
+
+@njit(nogil=True, fastmath=True, cache=True)
+def add_sparse_product(start, stop, rows, scale, indptr, indices, w_indptr, w_indices, w_data, out):  # type: ignore[no-untyped-def]
+    # out[i] += scale[rows[i]] * A[rows[i]] @ W, A a pattern of ones, W csr
+    for i in range(start, stop):
+        row, value = out[i], scale[rows[i]]
+        for p in range(indptr[rows[i]], indptr[rows[i] + 1]):
+            item = indices[p]
+            for q in range(w_indptr[item], w_indptr[item + 1]):
+                row[w_indices[q]] += value * w_data[q]
+
+
+@njit(nogil=True, fastmath=True, cache=True)
+def sparse_product_pairs(start, stop, rows, columns, scale, indptr, indices, w_indptr, w_indices, w_data, out):  # type: ignore[no-untyped-def]
+    # out[n] = scale[rows[n]] * (A[rows[n]] @ W)[columns[n]]; the indices of a row of W are sorted
+    for n in range(start, stop):
+        total = out.dtype.type(0)
+        for p in range(indptr[rows[n]], indptr[rows[n] + 1]):
+            first, end = w_indptr[indices[p]], w_indptr[indices[p] + 1]
+            place = first + np.searchsorted(w_indices[first:end], columns[n])
+            if place < end and w_indices[place] == columns[n]:
+                total += w_data[place]
+        out[n] = scale[rows[n]] * total
+
+
+@njit(nogil=True, fastmath=True, cache=True)
+def sparse_product_own(start, stop, scale, indptr, indices, w_indptr, w_indices, w_data, out):  # type: ignore[no-untyped-def]
+    # out[p] = scale[i] * (A[i] @ W)[indices[p]] for every entry p of row i of A
+    sums = np.zeros(len(w_indptr) - 1)
+    for i in range(start, stop):
+        for p in range(indptr[i], indptr[i + 1]):
+            sums[indices[p]] = 0
+        for p in range(indptr[i], indptr[i + 1]):
+            item = indices[p]
+            for q in range(w_indptr[item], w_indptr[item + 1]):
+                sums[w_indices[q]] += w_data[q]
+        for p in range(indptr[i], indptr[i + 1]):
+            out[p] = scale[i] * sums[indices[p]]
+
+
+@njit(nogil=True, cache=True)
+def rank_rows(start, stop, base, rows, scale, indptr, indices, w_indptr, w_indices, weights, held_indptr, held, ranks):  # type: ignore[no-untyped-def]
+    # ranks[w, p] = 1 + the number of unseen items above held[p], ties counted half, for the scores
+    # base[i] + scale[rows[i]] * A[rows[i]] @ W, W csr with the data weights[w]; p in held_indptr[rows[i]:rows[i] + 1]
+    scores = np.empty_like(base[0])
+    for i in range(start, stop):
+        u = rows[i]
+        for w in range(len(weights)):
+            scores[:] = base[i]
+            if len(w_indices):
+                for p in range(indptr[u], indptr[u + 1]):
+                    item = indices[p]
+                    for q in range(w_indptr[item], w_indptr[item + 1]):
+                        scores[w_indices[q]] += scale[u] * weights[w, q]
+            for p in range(indptr[u], indptr[u + 1]):
+                scores[indices[p]] = -np.inf
+            for p in range(held_indptr[u], held_indptr[u + 1]):
+                # Twice what is above and once what is equal, the item itself among it.
+                ranks[w, p] = 1 + (count_twice_above(scores, scores[held[p]]) - 1) / 2

@@ -1,0 +1,86 @@
+"""What goes with what one has: the part of a score that comes from item to item."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from csrr.models.posing import Posing
+from csrr.models.strengths import ParameterError
+from csrr.optim.neighbors import Ridge, nearest
+from csrr.optim.pattern import Floats
+from csrr.ranking.item_products import add_products, own_products, pair_products
+from csrr.ranking.topk import Rows
+
+
+@dataclass(frozen=True, eq=False)
+class Neighborhood:
+    """`weights`, csr float32 of shape (n_items, n_items): what item i in a history adds to the score of item j.
+
+    In units of a click, times the number of clicks of the history to the power `power`.
+    """
+
+    weights: Any
+    power: float = 0.0
+
+    @classmethod
+    def none(cls, n_items: int) -> Neighborhood:
+        """No neighbours at all."""
+        return cls(sparse.csr_array((n_items, n_items), dtype=np.float32))
+
+    @classmethod
+    def of(cls, posing: Posing, users: Floats, items: Floats, user_scaling: float) -> Neighborhood:
+        """The weights that explain best what U = users @ items.T leaves over."""
+        n_items, settings = posing.problem.pattern.shape[1], posing.settings
+        if settings.neighbors == 0:
+            return cls.none(n_items)
+        regression = posing.regression(nearest(posing.problem.pattern, settings.neighbors), settings.neighbor_scaling)
+        ridge = Ridge(settings.neighbors, settings.reg_neighbors * regression.mean_diagonal)
+        try:
+            solved = regression.solve([(users, items)], [ridge])[0, 0]
+        except np.linalg.LinAlgError as error:
+            raise ParameterError(f"reg_neighbors={settings.reg_neighbors!r} is too small: {error}") from None
+        weights, scale = regression.matrix(solved), posing.scaling.item
+        weights.data *= np.repeat(scale, np.diff(weights.indptr)) / scale[weights.indices]
+        return cls(weights, user_scaling - settings.neighbor_scaling)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no item has a neighbour."""
+        return bool(self.weights.nnz == 0)
+
+    def scale(self, clicks: Any) -> npt.NDArray[np.float32]:
+        """What the weights are multiplied by for each user of `clicks`, csr: shape (n_users,)."""
+        counts = np.maximum(np.diff(clicks.indptr), 1)
+        return (counts**self.power).astype(np.float32)
+
+    def add(self, scores: npt.NDArray[np.float32], clicks: Any, rows: Rows) -> None:
+        """Add what neighbours say to the scores of all items, (len(rows), n_items), of the users at these rows."""
+        if not self.is_empty:
+            add_products(scores, clicks, rows, self.weights, self.scale(clicks))
+
+    def of_pairs(self, clicks: Any, user_rows: Rows, item_rows: Rows) -> npt.NDArray[np.float32]:
+        """What neighbours say of pairs of a user and an item, (n,)."""
+        if self.is_empty:
+            return np.zeros(len(user_rows), np.float32)
+        return pair_products(clicks, user_rows, item_rows, self.weights, self.scale(clicks))
+
+    def of_own(self, clicks: Any) -> npt.NDArray[np.float32]:
+        """What neighbours say of every click itself, (nnz,)."""
+        if self.is_empty:
+            return np.zeros(len(clicks.indices), np.float32)
+        return own_products(clicks, self.weights, self.scale(clicks))
+
+    def of_history(self, history: Rows, item: int) -> npt.NDArray[np.float32]:
+        """What each item row of one user's history adds to the score of an item row, (len(history),)."""
+        weights: npt.NDArray[np.float32] = self.column(item)[history]
+        return weights * np.float32(max(len(history), 1) ** self.power)
+
+    def column(self, item: int) -> npt.NDArray[np.float32]:
+        """The weights for one item, (n_items,)."""
+        column: npt.NDArray[np.float32] = self.weights[:, [item]].toarray()[:, 0]
+        return column

@@ -1,0 +1,105 @@
+"""The items most like each item, by who chose both."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from csrr.heap import add_to_heap, is_below, replace_worst, sort_heap
+from csrr.threads import run_ranges
+
+_TOGETHER = 64
+"""Number of items whose neighbours are found with one scratch row of n_items."""
+
+Doubles = npt.NDArray[np.float64]
+
+
+class Likeness(NamedTuple):
+    """How alike two items i (had) and j (scored) are, from y_i.y_j = item_i * item_j * sum of `user` over both's users:
+
+    y_i.y_j / (had_i * scored_j + shrink), or, a `ratio`, y_i.y_j / (had_i + scored_j - y_i.y_j + shrink). `user` is
+    (n,), the others (m,).
+    """
+
+    user: Doubles
+    item: Doubles
+    had: Doubles
+    scored: Doubles
+    shrink: float = 0.0
+    ratio: bool = False
+
+
+def nearest_items(
+    clicks: Any, by_item: Any, likeness: Likeness, width: int, first: int, stop: int
+) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int32], npt.NDArray[np.int64]]:
+    """The largest likenesses to items `first` to `stop`, whose they are, best first, and how many each item has.
+
+    Shapes (stop - first, width) twice and (stop - first,). `clicks` is csr, (n, m), `by_item` its transpose, csr.
+    """
+    values = np.zeros((stop - first, width), np.float32)
+    items = np.zeros((stop - first, width), np.int32)
+    found = np.zeros(stop - first, np.int64)
+    shapes = (by_item.indptr, by_item.indices, clicks.indptr, clicks.indices)
+    run_ranges(
+        lambda a, b: _nearest(a, b, first, *shapes, *likeness, values, items, found),
+        [*range(first, stop, _TOGETHER), stop],
+    )
+    return values, items, found
+
+
+@njit(nogil=True, fastmath=True, cache=True)
+def _nearest(  # type: ignore[no-untyped-def]
+    start,
+    stop,
+    first,
+    item_indptr,
+    item_users,
+    user_indptr,
+    user_items,
+    user,
+    item,
+    had,
+    scored,
+    shrink,
+    ratio,
+    values,
+    items,
+    found,
+):
+    # values[j - first], items[j - first] = the largest similarities to j, and whose they are, best first
+    n_items, k = len(item), values.shape[1]
+    together = np.zeros(n_items)
+    touched = np.empty(n_items, np.int32)
+    for j in range(start, stop):
+        # together[i] = sum of user[u] over the users u of both i and j
+        n_touched = 0
+        for p in range(item_indptr[j], item_indptr[j + 1]):
+            u = item_users[p]
+            if user[u] == 0:
+                continue
+            for q in range(user_indptr[u], user_indptr[u + 1]):
+                i = user_items[q]
+                if together[i] == 0:
+                    touched[n_touched] = i
+                    n_touched += 1
+                together[i] += user[u]
+        best, whose, size = values[j - first], items[j - first], 0
+        for t in range(n_touched):
+            i = touched[t]
+            dot = together[i] * item[i] * item[j]
+            together[i] = 0
+            if i == j:
+                continue
+            below = had[i] + scored[j] - dot if ratio else had[i] * scored[j]
+            # Sums of the same numbers in another order are a tie.
+            value = np.float32(dot / (below + shrink))
+            if size < k:
+                add_to_heap(best, whose, size, value, i)
+                size += 1
+            elif is_below(best[0], whose[0], value, i):
+                replace_worst(best, whose, k, value, i)
+        sort_heap(best, whose, size)
+        found[j - first] = size
