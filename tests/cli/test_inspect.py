@@ -30,7 +30,7 @@ def test_info_tells_size_parameters_and_certificate(log, model, model_file):
     assert told["certificate"] == model.certificate_.to_dict()
     text = in_process("info", model_file).stdout
     assert str(model.certificate_) in text
-    assert "reg_sparse = 0.85" in text
+    assert "reg_sparse = auto" in text
 
 
 def test_info_of_a_model_without_certificate(log, tmp_path):

@@ -181,9 +181,10 @@ class TestAnswers:
         seen = []
         plain = csrr.models.recommender.Recommender._explanation
 
-        def spy(self, user, item, history, amounts):
+        def spy(self, user, item, history, amounts, neighbors):
+            assert neighbors is None
             seen.append((amounts.sum(), float(self.score(user, item)[0])))
-            return plain(self, user, item, history, amounts)
+            return plain(self, user, item, history, amounts, neighbors)
 
         monkeypatch.setattr(csrr.models.recommender.Recommender, "_explanation", spy)
         for model in forms.values():

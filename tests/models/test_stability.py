@@ -5,6 +5,8 @@ import csrr
 from csrr.models.stability import _changes, stability
 from csrr.models.suspicion import judge, noise_scores
 
+BY_RULE = {"reg_low_rank": "noise", "neighbors": 0}
+
 
 @pytest.fixture(scope="module")
 def log():
@@ -13,7 +15,7 @@ def log():
 
 @pytest.fixture(scope="module")
 def model(log):
-    return csrr.CSRR(threads=1).fit(log)
+    return csrr.CSRR(**BY_RULE, threads=1).fit(log)
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +42,7 @@ def test_it_says_how_much_survives_each_change(found):
 
 
 def test_a_row_is_what_two_fits_have_in_common(log, model, found):
-    other = csrr.CSRR(l1=0.9 * model.l1_, threads=1).fit(log)
+    other = csrr.CSRR(neighbors=0, l1=0.9 * model.l1_, threads=1).fit(log)
     before, after = model.specific_ != 0, other.specific_ != 0
     assert found["v_kept"][1] == pytest.approx(before.multiply(after).sum() / before.sum())
     left, right = model.specific_.toarray(), other.specific_.toarray()
@@ -48,17 +50,17 @@ def test_a_row_is_what_two_fits_have_in_common(log, model, found):
     assert found["v_correlation"][1] == pytest.approx(np.corrcoef(left[clicked], right[clicked])[0, 1], rel=1e-4)
     court = judge(model)
     suspect = noise_scores(court) > 0.5
-    again = noise_scores(csrr.CSRR(reg_sparse=0.5, l1=0.9 * court.l1_, threads=1).fit(log)) > 0.5
+    again = noise_scores(csrr.CSRR(neighbors=0, reg_sparse=0.5, l1=0.9 * court.l1_, threads=1).fit(log)) > 0.5
     assert found["suspects_kept"][1] == pytest.approx((again & suspect).sum() / suspect.sum())
 
 
 def test_fewer_clicks_are_compared_where_both_fits_have_them(model, found):
     change = list(_changes(model))[-1]
-    other = csrr.CSRR(threads=1).fit(change.log)
+    other = csrr.CSRR(**BY_RULE, threads=1).fit(change.log)
     both = model.specific_.multiply(other.seen_)
     assert found["v_kept"][-1] == pytest.approx((both != 0).multiply(other.specific_ != 0).sum() / both.count_nonzero())
     suspect = model.suspects().above(0.5)[change.kept]
-    again = noise_scores(csrr.CSRR(reg_sparse=0.5, threads=1).fit(change.log)) > 0.5
+    again = noise_scores(csrr.CSRR(**BY_RULE, reg_sparse=0.5, threads=1).fit(change.log)) > 0.5
     assert found["suspects_kept"][-1] == pytest.approx(again[suspect].mean())
 
 
@@ -77,14 +79,14 @@ def test_changes_are_what_they_are_called(log, model):
 
 
 def test_without_v_only_the_suspects_are_compared(log):
-    found = stability(csrr.CSRR(reg_sparse=1, threads=1).fit(log))
+    found = stability(csrr.CSRR(**BY_RULE, reg_sparse=1, threads=1).fit(log))
     assert np.isnan(found["v_kept"]).all()
     assert np.isnan(found["v_correlation"]).all()
     assert (found["suspects_kept"] > 0.5).all()
 
 
 def test_other_models(log):
-    assert len(csrr.CSRRe(threads=1).fit(log).stability()) == 6
+    assert len(csrr.CSRRe(**BY_RULE, threads=1).fit(log).stability()) == 6
     with pytest.raises(csrr.ParameterError, match="BiasMC has no V"):
         csrr.BiasMC(threads=1).fit(log).stability()
     with pytest.raises(csrr.NotFittedError):

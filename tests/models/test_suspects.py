@@ -9,6 +9,8 @@ from csrr.experiments.detection import auc
 from csrr.models import suspicion
 from csrr.models.suspicion import judge, left_out, noise_scores
 
+BY_RULE = {"reg_low_rank": "noise", "neighbors": 0}
+
 
 def blocks(noise, seed=0):
     """A log of 400 users with clicks on items of one of four kinds, a share `noise` anywhere; and which these are.
@@ -34,7 +36,7 @@ def planted():
 
 @pytest.fixture(scope="module")
 def model(planted):
-    return csrr.CSRR(threads=1).fit(planted[0])
+    return csrr.CSRR(**BY_RULE, threads=1).fit(planted[0])
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +64,7 @@ def test_scores_come_near_to_the_probabilities_that_planted_tastes_give():
     taste = users @ items.T
     taste = (taste / taste.sum(axis=1, keepdims=True))[log.user_rows, log.item_rows]
     best = auc(0.2 / 300 / (0.2 / 300 + 0.8 * taste), noise)
-    assert best - 0.06 < auc(csrr.CSRR(threads=1).fit(log).suspect_scores(), noise) < best
+    assert best - 0.06 < auc(csrr.CSRR(**BY_RULE, threads=1).fit(log).suspect_scores(), noise) < best
 
 
 def test_the_share_of_noise_is_estimated_and_scores_are_its_rates(planted, found):
@@ -75,13 +77,20 @@ def test_the_share_of_noise_is_estimated_and_scores_are_its_rates(planted, found
 
 
 def test_a_log_without_noise_has_few_suspects():
-    assert csrr.CSRR(threads=1).fit(blocks(0.0)[0]).suspects().noise_share < 0.02
+    assert csrr.CSRR(**BY_RULE, threads=1).fit(blocks(0.0)[0]).suspects().noise_share < 0.02
 
 
 @pytest.mark.parametrize("scaling", [0, 0.3])
 def test_a_cell_left_out_has_what_a_fit_without_its_click_gives_it(scaling):
     log = csrr.synthetic(80, 50, rank=4, events_per_user=10, seed=1).log
-    exact = {"reg_sparse": 0.5, "user_scaling": scaling, "item_scaling": scaling, "dtype": "float64", "tol": 1e-6}
+    exact = {
+        **BY_RULE,
+        "reg_sparse": 0.5,
+        "user_scaling": scaling,
+        "item_scaling": scaling,
+        "dtype": "float64",
+        "tol": 1e-6,
+    }
     model = csrr.CSRR(**exact, l1=0.6 * csrr.CSRR(**exact).strength(log)).fit(log)
     cells = left_out(model)
     events = np.arange(0, len(log), len(log) // 12)
@@ -132,7 +141,7 @@ def test_scores_in_blocks_are_those_of_one_array(monkeypatch, model, popularity)
 
 def test_a_user_who_clicks_everywhere_is_flagged(planted):
     noisy = csrr.add_noise(planted[0], "crawler", 0.1, seed=1)
-    found = csrr.CSRR(threads=1).fit(noisy.log).suspects()
+    found = csrr.CSRR(**BY_RULE, threads=1).fit(noisy.log).suspects()
     assert (found.scores[noisy.planted] > 0.5).mean() > 0.95
     crawlers = set(noisy.log.users.ids[400:].tolist())
     assert len(crawlers) > 5
@@ -143,7 +152,7 @@ def test_a_user_who_clicks_everywhere_is_flagged(planted):
 def test_popularity_finds_noise_on_popular_items_better(kind, gain):
     clean = csrr.synthetic(600, 400, rank=4, events_per_user=25, specific=0, noise=0, seed=6).log
     noisy = csrr.add_noise(clean, kind, 0.3, seed=1)
-    model = csrr.CSRR(reg_sparse=0.5, threads=1).fit(noisy.log)
+    model = csrr.CSRR(**BY_RULE, reg_sparse=0.5, threads=1).fit(noisy.log)
     even, popular = (model.suspect_scores(popularity=popularity) for popularity in (0, 0.5))
     assert auc(popular, noisy.planted) > auc(even, noisy.planted) + gain
     assert abs(popular.mean() - 0.3) < abs(even.mean() - 0.3)
@@ -159,12 +168,12 @@ def test_a_sample_of_the_items_says_nearly_the_same(monkeypatch, planted, model,
 
 def test_a_model_with_a_strong_v_judges_by_itself_and_others_by_one_that_has(planted, model):
     log, _ = planted
-    own = csrr.CSRR(reg_sparse=0.5, threads=1).fit(log)
+    own = csrr.CSRR(**BY_RULE, reg_sparse=0.5, threads=1).fit(log)
     assert judge(own) is own
     assert judge(model).l2_ == own.l2_
     assert judge(model).l1_ == model.l1_
     assert np.abs(own.suspect_scores() - model.suspect_scores()).mean() < 0.02
-    given = csrr.CSRR(l2=0.4 * own.costs_.ratio, threads=1).fit(log)
+    given = csrr.CSRR(**BY_RULE, l2=0.4 * own.costs_.ratio, threads=1).fit(log)
     assert judge(given) is given
 
 
@@ -182,7 +191,7 @@ def test_other_forms_of_the_model_find_the_same_noise(planted, kind):
 
 def test_costs_of_clicks_reach_the_judge(planted):
     log = rich(planted[0])
-    model = csrr.CSRR(event_weights="log", threads=1).fit(log)
+    model = csrr.CSRR(**BY_RULE, event_weights="log", threads=1).fit(log)
     other = judge(model)
     np.testing.assert_allclose(other._clicks.values, model._clicks.values, rtol=1e-6)
     assert model.suspects().log.weights is None
@@ -213,7 +222,7 @@ def test_the_tables(planted, found):
 @pytest.mark.parametrize("loss", ["I", "II"])
 def test_unexplained_is_what_the_common_taste_leaves_of_a_click(planted, loss):
     log, _ = planted
-    model = csrr.CSRR(loss, threads=1).fit(log)
+    model = csrr.CSRR(loss, **BY_RULE, threads=1).fit(log)
     unexplained = model.suspects().unexplained
     values = model.specific_[log.user_rows, log.item_rows]
     assert ((unexplained >= 0) & (unexplained <= 1)).all()
@@ -226,7 +235,7 @@ def test_unexplained_is_what_the_common_taste_leaves_of_a_click(planted, loss):
 def test_clean_keeps_what_is_known_of_the_events_that_stay(planted):
     log = rich(planted[0])
     left = csrr.clean(log)
-    found = csrr.CSRR(reg_sparse=0.5).fit(log).suspects()
+    found = csrr.CSRR(**BY_RULE, reg_sparse=0.5).fit(log).suspects()
     assert left == log.select(~found.above(0.5))
     assert 0 < len(left) < len(log)
     assert (left.users, left.items) == (log.users, log.items)
@@ -236,7 +245,7 @@ def test_clean_keeps_what_is_known_of_the_events_that_stay(planted):
 
 def test_clean_removes_mostly_noise_and_less_with_a_higher_bar(planted):
     log, noise = planted
-    found = csrr.CSRR(reg_sparse=0.5).fit(log).suspects()
+    found = csrr.CSRR(**BY_RULE, reg_sparse=0.5).fit(log).suspects()
     assert noise[found.above(0.5)].mean() > 0.75
     assert len(csrr.clean(log, above=0.9)) > len(csrr.clean(log, above=0.5))
     assert csrr.clean(log, above=1) == log
@@ -244,17 +253,17 @@ def test_clean_removes_mostly_noise_and_less_with_a_higher_bar(planted):
 
 def test_clean_takes_tables_and_parameters_and_leaves_the_model_alone(planted):
     log, _ = planted
-    mine = csrr.CSRRe(rank=16, threads=1)
+    mine = csrr.CSRRe(**BY_RULE, rank=16, threads=1)
     other = csrr.clean(log.to_arrow(), model=mine)
     assert not mine.is_fitted
     assert other.n_users == log.n_users
-    assert other == csrr.clean(log, model=csrr.CSRRe(rank=16, reg_sparse=0.5, threads=1))
+    assert other == csrr.clean(log, model=csrr.CSRRe(**BY_RULE, rank=16, reg_sparse=0.5, threads=1))
 
 
 def test_ids_of_text_without_titles():
     log = csrr.synthetic(60, 40, rank=3, events_per_user=8).log
     named = Log(IdMap([f"u{n:02}" for n in range(60)]), log.items, log.user_rows, log.item_rows)
-    found = csrr.CSRR(threads=1).fit(named).suspects()
+    found = csrr.CSRR(**BY_RULE, threads=1).fit(named).suspects()
     assert found.events.to_arrow().column_names == ["user", "item", "score", "unexplained"]
     assert next(found.users.rows())["user"].startswith("u")
 
@@ -277,7 +286,7 @@ def test_bad_input(planted, model):
     with pytest.raises(csrr.NotFittedError):
         csrr.CSRR().suspects()
     with pytest.raises(csrr.ParameterError, match="rank 0"):
-        noise_scores(csrr.CSRR(reg_low_rank=1.0, threads=1).fit(log))
+        noise_scores(csrr.CSRR(reg_low_rank=1.0, neighbors=0, threads=1).fit(log))
 
 
 @pytest.mark.parametrize("shape", [(1, 9), (9, 1), (3, 3)])
@@ -287,17 +296,17 @@ def test_what_cannot_be_judged_is_left_alone(shape):
 
 
 def test_stability_beside_the_suspects(planted):
-    found = csrr.CSRR(reg_sparse=0.5, threads=1).fit(planted[0]).suspects(stability=True)
+    found = csrr.CSRR(**BY_RULE, reg_sparse=0.5, threads=1).fit(planted[0]).suspects(stability=True)
     assert "nine tenths of the clicks" in str(found)
     assert len(found.stability) >= 5
 
 
 def test_whatever_strength_ranks_best_clicks_are_judged_at_the_automatic_one(planted):
     log, _ = planted
-    usual = csrr.CSRR(reg_sparse=0.5, threads=1).fit(log)
+    usual = csrr.CSRR(**BY_RULE, reg_sparse=0.5, threads=1).fit(log)
     assert judge(usual) is usual
     for strength in (0.05, 1.0):
-        other = csrr.CSRR(reg_sparse=0.5, reg_low_rank=strength, threads=1).fit(log)
+        other = csrr.CSRR(reg_sparse=0.5, reg_low_rank=strength, neighbors=0, threads=1).fit(log)
         assert judge(other).l1_ == pytest.approx(usual.l1_, rel=1e-3)
         # Fits that began elsewhere end inside the same certificate, not at the same point.
         assert np.corrcoef(other.suspect_scores(), usual.suspect_scores())[0, 1] > 0.99

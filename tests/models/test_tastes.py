@@ -6,6 +6,8 @@ from csrr.data.synthetic import NOISE, SPECIFIC
 from csrr.experiments.detection import auc
 from csrr.models.tastes import ISOLATED, LEAST_OTHERS, OWN, tastes_of
 
+BY_RULE = {"reg_low_rank": "noise", "neighbors": 0}
+
 
 @pytest.fixture(scope="module")
 def made():
@@ -14,7 +16,7 @@ def made():
 
 @pytest.fixture(scope="module")
 def model(made):
-    return csrr.CSRR(threads=1).fit(made.log)
+    return csrr.CSRR(**BY_RULE, threads=1).fit(made.log)
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +64,9 @@ def test_support_is_spread_evenly_over_items_drawn_at_random(model):
 
 def test_a_users_own_share_in_an_item_is_taken_out_of_it(made):
     log = made.log
-    model = csrr.CSRR(reg_sparse=0.5, user_scaling=0, item_scaling=0, dtype="float64", tol=1e-8, max_iter=1000)
+    model = csrr.CSRR(
+        **BY_RULE, reg_sparse=0.5, user_scaling=0, item_scaling=0, dtype="float64", tol=1e-8, max_iter=1000
+    )
     tastes = tastes_of(model.fit(log))
     whole = np.zeros_like(tastes.items)
     for user in range(log.n_users):
@@ -96,7 +100,7 @@ def test_entries_are_those_of_v_and_the_words_say_what_is_not_known(made, model)
 
 def test_what_cannot_be_judged_is_unclear():
     clicks = {"user": ["a"] * 8 + ["b"] * 8 + ["c", "c"], "item": [*range(8), *range(4, 12), 0, 99]}
-    model = csrr.CSRR(reg_sparse=0.2, threads=1).fit(clicks)
+    model = csrr.CSRR(**BY_RULE, reg_sparse=0.2, threads=1).fit(clicks)
     few = model.specific_preferences("c")  # two choices leave one to compare with
     rare = model.specific_preferences("a")  # nobody else, or one other, chose these
     for own in (few, rare):
@@ -108,7 +112,7 @@ def test_what_cannot_be_judged_is_unclear():
 
 
 def test_a_new_fit_is_judged_anew_and_a_saved_model_alike(made, tmp_path):
-    model = csrr.CSRR(threads=1).fit(made.log)
+    model = csrr.CSRR(**BY_RULE, threads=1).fit(made.log)
     users = np.flatnonzero(np.diff(model.specific_.indptr))[:20].tolist()
     before = [model.specific_preferences(user).rows() for user in users]
     model.save(tmp_path / "m.csrr")

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 def fit(log: str, output: Path, model: str, as_json: bool, force: bool, **options: Any) -> None:
     """Fit a model to LOG and write it to a file.
 
+    What is not given is chosen on held-out events of LOG, and a line says what that was.
     LOG is a file, folder or zip archive (MovieLens, Last.fm, CSV, TSV, Parquet, ...), or the name of a data
     set (see `csrr data list`). The last line printed says how far the fit is, at most, from the optimum, or,
     of models that cannot say that, how long it took.
@@ -69,6 +70,8 @@ def fit(log: str, output: Path, model: str, as_json: bool, force: bool, **option
             nl=False,
         )
         click.echo(amount(output.stat().st_size))
+        if (chosen := getattr(fitted, "chosen_", None)) is not None:
+            click.echo(chosen.note)
         certificate = getattr(fitted, "certificate_", None)
         click.echo(f"{type(fitted).__name__}, fitted in {seconds:.2f} s" if certificate is None else str(certificate))
         if getattr(fitted, "recall_weight", None) is not None and (costs := getattr(fitted, "costs_", None)):
@@ -88,4 +91,5 @@ def _summary(model: csrr.Recommender, events: csrr.Log, output: Path, seconds: f
         "seconds": seconds,
         "costs": str(model.costs_) if hasattr(model, "costs_") else None,
         "certificate": certificate and certificate.to_dict(),
+        "chosen": model.chosen_.summary() if hasattr(model, "chosen_") else None,
     }

@@ -62,18 +62,23 @@ def info(model: Path, as_json: bool) -> None:
         "found": {name: getattr(fitted, name) for name in FOUND if getattr(fitted, name, None) is not None},
         "costs": str(fitted.costs_) if hasattr(fitted, "costs_") else None,
         "certificate": fitted.certificate_.to_dict() if hasattr(fitted, "certificate_") else None,
+        "chosen": fitted.chosen_.summary() if hasattr(fitted, "chosen_") else None,
+        "n_neighbors": int(fitted.neighbors_.nnz) if hasattr(fitted, "neighbors_") else None,
     }
     if as_json:
         print_json(facts)
         return
     click.echo(f"{facts['kind']} in {model}, {amount(facts['bytes'])}")
     click.echo(f"{facts['n_users']:,} users x {facts['n_items']:,} items, {facts['n_events']:,} events", nl=False)
-    click.echo("" if facts["n_specific"] is None else f", {facts['n_specific']:,} of them specific in part")
+    click.echo("" if facts["n_specific"] is None else f", {facts['n_specific']:,} of them specific in part", nl=False)
+    click.echo(f", {facts['n_neighbors']:,} weights between items" if facts["n_neighbors"] else "")
     for name, value in facts["params"].items():
         click.echo(f"  {name} = {value}")
     for name, value in facts["found"].items():
         click.echo(f"  {name} = {value:g} (found by the fit)")
     if facts["costs"] is not None:
         click.echo(str(fitted.costs_))
+    if facts["chosen"] is not None:
+        click.echo(fitted.chosen_.note)
     if facts["certificate"] is not None:
         click.echo(str(fitted.certificate_))

@@ -24,11 +24,18 @@ Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 
 def strength(text: str) -> float | str:
-    """Return "auto" as it is, or the number."""
+    """Return "auto" and "noise" as they are, or the number."""
     try:
-        return text if text == "auto" else float(text)
+        return text if text in ("auto", "noise") else float(text)
     except ValueError:
         raise click.BadParameter(f"{text!r} is neither a number nor auto") from None
+
+
+def number_of(text: str) -> int | str:
+    """Return "auto" as it is, or the whole number."""
+    if text != "auto" and not text.isdecimal():
+        raise click.BadParameter(f"{text!r} is neither a whole number nor auto")
+    return text if text == "auto" else int(text)
 
 
 def column(text: str) -> str | int | bool:
@@ -75,11 +82,18 @@ MODEL_OPTIONS = (
         type=click.Choice(["ignore", "cost", "linear", "log"]),
         help="What the log's weights are: costs of a miss, or confidence, as it is or its logarithm.",
     ),
-    click.option("--reg-low-rank", type=strength, metavar="NUMBER|auto", help="Strength on the rank; 1 gives rank 0."),
-    click.option("--reg-sparse", type=float, help="Strength on specific preferences; 1 gives none."),
+    click.option(
+        "--reg-low-rank",
+        type=strength,
+        metavar="NUMBER|auto|noise",
+        help="Strength on the rank; 1 gives rank 0, noise half the level of random noise.",
+    ),
+    click.option("--reg-sparse", type=strength, metavar="NUMBER|auto", help="Strength on own choices; 1 gives none."),
+    click.option("--neighbors", type=number_of, metavar="NUMBER|auto", help="Neighbours of an item; 0 for none."),
+    click.option("--reg-neighbors", type=strength, metavar="NUMBER|auto", help="Strength on the neighbours' weights."),
     click.option("--user-scaling", type=float, help="0: a click of anyone counts alike; 1: of the active, less."),
     click.option("--item-scaling", type=float, help="0: a click on any item counts alike; 1: on the popular, less."),
-    click.option("--max-rank", type=click.IntRange(min=1), help="Largest rank: less time and memory."),
+    click.option("--max-rank", type=number_of, metavar="NUMBER|auto", help="Largest rank: less time and memory."),
     click.option("--tol", type=float, help="Stop at this relative gap to the optimum; of csrr-e and wrmf, gain."),
     click.option("--max-iter", type=click.IntRange(min=1), help="Stop after this many iterations."),
     click.option("--time-limit", type=float, help="Stop after this many seconds."),
@@ -91,7 +105,7 @@ PARAM_OPTION = click.option(
 )
 MODEL_NAMES = (
     *("loss", "cost_ratio", "positive_cost", "miss_cost", "false_alarm_cost", "recall_weight", "event_weights"),
-    *("reg_low_rank", "reg_sparse"),
+    *("reg_low_rank", "reg_sparse", "neighbors", "reg_neighbors"),
     *("user_scaling", "item_scaling", "max_rank", "tol", "max_iter", "time_limit", "threads", "seed"),
 )
 

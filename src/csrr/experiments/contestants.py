@@ -46,8 +46,8 @@ class Contestant:
 def _auto(model: Recommender, strength: str, train: Log) -> float:
     """Return what "auto" comes to: of CSRR as a fraction of the strength that gives zero."""
     if isinstance(model, CSRR):
-        whole = CSRR(**{**model.get_params(), strength: 1.0})
-        return model.strength(train) / whole.strength(train)
+        by_rule, whole = (CSRR(**{**model.get_params(), strength: each}) for each in ("noise", 1.0))
+        return by_rule.strength(train) / whole.strength(train)
     around = resolve_space({strength: AroundAuto(1.0, 2.0)}, model, train)[strength]
     assert isinstance(around, Range)
     return around.low
@@ -56,8 +56,8 @@ def _auto(model: Recommender, strength: str, train: Log) -> float:
 _WALK = (1.8, 1.45, 1.2, 1.0, 0.82, 0.68, 0.55)
 
 CONTESTANTS: dict[str, Contestant] = {
-    WITH_V: Contestant(CSRR, {}, {"reg_sparse": [1.0, 0.8, 0.65, 0.5]}, "reg_low_rank", _WALK),
-    WITHOUT_V: Contestant(CSRR, {"reg_sparse": 1.0}, {}, "reg_low_rank", _WALK),
+    WITH_V: Contestant(CSRR, {"neighbors": 0}, {"reg_sparse": [1.0, 0.8, 0.65, 0.5]}, "reg_low_rank", _WALK),
+    WITHOUT_V: Contestant(CSRR, {"reg_sparse": 1.0, "neighbors": 0}, {}, "reg_low_rank", _WALK),
     AS_IT_COMES: Contestant(CSRR),
     "WRMF": Contestant(
         WRMF, {"rank": 64}, {"confidence": [2.0, 4.0, 8.0]}, "reg", (0.25, 0.35, 0.5, 0.7, 1.0, 1.4, 2.0)

@@ -169,7 +169,8 @@ def cost_curve(
 
     Of each user's events three fifths train, one fifth chooses the threshold for the costs of a miss and a false alarm,
     and one fifth tells what that costs among the cells of neither: a miss is an event of it that was not recommended,
-    a false alarm a recommendation that is no such event. `callback` is told how many of how many fits are done.
+    a false alarm a recommendation that is no such event. What `params` leave open the first fit chooses for all.
+    `callback` is told how many of how many fits are done.
     """
     check_number("miss", miss, above=0)
     check_number("false_alarm", false_alarm, above=0)
@@ -181,9 +182,14 @@ def cost_curve(
     choose, check = split(held, ratio=0.5, seed=seed)
     if not len(choose) or not len(check):
         raise DataError(f"{len(log):,} events are too few to hold out two parts; a cost curve needs users with five")
-    measured, model = [], None
+    measured, model, settled, l1 = [], None, dict(params), 0.0
     for number, ratio in enumerate(chosen):
-        model = CSRR(cost_ratio=ratio, **params).fit(train, start=model)
+        # What the first fit chose holds for all, but for the strength, which grows with the costs.
+        settled |= {"l1": l1 * ratio} if l1 else {}
+        model = CSRR(**settled, cost_ratio=ratio).fit(train, start=model)
+        if number == 0:
+            settled |= model.settled_params()
+            l1 = settled.get("l1", 0.0) / ratio
         measured.append(_Measured.of(model, train, choose, check, miss, false_alarm))
         if callback is not None:
             callback(number + 1, len(chosen))

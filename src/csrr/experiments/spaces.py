@@ -81,6 +81,8 @@ _ROBUST = {
     "user_scaling": Range(0, 0.6),
     "item_scaling": Range(0, 0.6),
     "reg_sparse": [1.0, 0.85, 0.7],
+    "neighbors": [0, 20, 50],
+    "reg_neighbors": Range(0.3, 30, log=True),
     "reg_low_rank": _FRACTIONS,
 }
 _RANKS = Ranks((32, 64, 128, 256))
@@ -122,6 +124,7 @@ _PLAIN = {
     "l2": _DECADES,
     "user_scaling": [0.0],
     "item_scaling": [0.0],
+    "neighbors": [0],
 }
 _SMALL = [10.0**power for power in range(-6, 1)]
 _SHIFT = {"rho": [round(0.1 * step, 1) for step in range(10)], "reg_low_rank": _FRACTIONS}

@@ -58,7 +58,7 @@ def _walk(strong: float, weak: float, n: int) -> Walk:
     return Walk(tuple(float(f"{each:.3g}") for each in np.geomspace(strong, weak, n)))
 
 
-PLAIN = {"user_scaling": 0.0, "item_scaling": 0.0}
+PLAIN = {"user_scaling": 0.0, "item_scaling": 0.0, "neighbors": 0}
 _COSTS = [0.75, 0.8, 0.85, 0.9]
 _PLAIN_WALK = _walk(0.3, 0.024, 16)
 _SCALED_WALK = _walk(0.3, 0.04, 12)
@@ -146,7 +146,13 @@ SYSTEMS: dict[str, System] = {
             "non-negative factors, degree-scaled so that their box does not bind, rank up to 200",
             CSRRe,
             12,
-            fixed={"factors": "nonnegative", "reg_sparse": 1.0, "reg_low_rank": 0.08, "cost_ratio": 1.5},
+            fixed={
+                "factors": "nonnegative",
+                "reg_sparse": 1.0,
+                "reg_low_rank": 0.08,
+                "cost_ratio": 1.5,
+                "neighbors": 0,
+            },
             space={"rank": [50, 200], "user_scaling": [0.3, 0.4, 0.5]},
             quick={"rank": [50], "user_scaling": [0.4]},
         ),
@@ -156,7 +162,7 @@ SYSTEMS: dict[str, System] = {
             "loss II without V, degree-scaled: one SVD",
             CSRR,
             1.5,
-            fixed={"loss": "II", "reg_sparse": 1.0},
+            fixed={"loss": "II", "reg_sparse": 1.0, "neighbors": 0},
             space={
                 "user_scaling": [0.3, 0.4],
                 "item_scaling": [0.2, 0.3],
@@ -165,7 +171,12 @@ SYSTEMS: dict[str, System] = {
             quick={"user_scaling": [0.3], "item_scaling": [0.3], "reg_low_rank": _FEW},
         ),
         System(
-            "CSRR, scaled", "today", "loss I, degree-scaled: this library's CSRR as it comes, nothing tuned", CSRR, 3
+            "CSRR, scaled",
+            "today",
+            "loss I, degree-scaled, low rank and V alone: half the noise level, nothing tuned",
+            CSRR,
+            3,
+            fixed={"reg_low_rank": "noise", "neighbors": 0},
         ),
         System(
             "EASE",

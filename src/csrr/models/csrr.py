@@ -58,7 +58,7 @@ class CSRR(ConvexModel):
         reg_sparse: float | Literal["auto"] = "auto",
         neighbors: int | Literal["auto"] = "auto",
         reg_neighbors: float | Literal["auto"] = "auto",
-        neighbor_scaling: float | Literal["auto"] = "auto",
+        neighbor_scaling: float = 0.0,
         l1: float | None = None,
         l2: float | None = None,
         user_scaling: float = 0.3,

@@ -8,10 +8,10 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from csrr.models.choosing import Wanted
 from csrr.models.costs import EventWeights
 from csrr.models.posing import Posing
 from csrr.models.robust import Fit, RobustModel, Start
+from csrr.models.search import Wanted
 from csrr.models.strengths import ParameterError, check_auto, check_whole, resolve_rank
 from csrr.optim.algorithm2 import (
     algorithm2,
@@ -63,7 +63,7 @@ class CSRRe(RobustModel):
         reg_sparse: float | Literal["auto"] = "auto",
         neighbors: int | Literal["auto"] = "auto",
         reg_neighbors: float | Literal["auto"] = "auto",
-        neighbor_scaling: float | Literal["auto"] = "auto",
+        neighbor_scaling: float = 0.0,
         l1: float | None = None,
         l2: float | None = None,
         user_scaling: float = 0.3,

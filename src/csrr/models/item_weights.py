@@ -117,4 +117,3 @@ def _add_pairs_dense(start, stop, users, items, indptr, indices, weights, out): 
         for p in range(indptr[users[n]], indptr[users[n] + 1]):
             total += weights[indices[p], items[n]]
         out[n] = total
-

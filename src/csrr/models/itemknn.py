@@ -136,4 +136,3 @@ class ItemKNN(ItemWeightsModel):
         values, items, found = (np.concatenate(each) for each in zip(*columns, strict=True))
         starts = np.concatenate(([0], np.cumsum(found)))
         return sparse.csc_array((values, items, starts), shape=(n_items, n_items)).tocsr()
-

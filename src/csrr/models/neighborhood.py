@@ -56,7 +56,8 @@ class Neighborhood:
     def scale(self, clicks: Any) -> npt.NDArray[np.float32]:
         """What the weights are multiplied by for each user of `clicks`, csr: shape (n_users,)."""
         counts = np.maximum(np.diff(clicks.indptr), 1)
-        return (counts**self.power).astype(np.float32)
+        scale: npt.NDArray[np.float32] = (counts**self.power).astype(np.float32)
+        return scale
 
     def add(self, scores: npt.NDArray[np.float32], clicks: Any, rows: Rows) -> None:
         """Add what neighbours say to the scores of all items, (len(rows), n_items), of the users at these rows."""

@@ -82,13 +82,12 @@ class Posing:
         ratio = settings.cost_ratio
         l2 = None if settings.reg_sparse >= 1 else settings.reg_sparse * ratio
         targets = self.scaling.targets(self.problem.pattern)
-        given = {"loss": self.loss, "cost_ratio": ratio, "l2": l2, "costs": self.clicks.values}
-        problem = build(self.problem.pattern, targets, l1=0.0, **given)
-        costs = replace(self.costs, ratio=ratio)
+        pattern, costs = self.problem.pattern, replace(self.costs, ratio=ratio)
+        problem = build(pattern, targets, loss=self.loss, cost_ratio=ratio, l1=0.0, l2=l2, costs=self.clicks.values)
         return replace(self, problem=problem, costs=costs, l2=l2, settings=settings).at(settings.strength)
 
     def regression(self, support: Support, neighbor_scaling: float) -> Regression:
-        """The problem of the weights between items, on a support: X's users are scaled by that power of their clicks."""
+        """The problem of the weights between items; users of X are scaled by that power of their clicks."""
         problem = self.problem
         counts = np.maximum(np.diff(problem.pattern.indptr), 1)
         user = (counts**-neighbor_scaling).astype(problem.target.dtype)
@@ -109,7 +108,7 @@ class PosedModel(FactorModel):
     reg_sparse: float | Literal["auto"]
     neighbors: int | Literal["auto"] = 0
     reg_neighbors: float | Literal["auto"] = "auto"
-    neighbor_scaling: float | Literal["auto"] = "auto"
+    neighbor_scaling: float = 0.0
     l1: float | None
     l2: float | None
     user_scaling: float
@@ -170,7 +169,7 @@ class PosedModel(FactorModel):
         if self.neighbors != "auto":
             check_whole("neighbors", self.neighbors, least=0, otherwise='or "auto"')
         check_auto("reg_neighbors", self.reg_neighbors, least=0, most=1e30)
-        check_auto("neighbor_scaling", self.neighbor_scaling, least=0, most=1)
+        check_number("neighbor_scaling", self.neighbor_scaling, least=0, most=1)
         check_whole("max_iter", self.max_iter, least=1)
         check_whole("seed", self.seed, least=0)
         check_whole("threads", self.threads, least=0)
@@ -213,9 +212,7 @@ class PosedModel(FactorModel):
             l2 = settings.reg_sparse * alpha
         if l1 is None and not isinstance(self.reg_low_rank, str):
             l1 = alpha * self.reg_low_rank * target_norm(pattern, clicks.times(targets), self.seed)
-        problem = build(
-            pattern, targets, loss=self.loss, cost_ratio=alpha, l1=l1 or 0.0, l2=l2, costs=clicks.values
-        )
+        problem = build(pattern, targets, loss=self.loss, cost_ratio=alpha, l1=l1 or 0.0, l2=l2, costs=clicks.values)
         noise = NoiseLevel(pattern, targets, self.seed)
         posing = Posing(self.loss, problem, scaling, costs, clicks, l2, settings, noise)
         return posing if l1 is not None else posing.at(settings.strength)

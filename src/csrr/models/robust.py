@@ -13,10 +13,11 @@ from scipy import sparse
 from csrr.data import Log, as_log
 from csrr.data.ids import Id
 from csrr.models.answers import Explanation, FoldedFactors, Preferences
-from csrr.models.choosing import COLUMNS, Chosen, Wanted, by_rule, choose, hold_out, too_small
+from csrr.models.choosing import Chosen, by_rule, choose, hold_out, too_small
 from csrr.models.costs import ClickCosts, Costs
 from csrr.models.neighborhood import Neighborhood
 from csrr.models.posing import Posed, PosedModel, Posing
+from csrr.models.search import NAMES, Wanted
 from csrr.models.settings import RULE, Settings
 from csrr.models.store import Arrays, State, sparse_arrays, sparse_from, step_arrays, steps_from
 from csrr.models.strengths import ParameterError, Scaling, check_whole
@@ -62,6 +63,7 @@ class RobustModel(PosedModel):
     l2_: float | None
     chosen_: Chosen
     _neighborhood: Neighborhood
+    _settled: Settings | None = None
     _own_l2: float | None
 
     @property
@@ -112,22 +114,26 @@ class RobustModel(PosedModel):
     def _settle(self, log: Log, user_costs: Any = None, item_costs: Any = None) -> Chosen:
         """What the parameters that say "auto" come to for a log: by its own held-out events, or by rule."""
         wanted = self._wanted()
+        if self._settled is not None:
+            return by_rule(self._settled, "as given by another fit")
         if wanted.is_complete or not self._searches:
             return by_rule(wanted.given, "nothing was left to choose" if wanted.is_complete else "chosen by rule")
         parts = hold_out(log, self.seed)
         if parts is None:
             return by_rule(wanted.given, too_small(log))
         posing = self._pose(parts[0], wanted.given, user_costs, item_costs)
-        return choose(posing, *parts, wanted)
+        return choose(posing, *parts, wanted, self.time_limit and self.time_limit / 2)
 
-    _searches = False
-    """Whether what is left open is chosen on held-out events."""
+    @property
+    def _searches(self) -> bool:
+        """Whether what is left open is chosen on held-out events."""
+        return False
 
     def _wanted(self) -> Wanted:
         """What the parameters give, by rule where they give nothing, and what they leave to the data."""
-        names = ("reg_sparse", "neighbors", "reg_neighbors", "neighbor_scaling")
+        names = ("reg_sparse", "neighbors", "reg_neighbors")
         given = {name: getattr(self, name) for name in names if getattr(self, name) != "auto"}
-        settings, left = RULE._replace(**given), set(names) - set(given)
+        settings, left = RULE._replace(neighbor_scaling=self.neighbor_scaling, **given), set(names) - set(given)
         if self.l1 is None and self.reg_low_rank == "auto":
             left.add("strength")
         if self.l2 is not None or "strength" not in left:
@@ -135,7 +141,7 @@ class RobustModel(PosedModel):
             left.discard("reg_sparse")
         if {"strength", "reg_sparse"} <= left and self.loss == "I" and not self._cost_words().are_given:
             left.add("cost_ratio")
-        return Wanted(settings, frozenset(left), float(self.user_scaling))
+        return Wanted(settings, frozenset(left))
 
     @abstractmethod
     def _solve(self, posing: Posing, start: Start, callback: Callback | None) -> Fit:
@@ -154,6 +160,29 @@ class RobustModel(PosedModel):
     def _as_start(self, dtype: str) -> LowRank:
         """This model's U as a start for another problem over the same users and items."""
         return self._factors(dtype).low_rank()
+
+    def settled(self, settings: Settings) -> Self:
+        """Take these settings in place of what is left open, and return the model: its fits search nothing."""
+        self._settled = settings
+        return self
+
+    def settled_params(self) -> dict[str, Any]:
+        """Return the parameters that give these scores again without a search: numbers for what was chosen.
+
+        A `reg_sparse` of 1 among them says that U was fitted without V; V is then left out altogether.
+        """
+        self._check_fitted()
+        settings, params = self.chosen_.settings, self.get_params()
+        found = {
+            "reg_sparse": 1.0 if self.l2_ is None else self.l2_ / self.costs_.ratio,
+            **{name: getattr(settings, name) for name in ("max_rank", "neighbors", "reg_neighbors")},
+        }
+        found = {name: value for name, value in found.items() if params.get(name) == "auto"}
+        if params["reg_low_rank"] in ("auto", "noise") and self.l1 is None:
+            found["l1"] = self.l1_
+        if self.costs_.is_default:
+            found["cost_ratio"] = self.costs_.ratio
+        return found
 
     def _keep(self, log: Log, posing: Posing, fit: Fit, chosen: Chosen) -> None:
         """Add what goes from item to item and what neither explains; set the fitted attributes."""
@@ -373,11 +402,11 @@ class RobustModel(PosedModel):
         self._own_l2 = facts.get("own_l2", self.l2_)
         # Models saved before there were neighbours have none.
         self._neighborhood = Neighborhood.none(len(self.items_))
-        self.chosen_ = by_rule(RULE, "saved before choices were kept")
+        self.chosen_ = by_rule(self._wanted().given, "saved before choices were kept")
         if "neighbors.indptr" in arrays:
             shape = self._neighborhood.weights.shape
             self._neighborhood = Neighborhood(sparse_from(arrays, "neighbors", shape), facts["neighbor_power"])
-            columns = {name: arrays[f"chosen.{name}"] for name in COLUMNS}
+            columns = {name: arrays[f"chosen.{name}"] for name in NAMES}
             self.chosen_ = Chosen(columns, Settings(**facts["settings"]), facts["chosen"])
 
 

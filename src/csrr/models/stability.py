@@ -68,7 +68,7 @@ def _changes(model: RobustModel) -> Iterator[_Change]:
     yield _Change("another seed", like(model, seed=model.seed + 1), log, everything)
     for factor in (0.9, 1.1):
         yield _Change(f"reg_low_rank x {factor:g}", like(model, l1=factor * model.l1_), log, everything)
-    share = 1.0 if model.l2_ is None else model.l2_ / model.costs_.ratio
+    share = 1.0 if model._own_l2 is None else model._own_l2 / model.costs_.ratio
     for step in (-STEP, STEP):
         other = like(model, reg_sparse=max(0.0, share + step), l2=None)
         yield _Change(f"reg_sparse {step:+g}", other, log, everything)

@@ -113,7 +113,7 @@ def suspects_in(data: Any, *, popularity: float = 0.0, model: Any = None) -> Sus
     """Return how suspect the events of a log are, by a new model with the parameters of `model`, or a CSRR's own."""
     check_number("popularity", popularity, least=0, most=1)
     if model is None:
-        model = CSRR(reg_sparse=STRONG)
+        model = CSRR(reg_sparse=STRONG, reg_low_rank="noise", neighbors=0)
     if not isinstance(model, RobustModel):
         raise ParameterError(f"model={model!r} must be a CSRR or CSRRe with the parameters to judge by")
     model._check()

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from csrr.data import Log
 from csrr.models.heldout import training_log
 from csrr.models.robust import RobustModel
+from csrr.models.settings import RULE, Settings
 from csrr.models.strengths import ParameterError
 from csrr.optim.foldin import ItemSide
 from csrr.optim.pattern import Pattern
@@ -54,7 +55,7 @@ def own_log(model: RobustModel) -> Log:
     return replace(training_log(model), weights=model._clicks.values)
 
 
-def like(model: RobustModel, **changes: Any) -> RobustModel:
+def again(model: RobustModel, **changes: Any) -> RobustModel:
     """Return a new model with the parameters of a fitted one and some changes, to be fitted to events of `own_log`."""
     params = _params(model)
     if model._clicks.values is not None:
@@ -62,23 +63,32 @@ def like(model: RobustModel, **changes: Any) -> RobustModel:
     return type(model)(**params | changes)
 
 
+def like(model: RobustModel, **changes: Any) -> RobustModel:
+    """Return the same with what the fitted model chose where it chose, but for the changes: nothing is searched."""
+    changed = {name: value for name, value in changes.items() if name in Settings._fields}
+    return again(model, **changes).settled(model.chosen_.settings._replace(**changed))
+
+
 def strict(model: RobustModel, log: Log, strength: float = STRONG) -> RobustModel:
     """Return a new model with the parameters of `model`, but a `reg_sparse` of at most `strength`, to judge `log`."""
-    share = model.reg_sparse if model.l2 is None else model.l2 / model._costs(log).ratio
+    share = RULE.reg_sparse if model.reg_sparse == "auto" else model.reg_sparse
+    if model.l2 is not None:
+        share = model.l2 / model._costs(log).ratio
     return type(model)(**_params(model) | {"reg_sparse": min(share, strength), "l2": None})
 
 
 def judge(model: RobustModel, strength: float = STRONG) -> RobustModel:
-    """Return the model, or one like it fitted to its clicks, of `reg_sparse` `strength` or less and "auto" low rank.
+    """Return the model, or one like it fitted to its clicks, of `reg_sparse` `strength` or less and "noise" low rank.
 
     The low-rank strength that ranks best is often weaker, and then U follows noise too.
     """
-    again, log = like(model, reg_sparse=strength, reg_low_rank="auto", l1=None, l2=None), own_log(model)
+    by_rule = {"reg_low_rank": "noise", "neighbors": 0, "reg_sparse": strength, "l1": None, "l2": None}
+    other, log = again(model, **by_rule), own_log(model)
     is_exact = model.get_params().get("box", "none") == "none"
     is_strict = model.l2_ is not None and model.l2_ <= strength * model.costs_.ratio * (1 + 1e-6)
-    if is_exact and is_strict and np.isclose(model.l1_, again.strength(log), rtol=1e-3):
+    if is_exact and is_strict and np.isclose(model.l1_, other.strength(log), rtol=1e-3):
         return model
-    return again.fit(log, start=model)
+    return other.fit(log, start=model)
 
 
 def _params(model: RobustModel) -> dict[str, Any]:

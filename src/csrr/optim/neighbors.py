@@ -18,6 +18,7 @@ from csrr.threads import run_ranges
 
 _GRAM_BYTES = 2**28
 """How much the Gram blocks that are kept may take; more are made again each time, in parts of a quarter of this."""
+_LEAST_ITEMS = 256
 _RANGES = 64
 
 Support = npt.NDArray[np.int32]
@@ -35,6 +36,8 @@ def nearest(pattern: Pattern, k: int) -> Support:
     sizes = np.sqrt(np.maximum(counts, 1))
     likeness = Likeness(np.ones(n), np.ones(m), sizes, sizes)
     width = min(k, m - 1)
+    if width == 0:
+        return np.empty((m, 0), np.int32)
     _, items, found = nearest_items(pattern, pattern.T, likeness, width, 0, m)
     items[np.arange(width) >= found[:, None]] = -1
     return items
@@ -90,7 +93,7 @@ class Regression:
             return out
         asked = self._asked(parts)
         ks, rhos = np.array([r.k for r in ridges]), np.array([r.rho for r in ridges])
-        size = m if self._keeps_grams else max(256, _GRAM_BYTES // (8 * width * (width + 1)))
+        size = m if self._keeps_grams else max(_LEAST_ITEMS, _GRAM_BYTES // (8 * width * (width + 1)))
         for first in range(0, m, size):
             support = self.support[first : first + size]
             grams = self._all_grams if self._keeps_grams else self._grams(support)
@@ -128,7 +131,7 @@ class Regression:
     @property
     def _keeps_grams(self) -> bool:
         m, width = self.support.shape
-        return 2 * m * width * (width + 1) <= _GRAM_BYTES
+        return bool(2 * m * width * (width + 1) <= _GRAM_BYTES)
 
     @cached_property
     def _all_grams(self) -> npt.NDArray[np.float32]:
@@ -216,8 +219,8 @@ def _cross_low_rank(image, right, support, towards, out, start, stop):  # type: 
 def _gather_grams(  # type: ignore[no-untyped-def]
     rows, starts, at, item_indptr, item_users, user_indptr, user_items, weights, item, support, grams, start, stop
 ):
-    # grams[j, p*(p + 1)/2 + q] = (X'X)[support[j, p], support[j, q]] for q <= p; the row of X'X of an item serves all its places,
-    # at[starts[t]:starts[t + 1]] for the item rows[t]
+    # grams[j, p*(p + 1)/2 + q] = (X'X)[support[j, p], support[j, q]] for q <= p; the row of X'X of the item rows[t]
+    # serves all its places, at[starts[t]:starts[t + 1]]
     width = support.shape[1]
     sums = np.zeros(len(item))
     for t in range(start, stop):
@@ -262,7 +265,7 @@ def _solve_items(first, support, grams, asked, ks, rhos, out, singular, start, s
                         total += rhos[r]
                         if not total > 1e-6 * (row[a] + rhos[r]):
                             singular[j] = True
-                            total = 1.0
+                            total = np.float64(1)
                         lower[a, a] = np.sqrt(total)
             for v in range(len(asked)):
                 for a in range(k):

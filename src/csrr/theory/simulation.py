@@ -171,7 +171,7 @@ def simulate(
     Y is observed independently with probability rho. "fixed density": M fills the matrix, epsilon = ||M||_* grows like
     sqrt(mn). "fixed epsilon": the same inside the first 50 x 50 cells (fewer if a size is smaller), zero outside.
 
-    U is the fit of loss I, with l1 by `reg_low_rank="auto"`, which sees A only, and X = clip(U, 0, 1). Both measures
+    U is the fit of loss I, with l1 by `reg_low_rank="noise"`, which sees A only, and X = clip(U, 0, 1). Both measures
     are per cell; expectations are over a fresh A and exact, as each cell's law is known:
 
         excess loss  R(X) - R^(X)              no less than R(X) - min R^ over the class with epsilon = ||U||_*
@@ -208,7 +208,8 @@ def _measure(
     observed = positive & (rng.random(planted.shape) < rho)
     if not observed.any():
         raise ParameterError(f"q={q!r}, rho={rho!r}: no cell is observed in {planted.shape}; lower q or raise rho")
-    model = CSRR("I", alpha, reg_sparse=1.0, user_scaling=0.0, item_scaling=0.0, tol=1e-4, max_iter=500, threads=1)
+    low_rank = {"reg_low_rank": "noise", "reg_sparse": 1.0, "neighbors": 0}
+    model = CSRR("I", alpha, **low_rank, user_scaling=0.0, item_scaling=0.0, tol=1e-4, max_iter=500, threads=1)
     model.fit(csr_array(observed.astype(np.float32)))
     users, items = model.user_factors_.astype(np.float64), model.item_factors_.astype(np.float64)
     scores = np.clip(users @ items.T, 0, 1)

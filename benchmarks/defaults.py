@@ -1,0 +1,242 @@
+"""`CSRR()` without arguments against rivals that are tuned: accuracy, the choice against its grid, time, memory.
+
+Every choice is made on training data alone: ours by the fit itself, the rivals' on a tenth of each user's training
+events, by the first measure of the data set. Results are kept as they come, so that a run that was stopped goes on.
+
+    python -m benchmarks.defaults [accuracy|regret|time|memory ...] [--data ml-1m ...] [--json FILE]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import time
+from collections.abc import Callable, Iterator
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import csrr
+from benchmarks import rivals
+from benchmarks.datasets import DATASETS
+from benchmarks.measure import in_fresh_process, timed
+from csrr.models.choosing import by_rule
+from csrr.models.robust import RobustModel
+from csrr.models.settings import Settings
+from csrr.ranking import mark_hits, top_k
+from csrr.ranking.metrics import ndcg, recall
+from csrr.ranking.tables import text_table
+from csrr.threads import available_cores
+
+EASE_ITEMS = 20_000
+"""With more items EASE needs more than ten gigabytes and ten minutes a fit; it is left out there."""
+RESULTS = Path("docs/results/defaults.json")
+
+Score = Callable[[Any], Any]
+
+
+def score(scores: Score, train: Any, test: Any, measure: str) -> float:
+    """The mean of "ndcg@k" or "recall@k" over users with test items."""
+    name, k = measure.split("@")
+    counts = np.diff(test.indptr).astype(np.int64)
+    rows = np.flatnonzero(counts)
+    items, _ = top_k(scores, rows, test.shape[1], int(k), seen=train)
+    hits = mark_hits(items, test, rows)
+    return float({"ndcg": ndcg, "recall": recall}[name](hits, counts[rows]).mean())
+
+
+def candidates(train: csrr.Log) -> Iterator[tuple[str, dict[str, Any], Callable[[csrr.Log], Score]]]:
+    """The rivals with each of the parameters that are tried: a name, the parameters, and a fit."""
+
+    def ours(kind: type[csrr.Recommender], params: dict[str, Any]) -> Callable[[csrr.Log], Score]:
+        return lambda log: kind(**params).fit(log)._score_rows
+
+    def als(params: dict[str, float]) -> Callable[[csrr.Log], Score]:
+        def fit(log: csrr.Log) -> Score:
+            found = rivals.als(log.to_csr(), **params)
+            return rivals.factor_scores(found.users, found.items)
+
+        return fit
+
+    if train.n_items <= EASE_ITEMS:
+        for reg in (10.0, 30.0, 100.0, 200.0, 400.0, 800.0, 1600.0):
+            params: dict[str, Any] = {"reg": reg, "dtype": "float32"}
+            yield "EASE", params, ours(csrr.EASE, params)
+    auto = csrr.WRMF(confidence=1.0)._problem(train).l1
+    for confidence, multiple in product((4.0, 16.0), (0.5, 1.0, 2.0, 4.0)):
+        params = {"rank": 256, "confidence": confidence, "reg": multiple * auto, "reg_exponent": 0.5}
+        params["rank"] = min(256, train.n_users, train.n_items)
+        yield "WRMF", params, ours(csrr.WRMF, params)
+    for neighbours, (similarity, weighting) in product(
+        (50, 200), (("cosine", "none"), ("cosine", "tf-idf"), ("asymmetric", "degree"))
+    ):
+        params = {"neighbours": neighbours, "similarity": similarity, "weighting": weighting}
+        yield "ItemKNN", params, ours(csrr.ItemKNN, params)
+    for reg in (0.01, 0.03):
+        params = {"rank": 64, "reg": reg}
+        yield "BPRMF", params, ours(csrr.BPRMF, params)
+    for alpha, ratio in product((2.0, 8.0, 32.0), (0.1, 3.0)):
+        params = {"alpha": alpha, "regularization": alpha * ratio}
+        yield "implicit ALS", params, als(params)
+
+
+def accuracy(name: str, seed: int) -> dict[str, Any]:
+    """The measures of CSRR() and of each rival with its best parameters, on one split."""
+    data = DATASETS[name]
+    train, test = data.read(seed)
+    kept, held = csrr.split(train, ratio=0.9, seed=seed)
+    best: dict[str, tuple[float, dict[str, Any], Callable[[csrr.Log], Score]]] = {}
+    for rival, params, fit in candidates(train):
+        value = score(fit(kept), kept.to_csr(), held.to_csr(), data.measures[0])
+        if rival not in best or value > best[rival][0]:
+            best[rival] = value, params, fit
+    seconds, model = timed(lambda: csrr.CSRR().fit(train))
+    fitted = {"CSRR": model._score_rows} | {rival: fit(train) for rival, (_, _, fit) in best.items()}
+    found = {
+        rival: {measure: score(scores, train.to_csr(), test.to_csr(), measure) for measure in data.measures}
+        for rival, scores in fitted.items()
+    }
+    settings = model.chosen_.settings._asdict()
+    params = {rival: each for rival, (_, each, _) in best.items()}
+    return {"found": found, "settings": settings, "rank": model.rank_, "seconds": seconds, "params": params}
+
+
+def regret(name: str, seed: int) -> dict[str, Any]:
+    """The first measure at the chosen point and at every point of its grid, on test data: how much the choice loses."""
+    data = DATASETS[name]
+    train, test = data.read(seed)
+    chosen = csrr.CSRR().fit(train)
+    own = chosen.chosen_.settings
+    grid = {
+        own._replace(strength=c, neighbors=k, reg_neighbors=f)
+        for c, k, f in product((0.4, 0.5, 0.6, 0.72), (20, 50), (1.0, 3.0, 10.0))
+    }
+    measure = data.measures[-1]
+    values = {
+        "chosen": score(chosen._score_rows, train.to_csr(), test.to_csr(), measure),
+        "grid": [
+            [list(point), score(_fixed(point).fit(train)._score_rows, train.to_csr(), test.to_csr(), measure)]
+            for point in sorted(grid)
+        ],
+    }
+    return values | {"settings": own._asdict(), "measure": measure}
+
+
+class _Fixed(csrr.CSRR):
+    """CSRR with settings that were not chosen by itself."""
+
+    settings: Settings
+
+    def _settle(self, *_: Any) -> Any:
+        return by_rule(self.settings, "")
+
+
+def _fixed(settings: Settings) -> RobustModel:
+    model = _Fixed()
+    model.settings = settings
+    return model
+
+
+def times(name: str, seed: int = 0) -> dict[str, Any]:
+    """The seconds of the whole default fit and of implicit's ALS, 256 factors, 15 iterations: the best of three."""
+    train, _ = DATASETS[name].read(seed)
+    csrr.CSRR().fit(DATASETS["ml-100k"].read(0)[0])
+    ours, theirs = [], []
+    for _ in range(3):
+        ours.append(timed(lambda: csrr.CSRR().fit(train))[0])
+        theirs.append(rivals.als(train.to_csr(), regularization=8.0, alpha=8.0).seconds)
+    return {"ours": ours, "als": theirs}
+
+
+def gowalla_rows() -> dict[str, Any]:
+    """Gowalla at rank 256 with given strengths, at rank 1,000, and recommending for all, in time over ALS."""
+    train, test = DATASETS["gowalla"].read(0)
+    csrr.CSRR().fit(DATASETS["ml-100k"].read(0)[0])
+    als = min(rivals.als(train.to_csr(), regularization=8.0, alpha=8.0).seconds for _ in range(2))
+    found: dict[str, Any] = {"als": als}
+    fast = {"reg_low_rank": "noise", "reg_sparse": 1.0, "neighbors": 50, "reg_neighbors": 3.0, "max_rank": 256}
+    for label, model in {
+        "rank 256, given": csrr.CSRR(**fast),
+        "max_rank=1000": csrr.CSRR(max_rank=1000),
+    }.items():
+        seconds, _ = timed(lambda model=model: model.fit(train))
+        clicks, asked = train.to_csr(), test.to_csr()
+        measured = {m: score(model._score_rows, clicks, asked, m) for m in ("recall@20", "ndcg@20")}
+        found[label] = {"seconds": seconds, "rank": model.rank_, **measured, "note": model.chosen_.note}
+    default = csrr.CSRR().fit(train)
+    wide = csrr.CSRR(reg_low_rank="noise", neighbors=0, reg_sparse=1.0, max_rank=1000, max_iter=1).fit(train)
+    for label, model in {"default": default, "rank 1,000, no neighbours": wide}.items():
+        model.recommend(model.users_.ids[:500], k=20)
+        found[f"recommending, {label}"] = min(timed(lambda model=model: model.recommend(k=20))[0] for _ in range(2))
+    return found
+
+
+def memory() -> dict[str, Any]:
+    """The peak memory, in GB, of a default fit to Amazon-CDs and of recommending for all."""
+    code = """
+import json, resource, csrr
+train, _ = csrr.read_split("amazon-cds.zip")
+model = csrr.CSRR().fit(train)
+fit = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+model.recommend(k=20)
+print(json.dumps({"fit": fit, "all": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6, "rank": model.rank_}))
+"""
+    return in_fresh_process(code)
+
+
+def jobs(parts: list[str], names: list[str]) -> Iterator[tuple[str, Callable[[], dict[str, Any]]]]:
+    """What there is to do, by the name under which it is kept."""
+    if "time" in parts:
+        for name in ("ml-1m", "gowalla", "amazon-cds"):
+            yield f"time/{name}", lambda name=name: times(name)
+        yield "gowalla", gowalla_rows
+    if "memory" in parts:
+        yield "memory/amazon-cds", memory
+    for part, work in (("accuracy", accuracy), ("regret", regret)):
+        for seed in range(5):
+            for name in names if part in parts else ():
+                if seed < (DATASETS[name].seeds if part == "accuracy" else 1):
+                    yield f"{part}/{name}/{seed}", lambda work=work, name=name, seed=seed: work(name, seed)
+
+
+def table(kept: dict[str, Any]) -> str:
+    """The accuracy rows as a text: means over seeds, each rival's, and ours over the best."""
+    lines = []
+    for name, data in DATASETS.items():
+        runs = [kept[key]["found"] for key in sorted(kept) if key.startswith(f"accuracy/{name}/")]
+        for measure in data.measures if runs else ():
+            means = {each: float(np.mean([run[each][measure] for run in runs])) for each in runs[0]}
+            ours = means.pop("CSRR")
+            best = max(means, key=means.__getitem__)
+            gain = f"{100 * (ours / means[best] - 1):+.1f} %"
+            shown = "  ".join(f"{each} {value:.4f}" for each, value in means.items())
+            lines.append((data.name, measure, len(runs), f"{ours:.4f}", best, gain, shown))
+    return text_table(("data", "measure", "splits", "CSRR()", "best rival", "over it", "rivals, tuned"), lines)
+
+
+def main() -> None:
+    """Measure what is not measured yet, and print the table."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.defaults", description=main.__doc__)
+    everything = ["time", "memory", "accuracy", "regret"]
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"any of: {', '.join(everything)}")
+    parser.add_argument("--data", nargs="*", choices=list(DATASETS), default=list(DATASETS))
+    parser.add_argument("--json", type=Path, default=RESULTS)
+    arguments = parser.parse_args()
+    kept = json.loads(arguments.json.read_text()) if arguments.json.exists() else {}
+    for key, work in jobs(arguments.parts or everything, arguments.data):
+        if key in kept:
+            continue
+        seconds, kept[key] = timed(work)
+        kept[key] |= {"when": time.strftime("%Y-%m-%d"), "cores": available_cores(), "csrr": csrr.__version__}
+        print(f"{key}: {seconds:.0f} s", flush=True)
+        arguments.json.parent.mkdir(parents=True, exist_ok=True)
+        arguments.json.write_text(json.dumps(kept, indent=1, default=float) + "\n")
+    print(f"\n{platform.processor() or platform.machine()}, {available_cores()} cores\n")
+    print(table(kept))
+
+
+if __name__ == "__main__":
+    main()
