@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from csrr.models.suspects import Suspects
 
 _FOLD_IN_TOL = 1e-3
+_LITTLE = 1 / 3
+"""A click is a user's own, where U's problem has no V, if less of it is explained than this share of the mean."""
 
 
 class Fit(NamedTuple):
@@ -196,7 +198,7 @@ class RobustModel(PosedModel):
         # V that U's problem does without still says what neither part explains.
         own_l2 = posing.l2
         if own_l2 is None and self.reg_sparse == "auto":
-            own_l2 = RULE.reg_sparse * posing.costs.ratio
+            own_l2 = posing.costs.ratio * (1 - _LITTLE * float(np.mean(np.clip(explained / problem.target, 0, 1))))
         own = problem if own_l2 is None else replace(problem, cap=posing.asked * units.dtype.type(own_l2))
         specific = own.specific(explained)
         self._remember(log)
