@@ -1,4 +1,7 @@
-"""All that is promised, measured: `python -m benchmarks` prints one table; name rows to run only those."""
+"""The solvers, measured: `python -m benchmarks` prints one table; name rows to run only those.
+
+The defaults against tuned rivals: `python -m benchmarks.defaults`.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +17,10 @@ import numpy as np
 from scipy import sparse
 
 import csrr
-from benchmarks import rivals
 from benchmarks.factored import csrr_e_gowalla, csrr_e_movielens_1m, wrmf_gowalla, wrmf_movielens_1m
 from benchmarks.measure import (
     Row,
     als_gowalla,
-    als_movielens_1m,
     as_dict,
     at_20,
     choose,
@@ -35,7 +36,7 @@ from csrr.threads import available_cores
 
 GOWALLA_GRID: list[dict[str, Any]] = [
     {"user_scaling": a, "item_scaling": b, "cost_ratio": alpha, "reg_low_rank": f, "reg_sparse": 1.0}
-    | {"max_rank": 800, "max_iter": 7}
+    | {"max_rank": 800, "max_iter": 7, "neighbors": 0}
     for a, b, alpha, f in (
         (0.35, 0.45, 4.0, 0.25),
         (0.4, 0.4, 4.0, 0.2),
@@ -43,44 +44,9 @@ GOWALLA_GRID: list[dict[str, Any]] = [
         (0.35, 0.4, 8.0, 0.16),
     )
 ]
-ONE_SHOT = {"loss": "II", "reg_sparse": 1.0, "user_scaling": 0.35, "item_scaling": 0.45, "max_rank": 2000}
-
-
-def accuracy_movielens_1m() -> Row:
-    """CSRR() with default arguments against EASE tuned on validation, seeds 0 to 4."""
-    ours, theirs = [], []
-    for seed in range(5):
-        train, test = movielens_1m(seed)
-        ours.append(csrr.evaluate(csrr.CSRR().fit(train), train, test, at=10)["ndcg@10"])
-        ease = csrr.EASE(rivals.tune_ease(train).best["reg"]).fit(train)
-        theirs.append(csrr.evaluate(ease, train, test, at=10)["ndcg@10"])
-    gain = float(np.mean(ours) / np.mean(theirs) - 1)
-    return Row(
-        "MovieLens-1M, 5 seeds",
-        "NDCG@10, CSRR() against tuned EASE",
-        f"{np.mean(ours):.4f}",
-        f"{np.mean(theirs):.4f}",
-        f"+1.5 %: {100 * gain:+.2f} %",
-        gain >= 0.015,
-    )
-
-
-def time_movielens_1m() -> Row:
-    train, test = movielens_1m()
-    _, als = als_movielens_1m()
-    csrr.CSRR(max_iter=1).fit(train)
-    seconds, model = timed(lambda: csrr.CSRR().fit(train))
-    again = rivals.als(train.to_csr(), **als_movielens_1m()[0]).seconds
-    fastest_rival = min(als.seconds, again)
-    ours, theirs = at_20(model, train, test)[1], factors_at_20(als, train, test)[1]
-    return Row(
-        "MovieLens-1M",
-        "fit s (NDCG@20), against implicit ALS 256 x 15",
-        f"{seconds:.2f} s ({ours:.4f})",
-        f"{fastest_rival:.2f} s ({theirs:.4f})",
-        f"<= 1x, NDCG +2 %: {seconds / fastest_rival:.2f}x, {100 * (ours / theirs - 1):+.1f} %",
-        seconds <= fastest_rival and ours >= 1.02 * theirs,
-    )
+ONE_SHOT: dict[str, Any] = {"loss": "II", "reg_sparse": 1.0, "user_scaling": 0.35, "item_scaling": 0.45}
+ONE_SHOT |= {"max_rank": 2000, "neighbors": 0}
+LOW_RANK: dict[str, Any] = {"reg_low_rank": "noise", "neighbors": 0}
 
 
 def gowalla_full() -> Row:
@@ -149,6 +115,7 @@ def literal_algorithm() -> Row:
         "item_scaling": 0.0,
         "reg_low_rank": 0.06,
         "reg_sparse": 1.0,
+        "neighbors": 0,
     }
     csrr.CSRR(**params, max_iter=1).fit(train)
     seconds, model = timed(lambda: csrr.CSRR(**params, tol=1e-3).fit(train))
@@ -180,7 +147,7 @@ def gap_movielens_100k() -> Row:
     from tests.reference import dense
 
     train, _ = csrr.split(csrr.read("ml-100k.zip", min_rating=3), ratio=0.8, seed=0)
-    model = csrr.CSRR(tol=1e-5).fit(train)
+    model = csrr.CSRR(**LOW_RANK, tol=1e-5).fit(train)
     certificate = model.certificate_
     A = sparse.csr_array(train.to_csr())
     reference = dense.solve(dense.Dense(A, 2.0, model.l1_, model.l2_, "I", 0.3, 0.3), tol=1e-6)
@@ -199,7 +166,7 @@ def memory_gowalla() -> Row:
     code = """
 import json, resource, csrr
 train, _ = csrr.read_split("gowalla.zip")
-params = dict(cost_ratio=4.0, user_scaling=.35, item_scaling=.45, reg_low_rank=.25, reg_sparse=1.0)
+params = dict(cost_ratio=4.0, user_scaling=.35, item_scaling=.45, reg_low_rank=.25, reg_sparse=1.0, neighbors=0)
 model = csrr.CSRR(**params, max_iter=10).fit(train)
 fit = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
 model.recommend(k=20)
@@ -238,9 +205,7 @@ def threads_movielens_1m() -> Row:
 
 
 ROWS: dict[str, Callable[[], Row]] = {
-    "accuracy": accuracy_movielens_1m,
     "gowalla": gowalla_full,
-    "time": time_movielens_1m,
     "one-shot": gowalla_one_shot,
     "capped": gowalla_capped,
     "literal": literal_algorithm,

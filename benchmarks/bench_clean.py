@@ -56,7 +56,7 @@ def measure(log: csrr.Log, kind: Any, share: float, seed: int) -> dict[str, Any]
     """Of one split: the NDCG@10 of each system by what it was trained on, and what cleaning took out."""
     train, test = csrr.split(log, ratio=0.8, seed=seed)
     noisy = csrr.add_noise(train, kind, share, seed=seed, avoid=test)
-    suspects = csrr.CSRR(reg_sparse=0.5).fit(noisy.log).suspects()
+    suspects = csrr.CSRR(reg_sparse=0.5, reg_low_rank="noise", neighbors=0).fit(noisy.log).suspects()
     kept = {"noisy": np.ones(len(noisy.log), np.bool_), "planted removed": ~noisy.planted}
     facts: dict[str, Any] = {"estimated share": suspects.noise_share}
     for above in ABOVE:

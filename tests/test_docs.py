@@ -31,13 +31,14 @@ def test_every_file_on_the_way_is_named():
     assert files - NAMED == set()
 
 
-def test_the_readme_s_table_is_the_one_of_the_results():
+def test_the_readme_s_tables_are_those_of_the_results():
     spec = importlib.util.spec_from_file_location("from_results", ROOT / "docs" / "from_results.py")
     maker = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(maker)
     readme = (ROOT / "README.md").read_text()
-    assert maker.with_table(readme) == readme
+    assert maker.with_tables(readme) == readme
     assert "| MovieLens-1M | PopRank |" in readme
+    assert "| CiteULike-a, 5-core" in readme
 
 
 def test_the_page_in_the_docs_is_made_of_the_results():

@@ -9,7 +9,7 @@ from csrr.cli.options import KINDS, find_kind, fit_model, model_kinds
 from csrr.cli.output import Line
 from csrr.models.load import MODELS
 from csrr.optim.solver import Step
-from tests.cli.conftest import as_json, in_process
+from tests.cli.conftest import as_json, in_process, write_log
 
 
 def fit(log_file, output, *args):
@@ -43,7 +43,13 @@ def test_it_says_the_certificate_and_no_progress_in_a_pipe(log_file, tmp_path):
         ("--reg-sparse=1", "reg_sparse", 1.0),
         ("--user-scaling=0", "user_scaling", 0.0),
         ("--item-scaling=0.5", "item_scaling", 0.5),
+        ("--reg-low-rank=noise", "reg_low_rank", "noise"),
+        ("--reg-sparse=auto", "reg_sparse", "auto"),
+        ("--neighbors=4", "neighbors", 4),
+        ("--neighbors=auto", "neighbors", "auto"),
+        ("--reg-neighbors=2.5", "reg_neighbors", 2.5),
         ("--max-rank=2", "max_rank", 2),
+        ("--max-rank=auto", "max_rank", "auto"),
         ("--tol=0.1", "tol", 0.1),
         ("--max-iter=3", "max_iter", 3),
         ("--time-limit=9", "time_limit", 9.0),
@@ -52,6 +58,33 @@ def test_it_says_the_certificate_and_no_progress_in_a_pipe(log_file, tmp_path):
 def test_an_option_is_the_parameter_of_its_name(log_file, tmp_path, option, name, value):
     params = as_json("fit", log_file, "-o", tmp_path / "m.csrr", "--threads", 1, option)["params"]
     assert params == csrr.CSRR(**{name: value}, threads=1).get_params()
+
+
+def test_it_says_what_was_chosen(tmp_path):
+    made = csrr.synthetic(400, 80, rank=3, events_per_user=12).log
+    path = write_log(tmp_path / "log.csv", made)
+    result = fit(path, tmp_path / "m.csrr")
+    chosen = csrr.load(tmp_path / "m.csrr").chosen_
+    assert chosen.note in result.stdout.splitlines()
+    assert re.search(r"chosen on \d+ held-out events of \d+ users: strength [\d.]+ x noise, .* neighbors", chosen.note)
+    facts = as_json("fit", path, "-o", tmp_path / "n.csrr", "--threads", 1)["chosen"]
+    assert facts["settings"] == chosen.settings._asdict()
+    assert len(facts["tried"]) == len(chosen) > 3
+
+
+def test_a_small_log_goes_by_rule_and_says_so(log_file, tmp_path):
+    assert any(
+        line.startswith("by rule: of 80 users too few")
+        for line in fit(log_file, tmp_path / "m.csrr").stdout.splitlines()
+    )
+
+
+@pytest.mark.parametrize("option", ["--neighbors=-1", "--neighbors=2.5", "--neighbors=some", "--reg-neighbors=-2"])
+def test_bad_neighbours_are_refused(log_file, tmp_path, option):
+    result = fit(log_file, tmp_path / "m.csrr", option)
+    assert result.exit_code == 2
+    assert "neighbors" in result.stderr
+    assert not (tmp_path / "m.csrr").exists()
 
 
 def test_miss_cost_and_false_alarm_cost_go_together(log_file, tmp_path):

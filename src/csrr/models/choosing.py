@@ -89,11 +89,11 @@ def by_rule(settings: Settings, note: str) -> Chosen:
     return Chosen({name: np.empty(0) for name in NAMES}, settings, note)
 
 
-def too_small(log: Log) -> str:
+def too_small(log: Log, settings: Settings) -> str:
     """Return why nothing was chosen on held-out events of a log."""
     return (
         f"by rule: of {log.n_users:,} users too few can spare an event to choose on ({LEAST_USERS} are needed); "
-        f"{_words(RULE)}"
+        f"{_words(settings)}"
     )
 
 

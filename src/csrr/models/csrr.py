@@ -18,30 +18,40 @@ from csrr.optim.solver import Callback, Solution, Step
 
 
 class CSRR(ConvexModel):
-    """Scores U of a convex model of clicks A, users x items:
+    """Scores U + X*S: common taste, and what goes with what one has. U is that of a convex model of clicks A:
 
         minimise  l1*||U||_* + l2*sum(t*V) + sum_ij loss(U_ij + V_ij, t_ij),   0 <= V <= 1
 
     over low-rank U (common taste) and sparse V (a user's own choices), t = D_u^-user_scaling * A * D_i^-item_scaling
     (D: the number of clicks of a user, on an item). Loss "I" weighs an observed cell by `cost_ratio`, "II" multiplies
     its target by it; all unobserved cells count, with weight 1 and target 0. Stops when the duality gap is below `tol`.
+    S, items x items, then solves, exactly,
+
+        minimise  rho/2*||S||_F^2 + 1/2*||T - U - X*S||_F^2,   X = D_u^-neighbor_scaling * A * D_i^-item_scaling
+
+    on the `neighbors` items nearest to each item. rho is `reg_neighbors` times the mean diagonal of X'X.
+
+    What is "auto", or left out, is chosen on a tenth of the events, held out: `chosen_` is the table of what was tried.
+    A number is never overruled. With `reg_low_rank` or `l1` given only the neighbours are chosen; "auto" is then what
+    it is for logs too small to choose by: cost ratio 2, `reg_sparse` 0.85, `max_rank` 1000.
 
     `cost_ratio` (what a miss costs, in false alarms) may also be given as `positive_cost` (c_p of c_p + c_n = 1) or
     as `miss_cost` and `false_alarm_cost` or as `recall_weight` (mu_p of mu_p*recall + mu_n*specificity, T_n/T_p
-    estimated from the clicks); without any it is 2. `event_weights` says what the weights of the events are: "cost",
-    factors on the cost of a miss; "linear" or "log" (of 1 + weight), confidence such as play counts, divided by their
-    mean. A click's weight (loss II: its target) and its penalty in V then have that factor.
+    estimated from the clicks). `event_weights` says what the weights of the events are: "cost", factors on the cost of
+    a miss; "linear" or "log" (of 1 + weight), confidence such as play counts, divided by their mean. A click's weight
+    (loss II: its target) and its penalty in V then have that factor.
 
-    `reg_low_rank` is l1 as a fraction of the value that gives U = 0, or "auto": half the norm of the targets with
+    `reg_low_rank` is l1 as a fraction of the value that gives U = 0, or "noise": half the norm of the targets with
     random signs. `reg_sparse` is l2 as a fraction of the value that gives V = 0; 1 or more leaves V out. `l1` and `l2`
-    give the strengths themselves instead. `max_rank` bounds the rank (None: no bound); the certificate says when it
-    binds. `box="paper"` runs the paper's Algorithm 1 to the letter, on dense arrays: for small data; it takes steps of
-    length `step` ("auto": as long as is safe), stops by its objective or `max_iter`, not by `tol`, and `max_rank` cuts
-    its result. `threads` 0 means all cores.
+    give the strengths themselves instead. `neighbors` 0 leaves S out. `max_rank` bounds the rank (None: no bound); the
+    certificate says when it binds. `box="paper"` runs the paper's Algorithm 1 to the letter, on dense arrays, without
+    S: for small data; it takes steps of length `step` ("auto": as long as is safe), stops by its objective or
+    `max_iter`, not by `tol`, and `max_rank` cuts its result. Choosing takes at most half of `time_limit`. `threads` 0
+    means all cores.
 
-    Fitted: `user_factors_`, `item_factors_` (their products are the scores, in units where a click is 1),
-    `specific_` (V in those units, sparse), `rank_`, `certificate_`, `history_` (a `Step` an iteration), `costs_`,
-    `l1_`, `l2_`.
+    Fitted: `user_factors_`, `item_factors_` (their products are the common taste, in units where a click is 1),
+    `neighbors_` (what item i in a history adds to the score of item j, sparse), `specific_` (V in those units, sparse),
+    `rank_`, `certificate_` (of U), `history_` (a `Step` an iteration), `chosen_`, `costs_`, `l1_`, `l2_`.
     """
 
     def __init__(

@@ -29,16 +29,16 @@ DEFAULT_RANK = 128
 
 
 class CSRRe(RobustModel):
-    """Scores U = P Q' of CSRR's problem with P of (n_users, rank) and Q of (n_items, rank):
+    """Scores U + X*S as `CSRR` does, with U = P Q' of its problem with P of (n_users, rank) and Q of (n_items, rank):
 
         minimise  l1/2*(||P||^2 + ||Q||^2) + l2*sum(t*V) + sum_ij loss((P Q')_ij + V_ij, t_ij),   0 <= V <= 1
 
-    with loss, costs, scaling and strengths as in `CSRR`. `factors="free"` alternates between P and Q, V in closed form;
-    a stationary point whose gradient has no singular value above l1 is a global optimum of the convex problem:
-    `certificate_.is_global` says whether, and `certificate_.gap` how far from it at most. `factors="nonnegative"` is
-    the paper's CSRR-e: P and Q in [0, 1/sqrt(rank)], so that 0 <= U <= 1; projected gradient with the step size `step`
-    ("auto": as long as is safe, with momentum), V after each inner loop. Its certificate is against the convex
-    problem too, which has no such bounds.
+    with loss, costs, scaling, strengths, neighbours and what "auto" means as in `CSRR`. `factors="free"` alternates
+    between P and Q, V in closed form; a stationary point whose gradient has no singular value above l1 is a global
+    optimum of the convex problem: `certificate_.is_global` says whether, and `certificate_.gap` how far from it at
+    most. `factors="nonnegative"` is the paper's CSRR-e, without neighbours: P and Q in [0, 1/sqrt(rank)], so that
+    0 <= U <= 1; projected gradient with the step size `step` ("auto": as long as is safe, with momentum), V after each
+    inner loop. Its certificate is against the convex problem too, which has no such bounds.
 
     Stops when an iteration lowers the objective by less than `tol` of it, or after `max_iter` (of the non-negative
     form: gradient steps). `rank` None is 128, or as many as the matrix has users or items.

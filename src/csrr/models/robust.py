@@ -122,7 +122,7 @@ class RobustModel(PosedModel):
             return by_rule(wanted.given, "nothing was left to choose" if wanted.is_complete else "chosen by rule")
         parts = hold_out(log, self.seed)
         if parts is None:
-            return by_rule(wanted.given, too_small(log))
+            return by_rule(wanted.given, too_small(log, wanted.given))
         posing = self._pose(parts[0], wanted.given, user_costs, item_costs)
         return choose(posing, *parts, wanted, self.time_limit and self.time_limit / 2)
 

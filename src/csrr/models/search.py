@@ -22,7 +22,7 @@ from csrr.threads import run_ranges
 
 AT = 20
 """The length of the lists whose NDCG decides."""
-STRENGTHS, STEP = (0.35, 0.42, 0.5, 0.6, 0.72, 0.86), 1.2
+STRENGTHS, STEP = (0.29, 0.35, 0.42, 0.5, 0.6, 0.72, 0.86, 1.04, 1.24), 1.2
 """Strengths, in noise levels, that one SVD is tried with, and about the factor between them."""
 RANK, WORTH = 256, 0.01
 """The bound on the rank that is tried first, and what doubling it must add to NDCG, relatively, to be taken."""
