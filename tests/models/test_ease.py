@@ -54,14 +54,45 @@ class TestTheSolution:
         np.testing.assert_allclose(one, two, rtol=1e-5, atol=1e-7)
 
 
+@pytest.fixture(scope="module")
+def parts():
+    """Training and test events for which the rule is far too weak, 400 users x 200 items."""
+    return csrr.split(csrr.synthetic(400, 200, rank=4, events_per_user=8, seed=1).log, ratio=0.8, seed=0)
+
+
 class TestTheDefaultStrength:
-    def test_it_follows_the_counts(self, log, clicks):
+    def test_of_a_small_log_it_is_the_rule(self, log, clicks):
         counts = clicks.sum(axis=0).astype(np.float64)
+        assert EASE().fit(log).reg_ == ease.auto_reg(log.to_csr())
         assert EASE().fit(log).reg_ == pytest.approx(5 * np.sqrt((counts**2).sum() / 80))
 
     def test_users_without_events_count_for_nothing(self, clicks):
         more = np.vstack([clicks, np.zeros((40, 60), clicks.dtype)])
         assert EASE().fit(more).reg_ == pytest.approx(EASE().fit(clicks).reg_)
+
+    def test_of_a_larger_one_it_ranks_new_events_better_than_the_rule(self, parts):
+        train, test = parts
+        auto, rule = EASE().fit(train), EASE(ease.auto_reg(train.to_csr())).fit(train)
+        steps = np.log(auto.reg_ / rule.reg_) / np.log(ease.STEP)
+        assert steps == pytest.approx(round(steps))
+        ours, theirs = (csrr.evaluate(model, train, test, at=20)["ndcg@20"] for model in (auto, rule))
+        assert ours > 1.05 * theirs
+
+    def test_the_model_is_that_of_all_events_with_the_strength_chosen(self, parts):
+        train, _ = parts
+        model = EASE(threads=1).fit(train)
+        np.testing.assert_array_equal(model.seen_.toarray(), train.to_csr().toarray())
+        np.testing.assert_array_equal(model.weights_, EASE(model.reg_, threads=1).fit(train).weights_)
+
+    @pytest.mark.parametrize("dtype", ["float32", "float64"])
+    def test_it_is_the_same_again_and_for_any_number_of_threads(self, parts, dtype):
+        one, again, two = (EASE(threads=n, dtype=dtype).fit(parts[0]) for n in (1, 1, 2))
+        np.testing.assert_array_equal(one.weights_, again.weights_)
+        assert one.reg_ == two.reg_
+
+    def test_a_number_is_not_searched(self, parts, monkeypatch):
+        monkeypatch.setattr(ease, "best_multiple", lambda *_, **__: pytest.fail("a number was searched"))
+        assert EASE(7.0).fit(parts[0]).reg_ == 7.0
 
 
 class TestAnswers:
@@ -139,6 +170,7 @@ class TestWhatIsRefused:
     def test_it_is_refused_before_anything_is_computed(self, log, monkeypatch):
         monkeypatch.setattr(ease, "_available_memory", lambda: 1)
         monkeypatch.setattr(ease, "_gram", lambda *_: pytest.fail("the counts were made"))
+        monkeypatch.setattr(ease, "best_multiple", lambda *_, **__: pytest.fail("events were held out"))
         with pytest.raises(ParameterError, match="EASE needs"):
             EASE().fit(log)
 

@@ -208,6 +208,11 @@ class TestBadInput:
         clicks = sparse.csr_array(np.array([[1, 1, 1, 0], [1, 1, 0, 1], [0, 0, 1, 1], [1, 1, 1, 1]], np.float32))
         with pytest.raises(ParameterError, match=r"reg_neighbors=0.* is too small.*linearly dependent"):
             kind(reg_low_rank=0.5, neighbors=3, reg_neighbors=0).fit(clicks)
+        # The same where it is found while choosing.
+        twice = synthetic(500, 40, rank=3, events_per_user=9).log
+        doubled = sparse.hstack([twice.to_csr(), twice.to_csr()[:, :5]]).tocsr()
+        with pytest.raises(ParameterError, match=r"reg_neighbors=0.* is too small.*linearly dependent"):
+            kind(reg_neighbors=0).fit(doubled)
 
     @pytest.mark.parametrize("shape", [(1, 5), (5, 1), (1, 1)])
     def test_one_user_or_one_item(self, kind, shape):

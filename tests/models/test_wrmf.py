@@ -9,6 +9,7 @@ from scipy import sparse
 import csrr
 from csrr import WRMF, ParameterError
 from csrr.data import Log
+from csrr.models import wrmf
 from tests.reference.factored import best_rows, weighted_als
 
 EXPONENTS = pytest.mark.parametrize("exponent", [0.0, 0.5, 1.0])
@@ -24,6 +25,17 @@ def heavy(clicks):
     """The events with weights from 1 to 5, and the matrix of them."""
     matrix = clicks * np.random.default_rng(0).integers(1, 6, clicks.shape)
     return Log.from_matrix(sparse.csr_array(matrix)), matrix
+
+
+@pytest.fixture(scope="module")
+def parts():
+    """Training and test events for which the rule of "auto" is too weak, 400 users x 200 items."""
+    return csrr.split(csrr.synthetic(400, 200, rank=4, events_per_user=8, seed=1).log, ratio=0.8, seed=0)
+
+
+@pytest.fixture(scope="module")
+def auto(parts):
+    return WRMF(rank=32).fit(parts[0])
 
 
 def strengths(model, weight):
@@ -112,12 +124,57 @@ def test_the_objective_never_rises(exponent, confidence, log):
     assert rises(model) <= 1e-5
 
 
-def test_auto_is_a_share_of_the_norm_of_noise(log, clicks):
+def test_auto_of_a_small_log_is_a_share_of_the_norm_of_noise(log, clicks):
     model = WRMF(rank=5, confidence=4.0).fit(log)
     rng = np.random.default_rng(1)
     noise = [np.linalg.norm(5 * clicks * rng.choice([-1, 1], clicks.shape), 2) for _ in range(20)]
     assert model.reg_ == pytest.approx(0.5 * np.mean(noise) * np.sqrt(2 / 5), rel=0.1)
     assert WRMF(rank=5, reg=2.5).fit(log).reg_ == 2.5
+
+
+class TestAutoOfALargerLog:
+    def test_it_ranks_new_events_better_than_the_rule(self, parts, auto):
+        train, test = parts
+        rule = WRMF(rank=32, reg=WRMF()._problem(train).l1).fit(train)
+        steps = np.log(auto.reg_ / rule.reg_) / np.log(wrmf.STEP)
+        assert steps == pytest.approx(round(steps))
+        ours, theirs = (csrr.evaluate(model, train, test, at=20)["ndcg@20"] for model in (auto, rule))
+        assert ours > 1.05 * theirs
+
+    def test_the_model_is_that_of_all_events_with_the_strength_chosen(self, parts, auto):
+        given = WRMF(rank=32, reg=auto.reg_).fit(parts[0])
+        np.testing.assert_array_equal(auto.seen_.toarray(), parts[0].to_csr().toarray())
+        np.testing.assert_array_equal(auto.user_factors_, given.user_factors_)
+        np.testing.assert_array_equal(auto.item_factors_, given.item_factors_)
+
+    @pytest.mark.parametrize("threads", [1, 2])
+    def test_it_is_the_same_again_and_for_any_number_of_threads(self, parts, auto, threads):
+        again = WRMF(rank=32, threads=threads).fit(parts[0])
+        assert again.reg_ == auto.reg_
+        np.testing.assert_array_equal(again.user_factors_, auto.user_factors_)
+
+    def test_the_events_held_out_are_those_of_the_seed(self, parts, monkeypatch):
+        seeds = []
+        monkeypatch.setattr(wrmf, "best_multiple", lambda *_, seed, **__: seeds.append(seed) or 1.0)
+        WRMF(rank=4, seed=3).fit(parts[0])
+        assert seeds == [3]
+
+    def test_the_callback_sees_the_last_fit_alone(self, parts):
+        steps = []
+        model = WRMF(rank=4).fit(parts[0], callback=steps.append)
+        assert steps == model.history_
+
+    def test_weights_stay_with_the_events_that_are_fitted(self, parts):
+        matrix = parts[0].to_csr()
+        matrix.data = np.random.default_rng(0).integers(1, 6, matrix.nnz).astype(np.float32)
+        log = Log.from_matrix(matrix)
+        heavy = WRMF(rank=4, weighted=True).fit(log)
+        steps = np.log2(heavy.reg_ / WRMF(weighted=True)._problem(log).l1)
+        assert steps == pytest.approx(round(steps))
+
+    def test_a_number_is_not_searched(self, parts, monkeypatch):
+        monkeypatch.setattr(wrmf, "best_multiple", lambda *_, **__: pytest.fail("a number was searched"))
+        assert WRMF(rank=4, reg=2.5).fit(parts[0]).reg_ == 2.5
 
 
 def test_shapes(log):

@@ -10,7 +10,6 @@ import numpy.typing as npt
 from scipy import sparse
 
 from csrr.models.posing import Posing
-from csrr.models.strengths import ParameterError
 from csrr.optim.neighbors import Ridge, nearest
 from csrr.optim.pattern import Floats
 from csrr.ranking.item_products import add_products, own_products, pair_products
@@ -40,10 +39,7 @@ class Neighborhood:
             return cls.none(n_items)
         regression = posing.regression(nearest(posing.problem.pattern, settings.neighbors), settings.neighbor_scaling)
         ridge = Ridge(settings.neighbors, settings.reg_neighbors * regression.mean_diagonal)
-        try:
-            solved = regression.solve([(users, items)], [ridge])[0, 0]
-        except np.linalg.LinAlgError as error:
-            raise ParameterError(f"reg_neighbors={settings.reg_neighbors!r} is too small: {error}") from None
+        solved = regression.solve([(users, items)], [ridge])[0, 0]
         weights, scale = regression.matrix(solved), posing.scaling.item
         weights.data *= np.repeat(scale, np.diff(weights.indptr)) / scale[weights.indices]
         return cls(weights, user_scaling - settings.neighbor_scaling)

@@ -25,6 +25,7 @@ from csrr.optim.certificate import Certificate
 from csrr.optim.factored import Factors
 from csrr.optim.foldin import ItemSide, fold_in, shares
 from csrr.optim.lowrank import LowRank
+from csrr.optim.neighbors import SingularError
 from csrr.optim.pattern import Floats, Pattern
 from csrr.optim.problem import Problem, build
 from csrr.optim.solver import Callback, Options, Solution, Step, solve
@@ -100,10 +101,13 @@ class RobustModel(PosedModel):
         log = self._read(data)
         if start is not None:
             _check_start(start, log)
-        with use_threads(self.threads, blas=1):
-            chosen = self._settle(log, user_costs, item_costs)
-            posing = self._pose(log, chosen.settings, user_costs, item_costs)
-            self._keep(log, posing, self._solve(posing, start or chosen.start, callback), chosen)
+        try:
+            with use_threads(self.threads, blas=1):
+                chosen = self._settle(log, user_costs, item_costs)
+                posing = self._pose(log, chosen.settings, user_costs, item_costs)
+                self._keep(log, posing, self._solve(posing, start or chosen.start, callback), chosen)
+        except SingularError as error:
+            raise ParameterError(f"reg_neighbors={self.reg_neighbors!r} is too small: {error}") from None
         return self
 
     def strength(self, data: Any) -> float:

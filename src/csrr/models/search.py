@@ -16,7 +16,7 @@ from csrr.models.settings import Settings
 from csrr.optim.krylov import LowRankPlusSparse, partial_svd
 from csrr.optim.lowrank import LowRank
 from csrr.optim.neighbors import Factored, Regression, Ridge, nearest
-from csrr.optim.solver import Options, improved
+from csrr.optim.solver import Options, improved, solve
 from csrr.ranking.kernels import rank_rows
 from csrr.threads import run_ranges
 
@@ -34,8 +34,8 @@ ROBUST = 0.65
 """The `reg_sparse` that is tried beside none."""
 NAMES = ("rank", *Settings._fields, "ndcg", "error")
 """What is kept of a trial."""
-_STEPS, _NEAR = 8, 0.0005
-"""A fit is near enough to be compared when a step lowers the objective by less than this share, or after so many."""
+_LOOSE, _STEPS, _NEAR = 0.05, 8, 0.0005
+"""A fit is near enough to be compared at this gap, after so many steps, or when one lowers the objective by less."""
 _TOGETHER = 64
 
 Scores = npt.NDArray[np.float64]
@@ -104,8 +104,8 @@ class Search:
             return self._walk()
         except _LateError:
             best = max(self.trials, key=lambda point: self.trials[point].mean)
-            kept = {"reg_sparse": 1.0} if "reg_sparse" in self.wanted else {"reg_sparse": self._given.reg_sparse}
-            return best._replace(cost_ratio=self._given.cost_ratio, **kept)
+            share = 1.0 if "reg_sparse" in self.wanted else self._given.reg_sparse
+            return best._replace(cost_ratio=self._given.cost_ratio, reg_sparse=share)
 
     def _walk(self) -> Settings:
         best = self._first()
@@ -158,9 +158,10 @@ class Search:
         if "reg_neighbors" in self.wanted:
             others += [_penalized(point, factor) for factor in (1 / RIDGE_STEP, RIDGE_STEP)]
         best = self._better(point, *others)
-        factor = best.reg_neighbors / point.reg_neighbors
-        while factor != 1 and (other := self._better(best, _penalized(best, factor))) != best:
-            best = other
+        if best.reg_neighbors != point.reg_neighbors:
+            factor = RIDGE_STEP if best.reg_neighbors > point.reg_neighbors else 1 / RIDGE_STEP
+            while (other := self._better(best, _penalized(best, factor))) != best:
+                best = other
         return best
 
     def _widened(self, point: Settings) -> Settings:
@@ -187,7 +188,7 @@ class Search:
         """
         other = point._replace(cost_ratio=self._given.cost_ratio)
         if "reg_sparse" not in self.wanted:
-            other = other._replace(reg_sparse=self._given.reg_sparse)
+            other = _held_back(other, self._given.reg_sparse)
         best = self._better(other, _moved(other, 1 / STEP))
         while best != other and (weaker := self._better(best, _moved(best, 1 / STEP))) != best:
             best = weaker
@@ -195,8 +196,7 @@ class Search:
 
     def _with_v(self, point: Settings) -> Settings:
         """The point with V in U's problem, if that gains more than noise."""
-        # What V holds back, a weaker penalty lets through.
-        return self._better(point, _moved(point._replace(reg_sparse=ROBUST), 1 / STEP))
+        return self._better(point, _held_back(point, ROBUST))
 
     def _better(self, point: Settings, *others: Settings) -> Settings:
         """The best of several points, if it gains more than noise over a first."""
@@ -243,7 +243,10 @@ class Search:
         point = _of_low_rank(point)
         if point not in self._low_ranks:
             problem, found = self.posing.with_settings(point).problem, self._thresholded(point)
-            if not problem.is_one_shot:
+            if problem.is_slack:
+                # Where V takes over, the way from there is long.
+                found = solve(problem, Options(_LOOSE, rank_cap=point.max_rank, seed=self.seed)).low_rank
+            elif not problem.is_one_shot:
                 found = improved(problem, found, Options(_NEAR, _STEPS, rank_cap=point.max_rank, seed=self.seed))
             self._low_ranks[point] = found
         return self._low_ranks[point]
@@ -321,6 +324,11 @@ def _factored(low_rank: LowRank) -> Factored:
 
 def _penalized(point: Settings, factor: float) -> Settings:
     return point._replace(reg_neighbors=float(f"{point.reg_neighbors * factor:.2g}"))
+
+
+def _held_back(point: Settings, reg_sparse: float) -> Settings:
+    """The point with V in its problem: what V holds back, a weaker penalty lets through."""
+    return _moved(point._replace(reg_sparse=reg_sparse), min(1.0, max(reg_sparse, 1e-3)) ** 0.5)
 
 
 def _moved(point: Settings, factor: float) -> Settings:

@@ -43,6 +43,10 @@ def nearest(pattern: Pattern, k: int) -> Support:
     return items
 
 
+class SingularError(np.linalg.LinAlgError):
+    """A system whose penalty is too small for its neighbours."""
+
+
 class Layout(NamedTuple):
     """The csr form of an (m, K) array on a support: its `indptr` and `indices`, and the place of each entry."""
 
@@ -85,7 +89,7 @@ class Regression:
     def solve(self, parts: Sequence[Factored], ridges: Sequence[Ridge]) -> npt.NDArray[np.float32]:
         """S on the support for each U = left @ right.T of `parts` and each of `ridges`.
 
-        Shape (len(parts), len(ridges), m, K); 0 beyond a ridge's k. A singular system raises LinAlgError.
+        Shape (len(parts), len(ridges), m, K); 0 beyond a ridge's k. A singular system raises SingularError.
         """
         m, width = self.support.shape
         out = np.zeros((len(parts), len(ridges), m, width), np.float32)
@@ -102,7 +106,7 @@ class Regression:
             run_ranges(partial(_solve_items, *given, singular), _cuts(len(support)))
             if singular.any():
                 at = first + int(singular.argmax())
-                raise np.linalg.LinAlgError(f"the neighbours of item row {at} are linearly dependent")
+                raise SingularError(f"the neighbours of item row {at} are linearly dependent")
         return out
 
     @cached_property

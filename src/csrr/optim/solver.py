@@ -239,7 +239,8 @@ class _Search:
         for _ in range(1 if self.history else 4):
             image = gradient.times(orthonormal(self.probe))
             self.probe = gradient.transposed_times(image)
-        return float(np.sqrt(eigh_falling(tall.gram(image))[0][0]))
+        # A gradient of zero leaves no direction.
+        return float(np.sqrt(eigh_falling(tall.gram(image))[0][:1].sum()))
 
     def _certify(self, iterations: int, status: Status) -> Certificate:
         primal, dual, norm, self.missing = duality_gap(

@@ -208,7 +208,7 @@ def _measure(
     observed = positive & (rng.random(planted.shape) < rho)
     if not observed.any():
         raise ParameterError(f"q={q!r}, rho={rho!r}: no cell is observed in {planted.shape}; lower q or raise rho")
-    low_rank = {"reg_low_rank": "noise", "reg_sparse": 1.0, "neighbors": 0}
+    low_rank: dict[str, Any] = {"reg_low_rank": "noise", "reg_sparse": 1.0, "neighbors": 0}
     model = CSRR("I", alpha, **low_rank, user_scaling=0.0, item_scaling=0.0, tol=1e-4, max_iter=500, threads=1)
     model.fit(csr_array(observed.astype(np.float32)))
     users, items = model.user_factors_.astype(np.float64), model.item_factors_.astype(np.float64)
