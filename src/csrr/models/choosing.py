@@ -23,7 +23,7 @@ SHARE = 0.1
 """The share of each user's events that is held out."""
 LEAST_EVENTS, LEAST_USERS = 3, 150
 """A user with fewer events spares none; a log with fewer users to ask is too small to choose by."""
-MOST_USERS, CELLS = 3000, 6 * 10**7
+MOST_USERS, CELLS = 2500, 6 * 10**7
 """How many users are asked at most, and how many scores that may take, unless these are a third of them or fewer."""
 
 
@@ -107,10 +107,11 @@ def hold_out(log: Log, seed: int) -> tuple[Log, Log] | None:
     users = np.flatnonzero(taken)
     if len(users) < LEAST_USERS:
         return None
-    order = np.lexsort((rng.random(len(log)), log.user_rows))
+    order = np.argsort((log.user_rows.astype(np.int64) << 32) | rng.integers(2**32, size=len(log)), kind="stable")
     place = np.arange(len(log)) - np.repeat(np.cumsum(counts) - counts, counts)
     held = np.empty(len(log), np.bool_)
     held[order] = place < taken[log.user_rows[order]]
     most = min(MOST_USERS, max(CELLS // log.n_items, MOST_USERS // 3))
-    asked = np.isin(log.user_rows, rng.permutation(users)[:most])
-    return log.select(~held), log.select(held & asked)
+    is_asked = np.zeros(log.n_users, np.bool_)
+    is_asked[rng.permutation(users)[:most]] = True
+    return log.select(~held), log.select(held & is_asked[log.user_rows])

@@ -30,11 +30,13 @@ NEIGHBORS, RIDGE_STEP = 50, 3.0
 """How many neighbours are tried first, and the factor between the strengths of their penalty."""
 WIDTHS = (20,)
 """Other numbers of neighbours that are tried."""
+NOISE, CERTAIN = 1.0, 2.0
+"""Standard errors that a gain must exceed to be taken for one, and where another kind of model would be chosen."""
 ROBUST = 0.65
 """The `reg_sparse` that is tried beside none."""
 NAMES = ("rank", *Settings._fields, "ndcg", "error")
 """What is kept of a trial."""
-_LOOSE, _STEPS, _NEAR = 0.05, 8, 0.0005
+_LOOSE, _STEPS, _NEAR = 0.05, 8, 0.001
 """A fit is near enough to be compared at this gap, after so many steps, or when one lowers the objective by less."""
 _TOGETHER = 64
 
@@ -189,25 +191,28 @@ class Search:
         other = point._replace(cost_ratio=self._given.cost_ratio)
         if "reg_sparse" not in self.wanted:
             other = _held_back(other, self._given.reg_sparse)
-        best = self._better(other, _moved(other, 1 / STEP))
+        best = self._best([other, _moved(other, 1 / STEP)])
+        if self.trials[other].rank == other.max_rank:
+            # Where the bound on the rank cuts, a weaker penalty has to show what it is good for.
+            best = self._better(other, best)
         while best != other and (weaker := self._better(best, _moved(best, 1 / STEP))) != best:
             best = weaker
-        return self._better(best, point) if "cost_ratio" in self.wanted else best
+        return self._better(best, point, errors=CERTAIN) if "cost_ratio" in self.wanted else best
 
     def _with_v(self, point: Settings) -> Settings:
         """The point with V in U's problem, if that gains more than noise."""
-        return self._better(point, _held_back(point, ROBUST))
+        return self._better(point, _held_back(point, ROBUST), errors=CERTAIN)
 
-    def _better(self, point: Settings, *others: Settings) -> Settings:
+    def _better(self, point: Settings, *others: Settings, errors: float = NOISE) -> Settings:
         """The best of several points, if it gains more than noise over a first."""
         best = self._best([point, *others])
-        return best if self._gain(best, point) > 0 else point
+        return best if self._gain(best, point, errors) > 0 else point
 
-    def _gain(self, point: Settings, other: Settings) -> float:
-        """What a point gains over another at least, relatively: the mean over users less its standard error."""
+    def _gain(self, point: Settings, other: Settings, errors: float = CERTAIN) -> float:
+        """What a point gains over another at least, relatively: the mean over users less its standard errors."""
         theirs = self.trials[other]
         gains = self.trials[point].scores - theirs.scores
-        return float((gains.mean() - _error(gains)) / theirs.mean) if theirs.mean else 0.0
+        return float((gains.mean() - errors * _error(gains)) / theirs.mean) if theirs.mean else 0.0
 
     def _best(self, points: Sequence[Settings]) -> Settings:
         """Try those points that have not been; return the best of all, of equal ones the first."""
