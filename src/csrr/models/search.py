@@ -194,7 +194,7 @@ class Search:
         best = self._best([other, _moved(other, 1 / STEP)])
         if self.trials[other].rank == other.max_rank:
             # Where the bound on the rank cuts, a weaker penalty has to show what it is good for.
-            best = self._better(other, best)
+            best = self._better(other, best, errors=CERTAIN)
         while best != other and (weaker := self._better(best, _moved(best, 1 / STEP))) != best:
             best = weaker
         return self._better(best, point, errors=CERTAIN) if "cost_ratio" in self.wanted else best
