@@ -221,7 +221,10 @@ class Search:
             if self.trials and self.deadline is not None and time.perf_counter() > self.deadline:
                 raise _LateError
             self._try(new)
-        return max(points, key=lambda point: self.trials[point].mean)
+        best = max(points, key=lambda point: self.trials[point].mean)
+        # Each is as large as the model; only where the walk stands is one needed again.
+        self._low_ranks = {key: u for key, u in self._low_ranks.items() if key in map(_of_low_rank, (best, points[0]))}
+        return best
 
     def _try(self, points: list[Settings]) -> None:
         """Score points; the systems of their neighbours are solved together."""
@@ -229,6 +232,8 @@ class Search:
         keys = list(dict.fromkeys(_of_low_rank(point) for point in points))
         low_ranks = [self.low_rank(key) for key in keys]
         factored = [_factored(low_rank) for low_rank in low_ranks]
+        found = [low_rank.rank for low_rank in low_ranks]
+        del low_ranks
         unit = regression.mean_diagonal
         ridges = list(dict.fromkeys(Ridge(p.neighbors, p.reg_neighbors * unit) for p in points if p.neighbors))
         solved = regression.solve(factored, ridges)
@@ -239,7 +244,7 @@ class Search:
                 if point.neighbors:
                     weights[at] = solved[place, ridges.index(Ridge(point.neighbors, point.reg_neighbors * unit))]
             for point, scores in zip(mine, self._ndcg(factored[place], regression, weights), strict=True):
-                self.trials[point] = Trial(low_ranks[place].rank, scores)
+                self.trials[point] = Trial(found[place], scores)
 
     # Models
 
