@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from csrr.optim.certificate import duality_gap, relative_gap
 from csrr.optim.lowrank import LowRank
 from csrr.optim.problem import Problem
-from csrr.optim.solver import Options, solve
+from csrr.optim.solver import Options, improved, solve
 from csrr.threads import use_threads
 from tests.optim.test_problem import LOSSES, clicks, make
 from tests.reference import dense
@@ -411,3 +411,23 @@ def test_the_seed_does_not_change_the_solution():
     assert np.linalg.norm(one - two) <= 1e-4 * np.linalg.norm(one)
     same = full(solve(problem, tight(seed=1)).low_rank)
     np.testing.assert_allclose(two, same, rtol=1e-9, atol=1e-12)
+
+
+def test_a_few_steps_come_near_the_optimum():
+    problem, reference = make(clicks(), alpha=2.0, strength=0.25)
+    _, one_shot = make(clicks(), alpha=1.0, strength=0.25)
+    U, s, right = np.linalg.svd(one_shot.T, full_matrices=False)
+    start = LowRank(U, np.maximum(s - one_shot.l1, 0), right.T)
+    exact = dense.solve(reference).objective
+    before = dense.objective_eliminated(full(start), reference)
+    found = improved(problem, start, Options(tol=1e-3, max_iter=8))
+    after = dense.objective_eliminated(full(found), reference)
+    assert exact <= after <= exact * 1.01
+    assert before - exact > 3 * (after - exact)
+    # A rank that is bounded stays so.
+    assert improved(problem, start, Options(tol=1e-3, max_iter=8, rank_cap=2)).rank == 2
+
+
+def test_a_gradient_of_zero_is_seen_as_such():
+    problem, _ = make(clicks(), alpha=2.0, strength=0.5, l2=1e-30)
+    assert solve(problem, Options(tol=1e-3)).low_rank.rank == 0
