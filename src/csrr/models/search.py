@@ -156,15 +156,17 @@ class Search:
         """The point with other neighbours, or none, where that gains more than noise."""
         if not point.neighbors:
             return self._best([point])
-        others = [point._replace(neighbors=k) for k in (0, *WIDTHS)] if "neighbors" in self.wanted else []
-        if "reg_neighbors" in self.wanted:
-            others += [_penalized(point, factor) for factor in (1 / RIDGE_STEP, RIDGE_STEP)]
+        widths = (0, *WIDTHS) if "neighbors" in self.wanted else ()
+        factors = (1 / RIDGE_STEP, RIDGE_STEP) if "reg_neighbors" in self.wanted else ()
+        others = [_penalized(point, factor) for factor in factors]
+        # All at once: their U is scored once.
+        self._best([point, *others, *(point._replace(neighbors=k) for k in widths)])
         best = self._better(point, *others)
         if best.reg_neighbors != point.reg_neighbors:
             factor = RIDGE_STEP if best.reg_neighbors > point.reg_neighbors else 1 / RIDGE_STEP
             while (other := self._better(best, _penalized(best, factor))) != best:
                 best = other
-        return best
+        return self._better(best, *(best._replace(neighbors=k) for k in widths), errors=CERTAIN)
 
     def _widened(self, point: Settings) -> Settings:
         """The point with twice the bound on the rank, again and again, while the bound holds and more rank gains."""
