@@ -172,6 +172,7 @@ def gowalla_rows() -> dict[str, Any]:
     found: dict[str, Any] = {"als": als}
     fast = {"reg_low_rank": "noise", "reg_sparse": 1.0, "neighbors": 50, "reg_neighbors": 3.0, "max_rank": 256}
     for label, model in {
+        "default": csrr.CSRR(),
         "rank 256, given": csrr.CSRR(**fast),
         "max_rank=1000": csrr.CSRR(max_rank=1000),
     }.items():

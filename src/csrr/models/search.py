@@ -175,12 +175,13 @@ class Search:
         half = point._replace(max_rank=max(1, point.max_rank // 2))
         while self.trials[point].rank == (bound := point.max_rank) and bound < most:
             # Each doubling gains less than the one before.
-            if self._gain(point, self._best([half])) < 1.4 * WORTH:
+            if self._gain(point, self._best([half]), NOISE) < 1.4 * WORTH:
                 break
             wider = point._replace(max_rank=min(2 * bound, most))
-            # Where the bound cuts less, the penalty has to cut more.
-            wider = self._best([wider, _moved(wider, STEP)])
-            if self._gain(wider, point) < WORTH:
+            # Where the bound cuts less, the penalties have to cut more.
+            stronger = [_penalized(wider, RIDGE_STEP)] if "reg_neighbors" in self.wanted else []
+            wider = self._best([wider, _moved(wider, STEP), *stronger])
+            if self._gain(wider, point, NOISE) < WORTH:
                 break
             half, point = point, wider
         return point
@@ -210,7 +211,7 @@ class Search:
         best = self._best([point, *others])
         return best if self._gain(best, point, errors) > 0 else point
 
-    def _gain(self, point: Settings, other: Settings, errors: float = CERTAIN) -> float:
+    def _gain(self, point: Settings, other: Settings, errors: float) -> float:
         """What a point gains over another at least, relatively: the mean over users less its standard errors."""
         theirs = self.trials[other]
         gains = self.trials[point].scores - theirs.scores
