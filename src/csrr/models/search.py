@@ -175,7 +175,7 @@ class Search:
         half = point._replace(max_rank=max(1, point.max_rank // 2))
         while self.trials[point].rank == (bound := point.max_rank) and bound < most:
             # Each doubling gains less than the one before.
-            if self._gain(point, self._best([half]), NOISE) < 1.4 * WORTH:
+            if self._gain(point, self._best([half]), CERTAIN) < 1.4 * WORTH:
                 break
             wider = point._replace(max_rank=min(2 * bound, most))
             # Where the bound cuts less, the penalties have to cut more.
