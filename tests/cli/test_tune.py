@@ -61,7 +61,7 @@ def test_the_table_the_files_and_the_command(log_file, tmp_path):
 def test_what_is_fixed_is_not_tuned(log_file):
     args = ("--trials", 2, "-p", "user-scaling=0", "-p", "positive_cost=0.6", "-p", "l1=3", "-p", "max_rank=9")
     told = as_json("tune", log_file, "--model", "csrr", *args)
-    assert told["trials"][1]["params"].keys() == {"item_scaling", "reg_sparse"}
+    assert told["trials"][1]["params"].keys() == {"item_scaling", "reg_sparse", "neighbors", "reg_neighbors"}
     fixed = {"user_scaling": 0, "positive_cost": 0.6, "l1": 3, "max_rank": 9}
     assert told["best_params"].items() >= fixed.items()
 
@@ -70,7 +70,7 @@ def test_what_is_fixed_is_not_tuned(log_file):
 def test_what_is_fixed_in_another_way_is_not_tuned(log_file, fixed, left_out):
     told = as_json("tune", log_file, "--space", "paper", "--trials", 2, "-p", fixed, "-p", "max_rank=9")
     tried = told["trials"][1]["params"].keys()
-    assert tried == {"positive_cost", "l1", "l2", "user_scaling", "item_scaling"} - {left_out}
+    assert tried == {"positive_cost", "l1", "l2", "user_scaling", "item_scaling", "neighbors"} - {left_out}
     name, value = fixed.replace("-", "_").split("=")
     assert told["best_params"][name] == float(value)
 

@@ -15,7 +15,17 @@ COLUMNS = ("user", "item", "rating", "weight", "time", "title")
 OPTIONS = (
     *("format", "separator", "min_rating", "min_weight", "ratio", "last", "seed", "metric", "threshold"),
     *("loss", "cost_ratio", "positive_cost", "miss_cost", "false_alarm_cost", "recall_weight", "event_weights"),
-    *("reg_low_rank", "reg_sparse", "observed_share", "min_probability", "min_score", "miss", "false_alarm"),
+    *(
+        "reg_low_rank",
+        "reg_sparse",
+        "neighbors",
+        "reg_neighbors",
+        "observed_share",
+        "min_probability",
+        "min_score",
+        "miss",
+        "false_alarm",
+    ),
     *("user_scaling", "item_scaling", "max_rank", "tol", "max_iter", "time_limit", "threads"),
 )
 
