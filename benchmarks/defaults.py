@@ -32,7 +32,7 @@ from csrr.ranking.tables import text_table
 from csrr.threads import available_cores
 
 EASE_ITEMS = 20_000
-"""With more items EASE needs more than ten gigabytes and ten minutes a fit; it is left out there."""
+"""With more items EASE is left out: 36,000 take more than ten gigabytes a fit."""
 RESULTS = Path("docs/results/defaults.json")
 
 Score = Callable[[Any], Any]
