@@ -135,3 +135,9 @@ def test_ctrl_c_is_ctrl_c_also_where_compiled_code_makes_another_error_of_it():
         raise SystemError("something else")
     with pytest.raises(Interrupted, match="first"), stoppable(lambda: "second"), stoppable(lambda: "first"):
         raise KeyboardInterrupt
+
+
+def test_what_libraries_do_as_the_process_ends_cannot_change_its_exit_code():
+    result = in_child("--version", before="import atexit, os; atexit.register(os.abort); ")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout.startswith("csrr ")

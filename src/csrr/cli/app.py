@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -104,4 +105,20 @@ def main() -> NoReturn:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
-    app.main()
+    try:
+        app.main()
+    except SystemExit as end:
+        _leave(end.code)
+
+
+def _leave(code: Any) -> NoReturn:
+    """End the process here: all is written, and taking down libraries whose threads still wind up can abort it.
+
+    Arrow's readers do that now and then (apache/arrow#39862, "terminate called without an active exception").
+    """
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except BrokenPipeError:
+        code = 141
+    os._exit(code if isinstance(code, int) else int(code is not None))
