@@ -31,7 +31,7 @@ from benchmarks.measure import (
     timed,
 )
 from csrr.optim.algorithm1 import algorithm1
-from csrr.ranking.tables import text_table
+from csrr.ranking.text_tables import text_table
 from csrr.threads import available_cores
 
 GOWALLA_GRID: list[dict[str, Any]] = [

@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 
 import csrr
-from csrr.experiments.contestants import CONTESTANTS
 from csrr.experiments.intervals import mean_interval
-from csrr.ranking.tables import text_table
+from csrr.paper.contestants import CONTESTANTS
+from csrr.ranking.text_tables import text_table
 
 ABOVE = (0.9, 0.7, 0.5, 0.4, 0.3, 0.2)
 SYSTEMS = ("WRMF", "EASE", "WRMF, tuned", "EASE, tuned")

@@ -15,7 +15,7 @@ import numpy as np
 
 import csrr
 from csrr.ranking import cell_measures
-from csrr.ranking.tables import text_table
+from csrr.ranking.text_tables import text_table
 
 RATIOS = (2.0, 5.0, 20.0)
 COLUMNS = ("not in train", "in neither", "unadjusted", "nothing")

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 import csrr
-from csrr.ranking.tables import text_table
+from csrr.ranking.text_tables import text_table
 
 ROUNDS = 3
 

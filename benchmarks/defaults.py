@@ -23,12 +23,12 @@ import csrr
 from benchmarks import rivals
 from benchmarks.datasets import DATASETS
 from benchmarks.measure import in_fresh_process, timed
-from csrr.models.choosing import by_rule
+from csrr.models.choose_settings import by_rule
 from csrr.models.robust import RobustModel
 from csrr.models.settings import Settings
 from csrr.ranking import mark_hits, top_k
 from csrr.ranking.metrics import ndcg, recall
-from csrr.ranking.tables import text_table
+from csrr.ranking.text_tables import text_table
 from csrr.threads import available_cores
 
 EASE_ITEMS = 20_000

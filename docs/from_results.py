@@ -4,7 +4,7 @@ import json
 import sys
 from pathlib import Path
 
-from csrr.report import readme_table, write
+from csrr.paper import readme_table, write
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))

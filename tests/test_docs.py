@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from pyarrow import parquet
 
-from csrr.experiments.paper import DATA
-from csrr.report import render_html, render_markdown
+from csrr.paper import render_html, render_markdown
+from csrr.paper.printed import DATA
 
 ROOT = Path(__file__).parents[1]
 NAMED = set(re.findall(r"`(src/csrr/[\w/]+\.py)`", (ROOT / "docs" / "path.md").read_text()))
@@ -21,11 +21,11 @@ def test_the_path_names_files_that_exist():
 
 
 def test_every_file_on_the_way_is_named():
-    parts = ("data", "optim", "models", "ranking", "experiments", "report")
+    parts = ("data", "optim", "models", "ranking", "noise", "experiments", "plots", "paper")
     files = {
         str(path.relative_to(ROOT))
         for part in parts
-        for path in (ROOT / "src" / "csrr" / part).glob("*.py")
+        for path in (ROOT / "src" / "csrr" / part).rglob("*.py")
         if path.name != "__init__.py"
     }
     assert files - NAMED == set()

@@ -44,8 +44,8 @@ if TYPE_CHECKING:
     from csrr.data import (
         synthetic as synthetic,
     )
-    from csrr.data.noise import Noisy as Noisy
-    from csrr.data.noise import add_noise as add_noise
+    from csrr.data.add_noise import Noisy as Noisy
+    from csrr.data.add_noise import add_noise as add_noise
     from csrr.experiments import Comparison as Comparison
     from csrr.experiments import Evaluation as Evaluation
     from csrr.experiments import Range as Range
@@ -56,8 +56,6 @@ if TYPE_CHECKING:
     from csrr.experiments import tune as tune
     from csrr.experiments.cost_curve import CostCurve as CostCurve
     from csrr.experiments.cost_curve import cost_curve as cost_curve
-    from csrr.experiments.robustness import robustness as robustness
-    from csrr.experiments.robustness_results import Robustness as Robustness
     from csrr.models import (
         BPRMF as BPRMF,
     )
@@ -103,14 +101,16 @@ if TYPE_CHECKING:
     from csrr.models import (
         path as path,
     )
-    from csrr.models.stability import Stability as Stability
-    from csrr.models.suspects import Suspects as Suspects
-    from csrr.models.suspects import clean as clean
+    from csrr.noise.stability import Stability as Stability
+    from csrr.noise.suspects import Suspects as Suspects
+    from csrr.noise.suspects import clean as clean
+    from csrr.paper.robustness import robustness as robustness
+    from csrr.paper.robustness_results import Robustness as Robustness
+    from csrr.plots.plot import Plot as Plot
+    from csrr.plots.plot import plot as plot
     from csrr.ranking import Recommendations as Recommendations
     from csrr.ranking.calibration import Calibration as Calibration
     from csrr.ranking.reliability import Reliability as Reliability
-    from csrr.report.plot import Plot as Plot
-    from csrr.report.plot import plot as plot
 
     __version__: str
 
@@ -118,19 +118,19 @@ if TYPE_CHECKING:
 _HOMES = {
     "csrr.data": "DATASETS DataError HeldOut IdMap Log UnknownIdError data_dir fetch locate read read_split split"
     " synthetic",
-    "csrr.data.noise": "Noisy add_noise",
+    "csrr.data.add_noise": "Noisy add_noise",
     "csrr.experiments": "Comparison Evaluation Range Tuning Walk compare evaluate tune",
     "csrr.experiments.cost_curve": "CostCurve cost_curve",
-    "csrr.experiments.robustness": "robustness",
-    "csrr.experiments.robustness_results": "Robustness",
+    "csrr.paper.robustness": "robustness",
+    "csrr.paper.robustness_results": "Robustness",
     "csrr.models": "BPRMF BiasMC CSRR CSRRe EASE ItemKNN MCShift ModelFileError NotFittedError ParameterError PopRank"
     " Recommender WRMF load path",
-    "csrr.models.stability": "Stability",
-    "csrr.models.suspects": "Suspects clean",
+    "csrr.noise.stability": "Stability",
+    "csrr.noise.suspects": "Suspects clean",
     "csrr.ranking": "Recommendations",
     "csrr.ranking.calibration": "Calibration",
     "csrr.ranking.reliability": "Reliability",
-    "csrr.report.plot": "Plot plot",
+    "csrr.plots.plot": "Plot plot",
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names.split()}
 

@@ -8,7 +8,7 @@ import pytest
 import csrr
 from csrr import EASE, WRMF, ParameterError
 from csrr.models import strength_search
-from csrr.models.choosing import hold_out
+from csrr.models.choose_settings import hold_out
 from csrr.models.strength_search import MOST_STEPS, best_multiple, climb, mean_ndcg
 from tests.reference.metrics import best_items, metrics
 

@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 from csrr.ranking.item_products import add_products, own_products, pair_products
-from csrr.ranking.kernels import rank_rows
+from csrr.ranking.row_loops import rank_rows
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ from hypothesis.extra import numpy as hnp
 from scipy import sparse
 
 from csrr.ranking import block_top_k, mask_cells, top_k
-from csrr.ranking.kernels import CHUNK
+from csrr.ranking.row_loops import CHUNK
 from csrr.ranking.topk import BLOCK_BYTES, default_block_rows
 from csrr.threads import use_threads
 

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 import click
 
-from csrr.cli.errors import NOTHING_WRITTEN, Failure, Interrupted, explained, hush, report, stoppable
+from csrr.cli.failures import NOTHING_WRITTEN, Failure, Interrupted, explained, hush, report, stoppable
 
 COMMANDS = {
     "demo": "demo",
@@ -44,7 +44,7 @@ class App(click.Group):
         """Return the command of that name, or None."""
         if name not in COMMANDS:
             return None
-        command = getattr(import_module(f"csrr.cli.{COMMANDS[name]}"), name)
+        command = getattr(import_module(f"csrr.cli.cmd_{COMMANDS[name]}"), name)
         assert isinstance(command, click.Command)
         return command
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from csrr.cli.errors import Failure
+from csrr.cli.failures import Failure
 
 if TYPE_CHECKING:
     import csrr

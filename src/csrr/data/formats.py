@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 from pyarrow import parquet
 
 from csrr.data.errors import DataError, Where, table_row
+from csrr.data.event_tables import Column
 from csrr.data.sources import Bundle
-from csrr.data.tables import Column
 from csrr.data.text import parse, utf8
 
 RATINGS = ("user", "item", "rating", "timestamp")

@@ -13,10 +13,10 @@ from scipy import sparse
 
 from csrr.data.columns import Times
 from csrr.data.errors import DataError
+from csrr.data.event_tables import Column, Events, events, is_table
 from csrr.data.ids import Id, IdMap, Ids
 from csrr.data.matrices import entries, is_matrix
 from csrr.data.merge import aligned_titles, column_titles, heavy, merge, pair_keys, positive, used
-from csrr.data.tables import Column, Events, events, is_table
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from csrr.data.columns import Floats, Times
 from csrr.data.errors import DataError
+from csrr.data.event_tables import Events, listed
 from csrr.data.ids import IdMap, Rows
-from csrr.data.tables import Events, listed
 
 logger = logging.getLogger(__name__)
 

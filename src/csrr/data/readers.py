@@ -12,12 +12,12 @@ import numpy as np
 import pyarrow as pa
 
 from csrr.data.errors import DataError
+from csrr.data.event_tables import Column, events, is_table
 from csrr.data.formats import PARTS, Content, load, recognise, user_lists
 from csrr.data.log import Log, unusable
 from csrr.data.matrices import is_matrix
 from csrr.data.merge import pair_keys
 from csrr.data.sources import Bundle, open_bundle
-from csrr.data.tables import Column, events, is_table
 
 
 def read(

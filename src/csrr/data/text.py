@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyarrow import csv as arrow_csv
 
 from csrr.data.errors import DataError
-from csrr.data.tables import listed, role_of
+from csrr.data.event_tables import listed, role_of
 
 SEPARATORS = ("::", "\t", ",", ";", "|")
 QUOTING = (",", ";")

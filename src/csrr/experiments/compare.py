@@ -15,7 +15,7 @@ from csrr.data import DataError
 from csrr.experiments.evaluate import Evaluation
 from csrr.experiments.intervals import Values, mean_interval
 from csrr.models.strengths import ParameterError
-from csrr.ranking.tables import text_table, to_pandas
+from csrr.ranking.text_tables import text_table, to_pandas
 
 if TYPE_CHECKING:
     import pandas as pd

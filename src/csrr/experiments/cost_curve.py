@@ -17,7 +17,7 @@ from csrr.models.csrr import CSRR
 from csrr.models.strengths import ParameterError, check_number, check_whole
 from csrr.ranking.calibration import Calibration
 from csrr.ranking.cells import CellCounts, masked_blocks
-from csrr.ranking.tables import text_table, to_pandas
+from csrr.ranking.text_tables import text_table, to_pandas
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -30,7 +30,7 @@ from csrr.ranking.metrics import (
     per_user_metrics,
     precision_and_recall,
 )
-from csrr.ranking.tables import text_table, to_pandas
+from csrr.ranking.text_tables import text_table, to_pandas
 from csrr.ranking.topk import block_top_k
 from csrr.threads import use_threads
 

@@ -23,7 +23,7 @@ from csrr.experiments.validation import Validation, make_validation
 from csrr.files import write_text
 from csrr.models.recommender import Recommender
 from csrr.models.strengths import ParameterError, check_number, check_whole
-from csrr.ranking.tables import text_table, to_pandas
+from csrr.ranking.text_tables import text_table, to_pandas
 
 if TYPE_CHECKING:
     import optuna

@@ -12,7 +12,7 @@ import pyarrow as pa
 from csrr.data.ids import Id
 from csrr.models.strengths import ParameterError, check_number
 from csrr.ranking import Recommendations, top_k
-from csrr.ranking.tables import text_table, to_pandas
+from csrr.ranking.text_tables import text_table, to_pandas
 from csrr.ranking.topk import NO_ITEM, ScoreBlock, Top
 
 if TYPE_CHECKING:

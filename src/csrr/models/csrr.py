@@ -6,8 +6,8 @@ from typing import Any, Literal
 
 import numpy as np
 
+from csrr.models.build_problem import Posing
 from csrr.models.costs import EventWeights
-from csrr.models.posing import Posing
 from csrr.models.robust import ConvexModel, Fit, Start
 from csrr.models.strengths import ParameterError, check_auto
 from csrr.optim.algorithm1 import Iteration, algorithm1

@@ -8,10 +8,10 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from csrr.models.build_problem import Posing
 from csrr.models.costs import EventWeights
-from csrr.models.posing import Posing
 from csrr.models.robust import Fit, RobustModel, Start
-from csrr.models.search import Wanted
+from csrr.models.settings_search import Wanted
 from csrr.models.strengths import ParameterError, check_auto, check_whole, resolve_rank
 from csrr.optim.algorithm2 import (
     algorithm2,

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from csrr.models.posing import Posing
+from csrr.models.build_problem import Posing
 from csrr.optim.neighbors import Ridge, nearest
 from csrr.optim.pattern import Floats
 from csrr.ranking.item_products import add_products, own_products, pair_products

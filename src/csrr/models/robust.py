@@ -13,12 +13,12 @@ from scipy import sparse
 from csrr.data import Log, as_log
 from csrr.data.ids import Id
 from csrr.models.answers import Explanation, FoldedFactors, Preferences
-from csrr.models.choosing import Chosen, by_rule, choose, hold_out, too_small
+from csrr.models.build_problem import Posed, PosedModel, Posing
+from csrr.models.choose_settings import Chosen, by_rule, choose, hold_out, too_small
 from csrr.models.costs import ClickCosts, Costs
 from csrr.models.neighborhood import Neighborhood
-from csrr.models.posing import Posed, PosedModel, Posing
-from csrr.models.search import NAMES, Wanted
 from csrr.models.settings import RULE, Settings
+from csrr.models.settings_search import NAMES, Wanted
 from csrr.models.store import Arrays, State, sparse_arrays, sparse_from, step_arrays, steps_from
 from csrr.models.strengths import ParameterError, Scaling, check_whole
 from csrr.optim.certificate import Certificate
@@ -34,8 +34,8 @@ from csrr.ranking.topk import Rows
 from csrr.threads import use_threads
 
 if TYPE_CHECKING:
-    from csrr.models.stability import Stability
-    from csrr.models.suspects import Suspects
+    from csrr.noise.stability import Stability
+    from csrr.noise.suspects import Suspects
 
 _FOLD_IN_TOL = 1e-3
 _LITTLE = 1 / 3
@@ -327,7 +327,7 @@ class RobustModel(PosedModel):
         In units of a click: 0.8 says that four fifths of this click are this user's own. `Preferences` tells taste from
         junk; for that, the first question takes another fit, unless this model is fit to judge (see `suspects`).
         """
-        from csrr.models.tastes import specific_preferences
+        from csrr.noise.own_tastes import specific_preferences
 
         self._check_fitted()
         return specific_preferences(self, user)
@@ -342,14 +342,14 @@ class RobustModel(PosedModel):
         clicks at random, 0.5 finds more of those on popular items and of accounts that push one, and takes more of
         the good ones for noise. `stability` adds how much of it small changes leave, at the price of some fits.
         """
-        from csrr.models.suspects import suspects
+        from csrr.noise.suspects import suspects
 
         self._check_fitted()
         return suspects(self, popularity=popularity, stability=stability)
 
     def suspect_scores(self, *, popularity: float = 0.0) -> npt.NDArray[np.floating[Any]]:
         """Return `suspects(...).scores`, shape (n_events,), alone."""
-        from csrr.models.suspects import suspect_scores
+        from csrr.noise.suspects import suspect_scores
 
         self._check_fitted()
         return suspect_scores(self, popularity=popularity)
@@ -359,7 +359,7 @@ class RobustModel(PosedModel):
 
         Every row takes one or two fits.
         """
-        from csrr.models.stability import stability
+        from csrr.noise.stability import stability
 
         self._check_fitted()
         return stability(self, popularity=popularity)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from csrr.data import Log
-from csrr.models.choosing import LEAST_USERS, hold_out
+from csrr.models.choose_settings import LEAST_USERS, hold_out
 from csrr.models.recommender import Recommender
 from csrr.models.strengths import ParameterError
 from csrr.ranking import mark_hits

@@ -11,11 +11,11 @@ import numpy as np
 
 from csrr.optim import tall
 from csrr.optim.certificate import SLACK, Certificate, Status, duality_gap, relative_gap
+from csrr.optim.factor_loops import descend_rows, pulled_sums
 from csrr.optim.krylov import eigh_falling, orthonormal
 from csrr.optim.lowrank import LowRank
 from csrr.optim.pattern import Floats, Pattern
 from csrr.optim.problem import Problem
-from csrr.optim.rows import descend_rows, pulled_sums
 from csrr.optim.solver import Callback, Options, Step
 from csrr.threads import run_ranges
 

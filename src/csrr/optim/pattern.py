@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from csrr.optim.kernels import observed_dots, sparse_times_dense
+from csrr.optim.cell_loops import observed_dots, sparse_times_dense
 from csrr.threads import run_ranges
 
 Floats = NDArray[np.floating[Any]]

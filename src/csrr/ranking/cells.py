@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from csrr.ranking.kernels import count_cell_rows
+from csrr.ranking.row_loops import count_cell_rows
 from csrr.ranking.topk import Floats, Rows, ScoreBlock, check_rows, default_block_rows, mask_cells, row_bounds
 from csrr.threads import run_ranges
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from csrr.ranking.kernels import add_sparse_product, sparse_product_own, sparse_product_pairs
+from csrr.ranking.row_loops import add_sparse_product, sparse_product_own, sparse_product_pairs
 from csrr.ranking.topk import Floats, Rows, check_rows, row_bounds
 from csrr.threads import run_ranges
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from csrr.ranking.kernels import hit_rows
+from csrr.ranking.row_loops import hit_rows
 from csrr.ranking.topk import Rows, check_rows, row_bounds
 from csrr.threads import run_ranges
 

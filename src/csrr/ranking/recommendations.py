@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from csrr.data import IdMap
 from csrr.data.ids import Ids
-from csrr.ranking.tables import text_table, to_pandas
+from csrr.ranking.text_tables import text_table, to_pandas
 
 if TYPE_CHECKING:
     import pandas as pd

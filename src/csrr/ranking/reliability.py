@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from csrr.ranking.tables import text_table
+from csrr.ranking.text_tables import text_table
 
 N_BINS = 15
 _NORMAL_95 = 1.959964

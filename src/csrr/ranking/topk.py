@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from csrr.ranking.kernels import mask_rows, top_k_rows
+from csrr.ranking.row_loops import mask_rows, top_k_rows
 from csrr.threads import n_threads, run_ranges
 
 Rows = npt.NDArray[np.integer[Any]]

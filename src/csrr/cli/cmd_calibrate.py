@@ -1,0 +1,155 @@
+"""`csrr calibrate`: what the scores of a model mean, learnt from events it has not seen."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from csrr.cli.failures import Failure
+from csrr.cli.options import (
+    LOG_OPTIONS,
+    check_expendable,
+    check_writable,
+    json_option,
+    model_argument,
+    read_log,
+    with_options,
+)
+from csrr.cli.output import live_line, print_json
+
+if TYPE_CHECKING:
+    import csrr
+
+
+@click.command()
+@model_argument
+@click.argument("heldout")
+@click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="The model file to write.")
+@click.option(
+    "--observed-share",
+    type=float,
+    default=1.0,
+    show_default=True,
+    help="Share of all choices that the two logs show: above 0, at most 1.",
+)
+@click.option("--plot", type=click.Path(path_type=Path), help="Draw probabilities against rates: .svg or .html.")
+@click.option("--miss", type=float, help="Cost of a missed choice, to find the best threshold; with --false-alarm.")
+@click.option("--false-alarm", type=float, help="Cost of a false alarm; with --miss.")
+@with_options(*LOG_OPTIONS, json_option)
+def calibrate(model: Path, heldout: str, output: Path, plot: Path | None, as_json: bool, **options: Any) -> None:
+    """Learn from HELDOUT, events that MODEL was not fitted to, how probable a choice is at each score.
+
+    The model is written to -o, which may be MODEL itself, with its probabilities: `csrr recommend` then shows them and
+    takes --min-probability. All users of the model count, also those without events in HELDOUT. Without
+    --observed-share a probability is that of an event that logs like these would show; with it, of any choice, if which
+    choices the logs show is a matter of chance.
+
+    The calibration error (ECE), the table and the plot are of half of the users, with probabilities learnt from the
+    others; what is written is learnt from all.
+    """
+    import csrr
+
+    _check_usage(plot, options)
+    for path in (output, *([plot] if plot else [])):
+        check_writable(path)
+    check_expendable(output)
+    fitted = csrr.load(model)
+    with live_line() as line:
+        line.show(f"reading {heldout}")
+        events = read_log(heldout, options)
+        line.show(f"scoring {len(fitted.users_):,} users x {len(fitted.items_):,} items")
+        reliability = _judged(fitted, events, options["observed_share"])
+        calibration = fitted.calibrate(events, observed_share=options["observed_share"])
+        fitted.save(output)
+        if plot is not None:
+            csrr.plot(reliability, plot)
+    choice = _choice(calibration, len(fitted.users_), options["miss"], options["false_alarm"])
+    if as_json:
+        print_json(_summary(output, calibration, reliability, choice))
+    else:
+        click.echo("\n".join(_told(output, calibration, reliability, choice)))
+
+
+def _check_usage(plot: Path | None, options: dict[str, Any]) -> None:
+    from csrr.plots.plot import SUFFIXES
+
+    if not 0 < options["observed_share"] <= 1:
+        raise click.UsageError(f"--observed-share {options['observed_share']:g}: it must be above 0 and at most 1")
+    costs = {name: options[name] for name in ("miss", "false_alarm")}
+    if (costs["miss"] is None) != (costs["false_alarm"] is None):
+        raise click.UsageError("--miss and --false-alarm go together")
+    for name, cost in costs.items():
+        if cost is not None and not 0 < cost < float("inf"):
+            raise click.UsageError(f"--{name.replace('_', '-')} {cost:g}: a cost must be a finite number above 0")
+    if plot is not None and plot.suffix.lower() not in SUFFIXES:
+        raise click.UsageError(f"--plot {plot}: the name must end in {' or '.join(SUFFIXES)}")
+
+
+def _judged(model: csrr.Recommender, events: csrr.Log, observed_share: float) -> csrr.Reliability:
+    """Return how probabilities learnt from half of the users do on the rest: where they are learnt, they fit."""
+    import csrr
+
+    ids = model.users_.ids
+    try:
+        model.calibrate(events, observed_share=observed_share, users=ids[::2])
+        return model.reliability(events, users=ids[1::2])
+    except csrr.ParameterError as error:
+        raise Failure(f"{error}; they must be of enough users to learn from a half and check on the other") from error
+
+
+def _choice(
+    calibration: csrr.Calibration, n_users: int, miss: float | None, false_alarm: float | None
+) -> dict[str, float] | None:
+    """Return the threshold for the costs, as a score and as a probability, and how much lies above it; or None."""
+    if miss is None or false_alarm is None:
+        return None
+    n_above = int(calibration.n_cells[calibration.worth(miss, false_alarm)].sum())
+    return {
+        "miss": miss,
+        "false_alarm": false_alarm,
+        "probability": false_alarm / (miss + false_alarm),
+        "score": calibration.threshold(miss, false_alarm),
+        "items_per_user": n_above / n_users,
+    }
+
+
+def _told(
+    output: Path, calibration: csrr.Calibration, reliability: csrr.Reliability, choice: dict[str, float] | None
+) -> list[str]:
+    from csrr.ranking.text_tables import text_table
+
+    rows = list(reliability.rows())
+    names = ("probability", "rate", "low", "high", "cells", "positives")
+    n_cells, n_positives = calibration.n_cells.sum(), calibration.n_positives.sum()
+    lines = [
+        f"{output}: {n_cells:,} cells that are not in the training data, {n_positives:,} of them positive",
+        f"calibration error (ECE) {reliability.ece:.4f}, of half of the users, learnt from the others",
+        text_table(names, [[row[name] for name in names] for row in rows]),
+    ]
+    if choice is None:
+        return lines
+    costs = f"at {choice['miss']:g} a miss and {choice['false_alarm']:g} a false alarm"
+    if choice["items_per_user"] == 0:
+        return [*lines, f"{costs}, nothing is worth recommending: no probability is above {choice['probability']:.4f}"]
+    return [
+        *lines,
+        f"{costs}, recommend above probability {choice['probability']:.4f} (score {choice['score']:.4f}):"
+        f" {choice['items_per_user']:.1f} items a user",
+    ]
+
+
+def _summary(
+    output: Path, calibration: csrr.Calibration, reliability: csrr.Reliability, choice: dict[str, float] | None
+) -> dict[str, Any]:
+    return {
+        "model": str(output),
+        "n_cells": calibration.n_cells.sum(),
+        "n_positives": calibration.n_positives.sum(),
+        "observed_share": calibration.observed_share,
+        "label_rate": calibration.label_rate,
+        "ece": reliability.ece,
+        "bins": list(reliability.rows()),
+        "threshold": choice,
+    }

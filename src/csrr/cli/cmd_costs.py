@@ -1,0 +1,71 @@
+"""`csrr costs`: which cost ratio to fit with, and where to cut, for costs in one's own units."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+from csrr.cli.options import LOG_OPTIONS, check_writable, json_option, read_log, with_options
+from csrr.cli.output import live_line, print_json
+
+
+@click.command()
+@click.argument("log")
+@click.option("--miss", type=float, required=True, help="What a missed choice costs.")
+@click.option("--false-alarm", type=float, required=True, help="What a recommendation costs that is not taken.")
+@click.option("--ratio", "ratios", type=float, multiple=True, help="A cost ratio to fit with; may be repeated.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the split.")
+@click.option("--plot", type=click.Path(path_type=Path), help="Draw the curve: .svg or .html.")
+@with_options(*LOG_OPTIONS, json_option)
+def costs(
+    log: str,
+    miss: float,
+    false_alarm: float,
+    ratios: tuple[float, ...],
+    seed: int,
+    plot: Path | None,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Find the cost ratio and the threshold for LOG at which misses and false alarms cost least.
+
+    CSRR is fitted along the ratios to three fifths of each user's events; one fifth chooses the threshold of each, the
+    last tells what that costs.
+    """
+    import csrr
+    from csrr.plots.plot import SUFFIXES
+
+    if plot is not None:
+        if plot.suffix.lower() not in SUFFIXES:
+            raise click.UsageError(f"--plot {plot}: the name must end in {' or '.join(SUFFIXES)}")
+        check_writable(plot)
+    with live_line() as line:
+        line.show(f"reading {log}")
+        events = read_log(log, options)
+        curve = csrr.cost_curve(
+            events,
+            miss=miss,
+            false_alarm=false_alarm,
+            seed=seed,
+            callback=lambda done, total: line.show(f"{done} of {total} cost ratios"),
+            **({"ratios": ratios} if ratios else {}),
+        )
+    if plot is not None:
+        csrr.plot(curve, plot)
+    if as_json:
+        points = [asdict(point) for point in curve]
+        print_json(
+            {
+                "miss": curve.miss,
+                "false_alarm": curve.false_alarm,
+                "nothing": curve.nothing,
+                "points": points,
+                "recommended": asdict(curve.recommended),
+                "recommendation": curve.recommendation,
+            }
+        )
+    else:
+        click.echo(str(curve))

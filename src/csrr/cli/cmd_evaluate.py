@@ -1,0 +1,241 @@
+"""`csrr evaluate`: a model against popularity, on events it has not seen."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from csrr.cli.options import (
+    KINDS,
+    LOG_OPTIONS,
+    MODEL_NAMES,
+    MODEL_OPTIONS,
+    PARAM_OPTION,
+    SPLITS,
+    as_time,
+    find_kind,
+    fit_model,
+    given,
+    json_option,
+    made_model,
+    model_kinds,
+    read_log,
+    read_param,
+    with_options,
+)
+from csrr.cli.output import live_line, print_json
+
+if TYPE_CHECKING:
+    import csrr
+    from csrr.cli.output import Line
+    from csrr.experiments import Evaluation
+
+LENGTHS = (5, 10, 20)
+SHARED = ("seed", "threads")
+"""Options of models that mean something to this command too."""
+
+
+@click.command()
+@click.argument("log")
+@click.option(
+    *("--model", "models"),
+    metavar="NAME|FILE",
+    multiple=True,
+    help="A kind to fit, may be repeated; or a fitted model to test on what it has not seen.",
+)
+@PARAM_OPTION
+@click.option("--test", metavar="LOG2", help="Fit to LOG and test on this log.")
+@click.option("--ratio", type=float, help="Fit to this share of each user's events (0.8 if nothing is said).")
+@click.option("--last", type=click.IntRange(min=1), help="Test on each user's last events, this many.")
+@click.option("--at", metavar="TIME", help="Test on events from this time on, such as 2000-12-31.")
+@click.option("-k", "lengths", type=click.IntRange(min=1), multiple=True, help="Length of a list; may be repeated.")
+@click.option("--metric", "metrics", metavar="NAME", multiple=True, help="What to measure; may be repeated.")
+@click.option("--threshold", type=float, help="Scores above it count as recommended in cell_recall, sum and cost.")
+@click.option("--miss-weight", type=float, help="c_p in cost and mu_p in sum, of 1 in all (0.5 if nothing is said).")
+@with_options(*LOG_OPTIONS, *MODEL_OPTIONS, json_option)
+def evaluate(log: str, models: tuple[str, ...], test: str | None, as_json: bool, **options: Any) -> None:
+    """Compare models with each other and with PopRank, which recommends to everyone what most people have.
+
+    Without a model file, CSRR, or every kind that --model names, and PopRank are fitted to a part of LOG and tested on
+    the rest: a random fifth of each user's events unless --ratio, --last, --at or --test say otherwise. --seed decides
+    the random split too. A file that is called like a kind of model needs its folder: ./ease. Of several models, each
+    gets the parameters that it has.
+
+    Metrics of lists: precision, recall, f1, ndcg, list_ndcg, map, mrr, hit_rate, coverage, novelty; of all items: auc,
+    and at the threshold cell_recall, specificity, sum, cost, where --miss-weight weighs a missed choice. Below the
+    table, paired tests over users against the first model, on the longest ndcg.
+    """
+    from csrr.models.heldout import unseen_events
+
+    _check_usage(models, test, options)
+    unfitted = _models(models, options)
+    with live_line() as line:
+        line.show(f"reading {log}")
+        events = read_log(log, options)
+        train, test_log = _parts(unfitted[0], events, test, options)
+        at = _checked_lengths(options["lengths"], train.n_items)
+        fitted = _fitted(unfitted, train, line)
+        asked = unseen_events(test_log, next(iter(fitted.values())))
+        line.show("testing")
+        found = {name: _evaluation(each, train, asked, at, options) for name, each in fitted.items()}
+    comparison = _comparison(found, f"ndcg@{at[-1]}")
+    proofs = {name: each.certificate_ for name, each in fitted.items() if getattr(each, "certificate_", None)}
+    if as_json:
+        first = proofs.get(next(iter(fitted)))
+        summary = _summary(train, asked, len(test_log), found)
+        summary |= {"comparison": comparison and comparison.summary(), "certificate": first and first.to_dict()}
+        print_json(summary)
+    else:
+        told = [f"{name}: {proof}" if len(models) > 1 else str(proof) for name, proof in proofs.items()]
+        click.echo("\n".join([_table(found), *told, *(["", repr(comparison)] if comparison else [])]))
+
+
+def _models(names: tuple[str, ...], options: dict[str, Any]) -> list[Any]:
+    """Return the one model in a file, or new models of the kinds that are named (none: CSRR)."""
+    import csrr
+
+    kinds = [find_kind(name) for name in names] or [csrr.CSRR]
+    if kinds[0] is None:
+        return [_loaded(Path(names[0]))]
+    if len(kinds) == 1:
+        return [made_model(kinds[0], options, shared=SHARED)]
+    known = {name for kind in kinds if kind is not None for name in kind._defaults()}
+    _check_known(known, options)
+    return [
+        made_model(
+            kind,
+            options | {"param": [text for text in options["param"] if read_param(text)[0] in kind._defaults()]},
+            shared=MODEL_NAMES,
+        )
+        for kind in kinds
+        if kind is not None
+    ]
+
+
+def _check_known(known: set[str], options: dict[str, Any]) -> None:
+    """Raise an error for a parameter that none of several models has."""
+    asked = {f"--{name.replace('_', '-')}": name for name in given(options, MODEL_NAMES) if name not in SHARED}
+    asked |= {f"-p {text}": read_param(text)[0] for text in options["param"]}
+    for text, name in asked.items():
+        if name not in known:
+            raise click.UsageError(f"{text}: none of the models has such a parameter")
+
+
+def _loaded(file: Path) -> Any:
+    """Return the model in a file whose name is no kind of model."""
+    import csrr
+
+    if not file.exists():
+        kinds = ", ".join(model_kinds())
+        raise click.UsageError(f"--model {file}: there is no such file, nor such a kind of model; there are {kinds}")
+    return csrr.load(file)
+
+
+def _fitted(models: list[Any], train: csrr.Log, line: Line) -> dict[str, Any]:
+    """Return the models by name, fitted to `train` unless they are, and PopRank."""
+    import csrr
+
+    for model in models:
+        if not model.is_fitted:
+            fit_model(model, train, line)
+    named = {type(model).__name__: model for model in models}
+    return named if "PopRank" in named else named | {"PopRank": csrr.PopRank().fit(train)}
+
+
+def _evaluation(
+    model: Any, train: csrr.Log, test: csrr.Log, at: tuple[int, ...], options: dict[str, Any]
+) -> Evaluation:
+    import csrr
+
+    chosen = given(options, ("threads", "threshold"))
+    if options["miss_weight"] is not None:
+        chosen["positive_cost"] = options["miss_weight"]
+    if options["metrics"]:
+        chosen["metrics"] = options["metrics"]
+    return csrr.evaluate(model, train, test, at=at, **chosen)
+
+
+def _comparison(found: dict[str, Evaluation], metric: str) -> csrr.Comparison | None:
+    """Return the tests against the first model; None where there is nothing to test."""
+    import csrr
+
+    first = next(iter(found))
+    if len(found) < 2 or found[first].n_users < 2 or metric not in found[first].per_user:
+        return None
+    return csrr.compare(found, metric, baseline=first)
+
+
+def _check_usage(models: tuple[str, ...], test: str | None, options: dict[str, Any]) -> None:
+    files = [name for name in models if find_kind(name) is None]
+    if files and len(models) > 1:
+        raise click.UsageError(f"--model {files[0]}: of several models each must be a kind to fit: {', '.join(KINDS)}")
+    kinds = [find_kind(name) for name in models]
+    if len(set(kinds)) < len(kinds):
+        raise click.UsageError("--model names the same kind twice")
+    ways = {"model": files or None, "test": test} | {name: options[name] for name in SPLITS}
+    chosen = [f"--{name}" for name, value in ways.items() if value is not None]
+    if len(chosen) > 1:
+        raise click.UsageError(f"{' and '.join(chosen)} do not go together")
+    fits = [name for name in given(options, MODEL_NAMES) if name != "threads"]
+    params = [*(f"--{name.replace('_', '-')}" for name in fits), *(f"-p {text}" for text in options["param"])]
+    if files and params:
+        raise click.UsageError(f"{params[0]} is for fitting; the model is fitted already")
+    _check_measures(options)
+
+
+def _check_measures(options: dict[str, Any]) -> None:
+    """Raise an error, before anything is fitted, for what `csrr.evaluate` would refuse."""
+    from csrr.experiments.evaluate import NAMES
+
+    for name in options["metrics"]:
+        if name not in NAMES:
+            raise click.UsageError(f"--metric {name}: there is no such metric; there are {', '.join(NAMES)}")
+    if options["threshold"] is not None and math.isnan(options["threshold"]):
+        raise click.UsageError("--threshold=nan: it must be a number; scores above it count as recommended")
+    if options["miss_weight"] is not None and not 0 <= options["miss_weight"] <= 1:
+        raise click.UsageError(f"--miss-weight={options['miss_weight']}: it must lie between 0 and 1")
+
+
+def _parts(model: Any, events: csrr.Log, test: str | None, options: dict[str, Any]) -> tuple[csrr.Log, csrr.Log]:
+    """Return (train, test); of a fitted model, what it was fitted to and all events."""
+    import csrr
+    from csrr.models.heldout import training_log
+
+    if model.is_fitted:
+        return training_log(model), events
+    if test is not None:
+        return events, read_log(test, options)
+    chosen = given(options, (*SPLITS, "seed"))
+    if "at" in chosen:
+        chosen["at"] = as_time(chosen["at"])
+    train, asked = csrr.split(events, **chosen)
+    return train, asked
+
+
+def _checked_lengths(lengths: tuple[int, ...], n_items: int) -> tuple[int, ...]:
+    if lengths and max(lengths) > n_items:
+        raise click.UsageError(f"-k {max(lengths)}: there are only {n_items:,} items")
+    return tuple(sorted(set(lengths))) or tuple(k for k in LENGTHS if k <= n_items) or (n_items,)
+
+
+def _summary(train: csrr.Log, test: csrr.Log, n_read: int, found: dict[str, Evaluation]) -> dict[str, Any]:
+    return {
+        "n_users": train.n_users,
+        "n_items": train.n_items,
+        "n_train": len(train),
+        "n_test": len(test),
+        "n_test_left_out": n_read - len(test),
+        "models": {name: each.summary() for name, each in found.items()},
+    }
+
+
+def _table(found: dict[str, Evaluation]) -> str:
+    from csrr.ranking.text_tables import text_table
+
+    first = next(iter(found.values()))
+    left_out = f" ({first.n_left_out:,} without test events left out)" if first.n_left_out else ""
+    lines = [[metric, *(each.text(metric) for each in found.values())] for metric in first.means]
+    return f"mean over {first.n_users:,} users ± 95 % interval{left_out}\n{text_table(['', *found], lines)}"

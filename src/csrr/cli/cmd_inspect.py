@@ -1,0 +1,84 @@
+"""`csrr similar` and `csrr info`: what a model file holds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from csrr.cli.options import as_id, check_can, json_option, k_option, model_argument
+from csrr.cli.output import amount, print_json
+
+FOUND = ("rank_", "reg_", "l1_", "l2_")
+"""What a fit settles where a parameter leaves it open."""
+
+
+@click.command()
+@model_argument
+@click.option("--item", metavar="ID", help="Find items like this one.")
+@click.option("--user", metavar="ID", help="Find users like this one.")
+@k_option
+@json_option
+def similar(model: Path, item: str | None, user: str | None, k: int, as_json: bool) -> None:
+    """Find what MODEL holds to be like an item or a user."""
+    import csrr
+    from csrr.ranking.text_tables import text_table
+
+    if (item is None) == (user is None):
+        raise click.UsageError("give one of --item and --user")
+    fitted: Any = csrr.load(model)
+    wanted = "items" if item is not None else "users"
+    check_can(fitted, f"similar_{wanted}", f"say which {wanted} are alike")
+    if item is not None:
+        found = fitted.similar_items(as_id(item, fitted.items_), k)
+    else:
+        found = fitted.similar_users(as_id(user or "", fitted.users_), k)
+    table = found.to_arrow()
+    if as_json:
+        print_json({"of": found.of, "neighbours": table.to_pylist()})
+    else:
+        names = [name for name in ("id", "title", "score") if name in table.column_names]
+        click.echo(text_table(names, [[row[name] for name in names] for row in table.to_pylist()]))
+
+
+@click.command()
+@model_argument
+@json_option
+def info(model: Path, as_json: bool) -> None:
+    """Say what MODEL is: its size, its parameters, its certificate."""
+    import csrr
+
+    fitted: Any = csrr.load(model)
+    facts = {
+        "model": str(model),
+        "kind": type(fitted).__name__,
+        "bytes": model.stat().st_size,
+        "n_users": len(fitted.users_),
+        "n_items": len(fitted.items_),
+        "n_events": int(fitted.seen_.nnz),
+        "n_specific": int(fitted.specific_.nnz) if hasattr(fitted, "specific_") else None,
+        "params": fitted.get_params(),
+        "found": {name: getattr(fitted, name) for name in FOUND if getattr(fitted, name, None) is not None},
+        "costs": str(fitted.costs_) if hasattr(fitted, "costs_") else None,
+        "certificate": fitted.certificate_.to_dict() if hasattr(fitted, "certificate_") else None,
+        "chosen": fitted.chosen_.summary() if hasattr(fitted, "chosen_") else None,
+        "n_neighbors": int(fitted.neighbors_.nnz) if hasattr(fitted, "neighbors_") else None,
+    }
+    if as_json:
+        print_json(facts)
+        return
+    click.echo(f"{facts['kind']} in {model}, {amount(facts['bytes'])}")
+    click.echo(f"{facts['n_users']:,} users x {facts['n_items']:,} items, {facts['n_events']:,} events", nl=False)
+    click.echo("" if facts["n_specific"] is None else f", {facts['n_specific']:,} of them specific in part", nl=False)
+    click.echo(f", {facts['n_neighbors']:,} weights between items" if facts["n_neighbors"] else "")
+    for name, value in facts["params"].items():
+        click.echo(f"  {name} = {value}")
+    for name, value in facts["found"].items():
+        click.echo(f"  {name} = {value:g} (found by the fit)")
+    if facts["costs"] is not None:
+        click.echo(str(fitted.costs_))
+    if facts["chosen"] is not None:
+        click.echo(fitted.chosen_.note)
+    if facts["certificate"] is not None:
+        click.echo(str(fitted.certificate_))

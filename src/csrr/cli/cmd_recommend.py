@@ -1,0 +1,169 @@
+"""`csrr recommend`: lists for users of the model, for someone new, or for all."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from csrr.cli.options import as_id, as_ids, check_can, check_writable, json_option, k_option, model_argument
+from csrr.cli.output import plain, print_json
+
+if TYPE_CHECKING:
+    from csrr.ranking import Recommendations
+
+REASONS = 3
+SUFFIXES = (".csv", ".parquet", ".jsonl")
+
+
+def least_probability(text: str) -> float | str:
+    """Return a probability, or the word "cost"."""
+    try:
+        value = text if text == "cost" else float(text)
+    except ValueError:
+        raise click.BadParameter(f"{text!r} is neither a number nor cost") from None
+    if not isinstance(value, str) and not 0 <= value <= 1:
+        raise click.BadParameter(f"{text} does not lie between 0 and 1")
+    return value
+
+
+@click.command()
+@model_argument
+@click.option("--user", "users", multiple=True, metavar="ID", help="A user of the model; may be repeated.")
+@click.option("--all", "everyone", is_flag=True, help="All users of the model.")
+@click.option("--history", multiple=True, metavar="ID,ID,...", help="What someone new has chosen.")
+@k_option
+@click.option("--include-seen", is_flag=True, help="Keep items that the user already has.")
+@click.option("--candidate", "candidates", multiple=True, metavar="ID", help="Choose from these items only.")
+@click.option("--exclude", multiple=True, metavar="ID", help="Leave this item out.")
+@click.option(
+    "--min-probability",
+    type=least_probability,
+    metavar="P|cost",
+    help="Only items at least as probable (see csrr calibrate); cost: that are worth it, by the model's costs.",
+)
+@click.option("--min-score", type=float, help="Only items with at least this score.")
+@click.option("--explain", is_flag=True, help="Say which choices of the user speak for an item.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    help="Write .csv, .parquet or .jsonl instead of printing.",
+)
+@json_option
+def recommend(
+    model: Path,
+    users: tuple[str, ...],
+    everyone: bool,
+    history: tuple[str, ...],
+    explain: bool,
+    **options: Any,
+) -> None:
+    """Recommend items to users of MODEL, or to someone new with --history."""
+    import csrr
+
+    output, as_json = options["output"], options["as_json"]
+    _check_usage(bool(users), everyone, bool(history), explain, output, as_json)
+    if output is not None:
+        check_writable(output)
+    fitted: Any = csrr.load(model)
+    allowed: dict[str, Any] = {
+        "exclude_seen": not options["include_seen"],
+        "candidates": as_ids(options["candidates"], fitted.items_) or None,
+        "exclude": as_ids(options["exclude"], fitted.items_) or None,
+        "min_probability": options["min_probability"],
+        "min_score": options["min_score"],
+    }
+    if history:
+        recs = fitted.fold_in([as_ids(history, fitted.items_)]).recommend(options["k"], **allowed)
+    else:
+        wanted = None if everyone else [as_id(user, fitted.users_) for user in users]
+        recs = fitted.recommend(wanted, options["k"], **allowed)
+    reasons = _reasons(fitted, recs) if explain else None
+    if output is not None:
+        _write(recs, output)
+    if as_json:
+        print_json(_summary(recs, output, reasons, is_new=bool(history)))
+    elif output is not None:
+        click.echo(f"{output}: {len(recs):,} users, up to {recs.k} items each")
+    else:
+        click.echo("\n".join(_told(recs, reasons, is_new=bool(history))))
+
+
+def _check_usage(users: bool, everyone: bool, history: bool, explain: bool, output: Path | None, as_json: bool) -> None:
+    if users + everyone + history != 1:
+        raise click.UsageError("give one of --user, --history and --all")
+    if everyone and output is None and not as_json:
+        raise click.UsageError("--all needs a file to write, with -o, or --json")
+    if output is not None and output.suffix not in SUFFIXES:
+        raise click.UsageError(f"-o {output}: the name must end in {', '.join(SUFFIXES)}")
+    if explain and (everyone or history or output is not None):
+        raise click.UsageError("--explain goes with --user, and prints")
+
+
+def _reasons(model: Any, recs: Recommendations) -> list[list[dict[str, Any]]]:
+    """Return, for each recommended item, the rows of the user's history that add most to its score."""
+    check_can(model, "explain", "explain")
+    return [model.explain(row["user"], row["item"]).rows()[:REASONS] for row in recs.rows()]
+
+
+def _told(recs: Recommendations, reasons: list[list[dict[str, Any]]] | None, *, is_new: bool) -> list[str]:
+    """Return the table, unless it is empty, and a line for each user without a recommendation."""
+    found = {row["user"] for row in recs.rows()}
+    names = ["someone with this history"] if is_new else [f"user {user}" for user in recs.users.tolist()]
+    idle = [name for name, user in zip(names, recs.users.tolist(), strict=True) if user not in found]
+    table = [_table(recs, reasons, name_users=not is_new)] if found else []
+    return [*table, *(f"nothing for {name} is worth recommending" for name in idle)]
+
+
+def _table(recs: Recommendations, reasons: list[list[dict[str, Any]]] | None, *, name_users: bool) -> str:
+    from csrr.ranking.text_tables import text_table
+
+    rows = list(recs.rows())
+    names = ["rank", "item", *(["title"] if recs.titles is not None else []), "score"]
+    names += ["probability"] if recs.probabilities is not None else []
+    if name_users and len(recs) > 1:
+        names = ["user", *names]
+    lines = [[row[name] for name in names] for row in rows]
+    table = text_table(names, lines)
+    if reasons is None:
+        return table
+    head, *body = table.splitlines()
+    told = [f"{line}   because of {_because(reason)}" for line, reason in zip(body, reasons, strict=True)]
+    return "\n".join([head, *told])
+
+
+def _because(reason: list[dict[str, Any]]) -> str:
+    return ", ".join(f"{row.get('title') or row['item']} ({row['amount']:+.3f})" for row in reason)
+
+
+def _summary(
+    recs: Recommendations, output: Path | None, reasons: list[list[dict[str, Any]]] | None, *, is_new: bool
+) -> dict[str, Any]:
+    if output is not None:
+        return {"output": str(output), "n_users": len(recs), "k": recs.k}
+    rows = list(recs.rows())
+    if is_new:
+        rows = [row | {"user": None} for row in rows]
+    if reasons is not None:
+        rows = [row | {"because": reason} for row, reason in zip(rows, reasons, strict=True)]
+    return {"k": recs.k, "recommendations": rows}
+
+
+def _write(recs: Recommendations, path: Path) -> None:
+    """Write the table of recommendations; the file appears only when it is complete."""
+    from csrr.files import whole
+
+    with whole(path) as file:
+        if path.suffix == ".jsonl":
+            file.writelines(f"{json.dumps(plain(row))}\n".encode() for row in recs.rows())
+        elif path.suffix == ".csv":
+            from pyarrow import csv
+
+            csv.write_csv(recs.to_arrow(), file)
+        else:
+            from pyarrow import parquet
+
+            parquet.write_table(recs.to_arrow(), file)

@@ -1,0 +1,204 @@
+"""`csrr tune`: a log, a kind of model and a budget become parameters."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from csrr.cli.failures import Failure, stoppable
+from csrr.cli.options import (
+    KINDS,
+    LOG_NAMES,
+    LOG_OPTIONS,
+    MODEL_NAMES,
+    PARAM_OPTION,
+    SPLITS,
+    as_time,
+    check_writable,
+    find_kind,
+    fit_model,
+    given,
+    json_option,
+    made_model,
+    model_kinds,
+    read_log,
+    read_param,
+    with_options,
+)
+from csrr.cli.output import Line, live_line, plain, print_json
+
+if TYPE_CHECKING:
+    import csrr
+
+
+@click.command()
+@click.argument("log")
+@click.option(
+    "--model", default="csrr", metavar="NAME", show_default=True, help=f"The kind of model: {', '.join(KINDS)}."
+)
+@click.option(
+    "--space",
+    default="csrr",
+    show_default=True,
+    metavar="csrr|paper|FILE",
+    help='What to try: our space, the paper\'s grid, or a file like {"rank": [64, 128], "reg": {"low": 1, "high": 9}}.',
+)
+@PARAM_OPTION
+@click.option("--trials", type=click.IntRange(min=1), help="Stop after this many trials.")
+@click.option("--minutes", type=click.FloatRange(min=0, min_open=True), help="Stop after this many minutes.")
+@click.option("--metric", default="ndcg@10", show_default=True, help="What makes a model good.")
+@click.option("--ratio", type=float, help="Fit to this share of each user's events (0.9 if nothing is said).")
+@click.option("--last", type=click.IntRange(min=1), help="Validate on each user's last events, this many.")
+@click.option("--at", metavar="TIME", help="Validate on events from this time on, such as 2000-12-31.")
+@click.option("--folds", type=click.IntRange(min=1), help="Number of random splits to take the mean over.")
+@click.option("--storage", type=click.Path(path_type=Path), help="A file that keeps the search, to go on after a stop.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write parameters and trials to this JSON file.")
+@click.option("--fit", "fitted", type=click.Path(path_type=Path), help="Fit the best to all of LOG; write it here.")
+@click.option("--no-prune", is_flag=True, help="Finish hopeless trials too.")
+@click.option("--threads", type=click.IntRange(min=0), help="Number of threads; 0 for all cores.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of splits and search.")
+@with_options(*LOG_OPTIONS, json_option)
+def tune(log: str, model: str, output: Path | None, fitted: Path | None, as_json: bool, **options: Any) -> None:
+    """Find the parameters with which a model ranks best what is held out of LOG.
+
+    The score is one of validation: the best of many tries, it flatters. To know how good the model is, put a test
+    aside before, tune on the rest, then `csrr evaluate REST --test TEST`. The first trial has the defaults, or
+    what -p says; -p also takes a parameter out of the search. With --storage, the same command goes on
+    after a stop; without --trials or --minutes, a small grid is searched as a whole, a larger space 40 times.
+    """
+    own, space = _asked(model, options)
+    for path in (output, fitted, options["storage"]):
+        if path is not None:
+            check_writable(path)
+    with live_line() as line:
+        line.show(f"reading {log}")
+        events = read_log(log, options)
+        found = _searched(own, space, events, options, line)
+        if output is not None:
+            found.save(output)
+        if fitted is not None:
+            best = found.model()
+            fit_model(best, events, line)
+            best.save(fitted)
+    if as_json:
+        print_json(found.summary() | {"fitted": fitted and str(fitted)})
+    else:
+        _tell(found, log, fitted, options)
+
+
+def _asked(model: str, options: dict[str, Any]) -> tuple[csrr.Recommender, Any]:
+    """Return the model with its fixed parameters, and the space without them."""
+    from csrr.experiments.spaces import RIVALS, find_space
+
+    chosen = [f"--{name}" for name in SPLITS if options[name] is not None]
+    if options["folds"] is not None:
+        chosen += ["--folds"] if chosen not in ([], ["--ratio"]) else []
+    if len(chosen) > 1:
+        raise click.UsageError(f"{' and '.join(chosen)} do not go together")
+    kind = find_kind(model)
+    if kind is None:
+        raise click.UsageError(f"--model {model}: there is no such model; there are {', '.join(model_kinds())}")
+    own = made_model(kind, dict.fromkeys(MODEL_NAMES) | {"param": options["param"]})
+    named = options["space"]
+    space = find_space(named, kind) if named in ("csrr", "paper") else _read_space(Path(named))
+    fixed = {read_param(text)[0] for text in options["param"]}
+    for name in [*space]:
+        if name in fixed or fixed & set(RIVALS.get(name, ())):
+            del space[name]
+    return own, space
+
+
+def _read_space(path: Path) -> dict[str, Any]:
+    from csrr.experiments.spaces import space_from
+
+    if not path.exists():
+        raise click.UsageError(f"--space {path}: there is no such file, nor such a space; there are csrr and paper")
+    try:
+        return space_from(json.loads(path.read_text()))
+    except ValueError as error:
+        raise Failure(f"{path}: {error}") from error
+
+
+def _searched(own: csrr.Recommender, space: Any, events: csrr.Log, options: dict[str, Any], line: Line) -> csrr.Tuning:
+    """Return the result of the search; Ctrl-C says what there is so far."""
+    import csrr
+
+    began = time.perf_counter()
+    so_far: list[csrr.Tuning] = []
+
+    def show(found: csrr.Tuning) -> None:
+        so_far[:] = [found]
+        line.show(_progress(found, time.perf_counter() - began))
+
+    arguments = given(options, ("metric", "trials", "minutes", "folds", "seed", "storage", "threads"))
+    if options["last"] is not None or options["at"] is not None:
+        events, arguments["valid"] = csrr.split(events, last=options["last"], at=as_time(options["at"]))
+    elif options["ratio"] is not None:
+        arguments["ratio"] = options["ratio"]
+    line.show(f"trial 1, {events.n_users:,} users x {events.n_items:,} items, {len(events):,} events")
+    try:
+        with stoppable(lambda: _kept(so_far[0] if so_far else None, options["storage"])):
+            return csrr.tune(own, events, space=space, prune=not options["no_prune"], callback=show, **arguments)
+    except ImportError as error:
+        raise Failure(str(error)) from error
+
+
+def _progress(found: csrr.Tuning, seconds: float) -> str:
+    trial, of = found.trials[-1], "" if found.total is None else f" of {found.total}"
+    best = f"{found.best_value:.4f} {_words(found.best.params)}" if found.leaders(1) else "none"
+    return f"trial {trial.number + 1}{of}  {seconds:.0f} s  best {best}"
+
+
+def _words(params: dict[str, Any]) -> str:
+    return " ".join(f"{name}={value}" for name, value in params.items() if value is not None)
+
+
+def _kept(found: csrr.Tuning | None, storage: Path | None) -> str:
+    if found is None or not found.leaders(1):
+        return "interrupted: no trial was done"
+    best = f"{len(found.trials)} trials, best {found.metric} {found.best_value:.4f} with {_words(found.best.params)}"
+    go_on = (
+        "nothing was written; with --storage FILE a search can go on"
+        if storage is None
+        else f"kept in {storage}: the same command goes on"
+    )
+    return f"interrupted: {best}; {go_on}"
+
+
+def _tell(found: csrr.Tuning, log: str, fitted: Path | None, options: dict[str, Any]) -> None:
+    """Print the best few trials, and the command that fits the best."""
+    from csrr.experiments.tuning import trial_table
+
+    states = [each.state for each in found.trials]
+    failed = f", {states.count('failed')} failed" if "failed" in states else ""
+    failed += f", {states.count('pruned')} pruned" if "pruned" in states else ""
+    if len(found.trials) == 1 and found.total == 1 and not found.best.params:
+        click.echo(f"{found.kind.__name__} has nothing to tune")
+    click.echo(f"{states.count('done')} trials done{failed}; {found.metric} is a validation score")
+    click.echo(trial_table(found))
+    if fitted is not None:
+        click.echo(f"the best, fitted to all of {log}: {fitted}")
+        return
+    click.echo("to fit the best:")
+    click.echo(f"  {_command(found, log, options)}")
+
+
+def _command(found: csrr.Tuning, log: str, options: dict[str, Any]) -> str:
+    """Return the command that fits the best parameters to the log, read in the same way."""
+    name = next(name for name, kind in model_kinds().items() if kind is found.kind)
+    words = ["csrr", "fit", log, "-o", "model.csrr", "--model", name]
+    for param, value in found.best_params.items():
+        words += ["-p", f"{param}={value if isinstance(value, str) else json.dumps(plain(value))}"]
+    columns = ("user", "item", "rating", "weight", "time", "title")
+    for option, value in given(options, LOG_NAMES).items():
+        if option == "header":
+            words.append("--header" if value else "--no-header")
+        else:
+            spelt = f"{option}-column" if option in columns else option.replace("_", "-")
+            words += [f"--{spelt}", "none" if value is False else str(value)]
+    return shlex.join(words)

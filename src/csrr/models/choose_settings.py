@@ -1,0 +1,117 @@
+"""Held-out training events -> what "auto" comes to: strength, rank and neighbours.
+
+A tenth of each user's events is held out of the log. What is left is fitted with several strengths, ranks and
+neighbours, and what ranks the held-out events best is taken for the fit to the whole log. All of it is seeded.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from csrr.data import Log
+from csrr.models.build_problem import Posing
+from csrr.models.settings import RULE, Settings
+from csrr.models.settings_search import AT, NAMES, Search, Wanted
+from csrr.optim.lowrank import LowRank
+from csrr.ranking.result_table import Table
+
+SHARE = 0.1
+"""The share of each user's events that is held out."""
+LEAST_EVENTS, LEAST_USERS = 3, 150
+"""A user with fewer events spares none; a log with fewer users to ask is too small to choose by."""
+MOST_USERS, CELLS = 2500, 6 * 10**7
+"""How many users are asked at most, and how many scores that may take, unless these are a third of them or fewer."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Chosen(Table):
+    """What was tried on held-out training events, a row each:
+
+    - rank: of U;
+    - cost_ratio: what a miss costs;
+    - strength: l1 in noise levels, the norm of the targets with random signs;
+    - max_rank (0: none), reg_sparse, neighbors, reg_neighbors, neighbor_scaling: as the parameters;
+    - ndcg: the mean over users of the NDCG@20 of their held-out events, and its standard error, `error`.
+
+    `settings` is what the fit took, `note` how it came to it. Without rows nothing was searched. `start` is U as the
+    search had it, near enough to begin with.
+    """
+
+    settings: Settings = RULE
+    note: str = ""
+    start: LowRank | None = None
+
+    def take(self, which: Any) -> Chosen:
+        """Return the table of the rows that a slice, a mask or row numbers choose."""
+        return replace(self, columns={name: column[which] for name, column in self.columns.items()})
+
+    def summary(self) -> dict[str, Any]:
+        """Return all of it as plain values, fit for JSON."""
+        return {"settings": self.settings._asdict(), "note": self.note, "tried": list(self.rows())}
+
+    def __str__(self) -> str:
+        return f"{super().__str__()}\n{self.note}" if len(self) else self.note
+
+
+def choose(posing: Posing, part: Log, asked: Log, wanted: Wanted, seconds: float | None = None) -> Chosen:
+    """Return the settings that rank best the events `asked`, held out of `part`, for which `posing` is the problem.
+
+    After `seconds`, if given, nothing more is tried.
+    """
+    if part.to_csr().multiply(asked.to_csr()).nnz:
+        raise AssertionError("an event that is asked for is among those that are fitted")
+    deadline = None if seconds is None else time.perf_counter() + seconds
+    search = Search(posing, part.to_csr(), asked.to_csr(), wanted, deadline)
+    settings = search.run()
+    users = int(np.count_nonzero(asked.user_counts()))
+    where = f"{len(asked):,} held-out events of {users:,} users"
+    note = f"chosen on {where}: {_words(settings)}"
+    if (best := search.trials.get(settings)) is not None:
+        note += f"; NDCG@{AT} {best.mean:.4f} there"
+    return Chosen(search.table(), settings, note, search.low_rank(settings))
+
+
+def _words(settings: Settings) -> str:
+    """What a fit takes, in the words of its parameters."""
+    neighbors = f"{settings.neighbors} neighbors (reg_neighbors {settings.reg_neighbors:g})"
+    return (
+        f"strength {settings.strength:g} x noise, max_rank {settings.max_rank}, cost_ratio {settings.cost_ratio:g}, "
+        f"reg_sparse {settings.reg_sparse:g}, " + (neighbors if settings.neighbors else "no neighbors")
+    )
+
+
+def by_rule(settings: Settings, note: str) -> Chosen:
+    """Return settings that no search led to."""
+    return Chosen({name: np.empty(0) for name in NAMES}, settings, note)
+
+
+def too_small(log: Log, settings: Settings) -> str:
+    """Return why nothing was chosen on held-out events of a log."""
+    return (
+        f"by rule: of {log.n_users:,} users too few can spare an event to choose on ({LEAST_USERS} are needed); "
+        f"{_words(settings)}"
+    )
+
+
+def hold_out(log: Log, seed: int) -> tuple[Log, Log] | None:
+    """Return what is fitted and what is asked for, or None where too few users can spare an event."""
+    rng = np.random.default_rng(seed)
+    counts = log.user_counts()
+    # A tenth of 7 events is one, in seven of ten cases.
+    taken = np.floor(SHARE * counts + rng.random(log.n_users)).astype(np.int64)
+    taken[counts < LEAST_EVENTS] = 0
+    users = np.flatnonzero(taken)
+    if len(users) < LEAST_USERS:
+        return None
+    order = np.argsort((log.user_rows.astype(np.int64) << 32) | rng.integers(2**32, size=len(log)), kind="stable")
+    place = np.arange(len(log)) - np.repeat(np.cumsum(counts) - counts, counts)
+    held = np.empty(len(log), np.bool_)
+    held[order] = place < taken[log.user_rows[order]]
+    most = min(MOST_USERS, max(CELLS // log.n_items, MOST_USERS // 3))
+    is_asked = np.zeros(log.n_users, np.bool_)
+    is_asked[rng.permutation(users)[:most]] = True
+    return log.select(~held), log.select(held & is_asked[log.user_rows])

@@ -1,0 +1,122 @@
+"""The regularisation path: models from the strength that gives nothing to a weak one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from csrr.data import Log
+from csrr.models.build_problem import Posing
+from csrr.models.choose_settings import Chosen
+from csrr.models.csrr import CSRR
+from csrr.models.robust import Fit
+from csrr.models.settings import RULE
+from csrr.models.strengths import ParameterError, target_norm
+from csrr.optim.certificate import Certificate
+from csrr.optim.solve_path import solve_path
+from csrr.optim.solver import Solution
+from csrr.threads import use_threads
+
+
+@dataclass(frozen=True)
+class PathPoint:
+    """One strength of a path, as a fraction (`reg_low_rank`) and itself (`l1`), and the certificate of its fit."""
+
+    reg_low_rank: float
+    l1: float
+    certificate: Certificate
+
+    @property
+    def rank(self) -> int:
+        """The rank of U there."""
+        return self.certificate.rank
+
+
+class Path(Sequence[PathPoint]):
+    """The points of a regularisation path, strongest first; `model(i)` is the fitted CSRR of point i."""
+
+    def __init__(
+        self,
+        points: list[PathPoint],
+        log: Log,
+        posing: Posing,
+        fits: list[Solution],
+        params: Any,
+        chosen: Chosen,
+    ) -> None:
+        self.points = points
+        self._made_of = log, posing, fits, params, chosen
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    def __getitem__(self, which: Any) -> Any:
+        return self.points[which]
+
+    def __iter__(self) -> Iterator[PathPoint]:
+        return iter(self.points)
+
+    def __repr__(self) -> str:
+        first, last = self.points[0], self.points[-1]
+        return (
+            f"Path: {len(self)} strengths from {first.reg_low_rank:.3g} (rank {first.rank}) "
+            f"to {last.reg_low_rank:.3g} (rank {last.rank})"
+        )
+
+    def model(self, which: int) -> CSRR:
+        """Return the fitted model of one point."""
+        log, posing, fits, params, chosen = self._made_of
+        point = self.points[which]
+        model = CSRR(**{**params, "reg_low_rank": point.reg_low_rank})
+        with use_threads(model.threads, blas=1):
+            problem = posing.problem.with_strength(point.l1)
+            model._keep(log, replace(posing, problem=problem), Fit.of(fits[which]), chosen)
+        return model
+
+
+def path(
+    data: Any,
+    strengths: Sequence[float] | None = None,
+    *,
+    n: int = 30,
+    weakest: float = 0.05,
+    callback: Callable[[Solution], object] | None = None,
+    **params: Any,
+) -> Path:
+    """Return the fits of `CSRR(**params)` along falling strengths `reg_low_rank`, fractions of the one that gives 0.
+
+    Without `strengths`, `n` of them from 1 down to `weakest`, equally spaced in logarithm. Each fit starts from the
+    one before; where one SVD solves the problem (loss II without V, or loss I with cost_ratio 1 and without V), one
+    SVD gives them all. All share their neighbours: those given or, with "auto", chosen as `CSRR(**params)` does.
+    """
+    model = CSRR(**params)
+    model._check()
+    if model.l1 is not None or "reg_low_rank" in params or model.box != "none":
+        raise ParameterError("a path chooses the strength itself: leave out reg_low_rank, l1 and box")
+    fractions = _fractions(strengths, n, weakest)
+    log = model._read(data)
+    with use_threads(model.threads, blas=1):
+        chosen = model._settle(log)
+        settings = chosen.settings
+        if model.max_rank == "auto":
+            settings = settings._replace(max_rank=RULE.max_rank)
+        posing = model._pose(log, settings)
+        signal = posing.costs.ratio * target_norm(posing.problem.pattern, posing.asked, model.seed)
+        l1s = [float(fraction * signal) for fraction in fractions]
+        fits = solve_path(posing.problem, l1s, model._options(settings), callback=callback)
+    points = [PathPoint(f, l1, fit.certificate) for f, l1, fit in zip(fractions, l1s, fits, strict=True)]
+    return Path(points, log, posing, fits, params, chosen)
+
+
+def _fractions(strengths: Sequence[float] | None, n: int, weakest: float) -> list[float]:
+    if strengths is None:
+        if n < 2 or not 0 < weakest < 1:
+            raise ParameterError(f"n={n!r} must be at least 2 and weakest={weakest!r} between 0 and 1")
+        return [float(f) for f in np.geomspace(1, weakest, n)]
+    chosen = sorted({float(f) for f in strengths}, reverse=True)
+    if not chosen or chosen[-1] <= 0 or not np.isfinite(chosen).all():
+        raise ParameterError("strengths must be numbers > 0")
+    return chosen

@@ -1,0 +1,358 @@
+"""A walk over settings, by what held-out events they rank best."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from csrr.models.build_problem import Posing
+from csrr.models.settings import Settings
+from csrr.optim.krylov import LowRankPlusSparse, partial_svd
+from csrr.optim.lowrank import LowRank
+from csrr.optim.neighbors import Factored, Regression, Ridge, nearest
+from csrr.optim.solver import Options, improved, solve
+from csrr.ranking.row_loops import rank_rows
+from csrr.threads import run_ranges
+
+AT = 20
+"""The length of the lists whose NDCG decides."""
+STRENGTHS, STEP = (0.29, 0.35, 0.42, 0.5, 0.6, 0.72, 0.86, 1.04, 1.24), 1.2
+"""Strengths, in noise levels, that one SVD is tried with, and about the factor between them."""
+RANK, WORTH = 256, 0.01
+"""The bound on the rank that is tried first, and what doubling it must add to NDCG, relatively, to be taken."""
+NEIGHBORS, RIDGE_STEP = 50, 3.0
+"""How many neighbours are tried first, and the factor between the strengths of their penalty."""
+WIDTHS = (20,)
+"""Other numbers of neighbours that are tried."""
+NOISE, CERTAIN = 1.0, 2.0
+"""Standard errors that a gain must exceed to be taken for one, and where another kind of model would be chosen."""
+ROBUST = 0.65
+"""The `reg_sparse` that is tried beside none."""
+NAMES = ("rank", *Settings._fields, "ndcg", "error")
+"""What is kept of a trial."""
+_LOOSE, _STEPS, _NEAR = 0.05, 8, 0.001
+"""A fit is near enough to be compared at this gap, after so many steps, or when one lowers the objective by less."""
+_TOGETHER = 64
+
+Scores = npt.NDArray[np.float64]
+
+
+class Trial(NamedTuple):
+    """What came of settings: the rank of U, and the NDCG of each user whose events are held out."""
+
+    rank: int
+    scores: Scores
+
+    @property
+    def mean(self) -> float:
+        return float(self.scores.mean())
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What the parameters of a model give, by rule where they give nothing, and the settings they leave `open`."""
+
+    given: Settings
+    open: frozenset[str]
+
+    def __contains__(self, name: str) -> bool:
+        """Whether a setting is left to the data."""
+        return name in self.open
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether nothing is left to the data."""
+        without = "neighbors" not in self and not self.given.neighbors
+        return not self.open - ({"reg_neighbors"} if without else set())
+
+
+class _LateError(Exception):
+    """Time is up, and something was tried."""
+
+
+@dataclass(eq=False)
+class Search:
+    """A walk over settings: strengths, ranks and neighbours by one SVD, then costs and V by a few steps from there.
+
+    `posing` is the problem of what is left, whose events are `clicks`, csr; `asked`, csr, are those held out. A default
+    gives way only to what gains more than its standard error. After the `deadline`, in seconds of
+    `time.perf_counter`, nothing more is tried.
+    """
+
+    posing: Posing
+    clicks: Any
+    asked: Any
+    wanted: Wanted
+    deadline: float | None = None
+    trials: dict[Settings, Trial] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._low_ranks: dict[Settings, LowRank] = {}
+        self._svd: tuple[int | None, LowRank] | None = None
+
+    @property
+    def seed(self) -> int:
+        return self.posing.noise_level.seed
+
+    def run(self) -> Settings:
+        """Return the settings that rank best, of those there was time for."""
+        try:
+            return self._walk()
+        except _LateError:
+            best = max(self.trials, key=lambda point: self.trials[point].mean)
+            share = 1.0 if "reg_sparse" in self.wanted else self._given.reg_sparse
+            return best._replace(cost_ratio=self._given.cost_ratio, reg_sparse=share)
+
+    def _walk(self) -> Settings:
+        best = self._first()
+        if "strength" not in self.wanted:
+            return self._with_neighbors(best)
+        best = self._with_strength(best)
+        if "max_rank" in self.wanted:
+            best = self._widened(best)
+        best = self._with_neighbors(best)
+        best = self._with_costs(best)
+        return self._with_v(best) if "reg_sparse" in self.wanted else best
+
+    # Steps of the walk
+
+    def _first(self) -> Settings:
+        """What the search begins with: what is given, but for costs and V, which come later."""
+        first = self._given
+        if "strength" in self.wanted:
+            first = first._replace(cost_ratio=1.0, reg_sparse=1.0)
+        else:
+            first = first._replace(strength=self.posing.problem.l1 / self.posing.noise)
+        if "max_rank" in self.wanted:
+            first = first._replace(max_rank=min(RANK, *self.posing.problem.pattern.shape))
+        return first._replace(neighbors=NEIGHBORS) if "neighbors" in self.wanted else first
+
+    @property
+    def _given(self) -> Settings:
+        """What is given of costs and V as the problem has it, in whatever words."""
+        ratio, l2 = self.posing.costs.ratio, self.posing.l2
+        return self.wanted.given._replace(cost_ratio=ratio, reg_sparse=1.0 if l2 is None else l2 / ratio)
+
+    def _with_strength(self, point: Settings) -> Settings:
+        """The point with the best strength, from the middle of the list up or down."""
+        ladder = [point._replace(strength=strength) for strength in STRENGTHS]
+        low, high = len(ladder) // 2 - 1, len(ladder) // 2 + 2
+        best = self._best(ladder[low:high])
+        while best == ladder[low] and low > 0:
+            low -= 1
+            best = self._best(ladder[low : low + 2])
+        while best == ladder[high - 1] and high < len(ladder):
+            high += 1
+            best = self._best(ladder[high - 2 : high])
+        return best
+
+    def _with_neighbors(self, point: Settings) -> Settings:
+        """The point with other neighbours, or none, where that gains more than noise."""
+        if not point.neighbors:
+            return self._best([point])
+        widths = (0, *WIDTHS) if "neighbors" in self.wanted else ()
+        factors = (1 / RIDGE_STEP, RIDGE_STEP) if "reg_neighbors" in self.wanted else ()
+        others = [_penalized(point, factor) for factor in factors]
+        # All at once: their U is scored once.
+        self._best([point, *others, *(point._replace(neighbors=k) for k in widths)])
+        best = self._better(point, *others)
+        if best.reg_neighbors != point.reg_neighbors:
+            factor = RIDGE_STEP if best.reg_neighbors > point.reg_neighbors else 1 / RIDGE_STEP
+            while (other := self._better(best, _penalized(best, factor))) != best:
+                best = other
+        return self._better(best, *(best._replace(neighbors=k) for k in widths), errors=CERTAIN)
+
+    def _widened(self, point: Settings) -> Settings:
+        """The point with twice the bound on the rank, again and again, while the bound holds and more rank gains."""
+        most = min(self.posing.problem.pattern.shape)
+        assert point.max_rank is not None
+        half = point._replace(max_rank=max(1, point.max_rank // 2))
+        while self.trials[point].rank == (bound := point.max_rank) and bound < most:
+            # Each doubling gains less than the one before.
+            if self._gain(point, self._best([half]), CERTAIN) < 1.4 * WORTH:
+                break
+            wider = point._replace(max_rank=min(2 * bound, most))
+            # Where the bound cuts less, the penalties have to cut more.
+            stronger = [_penalized(wider, RIDGE_STEP)] if "reg_neighbors" in self.wanted else []
+            wider = self._best([wider, _moved(wider, STEP), *stronger])
+            if self._gain(wider, point, NOISE) < WORTH:
+                break
+            half, point = point, wider
+        return point
+
+    def _with_costs(self, point: Settings) -> Settings:
+        """The point with the costs and V that are wanted, and the strength that goes with them.
+
+        A default cost gives way to the point's own, 1, where that gains more than noise.
+        """
+        other = point._replace(cost_ratio=self._given.cost_ratio)
+        if "reg_sparse" not in self.wanted:
+            other = _held_back(other, self._given.reg_sparse)
+        best = self._best([other, _moved(other, 1 / STEP)])
+        if self.trials[other].rank == other.max_rank:
+            # Where the bound on the rank cuts, a weaker penalty has to show what it is good for.
+            best = self._better(other, best, errors=CERTAIN)
+        while best != other and (weaker := self._better(best, _moved(best, 1 / STEP))) != best:
+            best = weaker
+        return self._better(best, point, errors=CERTAIN) if "cost_ratio" in self.wanted else best
+
+    def _with_v(self, point: Settings) -> Settings:
+        """The point with V in U's problem, if that gains more than noise."""
+        return self._better(point, _held_back(point, ROBUST), errors=CERTAIN)
+
+    def _better(self, point: Settings, *others: Settings, errors: float = NOISE) -> Settings:
+        """The best of several points, if it gains more than noise over a first."""
+        best = self._best([point, *others])
+        return best if self._gain(best, point, errors) > 0 else point
+
+    def _gain(self, point: Settings, other: Settings, errors: float) -> float:
+        """What a point gains over another at least, relatively: the mean over users less its standard errors."""
+        theirs = self.trials[other]
+        gains = self.trials[point].scores - theirs.scores
+        return float((gains.mean() - errors * _error(gains)) / theirs.mean) if theirs.mean else 0.0
+
+    def _best(self, points: Sequence[Settings]) -> Settings:
+        """Try those points that have not been; return the best of all, of equal ones the first."""
+        new = [point for point in dict.fromkeys(points) if point not in self.trials]
+        if new:
+            if self.trials and self.deadline is not None and time.perf_counter() > self.deadline:
+                raise _LateError
+            self._try(new)
+        best = max(points, key=lambda point: self.trials[point].mean)
+        # Each is as large as the model; only where the walk stands is one needed again.
+        self._low_ranks = {key: u for key, u in self._low_ranks.items() if key in map(_of_low_rank, (best, points[0]))}
+        return best
+
+    def _try(self, points: list[Settings]) -> None:
+        """Score points; the systems of their neighbours are solved together."""
+        regression = self._regression
+        keys = list(dict.fromkeys(_of_low_rank(point) for point in points))
+        low_ranks = [self.low_rank(key) for key in keys]
+        factored = [_factored(low_rank) for low_rank in low_ranks]
+        found = [low_rank.rank for low_rank in low_ranks]
+        del low_ranks
+        unit = regression.mean_diagonal
+        ridges = list(dict.fromkeys(Ridge(p.neighbors, p.reg_neighbors * unit) for p in points if p.neighbors))
+        solved = regression.solve(factored, ridges)
+        for place, key in enumerate(keys):
+            mine = [point for point in points if _of_low_rank(point) == key]
+            weights = np.zeros((len(mine), *regression.support.shape), np.float32)
+            for at, point in enumerate(mine):
+                if point.neighbors:
+                    weights[at] = solved[place, ridges.index(Ridge(point.neighbors, point.reg_neighbors * unit))]
+            for point, scores in zip(mine, self._ndcg(factored[place], regression, weights), strict=True):
+                self.trials[point] = Trial(found[place], scores)
+
+    # Models
+
+    def low_rank(self, point: Settings) -> LowRank:
+        """Return U: the soft-thresholded SVD or, where that is not the solution, a few steps from there."""
+        point = _of_low_rank(point)
+        if point not in self._low_ranks:
+            problem, found = self.posing.with_settings(point).problem, self._thresholded(point)
+            if problem.is_slack:
+                # Where V takes over, the way from there is long.
+                found = solve(problem, Options(_LOOSE, rank_cap=point.max_rank, seed=self.seed)).low_rank
+            elif not problem.is_one_shot:
+                found = improved(problem, found, Options(_NEAR, _STEPS, rank_cap=point.max_rank, seed=self.seed))
+            self._low_ranks[point] = found
+        return self._low_ranks[point]
+
+    def _thresholded(self, point: Settings) -> LowRank:
+        """The singular triplets of the targets, thresholded; those of no use are kept as spare directions."""
+        posing = self.posing.with_settings(point._replace(cost_ratio=1.0, reg_sparse=1.0))
+        problem, max_rank = posing.problem, point.max_rank
+        if self._svd is None or _falls_short(self._svd[0], max_rank):
+            operator = LowRankPlusSparse(LowRank.zero(problem.pattern.shape), problem.pattern, problem.target)
+            weakest = STRENGTHS[0] if "strength" in self.wanted else point.strength
+            found = partial_svd(
+                operator,
+                np.random.default_rng(self.seed),
+                above=weakest * posing.noise,
+                cap=max_rank,
+                dtype=problem.target.dtype.type,
+            )
+            self._svd = max_rank, found
+        u = self._svd[1]
+        s = np.maximum(u.s - problem.l1, 0)
+        if max_rank is not None:
+            s[max_rank:] = 0
+        return LowRank(u.left, s, u.right)
+
+    @cached_property
+    def _regression(self) -> Regression:
+        given = self.wanted.given
+        neighbors = NEIGHBORS if "neighbors" in self.wanted else given.neighbors
+        return self.posing.regression(nearest(self.posing.problem.pattern, neighbors), given.neighbor_scaling)
+
+    # Scores
+
+    def _ndcg(self, u: Factored, regression: Regression, weights: npt.NDArray[np.float32]) -> list[Scores]:
+        """The NDCG of each user with events held out, for one U and several `weights`, (w, m, K), on the support."""
+        left, right = u
+        item, rows = self.posing.scaling.item, np.flatnonzero(np.diff(self.asked.indptr))
+        indptr, indices, places = regression.by_neighbor
+        between = np.repeat(item, np.diff(indptr)) / item[indices]
+        flat = weights.reshape(len(weights), -1)[:, places] * between
+        mine, theirs = left[rows].astype(np.float32), (right / item[:, None]).astype(np.float32)
+        ranks = np.empty((len(weights), self.asked.nnz))
+        clicks, asked = self.clicks, self.asked
+        parts = (regression.user, clicks.indptr, clicks.indices, indptr, indices, flat, asked.indptr, asked.indices)
+
+        def rank(start: int, stop: int) -> None:
+            base = mine[start:stop] @ theirs.T
+            rank_rows(0, stop - start, base, rows[start:stop], *parts, ranks)
+
+        run_ranges(rank, [*range(0, len(rows), _TOGETHER), len(rows)])
+        counts = np.diff(asked.indptr)[rows]
+        gains = np.where(ranks <= AT, 1 / np.log2(1 + ranks), 0)
+        ideal = np.cumsum(1 / np.log2(np.arange(2, AT + 2)))[np.minimum(counts, AT) - 1]
+        starts = np.cumsum(counts) - counts
+        return [np.add.reduceat(each, starts) / ideal for each in gains]
+
+    def table(self) -> dict[str, npt.NDArray[Any]]:
+        """Return the columns of `Chosen`."""
+        rows = [
+            (trial.rank, *point._replace(max_rank=point.max_rank or 0), trial.mean, _error(trial.scores))
+            for point, trial in self.trials.items()
+        ]
+        return {name: np.array(column) for name, column in zip(NAMES, zip(*rows, strict=True), strict=True)}
+
+
+def _of_low_rank(point: Settings) -> Settings:
+    """What U depends on alone."""
+    return point._replace(neighbors=0, reg_neighbors=0.0, neighbor_scaling=0.0)
+
+
+def _factored(low_rank: LowRank) -> Factored:
+    used = low_rank.trimmed()
+    return np.ascontiguousarray(used.scaled_left), np.ascontiguousarray(used.right)
+
+
+def _penalized(point: Settings, factor: float) -> Settings:
+    return point._replace(reg_neighbors=float(f"{point.reg_neighbors * factor:.2g}"))
+
+
+def _held_back(point: Settings, reg_sparse: float) -> Settings:
+    """The point with V in its problem: what V holds back, a weaker penalty lets through."""
+    return _moved(point._replace(reg_sparse=reg_sparse), min(1.0, max(reg_sparse, 1e-3)) ** 0.5)
+
+
+def _moved(point: Settings, factor: float) -> Settings:
+    return point._replace(strength=float(f"{point.strength * factor:.3g}"))
+
+
+def _error(values: Scores) -> float:
+    """The standard error of a mean."""
+    return float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else 0.0
+
+
+def _falls_short(known: int | None, wanted: int | None) -> bool:
+    """Whether an SVD of `known` triplets (None: all) is not enough for `wanted`."""
+    return known is not None and (wanted is None or wanted > known)

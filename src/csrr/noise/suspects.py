@@ -1,0 +1,138 @@
+"""A log or a fitted model -> which clicks, users and items are suspect; and the log without the worst."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from csrr.data import Log
+from csrr.models.csrr import CSRR
+from csrr.models.robust import RobustModel
+from csrr.models.strengths import ParameterError, check_number
+from csrr.noise.noise_scores import STRONG, judge, noise_scores, own_log, strict
+from csrr.noise.stability import Stability
+from csrr.ranking.result_table import SHOWN, Table
+
+Floats = npt.NDArray[np.floating[Any]]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Suspects:
+    """How probable it is that each event of `log` is noise: a click that nobody meant.
+
+    `scores`, shape (n_events,), are these probabilities, in the order of the log (by user row, then item row): local
+    false discovery rates. They hold if noise falls evenly over the items (or, with a `popularity`, as that says) and
+    if all other clicks tell what a user likes. So an attack by many accounts that act alike passes as taste, and the
+    first click of a new interest looks like noise. `unexplained`, shape (n_events,), is the share of each click that
+    the model's common taste leaves over; `stability`, where asked for, says how much of this small changes leave.
+
+    Where tastes are diffuse the scores are too high, and so is `noise_share`: on planted data by up to a tenth.
+    """
+
+    log: Log
+    scores: Floats
+    unexplained: Floats
+    stability: Stability | None = None
+
+    @property
+    def noise_share(self) -> float:
+        """The estimated share of noise among all events: the mean score."""
+        return float(self.scores.mean())
+
+    def __len__(self) -> int:
+        return len(self.scores)
+
+    def above(self, score: float) -> npt.NDArray[np.bool_]:
+        """Return which events have a larger score, shape (n_events,)."""
+        mask: npt.NDArray[np.bool_] = self.scores > score
+        return mask
+
+    @cached_property
+    def events(self) -> Table:
+        """The events, most suspect first: user, item, title (where known), score, unexplained."""
+        log, order = self.log, np.lexsort((-self.unexplained, -self.scores))
+        columns = {"user": log.users.ids[log.user_rows[order]]} | self._named(log.item_rows[order])
+        return Table(columns | {"score": self.scores[order], "unexplained": self.unexplained[order]})
+
+    @cached_property
+    def users(self) -> Table:
+        """The users with events, most suspect first: user, clicks, noise (the share of these that is noise)."""
+        order, clicks, noise = self._grouped(self.log.user_rows, self.log.n_users)
+        return Table({"user": self.log.users.ids[order], "clicks": clicks, "noise": noise})
+
+    @cached_property
+    def items(self) -> Table:
+        """The items with events, most suspect first: item, title (where known), clicks, noise (as for users)."""
+        order, clicks, noise = self._grouped(self.log.item_rows, self.log.n_items)
+        return Table(self._named(order) | {"clicks": clicks, "noise": noise})
+
+    def _named(self, item_rows: npt.NDArray[Any]) -> dict[str, npt.NDArray[Any]]:
+        columns = {"item": self.log.items.ids[item_rows]}
+        return columns if self.log.titles is None else columns | {"title": self.log.titles[item_rows]}
+
+    def _grouped(self, rows: npt.NDArray[Any], n: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any], Floats]:
+        """Return the rows with events, most suspect first, their numbers of events and mean scores."""
+        clicks = np.bincount(rows, minlength=n)
+        noise = np.bincount(rows, self.scores, minlength=n) / np.maximum(clicks, 1)
+        order = np.lexsort((-clicks, -noise))
+        order = order[clicks[order] > 0]
+        return order, clicks[order], noise[order]
+
+    def __str__(self) -> str:
+        return (
+            f"{self.noise_share:.1%} of {len(self):,} events are noise, as far as the others tell. A score is the"
+            " probability that an event is noise, if noise falls on items regardless of taste.\n"
+            f"{self.events.head(SHOWN)}" + (f"\n{self.stability}" if self.stability is not None else "")
+        )
+
+    def __repr__(self) -> str:
+        return f"Suspects: {len(self):,} events, {self.noise_share:.1%} of them noise by estimate"
+
+
+def suspects(model: RobustModel, *, popularity: float = 0.0, stability: bool = False) -> Suspects:
+    """Return how suspect the clicks of a fitted model are; `RobustModel.suspects` says by what."""
+    scores = suspect_scores(model, popularity=popularity)
+    steady = model.stability(popularity=popularity) if stability else None
+    log = replace(own_log(model), weights=None)
+    asked = model.costs_.ratio if model._posed.loss == "II" else 1.0
+    explained = model._score_pairs(log.user_rows, log.item_rows) / asked
+    return Suspects(log, scores, np.clip(1 - explained, 0, 1), steady)
+
+
+def suspect_scores(model: RobustModel, *, popularity: float = 0.0) -> Floats:
+    """Return `suspects(...).scores`, shape (n_events,), alone."""
+    check_number("popularity", popularity, least=0, most=1)
+    return noise_scores(judge(model), popularity)
+
+
+def suspects_in(data: Any, *, popularity: float = 0.0, model: Any = None) -> Suspects:
+    """Return how suspect the events of a log are, by a new model with the parameters of `model`, or a CSRR's own."""
+    check_number("popularity", popularity, least=0, most=1)
+    if model is None:
+        model = CSRR(reg_sparse=STRONG, reg_low_rank="noise", neighbors=0)
+    if not isinstance(model, RobustModel):
+        raise ParameterError(f"model={model!r} must be a CSRR or CSRRe with the parameters to judge by")
+    model._check()
+    log = model._read(data)
+    found = suspects(strict(model, log).fit(log), popularity=popularity)
+    return Suspects(log, found.scores, found.unexplained)
+
+
+def clean(data: Any, *, above: float = 0.5, popularity: float = 0.0, model: Any = None) -> Log:
+    """Return a log without the events that are noise with a probability of more than `above`.
+
+    Takes a log, a table or a matrix; weights, times and titles stay, and so do all users and items. `model` is a CSRR
+    or CSRRe with the parameters to judge by; it is not fitted itself. To see what goes, and why, take the two steps
+    yourself:
+
+        found = csrr.CSRR(reg_sparse=0.5).fit(log).suspects()
+        log.select(~found.above(0.5))           # what clean(log) returns
+        log.select(found.above(0.5))            # what it removes
+    """
+    check_number("above", above, above=0, most=1)
+    found = suspects_in(data, popularity=popularity, model=model)
+    return found.log.select(~found.above(above))

@@ -1,0 +1,58 @@
+"""A summary -> one HTML page that needs nothing else: style and charts are inside it, and there is no script."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from csrr.files import write_text
+from csrr.paper import method
+from csrr.paper.document import read_document
+from csrr.paper.markdown import render_markdown
+from csrr.paper.page_tables import RANKED_BY, TEST_COLUMNS
+from csrr.plots.charts import marker
+
+
+def render_html(summary: Any) -> str:
+    """Return the page of a summary."""
+    document = read_document(summary)
+    try:
+        from jinja2 import Environment, PackageLoader, StrictUndefined
+        from markupsafe import Markup
+    except ImportError:
+        raise ImportError("the page needs jinja2: pip install 'csrr[report]', or use render_markdown") from None
+    environment = Environment(
+        loader=PackageLoader("csrr.paper"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    template = environment.get_template("page.html")
+    # The charts escape their own text.
+    return template.render(
+        doc=document,
+        method=method,
+        drawn=Markup,
+        marker=lambda place: Markup(marker(place)),
+        ranked_by=RANKED_BY,
+        test_columns=TEST_COLUMNS,
+    )
+
+
+def write(summary: Any, path: str | os.PathLike[str]) -> tuple[Path, Path]:
+    """Write the page and the Markdown beside each other and return their paths, `path` ending in .html and in .md.
+
+    Each file is written whole or not at all.
+    """
+    target = Path(path)
+    if target.suffix in (".html", ".md"):
+        target = target.with_suffix("")
+    pages = {".html": render_html(summary), ".md": render_markdown(summary)}
+    target.parent.mkdir(parents=True, exist_ok=True)
+    files = {target.with_name(target.name + end): text for end, text in pages.items()}
+    for file, text in files.items():
+        write_text(file, text)
+    page, markdown = files
+    return page, markdown

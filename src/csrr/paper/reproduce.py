@@ -1,0 +1,294 @@
+"""Runs the paper's experiments: what is to be done and how long it takes, then job by job, each result kept at once."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from csrr.data import DataError, Log, read, split
+from csrr.data.catalog import DATASETS, data_dir, locate
+from csrr.experiments.evaluate import Evaluation, evaluate
+from csrr.experiments.tuning import tune
+from csrr.files import write_text
+from csrr.models.robust import RobustModel
+from csrr.models.strengths import ParameterError
+from csrr.paper.jobs import FIGURES, QUICK_SPLITS, SPLITS, TABLES, Job, Part, PartName, available
+from csrr.paper.printed import DATA, LENGTHS, PROTOCOLS
+from csrr.paper.results import PerUser, Row, Rows, Task, read_json
+from csrr.paper.systems import COMPARED
+from csrr.threads import available_cores
+
+RATIO = 0.8
+VALIDATION_RATIO, VALIDATION_METRIC = 0.9, "ndcg@10"
+METRICS = ("precision", "recall", "ndcg", "list_ndcg")
+
+Tuned = Literal["each", "once"]
+TUNED_EACH_UP_TO = 200_000
+"""Number of ratings up to which every split is tuned on its own training data, unless told otherwise."""
+
+_SIZE = {"ml-100k": 100_000, "ml-1m": 1_000_000, "eachmovie": 1_000_000}
+"""Roughly the ratings of the data sets, for estimates."""
+
+_READ_SECONDS = 8
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a run is: results done of all, what is being worked on, and the seconds that are left, estimated."""
+
+    done: int
+    total: int
+    now: str
+    seconds_left: float
+
+
+def plan(
+    names: Sequence[PartName] = (),
+    *,
+    data: Sequence[str] = (),
+    protocols: Sequence[str] = (),
+    systems: Sequence[str] = (),
+    splits: int | None = None,
+    quick: bool = False,
+) -> list[Part]:
+    """Return the tables and figures of these names, by default all, on the data and by the protocols given.
+
+    Unless both the part and the data are named, a part is taken where the paper has it: see `available`. A quick run
+    has MovieLens-100K, the protocol "numbers" and two splits unless others are given.
+    """
+    names = list(dict.fromkeys(names))
+    data, protocols, systems = (list(dict.fromkeys(each)) for each in (data, protocols, systems))
+    _check("table or figure", names, (*TABLES, *FIGURES))
+    _check("data set", data, DATA)
+    _check("protocol", protocols, PROTOCOLS)
+    _check("system", systems, COMPARED)
+    n_splits = (QUICK_SPLITS if quick else SPLITS) if splits is None else splits
+    if n_splits < 1:
+        raise ParameterError(f"splits={splits!r} must be at least 1")
+    chosen = [
+        Part(name, each, protocol, tuple(range(n_splits)), tuple(systems) or COMPARED, quick)
+        for protocol in protocols or (("numbers",) if quick else tuple(PROTOCOLS))
+        for name in names or (*TABLES, *FIGURES)
+        for each in data or (("ml-100k",) if quick else tuple(DATA))
+        if available(name, each, protocol) or (names and data and (protocols or protocol == "numbers"))
+    ]
+    if not chosen:
+        raise ParameterError("the paper has none of that; name the table or figure and the data to run it all the same")
+    return chosen
+
+
+def _check(what: str, given: Iterable[str], known: Iterable[str]) -> None:
+    for each in given:
+        if each not in known:
+            raise ParameterError(f"there is no {what} {each!r}; there are {', '.join(known)}")
+
+
+def check_data(parts: Iterable[Part]) -> None:
+    """Raise a DataError that names every file that is not there, where to get it and where to put it."""
+    missing = []
+    for name in dict.fromkeys(part.data for part in parts):
+        if locate(name) is None:
+            known = DATASETS[name]
+            get = (
+                f"csrr.fetch({name!r}) downloads it"
+                if known.url
+                else f"it cannot be downloaded: put {known.source} there"
+            )
+            missing.append(f"{known.file} ({known.description}) is not in {data_dir()}: {get}")
+    if missing:
+        raise DataError("; ".join(missing) + "; CSRR_DATA_DIR names the folder; --data chooses other data")
+
+
+class Reproduction:
+    """A run into a folder of results; what is there already is not done again."""
+
+    def __init__(self, rows: Rows, parts: Sequence[Part], *, tuned: Tuned | None = None) -> None:
+        self.rows, self.parts, self.tuned = rows, list(parts), tuned
+        jobs = [job for part in self.parts for job in part.jobs()]
+        self.jobs = list({(job.data, job.at_least, job.split, job.name): job for job in jobs}.values())
+        self.quick = any(part.quick for part in self.parts)
+        self._done: dict[tuple[Any, ...], Row] = {}
+        self._chosen_params: dict[str, dict[str, Any]] = {}
+
+    # Estimates
+
+    def seconds_left(self) -> float:
+        """Return roughly how long the jobs without results take, by what those with results have taken."""
+        todo = [job for job in self.jobs if self.finished(job) is None]
+        done = [job for job in self.jobs if self.finished(job) is not None]
+        reading = _READ_SECONDS * len({(job.data, job.at_least) for job in todo})
+        return self._estimate(todo) * self._slowness(done) + reading
+
+    def _estimate(self, jobs: Iterable[Job], *, anew: bool = False) -> float:
+        """Return the seconds that fitting takes, and tuning where it has not been done (or `anew`: everywhere)."""
+        seconds, tuned = 0.0, set[str]()
+        for job in jobs:
+            key = self._tuning_key(job)
+            if key not in tuned and (anew or not self._chosen_file(key).exists()):
+                seconds += job.system.n_fits(self.quick) * job.system.seconds * _SIZE[job.data] / 1e6
+            tuned.add(key)
+            seconds += (job.seconds or job.system.seconds) * _SIZE[job.data] / 1e6
+        return seconds
+
+    def _slowness(self, done: Sequence[Job]) -> float:
+        """Return what these jobs took as a multiple of the estimate; of fewer than ten, 2 / cores."""
+        if len(done) < 10:
+            return 2 / min(available_cores(), 2)
+        rows = [row for job in done if (row := self.finished(job)) is not None]
+        tuning = {
+            self._tuning_key(job): (row.tuning or {}).get("seconds", 0.0) for job, row in zip(done, rows, strict=True)
+        }
+        taken = sum(row.seconds["fit"] + row.seconds["evaluate"] for row in rows) + sum(tuning.values())
+        return float(taken / self._estimate(done, anew=True))
+
+    # The run
+
+    def run(self, callback: Callable[[Progress], object] | None = None) -> list[tuple[Job, Exception]]:
+        """Do every job that has no result yet, each result on disk before the next begins; return those that failed.
+
+        A fit that cannot be done, or not with the memory there is, does not keep the others from being done.
+        """
+        failed: list[tuple[Job, Exception]] = []
+        for done, job in enumerate(self.jobs):
+
+            def tell(what: str, done: int = done, job: Job = job) -> None:
+                if callback is not None:
+                    now = f"{DATA[job.data].label}, {job.protocol}, split {job.split}, {job.name}: {what}"
+                    callback(Progress(done, len(self.jobs), now, self.seconds_left()))
+
+            if self.finished(job) is None:
+                try:
+                    self._do(job, tell)
+                except (ParameterError, np.linalg.LinAlgError, MemoryError) as error:
+                    failed.append((job, error))
+        return failed
+
+    def results(self) -> list[Row]:
+        """Return the results that are there, in the order of the jobs."""
+        return [row for job in self.jobs if (row := self.finished(job)) is not None]
+
+    def finished(self, job: Job) -> Row | None:
+        """Return the result of a job, if its parameters have been chosen and it has one."""
+        key = (job.data, job.at_least, job.split, job.name)
+        if key not in self._done and (not job.system.space or self._chosen_file(self._tuning_key(job)).exists()):
+            found = self.rows.find(self.task(job))
+            if found is not None:
+                self._done[key] = found
+        return self._done.get(key)
+
+    def task(self, job: Job) -> Task:
+        """Return what identifies the result of a job whose parameters have been chosen."""
+        return Task(job.data, job.at_least, job.split, job.name, job.change(self._chosen(job)["params"]))
+
+    def _do(self, job: Job, tell: Callable[[str], None]) -> None:
+        log = read_log(job.data, job.at_least)
+        chosen = self._tune(job, log, tell)
+        train, test = split(log, ratio=RATIO, seed=job.split)
+        task = self.task(job)
+        tell("fitting")
+        began = time.perf_counter()
+        model = job.system.model(**task.params).fit(train)
+        fitted = time.perf_counter()
+        tell("testing")
+        found = evaluate(model, train, test, at=LENGTHS, metrics=METRICS)
+        certificate = getattr(model, "certificate_", None)
+        row = Row(
+            task,
+            found.means,
+            found.n_users,
+            found.n_left_out,
+            {"users": log.n_users, "items": log.n_items, "events": len(log)},
+            {"fit": fitted - began, "evaluate": time.perf_counter() - fitted},
+            chosen["tuning"],
+            certificate and _finite(certificate.to_dict()),
+            model={"kind": type(model).__name__, "params": model.get_params()},
+        )
+        self.rows.keep(row, _per_user(found))
+
+    # Parameters
+
+    def _tuned_split(self, job: Job) -> int:
+        each = self.tuned or ("each" if _SIZE[job.data] <= TUNED_EACH_UP_TO else "once")
+        return job.split if each == "each" else 0
+
+    def _tuning_key(self, job: Job) -> str:
+        space = {"quick": self.quick, "space": repr(job.system.searched(self.quick))}
+        return Task(job.data, job.at_least, self._tuned_split(job), job.system.name, job.system.fixed | space).key
+
+    def _chosen_file(self, key: str) -> Path:
+        return self.rows.folder / "tuning" / f"{key}.json"
+
+    def _chosen(self, job: Job) -> dict[str, Any]:
+        """Return the parameters that were chosen for the job's system and how."""
+        if not job.system.space:
+            return {"params": dict(job.system.fixed), "tuning": None}
+        key = self._tuning_key(job)
+        if key not in self._chosen_params:
+            self._chosen_params[key] = read_json(self._chosen_file(key), "params", "tuning")
+        return self._chosen_params[key]
+
+    def _tune(self, job: Job, log: Log, tell: Callable[[str], None]) -> dict[str, Any]:
+        """Return the parameters of the job's system, chosen now if that has not been done."""
+        key, system = self._tuning_key(job), job.system
+        file = self._chosen_file(key)
+        if not system.space or file.exists():
+            return self._chosen(job)
+        tell("tuning")
+        train, _ = split(log, ratio=RATIO, seed=self._tuned_split(job))
+        found = tune(
+            system.model(**system.fixed),
+            train,
+            space=system.searched(self.quick),
+            metric=VALIDATION_METRIC,
+            trials=10_000,
+            ratio=VALIDATION_RATIO,
+            seed=0,
+            storage=file.with_suffix(".journal"),
+            defaults=False,
+            callback=lambda so_far: tell(f"tuning, {len(so_far.trials)} of {so_far.total}"),
+        )
+        tuning = {
+            "metric": found.metric,
+            "value": found.best_value,
+            "tried": sum(each.points for each in found.trials),
+            "seconds": sum(each.seconds for each in found.trials),
+            "split": self._tuned_split(job),
+        }
+        params = system.fixed | found.best.params
+        if system.absolute:
+            kept, _ = split(train, ratio=VALIDATION_RATIO, seed=0)
+            model = system.model(**params)
+            assert isinstance(model, RobustModel)
+            params = {name: value for name, value in params.items() if name != "reg_low_rank"}
+            params["l1"] = float(f"{model.strength(kept):.4g}")
+        chosen = {"params": params, "tuning": tuning}
+        write_text(file, json.dumps(chosen, indent=1))
+        return chosen
+
+
+def read_log(data: str, at_least: float | None) -> Log:
+    """Return the positive ratings of a data set; the last two are kept."""
+    return _read_file(str(locate(data)), at_least)
+
+
+@lru_cache(maxsize=2)
+def _read_file(path: str, at_least: float | None) -> Log:
+    return read(path, min_rating=at_least)
+
+
+def _per_user(found: Evaluation) -> PerUser:
+    """Return the users, and for each metric one value for each of them."""
+    users = found.users if found.users.dtype != object else found.users.astype(str)
+    return {"users": users, **{name: values.astype(np.float32) for name, values in found.per_user.items()}}
+
+
+def _finite(facts: dict[str, Any]) -> dict[str, Any]:
+    """Return the facts as JSON has them: None in place of what is not a finite number."""
+    return {name: None if isinstance(v, float) and not np.isfinite(v) else v for name, v in facts.items()}

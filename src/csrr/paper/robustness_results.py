@@ -1,0 +1,329 @@
+"""Results under noise -> tables, curves, and what V is worth."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from csrr.data.add_noise import NOISE_KINDS
+from csrr.experiments.compare import paired
+from csrr.experiments.intervals import mean_interval
+from csrr.models.strengths import ParameterError
+from csrr.paper.contestants import CONTESTANTS, WITH_V, WITHOUT_V
+from csrr.paper.results import ResultsError, Row, Rows
+from csrr.ranking.text_tables import text_table, to_pandas
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+METRIC, CLEAN, HITS, AUC = "ndcg@10", "clean ndcg@10", "target hits", "auc, "
+"""Names of means in a result; the last is followed by a detector's."""
+
+TITLES = {
+    "random": "Random clicks",
+    "accidental": "Accidental clicks",
+    "popular": "Clicks on popular items",
+    "crawler": "Crawlers",
+    "push": "A push of one item",
+}
+SHARE = "planted share of the training log"
+
+Part = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Line:
+    """A result: a system under a share of a kind of noise (None: none) in one split.
+
+    `clean_ndcg` is what the system reaches when it is fitted without the noise and asked for the same items: those
+    that neither the user nor the noise has clicked for them. `target_hits` is the share of genuine users with the
+    target of a push among their ten best, `aucs` how well each detector finds the planted events.
+    """
+
+    kind: str | None
+    share: float
+    seed: int
+    system: str
+    ndcg: float
+    clean_ndcg: float
+    target_hits: float | None
+    aucs: dict[str, float]
+    params: dict[str, Any]
+    seconds: float
+
+    @classmethod
+    def of(cls, row: Row) -> Line:
+        """Return the line of a kept result."""
+        task, means = row.task, row.means
+        return cls(
+            task.params["kind"],
+            task.params["share"],
+            task.split,
+            task.system,
+            means[METRIC],
+            means[CLEAN],
+            means.get(HITS),
+            {name.removeprefix(AUC): value for name, value in means.items() if name.startswith(AUC)},
+            row.model["params"],
+            sum(row.seconds.values()),
+        )
+
+    @property
+    def kept(self) -> float | None:
+        """The share of `clean_ndcg` that is left, None where that is 0."""
+        return self.ndcg / self.clean_ndcg if self.clean_ndcg else None
+
+
+Value = Callable[[Line], float | None]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Robustness:
+    """All results, and the curves of them; intervals are 95 % ones of the mean over splits, by Student's t."""
+
+    lines: list[Line]
+    about: str = ""
+    """The data, in words."""
+
+    @classmethod
+    def of(cls, rows: Iterable[Row]) -> Robustness:
+        """Return the results that were kept as `rows`."""
+        rows = list(rows)
+        clean = next(row.size for row in rows if row.task.params["kind"] is None)
+        seeds = sorted({row.task.split for row in rows})
+        about = (
+            f"Data: {clean['users']:,} users x {clean['items']:,} items, {clean['events']:,} training events without"
+            f" noise; splits with the seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))}."
+        )
+        return cls([Line.of(row) for row in rows], about)
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike[str]) -> Robustness:
+        """Return the results that `robustness` kept in a folder."""
+        found = [row for row in Rows(Path(folder)).all() if CLEAN in row.means]
+        rows = [row for row in found if row.task.params["tried"] == CONTESTANTS[row.task.system].plain()]
+        if not rows:
+            raise ResultsError(f"{folder}: it holds no results of csrr robustness, of this version's systems")
+        if len({row.task.data for row in rows}) > 1:
+            raise ResultsError(f"{folder}: it holds results of several logs; give each a folder of its own")
+        order = list(CONTESTANTS)
+        return cls.of(sorted(rows, key=lambda row: (order.index(row.task.system), row.task.split)))
+
+    @property
+    def kinds(self) -> list[str]:
+        """The kinds of noise."""
+        found = {line.kind for line in self.lines}
+        return [kind for kind in NOISE_KINDS if kind in found]
+
+    @property
+    def shares(self) -> list[float]:
+        """The shares of noise above 0."""
+        return sorted({line.share for line in self.lines if line.kind is not None})
+
+    @property
+    def systems(self) -> list[str]:
+        """The systems."""
+        return list(dict.fromkeys(line.system for line in self.lines))
+
+    @property
+    def detectors(self) -> list[str]:
+        """The ways to find planted events."""
+        return list(dict.fromkeys(name for line in self.lines for name in line.aucs))
+
+    # What csrr.plot draws
+
+    @property
+    def title(self) -> str:
+        """The title of the first figure."""
+        return str(self.figures()["robustness"]["title"])
+
+    @property
+    def caption(self) -> str:
+        """The caption of the first figure."""
+        return str(self.figures()["robustness"]["caption"])
+
+    @property
+    def panels(self) -> list[Part]:
+        """The panels of the first figure: NDCG@10 against the share, a panel a kind of noise."""
+        found: list[Part] = self.figures()["robustness"]["panels"]
+        return found
+
+    def figures(self) -> dict[str, Part]:
+        """Return the figures as the page has them, by name; those without points are left out."""
+        drawn = {
+            "robustness": self._panels("NDCG@10 on clean test data", self._each(lambda line: line.ndcg)),
+            "kept": self._panels("share of NDCG@10 kept", self._each(lambda line: line.kept)),
+            "detection": self._panels("AUC, planted against genuine", self._finders()),
+            "push": self._panels("users with the target in their ten best", self._each(lambda line: line.target_hits)),
+        }
+        return {
+            name: {
+                "title": WORDS[name]["title"],
+                "caption": f"{WORDS[name]['caption']} {self.about}",
+                "command": "csrr robustness LOG",
+                "panels": panels,
+            }
+            for name, panels in drawn.items()
+            if panels
+        }
+
+    def _each(self, value: Value) -> dict[str, tuple[str, Value]]:
+        """Return a series a system."""
+        return {system: (system, value) for system in self.systems}
+
+    def _finders(self) -> dict[str, tuple[str, Value]]:
+        """Return a series a detector, of the system whose model they ask."""
+
+        def of(name: str) -> Value:
+            return lambda line: line.aucs.get(name)
+
+        return {name: (WITH_V, of(name)) for name in self.detectors}
+
+    def _panels(self, y: str, series: dict[str, tuple[str, Value]]) -> list[Part]:
+        """Return a panel a kind that has points; `series` has, by name, the system and what is drawn of its lines."""
+        panels = []
+        for kind in self.kinds:
+            found = {name: self._points(kind, *each) for name, each in series.items()}
+            drawn = [
+                {"name": name, "points": points}
+                for name, points in found.items()
+                if any(point["x"] for point in points)
+            ]
+            if drawn:
+                panels.append({"title": TITLES[kind], "x": SHARE, "y": y, "log": False, "series": drawn})
+        return panels
+
+    def _points(self, kind: str, system: str, value: Value) -> list[Part]:
+        """Return the means over splits of a value at each share, no noise first."""
+        points = []
+        for share in (0.0, *self.shares):
+            values = [each for line in self._at(kind, share, system) if (each := value(line)) is not None]
+            if values:
+                low, high = (None if np.isnan(end) else end for end in mean_interval(values))
+                points.append({"x": share, "mean": float(np.mean(values)), "low": low, "high": high, "note": ""})
+        return points
+
+    def _at(self, kind: str | None, share: float, system: str) -> list[Line]:
+        """Return the lines of a system, one a split in their order; without noise there is no kind."""
+        wanted = (kind if share else None, share, system)
+        found = [line for line in self.lines if (line.kind, line.share, line.system) == wanted]
+        return sorted(found, key=lambda line: line.seed)
+
+    # Tables
+
+    def worth_of_v(self) -> pa.Table:
+        """Return what V adds to NDCG@10, CSRR minus CSRR without V, both tuned: a row without noise, then for each
+        kind one a share and one over the means of these (share null). Each is a paired t test over the splits.
+        """
+        if not {WITH_V, WITHOUT_V} <= set(self.systems):
+            raise ParameterError(f"what V is worth takes the systems {WITH_V!r} and {WITHOUT_V!r}")
+        if not self._can_pair:
+            raise ParameterError("what V is worth takes at least two splits; give seeds of 2 or more")
+        compared: list[tuple[str | None, float | None, Any]] = [(None, 0.0, self._pair(None, [0.0]))]
+        for kind in self.kinds:
+            compared += [(kind, share, self._pair(kind, [share])) for share in self.shares]
+            compared.append((kind, None, self._pair(kind, self.shares)))
+        names = ("n", "mean", "mean_against", "difference", "low", "high", "t_p", "better", "worse")
+        rows = []
+        for which, share_or_all, pair in compared:
+            if len(pair[0]) < 2:
+                continue
+            test = paired(*pair)
+            rows.append({"kind": which, "share": share_or_all, **{name: getattr(test, name) for name in names}})
+        return pa.Table.from_pylist(rows)
+
+    def _pair(self, kind: str | None, shares: Sequence[float]) -> list[list[float]]:
+        """Return NDCG@10 with V and without, a mean over shares for every split that has all of them."""
+        found = [
+            [{line.seed: line.ndcg for line in self._at(kind, share, system)} for share in shares]
+            for system in (WITH_V, WITHOUT_V)
+        ]
+        seeds = sorted(set.intersection(*(set(each) for system in found for each in system)))
+        return [[float(np.mean([each[seed] for each in system])) for seed in seeds] for system in found]
+
+    def to_arrow(self) -> pa.Table:
+        """Return a table with one row for each result; the parameters that were chosen are JSON."""
+        rows = []
+        for line in self.lines:
+            facts = {name: value for name, value in vars(line).items() if name not in ("aucs", "params")}
+            found = {f"auc, {name}": line.aucs.get(name) for name in self.detectors}
+            rows.append({**facts, "kept": line.kept, **found, "params": json.dumps(line.params)})
+        return pa.Table.from_pylist(rows)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the table of `to_arrow` as a pandas DataFrame."""
+        return to_pandas(self.to_arrow())
+
+    def summary(self) -> dict[str, Any]:
+        """Return the figures, and what V is worth where that can be said, as plain values fit for JSON."""
+        return {"figures": self.figures(), "worth_of_v": self.worth_of_v().to_pylist() if self._can_pair else []}
+
+    @property
+    def _can_pair(self) -> bool:
+        return {WITH_V, WITHOUT_V} <= set(self.systems) and len({line.seed for line in self.lines}) > 1
+
+    def __repr__(self) -> str:
+        n_splits = len({line.seed for line in self.lines})
+        figures = self.figures()
+        parts = [f"Robustness: {n_splits} split{'s' if n_splits > 1 else ''}, {len(self.lines)} results"]
+        parts += [f"{each['panels'][0]['y']}\n{_curves(each['panels'])}" for each in figures.values()]
+        if self._can_pair:
+            parts.append(f"{WITH_V} - {WITHOUT_V}, NDCG@10, 95 % interval over splits\n{_worth(self.worth_of_v())}")
+        return "\n\n".join(parts)
+
+
+def _curves(panels: Sequence[Part]) -> str:
+    """Return a table of the means: a line a panel and share, a column a series."""
+    names = [each["name"] for each in panels[0]["series"]]
+    lines = []
+    for panel in panels:
+        means = [{point["x"]: point["mean"] for point in each["points"]} for each in panel["series"]]
+        places = sorted({x for each in means for x in each})
+        lines += [[panel["title"], f"{x:.0%}", *(each.get(x) for each in means)] for x in places]
+    return text_table(["noise", "share", *names], lines)
+
+
+def _worth(table: pa.Table) -> str:
+    lines = [
+        [
+            "No noise" if row["kind"] is None else TITLES[row["kind"]],
+            "all" if row["share"] is None else f"{row['share']:.0%}",
+            f"{row['difference']:+.4f}",
+            f"{row['low']:+.4f} to {row['high']:+.4f}",
+            f"{row['t_p']:.4f}",
+        ]
+        for row in table.to_pylist()
+    ]
+    return text_table(["noise", "share", "difference", "interval", "t p"], lines)
+
+
+WORDS = {
+    "robustness": {
+        "title": "Noise in the training data",
+        "caption": "NDCG@10 on clean test data when a share of the training log is planted. Every system is tuned on"
+        " validation data held out of the noisy log, but for CSRR as it comes. Items that were clicked, by the user or"
+        " by the noise, are not"
+        " recommended, so that noise among genuine users leaves fewer items to mistake for test items: that lifts"
+        " the curves, most under clicks on popular items. The figure of what is kept is free of that.",
+    },
+    "kept": {
+        "title": "What is kept under noise",
+        "caption": "NDCG@10 as a share of what the same system reaches among the same items, fitted without the noise.",
+    },
+    "detection": {
+        "title": "Finding the noise",
+        "caption": "How often a planted event is more suspicious than a genuine one, by the tuned CSRR and by rules"
+        " that look at counts alone. 0.5 is chance; below it, a detector points at the genuine.",
+    },
+    "push": {
+        "title": "A push that succeeds",
+        "caption": "How many genuine users who do not have the pushed item get it among their ten best.",
+    },
+}

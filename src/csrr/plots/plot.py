@@ -1,0 +1,169 @@
+"""A plot as one SVG that needs nothing else: title, legend, panels, caption, on a ground and in colours of its own."""
+
+from __future__ import annotations
+
+import os
+import re
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Protocol
+
+from csrr.files import write_text
+from csrr.models.strengths import ParameterError
+from csrr.paper.summary_fields import Part, text
+from csrr.plots.charts import HEIGHT, WIDTH, line_chart, marker, series_names
+
+SUFFIXES = (".svg", ".html")
+MARGIN, GAP, LINE = 20, 28, 19
+MOST_COLUMNS = 3
+LEAST_WIDTH = 480
+CHARACTER = 8.2
+"""About the width of a character of 13 px, rather too much: fonts differ."""
+
+FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
+STYLE = """
+.csrr-plot text {{ font: 13px {font}; fill: {muted}; font-variant-numeric: tabular-nums; }}
+.csrr-plot .chart text {{ font-size: 12px; }}
+.csrr-plot .title {{ font-size: 17px; font-weight: 650; fill: {ink}; }}
+.csrr-plot .heading {{ font-weight: 600; fill: {ink}; }}
+.csrr-plot .label, .csrr-plot .name {{ fill: {ink}; }}
+.csrr-plot .grid {{ stroke: {grid}; fill: none; }}
+.csrr-plot .axis {{ stroke: {strong-rule}; fill: none; }}
+.csrr-plot .line {{ stroke: currentColor; stroke-width: 1.8; fill: none; stroke-linejoin: round; }}
+.csrr-plot .bar {{ stroke: currentColor; stroke-width: 1.4; opacity: 0.75; fill: none; }}
+"""
+PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{title}</title>
+<style>body {{ margin: 0; background: #fff; }} svg.csrr-plot {{ display: block; margin: auto; max-width: 100%; }}
+svg.csrr-plot {{ height: auto; }}</style></head>
+<body>
+{svg}
+</body></html>
+"""
+
+
+class Plottable(Protocol):
+    """What can be drawn: panels as `charts.line_chart` reads them, under a title and above a caption."""
+
+    @property
+    def title(self) -> str:
+        """The title."""
+
+    @property
+    def caption(self) -> str:
+        """What the panels show, in words."""
+
+    @property
+    def panels(self) -> list[dict[str, Any]]:
+        """The panels."""
+
+
+@dataclass(frozen=True, repr=False)
+class Plot:
+    """A drawn plot: `svg` is a whole SVG document."""
+
+    title: str
+    svg: str
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the plot to a file ending in .svg, or in .html as a page, at once or not at all."""
+        ending = Path(path).suffix.lower()
+        if ending not in SUFFIXES:
+            raise ParameterError(f"{path}: a plot is written as .svg or .html; end the name in one of the two")
+        write_text(path, self.svg if ending == ".svg" else PAGE.format(title=escape(self.title), svg=self.svg))
+
+    def _repr_svg_(self) -> str:
+        return self.svg
+
+    def __repr__(self) -> str:
+        return f"Plot: {self.title}; save(path) writes it as .svg or .html"
+
+
+def plot(what: Plottable, path: str | os.PathLike[str] | None = None) -> Plot:
+    """Return `what` drawn, and with `path` write it to that file; `what` has a `title`, a `caption` and `panels`."""
+    if lacking := [name for name in ("title", "caption", "panels") if not hasattr(what, name)]:
+        raise ParameterError(f"a {type(what).__name__} cannot be plotted: it has no {' and no '.join(lacking)}")
+    drawn = Plot(what.title, _svg(what.title, what.caption, what.panels))
+    if path is not None:
+        drawn.save(path)
+    return drawn
+
+
+def _svg(title: str, caption: str, panels: Sequence[Part]) -> str:
+    columns = 2 if len(panels) == 4 else max(1, min(len(panels), MOST_COLUMNS))
+    width = max(LEAST_WIDTH, columns * WIDTH + (columns - 1) * GAP + 2 * MARGIN)
+    names = series_names(panels)
+    parts, y = _words(title, "title", MARGIN + 12, width, 1.4)
+    if len(names) > 1:
+        legend, y = _legend(names, y, width)
+        parts += legend
+    drawn, y = _panels(panels, names, columns, y, width)
+    words, y = _words(caption, "caption", y + LINE, width)
+    height = y - LINE + MARGIN
+    colours = _colours()
+    body = re.sub(r"var\(--([\w-]+)\)", lambda found: colours[found[1]], "".join([*parts, *drawn, *words]))
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="csrr-plot" viewBox="0 0 {width} {height:g}" width="{width}"'
+        f' height="{height:g}" role="img" aria-label="{escape(title)}">'
+        f"<style>{STYLE.format(font=FONT, **colours)}</style>"
+        f'<rect width="{width}" height="{height:g}" fill="{colours["page"]}"/>{body}</svg>\n'
+    )
+
+
+def _words(words: str, kind: str, y: float, width: float, size: float = 1) -> tuple[list[str], float]:
+    """Return lines of text from `y` on, broken to the width, and where the next line would be."""
+    lines = textwrap.wrap(words, int((width - 2 * MARGIN) / (CHARACTER * size)))
+    found = [
+        f'<text x="{MARGIN}" y="{y + place * LINE * size:g}" class="{kind}">{escape(line)}</text>'
+        for place, line in enumerate(lines)
+    ]
+    return found, y + len(lines) * LINE * size
+
+
+def _legend(names: Sequence[str], y: float, width: float) -> tuple[list[str], float]:
+    """Return a marker and a name for each series, in rows from `y` on, and where the next row would be."""
+    found, x = [], float(MARGIN)
+    for place, name in enumerate(names):
+        room = 32 + CHARACTER * len(name) + 14
+        if x > MARGIN and x + room > width - MARGIN:
+            x, y = float(MARGIN), y + LINE
+        found.append(_placed(marker(place), x, y - 10))
+        found.append(f'<text x="{x + 32:g}" y="{y:g}" class="name">{escape(name)}</text>')
+        x += room
+    return found, y + LINE
+
+
+def _panels(
+    panels: Sequence[Part], names: Sequence[str], columns: int, y: float, width: float
+) -> tuple[list[str], float]:
+    """Return the panels in rows from `y` on, each under its title where there are several, and where they end."""
+    several = len(panels) > 1
+    room = HEIGHT + (LINE if several else 0)
+    left = (width - columns * WIDTH - (columns - 1) * GAP) / 2
+    found = []
+    for place, panel in enumerate(panels):
+        row, column = divmod(place, columns)
+        x, top = left + column * (WIDTH + GAP), y + row * (room + GAP / 2)
+        if several:
+            heading = escape(text(panel, "title"))
+            found.append(f'<text x="{x + 4:g}" y="{top + 10:g}" class="heading">{heading}</text>')
+        chart = _placed(line_chart(panel, names), x, top + room - HEIGHT)
+        found.append(chart.replace("<svg ", f'<svg width="{WIDTH}" height="{HEIGHT}" ', 1))
+    n_rows = -(-len(panels) // columns)
+    return found, y + n_rows * room + (n_rows - 1) * GAP / 2 if n_rows else y
+
+
+def _placed(svg: str, x: float, y: float) -> str:
+    return svg.replace("<svg ", f'<svg x="{x:g}" y="{y:g}" ', 1)
+
+
+@cache
+def _colours() -> dict[str, str]:
+    """Return the colours of the page's style sheet on a light ground, by name."""
+    sheet = files("csrr.paper").joinpath("templates/page.css").read_text("utf-8")
+    return dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6})", sheet[: sheet.index("@media")]))

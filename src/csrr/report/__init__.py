@@ -1,6 +1,0 @@
-"""Report: results -> one self-contained page, and the same as Markdown."""
-
-from csrr.report.markdown import readme_table, render_markdown
-from csrr.report.page import render_html, write
-
-__all__ = ["readme_table", "render_html", "render_markdown", "write"]

@@ -1,0 +1,3 @@
+from tests.models.conftest import clicks, log, named
+
+__all__ = ["clicks", "log", "named"]

@@ -1,0 +1,216 @@
+"""The page and the Markdown say what the summary says, whichever parts it has."""
+
+import copy
+import math
+import re
+import sys
+
+import pytest
+
+from csrr.data import DataError
+from csrr.paper import readme_table, render_html, render_markdown, write
+from csrr.paper.document import read_document
+from tests.paper.sample import full_summary, partial_summary
+
+MADE = {"csrr": "0.1.0"}
+HOSTILE = '<img src=x onerror="alert(1)">|*x*`y`\n# z & {{ 7 * 7 }}'
+RENDERERS = [render_html, render_markdown]
+
+
+def hostile(value, keep=("verdict", "group")):
+    """Return a summary with every text replaced by a hostile one."""
+    if isinstance(value, dict):
+        return {name: each if name in keep else hostile(each, keep) for name, each in value.items()}
+    if isinstance(value, list):
+        return [hostile(each, keep) for each in value]
+    return HOSTILE if isinstance(value, str) else value
+
+
+def one_table(**cell):
+    row = {"system": "S", "cells": {"NDCG@5": cell}}
+    return {"format": 1, "made": MADE, "comparison": [{"label": "D", "columns": ["NDCG@5"], "rows": [row]}]}
+
+
+def only_cell(summary):
+    return read_document(summary).comparison[0].groups[0][1][0].cells[0]
+
+
+@pytest.mark.parametrize("render", RENDERERS)
+def test_every_part_is_there(render):
+    text = render(full_summary())
+    for words in (
+        "MovieLens-1M",
+        "CSRR-I, V = 0",
+        "Cost bias",
+        "EASE",
+        "Section 5.3.2",
+        "csrr reproduce --figure step",
+    ):
+        assert words in text
+    assert "Not run, or not finished" not in text
+
+
+@pytest.mark.parametrize("render", RENDERERS)
+@pytest.mark.parametrize("part", ["comparison", "ablation"])
+def test_the_note_of_a_table_is_shown_once(render, part):
+    summary = full_summary()
+    summary[part][0]["note"] = "Only those with 120 votes."
+    assert render(summary).count("Only those with 120 votes.") == 1
+
+
+@pytest.mark.parametrize("render", RENDERERS)
+@pytest.mark.parametrize("name", ["headlines", "claims", "comparison", "ablation", "figures", "missing", "protocols"])
+def test_every_part_may_be_missing_or_null(render, name):
+    summary = full_summary()
+    summary[name] = None
+    without = {key: value for key, value in summary.items() if key != name}
+    assert render(summary) == render(without)
+
+
+@pytest.mark.parametrize("render", RENDERERS)
+def test_parts_not_run_are_named_with_their_commands(render):
+    text = render(partial_summary())
+    for option in ("--table ablation", "--figure step", "--figure strengths"):
+        assert f"csrr reproduce {option}" in text
+    assert "quick run" in text
+
+
+def test_only_what_is_absent_counts_as_not_run():
+    assert [each.part for each in read_document(partial_summary()).missing] == [
+        "--figure step",
+        "--table ablation",
+        "--figure strengths",
+    ]
+
+
+@pytest.mark.parametrize(
+    "step", [{"part": "--figure step"}, {"part": "step", "command": "csrr reproduce --figure step"}]
+)
+def test_a_part_that_is_named_is_not_named_twice(step):
+    summary = {"format": 1, "made": MADE, "missing": [step]}
+    named = ["--figure step" if each.part == step["part"] else each.part for each in read_document(summary).missing]
+    assert sorted(named) == [
+        "--figure cost",
+        "--figure step",
+        "--figure strengths",
+        "--table ablation",
+        "--table comparison",
+    ]
+
+
+def test_a_cell_says_by_how_much_ours_differs():
+    cell = only_cell(one_table(mean=0.66, low=0.65, high=0.67, printed=0.6))
+    assert (cell.mean, cell.half, cell.printed, cell.difference) == ("0.6600", "±0.0100", "0.6000", "+10.0 %")
+    assert cell.sign == "up"
+    assert only_cell(one_table(mean=0.54, printed=0.6)).sign == "down"
+
+
+@pytest.mark.parametrize("nothing", [None, math.nan])
+def test_what_is_not_known_is_left_out(nothing):
+    cell = only_cell(one_table(mean=0.66, low=nothing, high=0.67, printed=nothing))
+    assert (cell.half, cell.printed, cell.difference) == ("", "", "")
+    unknown = only_cell(one_table(mean=nothing, printed=0.6))
+    assert (unknown.mean, unknown.difference, unknown.best) == ("–", "", False)
+    assert "nan" not in render_html(one_table(mean=nothing, low=nothing, high=nothing)).lower()
+
+
+def test_the_best_of_a_column_and_the_ranks():
+    summary = one_table()
+    values = {"a": (0.5, 0.7), "b": (0.60001, 0.6), "c": (0.60002, 0.5), "d": (0.1, None)}
+    summary["comparison"][0]["rows"] = [
+        {"system": name, "cells": {"NDCG@5": {"mean": ours, "printed": printed}}}
+        for name, (ours, printed) in values.items()
+    ]
+    table = read_document(summary).comparison[0]
+    assert [row.system for row in table.groups[0][1] if row.cells[0].best] == ["b", "c"]
+    assert [(rank.system, rank.ours, rank.printed) for rank in table.ranks] == [("c", 1, 3), ("b", 2, 2), ("a", 3, 1)]
+
+
+def test_groups_are_apart_the_paper_first():
+    summary = one_table(mean=0.1)
+    summary["comparison"][0]["rows"] = [{"system": "new", "group": "today"}, {"system": "old", "group": "paper"}]
+    groups = read_document(summary).comparison[0].groups
+    assert [(title, [row.system for row in rows]) for title, rows in groups] == [
+        ("The paper's systems", ["old"]),
+        ("Systems of today", ["new"]),
+    ]
+
+
+def test_parameters_that_splits_share_are_said_once():
+    summary = one_table(mean=0.1)
+    summary["comparison"][0]["rows"][0]["params"] = [{"rank": 10, "reg": 0.5}, {"rank": 20, "reg": 0.5}]
+    assert read_document(summary).comparison[0].settings[0].params == "reg 0.5; rank 10, 20 by split"
+
+
+def test_hostile_text_stays_text_on_the_page():
+    page = render_html(hostile(full_summary()))
+    assert "<img" not in page
+    assert "{{ 7 * 7 }}" in page
+    assert page.count("<table") == render_html(full_summary()).count("<table")
+
+
+def test_hostile_text_stays_text_in_markdown():
+    lines = render_markdown(hostile(full_summary())).splitlines()
+    shown = [line for line in lines if not line.startswith("    ")]
+    assert not any("<img" in line or line.startswith("# z") for line in shown)
+    widths = [len(re.findall(r"(?<!\\)\|", line)) for line in shown]
+    rules = {i for i, line in enumerate(shown) if line.startswith(("| :--", "| --:"))}
+    assert rules
+    assert all(widths[i - 1] == widths[i] == widths[i + 1] for i in rules)
+
+
+@pytest.mark.parametrize(
+    ("summary", "message"),
+    [
+        ([], "a summary is an object, not a list"),
+        ({"made": MADE}, "reads format 1, not None"),
+        ({"format": 2, "made": MADE}, "reads format 1, not 2"),
+        ({"format": 1}, "'made' is missing"),
+        ({"format": 1, "made": MADE, "claims": {}}, "summary: 'claims' should be a list"),
+        ({"format": 1, "made": MADE, "claims": [{"verdict": "maybe"}]}, "'maybe' is none of holds, partly"),
+        ({"format": 1, "made": MADE, "comparison": [3]}, "comparison 1 should be an object, and is 3"),
+        ({"format": 1, "made": MADE, "comparison": [{"rows": "x"}]}, "comparison 1: 'rows' should be a list"),
+        ({"format": 1, "made": MADE, "figures": {"cost": []}}, "figures: 'cost' should be an object"),
+    ],
+)
+def test_a_bad_summary_is_an_error_that_says_where(summary, message):
+    for render in (*RENDERERS, readme_table):
+        with pytest.raises(DataError, match=re.escape(message)):
+            render(summary)
+
+
+def test_the_readme_table_has_the_numbers_protocol_only():
+    summary = full_summary()
+    table = readme_table(summary).splitlines()
+    of_numbers = [part for part in summary["comparison"] if part["protocol"] == "numbers"]
+    assert len(table) == 2 + sum(len(part["rows"]) for part in of_numbers)
+    row = of_numbers[0]["rows"][0]
+    assert table[2].startswith(f"| MovieLens-100K | PopRank | {row['cells']['R@5']['mean']:.4f} / 0.0634 |")
+    assert f"| {row['extra']['standard NDCG@10']['mean']:.4f} |" in table[2]
+    assert "No data set" in readme_table({"format": 1, "made": MADE})
+
+
+def test_without_jinja2_the_page_says_what_to_install_and_markdown_works(monkeypatch):
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    with pytest.raises(ImportError, match=re.escape("pip install 'csrr[report]'")):
+        render_html(full_summary())
+    assert render_markdown(full_summary())
+
+
+@pytest.mark.parametrize("name", ["out/report.html", "out/report.md", "out/report"])
+def test_write_makes_both_files_and_leaves_nothing_else(tmp_path, name):
+    page, markdown = write(partial_summary(), tmp_path / name)
+    assert (page, markdown) == (tmp_path / "out" / "report.html", tmp_path / "out" / "report.md")
+    assert page.read_text(encoding="utf-8") == render_html(partial_summary())
+    assert markdown.read_text(encoding="utf-8") == render_markdown(partial_summary())
+    assert len(list(page.parent.iterdir())) == 2
+
+
+def test_a_bad_summary_leaves_the_files_as_they_were(tmp_path):
+    page, markdown = write(partial_summary(), tmp_path / "report")
+    before = page.read_bytes(), markdown.read_bytes()
+    bad = copy.deepcopy(partial_summary())
+    bad["figures"]["cost"]["panels"] = 3
+    with pytest.raises(DataError):
+        write(bad, page)
+    assert (page.read_bytes(), markdown.read_bytes()) == before

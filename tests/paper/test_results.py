@@ -1,0 +1,136 @@
+"""The folder of results: nothing is lost, nothing half-written, nothing mixed, one writer."""
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from csrr.paper.results import ResultsError, Row, Rows, Task
+
+TASK = Task("ml-100k", 3, 0, "WRMF", {"rank": 10, "reg": 0.5})
+ROW = Row(
+    TASK,
+    means={"ndcg@5": 0.25},
+    n_users=3,
+    n_left_out=1,
+    size={"users": 4, "items": 5, "events": 6},
+    seconds={"fit": 1.0, "evaluate": 0.5},
+    tuning=None,
+    certificate=None,
+    model={"kind": "WRMF", "params": {"rank": 10}},
+)
+USERS = {"users": np.array([1, 2, 4]), "ndcg@5": np.array([0.0, 0.25, 0.5], np.float32)}
+
+
+def test_a_result_comes_back_as_it_was(tmp_path):
+    with Rows.open(tmp_path / "results") as rows:
+        assert rows.find(TASK) is None
+        rows.keep(ROW, USERS)
+    with Rows.open(tmp_path / "results") as rows:
+        assert rows.find(TASK) == ROW
+        assert rows.all() == [ROW]
+        back = rows.per_user(TASK)
+        assert {name: values.tolist() for name, values in back.items()} == {
+            name: values.tolist() for name, values in USERS.items()
+        }
+
+
+def test_a_row_says_with_what_where_and_when(tmp_path):
+    assert {"python", "csrr", "numpy", "scipy", "numba"} <= set(ROW.versions)
+    assert "cores" in ROW.machine
+    assert ROW.made.startswith("20")
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{"split": 1}, {"system": "EASE"}, {"at_least": 4}, {"data": "ml-1m"}, {"params": {"rank": 11, "reg": 0.5}}],
+)
+def test_another_task_is_another_result(tmp_path, other):
+    with Rows.open(tmp_path / "results") as rows:
+        rows.keep(ROW, USERS)
+        assert rows.find(replace(TASK, **other)) is None
+
+
+def test_the_order_of_parameters_does_not_matter():
+    assert replace(TASK, params=dict(reversed(TASK.params.items()))).key == TASK.key
+
+
+def test_two_runs_into_one_folder_are_refused(tmp_path):
+    with (
+        Rows.open(tmp_path / "results"),
+        pytest.raises(ResultsError, match="another run is writing"),
+        Rows.open(tmp_path / "results"),
+    ):
+        pass
+    with Rows.open(tmp_path / "results") as rows:
+        assert rows.all() == []
+
+
+def test_a_folder_of_another_version_is_refused_and_left_alone(tmp_path):
+    with Rows.open(tmp_path) as rows:
+        rows.keep(ROW, USERS)
+    (tmp_path / "results.json").write_text(json.dumps({"format": 1, "csrr": "0.0.9"}))
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(ResultsError, match=r"are of csrr 0\.0\.9 .*name another folder"), Rows.open(tmp_path):
+        pass
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize("head", ["", "[]", '{"format": 1}', "no json"])
+def test_a_head_that_is_not_ours_is_refused(tmp_path, head):
+    (tmp_path / "results.json").write_text(head)
+    with pytest.raises(ResultsError, match="not what csrr writes"), Rows.open(tmp_path):
+        pass
+
+
+def test_a_folder_with_something_else_in_it_is_refused(tmp_path):
+    (tmp_path / "thesis.tex").write_text("")
+    with pytest.raises(ResultsError, match=r"it holds thesis\.tex and no results"), Rows.open(tmp_path):
+        pass
+
+
+def test_a_file_in_the_way_is_named(tmp_path):
+    (tmp_path / "results").write_text("")
+    with pytest.raises(ResultsError, match="a file is in the way"), Rows.open(tmp_path / "results"):
+        pass
+
+
+def test_a_damaged_result_is_named(tmp_path):
+    with Rows.open(tmp_path) as rows:
+        rows.keep(ROW, USERS)
+        file = next((tmp_path / "rows").glob("*.json"))
+        file.write_text(file.read_text()[:100])
+        with pytest.raises(ResultsError, match=f"{file.name}: it is not a result of csrr; delete it"):
+            rows.find(TASK)
+
+
+FULL = """
+import resource, sys
+from dataclasses import replace
+sys.path.insert(0, sys.argv[2])
+from tests.paper.test_results import ROW, TASK, USERS
+from csrr.paper.results import Rows
+with Rows.open(sys.argv[1]) as rows:
+    rows.keep(ROW, USERS)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (300, 300))
+    try:
+        rows.keep(replace(ROW, task=replace(TASK, split=1)), USERS)
+    except OSError as error:
+        print(type(error).__name__)
+"""
+
+
+def test_a_full_disk_loses_nothing(tmp_path, request):
+    """The limit on the size of files is the nearest to a full disk that can be made without rights."""
+    root = str(request.config.rootpath)
+    child = subprocess.run(
+        [sys.executable, "-c", FULL, str(tmp_path), root], capture_output=True, text=True, timeout=60
+    )
+    assert child.stdout == "OSError\n", child.stderr
+    with Rows.open(tmp_path) as rows:
+        assert [row.task for row in rows.all()] == [TASK]
+        assert len(rows.per_user(TASK)["users"]) == 3
+    assert not list(tmp_path.rglob("*.part"))
