@@ -6,7 +6,8 @@ import pytest
 import csrr
 from csrr import CSRR, CSRRe
 from csrr.data import Log, synthetic
-from csrr.models import choosing, robust
+from csrr.models import choose_settings as choosing
+from csrr.models import robust
 from csrr.models.choose_settings import LEAST_USERS, hold_out
 from csrr.models.settings import RULE
 

@@ -5,7 +5,6 @@ from scipy.optimize import isotonic_regression
 import csrr
 from csrr.data import IdMap, Log
 from csrr.data.synthetic import NOISE
-from csrr.models import suspicion
 from csrr.noise.noise_scores import judge, left_out, noise_scores
 from csrr.paper.detection import auc
 
