@@ -5,6 +5,7 @@ from scipy.optimize import isotonic_regression
 import csrr
 from csrr.data import IdMap, Log
 from csrr.data.synthetic import NOISE
+from csrr.noise import noise_scores as scoring
 from csrr.noise.noise_scores import judge, left_out, noise_scores
 from csrr.paper.detection import auc
 
@@ -130,7 +131,7 @@ def dense_scores(model, popularity):
 
 @pytest.mark.parametrize("popularity", [0, 0.5])
 def test_scores_in_blocks_are_those_of_one_array(monkeypatch, model, popularity):
-    monkeypatch.setattr(suspicion, "default_block_rows", lambda n: 33)
+    monkeypatch.setattr(scoring, "default_block_rows", lambda n: 33)
     expected, mostly_noise = dense_scores(judge(model), popularity)
     scores = model.suspect_scores(popularity=popularity)
     assert 0 < mostly_noise.sum() < 0.2 * len(scores)
@@ -158,7 +159,7 @@ def test_popularity_finds_noise_on_popular_items_better(kind, gain):
 
 
 def test_a_sample_of_the_items_says_nearly_the_same(monkeypatch, planted, model, found):
-    monkeypatch.setattr(suspicion, "SAMPLED", 150)
+    monkeypatch.setattr(scoring, "SAMPLED", 150)
     sampled = model.suspect_scores()
     assert not np.array_equal(sampled, found.scores)
     assert np.abs(sampled - found.scores).mean() < 0.05
