@@ -23,7 +23,7 @@ COLUMNS = ("not in train", "in neither", "unadjusted", "nothing")
 
 def ratios(model, chosen, seen, relevant, ratio):
     """Return the cost of each threshold of `chosen` and of recommending nothing over the least cost, shape (n + 1,)."""
-    cells = model._score_rows, np.arange(seen.shape[0]), seen.shape[1], relevant, seen
+    cells = model.score_rows, np.arange(seen.shape[0]), seen.shape[1], relevant, seen
     tried = [*chosen, np.inf, *csrr.Calibration.of(*cells).edges.tolist()]
     cost = cell_measures(*cells, tried, positive_cost=ratio / (1 + ratio)).cost
     return (cost[: len(chosen) + 1] / cost.min()).tolist()

@@ -52,7 +52,7 @@ def candidates(train: csrr.Log) -> Iterator[tuple[str, dict[str, Any], Callable[
     """The rivals with each of the parameters that are tried: a name, the parameters, and a fit."""
 
     def ours(kind: type[csrr.Recommender], params: dict[str, Any]) -> Callable[[csrr.Log], Score]:
-        return lambda log: kind(**params).fit(log)._score_rows
+        return lambda log: kind(**params).fit(log).score_rows
 
     def als(params: dict[str, float]) -> Callable[[csrr.Log], Score]:
         def fit(log: csrr.Log) -> Score:
@@ -71,7 +71,7 @@ def candidates(train: csrr.Log) -> Iterator[tuple[str, dict[str, Any], Callable[
         params = {"rank": rank, "confidence": confidence, "reg": multiple * auto, "reg_exponent": exponent}
         yield "WRMF", params, ours(csrr.WRMF, params)
     for neighbours, (similarity, weighting) in product((50, 200), (("cosine", "none"), ("asymmetric", "degree"))):
-        params = {"neighbours": neighbours, "similarity": similarity, "weighting": weighting}
+        params = {"neighbors": neighbours, "similarity": similarity, "weighting": weighting}
         yield "ItemKNN", params, ours(csrr.ItemKNN, params)
     params = {"rank": min(64, rank), "reg": 0.01}
     yield "BPRMF", params, ours(csrr.BPRMF, params)
@@ -91,7 +91,7 @@ def accuracy(name: str, seed: int) -> dict[str, Any]:
         if rival not in best or value > best[rival][0]:
             best[rival] = value, params, fit
     seconds, model = timed(lambda: csrr.CSRR().fit(train))
-    fitted = {"CSRR": model._score_rows} | {rival: fit(train) for rival, (_, _, fit) in best.items()}
+    fitted = {"CSRR": model.score_rows} | {rival: fit(train) for rival, (_, _, fit) in best.items()}
     found = {
         rival: {measure: score(scores, train.to_csr(), test.to_csr(), measure) for measure in data.measures}
         for rival, scores in fitted.items()
@@ -109,7 +109,7 @@ def ours_again(kept: dict[str, Any]) -> Callable[[str, int], dict[str, Any]]:
         train, test = data.read(seed)
         seconds, model = timed(lambda: csrr.CSRR().fit(train))
         clicks, asked = train.to_csr(), test.to_csr()
-        mine = {measure: score(model._score_rows, clicks, asked, measure) for measure in data.measures}
+        mine = {measure: score(model.score_rows, clicks, asked, measure) for measure in data.measures}
         settings = model.chosen_.settings._asdict()
         changed = {"settings": settings, "rank": model.rank_, "seconds": seconds}
         return before | changed | {"found": {**before["found"], "CSRR": mine}}
@@ -129,9 +129,9 @@ def regret(name: str, seed: int) -> dict[str, Any]:
     }
     measure = data.measures[-1]
     values = {
-        "chosen": score(chosen._score_rows, train.to_csr(), test.to_csr(), measure),
+        "chosen": score(chosen.score_rows, train.to_csr(), test.to_csr(), measure),
         "grid": [
-            [list(point), score(_fixed(point).fit(train)._score_rows, train.to_csr(), test.to_csr(), measure)]
+            [list(point), score(_fixed(point).fit(train).score_rows, train.to_csr(), test.to_csr(), measure)]
             for point in sorted(grid)
         ],
     }
@@ -178,7 +178,7 @@ def gowalla_rows() -> dict[str, Any]:
     }.items():
         seconds, _ = timed(lambda model=model: model.fit(train))
         clicks, asked = train.to_csr(), test.to_csr()
-        measured = {m: score(model._score_rows, clicks, asked, m) for m in ("recall@20", "ndcg@20")}
+        measured = {m: score(model.score_rows, clicks, asked, m) for m in ("recall@20", "ndcg@20")}
         found[label] = {"seconds": seconds, "rank": model.rank_, **measured, "note": model.chosen_.note}
     default = csrr.CSRR().fit(train)
     wide = csrr.CSRR(reg_low_rank="noise", neighbors=0, reg_sparse=1.0, max_rank=1000, max_iter=1).fit(train)

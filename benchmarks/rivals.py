@@ -96,7 +96,7 @@ def tune_ease(train: Log, grid: Sequence[float] = EASE_GRID, *, ratio: float = 0
     """The `reg` of EASE that is best on a validation split inside `train`."""
 
     def scores(X: Any, reg: float) -> ScoreBlock:
-        return EASE(reg).fit(X)._score_rows
+        return EASE(reg).fit(X).score_rows
 
     return _tune(scores, [{"reg": reg} for reg in grid], train, ratio=ratio, seed=seed)
 

@@ -3,136 +3,90 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from csrr.registry import HOMES as _MODELS
+
 if TYPE_CHECKING:
     from csrr import theory as theory
-    from csrr.data import (
-        DATASETS as DATASETS,
-    )
-    from csrr.data import (
-        DataError as DataError,
-    )
-    from csrr.data import (
-        HeldOut as HeldOut,
-    )
-    from csrr.data import (
-        IdMap as IdMap,
-    )
-    from csrr.data import (
-        Log as Log,
-    )
-    from csrr.data import (
-        UnknownIdError as UnknownIdError,
-    )
-    from csrr.data import (
-        data_dir as data_dir,
-    )
-    from csrr.data import (
-        fetch as fetch,
-    )
-    from csrr.data import (
-        locate as locate,
-    )
-    from csrr.data import (
-        read as read,
-    )
-    from csrr.data import (
-        read_split as read_split,
-    )
-    from csrr.data import (
-        split as split,
-    )
-    from csrr.data import (
-        synthetic as synthetic,
-    )
+    from csrr.data import DATASETS as DATASETS
+    from csrr.data import DataError as DataError
+    from csrr.data import HeldOut as HeldOut
+    from csrr.data import IdMap as IdMap
+    from csrr.data import Log as Log
+    from csrr.data import UnknownIdError as UnknownIdError
+    from csrr.data import data_dir as data_dir
+    from csrr.data import fetch as fetch
+    from csrr.data import locate as locate
+    from csrr.data import read as read
+    from csrr.data import read_split as read_split
+    from csrr.data import split as split
+    from csrr.data import synthetic as synthetic
     from csrr.data.add_noise import Noisy as Noisy
     from csrr.data.add_noise import add_noise as add_noise
-    from csrr.experiments import Comparison as Comparison
-    from csrr.experiments import Evaluation as Evaluation
-    from csrr.experiments import Range as Range
-    from csrr.experiments import Tuning as Tuning
-    from csrr.experiments import Walk as Walk
-    from csrr.experiments import compare as compare
-    from csrr.experiments import evaluate as evaluate
-    from csrr.experiments import tune as tune
+    from csrr.experiments.compare import Comparison as Comparison
+    from csrr.experiments.compare import compare as compare
     from csrr.experiments.cost_curve import CostCurve as CostCurve
     from csrr.experiments.cost_curve import cost_curve as cost_curve
-    from csrr.models import (
-        BPRMF as BPRMF,
-    )
-    from csrr.models import (
-        CSRR as CSRR,
-    )
-    from csrr.models import (
-        EASE as EASE,
-    )
-    from csrr.models import (
-        WRMF as WRMF,
-    )
-    from csrr.models import (
-        BiasMC as BiasMC,
-    )
-    from csrr.models import (
-        CSRRe as CSRRe,
-    )
-    from csrr.models import (
-        ItemKNN as ItemKNN,
-    )
-    from csrr.models import (
-        MCShift as MCShift,
-    )
-    from csrr.models import (
-        ModelFileError as ModelFileError,
-    )
-    from csrr.models import (
-        NotFittedError as NotFittedError,
-    )
-    from csrr.models import (
-        ParameterError as ParameterError,
-    )
-    from csrr.models import (
-        PopRank as PopRank,
-    )
-    from csrr.models import (
-        Recommender as Recommender,
-    )
-    from csrr.models import (
-        load as load,
-    )
-    from csrr.models import (
-        path as path,
-    )
+    from csrr.experiments.evaluate import Evaluation as Evaluation
+    from csrr.experiments.evaluate import evaluate as evaluate
+    from csrr.experiments.spaces import Range as Range
+    from csrr.experiments.spaces import Walk as Walk
+    from csrr.experiments.tuning import Tuning as Tuning
+    from csrr.experiments.tuning import tune as tune
+    from csrr.models.bprmf import BPRMF as BPRMF
+    from csrr.models.csrr import CSRR as CSRR
+    from csrr.models.csrre import CSRRe as CSRRe
+    from csrr.models.ease import EASE as EASE
+    from csrr.models.itemknn import ItemKNN as ItemKNN
+    from csrr.models.load import load as load
+    from csrr.models.popularity import PopRank as PopRank
+    from csrr.models.positive_unlabelled import BiasMC as BiasMC
+    from csrr.models.positive_unlabelled import MCShift as MCShift
+    from csrr.models.recommender import NotFittedError as NotFittedError
+    from csrr.models.recommender import Recommender as Recommender
+    from csrr.models.regularization_path import path as path
+    from csrr.models.store import ModelFileError as ModelFileError
+    from csrr.models.wrmf import WRMF as WRMF
     from csrr.noise.stability import Stability as Stability
     from csrr.noise.suspects import Suspects as Suspects
     from csrr.noise.suspects import clean as clean
     from csrr.paper.robustness import robustness as robustness
     from csrr.paper.robustness_results import Robustness as Robustness
+    from csrr.parameters import ParameterError as ParameterError
     from csrr.plots.plot import Plot as Plot
     from csrr.plots.plot import plot as plot
-    from csrr.ranking import Recommendations as Recommendations
     from csrr.ranking.calibration import Calibration as Calibration
+    from csrr.ranking.recommendations import Recommendations as Recommendations
     from csrr.ranking.reliability import Reliability as Reliability
+    from csrr.registry import register as register
 
     __version__: str
 
 # Where each public name lives; it is imported when first used, so that `csrr --version` answers at once.
 _HOMES = {
-    "csrr.data": "DATASETS DataError HeldOut IdMap Log UnknownIdError data_dir fetch locate read read_split split"
-    " synthetic",
+    "csrr.data": "DATASETS DataError HeldOut IdMap Log UnknownIdError data_dir fetch locate read read_split"
+    " split synthetic",
     "csrr.data.add_noise": "Noisy add_noise",
-    "csrr.experiments": "Comparison Evaluation Range Tuning Walk compare evaluate tune",
+    "csrr.experiments.compare": "Comparison compare",
+    "csrr.experiments.evaluate": "Evaluation evaluate",
+    "csrr.experiments.spaces": "Range Walk",
+    "csrr.experiments.tuning": "Tuning tune",
     "csrr.experiments.cost_curve": "CostCurve cost_curve",
-    "csrr.paper.robustness": "robustness",
-    "csrr.paper.robustness_results": "Robustness",
-    "csrr.models": "BPRMF BiasMC CSRR CSRRe EASE ItemKNN MCShift ModelFileError NotFittedError ParameterError PopRank"
-    " Recommender WRMF load path",
+    "csrr.models.load": "load",
+    "csrr.models.recommender": "NotFittedError Recommender",
+    "csrr.models.regularization_path": "path",
+    "csrr.models.store": "ModelFileError",
     "csrr.noise.stability": "Stability",
     "csrr.noise.suspects": "Suspects clean",
-    "csrr.ranking": "Recommendations",
+    "csrr.paper.robustness": "robustness",
+    "csrr.paper.robustness_results": "Robustness",
+    "csrr.parameters": "ParameterError",
+    "csrr.plots.plot": "Plot plot",
+    "csrr.ranking.recommendations": "Recommendations",
     "csrr.ranking.calibration": "Calibration",
     "csrr.ranking.reliability": "Reliability",
-    "csrr.plots.plot": "Plot plot",
+    "csrr.registry": "register",
 }
-_HOME = {name: home for home, names in _HOMES.items() for name in names.split()}
+_HOME = {name: home for home, names in _HOMES.items() for name in names.split()} | _MODELS
 
 __all__ = sorted([*_HOME, "theory"])
 

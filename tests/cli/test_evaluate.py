@@ -54,7 +54,7 @@ def test_several_models_are_fitted_to_one_split_and_tested_against_the_first(log
     train, test = parts(log_file, ratio=0.8)
     models = {"EASE": csrr.EASE(), "ItemKNN": csrr.ItemKNN(2), "PopRank": csrr.PopRank()}
     found = {name: csrr.evaluate(model.fit(train), train, test, at=(3, 10)) for name, model in models.items()}
-    args = ("--model", "ease", "--model", "item-knn", "-k", 10, "-k", 3, "-p", "neighbours=2", "--threads", 1)
+    args = ("--model", "ease", "--model", "item-knn", "-k", 10, "-k", 3, "-p", "neighbors=2", "--threads", 1)
     told = as_json("evaluate", log_file, *args)
     assert told["models"] == {name: each.summary() for name, each in found.items()}
     comparison = csrr.compare(found, "ndcg@10", baseline="EASE")
@@ -132,7 +132,7 @@ def test_other_models_by_name_or_from_a_file(log_file, tmp_path, kind):
 
 def test_parameters_of_a_model_that_is_fitted(log_file):
     train, test = parts(log_file, ratio=0.8)
-    told = as_json("evaluate", log_file, "--model", "item-knn", "-p", "neighbours=2")
+    told = as_json("evaluate", log_file, "--model", "item-knn", "-p", "neighbors=2")
     assert told["models"]["ItemKNN"] == csrr.evaluate(csrr.ItemKNN(2).fit(train), train, test).summary()
 
 

@@ -188,7 +188,7 @@ class TestOtherModels:
         assert tuple(model_kinds()) == KINDS
 
     def test_parameters_are_json_or_text(self, log_file, tmp_path):
-        values = ("-p", "neighbours=7", "-p", "similarity=jaccard", "--param", "shrink = 2.5", "-p", "bm25-k1=3")
+        values = ("-p", "neighbors=7", "-p", "similarity=jaccard", "--param", "shrink = 2.5", "-p", "bm25-k1=3")
         facts = as_json("fit", log_file, "-o", tmp_path / "m", "--model", "item-knn", *values, "--threads", 1)
         expected = csrr.ItemKNN(7, similarity="jaccard", shrink=2.5, bm25_k1=3, threads=1)
         assert facts["params"] == expected.get_params()
@@ -220,7 +220,7 @@ class TestOtherModels:
             (("-p", "tol=0.1", "--tol", 0.2), "tol is given twice"),
             (("-p", "tol=0.1", "-p", "tol=0.2"), "tol is given twice"),
             (("--model", "ease", "-p", "reg=much"), "reg='much' must be a number > 0"),
-            (("--model", "item-knn", "-p", "neighbours=[1]"), "neighbours=[1] must be a whole number"),
+            (("--model", "item-knn", "-p", "neighbors=[1]"), "neighbors=[1] must be a whole number"),
         ],
     )
     def test_what_cannot_be_fitted(self, log_file, tmp_path, args, message):

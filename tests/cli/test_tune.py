@@ -10,7 +10,7 @@ import pytest
 import csrr
 from tests.cli.conftest import COMMAND, as_json, in_process, on_one_core
 
-SPACE = {"neighbours": [2, 5, 20], "shrink": [0.0, 10.0]}
+SPACE = {"neighbors": [2, 5, 20], "shrink": [0.0, 10.0]}
 
 
 @pytest.fixture(scope="module")

@@ -54,8 +54,8 @@ def test_evaluate_equals_the_naive_loop(model, parts):
 def test_all_metrics_come_from_one_pass_as_they_come_alone(parts):
     model = EASE().fit(parts[0])
     blocks = []
-    score_rows = model._score_rows
-    model._score_rows = lambda rows: blocks.append(len(rows)) or score_rows(rows)
+    score_rows = model.score_rows
+    model.score_rows = lambda rows: blocks.append(len(rows)) or score_rows(rows)
     found = evaluate(model, *parts, at=(3, 10), metrics=NAMES, threshold=0.1, positive_cost=0.7)
     assert sum(blocks) == found.n_users
     for name in NAMES:

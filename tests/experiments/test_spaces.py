@@ -62,7 +62,7 @@ def test_what_the_data_decides(log):
 
 
 def test_ranges_are_whole_where_the_parameter_is(log):
-    found = resolve_space({"neighbours": (2, 9.0), "shrink": (1, 9)}, csrr.ItemKNN(), log)
+    found = resolve_space({"neighbors": (2, 9.0), "shrink": (1, 9)}, csrr.ItemKNN(), log)
     assert [type(end) for each in found.values() for end in (each.low, each.high)] == [int, int, float, float]
 
 

@@ -15,7 +15,7 @@ from csrr import DataError, ParameterError, Range, Walk
 from csrr.experiments.validation import make_validation
 from csrr.files import held
 
-GRID = {"neighbours": [3, 10, 30], "similarity": ["cosine", "jaccard"], "shrink": [0.0, 5.0]}
+GRID = {"neighbors": [3, 10, 30], "similarity": ["cosine", "jaccard"], "shrink": [0.0, 5.0]}
 
 
 @pytest.fixture(scope="module")
@@ -48,26 +48,26 @@ def test_a_grid_is_gone_through_once_and_the_best_is_the_best(log):
 
 def test_the_first_trial_is_the_model_as_it_is(log):
     model = csrr.ItemKNN(shrink=3.0)
-    found = csrr.tune(model, log, space={"neighbours": [1]}, trials=1, threads=1)
+    found = csrr.tune(model, log, space={"neighbors": [1]}, trials=1, threads=1)
     assert not model.is_fitted
     assert model.threads == 0
-    assert found.trials[0].params == {"neighbours": 200}
+    assert found.trials[0].params == {"neighbors": 200}
     assert found.best_value == score(model, log)
     assert found.best_params == {"shrink": 3.0}
 
 
 def test_a_space_alone_without_the_defaults(log, tmp_path):
-    found = csrr.tune("item-knn", log, space={"neighbours": [200, 3]}, defaults=False, storage=tmp_path / "search")
-    assert {each.params["neighbours"] for each in found.trials} == {200, 3}
+    found = csrr.tune("item-knn", log, space={"neighbors": [200, 3]}, defaults=False, storage=tmp_path / "search")
+    assert {each.params["neighbors"] for each in found.trials} == {200, 3}
     assert found.total == len(found.trials) == 2
     assert len(csrr.tune("pop-rank", log, defaults=False).trials) == 1
     with pytest.raises(DataError, match="its defaults was false, now true"):
-        csrr.tune("item-knn", log, space={"neighbours": [200, 3]}, storage=tmp_path / "search")
+        csrr.tune("item-knn", log, space={"neighbors": [200, 3]}, storage=tmp_path / "search")
 
 
 def test_what_the_space_does_not_speak_of_stays(log):
-    found = csrr.tune(csrr.ItemKNN(shrink=3.0, threads=1), log, space={"neighbours": [2, 5]})
-    assert found.trials[1].value == score(csrr.ItemKNN(found.trials[1].params["neighbours"], shrink=3.0), log)
+    found = csrr.tune(csrr.ItemKNN(shrink=3.0, threads=1), log, space={"neighbors": [2, 5]})
+    assert found.trials[1].value == score(csrr.ItemKNN(found.trials[1].params["neighbors"], shrink=3.0), log)
 
 
 def test_folds_metric_and_ratio(log):
@@ -104,7 +104,7 @@ def test_the_budget(log):
     assert len(csrr.tune("ease", log, minutes=1e-9).trials) == 1
     assert len(csrr.tune("pop-rank", log, trials=7).trials) == 1
     # The defaults are a point of this grid, and not tried again.
-    assert len(csrr.tune("item-knn", log, space={"neighbours": [200, 3]}).trials) == 2
+    assert len(csrr.tune("item-knn", log, space={"neighbors": [200, 3]}).trials) == 2
     for n_points, n_trials in ((60, 61), (61, 40)):
         grid = {"shrink": [float(shrink) for shrink in range(100, 100 + n_points)]}
         assert len(csrr.tune("item-knn", log, space=grid).trials) == n_trials
@@ -200,7 +200,7 @@ def test_a_fault_is_not_taken_for_a_failed_trial(log):
 # Storage
 
 
-@pytest.mark.parametrize("space", [GRID, {"shrink": Range(0.1, 50, log=True), "neighbours": [5, 50]}])
+@pytest.mark.parametrize("space", [GRID, {"shrink": Range(0.1, 50, log=True), "neighbors": [5, 50]}])
 def test_a_search_goes_on_where_it_was(log, tmp_path, space):
     path, calls = tmp_path / "search", []
     csrr.tune("item-knn", log, space=space, trials=4, storage=path)
@@ -304,7 +304,7 @@ class Slow(csrr.ItemKNN):
         return super().fit(data)
 
 log = csrr.synthetic(80, 50, rank=4, events_per_user=12, seed=1).log
-space = {"neighbours": [3, 10, 30], "similarity": ["cosine", "jaccard"], "shrink": [0.0, 5.0]}
+space = {"neighbors": [3, 10, 30], "similarity": ["cosine", "jaccard"], "shrink": [0.0, 5.0]}
 say = lambda found: print(len(found.trials), flush=True)
 found = csrr.tune(Slow, log, space=space, storage=sys.argv[1], callback=say)
 print(found.best_params)

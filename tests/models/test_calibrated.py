@@ -32,7 +32,7 @@ class TestPlantedTruth:
         train, valid, test = (chosen & (part == each) for each in range(3))
         model = kind(threads=1).fit(as_csr(train))
         model.calibrate(as_csr(valid))
-        cells = model._score_rows, np.arange(len(chosen)), chosen.shape[1], as_csr(test), as_csr(train)
+        cells = model.score_rows, np.arange(len(chosen)), chosen.shape[1], as_csr(test), as_csr(train)
         told = model.reliability(as_csr(test))
         assert told.ece < 0.01
         assert told.rate.tolist() == pytest.approx(model.calibration_.check(*cells).rate.tolist(), nan_ok=True)
@@ -43,7 +43,7 @@ class TestPlantedTruth:
         shown = chosen & (rng.random(chosen.shape) < 0.5)
         train = shown & (rng.random(chosen.shape) < 0.7)
         model = kind(threads=1).fit(as_csr(train))
-        cells = model._score_rows, np.arange(len(chosen)), chosen.shape[1], as_csr(chosen & ~train), as_csr(train)
+        cells = model.score_rows, np.arange(len(chosen)), chosen.shape[1], as_csr(chosen & ~train), as_csr(train)
         told = model.calibrate(as_csr(shown & ~train), observed_share=0.5).check(*cells, observed_share=1)
         assert told.ece < 0.015
         unadjusted = model.calibrate(as_csr(shown & ~train)).check(*cells)
@@ -56,7 +56,7 @@ class TestPlantedTruth:
 
 def scores_as_probabilities(model, positive, seen):
     """Return how well the scores themselves, cut to [0, 1], would do as probabilities."""
-    scores = np.clip(model._score_rows(np.arange(len(positive))), 0, 1)
+    scores = np.clip(model.score_rows(np.arange(len(positive))), 0, 1)
     return csrr.Reliability.of(scores[~seen], positive[~seen])
 
 

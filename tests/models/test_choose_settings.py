@@ -7,7 +7,6 @@ import csrr
 from csrr import CSRR, CSRRe
 from csrr.data import Log, synthetic
 from csrr.models import choose_settings as choosing
-from csrr.models import robust
 from csrr.models.choose_settings import LEAST_USERS, hold_out
 from csrr.models.settings import RULE
 
@@ -75,7 +74,7 @@ class TestHoldingOut:
             _, asked = hold_out(log, seed)
             return log, asked
 
-        monkeypatch.setattr(robust, "hold_out", leaking)
+        monkeypatch.setattr(choosing, "hold_out", leaking)
         with pytest.raises(AssertionError, match="among those that are fitted"):
             CSRR().fit(tastes)
 
@@ -151,7 +150,7 @@ class TestTheChoice:
         assert model.l2_ == pytest.approx(0.85 * 2)
 
     def test_with_everything_given_there_is_nothing_to_choose(self, tastes, monkeypatch):
-        monkeypatch.setattr(robust, "hold_out", None)
+        monkeypatch.setattr(choosing, "hold_out", None)
         model = CSRR(reg_low_rank=0.2, neighbors=0).fit(tastes)
         assert len(model.chosen_) == 0
         assert "nothing was left" in str(model.chosen_)

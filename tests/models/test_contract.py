@@ -156,7 +156,7 @@ def test_histories_that_make_no_sense(model):
 
 
 def test_explanations_sum_to_the_score(model, log):
-    if not hasattr(model, "explain"):
+    if not model.can("explain"):
         pytest.skip(f"{type(model).__name__} does not explain")
     for user, item in ((0, 2), (7, 40), (33, 59)):
         why = model.explain(user, item)
@@ -187,9 +187,9 @@ def test_asking_changes_nothing(kind):
         model = kind().fit(np.ones(shape))
         before = model.score(np.arange(4))
         model.recommend_for([0])
-        if hasattr(model, "similar_items"):
+        if model.can("similar_items"):
             assert len(model.similar_items(0)) == shape[1] - 1
-        if hasattr(model, "explain"):
+        if model.can("explain"):
             model.explain(0, 0)
         np.testing.assert_array_equal(model.score(np.arange(4)), before)
 

@@ -61,7 +61,7 @@ def test_amounts_of_an_explanation_sum_to_the_score(model, log):
 def test_explanations_need_no_correction_at_the_optimum(log):
     """The amounts before the rest is spread: c_j q_j (Q'Q + l1 I)^-1 q_i."""
     model = CSRR(reg_low_rank=0.3, reg_sparse=0.6, dtype="float64", tol=1e-6).fit(log)
-    side, scaling = model._item_side(), model._scaling
+    side, scaling = model.fitted_.side, model.fitted_.scaling
     user, item = 5, 9
     pulled = model.explain(user, item)
     q = side.factors

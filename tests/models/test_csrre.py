@@ -5,6 +5,7 @@ import pytest
 
 import csrr
 from csrr import CSRR, WRMF, CSRRe, NotFittedError, ParameterError
+from csrr.models import recommender
 from csrr.models.strengths import resolve_rank
 from tests.reference import dense
 
@@ -179,14 +180,14 @@ class TestAnswers:
 
     def test_what_an_explanation_spreads_is_little(self, forms, log, monkeypatch):
         seen = []
-        plain = csrr.models.recommender.Recommender._explanation
+        plain = recommender.spread_amounts
 
-        def spy(self, user, item, history, amounts, neighbors):
+        def spy(amounts, score, neighbors):
             assert neighbors is None
-            seen.append((amounts.sum(), float(self.score(user, item)[0])))
-            return plain(self, user, item, history, amounts, neighbors)
+            seen.append((amounts.sum(), score))
+            return plain(amounts, score, neighbors)
 
-        monkeypatch.setattr(csrr.models.recommender.Recommender, "_explanation", spy)
+        monkeypatch.setattr(recommender, "spread_amounts", spy)
         for model in forms.values():
             for user in range(0, 80, 3):
                 model.explain(user, 2)

@@ -156,8 +156,8 @@ class TestWhatIsRefused:
     @pytest.mark.parametrize(
         ("name", "value"),
         [
-            ("neighbours", 0),
-            ("neighbours", 2.5),
+            ("neighbors", 0),
+            ("neighbors", 2.5),
             ("similarity", "euclid"),
             ("weighting", None),
             ("shrink", -1.0),

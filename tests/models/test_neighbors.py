@@ -141,7 +141,7 @@ class TestAnswers:
         )
 
     def test_a_file_from_before_there_were_any(self, low_rank, tmp_path, monkeypatch):
-        state = type(low_rank)._state
+        state = type(low_rank).state
 
         def old(self):
             arrays, facts = state(self)
@@ -149,7 +149,7 @@ class TestAnswers:
             gone = ("neighbor_power", "settings", "chosen", "own_l2")
             return arrays, {k: v for k, v in facts.items() if k not in gone}
 
-        monkeypatch.setattr(type(low_rank), "_state", old)
+        monkeypatch.setattr(type(low_rank), "state", old)
         low_rank.save(tmp_path / "old.csrr")
         loaded = csrr.load(tmp_path / "old.csrr")
         np.testing.assert_array_equal(loaded.score(low_rank.users_.ids), low_rank.score(low_rank.users_.ids))

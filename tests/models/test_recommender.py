@@ -4,12 +4,14 @@ from scipy import sparse
 
 from csrr.data import DataError, UnknownIdError, as_log, synthetic
 from csrr.models.popularity import PopRank
-from csrr.models.recommender import FactorModel, NotFittedError
+from csrr.models.recommender import NotFittedError, Recommender
 from tests.reference.metrics import best_items
 
 
-class Factors(FactorModel):
+class Factors(Recommender):
     """Random factors of a given width, whatever the data."""
+
+    has_factors = True
 
     def __init__(self, *, rank=3, seed=0):
         self.rank = rank
@@ -20,7 +22,7 @@ class Factors(FactorModel):
         rng = np.random.default_rng(self.seed)
         self.user_factors_ = rng.standard_normal((log.n_users, self.rank), dtype=np.float32)
         self.item_factors_ = rng.standard_normal((log.n_items, self.rank), dtype=np.float32)
-        self._remember(log)
+        self.remember(log)
         return self
 
 

@@ -72,7 +72,7 @@ def test_users_solve_their_normal_equations(confidence, exponent, log, clicks):
 
 def test_users_solve_them_with_weights(heavy, clicks):
     log, matrix = heavy
-    model = WRMF(rank=10, confidence=2.0, reg=3.0, reg_exponent=1.0, weighted=True).fit(log)
+    model = WRMF(rank=10, confidence=2.0, reg=3.0, reg_exponent=1.0, event_weights="linear").fit(log)
     weight = 1 + 2.0 * matrix
     exact = best_rows(model.item_factors_.astype(float), weight, clicks, strengths(model, weight)[0])
     np.testing.assert_allclose(model.user_factors_, exact, rtol=1e-3, atol=1e-4 * np.abs(exact).max())
@@ -80,13 +80,13 @@ def test_users_solve_them_with_weights(heavy, clicks):
 
 
 @EXPONENTS
-@pytest.mark.parametrize("weighted", [False, True])
-def test_the_history_is_half_the_objective_and_ends_at_its_least(exponent, weighted, heavy, clicks):
+@pytest.mark.parametrize("weights", ["ignore", "linear"])
+def test_the_history_is_half_the_objective_and_ends_at_its_least(exponent, weights, heavy, clicks):
     log, matrix = heavy
     model = WRMF(
-        rank=12, confidence=1.0, reg=4.0, reg_exponent=exponent, weighted=weighted, tol=1e-7, max_iter=500
+        rank=12, confidence=1.0, reg=4.0, reg_exponent=exponent, event_weights=weights, tol=1e-7, max_iter=500
     ).fit(log)
-    weight = 1 + (matrix if weighted else clicks)
+    weight = 1 + (matrix if weights == "linear" else clicks)
     value = objective(model, weight, clicks)
     assert 2 * model.history_[-1].objective == pytest.approx(value, rel=1e-4)
     P, Q = weighted_als(weight, clicks, strengths(model, weight), rank=12, sweeps=100)
@@ -168,8 +168,8 @@ class TestAutoOfALargerLog:
         matrix = parts[0].to_csr()
         matrix.data = np.random.default_rng(0).integers(1, 6, matrix.nnz).astype(np.float32)
         log = Log.from_matrix(matrix)
-        heavy = WRMF(rank=4, weighted=True).fit(log)
-        steps = np.log2(heavy.reg_ / WRMF(weighted=True)._problem(log).l1)
+        heavy = WRMF(rank=4, event_weights="linear").fit(log)
+        steps = np.log2(heavy.reg_ / WRMF(event_weights="linear")._problem(log).l1)
         assert steps == pytest.approx(round(steps))
 
     def test_a_number_is_not_searched(self, parts, monkeypatch):
@@ -278,18 +278,26 @@ class TestBadParameters:
         np.testing.assert_array_equal(U(model), before)
 
     def test_weights_that_are_not_there(self, log):
-        with pytest.raises(ParameterError, match="weighted=True needs events with weights"):
-            WRMF(weighted=True).fit(log)
+        with pytest.raises(ParameterError, match='event_weights="linear" needs events with weights'):
+            WRMF(event_weights="linear").fit(log)
 
-    @pytest.mark.parametrize("weighted", ["no", 1, None])
-    def test_weighted_is_a_yes_or_a_no(self, log, weighted):
-        with pytest.raises(ParameterError, match=f"weighted={weighted!r} must be True or False"):
-            WRMF(weighted=weighted).fit(log)
+    @pytest.mark.parametrize("weights", ["no", 1, None])
+    def test_weights_are_ignored_or_linear(self, log, weights):
+        with pytest.raises(ParameterError, match=f'event_weights={weights!r} must be "ignore" or "linear"'):
+            WRMF(event_weights=weights).fit(log)
+
+    def test_the_old_name_still_works_and_warns(self):
+        with pytest.warns(FutureWarning, match="weighted is now called event_weights"):
+            model = WRMF(weighted=True)
+        assert model.event_weights == "linear"
+        assert model.weighted is True
+        with pytest.warns(FutureWarning):
+            assert model.set_params(weighted=False).event_weights == "ignore"
 
     def test_weights_beyond_single_precision(self, log):
         heavy = {"user": [1, 1, 2], "item": [1, 2, 2], "weight": [1.0, 1.0, 1e30]}
         with pytest.raises(ParameterError, match=r"confidence=1e\+09 times the largest weight, 1e\+30, is beyond"):
-            WRMF(weighted=True, confidence=1e9).fit(heavy)
+            WRMF(event_weights="linear", confidence=1e9).fit(heavy)
 
     def test_an_empty_log(self, log):
         with pytest.raises(ParameterError, match="no events"):
@@ -312,7 +320,7 @@ def test_an_interrupted_fit_leaves_the_model_as_it_was(log, clicks):
 
 def test_weights_count_for_new_people_and_in_explanations(heavy, tmp_path):
     log, _ = heavy
-    model = WRMF(rank=10, reg=3.0, weighted=True).fit(log)
+    model = WRMF(rank=10, reg=3.0, event_weights="linear").fit(log)
     folded = model.fold_in(log).score()
     own = model.score(model.users_.ids)
     np.testing.assert_allclose(folded, own, atol=1e-3 * np.abs(own).max())

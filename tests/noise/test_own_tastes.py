@@ -3,7 +3,7 @@ import pytest
 
 import csrr
 from csrr.data.synthetic import NOISE, SPECIFIC
-from csrr.noise.own_tastes import ISOLATED, LEAST_OTHERS, OWN, tastes_of
+from csrr.noise.own_tastes import ISOLATED, LEAST_OTHERS, OWN
 from csrr.paper.detection import auc
 
 BY_RULE = {"reg_low_rank": "noise", "neighbors": 0}
@@ -55,7 +55,7 @@ def test_kinds_follow_from_support(judged):
 
 
 def test_support_is_spread_evenly_over_items_drawn_at_random(model):
-    chance = tastes_of(model).chance
+    chance = model.tastes().chance
     assert len(chance) > 5000
     assert (np.diff(chance) >= 0).all()
     assert chance[0] >= -1 - 1e-9
@@ -67,7 +67,7 @@ def test_a_users_own_share_in_an_item_is_taken_out_of_it(made):
     model = csrr.CSRR(
         **BY_RULE, reg_sparse=0.5, user_scaling=0, item_scaling=0, dtype="float64", tol=1e-8, max_iter=1000
     )
-    tastes = tastes_of(model.fit(log))
+    tastes = model.fit(log).tastes()
     whole = np.zeros_like(tastes.items)
     for user in range(log.n_users):
         mine = slice(tastes.pattern.indptr[user], tastes.pattern.indptr[user + 1])
@@ -118,7 +118,7 @@ def test_a_new_fit_is_judged_anew_and_a_saved_model_alike(made, tmp_path):
     model.save(tmp_path / "m.csrr")
     again = csrr.load(tmp_path / "m.csrr")
     assert [again.specific_preferences(user).rows() for user in users] == before
-    kept = tastes_of(model)
-    assert tastes_of(model) is kept
+    kept = model.tastes()
+    assert model.tastes() is kept
     model.fit(made.log)
-    assert tastes_of(model) is not kept
+    assert model.tastes() is not kept

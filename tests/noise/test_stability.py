@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 import csrr
-from csrr.noise.noise_scores import judge, noise_scores
-from csrr.noise.stability import _changes, stability
+from csrr.noise.noise_scores import score_noise
+from csrr.noise.stability import _changes, find_stability
 
 BY_RULE = {"reg_low_rank": "noise", "neighbors": 0}
 
@@ -48,19 +48,21 @@ def test_a_row_is_what_two_fits_have_in_common(log, model, found):
     left, right = model.specific_.toarray(), other.specific_.toarray()
     clicked = log.to_csr().toarray() > 0
     assert found["v_correlation"][1] == pytest.approx(np.corrcoef(left[clicked], right[clicked])[0, 1], rel=1e-4)
-    court = judge(model)
-    suspect = noise_scores(court) > 0.5
-    again = noise_scores(csrr.CSRR(neighbors=0, reg_sparse=0.5, l1=0.9 * court.l1_, threads=1).fit(log)) > 0.5
+    court = model.as_judge()
+    suspect = score_noise(court.leave_out()) > 0.5
+    again = csrr.CSRR(neighbors=0, reg_sparse=0.5, l1=0.9 * court.l1_, threads=1).fit(log)
+    again = score_noise(again.leave_out()) > 0.5
     assert found["suspects_kept"][1] == pytest.approx((again & suspect).sum() / suspect.sum())
 
 
 def test_fewer_clicks_are_compared_where_both_fits_have_them(model, found):
     change = list(_changes(model))[-1]
-    other = csrr.CSRR(**BY_RULE, threads=1).fit(change.log)
+    kept = model.costed_log().select(change.kept)
+    other = csrr.CSRR(**BY_RULE, threads=1).fit(kept)
     both = model.specific_.multiply(other.seen_)
     assert found["v_kept"][-1] == pytest.approx((both != 0).multiply(other.specific_ != 0).sum() / both.count_nonzero())
     suspect = model.suspects().above(0.5)[change.kept]
-    again = noise_scores(csrr.CSRR(**BY_RULE, reg_sparse=0.5, threads=1).fit(change.log)) > 0.5
+    again = score_noise(csrr.CSRR(**BY_RULE, reg_sparse=0.5, threads=1).fit(kept).leave_out()) > 0.5
     assert found["suspects_kept"][-1] == pytest.approx(again[suspect].mean())
 
 
@@ -69,17 +71,18 @@ def test_the_seed_matters_least(found):
 
 
 def test_changes_are_what_they_are_called(log, model):
-    seed, weaker, stronger, less, more, fewer = (each.model for each in _changes(model))
+    changes = list(_changes(model))
+    seed, weaker, stronger, less, more, fewer = (model.refit(log, **each.params) for each in changes)
     assert seed.seed == model.seed + 1
-    assert (weaker.l1, stronger.l1) == pytest.approx((0.9 * model.l1_, 1.1 * model.l1_))
+    assert (weaker.l1_, stronger.l1_) == pytest.approx((0.9 * model.l1_, 1.1 * model.l1_))
     assert (less.reg_sparse, more.reg_sparse) == pytest.approx((0.8, 0.9))
     assert fewer.get_params() == model.get_params()
-    kept = list(_changes(model))[-1]
-    assert len(kept.log) == kept.kept.sum() == pytest.approx(0.9 * len(log), rel=0.03)
+    assert all(each.kept.all() for each in changes[:-1])
+    assert changes[-1].kept.sum() == pytest.approx(0.9 * len(log), rel=0.03)
 
 
 def test_without_v_only_the_suspects_are_compared(log):
-    found = stability(csrr.CSRR(**BY_RULE, reg_sparse=1, threads=1).fit(log))
+    found = find_stability(csrr.CSRR(**BY_RULE, reg_sparse=1, threads=1).fit(log))
     assert np.isnan(found["v_kept"]).all()
     assert np.isnan(found["v_correlation"]).all()
     assert (found["suspects_kept"] > 0.5).all()

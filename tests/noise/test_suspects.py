@@ -6,7 +6,6 @@ import csrr
 from csrr.data import IdMap, Log
 from csrr.data.synthetic import NOISE
 from csrr.noise import noise_scores as scoring
-from csrr.noise.noise_scores import judge, left_out, noise_scores
 from csrr.paper.detection import auc
 
 BY_RULE = {"reg_low_rank": "noise", "neighbors": 0}
@@ -92,23 +91,24 @@ def test_a_cell_left_out_has_what_a_fit_without_its_click_gives_it(scaling):
         "tol": 1e-6,
     }
     model = csrr.CSRR(**exact, l1=0.6 * csrr.CSRR(**exact).strength(log)).fit(log)
-    cells = left_out(model)
+    cells = model.leave_out()
     events = np.arange(0, len(log), len(log) // 12)
     truth = []
     for event in events:
         refit = csrr.CSRR(**exact, l1=model.l1_).fit(log.select(np.arange(len(log)) != event))
-        factors = refit._factors("float64")
+        factors = refit.fitted_.factors("float64")
         truth.append(factors.users[log.user_rows[event]] @ factors.items[log.item_rows[event]])
-    with_click = cells.pattern.dots(cells.users, cells.items)[events]
+    factors = model.fitted_.factors("float64")
+    with_click = cells.pattern.dots(factors.users, factors.items)[events]
     change = np.abs(with_click - truth).mean()
     assert np.abs(cells.values[events] - truth).mean() < 0.15 * change
 
 
 def dense_scores(model, popularity):
     """The scores, users of mostly noise aside, with every cell in one array: slow, and meant to be read."""
-    cells = left_out(model)
+    cells = model.leave_out()
     clicked = model.seen_.toarray() > 0
-    values = cells.users @ cells.items.T
+    values = cells.score_cells(np.arange(clicked.shape[0]), np.arange(clicked.shape[1]))
     values[clicked] = cells.values
     background = (clicked.sum(axis=0) + 1.0) ** popularity
     background = np.broadcast_to(background / background.mean(), values.shape)
@@ -132,7 +132,7 @@ def dense_scores(model, popularity):
 @pytest.mark.parametrize("popularity", [0, 0.5])
 def test_scores_in_blocks_are_those_of_one_array(monkeypatch, model, popularity):
     monkeypatch.setattr(scoring, "default_block_rows", lambda n: 33)
-    expected, mostly_noise = dense_scores(judge(model), popularity)
+    expected, mostly_noise = dense_scores(model.as_judge(), popularity)
     scores = model.suspect_scores(popularity=popularity)
     assert 0 < mostly_noise.sum() < 0.2 * len(scores)
     np.testing.assert_allclose(scores[~mostly_noise], expected[~mostly_noise], atol=1e-4)
@@ -169,12 +169,12 @@ def test_a_sample_of_the_items_says_nearly_the_same(monkeypatch, planted, model,
 def test_a_model_with_a_strong_v_judges_by_itself_and_others_by_one_that_has(planted, model):
     log, _ = planted
     own = csrr.CSRR(**BY_RULE, reg_sparse=0.5, threads=1).fit(log)
-    assert judge(own) is own
-    assert judge(model).l2_ == own.l2_
-    assert judge(model).l1_ == model.l1_
+    assert own.as_judge() is own
+    assert model.as_judge().l2_ == own.l2_
+    assert model.as_judge().l1_ == model.l1_
     assert np.abs(own.suspect_scores() - model.suspect_scores()).mean() < 0.02
     given = csrr.CSRR(**BY_RULE, l2=0.4 * own.costs_.ratio, threads=1).fit(log)
-    assert judge(given) is given
+    assert given.as_judge() is given
 
 
 def test_it_is_the_same_each_time_and_after_saving(model, found, tmp_path):
@@ -192,8 +192,8 @@ def test_other_forms_of_the_model_find_the_same_noise(planted, kind):
 def test_costs_of_clicks_reach_the_judge(planted):
     log = rich(planted[0])
     model = csrr.CSRR(**BY_RULE, event_weights="log", threads=1).fit(log)
-    other = judge(model)
-    np.testing.assert_allclose(other._clicks.values, model._clicks.values, rtol=1e-6)
+    other = model.as_judge()
+    np.testing.assert_allclose(other.fitted_.clicks.values, model.fitted_.clicks.values, rtol=1e-6)
     assert model.suspects().log.weights is None
 
 
@@ -286,7 +286,7 @@ def test_bad_input(planted, model):
     with pytest.raises(csrr.NotFittedError):
         csrr.CSRR().suspects()
     with pytest.raises(csrr.ParameterError, match="rank 0"):
-        noise_scores(csrr.CSRR(reg_low_rank=1.0, neighbors=0, threads=1).fit(log))
+        csrr.CSRR(reg_low_rank=1.0, neighbors=0, threads=1).fit(log).leave_out()
 
 
 @pytest.mark.parametrize("shape", [(1, 9), (9, 1), (3, 3)])
@@ -304,9 +304,9 @@ def test_stability_beside_the_suspects(planted):
 def test_whatever_strength_ranks_best_clicks_are_judged_at_the_automatic_one(planted):
     log, _ = planted
     usual = csrr.CSRR(**BY_RULE, reg_sparse=0.5, threads=1).fit(log)
-    assert judge(usual) is usual
+    assert usual.as_judge() is usual
     for strength in (0.05, 1.0):
         other = csrr.CSRR(reg_sparse=0.5, reg_low_rank=strength, neighbors=0, threads=1).fit(log)
-        assert judge(other).l1_ == pytest.approx(usual.l1_, rel=1e-3)
+        assert other.as_judge().l1_ == pytest.approx(usual.l1_, rel=1e-3)
         # Fits that began elsewhere end inside the same certificate, not at the same point.
         assert np.corrcoef(other.suspect_scores(), usual.suspect_scores())[0, 1] > 0.99

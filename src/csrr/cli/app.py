@@ -57,9 +57,19 @@ class App(click.Group):
             hush()
             ctx.exit(141)
         except Exception as error:
-            if (message := explained(error)) is None:
+            if (message := explained(error, self._options(ctx))) is None:
                 raise
             raise Failure(message) from error
+
+    def _options(self, ctx: click.Context) -> list[str]:
+        """Return the names of the options that the command has, as the library knows them."""
+        command: click.Command | None = self.get_command(ctx, ctx.invoked_subcommand or "")
+        # A long option says the same as the argument of the library; see `as_options` for those that do not.
+        return [
+            param.opts[-1].lstrip("-").replace("-", "_")
+            for param in (command.params if command is not None else [])
+            if isinstance(param, click.Option)
+        ]
 
     def main(self, args: Sequence[str] | None = None, *_: Any, **extra: Any) -> NoReturn:
         """Run the command line `args` (by default the process's own) and exit."""

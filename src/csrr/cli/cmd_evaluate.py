@@ -27,6 +27,7 @@ from csrr.cli.options import (
     with_options,
 )
 from csrr.cli.output import live_line, print_json
+from csrr.parameters import defaults_of
 
 if TYPE_CHECKING:
     import csrr
@@ -102,12 +103,12 @@ def _models(names: tuple[str, ...], options: dict[str, Any]) -> list[Any]:
         return [_loaded(Path(names[0]))]
     if len(kinds) == 1:
         return [made_model(kinds[0], options, shared=SHARED)]
-    known = {name for kind in kinds if kind is not None for name in kind._defaults()}
+    known = {name for kind in kinds if kind is not None for name in defaults_of(kind)}
     _check_known(known, options)
     return [
         made_model(
             kind,
-            options | {"param": [text for text in options["param"] if read_param(text)[0] in kind._defaults()]},
+            options | {"param": [text for text in options["param"] if read_param(text)[0] in defaults_of(kind)]},
             shared=MODEL_NAMES,
         )
         for kind in kinds
@@ -202,10 +203,9 @@ def _check_measures(options: dict[str, Any]) -> None:
 def _parts(model: Any, events: csrr.Log, test: str | None, options: dict[str, Any]) -> tuple[csrr.Log, csrr.Log]:
     """Return (train, test); of a fitted model, what it was fitted to and all events."""
     import csrr
-    from csrr.models.heldout import training_log
 
     if model.is_fitted:
-        return training_log(model), events
+        return model.training_log(), events
     if test is not None:
         return events, read_log(test, options)
     chosen = given(options, (*SPLITS, "seed"))

@@ -31,6 +31,7 @@ from csrr.cli.options import (
     with_options,
 )
 from csrr.cli.output import Line, live_line, plain, print_json
+from csrr.parameters import parameters_of, rivals_of
 
 if TYPE_CHECKING:
     import csrr
@@ -93,7 +94,7 @@ def tune(log: str, model: str, output: Path | None, fitted: Path | None, as_json
 
 def _asked(model: str, options: dict[str, Any]) -> tuple[csrr.Recommender, Any]:
     """Return the model with its fixed parameters, and the space without them."""
-    from csrr.experiments.spaces import RIVALS, find_space
+    from csrr.experiments.spaces import find_space
 
     chosen = [f"--{name}" for name in SPLITS if options[name] is not None]
     if options["folds"] is not None:
@@ -107,8 +108,9 @@ def _asked(model: str, options: dict[str, Any]) -> tuple[csrr.Recommender, Any]:
     named = options["space"]
     space = find_space(named, kind) if named in ("csrr", "paper") else _read_space(Path(named))
     fixed = {read_param(text)[0] for text in options["param"]}
+    declared = parameters_of(kind)
     for name in [*space]:
-        if name in fixed or fixed & set(RIVALS.get(name, ())):
+        if name in fixed or fixed & set(rivals_of(name, declared)):
             del space[name]
     return own, space
 

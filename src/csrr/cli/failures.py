@@ -6,30 +6,12 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 import click
 
 COLUMNS = ("user", "item", "rating", "weight", "time", "title")
-OPTIONS = (
-    *("format", "separator", "min_rating", "min_weight", "ratio", "last", "seed", "metric", "threshold"),
-    *("loss", "cost_ratio", "positive_cost", "miss_cost", "false_alarm_cost", "recall_weight", "event_weights"),
-    *(
-        "reg_low_rank",
-        "reg_sparse",
-        "neighbors",
-        "reg_neighbors",
-        "observed_share",
-        "min_probability",
-        "min_score",
-        "miss",
-        "false_alarm",
-    ),
-    *("user_scaling", "item_scaling", "max_rank", "tol", "max_iter", "time_limit", "threads"),
-)
-
-
 NOTHING_WRITTEN = "interrupted: nothing was written"
 
 
@@ -70,8 +52,8 @@ def _is_ctrl_c(error: BaseException | None) -> bool:
     return error is not None
 
 
-def explained(error: Exception) -> str | None:
-    """Return the message of an error that the user can mend, or None for a fault of ours."""
+def explained(error: Exception, options: Iterable[str]) -> str | None:
+    """Return the message of an error that the user can mend, its `options` as such, or None for a fault of ours."""
     if isinstance(error, click.ClickException | click.Abort | click.exceptions.Exit):
         return None
     import csrr
@@ -84,20 +66,25 @@ def explained(error: Exception) -> str | None:
         csrr.NotFittedError,
     )
     if isinstance(error, mendable):
-        return as_options(str(error))
+        return as_options(str(error), options)
     if isinstance(error, OSError):
         named = f"{error.filename}: " if error.filename is not None else ""
         return f"{named}{error.strerror or error}"
     return None
 
 
-def as_options(message: str) -> str:
+def as_options(message: str, options: Iterable[str]) -> str:
     """Return a message of the library with its arguments spelt as options of the command line."""
     message = re.sub(r"csrr\.fetch\('([^']+)'\)", r"`csrr data fetch \1`", message)
     message = message.replace("header=False", "--no-header")
     message = re.sub(rf"(?<![\w-])({'|'.join(COLUMNS)})=(?=['\d])", r"--\1-column=", message)
     message = re.sub(rf"(?<![\w-])({'|'.join(COLUMNS)})=False", r"--\1-column=none", message)
-    return re.sub(rf"(?<![\w-])({'|'.join(OPTIONS)})=", lambda found: f"--{found[1].replace('_', '-')}=", message)
+    names = "|".join(name for name in options if name not in COLUMNS)
+    return (
+        re.sub(rf"(?<![\w-])({names})=", lambda found: f"--{found[1].replace('_', '-')}=", message)
+        if names
+        else message
+    )
 
 
 def one_line(error: click.ClickException) -> str:

@@ -13,6 +13,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from csrr.cli.failures import Failure
+from csrr.model_parameters import OPTIONS
+from csrr.parameters import Parameter, defaults_of, use_new_names
+from csrr.registry import HOMES, MODELS
 
 if TYPE_CHECKING:
     import csrr
@@ -21,21 +24,6 @@ if TYPE_CHECKING:
     from csrr.data.ids import Id
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
-
-
-def strength(text: str) -> float | str:
-    """Return "auto" and "noise" as they are, or the number."""
-    try:
-        return text if text in ("auto", "noise") else float(text)
-    except ValueError:
-        raise click.BadParameter(f"{text!r} is neither a number nor auto") from None
-
-
-def number_of(text: str) -> int | str:
-    """Return "auto" as it is, or the whole number."""
-    if text != "auto" and not text.isdecimal():
-        raise click.BadParameter(f"{text!r} is neither a whole number nor auto")
-    return text if text == "auto" else int(text)
 
 
 def column(text: str) -> str | int | bool:
@@ -70,50 +58,43 @@ LOG_NAMES = (
     *("separator", "header", "format"),
 )
 
-MODEL_OPTIONS = (
-    click.option("--loss", type=click.Choice(["I", "II"]), help="The paper's loss I or II."),
-    click.option("--cost-ratio", type=float, help="Cost of missing a choice over that of a false alarm."),
-    click.option("--positive-cost", type=float, help="Cost of a choice, of 1 in all: 0 to 1."),
-    click.option("--miss-cost", type=float, help="Cost of a missed choice."),
-    click.option("--false-alarm-cost", type=float, help="Cost of a false alarm."),
-    click.option("--recall-weight", type=float, help="Weight of recall against specificity, of 1 in all: 0 to 1."),
-    click.option(
-        "--event-weights",
-        type=click.Choice(["ignore", "cost", "linear", "log"]),
-        help="What the log's weights are: costs of a miss, or confidence, as it is or its logarithm.",
-    ),
-    click.option(
-        "--reg-low-rank",
-        type=strength,
-        metavar="NUMBER|auto|noise",
-        help="Strength on the rank; 1 gives rank 0, noise half the level of random noise.",
-    ),
-    click.option("--reg-sparse", type=strength, metavar="NUMBER|auto", help="Strength on own choices; 1 gives none."),
-    click.option("--neighbors", type=number_of, metavar="NUMBER|auto", help="Neighbours of an item; 0 for none."),
-    click.option("--reg-neighbors", type=strength, metavar="NUMBER|auto", help="Strength on the neighbours' weights."),
-    click.option("--user-scaling", type=float, help="0: a click of anyone counts alike; 1: of the active, less."),
-    click.option("--item-scaling", type=float, help="0: a click on any item counts alike; 1: on the popular, less."),
-    click.option("--max-rank", type=number_of, metavar="NUMBER|auto", help="Largest rank: less time and memory."),
-    click.option("--tol", type=float, help="Stop at this relative gap to the optimum; of csrr-e and wrmf, gain."),
-    click.option("--max-iter", type=click.IntRange(min=1), help="Stop after this many iterations."),
-    click.option("--time-limit", type=float, help="Stop after this many seconds."),
-    click.option("--threads", type=click.IntRange(min=0), help="Number of threads; 0 for all cores."),
-    click.option("--seed", type=click.IntRange(min=0), help="Seed of what is random."),
-)
+
+class DeclaredType(click.ParamType):  # type: ignore[type-arg]
+    """What a declared parameter of a model may be."""
+
+    def __init__(self, declared: Parameter) -> None:
+        self.declared = declared
+        self.name = declared.name
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return what a text stands for."""
+        try:
+            return self.declared.read(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+def _declared(each: Parameter) -> Callable[[Decorated], Decorated]:
+    name = f"--{each.name.replace('_', '-')}"
+    return click.option(name, type=DeclaredType(each), metavar=each.placeholder, help=each.meaning)
+
+
+MODEL_OPTIONS = tuple(_declared(each) for each in OPTIONS)
 PARAM_OPTION = click.option(
     "-p", "--param", "param", multiple=True, metavar="NAME=VALUE", help="Any parameter of the model; may be repeated."
 )
-MODEL_NAMES = (
-    *("loss", "cost_ratio", "positive_cost", "miss_cost", "false_alarm_cost", "recall_weight", "event_weights"),
-    *("reg_low_rank", "reg_sparse", "neighbors", "reg_neighbors"),
-    *("user_scaling", "item_scaling", "max_rank", "tol", "max_iter", "time_limit", "threads", "seed"),
-)
+MODEL_NAMES = tuple(each.name for each in OPTIONS)
 
 # Where a name of mixed case falls into words: Item|KNN, MC|Shift, CSRR|e.
 _WORDS = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z]{2})|(?<=[A-Z])(?=[a-z]$)")
 
-KINDS = ("csrr", "csrr-e", "pop-rank", "wrmf", "bprmf", "mc-shift", "bias-mc", "ease", "item-knn")
-"""The keys of `model_kinds()`, for the help, which must not wait for the models to be imported."""
+
+def spell(name: str) -> str:
+    """Return the name of a model on the command line: item-knn for ItemKNN, csrr-e for CSRRe."""
+    return _WORDS.sub("-", name).lower()
+
+
+KINDS = tuple(spell(name) for name in HOMES)
 
 SPLITS = ("ratio", "last", "at")
 """The ways to split a log."""
@@ -150,10 +131,8 @@ def read_log(source: str, options: Mapping[str, Any]) -> csrr.Log:
 
 
 def model_kinds() -> dict[str, type[csrr.Recommender]]:
-    """Return the models by their names on the command line: item-knn for ItemKNN, csrr-e for CSRRe."""
-    from csrr.models.load import MODELS
-
-    return {_WORDS.sub("-", name).lower(): kind for name, kind in MODELS.items()}
+    """Return the models by their names on the command line."""
+    return {spell(name): kind for name, kind in MODELS.items()}
 
 
 def find_kind(text: str) -> type[csrr.Recommender] | None:
@@ -173,7 +152,7 @@ def made_model(
 
     Of the options in `shared`, which mean something to the command too, the model gets those that it has.
     """
-    known = kind._defaults()
+    known = defaults_of(kind)
     params = {
         name: value for name, value in given(options, MODEL_NAMES).items() if name in known or name not in set(shared)
     }
@@ -181,7 +160,7 @@ def made_model(
         if name not in known:
             raise click.UsageError(f"--{name.replace('_', '-')}: {_lacks(kind, known)}")
     for text in options["param"]:
-        name, value = read_param(text)
+        ((name, value),) = use_new_names(kind, dict([read_param(text)])).items()
         if name not in known:
             raise click.UsageError(f"-p {text}: {_lacks(kind, known)}")
         if name in params:
@@ -226,10 +205,8 @@ def fit_model(model: csrr.Recommender, events: csrr.Log, line: Line) -> None:
         if hasattr(step, "gap"):
             line.step(step)
         else:
-            line.show(
-                "  ".join(f"{name} {getattr(step, name):.4g}" for name in inspect.get_annotations(type(step))),
-                now=False,
-            )
+            numbers = {name: value for name, value in vars(step).items() if isinstance(value, int | float)}
+            line.show("  ".join(f"{name} {value:.4g}" for name, value in numbers.items()), now=False)
 
     tells = "callback" in inspect.signature(model.fit).parameters
     model.fit(events, **({"callback": show} if tells else {}))
@@ -237,10 +214,8 @@ def fit_model(model: csrr.Recommender, events: csrr.Log, line: Line) -> None:
 
 def check_can(model: csrr.Recommender, method: str, what: str) -> None:
     """Raise a `Failure` that names the models with `method`, unless this one has it; `what` is what it would do."""
-    from csrr.models.load import MODELS
-
-    if not hasattr(model, method):
-        able = ", ".join(name for name, kind in MODELS.items() if hasattr(kind, method))
+    if not type(model).can(method):
+        able = ", ".join(name for name, kind in MODELS.items() if kind.can(method))
         raise Failure(f"{type(model).__name__} does not {what}; these do: {able}")
 
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 from csrr.data import DataError
 from csrr.experiments.evaluate import Evaluation
 from csrr.experiments.intervals import Values, mean_interval
-from csrr.models.strengths import ParameterError
+from csrr.parameters import ParameterError
 from csrr.ranking.text_tables import text_table, to_pandas
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ import pyarrow as pa
 
 from csrr.data import DataError, Log, as_log, split
 from csrr.experiments.intervals import mean_interval
-from csrr.models.costs import LEAST, MOST
+from csrr.model_parameters import LEAST_COST, MOST_COST
 from csrr.models.csrr import CSRR
-from csrr.models.strengths import ParameterError, check_number, check_whole
+from csrr.parameters import ParameterError, check_number, check_whole
 from csrr.ranking.calibration import Calibration
 from csrr.ranking.cells import CellCounts, masked_blocks
 from csrr.ranking.text_tables import text_table, to_pandas
@@ -206,7 +206,7 @@ def _checked_ratios(ratios: Any) -> list[float]:
     if not isinstance(ratios, Sequence | np.ndarray):
         raise ParameterError(f"ratios={ratios!r} must be a list of cost ratios")
     for each in ratios:
-        check_number("ratios", each, least=LEAST, most=MOST)
+        check_number("ratios", each, least=LEAST_COST, most=MOST_COST)
     if not len(ratios):
         raise ParameterError("ratios is empty; give at least one cost ratio")
     return sorted({float(each) for each in ratios})
@@ -225,7 +225,7 @@ class _Measured:
         rows, n_items = np.arange(choose.n_users), choose.n_items
         # Of all positives that will ever be shown, these two parts show so many; their numbers are all that is used.
         share = (len(train) + len(choose)) / (len(train) + len(choose) + len(check))
-        cells = model._score_rows, rows, n_items
+        cells = model.score_rows, rows, n_items
         known = train.to_csr() + choose.to_csr()
         chosen = Calibration.of(*cells, choose.to_csr(), model.seen_)
         threshold = chosen.assuming(share).remaining().threshold(miss, false_alarm)
@@ -262,6 +262,6 @@ def _counts(
     model: CSRR, rows: npt.NDArray[np.int64], events: Log, known: Any, thresholds: Sequence[float]
 ) -> CellCounts:
     counts = CellCounts.empty(rows, events.to_csr(), known, thresholds, auc=False)
-    for part, scores in masked_blocks(model._score_rows, rows, events.n_items, known):
+    for part, scores in masked_blocks(model.score_rows, rows, events.n_items, known):
         counts.add(part, scores)
     return counts

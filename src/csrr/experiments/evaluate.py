@@ -17,7 +17,7 @@ from csrr.data import DataError, IdMap, Log, UnknownIdError, as_log
 from csrr.data.ids import Ids, Rows
 from csrr.experiments.intervals import Interval, f1_of_means_values, mean_interval
 from csrr.models.recommender import Recommender
-from csrr.models.strengths import ParameterError
+from csrr.parameters import ParameterError
 from csrr.ranking.cells import CELL_METRICS, CellCounts, masked_blocks
 from csrr.ranking.metrics import (
     METRICS,
@@ -149,12 +149,12 @@ def evaluate(
     paper's "cell_recall", "specificity", "sum" and "cost", which take scores above `threshold` as recommended and
     weigh a missed test item by `positive_cost`, a false alarm by 1 - `positive_cost`; see `ranking.cells`.
     """
-    model._check_fitted()
+    model.check_fitted()
     at, metrics = _checked_at(at, len(model.items_)), _checked_metrics(metrics)
     _check_costs(threshold, positive_cost)
     seen = _aligned(train, model, "train")
     relevant = _unseen(_aligned(test, model, "test"), seen)
-    asked = np.unique(model._user_rows(users))
+    asked = np.unique(model.user_rows(users))
     rows = asked[np.diff(relevant.indptr)[asked] > 0]
     if not len(rows):
         raise DataError("no user has a test event that is not in train: there is nothing to evaluate")
@@ -172,7 +172,7 @@ def evaluate(
 def _lists(model: Recommender, rows: Rows, k: int, seen: Any, counts: CellCounts) -> npt.NDArray[np.int32]:
     """Return the items of the users' lists, shape (len(rows), k), and count cells, in one pass over the scores."""
     items = np.empty((len(rows), k), np.int32)
-    for part, scores in masked_blocks(model._score_rows, rows, len(model.items_), seen):
+    for part, scores in masked_blocks(model.score_rows, rows, len(model.items_), seen):
         items[part], _ = block_top_k(scores, k)
         counts.add(part, scores)
     return items

@@ -12,12 +12,9 @@ from typing import Any
 import numpy as np
 
 from csrr.data import Log
-from csrr.models.ease import EASE, auto_reg
-from csrr.models.load import MODELS
 from csrr.models.recommender import Recommender
-from csrr.models.robust import ConvexModel
-from csrr.models.strengths import ParameterError
-from csrr.models.wrmf import WRMF
+from csrr.parameters import ParameterError, Whole, defaults_of, parameters_of, rivals_of
+from csrr.registry import MODELS
 
 Scalar = str | int | float | bool | None
 
@@ -60,21 +57,6 @@ class Walk:
 Dimension = Range | Walk | list[Scalar]
 Space = dict[str, Dimension]
 
-WALKED = ("reg_low_rank", "l1")
-"""Parameters that a trial can walk along."""
-
-RIVALS = {
-    "reg_low_rank": ("l1",),
-    "l1": ("reg_low_rank",),
-    "reg_sparse": ("l2",),
-    "l2": ("reg_sparse",),
-    "cost_ratio": ("positive_cost", "miss_cost", "false_alarm_cost"),
-    "positive_cost": ("cost_ratio", "miss_cost", "false_alarm_cost"),
-    "miss_cost": ("cost_ratio", "positive_cost"),
-    "false_alarm_cost": ("cost_ratio", "positive_cost"),
-}
-"""What says the same as a parameter in another way, and must be left out where that is tuned."""
-
 _FRACTIONS = Walk(tuple(float(f"{each:.3g}") for each in np.geomspace(0.8, 0.04, 14)))
 _ROBUST = {
     "cost_ratio": Range(1, 8, log=True),
@@ -109,7 +91,7 @@ _OURS: dict[str, dict[str, Any]] = {
     "BiasMC": {"rho": Range(0, 0.9), "reg_low_rank": _FRACTIONS},
     "EASE": {"reg": AroundAuto(1 / 16, 16)},
     "ItemKNN": {
-        "neighbours": [50, 100, 200, 400],
+        "neighbors": [50, 100, 200, 400],
         "similarity": ["cosine", "asymmetric", "jaccard"],
         "weighting": ["none", "degree", "tf-idf", "bm25"],
         "shrink": Range(0.1, 100, log=True),
@@ -175,11 +157,11 @@ def resolve_space(space: str | Mapping[str, Any], model: Recommender, train: Log
 
 def _check_names(space: Mapping[str, Any], model: Recommender) -> None:
     kind = type(model).__name__
-    known, defaults = model.get_params(), model._defaults()
+    known, defaults, declared = model.get_params(), defaults_of(type(model)), parameters_of(type(model))
     for name in space:
         if name not in known:
             raise ParameterError(f"space: {kind} has no parameter {name!r}; it has: {', '.join(known) or 'none'}")
-        for rival in RIVALS.get(name, ()):
+        for rival in rivals_of(name, declared):
             if rival in space:
                 raise ParameterError(f"space: {name} and {rival} say the same; leave one of them out")
             if rival in known and known[rival] != defaults[rival]:
@@ -190,7 +172,7 @@ def _check_names(space: Mapping[str, Any], model: Recommender) -> None:
 
 def _dimension(name: str, given: Any, model: Recommender, train: Log) -> Dimension:
     if isinstance(given, AroundAuto):
-        auto = _auto(name, model, train)
+        auto = model.start_value(name, train)
         return Range(auto * given.low, auto * given.high, log=True)
     if isinstance(given, Ranks):
         most = min(train.n_users, train.n_items)
@@ -226,10 +208,9 @@ def _checked_range(name: str, given: Range, kind: type[Recommender]) -> Range:
 
 
 def _checked_walk(name: str, given: Walk, model: Recommender) -> Walk:
-    if not isinstance(model, ConvexModel) or name not in WALKED:
-        raise ParameterError(
-            f"space: {name}: only {' and '.join(WALKED)} of CSRR, MCShift and BiasMC can be walked along"
-        )
+    if name not in model.walked:
+        able = ", ".join(each for each, kind in MODELS.items() if kind.walked)
+        raise ParameterError(f"space: {name}: only reg_low_rank and l1 of {able} can be walked along")
     if not given.strengths or not np.isfinite(given.strengths).all() or given.strengths[-1] <= 0:
         raise ParameterError(f"space: {name}: {given} must have strengths, all > 0")
     return given
@@ -237,17 +218,10 @@ def _checked_walk(name: str, given: Walk, model: Recommender) -> Walk:
 
 def is_whole(name: str, kind: type[Recommender]) -> bool:
     """Return whether a parameter takes whole numbers only."""
-    words = re.findall(r"\w+", str(inspect.signature(kind).parameters[name].annotation))
-    return "int" in words
-
-
-def _auto(name: str, model: Recommender, train: Log) -> float:
-    """Return what reg="auto" of a WRMF or EASE comes to."""
-    if name == "reg" and isinstance(model, WRMF):
-        return model._problem(train).l1 if model.reg == "auto" else WRMF()._problem(train).l1
-    if name == "reg" and isinstance(model, EASE):
-        return auto_reg(train.to_csr())
-    raise ParameterError(f"space: {name}: only reg of WRMF and EASE can be tuned around auto; give a Range")
+    declared = parameters_of(kind).get(name)
+    if declared is not None:
+        return isinstance(declared, Whole)
+    return isinstance(defaults_of(kind)[name], int)
 
 
 def find_model(model: Any) -> Recommender:
@@ -260,7 +234,8 @@ def find_model(model: Any) -> Recommender:
         bare = re.sub("[-_]", "", model).lower()
         for name, kind in MODELS.items():
             if name.lower() == bare:
-                return kind()
+                found: Recommender = kind()
+                return found
     raise ParameterError(f"model={model!r} must be a model, a class of models, or one of {', '.join(MODELS)}")
 
 

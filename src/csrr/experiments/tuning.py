@@ -22,7 +22,7 @@ from csrr.experiments.study import Grid, Params, Study, Trial, make_grid, open_s
 from csrr.experiments.validation import Validation, make_validation
 from csrr.files import write_text
 from csrr.models.recommender import Recommender
-from csrr.models.strengths import ParameterError, check_number, check_whole
+from csrr.parameters import ParameterError, check_number, check_whole, defaults_of
 from csrr.ranking.text_tables import text_table, to_pandas
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class Tuning:
     @property
     def best_params(self) -> Params:
         """The parameters to pass to the model; those left out have their defaults."""
-        defaults = self.kind._defaults()
+        defaults = defaults_of(self.kind)
         both = {**self.params, **self.best.params}
         return {name: value for name, value in both.items() if value != defaults[name]}
 
@@ -304,7 +304,7 @@ def _total(trials: int | None, minutes: float | None, grid: Grid | None, own: in
 
 def given(model: Recommender) -> Params:
     """Return the parameters of a model that are not its defaults, but for those that change no result."""
-    defaults = model._defaults()
+    defaults = defaults_of(type(model))
     plain = {name: _plain(value) for name, value in model.get_params().items() if name != "threads"}
     return {name: value for name, value in plain.items() if value != defaults[name]}
 

@@ -15,9 +15,7 @@ from csrr.models.bprmf import BPRMF, Epoch
 from csrr.models.heldout import unseen_events
 from csrr.models.popularity import PopRank
 from csrr.models.recommender import Recommender
-from csrr.models.robust import ConvexModel
-from csrr.models.strengths import ParameterError, check_whole
-from csrr.optim.factored import Factors
+from csrr.parameters import ParameterError, check_whole
 from csrr.ranking.metrics import METRICS
 
 LOOKS = (0.5, 0.75)
@@ -79,19 +77,16 @@ class Validation:
 
     def _fitted(self, model: Recommender, fold: Fold, report: Report, first: int) -> Recommender:
         """Return the model fitted to a fold; steps from `first` on are for looks at a training that goes on."""
-        fresh = _copy(model)
+        fresh = copy_model(model)
         if not isinstance(fresh, BPRMF):
             return fresh.fit(fold.train)
         looks = {max(1, round(share * fresh.epochs)): first + at for at, share in enumerate(LOOKS)}
 
-        def look(epoch: Epoch, factors: Factors) -> None:
+        def look(epoch: Epoch) -> None:
             if epoch.number in looks:
-                so_far = _copy(model)
-                assert isinstance(so_far, BPRMF)
-                so_far._take(fold.train, factors, [])
-                report(looks[epoch.number], self.score(so_far, fold))
+                report(looks[epoch.number], self.score(epoch.model(), fold))
 
-        return fresh._fit(fold.train, look)
+        return fresh.fit(fold.train, callback=look)
 
     def _along(self, model: Recommender, name: str, walk: Walk, report: Report, late: Callable[[], bool]) -> Score:
         """Return the best of the scores along the strengths, all folds going in step."""
@@ -108,12 +103,11 @@ class Validation:
         return best
 
 
-def walked(model: Recommender, name: str, walk: Walk, train: Log) -> Iterator[ConvexModel]:
+def walked(model: Recommender, name: str, walk: Walk, train: Log) -> Iterator[Recommender]:
     """Yield the model fitted with each strength in turn, each beginning where the one before ended."""
-    last: ConvexModel | None = None
+    last: Any = None
     for strength in walk.strengths:
-        fresh = _copy(model).set_params(**{name: strength})
-        assert isinstance(fresh, ConvexModel)
+        fresh: Any = copy_model(model).set_params(**{name: strength})
         # Algorithm 1 begins at zero.
         start = None if getattr(model, "box", "none") == "paper" else last
         last = fresh.fit(train, start=start)
@@ -150,6 +144,6 @@ def _check_metric(metric: Any, n_items: int) -> None:
         raise ParameterError(f"metric={metric!r}: {k} does not lie between 1 and the number of items, {n_items:,}")
 
 
-def _copy(model: Recommender) -> Recommender:
+def copy_model(model: Recommender) -> Recommender:
     """Return a new model with the same parameters."""
     return type(model)(**model.get_params())

@@ -11,8 +11,8 @@ from csrr.models.positive_unlabelled import BiasMC, MCShift
 from csrr.models.recommender import NotFittedError, Recommender
 from csrr.models.regularization_path import Path, PathPoint, path
 from csrr.models.store import ModelFileError
-from csrr.models.strengths import ParameterError
 from csrr.models.wrmf import WRMF
+from csrr.parameters import ParameterError
 
 __all__ = [
     "BPRMF",

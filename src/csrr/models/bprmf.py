@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Self
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from csrr.data import Log
-from csrr.models.answers import FoldedFactors
-from csrr.models.recommender import FactorModel
+from csrr.model_parameters import Rank, Seed, Threads
+from csrr.models.folded_users import FoldedFactors
+from csrr.models.recommender import Recommender
 from csrr.models.store import Arrays, State
-from csrr.models.strengths import ParameterError, check_number, check_whole, resolve_rank
+from csrr.models.strengths import resolve_rank
 from csrr.optim.bpr import Rates, epoch, fold_in
 from csrr.optim.factored import Factors
 from csrr.optim.pattern import Pattern
+from csrr.parameters import Number, ParameterError, Whole, declare, parameter
 from csrr.threads import use_threads
 
 DEFAULT_RANK = 50
@@ -28,20 +30,37 @@ _SPREAD = 0.1
 _MOST = 1e6
 """The largest rate or strength: far beyond any use, far within float32."""
 
+LearningRate = Annotated[float, Number("learning_rate", "The length of the first steps.", above=0, most=_MOST)]
+Decay = Annotated[
+    float, Number("decay", "What the length of a step falls to, as a share of the first.", above=0, most=1)
+]
+Reg = Annotated[float, Number("reg", "Strength on the factors of users and of items they have.", least=0, most=_MOST)]
+RegNegative = Annotated[
+    float | None,
+    Number("reg_negative", "Strength on items they do not have; None for `reg`.", least=0, most=_MOST, optional=True),
+]
+RegBias = Annotated[float, Number("reg_bias", "Strength on the items' biases.", least=0, most=_MOST)]
+Epochs = Annotated[int, Whole("epochs", "How many times each event is taken.", least=1)]
+
 
 @dataclass(frozen=True)
 class Epoch:
-    """An epoch: its number from 1, the mean ln s(x_ui - x_uj) met in it, and the seconds since the fit began."""
+    """An epoch: its number from 1, the mean ln s(x_ui - x_uj) met in it, and the seconds since the fit began.
+
+    `model()` is the model as it is then, good until the next epoch.
+    """
 
     number: int
     value: float
     seconds: float
+    model: Callable[[], BPRMF] = field(repr=False, compare=False, default=lambda: BPRMF())
 
 
 Watch = Callable[[Epoch, Factors], object]
 
 
-class BPRMF(FactorModel):
+@declare
+class BPRMF(Recommender):
     """Scores x_ui = b_i + p_u.q_i that maximise, s being the logistic function,
 
         sum_(u,i) mean_j ( ln s(x_ui - x_uj)
@@ -57,71 +76,45 @@ class BPRMF(FactorModel):
     epoch.
     """
 
+    has_factors = True
     _likeness = slice(-1)
 
-    history_: list[float]
-
-    def __init__(
-        self,
-        rank: int | None = None,
-        *,
-        learning_rate: float = 0.1,
-        decay: float = 0.03,
-        reg: float = 0.012,
-        reg_negative: float | None = 0.05,
-        reg_bias: float = 0.003,
-        epochs: int = 200,
-        threads: int = 0,
-        seed: int = 0,
-    ) -> None:
-        self.rank = rank
-        self.learning_rate = learning_rate
-        self.decay = decay
-        self.reg = reg
-        self.reg_negative = reg_negative
-        self.reg_bias = reg_bias
-        self.epochs = epochs
-        self.threads = threads
-        self.seed = seed
+    rank: Rank = parameter(default=None, kw_only=False)
+    learning_rate: LearningRate = 0.1
+    decay: Decay = 0.03
+    reg: Reg = 0.012
+    reg_negative: RegNegative = 0.05
+    reg_bias: RegBias = 0.003
+    epochs: Epochs = 200
+    threads: Threads = 0
+    seed: Seed = 0
 
     def fit(self, data: Any, *, callback: Callable[[Epoch], object] | None = None) -> Self:
         """Fit to a log, a table or a users x items matrix; return the model.
 
         `callback` sees each `Epoch`; what it raises ends the fit and leaves the model as it was.
         """
-        return self._fit(self._read(data), None if callback is None else lambda epoch, _: callback(epoch))
+        self.check_params()
+        log = self.read(data)
 
-    def _fit(self, log: Log, watch: Watch | None) -> Self:
-        """Fit to a log; `watch` sees each epoch and the factors after it, which the next epoch changes."""
-        self._check()
+        def watch(done: Epoch, factors: Factors) -> None:
+            if callback is not None:
+                callback(replace(done, model=lambda: type(self)(**self.get_params())._take(log, factors, [])))
+
         with use_threads(self.threads):
             factors, history = self._climb(Pattern.of(log.to_csr()), watch)
-        self._take(log, factors, history)
-        return self
+        return self._take(log, factors, history)
 
-    def _take(self, log: Log, factors: Factors, history: list[float]) -> None:
+    def _take(self, log: Log, factors: Factors, history: list[float]) -> Self:
         """Set what is fitted."""
-        self._remember(log)
+        self.remember(log)
         self.user_factors_, self.item_factors_ = (
             f.astype(np.float32, copy=False) for f in (factors.users, factors.items)
         )
         self.history_, self._reg = history, float(self.reg)
+        return self
 
-    def _check(self) -> None:
-        """Raise ParameterError for parameters that make no sense."""
-        if self.rank is not None:
-            check_whole("rank", self.rank, least=1)
-        check_number("learning_rate", self.learning_rate, above=0, most=_MOST)
-        check_number("decay", self.decay, above=0, most=1)
-        check_number("reg", self.reg, least=0, most=_MOST)
-        if self.reg_negative is not None:
-            check_number("reg_negative", self.reg_negative, least=0, most=_MOST)
-        check_number("reg_bias", self.reg_bias, least=0, most=_MOST)
-        check_whole("epochs", self.epochs, least=1)
-        check_whole("threads", self.threads, least=0)
-        check_whole("seed", self.seed, least=0)
-
-    def _climb(self, pattern: Pattern, watch: Watch | None) -> tuple[Factors, list[float]]:
+    def _climb(self, pattern: Pattern, watch: Watch) -> tuple[Factors, list[float]]:
         """Return the factors after all epochs, and the mean ln s of each epoch."""
         rng = np.random.default_rng(self.seed)
         factors = self._start(pattern, rng)
@@ -137,8 +130,7 @@ class BPRMF(FactorModel):
                     f"learning_rate={self.learning_rate!r} is too long a step: the factors left float32 in epoch"
                     f" {number + 1}; take a smaller one, or weaker reg, reg_negative and reg_bias"
                 )
-            if watch is not None:
-                watch(Epoch(number + 1, history[-1], time.perf_counter() - began), factors)
+            watch(Epoch(number + 1, history[-1], time.perf_counter() - began), factors)
         return factors, history
 
     def _start(self, pattern: Pattern, rng: np.random.Generator) -> Factors:
@@ -150,13 +142,14 @@ class BPRMF(FactorModel):
         users[:, -1], items[:, -1] = 1, 0
         return Factors(users, items)
 
-    def _fold(self, users: npt.NDArray[Any], seen: Any) -> FoldedFactors:
-        """The items stay as they are; each person's own concave problem is solved by averaged stochastic steps."""
+    def fold_users(self, users: npt.NDArray[Any], seen: Any) -> FoldedFactors:
+        """Return new people: each one's own concave problem, the items as they are, by averaged stochastic steps."""
         with use_threads(self.threads):
             factors = fold_in(Pattern.of(seen), self.item_factors_, self._reg)
-        return self._folded(users, seen, factors)
+        return FoldedFactors.of(self, users, seen, factors)
 
-    def _state(self) -> State:
+    def state(self) -> State:
+        """Return what was fitted, as arrays and as plain facts, for saving."""
         arrays: dict[str, npt.NDArray[Any]] = {
             "user_factors": self.user_factors_,
             "item_factors": self.item_factors_,
@@ -164,6 +157,7 @@ class BPRMF(FactorModel):
         }
         return arrays, {"reg": self._reg}
 
-    def _restore(self, arrays: Arrays, facts: dict[str, Any]) -> None:
+    def restore(self, arrays: Arrays, facts: dict[str, Any]) -> None:
+        """Set what `state` returned."""
         self.user_factors_, self.item_factors_ = arrays["user_factors"], arrays["item_factors"]
         self.history_, self._reg = arrays["history"].tolist(), facts["reg"]

@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from csrr.data import Log
-from csrr.models.build_problem import Posing
+from csrr.models.build_problem import ClickProblem, build_problem
 from csrr.models.settings import RULE, Settings
 from csrr.models.settings_search import AT, NAMES, Search, Wanted
 from csrr.optim.lowrank import LowRank
 from csrr.ranking.result_table import Table
+
+if TYPE_CHECKING:
+    from csrr.models.robust import RobustModel
 
 SHARE = 0.1
 """The share of each user's events that is held out."""
@@ -57,15 +60,29 @@ class Chosen(Table):
         return f"{super().__str__()}\n{self.note}" if len(self) else self.note
 
 
-def choose(posing: Posing, part: Log, asked: Log, wanted: Wanted, seconds: float | None = None) -> Chosen:
-    """Return the settings that rank best the events `asked`, held out of `part`, for which `posing` is the problem.
+def choose_settings(model: RobustModel, log: Log, user_costs: Any = None, item_costs: Any = None) -> Chosen:
+    """Return what the parameters that say "auto" come to for a log: by its own held-out events, or by rule."""
+    wanted = model.wanted()
+    if wanted.settled is not None:
+        return by_rule(wanted.settled, "as given by another fit")
+    if wanted.is_complete or not model.searches:
+        return by_rule(wanted.given, "nothing was left to choose" if wanted.is_complete else "chosen by rule")
+    parts = hold_out(log, model.seed)
+    if parts is None:
+        return by_rule(wanted.given, _too_small(log, wanted.given))
+    built = build_problem(model, parts[0], wanted.given, user_costs, item_costs)
+    return search_settings(built, *parts, wanted, model.time_limit and model.time_limit / 2)
+
+
+def search_settings(built: ClickProblem, part: Log, asked: Log, wanted: Wanted, seconds: float | None = None) -> Chosen:
+    """Return the settings that rank best the events `asked`, held out of `part`, for which `built` is the problem.
 
     After `seconds`, if given, nothing more is tried.
     """
     if part.to_csr().multiply(asked.to_csr()).nnz:
         raise AssertionError("an event that is asked for is among those that are fitted")
     deadline = None if seconds is None else time.perf_counter() + seconds
-    search = Search(posing, part.to_csr(), asked.to_csr(), wanted, deadline)
+    search = Search(built, part.to_csr(), asked.to_csr(), wanted, deadline)
     settings = search.run()
     users = int(np.count_nonzero(asked.user_counts()))
     where = f"{len(asked):,} held-out events of {users:,} users"
@@ -89,7 +106,7 @@ def by_rule(settings: Settings, note: str) -> Chosen:
     return Chosen({name: np.empty(0) for name in NAMES}, settings, note)
 
 
-def too_small(log: Log, settings: Settings) -> str:
+def _too_small(log: Log, settings: Settings) -> str:
     """Return why nothing was chosen on held-out events of a log."""
     return (
         f"by rule: of {log.n_users:,} users too few can spare an event to choose on ({LEAST_USERS} are needed); "

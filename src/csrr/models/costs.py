@@ -9,15 +9,13 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from csrr.data import IdMap, Log
+from csrr.model_parameters import LEAST_COST as LEAST
+from csrr.model_parameters import MOST_COST as MOST
 from csrr.models.settings import RULE
-from csrr.models.strengths import ParameterError, check_number
 from csrr.optim.pattern import Floats, Pattern
-
-LEAST, MOST = 1e-4, 1e4
-"""Between these lies what a miss may cost, in false alarms."""
+from csrr.parameters import ParameterError
 
 EventWeights = Literal["ignore", "cost", "linear", "log"]
-EVENT_WEIGHTS = ("ignore", "cost", "linear", "log")
 
 
 @dataclass(frozen=True)
@@ -59,54 +57,41 @@ class CostWords(NamedTuple):
             raise ParameterError(
                 "give the cost once: cost_ratio, or positive_cost, or miss_cost with false_alarm_cost, or recall_weight"
             )
-        _check_share("positive_cost", self.positive_cost, "c_p, with c_n = 1 - c_p")
-        _check_share("recall_weight", self.recall_weight, "mu_p, with mu_n = 1 - mu_p")
-        if pair:
-            if self.miss_cost is None or self.false_alarm_cost is None:
-                raise ParameterError("miss_cost and false_alarm_cost go together")
-            check_number("miss_cost", self.miss_cost, above=0)
-            check_number("false_alarm_cost", self.false_alarm_cost, above=0)
+        if pair and (self.miss_cost is None or self.false_alarm_cost is None):
+            raise ParameterError("miss_cost and false_alarm_cost go together")
         if self.recall_weight is None:
-            self._ratio()
+            self.ratio()
 
     def resolve(self, log: Log) -> Costs:
         """Return the costs (Lemma 1: alpha = c_p/c_n, or mu_p*T_n/(mu_n*T_p)); `log` is what T_n/T_p is taken from."""
         if self.recall_weight is None:
-            return Costs(self._ratio(), "as given" if self.are_given else "the default", not self.are_given)
+            return Costs(self.ratio(), "as given" if self.are_given else "the default", not self.are_given)
         cells = log.n_users * log.n_items
         if len(log) == cells:
             raise ParameterError("recall_weight needs cells without a click, and these data have none; give cost_ratio")
         odds = (cells - len(log)) / len(log)
         ratio = odds * self.recall_weight / (1 - self.recall_weight)
         return Costs(
-            _checked_ratio(ratio, f"recall_weight={self.recall_weight!r} with T_n/T_p = {odds:.4g}"),
+            _check_ratio(ratio, f"recall_weight={self.recall_weight!r} with T_n/T_p = {odds:.4g}"),
             f"recall_weight={self.recall_weight:g} with T_n/T_p = {odds:.4g}, estimated from the clicks: positives that"
             " nobody clicked count as negatives",
         )
 
-    def _ratio(self) -> float:
+    def ratio(self) -> float:
+        """Return what a miss costs, in false alarms, where that does not depend on the data."""
         if self.positive_cost is not None:
             ratio, said = self.positive_cost / (1 - self.positive_cost), f"positive_cost={self.positive_cost!r}"
         elif self.miss_cost is not None and self.false_alarm_cost is not None:
             ratio = self.miss_cost / self.false_alarm_cost
             said = f"miss_cost={self.miss_cost!r} with false_alarm_cost={self.false_alarm_cost!r}"
         elif self.cost_ratio is not None:
-            check_number("cost_ratio", self.cost_ratio, least=LEAST, most=MOST)
             return float(self.cost_ratio)
         else:
             return RULE.cost_ratio
-        return _checked_ratio(ratio, said)
+        return _check_ratio(ratio, said)
 
 
-def _check_share(name: str, value: Any, words: str) -> None:
-    if value is None:
-        return
-    check_number(name, value)
-    if not 0 < value < 1:
-        raise ParameterError(f"{name}={value!r} must lie between 0 and 1, both excluded ({words})")
-
-
-def _checked_ratio(ratio: float, said: str) -> float:
+def _check_ratio(ratio: float, said: str) -> float:
     if not LEAST <= ratio <= MOST:
         raise ParameterError(f"{said} makes a miss cost {ratio:.3g} false alarms; that must be {LEAST:g} to {MOST:g}")
     return float(ratio)

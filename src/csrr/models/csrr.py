@@ -2,22 +2,48 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
-from csrr.models.build_problem import Posing
-from csrr.models.costs import EventWeights
-from csrr.models.robust import ConvexModel, Fit, Start
-from csrr.models.strengths import ParameterError, check_auto
+from csrr.model_parameters import (
+    L1,
+    L2,
+    Box,
+    CostRatio,
+    EventWeights,
+    FalseAlarmCost,
+    ItemScaling,
+    Loss,
+    MaxIter,
+    MaxRank,
+    MissCost,
+    Neighbors,
+    NeighborScaling,
+    PositiveCost,
+    Precision,
+    RecallWeight,
+    RegLowRank,
+    RegNeighbors,
+    RegSparse,
+    Seed,
+    StepSize,
+    Threads,
+    TimeLimit,
+    Tol,
+    UserScaling,
+)
+from csrr.models.build_problem import ClickProblem
+from csrr.models.robust import Fit, RobustModel, Start, check_precision
 from csrr.optim.algorithm1 import Iteration, algorithm1
 from csrr.optim.certificate import Certificate, duality_gap, relative_gap
 from csrr.optim.lowrank import LowRank
-from csrr.optim.problem import Loss
 from csrr.optim.solver import Callback, Solution, Step
+from csrr.parameters import ParameterError, declare, parameter
 
 
-class CSRR(ConvexModel):
+@declare
+class CSRR(RobustModel):
     """Scores U + X*S: common taste, and what goes with what one has. U is that of a convex model of clicks A:
 
         minimise  l1*||U||_* + l2*sum(t*V) + sum_ij loss(U_ij + V_ij, t_ij),   0 <= V <= 1
@@ -54,88 +80,62 @@ class CSRR(ConvexModel):
     `rank_`, `certificate_` (of U), `history_` (a `Step` an iteration), `chosen_`, `costs_`, `l1_`, `l2_`.
     """
 
-    def __init__(
-        self,
-        loss: Loss = "I",
-        cost_ratio: float | None = None,
-        *,
-        positive_cost: float | None = None,
-        miss_cost: float | None = None,
-        false_alarm_cost: float | None = None,
-        recall_weight: float | None = None,
-        event_weights: EventWeights = "ignore",
-        reg_low_rank: float | Literal["auto", "noise"] = "auto",
-        reg_sparse: float | Literal["auto"] = "auto",
-        neighbors: int | Literal["auto"] = "auto",
-        reg_neighbors: float | Literal["auto"] = "auto",
-        neighbor_scaling: float = 0.0,
-        l1: float | None = None,
-        l2: float | None = None,
-        user_scaling: float = 0.3,
-        item_scaling: float = 0.3,
-        max_rank: int | Literal["auto"] | None = "auto",
-        box: Literal["none", "paper"] = "none",
-        step: float | Literal["auto"] = "auto",
-        tol: float = 0.01,
-        max_iter: int = 100,
-        time_limit: float | None = None,
-        dtype: Literal["float32", "float64"] = "float32",
-        threads: int = 0,
-        seed: int = 0,
-    ) -> None:
-        self.loss: Loss = loss
-        self.cost_ratio = cost_ratio
-        self.positive_cost = positive_cost
-        self.miss_cost = miss_cost
-        self.false_alarm_cost = false_alarm_cost
-        self.recall_weight = recall_weight
-        self.event_weights: EventWeights = event_weights
-        self.reg_low_rank = reg_low_rank
-        self.reg_sparse = reg_sparse
-        self.neighbors = neighbors
-        self.reg_neighbors = reg_neighbors
-        self.neighbor_scaling = neighbor_scaling
-        self.l1 = l1
-        self.l2 = l2
-        self.user_scaling = user_scaling
-        self.item_scaling = item_scaling
-        self.max_rank = max_rank
-        self.box = box
-        self.step = step
-        self.tol = tol
-        self.max_iter = max_iter
-        self.time_limit = time_limit
-        self.dtype = dtype
-        self.threads = threads
-        self.seed = seed
+    loss: Loss = parameter(default="I", kw_only=False)
+    cost_ratio: CostRatio = parameter(default=None, kw_only=False)
+    positive_cost: PositiveCost = None
+    miss_cost: MissCost = None
+    false_alarm_cost: FalseAlarmCost = None
+    recall_weight: RecallWeight = None
+    event_weights: EventWeights = "ignore"
+    reg_low_rank: RegLowRank = "auto"
+    reg_sparse: RegSparse = "auto"
+    neighbors: Neighbors = "auto"
+    reg_neighbors: RegNeighbors = "auto"
+    neighbor_scaling: NeighborScaling = 0.0
+    l1: L1 = None
+    l2: L2 = None
+    user_scaling: UserScaling = 0.3
+    item_scaling: ItemScaling = 0.3
+    max_rank: MaxRank = "auto"
+    box: Box = "none"
+    step: StepSize = "auto"
+    tol: Tol = 0.01
+    max_iter: MaxIter = 100
+    time_limit: TimeLimit = None
+    dtype: Precision = "float32"
+    threads: Threads = 0
+    seed: Seed = 0
+
+    walked = ("reg_low_rank", "l1")
 
     @property
-    def _searches(self) -> bool:
+    def searches(self) -> bool:
+        """Whether what is left open is chosen on held-out events."""
         # The paper's own algorithm stays what it is.
         return self.box == "none"
 
-    def _check(self) -> None:
-        if self.box not in ("none", "paper"):
-            raise ParameterError(f'box={self.box!r} must be "none" or "paper"')
-        check_auto("step", self.step, above=0)
+    def check_params(self) -> None:
+        """Raise ParameterError for parameters that make no sense, alone or together."""
+        super().check_params()
+        check_precision(self.tol, self.dtype)
         if self.step != "auto" and self.box == "none":
             raise ParameterError(f'step={self.step!r} is for box="paper"; the exact solver finds its own steps')
-        super()._check()
 
-    def _solve(self, posing: Posing, start: Start, callback: Callback | None) -> Fit:
+    def solve(self, problem: ClickProblem, start: Start, callback: Callback | None) -> Fit:
+        """Return the factors of U: the optimum, or what the paper's Algorithm 1 comes to."""
         if self.box == "none":
-            return super()._solve(posing, start, callback)
+            return self.solve_convex(problem, start, callback)
         if start is not None:
             raise ParameterError('start does not go with box="paper": Algorithm 1 begins at zero')
-        if posing.clicks.values is not None:
+        if problem.clicks.values is not None:
             raise ParameterError(
                 'box="paper" has one cost for all clicks; leave out event_weights and costs of users or items'
             )
-        return self._solve_dense(posing, callback)
+        return self._solve_dense(problem, callback)
 
-    def _solve_dense(self, posing: Posing, callback: Callback | None) -> Fit:
+    def _solve_dense(self, built: ClickProblem, callback: Callback | None) -> Fit:
         """The paper's Algorithm 1; its gap is to the optimum without the box."""
-        problem = posing.problem
+        problem = built.problem
         history: list[Step] = []
 
         def record(done: Iteration, *_: Any) -> None:
@@ -145,10 +145,10 @@ class CSRR(ConvexModel):
 
         result = algorithm1(
             problem.pattern.matrix(np.ones(problem.pattern.nnz)),
-            target=problem.pattern.matrix(posing.asked.astype(np.float64)),
-            alpha=posing.costs.ratio,
+            target=problem.pattern.matrix(built.asked.astype(np.float64)),
+            alpha=built.costs.ratio,
             l1=problem.l1,
-            l2=posing.l2,
+            l2=built.l2,
             loss=self.loss,
             step=None if self.step == "auto" else self.step,
             max_iter=self.max_iter,
@@ -157,7 +157,7 @@ class CSRR(ConvexModel):
         )
         left, s, right = np.linalg.svd(result.U, full_matrices=False)
         keep = s > 1e-6 * max(s[0], 1e-30)
-        most = posing.settings.max_rank
+        most = built.settings.max_rank
         cut = most is not None and int(keep.sum()) > most
         keep[most:] = False
         low_rank = LowRank(

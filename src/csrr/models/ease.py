@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -11,10 +11,11 @@ from numba import njit
 from scipy.linalg import lapack
 
 from csrr.data import Log
+from csrr.model_parameters import AutoReg, Precision, Threads
 from csrr.models.item_weights import ItemWeightsModel
 from csrr.models.store import Arrays, State
 from csrr.models.strength_search import best_multiple
-from csrr.models.strengths import ParameterError, check_auto, check_whole
+from csrr.parameters import ParameterError, declare, parameter
 from csrr.ranking.topk import row_bounds
 from csrr.threads import run_ranges, use_threads
 
@@ -26,6 +27,7 @@ STEP = 3.0
 """The factor between strengths that `reg="auto"` tries."""
 
 
+@declare
 class EASE(ItemWeightsModel):
     """Scores X @ B, X the clicks, users x items, of the convex problem (Steck, 2019)
 
@@ -46,38 +48,26 @@ class EASE(ItemWeightsModel):
     fit and 1.6 GB to keep. What does not fit into memory is refused before anything is computed.
     """
 
-    weights_: npt.NDArray[np.float32]
-    reg_: float
-
-    def __init__(
-        self,
-        reg: float | Literal["auto"] = "auto",
-        *,
-        dtype: Literal["float32", "float64"] = "float64",
-        threads: int = 0,
-    ) -> None:
-        self.reg = reg
-        self.dtype = dtype
-        self.threads = threads
+    reg: AutoReg = parameter(default="auto", kw_only=False)
+    dtype: Precision = "float64"
+    threads: Threads = 0
 
     def fit(self, data: Any) -> Self:
         """Fit to a log, a table or a users x items matrix; return the model."""
-        self._check()
-        log = self._read(data)
+        self.check_params()
+        log = self.read(data)
         _check_memory(log.n_items, self.dtype)
         clicks = log.to_csr()
         reg = self._choose(log, clicks) if isinstance(self.reg, str) else float(self.reg)
         with use_threads(self.threads):
             weights = self._solve(_gram(clicks, self.dtype), reg)
-        self._remember(log)
+        self.remember(log)
         self.weights_, self.reg_ = weights, reg
         return self
 
-    def _check(self) -> None:
-        check_auto("reg", self.reg, above=0, most=1e30)
-        if self.dtype not in ("float32", "float64"):
-            raise ParameterError(f'dtype={self.dtype!r} must be "float32" or "float64"')
-        check_whole("threads", self.threads, least=0)
+    def start_value(self, name: str, log: Log) -> float:
+        """Return what reg="auto" begins its search with."""
+        return auto_reg(log.to_csr()) if name == "reg" else super().start_value(name, log)
 
     def _choose(self, log: Log, clicks: Any) -> float:
         """Return what "auto" comes to for a log, whose events are `clicks`."""
@@ -101,12 +91,14 @@ class EASE(ItemWeightsModel):
         run_ranges(lambda a, b: _scale_inverse(a, b, inverse, diagonal, weights), row_bounds(len(weights)))
         return weights
 
-    def _state(self) -> State:
-        arrays, facts = super()._state()
+    def state(self) -> State:
+        """Return what was fitted, as arrays and as plain facts, for saving."""
+        arrays, facts = super().state()
         return arrays, facts | {"reg": self.reg_}
 
-    def _restore(self, arrays: Arrays, facts: dict[str, Any]) -> None:
-        super()._restore(arrays, facts)
+    def restore(self, arrays: Arrays, facts: dict[str, Any]) -> None:
+        """Set what `state` returned."""
+        super().restore(arrays, facts)
         self.reg_ = facts["reg"]
 
 

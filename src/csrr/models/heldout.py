@@ -1,4 +1,4 @@
-"""What a fitted model has seen, what of a log it has not, and what that says of its scores."""
+"""What of a log a fitted model has not seen, and what that says of its scores."""
 
 from __future__ import annotations
 
@@ -8,19 +8,13 @@ import numpy as np
 import numpy.typing as npt
 
 from csrr.data import IdMap, Log, as_log
-from csrr.models.strengths import ParameterError, check_number
+from csrr.parameters import ParameterError, check_number
 from csrr.ranking.calibration import Calibration
 from csrr.ranking.reliability import Reliability
 from csrr.ranking.topk import Rows, ScoreBlock
 
 if TYPE_CHECKING:
     from csrr.models.recommender import Recommender
-
-
-def training_log(model: Recommender) -> Log:
-    """The events a model was fitted to, in the order of its training log, without weights and times."""
-    users = np.repeat(np.arange(len(model.users_), dtype=np.int32), np.diff(model.seen_.indptr))
-    return Log(model.users_, model.items_, users, model.seen_.indices, titles=model.titles_)
 
 
 def unseen_events(events: Log, model: Recommender) -> Log:
@@ -42,7 +36,7 @@ def calibration_on(heldout: Any, model: Recommender, rows: Rows, observed_share:
 
 def reliability_on(heldout: Any, model: Recommender, rows: Rows) -> Reliability:
     """What a calibrated model says of the unseen cells of the user rows `rows`, against what happened."""
-    return model._check_calibrated().check(*_cells(heldout, model, rows))
+    return model.check_calibrated().check(*_cells(heldout, model, rows))
 
 
 def _cells(heldout: Any, model: Recommender, rows: Rows) -> tuple[ScoreBlock, Rows, int, Any, Any]:
@@ -54,7 +48,7 @@ def _cells(heldout: Any, model: Recommender, rows: Rows) -> tuple[ScoreBlock, Ro
             "calibration needs positives: events that are not in the training data, of users and items that the model"
             f" knows; none of the {len(log):,} held-out events is one"
         )
-    return model._score_rows, rows, len(model.items_), relevant, model.seen_
+    return model.score_rows, rows, len(model.items_), relevant, model.seen_
 
 
 def _rows_in(mine: IdMap, known: IdMap) -> npt.NDArray[np.int64]:

@@ -5,15 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from numba import njit
 from scipy import sparse
 
 from csrr.data.ids import Id
-from csrr.models.answers import Explanation, FoldedUsers
-from csrr.models.recommender import Floats, Recommender
+from csrr.models.recommender import Floats, Recommender, explain_score, rank_neighbors
 from csrr.models.store import Arrays, State, sparse_arrays, sparse_from
 from csrr.ranking import Neighbours
+from csrr.ranking.explanations import Explanation
 from csrr.ranking.item_products import add_products, pair_products
 from csrr.ranking.topk import Rows, check_rows, row_bounds
 from csrr.threads import run_ranges
@@ -28,22 +27,20 @@ class ItemWeightsModel(Recommender):
 
     weights_: Any
 
-    def _score_rows(self, rows: Rows) -> Floats:
-        return self._weigh(self.seen_, rows)
-
-    def _weigh(self, clicks: Any, rows: Rows) -> Floats:
-        """Return clicks[rows] @ weights_, shape (len(rows), n_items), for clicks sparse of ones."""
+    def score_histories(self, seen: Any, rows: Rows) -> Floats:
+        """Return seen[rows] @ weights_, shape (len(rows), n_items), for histories, csr of ones."""
         if self._is_sparse:
-            sums = np.zeros((len(rows), clicks.shape[1]), np.float32)
-            add_products(sums, clicks, rows, self.weights_, _ones(clicks))
+            sums = np.zeros((len(rows), seen.shape[1]), np.float32)
+            add_products(sums, seen, rows, self.weights_, _ones(seen))
             return sums
-        check_rows(rows, len(rows), clicks.shape[0])
-        out = np.empty((len(rows), clicks.shape[1]), np.float32)
-        parts = (rows, clicks.indptr, clicks.indices, self.weights_, out)
+        check_rows(rows, len(rows), seen.shape[0])
+        out = np.empty((len(rows), seen.shape[1]), np.float32)
+        parts = (rows, seen.indptr, seen.indices, self.weights_, out)
         run_ranges(lambda a, b: _add_dense(a, b, *parts), row_bounds(len(rows)))
         return out
 
-    def _score_pairs(self, user_rows: Rows, item_rows: Rows) -> Floats:
+    def score_pairs(self, user_rows: Rows, item_rows: Rows) -> Floats:
+        """Return the score of each pair of a user row and an item row, shape (n,)."""
         if self._is_sparse:
             return pair_products(self.seen_, user_rows, item_rows, self.weights_, _ones(self.seen_))
         check_rows(user_rows, len(user_rows), self.seen_.shape[0])
@@ -57,15 +54,16 @@ class ItemWeightsModel(Recommender):
     def _is_sparse(self) -> bool:
         return bool(sparse.issparse(self.weights_))
 
-    def _fold(self, users: npt.NDArray[Any], seen: Any) -> FoldedUsers:
-        return FoldedUsers(users, seen, self, lambda rows: self._weigh(seen, rows))
+    def score_own(self) -> Floats:
+        """Return what each training event scores, shape (n_events,): no item speaks for itself."""
+        return self.explained_shares()
 
     def explain(self, user: Id, item: Id) -> Explanation:
         """Return how much each item of the user's history adds to the score of `item`: its weight."""
-        self._check_fitted()
+        self.check_fitted()
         row, column = self.users_.row(user), self.items_.row(item, "item")
         history = self.seen_.indices[self.seen_.indptr[row] : self.seen_.indptr[row + 1]]
-        return self._explanation(user, item, history, self._column(column)[history])
+        return explain_score(self, user, item, history, self._column(column)[history])
 
     def _column(self, column: int) -> Floats:
         """Return a copy of the weights for one item, shape (n_items,)."""
@@ -77,17 +75,19 @@ class ItemWeightsModel(Recommender):
 
     def similar_items(self, item: Id, k: int = 10) -> Neighbours:
         """Return the `k` other items with the largest weights for `item`, or as many as have a weight."""
-        self._check_fitted()
+        self.check_fitted()
         column = self.items_.row(item, "item")
         # Of sparse weights most are not there, and the item's own never is.
-        return self._heaviest(item, self._column(column), k)
+        return rank_neighbors(self, item, self._column(column), k)
 
-    def _state(self) -> State:
+    def state(self) -> State:
+        """Return what was fitted, as arrays and as plain facts, for saving."""
         if self._is_sparse:
             return sparse_arrays("weights", self.weights_), {}
         return {"weights": self.weights_}, {}
 
-    def _restore(self, arrays: Arrays, facts: dict[str, Any]) -> None:
+    def restore(self, arrays: Arrays, facts: dict[str, Any]) -> None:
+        """Set what `state` returned."""
         n_items = len(self.items_)
         is_dense = "weights" in arrays
         self.weights_ = arrays["weights"] if is_dense else sparse_from(arrays, "weights", (n_items, n_items))

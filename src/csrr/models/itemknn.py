@@ -2,20 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple, Self, get_args
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from csrr.model_parameters import Threads
 from csrr.models.item_weights import ItemWeightsModel
-from csrr.models.strengths import ParameterError, check_number, check_whole
 from csrr.optim.nearest import Likeness, nearest_items
+from csrr.parameters import Choice, Number, Renamed, Whole, declare, parameter
 from csrr.ranking.topk import default_block_rows
 from csrr.threads import use_threads
 
-Similarity = Literal["cosine", "asymmetric", "jaccard", "dot"]
-Weighting = Literal["none", "degree", "tf-idf", "bm25"]
+Nearest = Annotated[int, Whole("neighbors", "How many nearest items speak for an item.", least=1)]
+Similarity = Annotated[
+    Literal["cosine", "asymmetric", "jaccard", "dot"],
+    Choice("similarity", "How alike two items are, as above.", choices=("cosine", "asymmetric", "jaccard", "dot")),
+]
+Weighting = Annotated[
+    Literal["none", "degree", "tf-idf", "bm25"],
+    Choice("weighting", "What a click counts for, as above.", choices=("none", "degree", "tf-idf", "bm25")),
+]
+Shrink = Annotated[float, Number("shrink", "Added to the denominator: a number of clicks.", least=0)]
+Asymmetry = Annotated[
+    float,
+    Number("asymmetry", 'The power of the item had, in "asymmetric".', least=0, most=1),
+]
+BM25K1 = Annotated[float, Number("bm25_k1", 'How much "bm25" damps popular items.', least=0)]
+BM25B = Annotated[float, Number("bm25_b", 'How much of that goes by the number of clicks, in "bm25".', least=0, most=1)]
 Doubles = npt.NDArray[np.float64]
 
 
@@ -26,8 +41,9 @@ class Weighted(NamedTuple):
     item: Doubles
 
 
+@declare
 class ItemKNN(ItemWeightsModel):
-    """Scores an item by the sum of its similarities to those of its `neighbours` nearest items that the user has.
+    """Scores an item by the sum of its similarities to those of its `neighbors` nearest items that the user has.
 
     With y_i the column of item i of the weighted clicks Y, users x items, the similarity of i (had) to j (scored) is
 
@@ -43,54 +59,31 @@ class ItemKNN(ItemWeightsModel):
     that a cosine without shrink does not see. Equally similar items (in float32) go by item row. `threads` 0 means all
     cores; their number changes no bit of the result.
 
-    Fitted: `weights_`, csr float32 of shape (n_items, n_items): at most `neighbours` entries a column, all positive,
+    Fitted: `weights_`, csr float32 of shape (n_items, n_items): at most `neighbors` entries a column, all positive,
     none on the diagonal. Time grows with the sum over users of their squared number of clicks, memory with
-    neighbours*n_items.
+    neighbors*n_items.
     """
 
-    weights_: sparse.csr_array[np.float32, tuple[int, int]]
+    neighbors: Nearest = parameter(default=200, kw_only=False)
+    similarity: Similarity = "asymmetric"
+    weighting: Weighting = "degree"
+    shrink: Shrink = 10.0
+    asymmetry: Asymmetry = 0.6
+    bm25_k1: BM25K1 = 1.2
+    bm25_b: BM25B = 0.75
+    threads: Threads = 0
 
-    def __init__(
-        self,
-        neighbours: int = 200,
-        *,
-        similarity: Similarity = "asymmetric",
-        weighting: Weighting = "degree",
-        shrink: float = 10.0,
-        asymmetry: float = 0.6,
-        bm25_k1: float = 1.2,
-        bm25_b: float = 0.75,
-        threads: int = 0,
-    ) -> None:
-        self.neighbours = neighbours
-        self.similarity: Similarity = similarity
-        self.weighting: Weighting = weighting
-        self.shrink = shrink
-        self.asymmetry = asymmetry
-        self.bm25_k1 = bm25_k1
-        self.bm25_b = bm25_b
-        self.threads = threads
+    renamed = {"neighbours": Renamed("neighbors")}  # noqa: RUF012
 
     def fit(self, data: Any) -> Self:
         """Find the neighbours of each item of a log, a table or a users x items matrix; return the model."""
-        self._check()
-        log = self._read(data)
+        self.check_params()
+        log = self.read(data)
         with use_threads(self.threads):
             weights = self._weights(log.to_csr())
-        self._remember(log)
+        self.remember(log)
         self.weights_ = weights
         return self
-
-    def _check(self) -> None:
-        for name, choices in (("similarity", get_args(Similarity)), ("weighting", get_args(Weighting))):
-            if getattr(self, name) not in choices:
-                raise ParameterError(f"{name}={getattr(self, name)!r} must be one of {', '.join(choices)}")
-        check_whole("neighbours", self.neighbours, least=1)
-        check_whole("threads", self.threads, least=0)
-        check_number("shrink", self.shrink, least=0)
-        check_number("asymmetry", self.asymmetry, least=0, most=1)
-        check_number("bm25_k1", self.bm25_k1, least=0)
-        check_number("bm25_b", self.bm25_b, least=0, most=1)
 
     def _weighted(self, clicks: Any) -> Weighted:
         """Return the factors of Y."""
@@ -125,7 +118,7 @@ class ItemKNN(ItemWeightsModel):
         sizes = self._sizes(weighted.item**2 * (by_item @ user))
         likeness = Likeness(user, weighted.item, *sizes, float(self.shrink), self.similarity == "jaccard")
         n_items = by_item.shape[0]
-        width = min(int(self.neighbours), n_items)
+        width = min(int(self.neighbors), n_items)
         size = default_block_rows(width)
         columns = []
         for first in range(0, n_items, size):

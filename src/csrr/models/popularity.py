@@ -8,7 +8,6 @@ import numpy as np
 import numpy.typing as npt
 
 from csrr.data import as_log
-from csrr.models.answers import FoldedUsers
 from csrr.models.recommender import Recommender
 from csrr.models.store import Arrays, State
 from csrr.ranking.topk import Rows
@@ -22,18 +21,18 @@ class PopRank(Recommender):
     def fit(self, data: Any) -> Self:
         """Count the users of each item of a log, a table or a users x items matrix; return the model."""
         log = as_log(data)
-        self._remember(log)
+        self.remember(log)
         self.popularity_ = log.item_counts().astype(np.float32)
         return self
 
-    def _score_rows(self, rows: Rows) -> npt.NDArray[np.float32]:
+    def score_histories(self, seen: Any, rows: Rows) -> npt.NDArray[np.float32]:
+        """Return the same scores, shape (len(rows), n_items), for everyone."""
         return np.tile(self.popularity_, (len(rows), 1))
 
-    def _fold(self, users: npt.NDArray[Any], seen: Any) -> FoldedUsers:
-        return FoldedUsers(users, seen, self, self._score_rows)
-
-    def _state(self) -> State:
+    def state(self) -> State:
+        """Return what was fitted, as arrays and as plain facts, for saving."""
         return {"popularity": self.popularity_}, {}
 
-    def _restore(self, arrays: Arrays, facts: dict[str, Any]) -> None:
+    def restore(self, arrays: Arrays, facts: dict[str, Any]) -> None:
+        """Set what `state` returned."""
         self.popularity_ = arrays["popularity"]

@@ -2,51 +2,44 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from csrr.data import Log
+from csrr.model_parameters import L1, MaxIter, MaxRank, Precision, RegLowRank, Rho, Seed, Threads, TimeLimit, Tol
+from csrr.models.build_problem import ClickProblem
 from csrr.models.costs import Costs
-from csrr.models.robust import ConvexModel
-from csrr.models.strengths import check_number
-from csrr.optim.problem import Loss
+from csrr.models.robust import Fit, RobustModel, Start, check_precision
+from csrr.optim.solver import Callback
+from csrr.parameters import declare, parameter
 
 
-class _PositiveUnlabelled(ConvexModel):
+@declare
+class _PositiveUnlabelled(RobustModel):
     """A share `rho` of the positive cells is taken to be unobserved; no V, no scaling, otherwise the core's problem."""
 
     reg_sparse = 1.0
     user_scaling = 0.0
     item_scaling = 0.0
     l2 = None
+    walked = ("reg_low_rank", "l1")
 
-    def __init__(
-        self,
-        rho: float = 0.5,
-        *,
-        reg_low_rank: float | Literal["auto"] = "auto",
-        l1: float | None = None,
-        max_rank: int | None = 1000,
-        tol: float = 0.01,
-        max_iter: int = 100,
-        time_limit: float | None = None,
-        dtype: Literal["float32", "float64"] = "float32",
-        threads: int = 0,
-        seed: int = 0,
-    ) -> None:
-        self.rho = rho
-        self.reg_low_rank = reg_low_rank
-        self.l1 = l1
-        self.max_rank = max_rank
-        self.tol = tol
-        self.max_iter = max_iter
-        self.time_limit = time_limit
-        self.dtype = dtype
-        self.threads = threads
-        self.seed = seed
+    rho: Rho = parameter(default=0.5, kw_only=False)
+    reg_low_rank: RegLowRank = "auto"
+    l1: L1 = None
+    max_rank: MaxRank = 1000
+    tol: Tol = 0.01
+    max_iter: MaxIter = 100
+    time_limit: TimeLimit = None
+    dtype: Precision = "float32"
+    threads: Threads = 0
+    seed: Seed = 0
 
-    def _check(self) -> None:
-        check_number("rho", self.rho, least=0, most=0.9999)
-        super()._check()
+    def check_params(self) -> None:
+        """Raise ParameterError for parameters that make no sense, alone or together."""
+        super().check_params()
+        check_precision(self.tol, self.dtype)
+
+    def solve(self, problem: ClickProblem, start: Start, callback: Callback | None) -> Fit:
+        """Return the factors of the optimum."""
+        return self.solve_convex(problem, start, callback)
 
 
 class MCShift(_PositiveUnlabelled):
@@ -63,9 +56,10 @@ class MCShift(_PositiveUnlabelled):
     counts for the ranking, so with the relative `reg_low_rank` rho scales the scores and no more. Fitted: as `CSRR`.
     """
 
-    loss: Loss = "II"
+    loss = "II"
 
-    def _costs(self, log: Log) -> Costs:
+    def resolve_costs(self, log: Log) -> Costs:
+        """Return what a miss costs, in false alarms."""
         return Costs(1 / (1 - self.rho), f"rho={self.rho:g}")
 
 
@@ -78,7 +72,8 @@ class BiasMC(_PositiveUnlabelled):
     (1 + rho)/(1 - rho). It is CSRR's loss I without V. Parameters and fitted attributes as in `MCShift`.
     """
 
-    loss: Loss = "I"
+    loss = "I"
 
-    def _costs(self, log: Log) -> Costs:
+    def resolve_costs(self, log: Log) -> Costs:
+        """Return what a miss costs, in false alarms."""
         return Costs((1 + self.rho) / (1 - self.rho), f"rho={self.rho:g}")

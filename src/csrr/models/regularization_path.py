@@ -9,15 +9,16 @@ from typing import Any
 import numpy as np
 
 from csrr.data import Log
-from csrr.models.build_problem import Posing
-from csrr.models.choose_settings import Chosen
+from csrr.models.build_problem import ClickProblem, build_problem
+from csrr.models.choose_settings import Chosen, choose_settings
 from csrr.models.csrr import CSRR
 from csrr.models.robust import Fit
 from csrr.models.settings import RULE
-from csrr.models.strengths import ParameterError, target_norm
+from csrr.models.strengths import target_norm
 from csrr.optim.certificate import Certificate
 from csrr.optim.solve_path import solve_path
 from csrr.optim.solver import Solution
+from csrr.parameters import ParameterError
 from csrr.threads import use_threads
 
 
@@ -42,13 +43,13 @@ class Path(Sequence[PathPoint]):
         self,
         points: list[PathPoint],
         log: Log,
-        posing: Posing,
+        built: ClickProblem,
         fits: list[Solution],
         params: Any,
         chosen: Chosen,
     ) -> None:
         self.points = points
-        self._made_of = log, posing, fits, params, chosen
+        self._made_of = log, built, fits, params, chosen
 
     def __len__(self) -> int:
         return len(self.points)
@@ -68,13 +69,12 @@ class Path(Sequence[PathPoint]):
 
     def model(self, which: int) -> CSRR:
         """Return the fitted model of one point."""
-        log, posing, fits, params, chosen = self._made_of
+        log, built, fits, params, chosen = self._made_of
         point = self.points[which]
         model = CSRR(**{**params, "reg_low_rank": point.reg_low_rank})
         with use_threads(model.threads, blas=1):
-            problem = posing.problem.with_strength(point.l1)
-            model._keep(log, replace(posing, problem=problem), Fit.of(fits[which]), chosen)
-        return model
+            problem = built.problem.with_strength(point.l1)
+            return model.complete(log, replace(built, problem=problem), Fit.of(fits[which]), chosen)
 
 
 def path(
@@ -93,22 +93,22 @@ def path(
     SVD gives them all. All share their neighbours: those given or, with "auto", chosen as `CSRR(**params)` does.
     """
     model = CSRR(**params)
-    model._check()
+    model.check_params()
     if model.l1 is not None or "reg_low_rank" in params or model.box != "none":
         raise ParameterError("a path chooses the strength itself: leave out reg_low_rank, l1 and box")
     fractions = _fractions(strengths, n, weakest)
-    log = model._read(data)
+    log = model.read(data)
     with use_threads(model.threads, blas=1):
-        chosen = model._settle(log)
+        chosen = choose_settings(model, log)
         settings = chosen.settings
         if model.max_rank == "auto":
             settings = settings._replace(max_rank=RULE.max_rank)
-        posing = model._pose(log, settings)
-        signal = posing.costs.ratio * target_norm(posing.problem.pattern, posing.asked, model.seed)
+        built = build_problem(model, log, settings)
+        signal = built.costs.ratio * target_norm(built.problem.pattern, built.asked, model.seed)
         l1s = [float(fraction * signal) for fraction in fractions]
-        fits = solve_path(posing.problem, l1s, model._options(settings), callback=callback)
+        fits = solve_path(built.problem, l1s, model.solver_options(settings), callback=callback)
     points = [PathPoint(f, l1, fit.certificate) for f, l1, fit in zip(fractions, l1s, fits, strict=True)]
-    return Path(points, log, posing, fits, params, chosen)
+    return Path(points, log, built, fits, params, chosen)
 
 
 def _fractions(strengths: Sequence[float] | None, n: int, weakest: float) -> list[float]:

@@ -1,43 +1,48 @@
-"""What CSRR and its relatives share: common taste U, a user's own choices V, and the answers they give."""
+"""What CSRR and its relatives share: the fit of common taste U, neighbours S and own choices V, and their answers."""
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
-from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from csrr.data import Log, as_log
+from csrr.data import Log
 from csrr.data.ids import Id
-from csrr.models.answers import Explanation, FoldedFactors, Preferences
-from csrr.models.build_problem import Posed, PosedModel, Posing
-from csrr.models.choose_settings import Chosen, by_rule, choose, hold_out, too_small
-from csrr.models.costs import ClickCosts, Costs
+from csrr.models.build_problem import ClickProblem, Words, build_problem
+from csrr.models.choose_settings import Chosen, by_rule, choose_settings
+from csrr.models.costs import Costs, CostWords, EventWeights
+from csrr.models.fitted_problem import FOLD_IN_TOL, FittedProblem, keep_nonzero
+from csrr.models.folded_users import FoldedFactors
 from csrr.models.neighborhood import Neighborhood
+from csrr.models.recommender import Recommender, explain_score, rank_neighbors
 from csrr.models.settings import RULE, Settings
 from csrr.models.settings_search import NAMES, Wanted
 from csrr.models.store import Arrays, State, sparse_arrays, sparse_from, step_arrays, steps_from
-from csrr.models.strengths import ParameterError, Scaling, check_whole
+from csrr.noise.judged import STRONG
+from csrr.noise.noise_scores import LeftOut, check_popularity
+from csrr.noise.own_tastes import Preferences, Tastes, judge_choices
+from csrr.noise.stability import Stability, find_stability
+from csrr.noise.suspects import Suspects, find_suspects, score_suspects
 from csrr.optim.certificate import Certificate
 from csrr.optim.factored import Factors
-from csrr.optim.foldin import ItemSide, fold_in, shares
+from csrr.optim.foldin import ItemSide, fold_in
 from csrr.optim.lowrank import LowRank
 from csrr.optim.neighbors import SingularError
-from csrr.optim.pattern import Floats, Pattern
-from csrr.optim.problem import Problem, build
+from csrr.optim.problem import Loss
 from csrr.optim.solver import Callback, Options, Solution, Step, solve
+from csrr.parameters import ParameterError, defaults_of
 from csrr.ranking import Neighbours
+from csrr.ranking.explanations import Explanation
 from csrr.ranking.topk import Rows
 from csrr.threads import use_threads
 
-if TYPE_CHECKING:
-    from csrr.noise.stability import Stability
-    from csrr.noise.suspects import Suspects
-
-_FOLD_IN_TOL = 1e-3
 _LITTLE = 1 / 3
 """A click is a user's own, where U's problem has no V, if less of it is explained than this share of the mean."""
 
@@ -52,11 +57,38 @@ class Fit(NamedTuple):
 
     @classmethod
     def of(cls, solution: Solution, *, free: bool = True) -> Fit:
+        """Return the factors of a low-rank solution."""
         return cls(Factors.of(solution.low_rank), solution.certificate, solution.history, free)
 
 
-class RobustModel(PosedModel):
-    """Scores U of U + V, fitted to clicks: the fit, new people, explanations, V, saving. A subclass has `_solve`."""
+class RobustModel(Recommender):
+    """Scores U + X*S, fitted to clicks. A subclass has the parameters, as arguments or as constants, and `solve`."""
+
+    loss: Loss
+    cost_ratio: float | None = None
+    positive_cost: float | None = None
+    miss_cost: float | None = None
+    false_alarm_cost: float | None = None
+    recall_weight: float | None = None
+    event_weights: EventWeights = "ignore"
+    reg_low_rank: float | Literal["auto", "noise"]
+    reg_sparse: float | Literal["auto"]
+    neighbors: int | Literal["auto"] = 0
+    reg_neighbors: float | Literal["auto"] = "auto"
+    neighbor_scaling: float = 0.0
+    l1: float | None
+    l2: float | None
+    user_scaling: float
+    item_scaling: float
+    max_rank: int | Literal["auto"] | None = None
+    tol: float
+    max_iter: int
+    time_limit: float | None
+    dtype: Literal["float32", "float64"]
+    threads: int
+    seed: int
+
+    has_factors = True
 
     certificate_: Certificate
     history_: list[Step]
@@ -64,20 +96,11 @@ class RobustModel(PosedModel):
     rank_: int
     l1_: float
     l2_: float | None
+    costs_: Costs
     chosen_: Chosen
-    _neighborhood: Neighborhood
+    fitted_: FittedProblem
     _settled: Settings | None = None
-    _own_l2: float | None
-
-    @property
-    def neighbors_(self) -> sparse.csr_array[np.float32, tuple[int, int]]:
-        """Weights between items, csr of shape (n_items, n_items): what item i in a history adds to the score of j.
-
-        In units of a click, for a user of one click; see `Neighborhood`.
-        """
-        self._check_fitted()
-        weights: sparse.csr_array[np.float32, tuple[int, int]] = self._neighborhood.weights
-        return weights
+    _tastes: Tastes | None = None
 
     # Fitting
 
@@ -97,46 +120,136 @@ class RobustModel(PosedModel):
         `item_costs`, numbers by id (1 for those not named) or one for each in the order of the log's ids, say how
         many times the model's cost of a miss that of a user's, or an item's, clicks is.
         """
-        self._check()
-        log = self._read(data)
-        if start is not None:
-            _check_start(start, log)
-        try:
-            with use_threads(self.threads, blas=1):
-                chosen = self._settle(log, user_costs, item_costs)
-                posing = self._pose(log, chosen.settings, user_costs, item_costs)
-                self._keep(log, posing, self._solve(posing, start or chosen.start, callback), chosen)
-        except SingularError as error:
-            raise ParameterError(f"reg_neighbors={self.reg_neighbors!r} is too small: {error}") from None
+        # 1. What is asked for, and the log, checked.
+        self.check_params()
+        log = self.read(data)
+        _check_start(start, log)
+        with use_threads(self.threads, blas=1), _told_as_parameter(self.reg_neighbors):
+            # 2. What is left open, by the log's own held-out events.
+            chosen = choose_settings(self, log, user_costs, item_costs)
+            # 3. The problem: targets, weights, strengths.
+            problem = build_problem(self, log, chosen.settings, user_costs, item_costs)
+            # 4. U, to its certificate.
+            found = self.solve(problem, start or chosen.start, callback)
+            # 5. S and V on what U leaves over; all of it is kept.
+            return self.complete(log, problem, found, chosen)
+
+    @abstractmethod
+    def solve(self, problem: ClickProblem, start: Start, callback: Callback | None) -> Fit:
+        """Return the factors of U for a problem, beginning at `start` if one is given."""
+
+    def solve_convex(self, problem: ClickProblem, start: Start, callback: Callback | None) -> Fit:
+        """Return the optimum of the convex problem, to a gap of `tol`, its rank bounded by the settings."""
+        first = start.low_rank(self.dtype) if isinstance(start, RobustModel) else start
+        return Fit.of(solve(problem.problem, self.solver_options(problem.settings), start=first, callback=callback))
+
+    def solver_options(self, settings: Settings) -> Options:
+        """Return when the solver is to stop."""
+        return Options(self.tol, self.max_iter, self.time_limit, settings.max_rank, self.seed)
+
+    def complete(self, log: Log, built: ClickProblem, found: Fit, chosen: Chosen) -> Self:
+        """Add to U what goes from item to item and what neither explains; set the fitted attributes."""
+        problem, scaling = built.problem, built.scaling
+        users, items = found.factors.users, found.factors.items
+        if found.free:
+            users = fold_in(problem, ItemSide.of(items, problem.l1), users, tol=FOLD_IN_TOL)
+        neighborhood = Neighborhood.of(built, users, items, float(self.user_scaling))
+        units = scaling.targets(problem.pattern)
+        own = neighborhood.of_own(log.to_csr()).astype(units.dtype)
+        explained = problem.pattern.dots(users, items) + own * units
+        # V that U's problem does without still says what neither part explains.
+        own_l2 = built.l2
+        if own_l2 is None and self.reg_sparse == "auto":
+            own_l2 = built.costs.ratio * (1 - _LITTLE * float(np.mean(np.clip(explained / problem.target, 0, 1))))
+        with_v = problem if own_l2 is None else replace(problem, cap=built.asked * units.dtype.type(own_l2))
+        specific = with_v.specific(explained)
+        words = Words(self.loss, built.costs.ratio, float(self.user_scaling), found.free, self.event_weights)
+        user_factors = (users / scaling.user[:, None]).astype(np.float32)
+        item_factors = (items / scaling.item[:, None]).astype(np.float32)
+        self.remember(log)
+        self._take(
+            FittedProblem(
+                *(words, user_factors, item_factors, scaling, built.clicks, built.costs, neighborhood),
+                *(problem.l1, built.l2, own_l2, self.is_bounded(words)),
+            )
+        )
+        self.specific_ = keep_nonzero(problem.pattern, specific / units)
+        self.chosen_ = replace(chosen, start=None)
+        self.rank_, self.certificate_, self.history_ = found.certificate.rank, found.certificate, found.history
         return self
 
-    def strength(self, data: Any) -> float:
-        """Return the l1 that a fit to `data` would have: what `reg_low_rank` comes to there."""
-        self._check()
-        with use_threads(self.threads, blas=1):
-            log = self._read(data)
-            return float(self._pose(log, self._settle(log).settings).problem.l1)
+    def is_bounded(self, words: Words) -> bool:
+        """Return whether the factors of a fit are bounded, as in the paper's CSRR-e."""
+        return False
 
-    def _settle(self, log: Log, user_costs: Any = None, item_costs: Any = None) -> Chosen:
-        """What the parameters that say "auto" come to for a log: by its own held-out events, or by rule."""
-        wanted = self._wanted()
-        if self._settled is not None:
-            return by_rule(self._settled, "as given by another fit")
-        if wanted.is_complete or not self._searches:
-            return by_rule(wanted.given, "nothing was left to choose" if wanted.is_complete else "chosen by rule")
-        parts = hold_out(log, self.seed)
-        if parts is None:
-            return by_rule(wanted.given, too_small(log, wanted.given))
-        posing = self._pose(parts[0], wanted.given, user_costs, item_costs)
-        return choose(posing, *parts, wanted, self.time_limit and self.time_limit / 2)
+    def _take(self, fitted: FittedProblem) -> None:
+        self.fitted_, self._tastes = fitted, None
+        self.user_factors_, self.item_factors_ = fitted.users, fitted.items
+        self.l1_, self.l2_, self.costs_ = fitted.l1, fitted.l2, fitted.costs
+
+    # What the parameters ask for
+
+    @classmethod
+    def from_costs(
+        cls,
+        miss: float | None = None,
+        false_alarm: float | None = None,
+        *,
+        positive_cost: float | None = None,
+        recall_weight: float | None = None,
+        **params: Any,
+    ) -> Self:
+        """Return a model for costs in your own units: what a miss costs you, and what a false alarm.
+
+        They set the cost ratio of the fit (alpha = miss/false_alarm, Lemma 1) and where it pays to recommend: above the
+        probability false_alarm/(miss + false_alarm), `decision_probability`. Instead, `positive_cost` is c_p of
+        c_p + c_n = 1, and `recall_weight` is mu_p of mu_p*recall + mu_n*specificity, with T_n/T_p estimated from the
+        clicks of the fit.
+        """
+        words = CostWords(None, positive_cost, miss, false_alarm, recall_weight)
+        if not words.are_given:
+            raise ParameterError("give miss and false_alarm, or positive_cost, or recall_weight")
+        given = {name: value for name, value in words._asdict().items() if value is not None}
+        if not given.keys() <= defaults_of(cls).keys():
+            raise ParameterError(f"{cls.__name__} takes no costs: its rho says what a miss weighs; take CSRR or CSRRe")
+        model = cls(**given, **params)
+        model.check_params()
+        return model
+
+    def check_params(self) -> None:
+        """Raise ParameterError for parameters that make no sense, alone or together."""
+        super().check_params()
+        if self.reg_low_rank == 0 and self.l1 is None:
+            raise ParameterError("reg_low_rank=0 keeps every click as it is; give a number > 0")
+        self.cost_words.check()
 
     @property
-    def _searches(self) -> bool:
+    def cost_words(self) -> CostWords:
+        """What was said of costs, in which words."""
+        return CostWords(self.cost_ratio, self.positive_cost, self.miss_cost, self.false_alarm_cost, self.recall_weight)
+
+    def resolve_costs(self, log: Log) -> Costs:
+        """Return what a miss costs, in false alarms."""
+        return self.cost_words.resolve(log)
+
+    @property
+    def decision_probability(self) -> float | None:
+        """The probability of a positive above which a recommendation costs less than none: 1/(1 + cost ratio).
+
+        None where no cost was given, and, for a `recall_weight`, before the fit.
+        """
+        words = self.cost_words
+        if not words.are_given or (words.recall_weight is not None and not self.is_fitted):
+            return None
+        return (self.costs_ if self.is_fitted else Costs(words.ratio(), "")).probability
+
+    @property
+    def searches(self) -> bool:
         """Whether what is left open is chosen on held-out events."""
         return False
 
-    def _wanted(self) -> Wanted:
-        """What the parameters give, by rule where they give nothing, and what they leave to the data."""
+    def wanted(self) -> Wanted:
+        """Return what the parameters give, by rule where they give nothing, and what they leave to the data."""
         names = ("reg_sparse", "neighbors", "reg_neighbors")
         given = {name: getattr(self, name) for name in names if getattr(self, name) != "auto"}
         settings, left = RULE._replace(neighbor_scaling=self.neighbor_scaling, **given), set(names) - set(given)
@@ -145,27 +258,20 @@ class RobustModel(PosedModel):
         if self.l2 is not None or "strength" not in left:
             # The problem of U is given, or as good as.
             left.discard("reg_sparse")
-        if {"strength", "reg_sparse"} <= left and self.loss == "I" and not self._cost_words().are_given:
+        if {"strength", "reg_sparse"} <= left and self.loss == "I" and not self.cost_words.are_given:
             left.add("cost_ratio")
-        return Wanted(settings, frozenset(left))
+        if self.max_rank != "auto":
+            settings = settings._replace(max_rank=self.max_rank)
+        elif "strength" in left:
+            left.add("max_rank")
+        return Wanted(settings, frozenset(left), self._settled)
 
-    @abstractmethod
-    def _solve(self, posing: Posing, start: Start, callback: Callback | None) -> Fit:
-        """Return the factors of U for the problem."""
-
-    def _begin(self, start: Start) -> LowRank | None:
-        """Where a solver begins: at a low-rank matrix, at that of another model, or by itself."""
-        return start._as_start(self.dtype) if isinstance(start, RobustModel) else start
-
-    def _factors(self, dtype: str) -> Factors:
-        """The factors of this model's U: scores in the units of the problem."""
-        users = self.user_factors_ * self._scaling.user[:, None]
-        items = self.item_factors_ * self._scaling.item[:, None]
-        return Factors(users.astype(dtype), items.astype(dtype))
-
-    def _as_start(self, dtype: str) -> LowRank:
-        """This model's U as a start for another problem over the same users and items."""
-        return self._factors(dtype).low_rank()
+    def strength(self, data: Any) -> float:
+        """Return the l1 that a fit to `data` would have: what `reg_low_rank` comes to there."""
+        self.check_params()
+        with use_threads(self.threads, blas=1):
+            log = self.read(data)
+            return float(build_problem(self, log, choose_settings(self, log).settings).problem.l1)
 
     def settled(self, settings: Settings) -> Self:
         """Take these settings in place of what is left open, and return the model: its fits search nothing."""
@@ -177,7 +283,7 @@ class RobustModel(PosedModel):
 
         A `reg_sparse` of 1 among them says that U was fitted without V; V is then left out altogether.
         """
-        self._check_fitted()
+        self.check_fitted()
         settings, params = self.chosen_.settings, self.get_params()
         found = {
             "reg_sparse": 1.0 if self.l2_ is None else self.l2_ / self.costs_.ratio,
@@ -190,101 +296,51 @@ class RobustModel(PosedModel):
             found["cost_ratio"] = self.costs_.ratio
         return found
 
-    def _keep(self, log: Log, posing: Posing, fit: Fit, chosen: Chosen) -> None:
-        """Add what goes from item to item and what neither explains; set the fitted attributes."""
-        problem, scaling = posing.problem, posing.scaling
-        users, items = fit.factors.users, fit.factors.items
-        if fit.free:
-            users = fold_in(problem, ItemSide.of(items, problem.l1), users, tol=_FOLD_IN_TOL)
-        neighborhood = Neighborhood.of(posing, users, items, float(self.user_scaling))
-        units, clicks = scaling.targets(problem.pattern), log.to_csr()
-        explained = problem.pattern.dots(users, items) + neighborhood.of_own(clicks).astype(units.dtype) * units
-        # V that U's problem does without still says what neither part explains.
-        own_l2 = posing.l2
-        if own_l2 is None and self.reg_sparse == "auto":
-            own_l2 = posing.costs.ratio * (1 - _LITTLE * float(np.mean(np.clip(explained / problem.target, 0, 1))))
-        own = problem if own_l2 is None else replace(problem, cap=posing.asked * units.dtype.type(own_l2))
-        specific = own.specific(explained)
-        self._remember(log)
-        self._neighborhood, self.chosen_ = neighborhood, replace(chosen, start=None)
-        self._scaling = scaling
-        self._clicks, self.costs_ = posing.clicks, posing.costs
-        self._posed = Posed(self.loss, posing.costs.ratio, float(self.user_scaling), fit.free, self.event_weights)
-        self.l1_, self.l2_, self._own_l2 = problem.l1, posing.l2, own_l2
-        self.user_factors_ = (users / scaling.user[:, None]).astype(np.float32)
-        self.item_factors_ = (items / scaling.item[:, None]).astype(np.float32)
-        self.specific_ = _without_zeros(problem.pattern, specific / units)
-        self.rank_ = fit.certificate.rank
-        self.certificate_, self.history_ = fit.certificate, fit.history
-        self.__dict__.pop("_side", None)
-
-    # Answers
-
-    def _score_rows(self, rows: Rows) -> npt.NDArray[np.float32]:
-        scores = super()._score_rows(rows)
-        self._neighborhood.add(scores, self.seen_, rows)
-        return scores
-
-    def _score_pairs(self, user_rows: Rows, item_rows: Rows) -> npt.NDArray[np.float32]:
-        common = super()._score_pairs(user_rows, item_rows)
-        return common + self._neighborhood.of_pairs(self.seen_, user_rows, item_rows)
-
-    def _item_side(self) -> ItemSide:
-        """The item side of the fitted problem, made at first use."""
-        if "_side" not in self.__dict__:
-            self._side = ItemSide.of(self.item_factors_ * self._scaling.item[:, None], self.l1_)
-        return self._side
-
-    def _histories(self, pattern: Pattern, costs: Floats | None) -> tuple[Problem, Floats]:
-        """The problem of users with these histories and click costs, items as in training, and their D_u^-a."""
-        counts = np.maximum(np.diff(pattern.indptr), 1)
-        user = (counts**-self._posed.user_scaling).astype(self._scaling.item.dtype)
-        targets = Scaling(user, self._scaling.item).targets(pattern)
-        loss, alpha = self._posed.loss, self._posed.alpha
-        problem = build(pattern, targets, loss=loss, cost_ratio=alpha, l1=self.l1_, l2=self.l2_, costs=costs)
-        return problem, user
-
-    def _with_own(self, problem: Problem, units: Floats, costs: Floats | None) -> Problem:
-        """The problem with the penalty by which V is told, whether or not U's problem has V."""
-        if self._own_l2 is None:
-            return problem
-        asked = units if costs is None else units * costs
-        return replace(problem, cap=asked * units.dtype.type(self._own_l2))
+    # Scores, and what they are made of
 
     @property
-    def _weighs_histories(self) -> bool:
-        return self._posed.event_weights != "ignore"
+    def neighbors_(self) -> sparse.csr_array[np.float32, tuple[int, int]]:
+        """Weights between items, csr of shape (n_items, n_items): what item i in a history adds to the score of j.
 
-    def _read_histories(self, histories: Any) -> tuple[npt.NDArray[Any], Any]:
-        log = histories if isinstance(histories, list | tuple) else as_log(histories)
-        users, seen = super()._read_histories(log)
-        if self._weighs_histories and (not isinstance(log, Log) or log.weights is None):
-            seen.data[:] = self._clicks.typical_weight(self._posed.event_weights)
-        return users, seen
+        In units of a click, for a user of one click; see `Neighborhood`.
+        """
+        self.check_fitted()
+        weights: sparse.csr_array[np.float32, tuple[int, int]] = self.fitted_.neighborhood.weights
+        return weights
 
-    def _fold(self, users: npt.NDArray[Any], seen: Any) -> FoldedFactors:
-        """The item side stays as it is; each user's own small convex problem is solved, V included."""
-        pattern = Pattern.of(seen)
+    def score_rows(self, rows: Rows) -> npt.NDArray[np.float32]:
+        """Return the scores, shape (len(rows), n_items), of the users with these rows."""
+        scores = super().score_rows(rows)
+        self.fitted_.neighborhood.add(scores, self.seen_, rows)
+        return scores
+
+    def score_pairs(self, user_rows: Rows, item_rows: Rows) -> npt.NDArray[np.float32]:
+        """Return the score of each pair of a user row and an item row, shape (n,)."""
+        common = super().score_pairs(user_rows, item_rows)
+        return common + self.fitted_.neighborhood.of_pairs(self.seen_, user_rows, item_rows)
+
+    def low_rank(self, dtype: str) -> LowRank:
+        """Return U as a start for another problem over the same users and items."""
+        return self.fitted_.factors(dtype).low_rank()
+
+    @property
+    def history_weight(self) -> float | None:
+        """What a click of a new history weighs where its log does not say; None where weights do not count."""
+        kind = self.fitted_.words.event_weights
+        return None if kind == "ignore" else self.fitted_.clicks.typical_weight(kind)
+
+    def fold_users(self, users: npt.NDArray[Any], seen: Any) -> FoldedFactors:
+        """Return new people: what was learnt of the items stays as it is."""
         with use_threads(self.threads, blas=1):
-            costs = self._clicks.of_new(pattern, seen.data, self._posed.event_weights, self._posed.alpha)
-            problem, user_scaling = self._histories(pattern, costs)
-            factors = self._fold_factors(problem)
-            units = user_scaling[pattern.rows] * self._scaling.item[pattern.indices]
-            explained = problem.pattern.dots(factors, self._item_side().factors)
-            explained += self._neighborhood.of_own(seen).astype(units.dtype) * units
-            specific = self._with_own(problem, units, costs).specific(explained)
-        mine = (factors / user_scaling[:, None]).astype(np.float32)
+            factors, specific = self.fitted_.fold(seen)
+        neighborhood, items = self.fitted_.neighborhood, self.item_factors_
 
         def score_rows(rows: Rows) -> npt.NDArray[np.float32]:
-            scores = mine[rows] @ self.item_factors_.T
-            self._neighborhood.add(scores, seen, rows)
+            scores = factors[rows] @ items.T
+            neighborhood.add(scores, seen, rows)
             return scores
 
-        return FoldedFactors(users, seen, self, score_rows, mine, _without_zeros(pattern, specific / units))
-
-    def _fold_factors(self, problem: Problem) -> Floats:
-        """The factors of the users of a problem over the fitted items, (n, d), in its units."""
-        return fold_in(problem, self._item_side(), tol=_FOLD_IN_TOL / 10)
+        return FoldedFactors(users, seen, self, score_rows, factors, specific)
 
     def explain(self, user: Id, item: Id) -> Explanation:
         """Return how much each item of the user's history adds to the score of `item`; the amounts sum to it.
@@ -292,18 +348,11 @@ class RobustModel(PosedModel):
         `neighbors` is what of an amount comes from item to item, the rest is common taste. Exact at the optimum; what
         the fit's tolerance leaves over of the common taste is spread in proportion.
         """
-        self._check_fitted()
-        row, column = self.users_.row(user), self.items_.row(item, "item")
-        pattern = Pattern.of(self.seen_[[row]])
-        problem, user_scaling = self._histories(pattern, self._clicks.of_row(self.seen_.indptr, row))
-        factors = (self.user_factors_[[row]] * user_scaling[:, None]).astype(self._scaling.item.dtype)
-        amounts = self._shares(problem, factors, column) / (user_scaling[0] * self._scaling.item[column])
-        through = self._neighborhood.of_history(pattern.indices, column)
-        return self._explanation(user, item, pattern.indices, amounts, None if self._neighborhood.is_empty else through)
-
-    def _shares(self, problem: Problem, factors: Floats, item: int) -> npt.NDArray[Any]:
-        """What each cell of a one-user problem adds to the user's value for an item row, (nnz,)."""
-        return shares(problem, self._item_side(), factors, item)
+        self.check_fitted()
+        row, column, neighborhood = self.users_.row(user), self.items_.row(item, "item"), self.fitted_.neighborhood
+        history, amounts = self.fitted_.explain(self.seen_, row, column)
+        through = None if neighborhood.is_empty else neighborhood.of_history(history, column)
+        return explain_score(self, user, item, history, amounts, through)
 
     def similar_items(
         self, item: Id, k: int = 10, *, by: Literal["auto", "neighbors", "factors"] = "auto"
@@ -313,13 +362,15 @@ class RobustModel(PosedModel):
         By "neighbors", those that speak most for it where a user has them (as many as have a positive weight); by
         "factors", those of the largest cosine of common taste. "auto" is by neighbors if `item` has any.
         """
-        self._check_fitted()
+        self.check_fitted()
         if by not in ("auto", "neighbors", "factors"):
             raise ParameterError(f'by={by!r} must be "auto", "neighbors" or "factors"')
-        weights = self._neighborhood.column(self.items_.row(item, "item"))
+        weights = self.fitted_.neighborhood.column(self.items_.row(item, "item"))
         if by == "factors" or (by == "auto" and not (weights > 0).any()):
             return super().similar_items(item, k)
-        return self._heaviest(item, np.where(weights > 0, weights, 0), k)
+        return rank_neighbors(self, item, np.where(weights > 0, weights, 0), k)
+
+    # Noisy clicks, and a taste of one's own
 
     def specific_preferences(self, user: Id) -> Preferences:
         """Return the user's entries of V, largest first: choices that the common taste does not explain.
@@ -327,12 +378,22 @@ class RobustModel(PosedModel):
         In units of a click: 0.8 says that four fifths of this click are this user's own. `Preferences` tells taste from
         junk; for that, the first question takes another fit, unless this model is fit to judge (see `suspects`).
         """
-        from csrr.noise.own_tastes import specific_preferences
+        self.check_fitted()
+        row = self.users_.row(user)
+        mine = self.specific_[[row]].tocsr()
+        order = np.argsort(-mine.data, kind="stable")
+        chosen = mine.indices[order]
+        kinds: npt.NDArray[np.str_] = np.empty(0, np.str_)
+        support: npt.NDArray[np.floating[Any]] = np.empty(0)
+        if len(chosen):
+            kinds, support = judge_choices(self.tastes(), row, chosen)
+        return Preferences(*self.name_items(chosen), mine.data[order], user, kinds, support)
 
-        self._check_fitted()
-        return specific_preferences(self, user)
-
-    # Noisy clicks
+    def tastes(self) -> Tastes:
+        """Return the tastes by which own choices are judged; made at the first question after a fit."""
+        if self._tastes is None:
+            self._tastes = self.as_judge().fitted_.tastes(self.seen_)
+        return self._tastes
 
     def suspects(self, *, popularity: float = 0.0, stability: bool = False) -> Suspects:
         """Return how probable it is that each click of the training data is noise, and which users and items have most.
@@ -342,119 +403,130 @@ class RobustModel(PosedModel):
         clicks at random, 0.5 finds more of those on popular items and of accounts that push one, and takes more of
         the good ones for noise. `stability` adds how much of it small changes leave, at the price of some fits.
         """
-        from csrr.noise.suspects import suspects
-
-        self._check_fitted()
-        return suspects(self, popularity=popularity, stability=stability)
+        self.check_fitted()
+        check_popularity(popularity)
+        steady = self.stability(popularity=popularity) if stability else None
+        return find_suspects(self, popularity=popularity, steady=steady)
 
     def suspect_scores(self, *, popularity: float = 0.0) -> npt.NDArray[np.floating[Any]]:
         """Return `suspects(...).scores`, shape (n_events,), alone."""
-        from csrr.noise.suspects import suspect_scores
-
-        self._check_fitted()
-        return suspect_scores(self, popularity=popularity)
+        self.check_fitted()
+        return score_suspects(self, popularity=popularity)
 
     def stability(self, *, popularity: float = 0.0) -> Stability:
         """Return how much of V and of the suspects is the same after a small change of seed, strengths or clicks.
 
         Every row takes one or two fits.
         """
-        from csrr.noise.stability import stability
+        self.check_fitted()
+        return find_stability(self, popularity=popularity)
 
-        self._check_fitted()
-        return stability(self, popularity=popularity)
+    def as_judge(self) -> RobustModel:
+        """Return this model, or one like it fitted to its clicks, of `reg_sparse` 0.5 or less and "noise" low rank.
+
+        The low-rank strength that ranks best is often weaker, and then U follows noise too.
+        """
+        by_rule = {"reg_low_rank": "noise", "neighbors": 0, "reg_sparse": STRONG, "l1": None, "l2": None}
+        other, log = self._again(**by_rule), self.costed_log()
+        is_exact = self.get_params().get("box", "none") == "none"
+        is_strict = self.l2_ is not None and self.l2_ <= STRONG * self.costs_.ratio * (1 + 1e-6)
+        if is_exact and is_strict and np.isclose(self.l1_, other.strength(log), rtol=1e-3):
+            return self
+        return other.fit(log, start=self)
+
+    def make_strict(self, log: Log) -> RobustModel:
+        """Return a new model with these parameters, but a `reg_sparse` that is fit to judge `log`."""
+        share = RULE.reg_sparse if self.reg_sparse == "auto" else self.reg_sparse
+        if self.l2 is not None:
+            share = self.l2 / self.resolve_costs(log).ratio
+        return type(self)(**self._exact_params() | {"reg_sparse": min(share, STRONG), "l2": None})
+
+    def leave_out(self) -> LeftOut:
+        """Return U on the clicked cells less the influence of each cell's own click, and on the others."""
+        if self.rank_ == 0 and min(self.seen_.shape) > 1 and self.seen_.nnz < math.prod(self.seen_.shape):
+            raise ParameterError("this model has found no common taste (rank 0) to judge clicks by; lower reg_low_rank")
+        with use_threads(self.threads, blas=1):
+            return self.fitted_.leave_out(self.seen_, self.dtype)
+
+    def explained_shares(self) -> npt.NDArray[np.float32]:
+        """Return the share of each training event, shape (n_events,), that the model explains."""
+        asked = self.costs_.ratio if self.fitted_.words.loss == "II" else 1.0
+        return super().explained_shares() / asked
+
+    @property
+    def own_share(self) -> float:
+        """The strength by which V is told, as a fraction of what gives none."""
+        return self.fitted_.own_share
+
+    def specific_on_clicks(self) -> npt.NDArray[np.floating[Any]]:
+        """Return V on the training events, shape (n_events,)."""
+        rows = np.repeat(np.arange(len(self.users_)), np.diff(self.seen_.indptr))
+        return np.asarray(self.specific_[rows, self.seen_.indices]).ravel()
+
+    def costed_log(self) -> Log:
+        """Return the training events with what their misses cost as weights, for `refit`."""
+        return replace(self.training_log(), weights=self.fitted_.clicks.values)
+
+    def refit(self, log: Log, **changes: Any) -> RobustModel:
+        """Return a model with what this one chose, but for the changes, fitted to events of `costed_log`."""
+        changed = {name: value for name, value in changes.items() if name in Settings._fields}
+        return self._again(**changes).settled(self.chosen_.settings._replace(**changed)).fit(log)
+
+    def _again(self, **changes: Any) -> RobustModel:
+        """Return a new model with these parameters and some changes, to be fitted to events of `costed_log`."""
+        params = self._exact_params()
+        if self.fitted_.clicks.values is not None:
+            params["event_weights"] = "cost"
+        return type(self)(**params | changes)
+
+    def _exact_params(self) -> dict[str, Any]:
+        """Return the parameters, those of the exact solver in place of the paper's; ParameterError without V."""
+        params = self.get_params()
+        if "reg_sparse" not in params:
+            raise ParameterError(f"{type(self).__name__} has no V to tell noise by; fit a CSRR or CSRRe")
+        return params | ({"box": "none", "step": "auto"} if params.get("box", "none") != "none" else {})
 
     # Saving
 
-    def _state(self) -> State:
-        arrays = {
-            "user_factors": self.user_factors_,
-            "item_factors": self.item_factors_,
-            "user_scaling": self._scaling.user,
-            "item_scaling": self._scaling.item,
+    def state(self) -> State:
+        """Return what was fitted, as arrays and as plain facts, for saving."""
+        arrays, facts = self.fitted_.state()
+        arrays |= {
             **step_arrays(self.history_),
             **sparse_arrays("specific", self.specific_),
-            **sparse_arrays("neighbors", self._neighborhood.weights),
             **{f"chosen.{name}": column for name, column in self.chosen_.columns.items()},
         }
-        optional = {"click_costs": self._clicks.values, "item_costs": self._clicks.item}
-        arrays |= {name: array for name, array in optional.items() if array is not None}
-        facts = {
+        facts |= {
             "certificate": self.certificate_.to_dict(),
-            "l1": self.l1_,
-            "l2": self.l2_,
-            "own_l2": self._own_l2,
             "rank": self.rank_,
-            "posed": self._posed._asdict(),
-            "costs": asdict(self.costs_),
-            "mean_weight": self._clicks.mean,
-            "neighbor_power": self._neighborhood.power,
             "settings": self.chosen_.settings._asdict(),
             "chosen": self.chosen_.note,
         }
         return arrays, facts
 
-    def _restore(self, arrays: Arrays, facts: dict[str, Any]) -> None:
-        self.user_factors_, self.item_factors_ = arrays["user_factors"], arrays["item_factors"]
-        self._scaling = Scaling(arrays["user_scaling"], arrays["item_scaling"])
+    def restore(self, arrays: Arrays, facts: dict[str, Any]) -> None:
+        """Set what `state` returned."""
+        bounded = self.is_bounded(Words(**facts["posed"]))
+        self._take(FittedProblem.from_state(arrays, facts, is_bounded=bounded))
         self.specific_ = sparse_from(arrays, "specific", self.seen_.shape)
-        self.history_ = steps_from(arrays)
+        self.history_, self.rank_ = steps_from(arrays), facts["rank"]
         self.certificate_ = Certificate(**facts["certificate"])
-        self._posed = Posed(**facts["posed"])
-        # Models saved before costs had words have only the ratio.
-        self.costs_ = Costs(**facts.get("costs", {"ratio": self._posed.alpha, "words": "as given"}))
-        self._clicks = ClickCosts(arrays.get("click_costs"), arrays.get("item_costs"), facts.get("mean_weight", 1.0))
-        self.l1_, self.l2_, self.rank_ = facts["l1"], facts["l2"], facts["rank"]
-        self._own_l2 = facts.get("own_l2", self.l2_)
-        # Models saved before there were neighbours have none.
-        self._neighborhood = Neighborhood.none(len(self.items_))
-        self.chosen_ = by_rule(self._wanted().given, "saved before choices were kept")
-        if "neighbors.indptr" in arrays:
-            shape = self._neighborhood.weights.shape
-            self._neighborhood = Neighborhood(sparse_from(arrays, "neighbors", shape), facts["neighbor_power"])
+        self.chosen_ = by_rule(self.wanted().given, "saved before choices were kept")
+        if "settings" in facts:
             columns = {name: arrays[f"chosen.{name}"] for name in NAMES}
             self.chosen_ = Chosen(columns, Settings(**facts["settings"]), facts["chosen"])
-
-
-class ConvexModel(RobustModel):
-    """One whose U is the optimum of the convex problem, to a gap of `tol`, its rank bounded by `max_rank`."""
-
-    max_rank: int | Literal["auto"] | None
-
-    def _check(self) -> None:
-        if self.max_rank is not None and self.max_rank != "auto":
-            check_whole("max_rank", self.max_rank, least=1, otherwise='or None or "auto"')
-        super()._check()
-        smallest = 1e-5 if self.dtype == "float32" else 1e-12
-        if self.tol < smallest:
-            raise ParameterError(
-                f"tol={self.tol!r} is beyond {self.dtype}, which resolves a relative gap of {smallest:g}"
-                + ('; use dtype="float64"' if self.dtype == "float32" else "")
-            )
-
-    def _wanted(self) -> Wanted:
-        wanted = super()._wanted()
-        if self.max_rank != "auto":
-            return replace(wanted, given=wanted.given._replace(max_rank=self.max_rank))
-        return replace(wanted, open=wanted.open | {"max_rank"}) if "strength" in wanted else wanted
-
-    def _options(self, settings: Settings) -> Options:
-        """When the solver is to stop."""
-        return Options(self.tol, self.max_iter, self.time_limit, settings.max_rank, self.seed)
-
-    def _solve(self, posing: Posing, start: Start, callback: Callback | None) -> Fit:
-        options = self._options(posing.settings)
-        return Fit.of(solve(posing.problem, options, start=self._begin(start), callback=callback))
 
 
 Start = LowRank | RobustModel | None
 
 
 def _check_start(start: Any, log: Log) -> None:
-    """Raise ParameterError unless `start` is a model of this family, fitted to as many users and items."""
+    """Raise ParameterError unless `start`, if any, is a model of this family, fitted to as many users and items."""
+    if start is None:
+        return
     if not isinstance(start, RobustModel):
         raise ParameterError(f"start={start!r} must be a fitted CSRR, CSRRe, MCShift or BiasMC")
-    start._check_fitted()
+    start.check_fitted()
     if (len(start.users_), len(start.items_)) != (log.n_users, log.n_items):
         raise ParameterError(
             f"start was fitted to {len(start.users_)} users x {len(start.items_)} items, "
@@ -462,8 +534,20 @@ def _check_start(start: Any, log: Log) -> None:
         )
 
 
-def _without_zeros(pattern: Pattern, values: Floats) -> Any:
-    """The sparse (n, m) array of those values that are not 0."""
-    matrix = pattern.matrix(values.astype(np.float32))
-    matrix.eliminate_zeros()
-    return matrix
+def check_precision(tol: float, dtype: str) -> None:
+    """Raise ParameterError for a gap that a precision cannot resolve."""
+    smallest = 1e-5 if dtype == "float32" else 1e-12
+    if tol < smallest:
+        raise ParameterError(
+            f"tol={tol!r} is beyond {dtype}, which resolves a relative gap of {smallest:g}"
+            + ('; use dtype="float64"' if dtype == "float32" else "")
+        )
+
+
+@contextmanager
+def _told_as_parameter(reg_neighbors: Any) -> Iterator[None]:
+    """Say of a singular system which parameter makes it one."""
+    try:
+        yield
+    except SingularError as error:
+        raise ParameterError(f"reg_neighbors={reg_neighbors!r} is too small: {error}") from None

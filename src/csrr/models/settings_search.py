@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from csrr.models.build_problem import Posing
+from csrr.models.build_problem import ClickProblem
 from csrr.models.settings import Settings
 from csrr.optim.krylov import LowRankPlusSparse, partial_svd
 from csrr.optim.lowrank import LowRank
@@ -56,10 +56,14 @@ class Trial(NamedTuple):
 
 @dataclass(frozen=True)
 class Wanted:
-    """What the parameters of a model give, by rule where they give nothing, and the settings they leave `open`."""
+    """What the parameters of a model give, by rule where they give nothing, and the settings they leave `open`.
+
+    `settled` are settings that another fit has found, and nothing is searched.
+    """
 
     given: Settings
     open: frozenset[str]
+    settled: Settings | None = None
 
     def __contains__(self, name: str) -> bool:
         """Whether a setting is left to the data."""
@@ -80,12 +84,12 @@ class _LateError(Exception):
 class Search:
     """A walk over settings: strengths, ranks and neighbours by one SVD, then costs and V by a few steps from there.
 
-    `posing` is the problem of what is left, whose events are `clicks`, csr; `asked`, csr, are those held out. A default
+    `built` is the problem of what is left, whose events are `clicks`, csr; `asked`, csr, are those held out. A default
     gives way only to what gains more than its standard error. After the `deadline`, in seconds of
     `time.perf_counter`, nothing more is tried.
     """
 
-    posing: Posing
+    built: ClickProblem
     clicks: Any
     asked: Any
     wanted: Wanted
@@ -98,7 +102,7 @@ class Search:
 
     @property
     def seed(self) -> int:
-        return self.posing.noise_level.seed
+        return self.built.noise_level.seed
 
     def run(self) -> Settings:
         """Return the settings that rank best, of those there was time for."""
@@ -128,15 +132,15 @@ class Search:
         if "strength" in self.wanted:
             first = first._replace(cost_ratio=1.0, reg_sparse=1.0)
         else:
-            first = first._replace(strength=self.posing.problem.l1 / self.posing.noise)
+            first = first._replace(strength=self.built.problem.l1 / self.built.noise)
         if "max_rank" in self.wanted:
-            first = first._replace(max_rank=min(RANK, *self.posing.problem.pattern.shape))
+            first = first._replace(max_rank=min(RANK, *self.built.problem.pattern.shape))
         return first._replace(neighbors=NEIGHBORS) if "neighbors" in self.wanted else first
 
     @property
     def _given(self) -> Settings:
         """What is given of costs and V as the problem has it, in whatever words."""
-        ratio, l2 = self.posing.costs.ratio, self.posing.l2
+        ratio, l2 = self.built.costs.ratio, self.built.l2
         return self.wanted.given._replace(cost_ratio=ratio, reg_sparse=1.0 if l2 is None else l2 / ratio)
 
     def _with_strength(self, point: Settings) -> Settings:
@@ -170,7 +174,7 @@ class Search:
 
     def _widened(self, point: Settings) -> Settings:
         """The point with twice the bound on the rank, again and again, while the bound holds and more rank gains."""
-        most = min(self.posing.problem.pattern.shape)
+        most = min(self.built.problem.pattern.shape)
         assert point.max_rank is not None
         half = point._replace(max_rank=max(1, point.max_rank // 2))
         while self.trials[point].rank == (bound := point.max_rank) and bound < most:
@@ -255,7 +259,7 @@ class Search:
         """Return U: the soft-thresholded SVD or, where that is not the solution, a few steps from there."""
         point = _of_low_rank(point)
         if point not in self._low_ranks:
-            problem, found = self.posing.with_settings(point).problem, self._thresholded(point)
+            problem, found = self.built.with_settings(point).problem, self._thresholded(point)
             if problem.is_slack:
                 # Where V takes over, the way from there is long.
                 found = solve(problem, Options(_LOOSE, rank_cap=point.max_rank, seed=self.seed)).low_rank
@@ -266,15 +270,15 @@ class Search:
 
     def _thresholded(self, point: Settings) -> LowRank:
         """The singular triplets of the targets, thresholded; those of no use are kept as spare directions."""
-        posing = self.posing.with_settings(point._replace(cost_ratio=1.0, reg_sparse=1.0))
-        problem, max_rank = posing.problem, point.max_rank
+        built = self.built.with_settings(point._replace(cost_ratio=1.0, reg_sparse=1.0))
+        problem, max_rank = built.problem, point.max_rank
         if self._svd is None or _falls_short(self._svd[0], max_rank):
             operator = LowRankPlusSparse(LowRank.zero(problem.pattern.shape), problem.pattern, problem.target)
             weakest = STRENGTHS[0] if "strength" in self.wanted else point.strength
             found = partial_svd(
                 operator,
                 np.random.default_rng(self.seed),
-                above=weakest * posing.noise,
+                above=weakest * built.noise,
                 cap=max_rank,
                 dtype=problem.target.dtype.type,
             )
@@ -289,14 +293,14 @@ class Search:
     def _regression(self) -> Regression:
         given = self.wanted.given
         neighbors = NEIGHBORS if "neighbors" in self.wanted else given.neighbors
-        return self.posing.regression(nearest(self.posing.problem.pattern, neighbors), given.neighbor_scaling)
+        return self.built.regression(nearest(self.built.problem.pattern, neighbors), given.neighbor_scaling)
 
     # Scores
 
     def _ndcg(self, u: Factored, regression: Regression, weights: npt.NDArray[np.float32]) -> list[Scores]:
         """The NDCG of each user with events held out, for one U and several `weights`, (w, m, K), on the support."""
         left, right = u
-        item, rows = self.posing.scaling.item, np.flatnonzero(np.diff(self.asked.indptr))
+        item, rows = self.built.scaling.item, np.flatnonzero(np.diff(self.asked.indptr))
         indptr, indices, places = regression.by_neighbor
         between = np.repeat(item, np.diff(indptr)) / item[indices]
         flat = weights.reshape(len(weights), -1)[:, places] * between

@@ -12,7 +12,7 @@ import os
 import struct
 from dataclasses import astuple, fields
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,11 @@ from scipy import sparse
 from csrr.data import IdMap
 from csrr.files import whole
 from csrr.optim.solver import Step
+from csrr.parameters import fitted_names
+from csrr.ranking.calibration import Calibration
+
+if TYPE_CHECKING:
+    from csrr.models.recommender import Recommender
 
 MAGIC = b"CSRRMODL"
 VERSION = 1
@@ -147,3 +152,55 @@ def sparse_from(arrays: Arrays, name: str, shape: Any) -> Any:
     indices = arrays[f"{name}.indices"]
     data = arrays.get(f"{name}.data", np.ones(len(indices), np.float32))
     return sparse.csr_array((data, indices, arrays[f"{name}.indptr"]), shape=shape)
+
+
+def write_model(path: str | os.PathLike[str], model: Recommender) -> None:
+    """Write a fitted model: its parameters, what recommending needs of the training log, and its own state."""
+    arrays, facts = model.state()
+    common: Arrays = {**ids_arrays("users", model.users_), **ids_arrays("items", model.items_)}
+    if model.titles_ is not None:
+        common |= text_arrays("titles", model.titles_)
+    common |= sparse_arrays("seen", model.seen_, with_data=False)
+    if model.calibration_ is not None:
+        common |= model.calibration_.arrays()
+    header = {"model": type(model).__name__, "params": model.get_params(), "facts": facts}
+    write(path, header, {**common, **arrays})
+
+
+def restore_model(model: Recommender, arrays: Arrays, facts: dict[str, Any]) -> None:
+    """Set what `write_model` wrote of a fitted model, but for its parameters."""
+    model.users_, model.items_ = ids_from(arrays, "users"), ids_from(arrays, "items")
+    model.titles_ = text_from(arrays, "titles") if "titles.text" in arrays else None
+    model.seen_ = sparse_from(arrays, "seen", (len(model.users_), len(model.items_)))
+    model.calibration_ = Calibration.from_arrays(arrays)
+    model.restore(arrays, facts)
+
+
+def plain_state(model: Recommender) -> State:
+    """Return the fitted attributes of a model, as far as they are arrays, sparse arrays or plain values."""
+    arrays: Arrays = {}
+    facts: dict[str, Any] = {}
+    for name in fitted_names(model):
+        value: Any = getattr(model, name)
+        if isinstance(value, sparse.csr_array):
+            arrays |= sparse_arrays(name, value)
+            facts[name] = {"shape": list(value.shape)}
+        elif isinstance(value, np.ndarray):
+            arrays[name] = value
+        elif value is None or isinstance(value, bool | int | float | str | np.generic):
+            facts[name] = value
+        else:
+            raise NotImplementedError(
+                f"{type(model).__name__}.{name}, a {type(value).__name__}, cannot be saved as it is: write the methods"
+                " state and restore"
+            )
+    return arrays, facts
+
+
+def restore_plain(model: Recommender, arrays: Arrays, facts: dict[str, Any]) -> None:
+    """Set what `plain_state` returned."""
+    for name, value in facts.items():
+        setattr(model, name, sparse_from(arrays, name, value["shape"]) if isinstance(value, dict) else value)
+    for name in arrays:
+        if name.endswith("_"):
+            setattr(model, name, arrays[name])

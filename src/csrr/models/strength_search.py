@@ -10,7 +10,7 @@ import numpy as np
 from csrr.data import Log
 from csrr.models.choose_settings import LEAST_USERS, hold_out
 from csrr.models.recommender import Recommender
-from csrr.models.strengths import ParameterError
+from csrr.parameters import ParameterError
 from csrr.ranking import mark_hits
 from csrr.ranking.metrics import ndcg
 from csrr.threads import use_threads

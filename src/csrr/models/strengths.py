@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,43 +10,10 @@ import numpy as np
 from csrr.optim.krylov import LowRankPlusSparse, spectral_norm
 from csrr.optim.lowrank import LowRank
 from csrr.optim.pattern import Floats, Pattern
+from csrr.parameters import ParameterError
 
 AUTO_NOISE_MULTIPLE = 0.5
 """`reg_low_rank="noise"`: l1 in units of the norm of the targets with random signs."""
-
-
-class ParameterError(ValueError):
-    """A parameter that makes no sense; the message names it and says what would."""
-
-
-def check_number(
-    name: str, value: Any, *, above: float | None = None, least: float | None = None, most: float = math.inf
-) -> None:
-    """Raises ParameterError unless value is a finite number, > above or >= least, and <= most."""
-    ok = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-    # Whole numbers may be too large for a float.
-    ok = ok and abs(value) <= sys.float_info.max and value <= most
-    ok = ok and (above is None or value > above) and (least is None or value >= least)
-    if not ok:
-        low = f"> {above}" if above is not None else f">= {least}" if least is not None else "finite"
-        high = "" if most == math.inf else f" and <= {most:g}"
-        raise ParameterError(f"{name}={value!r} must be a number {low}{high}")
-
-
-def check_auto(name: str, value: Any, *, above: float | None = None, least: float | None = None, **most: float) -> None:
-    """Raises ParameterError unless value is "auto" or a number as in `check_number`."""
-    if isinstance(value, str):
-        if value != "auto":
-            low = f"> {above}" if above is not None else f">= {least}"
-            raise ParameterError(f'{name}={value!r} must be a number {low} or "auto"')
-        return
-    check_number(name, value, above=above, least=least, **most)
-
-
-def check_whole(name: str, value: Any, *, least: int, otherwise: str = "") -> None:
-    """Raises ParameterError unless value is a whole number >= least; `otherwise` is what else it might have been."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise ParameterError(f"{name}={value!r} must be a whole number >= {least}" + (otherwise and f" {otherwise}"))
 
 
 def resolve_rank(rank: Any, default: int, shape: tuple[int, int]) -> int:
@@ -56,7 +21,6 @@ def resolve_rank(rank: Any, default: int, shape: tuple[int, int]) -> int:
     most = min(shape)
     if rank is None:
         return min(default, most)
-    check_whole("rank", rank, least=1)
     if rank > most:
         raise ParameterError(f"rank={rank!r} is beyond the matrix, {shape[0]} users x {shape[1]} items: at most {most}")
     return int(rank)

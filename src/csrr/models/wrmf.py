@@ -3,32 +3,27 @@
 from __future__ import annotations
 
 import time
-from typing import Any, Literal, NamedTuple, Self
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from csrr.data import Log
 from csrr.data.ids import Id
-from csrr.models.answers import Explanation, FoldedFactors
-from csrr.models.recommender import FactorModel
+from csrr.model_parameters import AutoReg, MaxIter, Rank, Seed, Threads
+from csrr.models.folded_users import FoldedFactors
+from csrr.models.recommender import Recommender, explain_score
 from csrr.models.store import Arrays, State, step_arrays, steps_from
 from csrr.models.strength_search import best_multiple
-from csrr.models.strengths import (
-    AUTO_NOISE_MULTIPLE,
-    ParameterError,
-    check_auto,
-    check_number,
-    check_whole,
-    noise_level,
-    resolve_rank,
-)
+from csrr.models.strengths import AUTO_NOISE_MULTIPLE, noise_level, resolve_rank
 from csrr.optim import tall
 from csrr.optim.factored import Factors, alternate, descend, first_factors
 from csrr.optim.foldin import ItemSide
 from csrr.optim.pattern import Floats, Pattern
 from csrr.optim.problem import Problem
-from csrr.optim.solver import Callback, Options, Step
+from csrr.optim.solver import Callback, Options
+from csrr.parameters import Choice, Number, ParameterError, Renamed, declare, parameter
+from csrr.ranking.explanations import Explanation
 from csrr.threads import use_threads
 
 DEFAULT_RANK = 128
@@ -38,15 +33,35 @@ STEP = 2.0
 _MOST = 1e10
 """The most that a cell may weigh: far beyond any use, far within float32."""
 
+Confidence = Annotated[
+    float, Number("confidence", "What an observed cell weighs more than one that is not.", above=0, most=_MOST)
+]
+RegExponent = Annotated[
+    float,
+    Number("reg_exponent", "From 0, the plain penalty, to 1: by the weight of the data.", least=0, most=2),
+]
+WeightsOrNot = Annotated[
+    Literal["ignore", "linear"],
+    Choice(
+        "event_weights", 'Whether the weights of the events count: "linear", as factors.', choices=("ignore", "linear")
+    ),
+]
+Gain = Annotated[float, Number("tol", "Stop when an iteration gains less, relatively.", least=0, most=1)]
 
-class WRMF(FactorModel):
+
+def _weighs(event_weights: str) -> bool:
+    return event_weights != "ignore"
+
+
+@declare
+class WRMF(Recommender):
     """Scores P Q' of Hu, Koren and Volinsky (2008), P of (n_users, rank) and Q of (n_items, rank):
 
         minimise  sum_ij c_ij*(a_ij - p_i.q_j)^2 + sum_i reg_i*||p_i||^2 + sum_j reg_j*||q_j||^2
 
-    over all cells, a = 1 and c = 1 + `confidence` on observed ones (1 + `confidence`*weight with `weighted`), a = 0 and
-    c = 1 elsewhere. reg_i = `reg`*(f_i/mean f)^`reg_exponent`, f_i the sum of c over the row (over the column for an
-    item): 0 is the plain penalty, 1 grows with the weight of the data.
+    over all cells, a = 1 and c = 1 + `confidence` on observed ones (1 + `confidence`*weight with `event_weights`
+    "linear"), a = 0 and c = 1 elsewhere. reg_i = `reg`*(f_i/mean f)^`reg_exponent`, f_i the sum of c over the row (over
+    the column for an item): 0 is the plain penalty, 1 grows with the weight of the data.
 
     `reg="auto"` is chosen by NDCG@20 on held-out training events, a tenth of them, all other parameters as given: a
     hill climb, by factors of 2, from half the norm of c with random signs, what noise of that size would have, times
@@ -59,38 +74,29 @@ class WRMF(FactorModel):
     Fitted: `user_factors_`, `item_factors_`, `reg_`, `history_` (a `Step` an iteration, half the objective above).
     """
 
-    history_: list[Step]
-    _weights: npt.NDArray[np.float32] | None
+    has_factors = True
 
-    def __init__(
-        self,
-        rank: int | None = None,
-        *,
-        confidence: float = 16.0,
-        reg: float | Literal["auto"] = "auto",
-        reg_exponent: float = 0.5,
-        weighted: bool = False,
-        tol: float = 1e-3,
-        max_iter: int = 50,
-        threads: int = 0,
-        seed: int = 0,
-    ) -> None:
-        self.rank = rank
-        self.confidence = confidence
-        self.reg = reg
-        self.reg_exponent = reg_exponent
-        self.weighted = weighted
-        self.tol = tol
-        self.max_iter = max_iter
-        self.threads = threads
-        self.seed = seed
+    rank: Rank = parameter(default=None, kw_only=False)
+    confidence: Confidence = 16.0
+    reg: AutoReg = "auto"
+    reg_exponent: RegExponent = 0.5
+    event_weights: WeightsOrNot = "ignore"
+    tol: Gain = 1e-3
+    max_iter: MaxIter = 50
+    threads: Threads = 0
+    seed: Seed = 0
+
+    renamed = {  # noqa: RUF012
+        "weighted": Renamed("event_weights", lambda given: {True: "linear", False: "ignore"}.get(given, given), _weighs)
+    }
 
     def fit(self, data: Any, *, callback: Callback | None = None) -> Self:
         """Fit to a log, a table or a users x items matrix; return the model. `callback` sees a `Step` an iteration."""
-        self._check()
-        log = self._read(data)
-        if self.weighted and log.weights is None:
-            raise ParameterError("weighted=True needs events with weights, and these have none")
+        self.check_params()
+        log = self.read(data)
+        is_weighted = self.event_weights == "linear"
+        if is_weighted and log.weights is None:
+            raise ParameterError('event_weights="linear" needs events with weights, and these have none')
         with use_threads(self.threads, blas=1):
             problem = self._problem(log)
             if self.reg == "auto":
@@ -103,11 +109,11 @@ class WRMF(FactorModel):
             options = Options(self.tol, self.max_iter)
             factors, _, history = alternate(problem, regs, first, options, callback=callback, began=began)
             users = _solved(problem, regs[0], factors)
-        self._remember(log)
+        self.remember(log)
         self.user_factors_, self.item_factors_ = (np.ascontiguousarray(f, np.float32) for f in (users, factors.items))
         self.history_ = history
         self._confidence, self._penalty = float(self.confidence), penalty
-        self._weights = log.to_csr(weighted=True).data if self.weighted else None
+        self._weights = log.to_csr(weighted=True).data if is_weighted else None
         return self
 
     @property
@@ -115,22 +121,16 @@ class WRMF(FactorModel):
         """The strength of the penalty, resolved."""
         return self._penalty.reg
 
-    def _check(self) -> None:
-        if self.rank is not None:
-            check_whole("rank", self.rank, least=1)
-        check_number("confidence", self.confidence, above=0, most=_MOST)
-        check_auto("reg", self.reg, above=0, most=1e30)
-        check_number("reg_exponent", self.reg_exponent, least=0, most=2)
-        if not isinstance(self.weighted, bool | np.bool_):
-            raise ParameterError(f"weighted={self.weighted!r} must be True or False")
-        check_number("tol", self.tol, least=0, most=1)
-        check_whole("max_iter", self.max_iter, least=1)
-        check_whole("threads", self.threads, least=0)
-        check_whole("seed", self.seed, least=0)
+    def start_value(self, name: str, log: Log) -> float:
+        """Return what reg="auto" begins its search with."""
+        if name != "reg":
+            return super().start_value(name, log)
+        model = self if self.reg == "auto" else WRMF()
+        return model._problem(log).l1
 
     def _problem(self, log: Log) -> Problem:
         """The weights and targets, with l1 the value of `reg`; for "auto", where its search begins."""
-        matrix = log.to_csr(weighted=bool(self.weighted))
+        matrix = log.to_csr(weighted=self.event_weights == "linear")
         pattern, weight = Pattern.of(matrix), _cell_weights(matrix.data, float(self.confidence))
         reg = _auto(pattern, weight, self.seed) if self.reg == "auto" else float(self.reg)
         return Problem(pattern, np.ones_like(weight), weight, None, reg)
@@ -144,27 +144,29 @@ class WRMF(FactorModel):
         return Penalty(problem.l1, float(self.reg_exponent), float(_row_weights(problem).mean()))
 
     @property
-    def _weighs_histories(self) -> bool:
-        return self._weights is not None
+    def history_weight(self) -> float | None:
+        """What a click of a new history weighs where its log does not say; None where weights do not count."""
+        return None if self._weights is None else 1.0
 
     def _histories(self, seen: Any) -> Problem:
         """The problem of people with these histories; values of `seen` are weights."""
         pattern, weight = Pattern.of(seen), _cell_weights(seen.data, self._confidence)
         return Problem(pattern, np.ones_like(weight), weight, None, self._penalty.reg)
 
-    def _fold(self, users: npt.NDArray[Any], seen: Any) -> FoldedFactors:
+    def fold_users(self, users: npt.NDArray[Any], seen: Any) -> FoldedFactors:
+        """Return new people by the factors that fit their histories, the items as they are."""
         problem = self._histories(seen)
         with use_threads(self.threads, blas=1):
             nothing = np.zeros((len(users), self.item_factors_.shape[1]), np.float32)
             factors = _solved(problem, self._penalty.of(problem), Factors(nothing, self.item_factors_))
-        return self._folded(users, seen, factors)
+        return FoldedFactors.of(self, users, seen, factors)
 
     def explain(self, user: Id, item: Id) -> Explanation:
         """Return how much each item of the user's history adds to the score of `item`; the amounts sum to it.
 
         With Q fixed, p = (Q'CQ + reg*I)^-1 sum_j c_j q_j over the history: the score is a sum over it.
         """
-        self._check_fitted()
+        self.check_fitted()
         row, column = self.users_.row(user), self.items_.row(item, "item")
         seen = self.seen_[[row]]
         if self._weights is not None:
@@ -175,9 +177,10 @@ class WRMF(FactorModel):
         system = Q.T @ Q + (mine.T * (problem.weight - 1)) @ mine
         system[np.diag_indices_from(system)] += self._penalty.of(problem)[0]
         amounts = problem.weight * (mine @ np.linalg.solve(system, Q[column]))
-        return self._explanation(user, item, problem.pattern.indices, amounts)
+        return explain_score(self, user, item, problem.pattern.indices, amounts)
 
-    def _state(self) -> State:
+    def state(self) -> State:
+        """Return what was fitted, as arrays and as plain facts, for saving."""
         arrays: Arrays = {
             "user_factors": self.user_factors_,
             "item_factors": self.item_factors_,
@@ -187,7 +190,8 @@ class WRMF(FactorModel):
             arrays["weights"] = self._weights
         return arrays, {"confidence": self._confidence, "penalty": self._penalty._asdict()}
 
-    def _restore(self, arrays: Arrays, facts: dict[str, Any]) -> None:
+    def restore(self, arrays: Arrays, facts: dict[str, Any]) -> None:
+        """Set what `state` returned."""
         self.user_factors_, self.item_factors_ = arrays["user_factors"], arrays["item_factors"]
         self.history_ = steps_from(arrays)
         self._confidence, self._penalty = facts["confidence"], Penalty(**facts["penalty"])

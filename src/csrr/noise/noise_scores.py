@@ -1,4 +1,4 @@
-"""A fitted model -> how probable it is that each of its clicks is noise: a local false discovery rate.
+"""What the common taste says of cells -> how probable it is that each click is noise: a local false discovery rate.
 
 A click of user i on item j is taste or noise. Noise hits the cells of the catalogue at a rate eps_i (times a background
 density of the item), taste at a rate tau(x) that rises with x, what the common taste of all other clicks says of the
@@ -7,27 +7,19 @@ cell. Of the clicks at x, the share eps_i / (eps_i + tau(x)) is noise.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from csrr.data import Log
-from csrr.models.heldout import training_log
-from csrr.models.robust import RobustModel
-from csrr.models.settings import RULE, Settings
-from csrr.models.strengths import ParameterError
-from csrr.optim.foldin import ItemSide
 from csrr.optim.pattern import Pattern
+from csrr.parameters import ParameterError, check_number
 from csrr.ranking.topk import default_block_rows
-from csrr.threads import use_threads
 
 Floats = npt.NDArray[np.floating[Any]]
 
-STRONG = 0.5
-"""The largest `reg_sparse` of a model that judges: no click pulls the common taste by more than half of its target."""
 BINS = 300
 SAMPLED = 2000
 """The number of items by which larger catalogues are judged."""
@@ -39,106 +31,34 @@ PSEUDO = 0.25
 
 @dataclass(frozen=True, eq=False)
 class LeftOut:
-    """The clicked cells with `values`, (nnz,), what each would have in U without its own click; and U's factors.
+    """What the common taste says of cells: of clicked ones `values`, (nnz,), as they would be without their own click.
 
-    `users` is (n, d), `items` (m, d), in the units of the problem.
+    `score_cells(rows, items)` gives those of other cells, shape (len(rows), len(items)).
     """
 
     pattern: Pattern
     values: Floats
-    users: Floats
-    items: Floats
+    score_cells: Callable[[npt.NDArray[Any], npt.NDArray[Any]], Floats]
 
 
-def own_log(model: RobustModel) -> Log:
-    """Return the clicks that a model was fitted to, in the order of its training log; weights are their costs."""
-    return replace(training_log(model), weights=model._clicks.values)
+def check_popularity(popularity: float) -> None:
+    """Raise ParameterError unless `popularity` is a power that noise may follow."""
+    check_number("popularity", popularity, least=0, most=1)
 
 
-def again(model: RobustModel, **changes: Any) -> RobustModel:
-    """Return a new model with the parameters of a fitted one and some changes, to be fitted to events of `own_log`."""
-    params = _params(model)
-    if model._clicks.values is not None:
-        params["event_weights"] = "cost"
-    return type(model)(**params | changes)
-
-
-def like(model: RobustModel, **changes: Any) -> RobustModel:
-    """Return the same with what the fitted model chose where it chose, but for the changes: nothing is searched."""
-    changed = {name: value for name, value in changes.items() if name in Settings._fields}
-    return again(model, **changes).settled(model.chosen_.settings._replace(**changed))
-
-
-def strict(model: RobustModel, log: Log, strength: float = STRONG) -> RobustModel:
-    """Return a new model with the parameters of `model`, but a `reg_sparse` of at most `strength`, to judge `log`."""
-    share = RULE.reg_sparse if model.reg_sparse == "auto" else model.reg_sparse
-    if model.l2 is not None:
-        share = model.l2 / model._costs(log).ratio
-    return type(model)(**_params(model) | {"reg_sparse": min(share, strength), "l2": None})
-
-
-def judge(model: RobustModel, strength: float = STRONG) -> RobustModel:
-    """Return the model, or one like it fitted to its clicks, of `reg_sparse` `strength` or less and "noise" low rank.
-
-    The low-rank strength that ranks best is often weaker, and then U follows noise too.
-    """
-    by_rule = {"reg_low_rank": "noise", "neighbors": 0, "reg_sparse": strength, "l1": None, "l2": None}
-    other, log = again(model, **by_rule), own_log(model)
-    is_exact = model.get_params().get("box", "none") == "none"
-    is_strict = model.l2_ is not None and model.l2_ <= strength * model.costs_.ratio * (1 + 1e-6)
-    if is_exact and is_strict and np.isclose(model.l1_, other.strength(log), rtol=1e-3):
-        return model
-    return other.fit(log, start=model)
-
-
-def _params(model: RobustModel) -> dict[str, Any]:
-    """Return the parameters, those of the exact solver in place of the paper's; ParameterError without V."""
-    params = model.get_params()
-    if "reg_sparse" not in params:
-        raise ParameterError(f"{type(model).__name__} has no V to tell noise by; fit a CSRR or CSRRe")
-    return params | ({"box": "none", "step": "auto"} if params.get("box", "none") != "none" else {})
-
-
-def noise_scores(model: RobustModel, popularity: float = 0.0) -> Floats:
-    """Return the probability that each click of a model that judges is noise, (n_events,).
+def score_noise(left: LeftOut, popularity: float = 0.0, seed: int = 0) -> Floats:
+    """Return the probability that each click is noise, (n_events,).
 
     Noise falls on item j in proportion to (its clicks + 1)^popularity.
     """
-    users, items = model.seen_.shape
-    if min(users, items) < 2 or model.seen_.nnz == users * items:
+    users, items = left.pattern.shape
+    if min(users, items) < 2 or left.pattern.nnz == users * items:
         raise ParameterError(
-            f"{model.seen_.nnz:,} clicks on {users} x {items} cells tell no noise from taste: it takes two users and"
+            f"{left.pattern.nnz:,} clicks on {users} x {items} cells tell no noise from taste: it takes two users and"
             " two items at least, and cells without a click"
         )
-    if model.rank_ == 0:
-        raise ParameterError("this model has found no common taste (rank 0) to judge clicks by; lower reg_low_rank")
-    with use_threads(model.threads, blas=1):
-        cells = left_out(model)
-        background = (np.bincount(cells.pattern.indices, minlength=cells.pattern.shape[1]) + 1.0) ** popularity
-        return _rates(cells, background / background.mean(), model.seed)
-
-
-def left_out(model: RobustModel) -> LeftOut:
-    """Return U on the model's clicked cells less the influence of each cell's own click.
-
-    A click enters its user's equation with the coefficient c = pull + u and moves u by c*f to first order, where
-    1 - f = (1 - h)*(1 - g) and h, g are the leverages of item and user: h = q'(Q'Q + l1*I)^-1 q.
-    """
-    pattern = Pattern.of(model.seen_)
-    problem, _ = model._histories(pattern, model._clicks.values)
-    factors = model._factors(model.dtype)
-    users, items = factors.users, factors.items
-    u = pattern.dots(users, items)
-    of_user, of_item = _leverages(users, model.l1_)[pattern.rows], _leverages(items, model.l1_)[pattern.indices]
-    influence = 1 - (1 - of_user) * (1 - of_item)
-    return LeftOut(pattern, (u - (problem.pull(u) + u) * influence).astype(u.dtype), users, items)
-
-
-def _leverages(factors: Floats, l1: float) -> Floats:
-    """Return f'(F'F + l1*I)^-1 f for each row f of F, shape (len(factors),)."""
-    side = ItemSide.of(factors, l1)
-    leverages: Floats = side.turned**2 @ (1 / (side.curvature + l1))
-    return leverages
+    background = (np.bincount(left.pattern.indices, minlength=items) + 1.0) ** popularity
+    return _rates(left, background / background.mean(), seed)
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,10 +105,9 @@ def _blocks(left: LeftOut, items: npt.NDArray[np.int64]) -> Iterator[tuple[slice
     columns = place[left.pattern.indices]
     known = columns >= 0
     rows, columns, values = left.pattern.rows[known], columns[known], left.values[known]
-    factors = left.items[items]
-    size = default_block_rows(len(items))
-    for first in range(0, len(left.users), size):
-        block = left.users[first : first + size] @ factors.T
+    n, size = left.pattern.shape[0], default_block_rows(len(items))
+    for first in range(0, n, size):
+        block = left.score_cells(np.arange(first, min(first + size, n)), items)
         mine = slice(*np.searchsorted(rows, [first, first + size]))
         block[rows[mine] - first, columns[mine]] = values[mine]
         yield slice(first, first + len(block)), block

@@ -14,11 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from csrr.data.ids import Id
-from csrr.models.answers import Preferences
-from csrr.models.robust import RobustModel
-from csrr.noise.noise_scores import judge
 from csrr.optim.foldin import ItemSide
 from csrr.optim.pattern import Pattern
+from csrr.ranking.explanations import Amounts
 
 Floats = npt.NDArray[np.floating[Any]]
 
@@ -29,6 +27,36 @@ LEAST_OTHERS = 5
 ISOLATED, OWN = 0.45, 0.6
 """Support below the first, and from the second on, decides. Chosen on planted data, for accuracy and few undecided."""
 SAMPLED_USERS, SAMPLED_ITEMS = 1000, 20
+
+
+@dataclass(frozen=True, eq=False)
+class Preferences(Amounts):
+    """A user's own choices: the entries of V, largest first, in units of a click, each judged.
+
+    `support`, (n,), says how much company a choice has: the share of pairs of a user and an item not chosen that have
+    less. Company is how alike the item and the three most like it among the user's other choices are, by what everyone
+    else chose. `kinds`, (n,), are "own taste" (company: an unusual but consistent taste), "isolated" (none: perhaps
+    junk) or "unclear": between the two, or, with a support of NaN, an item that too few others chose or a user with too
+    few choices. Junk that is consistent passes as taste, and the first choice of a new interest as isolated: clicks
+    alone do not tell.
+    """
+
+    user: Id
+    kinds: npt.NDArray[np.str_]
+    support: npt.NDArray[np.floating[Any]]
+
+    def _columns(self) -> dict[str, list[Any]]:
+        support = [None if np.isnan(value) else value for value in self.support.tolist()]
+        return super()._columns() | {"kind": self.kinds.tolist(), "support": support}
+
+    def __str__(self) -> str:
+        if not len(self):
+            return f"user {self.user} has no choices of their own"
+        counts = [f"{(self.kinds == kind).sum()} {kind}" for kind in ("own taste", "isolated", "unclear")]
+        return (
+            f"{self.head_text(len(self))}\n{', '.join(counts)}. Clicks alone do not tell consistent junk from a taste,"
+            " nor the first choice of a new interest from junk."
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,14 +74,9 @@ class Tastes:
     inverse: Floats
 
     @classmethod
-    def of(cls, model: RobustModel) -> Tastes:
-        """Return the tastes that a model sees."""
-        pattern = Pattern.of(model.seen_)
-        problem, _ = model._histories(pattern, model._clicks.values)
-        factors = model._factors("float64")
-        u = pattern.dots(factors.users, factors.items)
-        inverse = ItemSide.of(factors.users, model.l1_).inverse
-        return cls(pattern, factors.users, factors.items, problem.pull(u) + u, inverse)
+    def of(cls, pattern: Pattern, users: Floats, items: Floats, entered: Floats, l1: float) -> Tastes:
+        """Return the tastes that factors of U at a strength `l1` see."""
+        return cls(pattern, users, items, entered, ItemSide.of(users, l1).inverse)
 
     @cached_property
     def chance(self) -> Floats:
@@ -87,30 +110,13 @@ class Tastes:
         return items, np.searchsorted(self.chance, _company(alike)) / max(1, len(self.chance))
 
 
-def tastes_of(model: RobustModel) -> Tastes:
-    """Return the tastes by which a model's V is judged; made at the first question after a fit."""
-    kept = model.__dict__.get("_tastes")
-    if kept is None or kept[0] is not model.seen_:
-        kept = model.__dict__["_tastes"] = model.seen_, Tastes.of(judge(model))
-    tastes: Tastes = kept[1]
-    return tastes
-
-
-def specific_preferences(model: RobustModel, user: Id) -> Preferences:
-    """Return a user's entries of V, largest first, each judged; `Preferences` says what the words mean."""
-    row = model.users_.row(user)
-    mine = model.specific_[[row]].tocsr()
-    order = np.argsort(-mine.data, kind="stable")
-    chosen = mine.indices[order]
-    support: Floats = np.empty(0)
-    kinds = np.empty(0, np.str_)
-    if len(chosen):
-        items, of_all = tastes_of(model).support(row)
-        support = of_all[np.searchsorted(items, chosen)]
-        others = np.bincount(model.seen_.indices, minlength=len(model.items_))[chosen] - 1
-        support = np.where(others < LEAST_OTHERS, np.nan, support)
-        kinds = np.select([support >= OWN, support < ISOLATED], ["own taste", "isolated"], "unclear")
-    return Preferences(*model._named(chosen), mine.data[order], user, kinds, support)
+def judge_choices(tastes: Tastes, row: int, chosen: npt.NDArray[Any]) -> tuple[npt.NDArray[np.str_], Floats]:
+    """Return the kind and the support of those items, by row, that are a user's own choices; both (len(chosen),)."""
+    items, of_all = tastes.support(row)
+    support = of_all[np.searchsorted(items, chosen)]
+    others = np.bincount(tastes.pattern.indices, minlength=len(tastes.items))[chosen] - 1
+    support = np.where(others < LEAST_OTHERS, np.nan, support)
+    return np.select([support >= OWN, support < ISOLATED], ["own taste", "isolated"], "unclear"), support
 
 
 def _directions(factors: Floats) -> Floats:

@@ -8,10 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from csrr.data import Log
-from csrr.models.robust import RobustModel
-from csrr.models.strengths import check_number
-from csrr.noise.noise_scores import judge, like, noise_scores, own_log
+from csrr.noise.judged import Refitted
+from csrr.noise.noise_scores import check_popularity, score_noise
 from csrr.ranking.result_table import Table
 
 Floats = npt.NDArray[np.floating[Any]]
@@ -38,22 +36,24 @@ class Stability(Table):
 
 
 class _Change(NamedTuple):
+    """What is done to a model, and to which of its events."""
+
     words: str
-    model: RobustModel
-    log: Log
+    params: dict[str, Any]
     kept: npt.NDArray[np.bool_]
 
 
-def stability(model: RobustModel, *, popularity: float = 0.0) -> Stability:
+def find_stability(model: Refitted, *, popularity: float = 0.0) -> Stability:
     """Return how much of V, and of the suspects of the model that judges, survives; a row takes one fit or two."""
-    check_number("popularity", popularity, least=0, most=1)
-    court = judge(model)
-    before, scores = _specific(model), noise_scores(court, popularity)
+    check_popularity(popularity)
+    court = model.as_judge()
+    before, scores = model.specific_on_clicks(), score_noise(court.leave_out(), popularity, court.seed)
     rows = []
     for change, appeal in zip(_changes(model), _changes(court), strict=True):
-        fitted = change.model.fit(change.log)
-        after = _specific(fitted)
-        again = noise_scores(fitted if court is model else appeal.model.fit(appeal.log), popularity)
+        fitted = _refit(model, change)
+        after = fitted.specific_on_clicks()
+        judge = fitted if court is model else _refit(court, appeal)
+        again = score_noise(judge.leave_out(), popularity, judge.seed)
         mine = before[change.kept]
         kept = _share((after != 0) & (mine != 0), mine != 0)
         suspect = scores[change.kept] > SUSPECT
@@ -62,24 +62,21 @@ def stability(model: RobustModel, *, popularity: float = 0.0) -> Stability:
     return Stability({name: np.array(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)})
 
 
-def _changes(model: RobustModel) -> Iterator[_Change]:
-    log = own_log(model)
-    everything = np.ones(len(log), np.bool_)
-    yield _Change("another seed", like(model, seed=model.seed + 1), log, everything)
+def _refit(model: Refitted, change: _Change) -> Refitted:
+    log = model.costed_log()
+    return model.refit(log if change.kept.all() else log.select(change.kept), **change.params)
+
+
+def _changes(model: Refitted) -> Iterator[_Change]:
+    n_events = len(model.training_log())
+    everything = np.ones(n_events, np.bool_)
+    yield _Change("another seed", {"seed": model.seed + 1}, everything)
     for factor in (0.9, 1.1):
-        yield _Change(f"reg_low_rank x {factor:g}", like(model, l1=factor * model.l1_), log, everything)
-    share = 1.0 if model._own_l2 is None else model._own_l2 / model.costs_.ratio
+        yield _Change(f"reg_low_rank x {factor:g}", {"l1": factor * model.l1_}, everything)
     for step in (-STEP, STEP):
-        other = like(model, reg_sparse=max(0.0, share + step), l2=None)
-        yield _Change(f"reg_sparse {step:+g}", other, log, everything)
-    most = np.random.default_rng(model.seed).random(len(log)) < 0.9
-    yield _Change("nine tenths of the clicks", like(model), log.select(most), most)
-
-
-def _specific(model: RobustModel) -> Floats:
-    """Return V on the model's clicks, (n_events,)."""
-    rows = np.repeat(np.arange(len(model.users_)), np.diff(model.seen_.indptr))
-    return np.asarray(model.specific_[rows, model.seen_.indices]).ravel()
+        changed = {"reg_sparse": max(0.0, model.own_share + step), "l2": None}
+        yield _Change(f"reg_sparse {step:+g}", changed, everything)
+    yield _Change("nine tenths of the clicks", {}, np.random.default_rng(model.seed).random(n_events) < 0.9)
 
 
 def _share(part: npt.NDArray[np.bool_], whole: npt.NDArray[np.bool_]) -> float:

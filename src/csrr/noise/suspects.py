@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -10,12 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from csrr.data import Log
-from csrr.models.csrr import CSRR
-from csrr.models.robust import RobustModel
-from csrr.models.strengths import ParameterError, check_number
-from csrr.noise.noise_scores import STRONG, judge, noise_scores, own_log, strict
+from csrr.noise.judged import STRONG, Judged
+from csrr.noise.noise_scores import check_popularity, score_noise
 from csrr.noise.stability import Stability
+from csrr.parameters import ParameterError, check_number
 from csrr.ranking.result_table import SHOWN, Table
+from csrr.registry import MODELS
 
 Floats = npt.NDArray[np.floating[Any]]
 
@@ -93,32 +93,29 @@ class Suspects:
         return f"Suspects: {len(self):,} events, {self.noise_share:.1%} of them noise by estimate"
 
 
-def suspects(model: RobustModel, *, popularity: float = 0.0, stability: bool = False) -> Suspects:
-    """Return how suspect the clicks of a fitted model are; `RobustModel.suspects` says by what."""
-    scores = suspect_scores(model, popularity=popularity)
-    steady = model.stability(popularity=popularity) if stability else None
-    log = replace(own_log(model), weights=None)
-    asked = model.costs_.ratio if model._posed.loss == "II" else 1.0
-    explained = model._score_pairs(log.user_rows, log.item_rows) / asked
-    return Suspects(log, scores, np.clip(1 - explained, 0, 1), steady)
+def find_suspects(model: Judged, *, popularity: float = 0.0, steady: Stability | None = None) -> Suspects:
+    """Return how suspect the clicks of a fitted model are, by the model that judges for it."""
+    scores = score_suspects(model, popularity=popularity)
+    return Suspects(model.training_log(), scores, np.clip(1 - model.explained_shares(), 0, 1), steady)
 
 
-def suspect_scores(model: RobustModel, *, popularity: float = 0.0) -> Floats:
-    """Return `suspects(...).scores`, shape (n_events,), alone."""
-    check_number("popularity", popularity, least=0, most=1)
-    return noise_scores(judge(model), popularity)
+def score_suspects(model: Judged, *, popularity: float = 0.0) -> Floats:
+    """Return `find_suspects(...).scores`, shape (n_events,), alone."""
+    check_popularity(popularity)
+    judge = model.as_judge()
+    return score_noise(judge.leave_out(), popularity, getattr(judge, "seed", 0))
 
 
 def suspects_in(data: Any, *, popularity: float = 0.0, model: Any = None) -> Suspects:
     """Return how suspect the events of a log are, by a new model with the parameters of `model`, or a CSRR's own."""
-    check_number("popularity", popularity, least=0, most=1)
+    check_popularity(popularity)
     if model is None:
-        model = CSRR(reg_sparse=STRONG, reg_low_rank="noise", neighbors=0)
-    if not isinstance(model, RobustModel):
+        model = MODELS["CSRR"](reg_sparse=STRONG, reg_low_rank="noise", neighbors=0)
+    if not hasattr(model, "make_strict"):
         raise ParameterError(f"model={model!r} must be a CSRR or CSRRe with the parameters to judge by")
-    model._check()
-    log = model._read(data)
-    found = suspects(strict(model, log).fit(log), popularity=popularity)
+    model.check_params()
+    log = model.read(data)
+    found = find_suspects(model.make_strict(log).fit(log), popularity=popularity)
     return Suspects(log, found.scores, found.unexplained)
 
 

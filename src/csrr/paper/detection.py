@@ -24,7 +24,7 @@ def detectors(model: CSRR, log: Log) -> dict[str, Scores]:
     residual of the objective. The rules look at the log alone.
     """
     users, items = log.user_counts()[log.user_rows], log.item_counts()[log.item_rows]
-    relative = 1 - model._score_pairs(log.user_rows, log.item_rows)
+    relative = 1 - model.score_pairs(log.user_rows, log.item_rows)
     target = users.astype(np.float64) ** -model.user_scaling * items.astype(np.float64) ** -model.item_scaling
     return {
         RELATIVE: relative,

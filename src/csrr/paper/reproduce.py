@@ -18,11 +18,11 @@ from csrr.experiments.evaluate import Evaluation, evaluate
 from csrr.experiments.tuning import tune
 from csrr.files import write_text
 from csrr.models.robust import RobustModel
-from csrr.models.strengths import ParameterError
 from csrr.paper.jobs import FIGURES, QUICK_SPLITS, SPLITS, TABLES, Job, Part, PartName, available
 from csrr.paper.printed import DATA, LENGTHS, PROTOCOLS
 from csrr.paper.results import PerUser, Row, Rows, Task, read_json
 from csrr.paper.systems import COMPARED
+from csrr.parameters import ParameterError
 from csrr.threads import available_cores
 
 RATIO = 0.8

@@ -18,12 +18,12 @@ from csrr.experiments.evaluate import evaluate
 from csrr.experiments.tuning import digest, given, tune
 from csrr.models.csrr import CSRR
 from csrr.models.recommender import Recommender
-from csrr.models.strengths import ParameterError, check_whole
 from csrr.paper.contestants import CONTESTANTS, WITH_V, Contestant
 from csrr.paper.detection import auc, detectors, target_hits
 from csrr.paper.reproduce import Progress
 from csrr.paper.results import Row, Rows, Task
 from csrr.paper.robustness_results import AUC, CLEAN, HITS, METRIC, Robustness
+from csrr.parameters import ParameterError, check_whole
 
 RATIO, VALIDATION_RATIO = 0.8, 0.9
 SHARES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)

@@ -15,9 +15,9 @@ import pyarrow as pa
 from csrr.data.add_noise import NOISE_KINDS
 from csrr.experiments.compare import paired
 from csrr.experiments.intervals import mean_interval
-from csrr.models.strengths import ParameterError
 from csrr.paper.contestants import CONTESTANTS, WITH_V, WITHOUT_V
 from csrr.paper.results import ResultsError, Row, Rows
+from csrr.parameters import ParameterError
 from csrr.ranking.text_tables import text_table, to_pandas
 
 if TYPE_CHECKING:

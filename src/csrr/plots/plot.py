@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from csrr.files import write_text
-from csrr.models.strengths import ParameterError
 from csrr.paper.summary_fields import Part, text
+from csrr.parameters import ParameterError
 from csrr.plots.charts import HEIGHT, WIDTH, line_chart, marker, series_names
 
 SUFFIXES = (".svg", ".html")

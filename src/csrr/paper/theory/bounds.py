@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from csrr.models.strengths import ParameterError
+from csrr.parameters import ParameterError
 
 Floats = npt.NDArray[np.float64]
 Numbers = float | int | npt.ArrayLike

@@ -15,8 +15,8 @@ from scipy.sparse import csr_array
 
 from csrr.experiments.intervals import mean_interval
 from csrr.models import CSRR, ParameterError
-from csrr.models.strengths import check_number, check_whole
 from csrr.paper.theory.bounds import noise_bound
+from csrr.parameters import check_number, check_whole
 from csrr.ranking.text_tables import text_table, to_pandas
 
 if TYPE_CHECKING:

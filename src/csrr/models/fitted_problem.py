@@ -1,0 +1,202 @@
+"""The problem that a model was fitted to, as later answers need it: new people, reasons, and what is noise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from csrr.models.build_problem import Words
+from csrr.models.costs import ClickCosts, Costs
+from csrr.models.neighborhood import Neighborhood
+from csrr.models.store import Arrays, State, sparse_arrays, sparse_from
+from csrr.models.strengths import Scaling
+from csrr.noise.noise_scores import LeftOut
+from csrr.noise.own_tastes import Tastes
+from csrr.optim.algorithm2 import fold_in_nonnegative, upper_bound
+from csrr.optim.factored import Factors
+from csrr.optim.foldin import ItemSide, fold_in, shares
+from csrr.optim.pattern import Floats, Pattern
+from csrr.optim.problem import Problem, build
+
+FOLD_IN_TOL = 1e-3
+
+
+@dataclass(frozen=True, eq=False)
+class FittedProblem:
+    """Factors, float32 of shapes (n, d) and (m, d), in units of a click, and what their problem was made of.
+
+    `own_l2` is the strength by which V is told, whether or not U's problem has V; None for no V. `is_bounded` says that
+    the factors are those of the paper's CSRR-e, in [0, 1/sqrt(d)].
+    """
+
+    words: Words
+    users: npt.NDArray[np.float32]
+    items: npt.NDArray[np.float32]
+    scaling: Scaling
+    clicks: ClickCosts
+    costs: Costs
+    neighborhood: Neighborhood
+    l1: float
+    l2: float | None
+    own_l2: float | None
+    is_bounded: bool = False
+
+    @cached_property
+    def side(self) -> ItemSide:
+        """The item side, in the units of the problem."""
+        return ItemSide.of(self.items * self.scaling.item[:, None], self.l1)
+
+    @cached_property
+    def own_share(self) -> float:
+        """The strength by which V is told, as a fraction of what gives none."""
+        return 1.0 if self.own_l2 is None else self.own_l2 / self.costs.ratio
+
+    def factors(self, dtype: str) -> Factors:
+        """Return the factors in the units of the problem."""
+        users, items = self.users * self.scaling.user[:, None], self.items * self.scaling.item[:, None]
+        return Factors(users.astype(dtype), items.astype(dtype))
+
+    # People and their histories
+
+    def pose(self, pattern: Pattern, costs: Floats | None) -> tuple[Problem, Floats]:
+        """Return the problem of users with these histories and click costs, items as in training, and their D_u^-a."""
+        counts = np.maximum(np.diff(pattern.indptr), 1)
+        user = (counts**-self.words.user_scaling).astype(self.scaling.item.dtype)
+        targets = Scaling(user, self.scaling.item).targets(pattern)
+        loss, alpha = self.words.loss, self.words.alpha
+        return build(pattern, targets, loss=loss, cost_ratio=alpha, l1=self.l1, l2=self.l2, costs=costs), user
+
+    def fold(self, seen: Any) -> tuple[npt.NDArray[np.float32], Any]:
+        """Return the factors of people by their histories, csr, in units of a click, and V of these.
+
+        The items stay as they are; each one's own small convex problem is solved, V included.
+        """
+        pattern = Pattern.of(seen)
+        costs = self.clicks.of_new(pattern, seen.data, self.words.event_weights, self.words.alpha)
+        problem, user_scaling = self.pose(pattern, costs)
+        if self.is_bounded:
+            factors = fold_in_nonnegative(problem, self.side.factors)
+        else:
+            factors = fold_in(problem, self.side, tol=FOLD_IN_TOL / 10)
+        units = user_scaling[pattern.rows] * self.scaling.item[pattern.indices]
+        explained = problem.pattern.dots(factors, self.side.factors)
+        explained += self.neighborhood.of_own(seen).astype(units.dtype) * units
+        if self.own_l2 is not None:
+            asked = units if costs is None else units * costs
+            problem = replace(problem, cap=asked * units.dtype.type(self.own_l2))
+        specific = keep_nonzero(pattern, problem.specific(explained) / units)
+        return (factors / user_scaling[:, None]).astype(np.float32), specific
+
+    def explain(self, seen: Any, row: int, item: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+        """Return the item rows of a user's history, (k,), and what each adds to the common taste for an item row."""
+        pattern = Pattern.of(seen[[row]])
+        problem, user_scaling = self.pose(pattern, self.clicks.of_row(seen.indptr, row))
+        factors = (self.users[[row]] * user_scaling[:, None]).astype(self.scaling.item.dtype)
+        if self.is_bounded:
+            found = self._share_inside(problem, factors, item)
+        else:
+            found = shares(problem, self.side, factors, item)
+        return pattern.indices, found / (user_scaling[0] * self.scaling.item[item])
+
+    def _share_inside(self, problem: Problem, factors: Floats, item: int) -> npt.NDArray[Any]:
+        """What `shares` gives, of bounded factors: the coordinates that no bound holds answer to it."""
+        Q = self.side.factors
+        inside = (factors[0] > 0) & (factors[0] < (1 - 1e-6) * upper_bound(Q.shape[1]))
+        observed = problem.pattern.dots(factors, Q)
+        weights = problem.pull(observed) + observed
+        part = Q[:, inside].astype(np.float64)
+        gram = part.T @ part + problem.l1 * np.eye(int(inside.sum()))
+        along = part[problem.pattern.indices] @ np.linalg.solve(gram, part[item])
+        return np.asarray(weights * along)
+
+    # Noise
+
+    def leave_out(self, seen: Any, dtype: str) -> LeftOut:
+        """Return U on the clicked cells less the influence of each cell's own click.
+
+        A click enters its user's equation with the coefficient c = pull + u and moves u by c*f to first order, where
+        1 - f = (1 - h)*(1 - g) and h, g are the leverages of item and user: h = q'(Q'Q + l1*I)^-1 q.
+        """
+        pattern = Pattern.of(seen)
+        problem, _ = self.pose(pattern, self.clicks.values)
+        factors = self.factors(dtype)
+        users, items = factors.users, factors.items
+        u = pattern.dots(users, items)
+        of_user, of_item = _leverages(users, self.l1)[pattern.rows], _leverages(items, self.l1)[pattern.indices]
+        influence = 1 - (1 - of_user) * (1 - of_item)
+        values = (u - (problem.pull(u) + u) * influence).astype(u.dtype)
+        return LeftOut(pattern, values, lambda rows, columns: users[rows] @ items[columns].T)
+
+    def tastes(self, seen: Any) -> Tastes:
+        """Return how alike items are, without the user who is asked about."""
+        pattern = Pattern.of(seen)
+        problem, _ = self.pose(pattern, self.clicks.values)
+        factors = self.factors("float64")
+        users, items = factors.users, factors.items
+        u = pattern.dots(users, items)
+        return Tastes.of(pattern, users, items, problem.pull(u) + u, self.l1)
+
+    # Saving
+
+    def state(self) -> State:
+        """Return arrays and plain facts, for saving."""
+        arrays = {
+            "user_factors": self.users,
+            "item_factors": self.items,
+            "user_scaling": self.scaling.user,
+            "item_scaling": self.scaling.item,
+            **sparse_arrays("neighbors", self.neighborhood.weights),
+        }
+        optional = {"click_costs": self.clicks.values, "item_costs": self.clicks.item}
+        arrays |= {name: array for name, array in optional.items() if array is not None}
+        facts = {
+            "l1": self.l1,
+            "l2": self.l2,
+            "own_l2": self.own_l2,
+            "posed": self.words._asdict(),
+            "costs": vars(self.costs),
+            "mean_weight": self.clicks.mean,
+            "neighbor_power": self.neighborhood.power,
+        }
+        return arrays, facts
+
+    @classmethod
+    def from_state(cls, arrays: Arrays, facts: dict[str, Any], *, is_bounded: bool) -> FittedProblem:
+        """Return what `state` was made of."""
+        words, items = Words(**facts["posed"]), arrays["item_factors"]
+        # Models saved before there were neighbours have none, and those before costs had words only the ratio.
+        neighborhood = Neighborhood.none(len(items))
+        if "neighbors.indptr" in arrays:
+            weights = sparse_from(arrays, "neighbors", neighborhood.weights.shape)
+            neighborhood = Neighborhood(weights, facts["neighbor_power"])
+        return cls(
+            words,
+            arrays["user_factors"],
+            items,
+            Scaling(arrays["user_scaling"], arrays["item_scaling"]),
+            ClickCosts(arrays.get("click_costs"), arrays.get("item_costs"), facts.get("mean_weight", 1.0)),
+            Costs(**facts.get("costs", {"ratio": words.alpha, "words": "as given"})),
+            neighborhood,
+            facts["l1"],
+            facts["l2"],
+            facts.get("own_l2", facts["l2"]),
+            is_bounded,
+        )
+
+
+def _leverages(factors: Floats, l1: float) -> Floats:
+    """Return f'(F'F + l1*I)^-1 f for each row f of F, shape (len(factors),)."""
+    side = ItemSide.of(factors, l1)
+    leverages: Floats = side.turned**2 @ (1 / (side.curvature + l1))
+    return leverages
+
+
+def keep_nonzero(pattern: Pattern, values: Floats) -> Any:
+    """Return the sparse (n, m) array of those values that are not 0."""
+    matrix = pattern.matrix(values.astype(np.float32))
+    matrix.eliminate_zeros()
+    return matrix

@@ -1,0 +1,318 @@
+"""A parameter is declared once: its name, what it may be, what says the same, and what it means.
+
+From a declaration come the checks of a fit, the option of the command line, the rivals in tuning and the text of the
+documentation. A model names it as a type:
+
+    Shrink = Annotated[float, Number("shrink", "Added to every denominator.", least=0)]
+
+    @declare
+    class Model(Recommender):
+        shrink: Shrink = 10.0
+
+`declare` makes the `__init__`, which only stores, and `check_params` checks what was stored.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import inspect
+import math
+import re
+import sys
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar, dataclass_transform, get_args, get_origin
+
+Kind = TypeVar("Kind", bound=type)
+
+
+class ParameterError(ValueError):
+    """A parameter that makes no sense; the message names it and says what would."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parameter:
+    """What a parameter may be and what it means.
+
+    `words` are texts that may stand in place of a value, `optional` says that None may. Parameters that `says` the
+    same exclude each other, but for those `beside`, which say it together.
+    """
+
+    name: str = dataclasses.field(kw_only=False)
+    meaning: str = dataclasses.field(kw_only=False)
+    words: tuple[str, ...] = ()
+    optional: bool = False
+    says: str = ""
+    beside: tuple[str, ...] = ()
+
+    def check(self, value: Any) -> None:
+        """Raise ParameterError unless a value is one that the parameter may have."""
+        if (value is None and self.optional) or (isinstance(value, str) and value in self.words):
+            return
+        if not self.allows(value):
+            raise ParameterError(f"{self.name}={value!r} must {self.wanted()}{self._otherwise()}")
+
+    def allows(self, value: Any) -> bool:
+        """Return whether a value other than a word or None will do."""
+        raise NotImplementedError
+
+    def wanted(self) -> str:
+        """Return what a value must be, in words."""
+        raise NotImplementedError
+
+    def read(self, text: str) -> Any:
+        """Return the value that a text of the command line stands for; ValueError if it stands for none."""
+        return text if text in self.words else self._value(text)
+
+    def _value(self, text: str) -> Any:
+        return text
+
+    def _not(self, kind: str, text: str) -> str:
+        """What a text is not, in words."""
+        return f"{text!r} is " + (f"neither {' nor '.join([kind, *self.words])}" if self.words else f"not {kind}")
+
+    @property
+    def placeholder(self) -> str:
+        """What stands for a value in the help."""
+        return "|".join([self._kind(), *self.words])
+
+    def _kind(self) -> str:
+        return "TEXT"
+
+    def _otherwise(self) -> str:
+        others = ["None"] * self.optional + [f'"{word}"' for word in self.words]
+        return "".join(f" or {each}" for each in others)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Number(Parameter):
+    """A finite number, > `above` or >= `least`, and <= `most`."""
+
+    above: float | None = None
+    least: float | None = None
+    most: float = math.inf
+
+    def allows(self, value: Any) -> bool:
+        """Return whether a value is a number in the range."""
+        return is_number(value, above=self.above, least=self.least, most=self.most)
+
+    def wanted(self) -> str:
+        """Return what a value must be, in words."""
+        return _number_words(self.above, self.least, self.most)
+
+    def _value(self, text: str) -> float:
+        try:
+            return float(text)
+        except ValueError:
+            raise ValueError(self._not("a number", text)) from None
+
+    def _kind(self) -> str:
+        return "NUMBER"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Share(Number):
+    """A number between 0 and 1, both excluded; `letters` are the paper's."""
+
+    letters: str = ""
+
+    def allows(self, value: Any) -> bool:
+        """Return whether a value lies between 0 and 1."""
+        return is_number(value) and 0 < value < 1
+
+    def wanted(self) -> str:
+        """Return what a value must be, in words."""
+        return f"lie between 0 and 1, both excluded ({self.letters})"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Whole(Parameter):
+    """A whole number >= `least`."""
+
+    least: int = 0
+
+    def allows(self, value: Any) -> bool:
+        """Return whether a value is a whole number in the range."""
+        return is_whole(value, self.least)
+
+    def wanted(self) -> str:
+        """Return what a value must be, in words."""
+        return f"be a whole number >= {self.least}"
+
+    def _value(self, text: str) -> int:
+        if not re.fullmatch(r"-?[0-9]+", text):
+            raise ValueError(self._not("a whole number", text))
+        return int(text)
+
+    def _kind(self) -> str:
+        return "NUMBER"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice(Parameter):
+    """One of several texts."""
+
+    choices: tuple[str, ...]
+
+    def allows(self, value: Any) -> bool:
+        """Return whether a value is one of the texts."""
+        return isinstance(value, str) and value in self.choices
+
+    def wanted(self) -> str:
+        """Return what a value must be, in words."""
+        if len(self.choices) == 2:
+            return "be " + " or ".join(f'"{each}"' for each in self.choices)
+        return f"be one of {', '.join(self.choices)}"
+
+    def _value(self, text: str) -> str:
+        if text not in self.choices:
+            raise ValueError(f"{text!r} is not one of {', '.join(self.choices)}")
+        return text
+
+    def _kind(self) -> str:
+        return "|".join(self.choices)
+
+
+def is_number(value: Any, *, above: float | None = None, least: float | None = None, most: float = math.inf) -> bool:
+    """Return whether a value is a finite number, > above or >= least, and <= most."""
+    # Whole numbers may be too large for a float.
+    is_real = isinstance(value, Real) and not isinstance(value, bool)
+    number: Any = value
+    is_finite = is_real and bool(abs(number) <= sys.float_info.max)
+    return is_finite and value <= most and (above is None or value > above) and (least is None or value >= least)
+
+
+def is_whole(value: Any, least: int) -> bool:
+    """Return whether a value is a whole number >= least."""
+    number: Any = value
+    return isinstance(value, Integral) and not isinstance(value, bool) and bool(number >= least)
+
+
+def check_number(
+    name: str, value: Any, *, above: float | None = None, least: float | None = None, most: float = math.inf
+) -> None:
+    """Raise ParameterError unless a value is a finite number, > above or >= least, and <= most."""
+    Number(name, "", above=above, least=least, most=most).check(value)
+
+
+def check_whole(name: str, value: Any, *, least: int) -> None:
+    """Raise ParameterError unless a value is a whole number >= least."""
+    Whole(name, "", least=least).check(value)
+
+
+def _number_words(above: float | None, least: float | None, most: float) -> str:
+    low = f"> {above}" if above is not None else f">= {least}" if least is not None else "finite"
+    return f"be a number {low}" + ("" if most == math.inf else f" and <= {most:g}")
+
+
+# Models that declare their parameters
+
+
+def parameter(*, default: Any, kw_only: bool = True) -> Any:
+    """Return a parameter's default, for one that may also be given by its position."""
+    return dataclasses.field(default=default, kw_only=kw_only)
+
+
+def fitted(meaning: str, *, init: Literal[False] = False) -> Any:
+    """Return the place of an attribute that a fit sets, and what it means."""
+    return dataclasses.field(init=init, metadata={"meaning": meaning})
+
+
+class Renamed(NamedTuple):
+    """The name that a parameter has now, and how its values were and are written."""
+
+    name: str
+    to_new: Callable[[Any], Any] = lambda value: value
+    to_old: Callable[[Any], Any] = lambda value: value
+
+
+@dataclass_transform(kw_only_default=True, field_specifiers=(parameter, fitted))
+def declare(kind: Kind) -> Kind:
+    """Make the `__init__` of a model from its declared parameters: it stores them, and does no more."""
+    made: Any = dataclass(eq=False, repr=False, kw_only=True)(kind)
+    if made.renamed:
+        plain = made.__init__
+
+        @functools.wraps(plain)
+        def take_old_names(self: Any, *args: Any, **params: Any) -> None:
+            plain(self, *args, **use_new_names(type(self), params))
+
+        made.__init__ = take_old_names
+        for old, now in made.renamed.items():
+            setattr(made, old, _old_attribute(now))
+    result: Kind = made
+    return result
+
+
+def _old_attribute(now: Renamed) -> property:
+    return property(lambda model: now.to_old(getattr(model, now.name)))
+
+
+def use_new_names(kind: Any, params: Mapping[str, Any], *, warn: bool = True) -> dict[str, Any]:
+    """Return parameters by the names that they have now, with a warning for each that had another."""
+    found = {}
+    for name, value in params.items():
+        now = kind.renamed.get(name)
+        if now is not None and warn:
+            warnings.warn(f"{kind.__name__}: {name} is now called {now.name}", FutureWarning, stacklevel=4)
+        found[name if now is None else now.name] = value if now is None else now.to_new(value)
+    return found
+
+
+def parameters_of(kind: type) -> dict[str, Parameter]:
+    """Return the declared parameters of a model by name, in the order of its signature."""
+    found = {}
+    for field in _fields(kind):
+        declared = _declaration(kind, field) if field.init else None
+        if declared is not None:
+            found[field.name] = declared
+    return found
+
+
+def attributes_of(kind: type) -> dict[str, str]:
+    """Return what each declared attribute of a fitted model means."""
+    return {field.name: field.metadata["meaning"] for field in _fields(kind) if "meaning" in field.metadata}
+
+
+def fitted_names(model: Any) -> list[str]:
+    """Return the attributes of a model that its fit set beyond what all models keep: their names end in one `_`."""
+    common = ("users_", "items_", "titles_", "seen_", "calibration_")
+    return [name for name in vars(model) if re.fullmatch(r"[^_].*[^_]_", name) and name not in common]
+
+
+def defaults_of(kind: type) -> dict[str, Any]:
+    """Return the default of each parameter of a model, declared or not."""
+    return {each.name: each.default for each in inspect.signature(kind).parameters.values()}
+
+
+def rivals_of(name: str, declared: Mapping[str, Parameter]) -> tuple[str, ...]:
+    """Return the parameters that say the same as another in another way, and must be left out where it is given."""
+    own = declared.get(name)
+    if own is None or not own.says:
+        return ()
+    return tuple(
+        each.name for each in declared.values() if each.says == own.says and each.name not in (name, *own.beside)
+    )
+
+
+def check_params(params: Mapping[str, Any], declared: Iterable[Parameter]) -> None:
+    """Raise ParameterError for the first of several values that its parameter may not have."""
+    for each in declared:
+        each.check(params[each.name])
+
+
+def _fields(kind: type) -> tuple[dataclasses.Field[Any], ...]:
+    return dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else ()
+
+
+def _declaration(kind: type, field: dataclasses.Field[Any]) -> Parameter | None:
+    hint: Any = field.type
+    if isinstance(hint, str):
+        home = next(each for each in kind.__mro__ if field.name in inspect.get_annotations(each))
+        hint = eval(hint, vars(sys.modules[home.__module__]))
+    if get_origin(hint) is not Annotated:
+        return None
+    return next((each for each in get_args(hint)[1:] if isinstance(each, Parameter)), None)
