@@ -120,7 +120,7 @@ def test_parameters_are_the_best_on_a_split_of_that_split_s_train(whole):
         model = csrr.WRMF(rank, reg=reg, **SYSTEMS["WRMF"].fixed).fit(kept)
         return csrr.evaluate(model, kept, held_out, at=10)["ndcg@10"]
 
-    space = SYSTEMS["WRMF"].searched(quick=True)
+    space = SYSTEMS["WRMF"].list_tried(quick=True)
     best = max(((rank, reg) for rank in space["rank"] for reg in space["reg"]), key=lambda point: score(*point))
     params = run.task(job).params
     assert score(params["rank"], params["reg"]) == score(*best)
@@ -251,7 +251,7 @@ def test_the_paper_s_strengths_are_the_numbers_that_were_best_on_validation(whol
     job = next(job for job in run.jobs if job.name == "MC-Shift" and job.split == 0)
     train, _ = csrr.split(csrr.read("ml-100k", min_rating=3), ratio=0.8, seed=0)
     kept, held_out = csrr.split(train, ratio=0.9, seed=0)
-    strengths = SYSTEMS["MC-Shift"].searched(quick=True)["reg_low_rank"].strengths
+    strengths = SYSTEMS["MC-Shift"].list_tried(quick=True)["reg_low_rank"].strengths
     fits = [csrr.MCShift(reg_low_rank=each).fit(kept) for each in strengths]
     best = max(fits, key=lambda fit: csrr.evaluate(fit, kept, held_out, at=10)["ndcg@10"])
     assert run.task(job).params == {"l1": pytest.approx(best.l1_, rel=1e-3)}

@@ -132,7 +132,7 @@ class Reproduction:
         for job in jobs:
             key = self._tuning_key(job)
             if key not in tuned and (anew or not self._chosen_file(key).exists()):
-                seconds += job.system.n_fits(self.quick) * job.system.seconds * _SIZE[job.data] / 1e6
+                seconds += job.system.count_fits(quick=self.quick) * job.system.seconds * _SIZE[job.data] / 1e6
             tuned.add(key)
             seconds += (job.seconds or job.system.seconds) * _SIZE[job.data] / 1e6
         return seconds
@@ -219,7 +219,7 @@ class Reproduction:
         return job.split if each == "each" else 0
 
     def _tuning_key(self, job: Job) -> str:
-        space = {"quick": self.quick, "space": repr(job.system.searched(self.quick))}
+        space = {"quick": self.quick, "space": repr(job.system.list_tried(quick=self.quick))}
         return Task(job.data, job.at_least, self._tuned_split(job), job.system.name, job.system.fixed | space).key
 
     def _chosen_file(self, key: str) -> Path:
@@ -245,7 +245,7 @@ class Reproduction:
         found = tune(
             system.model(**system.fixed),
             train,
-            space=system.searched(self.quick),
+            space=system.list_tried(quick=self.quick),
             metric=VALIDATION_METRIC,
             trials=10_000,
             ratio=VALIDATION_RATIO,

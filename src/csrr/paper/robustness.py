@@ -19,11 +19,11 @@ from csrr.experiments.tuning import digest, given, tune
 from csrr.models.csrr import CSRR
 from csrr.models.recommender import Recommender
 from csrr.models.strengths import ParameterError, check_whole
-from csrr.paper.contestants import CONTESTANTS, WITH_V, Contestant
 from csrr.paper.detection import auc, detectors, target_hits
 from csrr.paper.reproduce import Progress
 from csrr.paper.results import Row, Rows, Task
 from csrr.paper.robustness_results import AUC, CLEAN, HITS, METRIC, Robustness
+from csrr.paper.systems import CSRR_WITH_V, NOISE_SYSTEMS, System
 
 RATIO, VALIDATION_RATIO = 0.8, 0.9
 SHARES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)
@@ -45,7 +45,7 @@ def robustness(
     *,
     kinds: Sequence[NoiseKind] = NOISE_KINDS,
     shares: Sequence[float] = SHARES,
-    systems: Sequence[str] = tuple(CONTESTANTS),
+    systems: Sequence[str] = tuple(NOISE_SYSTEMS),
     seeds: int | Sequence[int] = 5,
     folder: str | os.PathLike[str] | None = None,
     callback: Callable[[Progress], object] | None = None,
@@ -55,7 +55,7 @@ def robustness(
     For each of `seeds` (a number of them counts from 0) the log is split 80 : 20 a user, and noise of each kind (see
     `add_noise`) goes into the training part, on no test cell. Every system is tuned on validation data held out of
     that noisy part, fitted to all of it and tested on the clean rest. `systems` are names of
-    `contestants.CONTESTANTS`. Each is also fitted without noise, whether or not 0 is among the shares.
+    `systems.NOISE_SYSTEMS`. Each is also fitted without noise, whether or not 0 is among the shares.
 
     `folder` keeps every result as soon as it is there: called again, `robustness` goes on where it was. `callback`
     sees the `Progress` before each result.
@@ -111,10 +111,10 @@ def _checked_seeds(seeds: Any) -> list[int]:
 def _checked_systems(systems: Sequence[str]) -> list[str]:
     _check_list("systems", systems)
     for each in systems:
-        if each not in CONTESTANTS:
-            raise ParameterError(f"there is no system {each!r}; there are {', '.join(CONTESTANTS)}")
+        if each not in NOISE_SYSTEMS:
+            raise ParameterError(f"there is no system {each!r}; there are {', '.join(NOISE_SYSTEMS)}")
     if not systems:
-        raise ParameterError(f"systems={systems!r}: give at least one of {', '.join(CONTESTANTS)}")
+        raise ParameterError(f"systems={systems!r}: give at least one of {', '.join(NOISE_SYSTEMS)}")
     return list(dict.fromkeys(systems))
 
 
@@ -148,7 +148,9 @@ class _Split:
 
     def task(self, setting: Setting, system: str) -> Task:
         """Return what identifies a result: what is tried is part of it."""
-        return Task(self.data, None, self.seed, system, {**asdict(setting), "tried": CONTESTANTS[system].plain()})
+        return Task(
+            self.data, None, self.seed, system, {**asdict(setting), "tried": NOISE_SYSTEMS[system].describe_search()}
+        )
 
     def noisy(self, setting: Setting) -> Noisy:
         """Return the training part with this noise; the last one is kept."""
@@ -161,7 +163,7 @@ class _Split:
         """Return the result of tuning and fitting a system to noisy data and testing it on clean; it is kept."""
         noisy = self.noisy(setting)
         times = [time.perf_counter()]
-        model, tuning = self._chosen(CONTESTANTS[system], noisy.log)
+        model, tuning = self._tune(NOISE_SYSTEMS[system], noisy.log)
         times.append(time.perf_counter())
         model.fit(noisy.log)
         times.append(time.perf_counter())
@@ -185,9 +187,9 @@ class _Split:
         self.rows.keep(row, {"users": users, METRIC: found.per_user[METRIC].astype(np.float32)})
         return row
 
-    def _chosen(self, contestant: Contestant, log: Log) -> tuple[Recommender, dict[str, Any] | None]:
-        """Return a contestant with its parameters chosen on validation data held out of `log`, and how, if any are."""
-        space, model = contestant.searched(log), contestant.model(**contestant.fixed)
+    def _tune(self, system: System, log: Log) -> tuple[Recommender, dict[str, Any] | None]:
+        """Return a system's model, its parameters chosen on validation data held out of `log`, and how, if any are."""
+        space, model = system.list_tried_on(log), system.model(**system.fixed)
         if not space:
             return model, None
         # A trial with V may do best further along its walk than one without: none is given up on the way.
@@ -201,7 +203,7 @@ class _Split:
         more = {CLEAN: self._clean_value(system, noisy)}
         if setting.kind in (None, "push"):
             more[HITS] = target_hits(model, self.train, self.targets)
-        if setting.kind is not None and system == WITH_V:
+        if setting.kind is not None and system == CSRR_WITH_V:
             assert isinstance(model, CSRR)
             more |= {AUC + name: auc(each, noisy.planted) for name, each in detectors(model, noisy.log).items()}
         return more
@@ -215,7 +217,7 @@ class _Split:
         if system not in self._fitted:
             kept = self.rows.find(self.task(Setting(None, 0.0), system))
             assert kept is not None, "no noise comes first"
-            self._fitted[system] = CONTESTANTS[system].model(**kept.model["params"]).fit(self.train)
+            self._fitted[system] = NOISE_SYSTEMS[system].model(**kept.model["params"]).fit(self.train)
         genuine = np.zeros(noisy.log.n_users, np.bool_)
         genuine[noisy.log.users.rows(self.train.users.ids)] = True
         theirs = noisy.log.select(genuine[noisy.log.user_rows])

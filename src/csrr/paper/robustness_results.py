@@ -16,8 +16,8 @@ from csrr.data.add_noise import NOISE_KINDS
 from csrr.experiments.compare import paired
 from csrr.experiments.intervals import mean_interval
 from csrr.models.strengths import ParameterError
-from csrr.paper.contestants import CONTESTANTS, WITH_V, WITHOUT_V
 from csrr.paper.results import ResultsError, Row, Rows
+from csrr.paper.systems import CSRR_WITH_V, CSRR_WITHOUT_V, NOISE_SYSTEMS
 from csrr.ranking.text_tables import text_table, to_pandas
 
 if TYPE_CHECKING:
@@ -108,12 +108,12 @@ class Robustness:
     def load(cls, folder: str | os.PathLike[str]) -> Robustness:
         """Return the results that `robustness` kept in a folder."""
         found = [row for row in Rows(Path(folder)).all() if CLEAN in row.means]
-        rows = [row for row in found if row.task.params["tried"] == CONTESTANTS[row.task.system].plain()]
+        rows = [row for row in found if row.task.params["tried"] == NOISE_SYSTEMS[row.task.system].describe_search()]
         if not rows:
             raise ResultsError(f"{folder}: it holds no results of csrr robustness, of this version's systems")
         if len({row.task.data for row in rows}) > 1:
             raise ResultsError(f"{folder}: it holds results of several logs; give each a folder of its own")
-        order = list(CONTESTANTS)
+        order = list(NOISE_SYSTEMS)
         return cls.of(sorted(rows, key=lambda row: (order.index(row.task.system), row.task.split)))
 
     @property
@@ -184,7 +184,7 @@ class Robustness:
         def of(name: str) -> Value:
             return lambda line: line.aucs.get(name)
 
-        return {name: (WITH_V, of(name)) for name in self.detectors}
+        return {name: (CSRR_WITH_V, of(name)) for name in self.detectors}
 
     def _panels(self, y: str, series: dict[str, tuple[str, Value]]) -> list[Part]:
         """Return a panel a kind that has points; `series` has, by name, the system and what is drawn of its lines."""
@@ -222,8 +222,8 @@ class Robustness:
         """Return what V adds to NDCG@10, CSRR minus CSRR without V, both tuned: a row without noise, then for each
         kind one a share and one over the means of these (share null). Each is a paired t test over the splits.
         """
-        if not {WITH_V, WITHOUT_V} <= set(self.systems):
-            raise ParameterError(f"what V is worth takes the systems {WITH_V!r} and {WITHOUT_V!r}")
+        if not {CSRR_WITH_V, CSRR_WITHOUT_V} <= set(self.systems):
+            raise ParameterError(f"what V is worth takes the systems {CSRR_WITH_V!r} and {CSRR_WITHOUT_V!r}")
         if not self._can_pair:
             raise ParameterError("what V is worth takes at least two splits; give seeds of 2 or more")
         compared: list[tuple[str | None, float | None, Any]] = [(None, 0.0, self._pair(None, [0.0]))]
@@ -243,7 +243,7 @@ class Robustness:
         """Return NDCG@10 with V and without, a mean over shares for every split that has all of them."""
         found = [
             [{line.seed: line.ndcg for line in self._at(kind, share, system)} for share in shares]
-            for system in (WITH_V, WITHOUT_V)
+            for system in (CSRR_WITH_V, CSRR_WITHOUT_V)
         ]
         seeds = sorted(set.intersection(*(set(each) for system in found for each in system)))
         return [[float(np.mean([each[seed] for each in system])) for seed in seeds] for system in found]
@@ -267,7 +267,7 @@ class Robustness:
 
     @property
     def _can_pair(self) -> bool:
-        return {WITH_V, WITHOUT_V} <= set(self.systems) and len({line.seed for line in self.lines}) > 1
+        return {CSRR_WITH_V, CSRR_WITHOUT_V} <= set(self.systems) and len({line.seed for line in self.lines}) > 1
 
     def __repr__(self) -> str:
         n_splits = len({line.seed for line in self.lines})
@@ -275,7 +275,9 @@ class Robustness:
         parts = [f"Robustness: {n_splits} split{'s' if n_splits > 1 else ''}, {len(self.lines)} results"]
         parts += [f"{each['panels'][0]['y']}\n{_curves(each['panels'])}" for each in figures.values()]
         if self._can_pair:
-            parts.append(f"{WITH_V} - {WITHOUT_V}, NDCG@10, 95 % interval over splits\n{_worth(self.worth_of_v())}")
+            parts.append(
+                f"{CSRR_WITH_V} - {CSRR_WITHOUT_V}, NDCG@10, 95 % interval over splits\n{_worth(self.worth_of_v())}"
+            )
         return "\n\n".join(parts)
 
 
