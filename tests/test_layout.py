@@ -12,7 +12,7 @@ ROOMS = ("data", "optim", "ranking", "models", "noise", "experiments", "plots", 
 MAY_IMPORT = {room: {*ROOMS[: place + 1], *LOW} for place, room in enumerate(ROOMS)} | {
     "optim": {"optim", "threads", "heap"},
     "models": {"data", "optim", "ranking", "models", "noise", *LOW},
-    "plots": {"plots", "data", "models", "paper", "files"},
+    "plots": {"plots", "data", "models", "files"},
     "cli": {*ROOMS, *LOW, ""},
 }
 """What each room may import; "" is the package itself. Nothing but the command line, and the public names, has use for

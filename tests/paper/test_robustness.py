@@ -8,10 +8,12 @@ import pytest
 from scipy.stats import ttest_rel
 
 import csrr
-from csrr.paper.detection import ABSOLUTE, MANY, RARE, RELATIVE, SUSPECTS, auc, detectors, target_hits
-from csrr.paper.results import Rows
+from csrr.paper.detection import ABSOLUTE, MANY, RARE, RELATIVE, SUSPECTS, auc, measure_target_hits, score_by_detector
+from csrr.paper.results import ResultStore
+from csrr.paper.summary_types import Figure
 from csrr.paper.systems import CSRR_WITH_V, CSRR_WITHOUT_V, NOISE_SYSTEMS
-from csrr.plots.charts import line_chart, series_names
+from csrr.plots.charts import draw_line_chart
+from csrr.plots.panels import list_series_names
 
 LOG = csrr.synthetic(80, 48, rank=3, events_per_user=10, noise=0).log
 SYSTEMS = (CSRR_WITH_V, CSRR_WITHOUT_V, "EASE")
@@ -69,7 +71,7 @@ def test_detectors_are_residuals_in_the_units_of_a_click_and_of_the_objective():
     _, _, noisy = noisy_parts("random", 0)
     log = noisy.log
     model = csrr.CSRR(user_scaling=0.3, item_scaling=0.2, reg_sparse=0.6, tol=1e-5).fit(log)
-    scores = detectors(model, log)
+    scores = score_by_detector(model, log)
     users, items = log.users.ids[log.user_rows], log.items.ids[log.item_rows]
     assert scores[RELATIVE] == pytest.approx(1 - model.score(users, items), abs=1e-5)
     counts = log.user_counts()[log.user_rows], log.item_counts()[log.item_rows]
@@ -91,7 +93,7 @@ def test_target_hits_are_counted_over_those_who_lack_the_target():
     lists = model.recommend(lacking, k=10).items
     hits = np.mean([train.items.ids[target] in each for each in lists])
     assert 0 < hits <= 1
-    assert target_hits(model, train, noisy.targets) == pytest.approx(hits)
+    assert measure_target_hits(model, train, noisy.targets) == pytest.approx(hits)
 
 
 # The run
@@ -134,7 +136,7 @@ def test_parameters_are_chosen_on_what_is_held_out_of_the_noisy_log(found, folde
     assert line_of(found, kind, 1, "EASE").params == {"reg": regs[int(np.argmax(values))]}
     (row,) = [
         row
-        for row in Rows(folder).all()
+        for row in ResultStore(folder).read_all()
         if (row.task.split, row.task.params["kind"], row.task.system) == (1, kind, "EASE")
     ]
     assert row.tuning["value"] == pytest.approx(max(values))
@@ -153,7 +155,7 @@ def test_the_model_with_v_finds_what_it_is_asked_to_find(found):
         _, _, noisy = noisy_parts("random", seed)
         line = line_of(found, "random", seed, CSRR_WITH_V)
         model = csrr.CSRR(**line.params).fit(noisy.log)
-        for name, scores in detectors(model, noisy.log).items():
+        for name, scores in score_by_detector(model, noisy.log).items():
             assert line.aucs[name] == pytest.approx(auc(scores, noisy.planted))
         assert line.aucs[RELATIVE] > 0.6
     assert not line_of(found, "random", 0, "EASE").aucs
@@ -168,7 +170,8 @@ def test_a_push_is_felt(found):
 
 def test_what_is_tried_with_v_holds_what_is_tried_without(found, folder):
     kept = {
-        (row.task.split, row.task.params["kind"], row.task.system): row.tuning["value"] for row in Rows(folder).all()
+        (row.task.split, row.task.params["kind"], row.task.system): row.tuning["value"]
+        for row in ResultStore(folder).read_all()
     }
     for (seed, kind, system), value in kept.items():
         if system == CSRR_WITHOUT_V:
@@ -208,10 +211,11 @@ def test_figures_have_a_panel_a_kind_and_a_line_a_system_or_detector(found):
     figures = found.figures()
     assert [*figures] == ["robustness", "kept", "detection", "push"]
     for name, figure in figures.items():
-        assert len(figure["panels"]) == (1 if name == "push" else 2)
-        names = series_names(figure["panels"])
+        panels = Figure.from_json(figure).panels
+        assert len(panels) == (1 if name == "push" else 2)
+        names = list_series_names(panels)
         assert names == (found.detectors if name == "detection" else list(SYSTEMS))
-        assert all(line_chart(panel, names).startswith("<svg") for panel in figure["panels"])
+        assert all(draw_line_chart(panel, names).startswith("<svg") for panel in panels)
     points = figures["robustness"]["panels"][0]["series"][0]["points"]
     values = [[line_of(found, kind, seed, CSRR_WITH_V).ndcg for seed in (0, 1)] for kind in (None, "random")]
     assert [point["x"] for point in points] == [0, 0.3]
