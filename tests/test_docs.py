@@ -100,6 +100,26 @@ def rows_under(page, caption):
     return [(words(row.find("th")), [list(cell.itertext()) for cell in row.iter("td")]) for row in found]
 
 
+def assert_holds(whole, part, where):
+    """Assert that plain values hold all that others do, but for what is null there."""
+    if isinstance(part, dict):
+        for name, each in part.items():
+            if each is not None:
+                assert_holds(whole[name], each, f"{where}, {name}")
+    elif isinstance(part, list):
+        assert len(whole) == len(part), where
+        for place, each in enumerate(part):
+            assert_holds(whole[place], each, f"{where} {place}")
+    else:
+        assert whole == part, where
+
+
+def test_the_summary_is_read_whole(summary):
+    plain = json.loads((ROOT / "docs" / "results" / "summary.json").read_text())
+    assert_holds(summary.to_json(), plain, "summary")
+    assert Summary.from_json(summary.to_json()) == summary
+
+
 def test_the_markdown_in_the_docs_is_made_of_the_results(summary):
     assert (ROOT / "docs" / "reproduction.md").read_text() == render_markdown(summary)
 
