@@ -48,9 +48,8 @@ class ShownFigure:
 
 @dataclass(frozen=True)
 class Document:
-    """All that is shown."""
+    """All that is shown, with every number as text; lists of pairs are (name, what is said of it)."""
 
-    title: str
     quick: bool
     made: list[tuple[str, str]]
     headlines: list[str]
@@ -62,17 +61,18 @@ class Document:
     protocols: list[tuple[str, str]]
     data_sets: list[tuple[str, str]]
     commands: list[tuple[str, str]]
+    title: str = TITLE
 
 
 def make_document(summary: Summary) -> Document:
     """Return what is to be shown of a summary."""
     comparison, ablation = ([show_table(table) for table in each] for each in (summary.comparison, summary.ablation))
-    figures = _show_figures(summary.figures)
-    named = [("Comparison, " + table.title, table.command) for table in comparison]
-    named += [("Ablation, " + table.title, table.command) for table in ablation]
-    named += [("Figure, " + figure.title, figure.command) for figure in figures]
+    order = [*FIGURES, *BEYOND, *sorted(summary.figures)]
+    figures = [_show_figure(summary.figures[name]) for name in sorted(summary.figures, key=order.index)]
+    named = [("Comparison", each.title, each.command) for each in comparison]
+    named += [("Ablation", each.title, each.command) for each in ablation]
+    named += [("Figure", each.title, each.command) for each in figures]
     return Document(
-        title=TITLE,
         quick=summary.made.quick,
         made=_list_made(summary.made),
         headlines=[_tie_percents(each) for each in summary.headlines],
@@ -83,7 +83,7 @@ def make_document(summary: Summary) -> Document:
         missing=_list_missing(summary),
         protocols=list(summary.protocols.items()),
         data_sets=_list_data_sets(summary, comparison),
-        commands=[(name, command) for name, command in named if command],
+        commands=[(f"{kind}, {title}", command) for kind, title, command in named if command],
     )
 
 
@@ -104,11 +104,6 @@ def _list_made(made: Made) -> list[tuple[str, str]]:
 def _tie_percents(words: str) -> str:
     """Return text whose percent signs stay on the line of their numbers."""
     return words.replace(" %", "\N{NO-BREAK SPACE}%")
-
-
-def _show_figures(figures: dict[str, Figure]) -> list[ShownFigure]:
-    known_first = sorted(figures, key=lambda name: ([*FIGURES, *BEYOND, name].index(name), name))
-    return [_show_figure(figures[name]) for name in known_first]
 
 
 def _show_figure(figure: Figure) -> ShownFigure:

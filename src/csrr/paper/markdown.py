@@ -102,10 +102,7 @@ def _write_table(each: ShownTable) -> list[str]:
         blocks += [f"Places by {RANKED_BY}:", _make_table(("System", "Ours", "Printed"), places)]
     if each.settings:
         header = ("System", "About", "Parameters", "Points tried", "Tune", "Fit", "Evaluate", "Certificate")
-        settings = [
-            (s.system, s.about, s.params, s.tried, s.tune, s.fit, s.evaluate, s.certificate) for s in each.settings
-        ]
-        blocks += ["Parameters and times:", _make_table(header, settings, left=3)]
+        blocks += ["Parameters and times:", _make_table(header, each.settings, left=3)]
     return [*blocks, _indent(each.command)]
 
 

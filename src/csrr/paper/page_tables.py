@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from csrr.paper.summary_types import Cell, CertificateFacts, PairedTest, SystemRow, SystemTable, Times
 from csrr.plots.number_text import (
@@ -44,16 +44,14 @@ class ShownCell:
         return {"+": "up", "−": "down"}.get(self.difference[:1], "same")
 
 
-@dataclass(frozen=True)
-class ShownRow:
+class ShownRow(NamedTuple):
     """A system and its cells, one a column."""
 
     system: str
     cells: list[ShownCell]
 
 
-@dataclass(frozen=True)
-class ShownSettings:
+class ShownSettings(NamedTuple):
     """How a system was set and what that took."""
 
     system: str
@@ -66,8 +64,7 @@ class ShownSettings:
     certificate: str
 
 
-@dataclass(frozen=True)
-class Rank:
+class Rank(NamedTuple):
     """A system's place by `RANKED_BY` among those with a printed value: ours, and the printed one."""
 
     system: str
@@ -157,16 +154,9 @@ def _list_facts(table: SystemTable) -> str:
 
 def _show_settings(row: SystemRow) -> ShownSettings:
     seconds = row.seconds or Times()
-    return ShownSettings(
-        system=row.system,
-        about=row.about,
-        params=_show_params(row.params),
-        tried=format_count(row.tried),
-        tune=format_duration(seconds.tune),
-        fit=format_duration(seconds.fit),
-        evaluate=format_duration(seconds.evaluate),
-        certificate=_show_certificate(row.certificate),
-    )
+    tune, fit, evaluate = map(format_duration, (seconds.tune, seconds.fit, seconds.evaluate))
+    params, certificate = _show_params(row.params), _show_certificate(row.certificate)
+    return ShownSettings(row.system, row.about, params, format_count(row.tried), tune, fit, evaluate, certificate)
 
 
 def _show_params(chosen: Sequence[dict[str, Any]]) -> str:

@@ -169,35 +169,31 @@ class Robustness:
         }
 
     def _draw_figures(self) -> dict[str, list[Panel]]:
-        """Return the panels of each figure that has points."""
-        found = {
-            "robustness": self._draw_panels("NDCG@10 on clean test data", lambda line: line.ndcg),
-            "kept": self._draw_panels("share of NDCG@10 kept", lambda line: line.kept),
-            "detection": self._draw_detection(),
-            "push": self._draw_panels("users with the target in their ten best", lambda line: line.target_hits),
-        }
-        return {name: panels for name, panels in found.items() if panels}
-
-    def _draw_panels(self, y: str, value: Value) -> list[Panel]:
-        """Return a panel a kind that has points, with a series a system."""
-        lines = {system: (system, value) for system in self.systems}
-        return [panel for kind in self.kinds if (panel := self._draw_panel(kind, y, lines)).series]
-
-    def _draw_detection(self) -> list[Panel]:
-        """Return a panel a kind that has points, with a series a detector, of the system whose model they ask."""
+        """Return the panels of each figure that has points: a line a system, or a detector that asks CSRR's model."""
 
         def read_auc(name: str) -> Value:
             return lambda line: line.aucs.get(name)
 
-        lines = {name: (CSRR_WITH_V, read_auc(name)) for name in self.detectors}
-        y = "AUC, planted against genuine"
-        return [panel for kind in self.kinds if (panel := self._draw_panel(kind, y, lines)).series]
+        def draw(y: str, value: Value) -> list[Panel]:
+            return self._draw_panels(y, {system: (system, value) for system in self.systems})
 
-    def _draw_panel(self, kind: str, y: str, lines: dict[str, tuple[str, Value]]) -> Panel:
-        """Return a panel of lines with points under noise: by name, the system and what is drawn of its results."""
-        series = [Series(name, self._average(kind, *each)) for name, each in lines.items()]
-        drawn = [each for each in series if any(point.x for point in each.points)]
-        return Panel(TITLES[kind], SHARE, y, False, drawn)
+        asked = {name: (CSRR_WITH_V, read_auc(name)) for name in self.detectors}
+        found = {
+            "robustness": draw("NDCG@10 on clean test data", lambda line: line.ndcg),
+            "kept": draw("share of NDCG@10 kept", lambda line: line.kept),
+            "detection": self._draw_panels("AUC, planted against genuine", asked),
+            "push": draw("users with the target in their ten best", lambda line: line.target_hits),
+        }
+        return {name: panels for name, panels in found.items() if panels}
+
+    def _draw_panels(self, y: str, lines: dict[str, tuple[str, Value]]) -> list[Panel]:
+        """Return a panel a kind that has points; `lines` are, by name, the system and what is drawn of its results."""
+        panels = []
+        for kind in self.kinds:
+            series = [Series(name, self._average(kind, *each)) for name, each in lines.items()]
+            drawn = [each for each in series if any(point.x for point in each.points)]
+            panels += [Panel(TITLES[kind], SHARE, y, False, drawn)] if drawn else []
+        return panels
 
     def _average(self, kind: str, system: str, value: Value) -> list[Point]:
         """Return the means over splits of a value at each share, no noise first."""
