@@ -1,10 +1,10 @@
-# make demo | test | check | bench | clean. Everything runs in .venv, which is made where it is missing.
+# make demo | test | check | docs | bench | clean. Everything runs in .venv, which is made where it is missing.
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test check bench clean
+.PHONY: demo test check docs bench clean
 
 demo: $(VENV)/.for-use
 	$(BIN)/csrr demo
@@ -17,6 +17,9 @@ check: $(VENV)/.for-dev
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest
+
+docs: $(VENV)/.for-dev
+	$(BIN)/python docs/from_results.py
 
 bench: $(VENV)/.for-bench
 	$(BIN)/python -m benchmarks

@@ -20,7 +20,7 @@ import numpy as np
 
 import csrr
 from csrr.experiments.intervals import mean_interval
-from csrr.paper.contestants import CONTESTANTS
+from csrr.paper.systems import NOISE_SYSTEMS
 from csrr.ranking.text_tables import text_table
 
 ABOVE = (0.9, 0.7, 0.5, 0.4, 0.3, 0.2)
@@ -31,15 +31,15 @@ FOLDS = 2
 def score(name: str, keep: Any, noisy: csrr.Log, test: csrr.Log, seed: int) -> float:
     """NDCG@10 of a system fitted to the events of `noisy` where `keep` is true."""
     kind, log = name.removesuffix(", tuned"), noisy.select(keep)
-    model = CONTESTANTS[kind].model() if kind == name else tuned(kind, keep, noisy, seed)
+    model = NOISE_SYSTEMS[kind].model() if kind == name else tuned(kind, keep, noisy, seed)
     return csrr.evaluate(model.fit(log), noisy, test, at=10, metrics=("ndcg",))["ndcg@10"]
 
 
 def tuned(name: str, keep: Any, noisy: csrr.Log, seed: int) -> csrr.Recommender:
     """The system with the parameters that rank best what is held out of `noisy`."""
-    each, log = CONTESTANTS[name], noisy.select(keep)
+    each, log = NOISE_SYSTEMS[name], noisy.select(keep)
     cells = noisy.user_rows * noisy.n_items + noisy.item_rows
-    space = each.searched(log)
+    space = each.list_tried_on(log)
     values: dict[tuple[Any, ...], float] = dict.fromkeys(product(*space.values()), 0.0)
     for fold in range(FOLDS):
         _, valid = csrr.split(noisy, ratio=0.9, seed=seed + fold)

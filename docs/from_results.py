@@ -1,10 +1,12 @@
-"""Makes the README's tables and docs/reproduction.html and .md of docs/results: python docs/from_results.py."""
+"""Makes the README's tables and docs/reproduction.md of docs/results, and builds docs/reproduction.html: make docs."""
 
 import json
 import sys
 from pathlib import Path
 
-from csrr.paper import readme_table, write
+from csrr.paper.markdown import render_readme_table
+from csrr.paper.page import write_page
+from csrr.paper.summary_types import Summary
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
@@ -12,7 +14,7 @@ sys.path.insert(0, str(ROOT))
 from benchmarks.datasets import DATASETS  # noqa: E402 (the benchmarks are no part of the package)
 
 RESULTS = ROOT / "docs" / "results"
-SUMMARY = json.loads((RESULTS / "summary.json").read_text())
+SUMMARY = Summary.from_json(json.loads((RESULTS / "summary.json").read_text()))
 DEFAULTS = json.loads((RESULTS / "defaults.json").read_text())
 BEGIN, END = "<!-- made by docs/from_results.py -->\n", "<!-- end -->\n"
 BEGIN_DEFAULTS, END_DEFAULTS = "<!-- defaults: made by docs/from_results.py -->\n", "<!-- end of defaults -->\n"
@@ -99,7 +101,7 @@ def with_tables(readme: str) -> str:
     """The README with the tables between their marks made anew."""
     before, rest = readme.split(BEGIN)
     _, after = rest.split(END)
-    readme = f"{before}{BEGIN}{readme_table(SUMMARY)}{END}{after}"
+    readme = f"{before}{BEGIN}{render_readme_table(SUMMARY)}{END}{after}"
     before, rest = readme.split(BEGIN_DEFAULTS)
     _, after = rest.split(END_DEFAULTS)
     return f"{before}{BEGIN_DEFAULTS}{defaults_table()}{END_DEFAULTS}{after}"
@@ -108,4 +110,4 @@ def with_tables(readme: str) -> str:
 if __name__ == "__main__":
     path = ROOT / "README.md"
     path.write_text(with_tables(path.read_text()))
-    write(SUMMARY, RESULTS.parent / "reproduction.html")
+    write_page(SUMMARY, RESULTS.parent / "reproduction.html")

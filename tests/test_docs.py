@@ -3,13 +3,17 @@
 import importlib.util
 import json
 import re
+from html.parser import HTMLParser
 from pathlib import Path
+from xml.etree.ElementTree import TreeBuilder
 
 import pytest
 from pyarrow import parquet
 
-from csrr.paper import render_html, render_markdown
+from csrr.paper.markdown import render_markdown
+from csrr.paper.page import render_html
 from csrr.paper.printed import DATA
+from csrr.paper.summary_types import Summary
 
 ROOT = Path(__file__).parents[1]
 NAMED = set(re.findall(r"`(src/csrr/[\w/]+\.py)`", (ROOT / "docs" / "path.md").read_text()))
@@ -41,22 +45,157 @@ def test_the_readme_s_tables_are_those_of_the_results():
     assert "| CiteULike-a, 5-core" in readme
 
 
-def test_the_page_in_the_docs_is_made_of_the_results():
-    summary = json.loads((ROOT / "docs" / "results" / "summary.json").read_text())
+@pytest.fixture(scope="module")
+def summary():
+    return Summary.from_json(json.loads((ROOT / "docs" / "results" / "summary.json").read_text()))
+
+
+@pytest.fixture(scope="module")
+def page(summary):
+    """The page that is built of the results, as a tree of elements."""
+    return read_page(render_html(summary))
+
+
+class PageReader(HTMLParser):
+    """Builds a tree; every element that is opened must be closed, but for those that HTML has no end of."""
+
+    def __init__(self):
+        super().__init__()
+        self.builder, self.open = TreeBuilder(), []
+
+    def handle_starttag(self, tag, attrs):
+        self.builder.start(tag, {name: value or "" for name, value in attrs})
+        if tag in ("meta", "link"):
+            self.builder.end(tag)
+        else:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.builder.start(tag, dict(attrs))
+        self.builder.end(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+        self.builder.end(tag)
+
+    def handle_data(self, data):
+        self.builder.data(data)
+
+
+def read_page(text):
+    reader = PageReader()
+    reader.feed(text)
+    assert reader.open == []
+    return reader.builder.close()
+
+
+def words(element):
+    return " ".join("".join(element.itertext()).split())
+
+
+def rows_under(page, caption):
+    """Return the rows of the one table whose caption begins so: the name, then the texts of each cell."""
+    (table,) = [each for each in page.iter("table") if words(each.find("caption")).startswith(caption)]
+    found = [row for row in table.iter("tr") if row.find("th") is not None and row.find("th").get("scope") == "row"]
+    return [(words(row.find("th")), [list(cell.itertext()) for cell in row.iter("td")]) for row in found]
+
+
+def assert_holds(whole, part, where):
+    """Assert that plain values hold all that others do, but for what is null there."""
+    if isinstance(part, dict):
+        for name, each in part.items():
+            if each is not None:
+                assert_holds(whole[name], each, f"{where}, {name}")
+    elif isinstance(part, list):
+        assert len(whole) == len(part), where
+        for place, each in enumerate(part):
+            assert_holds(whole[place], each, f"{where} {place}")
+    else:
+        assert whole == part, where
+
+
+def test_the_summary_is_read_whole(summary):
+    plain = json.loads((ROOT / "docs" / "results" / "summary.json").read_text())
+    assert_holds(summary.to_json(), plain, "summary")
+    assert Summary.from_json(summary.to_json()) == summary
+
+
+def test_the_markdown_in_the_docs_is_made_of_the_results(summary):
     assert (ROOT / "docs" / "reproduction.md").read_text() == render_markdown(summary)
-    assert (ROOT / "docs" / "reproduction.html").read_text() == render_html(summary)
 
 
-def test_the_results_have_every_row_that_the_summary_speaks_of():
-    summary = json.loads((ROOT / "docs" / "results" / "summary.json").read_text())
+@pytest.mark.parametrize("part", ["comparison", "ablation"])
+def test_every_number_of_the_page_s_tables_is_that_of_the_results(summary, page, part):
+    before = "Ablation, " if part == "ablation" else ""
+    tables = getattr(summary, part)
+    assert tables
+    for table in tables:
+        name = f"{table.label}, protocol “{table.protocol}”"
+        shown = dict(rows_under(page, f"{before}{name}: our mean"))
+        assert sorted(shown) == sorted(row.system for row in table.rows)
+        for row in table.rows:
+            cells = [*(row.cells[column] for column in table.columns), *row.extra.values()]
+            for texts, cell in zip(shown[row.system], cells, strict=True):
+                assert texts[:2] == [f"{cell.mean:.4f}", f"±{(cell.high - cell.low) / 2:.4f}"]
+                relative = [] if cell.printed is None else [f"{100 * (cell.mean / cell.printed - 1):.1f}".lstrip("-")]
+                assert texts[2:3] == [f"{each:.4f}" for each in [cell.printed] if each is not None]
+                assert [each.lstrip("+−").removesuffix(" %") for each in texts[3:]] == relative
+
+
+def test_every_paired_test_is_on_the_page(summary, page):
+    for table in (*summary.comparison, *summary.ablation):
+        caption = f"Paired tests, {table.label}, protocol “{table.protocol}”"
+        bodies = [each.find("tbody") for each in page.iter("table") if words(each.find("caption")) == caption]
+        shown = {tuple(words(cell) for cell in row)[:3] for body in bodies for row in body.iter("tr")}
+        assert table.tests
+        for test in table.tests:
+            difference = f"{test.difference:+.4f}".replace("-", "−")
+            assert (f"{test.a} vs {test.b}", test.metric, difference) in shown
+
+
+def test_every_figure_is_drawn_with_every_point(summary, page):
+    figures = {words(each.find("h3")): each for each in page.iter("figure")}
+    assert len(figures) == len(summary.figures)
+    for figure in summary.figures.values():
+        charts = [each for each in figures[figure.title].iter("svg") if each.get("class") == "chart"]
+        assert len(charts) == len(figure.panels)
+        for chart, panel in zip(charts, figure.panels, strict=True):
+            marks = [each for each in chart.iter("g") if each.get("class") == "point"]
+            told = [mark.find("title").text.splitlines()[0] for mark in marks]
+            points = [(series.name, point) for series in panel.series for point in series.points]
+            assert len(told) == len(points)
+            for name, point in points:
+                assert any(each.startswith(f"{name}, ") and f": {point.mean:.4f}" in each for each in told)
+
+
+def test_every_link_of_the_page_leads_somewhere_in_it(page):
+    ids = [each.get("id") for each in page.iter() if each.get("id")]
+    links = [each.get("href") for each in page.iter("a")]
+    assert len(ids) == len(set(ids))
+    assert len(links) > 10
+    assert [link for link in links if link[:1] != "#" or link[1:] not in ids] == []
+    assert [each.get("src") for each in page.iter() if each.get("src")] == []
+    assert [each.get("href") for each in page.iter("link")] == ["data:,"]
+
+
+def test_every_claim_is_on_the_page_with_its_verdict(summary, page):
+    cards = {words(each.find("blockquote")): each for each in page.iter("article")}
+    for claim in summary.claims:
+        card = cards.pop(" ".join(claim.claim.split()))
+        assert card.get("class") == f"card {claim.verdict}"
+        assert words(card.find("p")).split() == claim.evidence.split()
+    assert not cards
+
+
+def test_the_results_have_every_row_that_the_summary_speaks_of(summary):
     rows = parquet.read_table(ROOT / "docs" / "results" / "rows.parquet").to_pylist()
-    for table in summary["comparison"]:
-        for row in table["rows"]:
-            at_least = DATA[table["data"]].at_least[table["protocol"]]
+    for table in summary.comparison:
+        for row in table.rows:
+            at_least = DATA[table.data].at_least[table.protocol]
             found = [
                 each["recall@5"]
                 for each in rows
-                if (each["data"], each["at_least"], each["system"]) == (table["data"], at_least, row["system"])
+                if (each["data"], each["at_least"], each["system"]) == (table.data, at_least, row.system)
             ]
             assert len(found) >= 1
-            assert sum(found) / len(found) == pytest.approx(row["cells"]["R@5"]["mean"])
+            assert sum(found) / len(found) == pytest.approx(row.cells["R@5"].mean)

@@ -5,7 +5,7 @@ import json
 import pytest
 from pyarrow import parquet
 
-from csrr.paper.results import Rows
+from csrr.paper.results import ResultStore
 
 from .conftest import as_json, in_child, in_process
 
@@ -72,7 +72,7 @@ def test_the_plan_says_how_long_it_takes_and_does_nothing(folder):
 
 def test_the_plan_can_be_asked_for_while_a_run_is_going(folder):
     in_process("reproduce", *SMALL[:-2], "--results", folder)
-    with Rows.open(folder):
+    with ResultStore.open(folder):
         result = in_process("reproduce", *SMALL, "--results", folder, "--plan")
     assert "4 results, 2 of them there already" in result.stdout
 
@@ -138,7 +138,7 @@ def test_a_command_to_fetch_is_a_command(folder):
 
 
 def test_two_runs_into_one_folder(folder):
-    with Rows.open(folder):
+    with ResultStore.open(folder):
         result = in_process("reproduce", *SMALL, "--results", folder)
     assert result.exit_code == 2
     assert "another run is writing its results there" in result.stderr

@@ -5,7 +5,8 @@ import shutil
 
 import pytest
 
-from csrr.paper import write
+from csrr.paper.page import write_page
+from csrr.paper.summary_types import Summary
 from tests.paper.sample import full_summary, partial_summary
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
@@ -92,7 +93,7 @@ def browser():
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
     folder = tmp_path_factory.mktemp("pages")
-    return {name: write(make(), folder / name)[0] for name, make in SUMMARIES.items()}
+    return {name: write_page(Summary.from_json(make()), folder / name)[0] for name, make in SUMMARIES.items()}
 
 
 @pytest.fixture

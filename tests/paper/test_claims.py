@@ -4,10 +4,11 @@ import copy
 
 import pytest
 
-from csrr.paper.claims import claims
-from csrr.paper.headlines import headlines
+from csrr.paper.claims import judge_claims
+from csrr.paper.headlines import write_headlines
 from csrr.paper.jobs import SAME_STRENGTHS
-from csrr.paper.printed import COLUMNS, DATA, PRINTED, PRINTED_ABLATION, SYSTEMS, WITHOUT_V
+from csrr.paper.printed import COLUMNS, DATA, PRINTED, PRINTED_ABLATION, PRINTED_SYSTEMS, WITHOUT_V
+from csrr.paper.summary_types import Summary
 
 
 def cells(values):
@@ -23,7 +24,7 @@ def table(data, protocol="numbers"):
     rows.append(rows[-1] | {"system": "CSRR, scaled"})
     tests = [
         {"metric": "standard NDCG@10", "a": "CSRR, scaled", "b": name, "difference": 0.01, "p_t": 1e-9}
-        for name in SYSTEMS
+        for name in PRINTED_SYSTEMS
     ]
     return {"data": data, "label": DATA[data].label, "protocol": protocol, "rows": rows, "tests": tests}
 
@@ -42,9 +43,9 @@ def panel(x, values, xs=(0.5, 0.7, 0.9)):
 
 def figures(cost=(0.5, 0.6, 0.62), step=(0.6, 0.61, 0.6), l1=(0.3, 0.6, 0.1), l2=(0.2, 0.4, 0.5)):
     return {
-        "cost": {"panels": [panel("c_p", cost)]},
-        "step": {"panels": [panel("step", step)]},
-        "strengths": {"panels": [panel("λ₁ (λ₂ = 0.1)", l1), panel("λ₂ (λ₁ = 0.1)", l2)]},
+        "cost": {"title": "Costs", "panels": [panel("c_p", cost)]},
+        "step": {"title": "Steps", "panels": [panel("step", step)]},
+        "strengths": {"title": "Strengths", "panels": [panel("λ₁ (λ₂ = 0.1)", l1), panel("λ₂ (λ₁ = 0.1)", l2)]},
     }
 
 
@@ -56,9 +57,18 @@ def printed():
     }
 
 
-def verdict(summary, words):
-    (found,) = [each for each in claims(summary) if words in each["claim"]]
-    return found["verdict"]
+def read(parts):
+    """A summary with these parts alone."""
+    return Summary.from_json({"format": 1, "made": {}, **parts})
+
+
+def judged(parts, words):
+    (found,) = [each for each in judge_claims(read(parts)) if words in each.claim]
+    return found
+
+
+def verdict(parts, words):
+    return judged(parts, words).verdict
 
 
 def test_the_paper_s_own_numbers_bear_out_what_it_says_of_them():
@@ -77,8 +87,8 @@ def test_on_ml_100k_wrmf_has_the_best_printed_recall():
 
 
 def test_without_results_nothing_is_claimed():
-    assert {each["verdict"] for each in claims({})} == {"untestable"}
-    assert headlines({}) == []
+    assert {each.verdict for each in judge_claims(read({}))} == {"untestable"}
+    assert write_headlines(read({})) == []
 
 
 def change(summary, data, system, factor):
@@ -133,13 +143,13 @@ def test_which_ratings_count_is_what_fits_the_print():
 
 
 def test_headlines_say_who_is_ahead_and_by_how_much():
-    reached, columns, ahead = headlines({"comparison": [table("ml-1m")]})
+    reached, columns, ahead = write_headlines(read({"comparison": [table("ml-1m")]}))
     assert "7 of 7 systems" in reached
     assert "of 10 columns: CSRR-I in 10 (the least: 1.000 of it" in columns
     assert "ahead of every other system" in ahead
     behind = table("ml-1m")
     behind["tests"][0]["difference"] = -0.01
-    assert "behind PopRank" in headlines({"comparison": [behind]})[2]
+    assert "behind PopRank" in write_headlines(read({"comparison": [behind]}))[2]
 
 
 def test_the_printed_ndcg_is_the_one_that_fits_the_print():
@@ -161,9 +171,9 @@ def test_rows_that_vary_more_than_ours_are_not_one_experiment():
 
 def test_without_all_data_a_claim_about_all_of_them_holds_in_part_at_most():
     summary = {"comparison": [table("ml-1m")]}
-    (found,) = [each for each in claims(summary) if "compares favorably" in each["claim"]]
-    assert found["verdict"] == "partly"
-    assert "Not run: MovieLens-100K, EachMovie, heavy raters." in found["evidence"]
+    found = judged(summary, "compares favorably")
+    assert found.verdict == "partly"
+    assert "Not run: MovieLens-100K, EachMovie, heavy raters." in found.evidence
 
 
 def test_the_slow_are_slower_only_if_they_are():

@@ -8,13 +8,16 @@ import sys
 import pytest
 
 from csrr.data import DataError
-from csrr.paper import readme_table, render_html, render_markdown, write
-from csrr.paper.document import read_document
+from csrr.paper.document import make_document
+from csrr.paper.markdown import render_markdown, render_readme_table
+from csrr.paper.page import render_html, write_page
+from csrr.paper.summary_types import Summary
 from tests.paper.sample import full_summary, partial_summary
 
 MADE = {"csrr": "0.1.0"}
 HOSTILE = '<img src=x onerror="alert(1)">|*x*`y`\n# z & {{ 7 * 7 }}'
 RENDERERS = [render_html, render_markdown]
+read = Summary.from_json
 
 
 def hostile(value, keep=("verdict", "group")):
@@ -26,18 +29,21 @@ def hostile(value, keep=("verdict", "group")):
     return HOSTILE if isinstance(value, str) else value
 
 
+TABLE = {"data": "d", "label": "D", "protocol": "numbers", "columns": ["NDCG@5"]}
+
+
 def one_table(**cell):
     row = {"system": "S", "cells": {"NDCG@5": cell}}
-    return {"format": 1, "made": MADE, "comparison": [{"label": "D", "columns": ["NDCG@5"], "rows": [row]}]}
+    return {"format": 1, "made": MADE, "comparison": [TABLE | {"rows": [row]}]}
 
 
 def only_cell(summary):
-    return read_document(summary).comparison[0].groups[0][1][0].cells[0]
+    return make_document(read(summary)).comparison[0].groups[0][1][0].cells[0]
 
 
 @pytest.mark.parametrize("render", RENDERERS)
 def test_every_part_is_there(render):
-    text = render(full_summary())
+    text = render(read(full_summary()))
     for words in (
         "MovieLens-1M",
         "CSRR-I, V = 0",
@@ -55,7 +61,7 @@ def test_every_part_is_there(render):
 def test_the_note_of_a_table_is_shown_once(render, part):
     summary = full_summary()
     summary[part][0]["note"] = "Only those with 120 votes."
-    assert render(summary).count("Only those with 120 votes.") == 1
+    assert render(read(summary)).count("Only those with 120 votes.") == 1
 
 
 @pytest.mark.parametrize("render", RENDERERS)
@@ -64,19 +70,19 @@ def test_every_part_may_be_missing_or_null(render, name):
     summary = full_summary()
     summary[name] = None
     without = {key: value for key, value in summary.items() if key != name}
-    assert render(summary) == render(without)
+    assert render(read(summary)) == render(read(without))
 
 
 @pytest.mark.parametrize("render", RENDERERS)
 def test_parts_not_run_are_named_with_their_commands(render):
-    text = render(partial_summary())
+    text = render(read(partial_summary()))
     for option in ("--table ablation", "--figure step", "--figure strengths"):
         assert f"csrr reproduce {option}" in text
     assert "quick run" in text
 
 
 def test_only_what_is_absent_counts_as_not_run():
-    assert [each.part for each in read_document(partial_summary()).missing] == [
+    assert [each.part for each in make_document(read(partial_summary())).missing] == [
         "--figure step",
         "--table ablation",
         "--figure strengths",
@@ -88,7 +94,9 @@ def test_only_what_is_absent_counts_as_not_run():
 )
 def test_a_part_that_is_named_is_not_named_twice(step):
     summary = {"format": 1, "made": MADE, "missing": [step]}
-    named = ["--figure step" if each.part == step["part"] else each.part for each in read_document(summary).missing]
+    named = [
+        "--figure step" if each.part == step["part"] else each.part for each in make_document(read(summary)).missing
+    ]
     assert sorted(named) == [
         "--figure cost",
         "--figure step",
@@ -111,7 +119,7 @@ def test_what_is_not_known_is_left_out(nothing):
     assert (cell.half, cell.printed, cell.difference) == ("", "", "")
     unknown = only_cell(one_table(mean=nothing, printed=0.6))
     assert (unknown.mean, unknown.difference, unknown.best) == ("–", "", False)
-    assert "nan" not in render_html(one_table(mean=nothing, low=nothing, high=nothing)).lower()
+    assert "nan" not in render_html(read(one_table(mean=nothing, low=nothing, high=nothing))).lower()
 
 
 def test_the_best_of_a_column_and_the_ranks():
@@ -121,7 +129,7 @@ def test_the_best_of_a_column_and_the_ranks():
         {"system": name, "cells": {"NDCG@5": {"mean": ours, "printed": printed}}}
         for name, (ours, printed) in values.items()
     ]
-    table = read_document(summary).comparison[0]
+    table = make_document(read(summary)).comparison[0]
     assert [row.system for row in table.groups[0][1] if row.cells[0].best] == ["b", "c"]
     assert [(rank.system, rank.ours, rank.printed) for rank in table.ranks] == [("c", 1, 3), ("b", 2, 2), ("a", 3, 1)]
 
@@ -129,7 +137,7 @@ def test_the_best_of_a_column_and_the_ranks():
 def test_groups_are_apart_the_paper_first():
     summary = one_table(mean=0.1)
     summary["comparison"][0]["rows"] = [{"system": "new", "group": "today"}, {"system": "old", "group": "paper"}]
-    groups = read_document(summary).comparison[0].groups
+    groups = make_document(read(summary)).comparison[0].groups
     assert [(title, [row.system for row in rows]) for title, rows in groups] == [
         ("The paper's systems", ["old"]),
         ("Systems of today", ["new"]),
@@ -139,18 +147,18 @@ def test_groups_are_apart_the_paper_first():
 def test_parameters_that_splits_share_are_said_once():
     summary = one_table(mean=0.1)
     summary["comparison"][0]["rows"][0]["params"] = [{"rank": 10, "reg": 0.5}, {"rank": 20, "reg": 0.5}]
-    assert read_document(summary).comparison[0].settings[0].params == "reg 0.5; rank 10, 20 by split"
+    assert make_document(read(summary)).comparison[0].settings[0].params == "reg 0.5; rank 10, 20 by split"
 
 
 def test_hostile_text_stays_text_on_the_page():
-    page = render_html(hostile(full_summary()))
+    page = render_html(read(hostile(full_summary())))
     assert "<img" not in page
     assert "{{ 7 * 7 }}" in page
-    assert page.count("<table") == render_html(full_summary()).count("<table")
+    assert page.count("<table") == render_html(read(full_summary())).count("<table")
 
 
 def test_hostile_text_stays_text_in_markdown():
-    lines = render_markdown(hostile(full_summary())).splitlines()
+    lines = render_markdown(read(hostile(full_summary()))).splitlines()
     shown = [line for line in lines if not line.startswith("    ")]
     assert not any("<img" in line or line.startswith("# z") for line in shown)
     widths = [len(re.findall(r"(?<!\\)\|", line)) for line in shown]
@@ -166,51 +174,72 @@ def test_hostile_text_stays_text_in_markdown():
         ({"made": MADE}, "reads format 1, not None"),
         ({"format": 2, "made": MADE}, "reads format 1, not 2"),
         ({"format": 1}, "'made' is missing"),
-        ({"format": 1, "made": MADE, "claims": {}}, "summary: 'claims' should be a list"),
-        ({"format": 1, "made": MADE, "claims": [{"verdict": "maybe"}]}, "'maybe' is none of holds, partly"),
-        ({"format": 1, "made": MADE, "comparison": [3]}, "comparison 1 should be an object, and is 3"),
-        ({"format": 1, "made": MADE, "comparison": [{"rows": "x"}]}, "comparison 1: 'rows' should be a list"),
-        ({"format": 1, "made": MADE, "figures": {"cost": []}}, "figures: 'cost' should be an object"),
+        ({"format": 1, "made": MADE, "claims": {}}, "summary, claims: it should be a list, and is {}"),
+        ({"format": 1, "made": MADE, "claims": [{"claim": "a"}]}, "summary, claims 1: 'where' is missing"),
+        (
+            {"format": 1, "made": MADE, "claims": [{"claim": "a", "where": "b", "verdict": "maybe"}]},
+            "summary, claims 1, verdict: 'maybe' is none of holds, partly",
+        ),
+        (
+            {"format": 1, "made": MADE, "comparison": [3]},
+            "summary, comparison 1: it should be an object, and is 3 (int)",
+        ),
+        (
+            {"format": 1, "made": MADE, "comparison": [TABLE | {"rows": "x"}]},
+            "summary, comparison 1, rows: it should be a list, and is 'x' (str)",
+        ),
+        (
+            one_table(mean="0.5"),
+            "summary, comparison 1, rows 1, cells, NDCG@5, mean: it should be a number, and is '0.5'",
+        ),
+        (one_table(mean=True), "mean: it should be a number, and is True (bool)"),
+        ({"format": 1, "made": {"quick": 1}}, "summary, made, quick: it should be true or false, and is 1"),
+        ({"format": 1, "made": MADE, "comparison": [TABLE | {"n_users": 1.5}]}, "n_users: it should be a whole number"),
+        ({"format": 1, "made": MADE, "headlines": [None]}, "summary, headlines 1: it should be text, and is None"),
+        (
+            {"format": 1, "made": MADE, "figures": {"cost": []}},
+            "summary, figures, cost: it should be an object, and is [] (list)",
+        ),
     ],
 )
 def test_a_bad_summary_is_an_error_that_says_where(summary, message):
-    for render in (*RENDERERS, readme_table):
-        with pytest.raises(DataError, match=re.escape(message)):
-            render(summary)
+    with pytest.raises(DataError, match=re.escape(message)):
+        read(summary)
 
 
 def test_the_readme_table_has_the_numbers_protocol_only():
     summary = full_summary()
-    table = readme_table(summary).splitlines()
+    table = render_readme_table(read(summary)).splitlines()
     of_numbers = [part for part in summary["comparison"] if part["protocol"] == "numbers"]
     assert len(table) == 2 + sum(len(part["rows"]) for part in of_numbers)
     row = of_numbers[0]["rows"][0]
     assert table[2].startswith(f"| MovieLens-100K | PopRank | {row['cells']['R@5']['mean']:.4f} / 0.0634 |")
     assert f"| {row['extra']['standard NDCG@10']['mean']:.4f} |" in table[2]
-    assert "No data set" in readme_table({"format": 1, "made": MADE})
+    assert "No data set" in render_readme_table(read({"format": 1, "made": MADE}))
 
 
 def test_without_jinja2_the_page_says_what_to_install_and_markdown_works(monkeypatch):
     monkeypatch.setitem(sys.modules, "jinja2", None)
     with pytest.raises(ImportError, match=re.escape("pip install 'csrr[report]'")):
-        render_html(full_summary())
-    assert render_markdown(full_summary())
+        render_html(read(full_summary()))
+    assert render_markdown(read(full_summary()))
 
 
 @pytest.mark.parametrize("name", ["out/report.html", "out/report.md", "out/report"])
 def test_write_makes_both_files_and_leaves_nothing_else(tmp_path, name):
-    page, markdown = write(partial_summary(), tmp_path / name)
+    page, markdown = write_page(read(partial_summary()), tmp_path / name)
     assert (page, markdown) == (tmp_path / "out" / "report.html", tmp_path / "out" / "report.md")
-    assert page.read_text(encoding="utf-8") == render_html(partial_summary())
-    assert markdown.read_text(encoding="utf-8") == render_markdown(partial_summary())
+    assert page.read_text(encoding="utf-8") == render_html(read(partial_summary()))
+    assert markdown.read_text(encoding="utf-8") == render_markdown(read(partial_summary()))
     assert len(list(page.parent.iterdir())) == 2
 
 
 def test_a_bad_summary_leaves_the_files_as_they_were(tmp_path):
-    page, markdown = write(partial_summary(), tmp_path / "report")
+    page, markdown = write_page(read(partial_summary()), tmp_path / "report")
     before = page.read_bytes(), markdown.read_bytes()
     bad = copy.deepcopy(partial_summary())
-    bad["figures"]["cost"]["panels"] = 3
-    with pytest.raises(DataError):
-        write(bad, page)
+    panel = bad["figures"]["cost"]["panels"][0]
+    panel["log"], panel["series"][0]["points"][0]["x"] = True, 0.0
+    with pytest.raises(DataError, match="x = 0 has no place on a log axis"):
+        write_page(read(bad), page)
     assert (page.read_bytes(), markdown.read_bytes()) == before

@@ -2,7 +2,16 @@
 
 import pytest
 
-from csrr.paper.printed import COLUMNS, DATA, PRINTED, PRINTED_ABLATION, PROTOCOLS, SYSTEMS, WITHOUT_V, metric_of
+from csrr.paper.printed import (
+    COLUMNS,
+    DATA,
+    PRINTED,
+    PRINTED_ABLATION,
+    PRINTED_SYSTEMS,
+    PROTOCOLS,
+    WITHOUT_V,
+    name_metric,
+)
 
 ROWS = [(data, system) for data, rows in PRINTED.items() for system in rows]
 
@@ -23,8 +32,8 @@ def test_recall_rises_and_precision_falls_with_the_length():
 
 
 def test_every_system_is_there_where_the_paper_has_it():
-    assert set(PRINTED["ml-100k"]) == set(PRINTED["ml-1m"]) == set(SYSTEMS)
-    assert set(SYSTEMS) - set(PRINTED["eachmovie"]) == {"CSRR-I", "CSRR-II"}
+    assert set(PRINTED["ml-100k"]) == set(PRINTED["ml-1m"]) == set(PRINTED_SYSTEMS)
+    assert set(PRINTED_SYSTEMS) - set(PRINTED["eachmovie"]) == {"CSRR-I", "CSRR-II"}
     assert PRINTED["ml-1m"]["CSRR-I"]["NDCG@15"] == 0.6716
     assert PRINTED["eachmovie"]["PopRank"]["R@5"] == 0.178
 
@@ -39,10 +48,10 @@ def test_the_ablation_repeats_the_big_table(data):
 
 
 def test_columns_become_metrics():
-    assert [metric_of(column, PROTOCOLS["numbers"]) for column in COLUMNS[::3]] == [
+    assert [name_metric(column, PROTOCOLS["numbers"]) for column in COLUMNS[::3]] == [
         *("recall@5", "precision@10", "f1_of_means@15", "list_ndcg@15")
     ]
-    assert metric_of("NDCG@10", PROTOCOLS["text"]) == "ndcg@10"
+    assert name_metric("NDCG@10", PROTOCOLS["text"]) == "ndcg@10"
 
 
 def test_every_protocol_says_which_ratings_count():

@@ -12,18 +12,19 @@ import pytest
 
 import csrr
 from csrr import DataError, ParameterError
-from csrr.paper.jobs import SAME_STRENGTHS, Part, at_cost
-from csrr.paper.printed import COLUMNS, PRINTED, PROTOCOLS, WITHOUT_V, metric_of
+from csrr.paper.jobs import SAME_STRENGTHS, Experiment, change_cost
+from csrr.paper.printed import COLUMNS, PRINTED, PROTOCOLS, WITHOUT_V, name_metric
 from csrr.paper.reproduce import Reproduction, _read_file, check_data, plan, read_log
-from csrr.paper.results import Rows
+from csrr.paper.results import ResultStore
 from csrr.paper.summary import summarise
+from csrr.paper.summary_types import Summary
 from csrr.paper.systems import COMPARED, SYSTEMS
 
 
 def made(folder, *names, **options):
     """Run a quick reproduction and return it with its summary."""
-    with Rows.open(folder) as rows:
-        run = Reproduction(rows, plan(names, quick=True, **options))
+    with ResultStore.open(folder) as store:
+        run = Reproduction(store, plan(names, quick=True, **options))
         run.run()
         return run, summarise(run, command="csrr reproduce")
 
@@ -88,7 +89,7 @@ def test_data_that_is_not_there_is_named_with_where_to_get_and_put_it(tmp_path, 
 def test_a_figure_s_cost_keeps_the_strengths_themselves(ratings):
     log = read_log("ml-100k", 3.0)
     chosen = {"positive_cost": 0.8, "l1": 4.0, "reg_sparse": 0.3, "user_scaling": 0.0, "item_scaling": 0.0}
-    fits = [csrr.CSRR(**params).fit(log) for params in (chosen, at_cost(0.6, chosen))]
+    fits = [csrr.CSRR(**params).fit(log) for params in (chosen, change_cost(0.6, chosen))]
     assert fits[0].l1_ == fits[1].l1_ == 4
     assert fits[0].l2_ == pytest.approx(fits[1].l2_, rel=1e-4)
     assert fits[1].positive_cost == 0.6
@@ -100,14 +101,13 @@ def test_a_figure_s_cost_keeps_the_strengths_themselves(ratings):
 def test_the_means_are_those_of_the_split_by_hand(whole):
     run, summary = whole
     job = next(job for job in run.jobs if job.name == "WRMF" and job.split == 1)
-    task = run.task(job)
+    task = run.make_task(job)
     train, test = csrr.split(csrr.read("ml-100k", min_rating=3), ratio=0.8, seed=1)
     model = csrr.WRMF(**task.params).fit(train)
     by_hand = csrr.evaluate(model, train, test, at=(5, 10, 15), metrics=("precision", "recall", "ndcg", "list_ndcg"))
-    assert run.rows.find(task).means == by_hand.means
-    both = [run.rows.find(run.task(job)).means["list_ndcg@5"] for job in run.jobs if job.name == "WRMF"]
-    row = next(row for row in summary["comparison"][0]["rows"] if row["system"] == "WRMF")
-    assert row["cells"]["NDCG@5"]["mean"] == pytest.approx(np.mean(both))
+    assert run.store.find(task).means == by_hand.means
+    both = [run.store.find(run.make_task(job)).means["list_ndcg@5"] for job in run.jobs if job.name == "WRMF"]
+    assert summary.comparison[0].get_mean("WRMF", "NDCG@5") == pytest.approx(np.mean(both))
 
 
 def test_parameters_are_the_best_on_a_split_of_that_split_s_train(whole):
@@ -120,72 +120,76 @@ def test_parameters_are_the_best_on_a_split_of_that_split_s_train(whole):
         model = csrr.WRMF(rank, reg=reg, **SYSTEMS["WRMF"].fixed).fit(kept)
         return csrr.evaluate(model, kept, held_out, at=10)["ndcg@10"]
 
-    space = SYSTEMS["WRMF"].searched(quick=True)
+    space = SYSTEMS["WRMF"].list_tried(quick=True)
     best = max(((rank, reg) for rank in space["rank"] for reg in space["reg"]), key=lambda point: score(*point))
-    params = run.task(job).params
+    params = run.make_task(job).params
     assert score(params["rank"], params["reg"]) == score(*best)
 
 
 def test_large_data_is_tuned_once_unless_told_otherwise(tmp_path):
-    with Rows.open(tmp_path) as rows:
+    with ResultStore.open(tmp_path) as store:
         keys = [
-            {run._tuning_key(job) for job in run.jobs if job.name == "WRMF"}
+            {run._make_tuning_key(job) for job in run.jobs if job.name == "WRMF"}
             for tuned in (None, "each")
-            for run in [Reproduction(rows, plan(["comparison"], data=["ml-1m"], protocols=["numbers"]), tuned=tuned)]
+            for run in [Reproduction(store, plan(["comparison"], data=["ml-1m"], protocols=["numbers"]), tuned=tuned)]
         ]
     assert [len(each) for each in keys] == [1, 5]
 
 
 def test_every_part_is_there_with_every_system(whole):
     _, summary = whole
-    table = summary["comparison"][0]
-    assert [row["system"] for row in table["rows"]] == list(COMPARED)
-    assert [row["system"] for row in summary["ablation"][0]["rows"]] == ["CSRR-I", SAME_STRENGTHS, WITHOUT_V]
-    assert set(summary["figures"]) == {"cost", "step", "strengths"}
-    assert all(panel["series"][0]["points"] for figure in summary["figures"].values() for panel in figure["panels"])
-    assert json.loads(json.dumps(summary, allow_nan=False)) == summary
+    assert [row.system for row in summary.comparison[0].rows] == list(COMPARED)
+    assert [row.system for row in summary.ablation[0].rows] == ["CSRR-I", SAME_STRENGTHS, WITHOUT_V]
+    assert set(summary.figures) == {"cost", "step", "strengths"}
+    assert all(panel.series[0].points for figure in summary.figures.values() for panel in figure.panels)
+
+
+def test_a_summary_comes_back_from_json_as_it_was(whole):
+    _, summary = whole
+    text = json.dumps(summary.to_json(), allow_nan=False)
+    assert Summary.from_json(json.loads(text)) == summary
 
 
 def test_printed_numbers_stand_beside_their_systems_alone(whole):
     _, summary = whole
-    for row in summary["comparison"][0]["rows"]:
-        beside = SYSTEMS[row["system"]].beside
+    for row in summary.comparison[0].rows:
+        beside = SYSTEMS[row.system].beside
         expected = PRINTED["ml-100k"][beside] if beside else dict.fromkeys(COLUMNS)
-        assert {column: cell["printed"] for column, cell in row["cells"].items()} == expected
+        assert {column: cell.printed for column, cell in row.cells.items()} == expected
 
 
 def test_intervals_hold_the_means_and_tests_agree_with_the_differences(whole):
     run, summary = whole
-    table = summary["comparison"][0]
-    for row in table["rows"]:
-        assert all(cell["low"] < cell["mean"] < cell["high"] for cell in row["cells"].values())
-    for test in table["tests"]:
-        assert test["low"] <= test["difference"] <= test["high"]
-        assert test["a"] != test["b"]
-    standard = {row["system"]: row["extra"]["standard NDCG@10"]["mean"] for row in table["rows"]}
-    test = next(t for t in table["tests"] if (t["a"], t["b"]) == ("CSRR, scaled", "PopRank"))
-    assert test["difference"] == pytest.approx(standard["CSRR, scaled"] - standard["PopRank"], rel=0.02)
-    assert test["n_users"] == run.rows.all()[0].n_users
+    table = summary.comparison[0]
+    for row in table.rows:
+        assert all(cell.low < cell.mean < cell.high for cell in row.cells.values())
+    for test in table.tests:
+        assert test.low <= test.difference <= test.high
+        assert test.a != test.b
+    standard = {row.system: row.extra["standard NDCG@10"].mean for row in table.rows}
+    test = next(t for t in table.tests if (t.a, t.b) == ("CSRR, scaled", "PopRank"))
+    assert test.difference == pytest.approx(standard["CSRR, scaled"] - standard["PopRank"], rel=0.02)
+    assert test.n_users == run.store.read_all()[0].n_users
 
 
 def test_a_second_run_does_nothing_again(whole, monkeypatch):
     run, summary = whole
     monkeypatch.setattr(csrr.WRMF, "fit", lambda *_: pytest.fail("fitted again"))
-    with Rows.open(run.rows.folder) as rows:
-        again = Reproduction(rows, run.parts)
-        assert len(again.results()) == len(again.jobs)
+    with ResultStore.open(run.store.folder) as store:
+        again = Reproduction(store, run.experiments)
+        assert len(again.list_results()) == len(again.jobs)
         again.run()
-        assert again.seconds_left() < run.seconds_left() + 1e-9
-        assert summarise(again, command="csrr reproduce")["comparison"] == summary["comparison"]
+        assert again.estimate_seconds_left() < run.estimate_seconds_left() + 1e-9
+        assert summarise(again, command="csrr reproduce").comparison == summary.comparison
 
 
 def test_the_time_it_takes_is_said_before_and_falls(tmp_path, ratings):
     told = []
-    with Rows.open(tmp_path) as rows:
-        run = Reproduction(rows, plan(["comparison"], quick=True, systems=["PopRank", "MC-Shift"]))
-        before = run.seconds_left()
+    with ResultStore.open(tmp_path) as store:
+        run = Reproduction(store, plan(["comparison"], quick=True, systems=["PopRank", "MC-Shift"]))
+        before = run.estimate_seconds_left()
         run.run(told.append)
-        assert before > run.seconds_left() >= 0
+        assert before > run.estimate_seconds_left() >= 0
     assert told[0].total == len(run.jobs) == 4
     assert [each.done for each in told] == sorted(each.done for each in told)
     assert "MovieLens-100K, numbers, split 0, PopRank" in told[0].now
@@ -194,9 +198,9 @@ def test_the_time_it_takes_is_said_before_and_falls(tmp_path, ratings):
 CHILD = """
 import sys
 from csrr.paper.reproduce import Reproduction, plan
-from csrr.paper.results import Rows
-with Rows.open(sys.argv[1]) as rows:
-    run = Reproduction(rows, plan(["comparison"], quick=True, systems=["PopRank", "WRMF", "MC-Shift", "EASE"]))
+from csrr.paper.results import ResultStore
+with ResultStore.open(sys.argv[1]) as store:
+    run = Reproduction(store, plan(["comparison"], quick=True, systems=["PopRank", "WRMF", "MC-Shift", "EASE"]))
     run.run(lambda progress: print(progress.done, progress.now, flush=True))
 """
 
@@ -221,28 +225,27 @@ def test_a_kill_loses_at_most_what_was_running(tmp_path, ratings):
 
 def test_the_protocols_differ_in_positives_and_ndcg(tmp_path, ratings):
     _, summary = made(tmp_path, "comparison", systems=["PopRank"], data=["ml-100k"], protocols=list(PROTOCOLS))
-    tables = {table["protocol"]: table for table in summary["comparison"]}
-    assert tables["all-ratings"]["n_events"] > tables["numbers"]["n_events"] > tables["text"]["n_events"]
-    cell = {name: table["rows"][0]["cells"]["NDCG@5"]["mean"] for name, table in tables.items()}
-    assert cell["text"] < cell["numbers"]
-    row = tables["text"]["rows"][0]
-    assert row["extra"]["standard NDCG@10"]["mean"] == row["cells"]["NDCG@10"]["mean"]
-    assert metric_of("NDCG@10", PROTOCOLS["text"]) == "ndcg@10"
+    tables = {table.protocol: table for table in summary.comparison}
+    assert tables["all-ratings"].n_events > tables["numbers"].n_events > tables["text"].n_events
+    assert tables["text"].get_mean("PopRank", "NDCG@5") < tables["numbers"].get_mean("PopRank", "NDCG@5")
+    row = tables["text"].rows[0]
+    assert row.extra["standard NDCG@10"].mean == row.cells["NDCG@10"].mean
+    assert name_metric("NDCG@10", PROTOCOLS["text"]) == "ndcg@10"
 
 
 def test_what_was_not_run_is_said(tmp_path, ratings):
     _, summary = made(tmp_path, "comparison", systems=["PopRank"])
-    commands = [each["command"] for each in summary["missing"]]
+    commands = [each.command for each in summary.missing]
     assert "csrr reproduce --figure step --data ml-100k --protocol numbers" in commands
-    assert summary["figures"] == {}
+    assert summary.figures == {}
 
 
 def test_commands_name_what_they_make_again():
     assert (
-        Part("cost", "ml-1m", "numbers", (0, 1, 2, 3, 4)).command
+        Experiment("cost", "ml-1m", "numbers", (0, 1, 2, 3, 4)).command
         == "csrr reproduce --figure cost --data ml-1m --protocol numbers"
     )
-    few = Part("comparison", "ml-1m", "text", (0, 1, 2), ("EASE", "CSRR, scaled"), quick=True).command
+    few = Experiment("comparison", "ml-1m", "text", (0, 1, 2), ("EASE", "CSRR, scaled"), quick=True).command
     assert few.endswith("--protocol text --system EASE --system 'CSRR, scaled' --splits 3 --quick")
 
 
@@ -251,8 +254,8 @@ def test_the_paper_s_strengths_are_the_numbers_that_were_best_on_validation(whol
     job = next(job for job in run.jobs if job.name == "MC-Shift" and job.split == 0)
     train, _ = csrr.split(csrr.read("ml-100k", min_rating=3), ratio=0.8, seed=0)
     kept, held_out = csrr.split(train, ratio=0.9, seed=0)
-    strengths = SYSTEMS["MC-Shift"].searched(quick=True)["reg_low_rank"].strengths
+    strengths = SYSTEMS["MC-Shift"].list_tried(quick=True)["reg_low_rank"].strengths
     fits = [csrr.MCShift(reg_low_rank=each).fit(kept) for each in strengths]
     best = max(fits, key=lambda fit: csrr.evaluate(fit, kept, held_out, at=10)["ndcg@10"])
-    assert run.task(job).params == {"l1": pytest.approx(best.l1_, rel=1e-3)}
+    assert run.make_task(job).params == {"l1": pytest.approx(best.l1_, rel=1e-3)}
     assert best.strength(kept) == best.l1_

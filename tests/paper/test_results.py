@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from csrr.paper.results import ResultsError, Row, Rows, Task
+from csrr.paper.results import Result, ResultsError, ResultStore, Task
 
 TASK = Task("ml-100k", 3, 0, "WRMF", {"rank": 10, "reg": 0.5})
-ROW = Row(
+RESULT = Result(
     TASK,
     means={"ndcg@5": 0.25},
     n_users=3,
@@ -26,22 +26,22 @@ USERS = {"users": np.array([1, 2, 4]), "ndcg@5": np.array([0.0, 0.25, 0.5], np.f
 
 
 def test_a_result_comes_back_as_it_was(tmp_path):
-    with Rows.open(tmp_path / "results") as rows:
-        assert rows.find(TASK) is None
-        rows.keep(ROW, USERS)
-    with Rows.open(tmp_path / "results") as rows:
-        assert rows.find(TASK) == ROW
-        assert rows.all() == [ROW]
-        back = rows.per_user(TASK)
+    with ResultStore.open(tmp_path / "results") as store:
+        assert store.find(TASK) is None
+        store.keep(RESULT, USERS)
+    with ResultStore.open(tmp_path / "results") as store:
+        assert store.find(TASK) == RESULT
+        assert store.read_all() == [RESULT]
+        back = store.read_per_user(TASK)
         assert {name: values.tolist() for name, values in back.items()} == {
             name: values.tolist() for name, values in USERS.items()
         }
 
 
-def test_a_row_says_with_what_where_and_when(tmp_path):
-    assert {"python", "csrr", "numpy", "scipy", "numba"} <= set(ROW.versions)
-    assert "cores" in ROW.machine
-    assert ROW.made.startswith("20")
+def test_a_result_says_with_what_where_and_when(tmp_path):
+    assert {"python", "csrr", "numpy", "scipy", "numba"} <= set(RESULT.versions)
+    assert "cores" in RESULT.machine
+    assert RESULT.made.startswith("20")
 
 
 @pytest.mark.parametrize(
@@ -49,9 +49,9 @@ def test_a_row_says_with_what_where_and_when(tmp_path):
     [{"split": 1}, {"system": "EASE"}, {"at_least": 4}, {"data": "ml-1m"}, {"params": {"rank": 11, "reg": 0.5}}],
 )
 def test_another_task_is_another_result(tmp_path, other):
-    with Rows.open(tmp_path / "results") as rows:
-        rows.keep(ROW, USERS)
-        assert rows.find(replace(TASK, **other)) is None
+    with ResultStore.open(tmp_path / "results") as store:
+        store.keep(RESULT, USERS)
+        assert store.find(replace(TASK, **other)) is None
 
 
 def test_the_order_of_parameters_does_not_matter():
@@ -60,21 +60,21 @@ def test_the_order_of_parameters_does_not_matter():
 
 def test_two_runs_into_one_folder_are_refused(tmp_path):
     with (
-        Rows.open(tmp_path / "results"),
+        ResultStore.open(tmp_path / "results"),
         pytest.raises(ResultsError, match="another run is writing"),
-        Rows.open(tmp_path / "results"),
+        ResultStore.open(tmp_path / "results"),
     ):
         pass
-    with Rows.open(tmp_path / "results") as rows:
-        assert rows.all() == []
+    with ResultStore.open(tmp_path / "results") as store:
+        assert store.read_all() == []
 
 
 def test_a_folder_of_another_version_is_refused_and_left_alone(tmp_path):
-    with Rows.open(tmp_path) as rows:
-        rows.keep(ROW, USERS)
+    with ResultStore.open(tmp_path) as store:
+        store.keep(RESULT, USERS)
     (tmp_path / "results.json").write_text(json.dumps({"format": 1, "csrr": "0.0.9"}))
     before = sorted(tmp_path.rglob("*"))
-    with pytest.raises(ResultsError, match=r"are of csrr 0\.0\.9 .*name another folder"), Rows.open(tmp_path):
+    with pytest.raises(ResultsError, match=r"are of csrr 0\.0\.9 .*name another folder"), ResultStore.open(tmp_path):
         pass
     assert sorted(tmp_path.rglob("*")) == before
 
@@ -82,42 +82,42 @@ def test_a_folder_of_another_version_is_refused_and_left_alone(tmp_path):
 @pytest.mark.parametrize("head", ["", "[]", '{"format": 1}', "no json"])
 def test_a_head_that_is_not_ours_is_refused(tmp_path, head):
     (tmp_path / "results.json").write_text(head)
-    with pytest.raises(ResultsError, match="not what csrr writes"), Rows.open(tmp_path):
+    with pytest.raises(ResultsError, match="not what csrr writes"), ResultStore.open(tmp_path):
         pass
 
 
 def test_a_folder_with_something_else_in_it_is_refused(tmp_path):
     (tmp_path / "thesis.tex").write_text("")
-    with pytest.raises(ResultsError, match=r"it holds thesis\.tex and no results"), Rows.open(tmp_path):
+    with pytest.raises(ResultsError, match=r"it holds thesis\.tex and no results"), ResultStore.open(tmp_path):
         pass
 
 
 def test_a_file_in_the_way_is_named(tmp_path):
     (tmp_path / "results").write_text("")
-    with pytest.raises(ResultsError, match="a file is in the way"), Rows.open(tmp_path / "results"):
+    with pytest.raises(ResultsError, match="a file is in the way"), ResultStore.open(tmp_path / "results"):
         pass
 
 
 def test_a_damaged_result_is_named(tmp_path):
-    with Rows.open(tmp_path) as rows:
-        rows.keep(ROW, USERS)
+    with ResultStore.open(tmp_path) as store:
+        store.keep(RESULT, USERS)
         file = next((tmp_path / "rows").glob("*.json"))
         file.write_text(file.read_text()[:100])
         with pytest.raises(ResultsError, match=f"{file.name}: it is not a result of csrr; delete it"):
-            rows.find(TASK)
+            store.find(TASK)
 
 
 FULL = """
 import resource, sys
 from dataclasses import replace
 sys.path.insert(0, sys.argv[2])
-from tests.paper.test_results import ROW, TASK, USERS
-from csrr.paper.results import Rows
-with Rows.open(sys.argv[1]) as rows:
-    rows.keep(ROW, USERS)
+from tests.paper.test_results import RESULT, TASK, USERS
+from csrr.paper.results import ResultStore
+with ResultStore.open(sys.argv[1]) as store:
+    store.keep(RESULT, USERS)
     resource.setrlimit(resource.RLIMIT_FSIZE, (300, 300))
     try:
-        rows.keep(replace(ROW, task=replace(TASK, split=1)), USERS)
+        store.keep(replace(RESULT, task=replace(TASK, split=1)), USERS)
     except OSError as error:
         print(type(error).__name__)
 """
@@ -130,7 +130,7 @@ def test_a_full_disk_loses_nothing(tmp_path, request):
         [sys.executable, "-c", FULL, str(tmp_path), root], capture_output=True, text=True, timeout=60
     )
     assert child.stdout == "OSError\n", child.stderr
-    with Rows.open(tmp_path) as rows:
-        assert [row.task for row in rows.all()] == [TASK]
-        assert len(rows.per_user(TASK)["users"]) == 3
+    with ResultStore.open(tmp_path) as store:
+        assert [each.task for each in store.read_all()] == [TASK]
+        assert len(store.read_per_user(TASK)["users"]) == 3
     assert not list(tmp_path.rglob("*.part"))

@@ -8,13 +8,15 @@ import pytest
 from scipy.stats import ttest_rel
 
 import csrr
-from csrr.paper.contestants import CONTESTANTS, WITH_V, WITHOUT_V
-from csrr.paper.detection import ABSOLUTE, MANY, RARE, RELATIVE, SUSPECTS, auc, detectors, target_hits
-from csrr.paper.results import Rows
-from csrr.plots.charts import line_chart, series_names
+from csrr.paper.detection import ABSOLUTE, MANY, RARE, RELATIVE, SUSPECTS, auc, measure_target_hits, score_by_detector
+from csrr.paper.results import ResultStore
+from csrr.paper.summary_types import Figure
+from csrr.paper.systems import CSRR_WITH_V, CSRR_WITHOUT_V, NOISE_SYSTEMS
+from csrr.plots.charts import draw_line_chart
+from csrr.plots.panels import list_series_names
 
 LOG = csrr.synthetic(80, 48, rank=3, events_per_user=10, noise=0).log
-SYSTEMS = (WITH_V, WITHOUT_V, "EASE")
+SYSTEMS = (CSRR_WITH_V, CSRR_WITHOUT_V, "EASE")
 ASKED = {"kinds": ("random", "push"), "shares": (0, 0.3), "systems": SYSTEMS, "seeds": 2}
 
 
@@ -22,10 +24,10 @@ ASKED = {"kinds": ("random", "push"), "shares": (0, 0.3), "systems": SYSTEMS, "s
 def few_points():
     """Try less than the benchmark does, and on one core: the log is too small to share."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(CONTESTANTS[WITH_V].space, "reg_sparse", [1.0, 0.7])
-        for name in (WITH_V, WITHOUT_V):
-            fixed = {**CONTESTANTS[name].fixed, "threads": 1}
-            patch.setitem(CONTESTANTS, name, replace(CONTESTANTS[name], fixed=fixed, multiples=(1.4, 0.9, 0.6)))
+        patch.setitem(NOISE_SYSTEMS[CSRR_WITH_V].space, "reg_sparse", [1.0, 0.7])
+        for name in (CSRR_WITH_V, CSRR_WITHOUT_V):
+            fixed = {**NOISE_SYSTEMS[name].fixed, "threads": 1}
+            patch.setitem(NOISE_SYSTEMS, name, replace(NOISE_SYSTEMS[name], fixed=fixed, multiples=(1.4, 0.9, 0.6)))
         yield
 
 
@@ -69,7 +71,7 @@ def test_detectors_are_residuals_in_the_units_of_a_click_and_of_the_objective():
     _, _, noisy = noisy_parts("random", 0)
     log = noisy.log
     model = csrr.CSRR(user_scaling=0.3, item_scaling=0.2, reg_sparse=0.6, tol=1e-5).fit(log)
-    scores = detectors(model, log)
+    scores = score_by_detector(model, log)
     users, items = log.users.ids[log.user_rows], log.items.ids[log.item_rows]
     assert scores[RELATIVE] == pytest.approx(1 - model.score(users, items), abs=1e-5)
     counts = log.user_counts()[log.user_rows], log.item_counts()[log.item_rows]
@@ -91,7 +93,7 @@ def test_target_hits_are_counted_over_those_who_lack_the_target():
     lists = model.recommend(lacking, k=10).items
     hits = np.mean([train.items.ids[target] in each for each in lists])
     assert 0 < hits <= 1
-    assert target_hits(model, train, noisy.targets) == pytest.approx(hits)
+    assert measure_target_hits(model, train, noisy.targets) == pytest.approx(hits)
 
 
 # The run
@@ -108,9 +110,9 @@ def test_no_noise_is_fitted_once_a_split_and_everything_else_once_a_kind_and_sha
 def test_a_line_is_what_the_chosen_parameters_give_on_clean_test_data(found, kind, system):
     line = line_of(found, kind, 1, system)
     train, test, noisy = noisy_parts(kind, 1)
-    model = CONTESTANTS[system].model(**line.params).fit(noisy.log)
+    model = NOISE_SYSTEMS[system].model(**line.params).fit(noisy.log)
     assert line.ndcg == pytest.approx(csrr.evaluate(model, noisy.log, test, at=10)["ndcg@10"])
-    clean = CONTESTANTS[system].model(**line_of(found, None, 1, system).params).fit(train)
+    clean = NOISE_SYSTEMS[system].model(**line_of(found, None, 1, system).params).fit(train)
     theirs = noisy.log.to_csr()[: train.n_users]
     scores = clean.score(train.users.ids)
     scores[theirs.nonzero()] = -np.inf
@@ -128,13 +130,13 @@ def test_a_line_is_what_the_chosen_parameters_give_on_clean_test_data(found, kin
 def test_parameters_are_chosen_on_what_is_held_out_of_the_noisy_log(found, folder, kind):
     _, _, noisy = noisy_parts(kind, 1)
     kept, held_out = csrr.split(noisy.log, ratio=0.9, seed=1)
-    regs = CONTESTANTS["EASE"].searched(noisy.log)["reg"]
+    regs = NOISE_SYSTEMS["EASE"].list_tried_on(noisy.log)["reg"]
     values = [csrr.evaluate(csrr.EASE(reg=reg).fit(kept), kept, held_out, at=10)["ndcg@10"] for reg in regs]
     assert len(set(values)) > 1
     assert line_of(found, kind, 1, "EASE").params == {"reg": regs[int(np.argmax(values))]}
     (row,) = [
         row
-        for row in Rows(folder).all()
+        for row in ResultStore(folder).read_all()
         if (row.task.split, row.task.params["kind"], row.task.system) == (1, kind, "EASE")
     ]
     assert row.tuning["value"] == pytest.approx(max(values))
@@ -151,9 +153,9 @@ def test_without_noise_everything_is_kept(found):
 def test_the_model_with_v_finds_what_it_is_asked_to_find(found):
     for seed in (0, 1):
         _, _, noisy = noisy_parts("random", seed)
-        line = line_of(found, "random", seed, WITH_V)
+        line = line_of(found, "random", seed, CSRR_WITH_V)
         model = csrr.CSRR(**line.params).fit(noisy.log)
-        for name, scores in detectors(model, noisy.log).items():
+        for name, scores in score_by_detector(model, noisy.log).items():
             assert line.aucs[name] == pytest.approx(auc(scores, noisy.planted))
         assert line.aucs[RELATIVE] > 0.6
     assert not line_of(found, "random", 0, "EASE").aucs
@@ -168,12 +170,13 @@ def test_a_push_is_felt(found):
 
 def test_what_is_tried_with_v_holds_what_is_tried_without(found, folder):
     kept = {
-        (row.task.split, row.task.params["kind"], row.task.system): row.tuning["value"] for row in Rows(folder).all()
+        (row.task.split, row.task.params["kind"], row.task.system): row.tuning["value"]
+        for row in ResultStore(folder).read_all()
     }
     for (seed, kind, system), value in kept.items():
-        if system == WITHOUT_V:
-            assert kept[seed, kind, WITH_V] >= value
-    assert {line.params["reg_sparse"] for line in found.lines if line.system == WITHOUT_V} == {1.0}
+        if system == CSRR_WITHOUT_V:
+            assert kept[seed, kind, CSRR_WITH_V] >= value
+    assert {line.params["reg_sparse"] for line in found.lines if line.system == CSRR_WITHOUT_V} == {1.0}
 
 
 def test_what_is_there_is_not_done_again_and_what_is_not_comes_out_the_same(found, folder):
@@ -195,7 +198,7 @@ def test_what_is_there_is_not_done_again_and_what_is_not_comes_out_the_same(foun
 
 
 def test_results_of_what_was_tried_before_are_not_taken_for_those_of_what_is_tried_now(folder, found, monkeypatch):
-    monkeypatch.setitem(CONTESTANTS, "EASE", replace(CONTESTANTS["EASE"], multiples=(1.0,)))
+    monkeypatch.setitem(NOISE_SYSTEMS, "EASE", replace(NOISE_SYSTEMS["EASE"], multiples=(1.0,)))
     told = []
     csrr.robustness(LOG, **ASKED, folder=folder, callback=told.append)
     assert [each.now.split(": ")[1] for each in told] == ["EASE"] * 6
@@ -208,12 +211,13 @@ def test_figures_have_a_panel_a_kind_and_a_line_a_system_or_detector(found):
     figures = found.figures()
     assert [*figures] == ["robustness", "kept", "detection", "push"]
     for name, figure in figures.items():
-        assert len(figure["panels"]) == (1 if name == "push" else 2)
-        names = series_names(figure["panels"])
+        panels = Figure.from_json(figure).panels
+        assert len(panels) == (1 if name == "push" else 2)
+        names = list_series_names(panels)
         assert names == (found.detectors if name == "detection" else list(SYSTEMS))
-        assert all(line_chart(panel, names).startswith("<svg") for panel in figure["panels"])
+        assert all(draw_line_chart(panel, names).startswith("<svg") for panel in panels)
     points = figures["robustness"]["panels"][0]["series"][0]["points"]
-    values = [[line_of(found, kind, seed, WITH_V).ndcg for seed in (0, 1)] for kind in (None, "random")]
+    values = [[line_of(found, kind, seed, CSRR_WITH_V).ndcg for seed in (0, 1)] for kind in (None, "random")]
     assert [point["x"] for point in points] == [0, 0.3]
     assert [point["mean"] for point in points] == pytest.approx(np.mean(values, axis=1))
     assert all(point["low"] < point["mean"] < point["high"] for point in points)
@@ -232,9 +236,13 @@ def test_what_v_is_worth_is_a_paired_test_over_splits(found):
         ("push", 0.3),
         ("push", None),
     ]
-    clean = [np.mean([line_of(found, None, seed, each).ndcg for seed in (0, 1)]) for each in (WITH_V, WITHOUT_V)]
+    clean = [
+        np.mean([line_of(found, None, seed, each).ndcg for seed in (0, 1)]) for each in (CSRR_WITH_V, CSRR_WITHOUT_V)
+    ]
     assert rows[0]["difference"] == pytest.approx(clean[0] - clean[1])
-    mine, theirs = ([line_of(found, "push", seed, each).ndcg for seed in (0, 1)] for each in (WITH_V, WITHOUT_V))
+    mine, theirs = (
+        [line_of(found, "push", seed, each).ndcg for seed in (0, 1)] for each in (CSRR_WITH_V, CSRR_WITHOUT_V)
+    )
     assert rows[3]["difference"] == pytest.approx(np.mean(mine) - np.mean(theirs))
     if mine != theirs:
         assert rows[3]["t_p"] == pytest.approx(ttest_rel(mine, theirs).pvalue)
@@ -296,10 +304,12 @@ def test_what_makes_no_sense_is_refused_before_anything_is_fitted(tmp_path, argu
 
 def test_the_strengths_that_are_tried_follow_the_log():
     _, _, noisy = noisy_parts("random", 0)
-    (fractions,) = CONTESTANTS[WITHOUT_V].searched(noisy.log).values()
+    (fractions,) = NOISE_SYSTEMS[CSRR_WITHOUT_V].list_tried_on(noisy.log).values()
     auto, whole = (csrr.CSRR(reg_low_rank=each).strength(noisy.log) for each in ("auto", 1.0))
-    assert fractions.strengths == pytest.approx(np.array(CONTESTANTS[WITHOUT_V].multiples) * auto / whole, rel=1e-3)
+    assert fractions.strengths == pytest.approx(
+        np.array(NOISE_SYSTEMS[CSRR_WITHOUT_V].multiples) * auto / whole, rel=1e-3
+    )
     counts = noisy.log.item_counts()
-    regs = CONTESTANTS["EASE"].searched(noisy.log)["reg"]
+    regs = NOISE_SYSTEMS["EASE"].list_tried_on(noisy.log)["reg"]
     auto = 5 * np.sqrt((counts.astype(float) ** 2).sum() / (noisy.log.user_counts() > 0).sum())
-    assert regs == pytest.approx(np.array(CONTESTANTS["EASE"].multiples) * auto, rel=1e-3)
+    assert regs == pytest.approx(np.array(NOISE_SYSTEMS["EASE"].multiples) * auto, rel=1e-3)

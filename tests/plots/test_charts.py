@@ -9,7 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from csrr.data import DataError
-from csrr.plots.charts import HEIGHT, LEFT, RIGHT, WIDTH, line_chart, linear_ticks, log_ticks, nice_step
+from csrr.plots.charts import (
+    HEIGHT,
+    LEFT,
+    RIGHT,
+    WIDTH,
+    choose_step,
+    draw_line_chart,
+    place_linear_ticks,
+    place_log_ticks,
+)
+from csrr.plots.panels import Panel, Point, Series
 
 HOSTILE = '</svg><script>alert("1")</script>&\''
 
@@ -19,8 +29,8 @@ def labels(ticks):
 
 
 def panel(points, log=False, **more):
-    series = [{"name": "a", "points": [{"x": x, "mean": mean} for x, mean in points]}]
-    return {"title": "t", "x": "x", "y": "y", "log": log, "series": series} | more
+    given = {"title": "t", "x": "x", "y": "y", "series": [Series("a", [Point(x, mean) for x, mean in points])]}
+    return Panel(**(given | {"log": log} | more))
 
 
 def marks(svg):
@@ -30,24 +40,24 @@ def marks(svg):
 
 
 def test_linear_ticks_are_round():
-    assert labels(linear_ticks(0.5, 0.95)) == ["0.5", "0.6", "0.7", "0.8", "0.9"]
-    assert labels(linear_ticks(-1, 1)) == ["−1.0", "−0.5", "0.0", "0.5", "1.0"]
-    assert labels(linear_ticks(0, 1200)) == ["0", "500", "1,000"]
-    assert labels(linear_ticks(0, 3e-8)) == ["0", "10⁻⁸", "2·10⁻⁸", "3·10⁻⁸"]
+    assert labels(place_linear_ticks(0.5, 0.95)) == ["0.5", "0.6", "0.7", "0.8", "0.9"]
+    assert labels(place_linear_ticks(-1, 1)) == ["−1.0", "−0.5", "0.0", "0.5", "1.0"]
+    assert labels(place_linear_ticks(0, 1200)) == ["0", "500", "1,000"]
+    assert labels(place_linear_ticks(0, 3e-8)) == ["0", "10⁻⁸", "2·10⁻⁸", "3·10⁻⁸"]
 
 
 def test_log_ticks_are_powers_of_ten_where_there_are_two():
-    assert labels(log_ticks(1e-3, 1e2)) == ["10⁻³", "10⁻²", "10⁻¹", "10⁰", "10¹", "10²"]
-    assert labels(log_ticks(1e-9, 1e9)) == ["10⁻⁹", "10⁻⁶", "10⁻³", "10⁰", "10³", "10⁶", "10⁹"]
-    assert labels(log_ticks(0.15, 7)) == ["0.2", "0.5", "1", "2", "5"]
-    assert labels(log_ticks(1.1, 1.5)) == ["1.1", "1.2", "1.3", "1.4", "1.5"]
+    assert labels(place_log_ticks(1e-3, 1e2)) == ["10⁻³", "10⁻²", "10⁻¹", "10⁰", "10¹", "10²"]
+    assert labels(place_log_ticks(1e-9, 1e9)) == ["10⁻⁹", "10⁻⁶", "10⁻³", "10⁰", "10³", "10⁶", "10⁹"]
+    assert labels(place_log_ticks(0.15, 7)) == ["0.2", "0.5", "1", "2", "5"]
+    assert labels(place_log_ticks(1.1, 1.5)) == ["1.1", "1.2", "1.3", "1.4", "1.5"]
 
 
 @given(st.floats(-1e6, 1e6), st.floats(1e-6, 1e6))
 def test_linear_ticks_lie_inside_and_are_a_few(low, length):
     high = low + length
-    places = [place for place, _ in linear_ticks(low, high)]
-    step = nice_step(high - low, 5)
+    places = [place for place, _ in place_linear_ticks(low, high)]
+    step = choose_step(high - low, 5)
     assert 1 <= len(places) <= 6
     assert low - 1e-6 * step <= places[0] <= places[-1] <= high + 1e-6 * step
     assert f"{step:.0e}"[0] in "125"
@@ -56,13 +66,13 @@ def test_linear_ticks_lie_inside_and_are_a_few(low, length):
 @given(st.floats(-9, 9), st.floats(0.01, 12))
 def test_log_ticks_lie_inside_and_are_a_few(exponent, decades):
     low, high = 10.0**exponent, 10.0 ** (exponent + decades)
-    places = [place for place, _ in log_ticks(low, high)]
+    places = [place for place, _ in place_log_ticks(low, high)]
     assert 1 <= len(places) <= 8
     assert low * (1 - 1e-6) <= places[0] <= places[-1] <= high * (1 + 1e-6)
 
 
 def test_points_are_where_they_belong():
-    (x1, y1), (x2, y2), (x3, y3) = marks(line_chart(panel([(1, 0.1), (10, 0.2), (100, 0.4)], log=True), ["a"]))
+    (x1, y1), (x2, y2), (x3, y3) = marks(draw_line_chart(panel([(1, 0.1), (10, 0.2), (100, 0.4)], log=True), ["a"]))
     assert x2 - x1 == pytest.approx(x3 - x2, abs=0.02)
     assert y2 - y3 == pytest.approx(2 * (y1 - y2), abs=0.05)
     assert LEFT < x1 < x3 < WIDTH - RIGHT
@@ -70,13 +80,12 @@ def test_points_are_where_they_belong():
 
 
 def test_a_linear_axis_is_linear():
-    (x1, _), (x2, _), (x3, _) = marks(line_chart(panel([(1, 0.1), (10, 0.2), (100, 0.4)]), ["a"]))
+    (x1, _), (x2, _), (x3, _) = marks(draw_line_chart(panel([(1, 0.1), (10, 0.2), (100, 0.4)]), ["a"]))
     assert x3 - x2 == pytest.approx(10 * (x2 - x1), rel=0.01)
 
 
 def test_an_interval_is_drawn_and_told():
-    given_points = [{"x": 1, "mean": 0.2, "low": 0.1, "high": 0.3, "note": "l1 12.3"}, {"x": 2, "mean": 0.2}]
-    svg = line_chart(panel([], series=[{"name": "a", "points": given_points}]), ["a"])
+    svg = draw_line_chart(panel([], series=[Series("a", [Point(1, 0.2, 0.1, 0.3, "l1 12.3"), Point(2, 0.2)])]), ["a"])
     bar = re.search(r'd="M[\d.]+ ([\d.]+)V([\d.]+)M[\d.]+ ([\d.]+)V([\d.]+)" class="bar"', svg)
     low, high, other_low, other_high = map(float, bar.groups())
     assert low > high
@@ -85,34 +94,36 @@ def test_an_interval_is_drawn_and_told():
 
 
 def test_points_that_are_not_known_are_left_out():
-    svg = line_chart(panel([(1, 0.1), (2, math.nan), (3, None), (math.inf, 0.3), (4, 0.2)]), ["a"])
+    svg = draw_line_chart(panel([(1, 0.1), (2, math.nan), (math.nan, 0.2), (math.inf, 0.3), (4, 0.2)]), ["a"])
     assert len(marks(svg)) == 2
     assert "nan" not in svg
 
 
 @pytest.mark.parametrize("points", [[], [(1, math.nan)]])
 def test_a_chart_without_points_says_so(points):
-    assert "no points" in line_chart(panel(points), ["a"])
+    assert "no points" in draw_line_chart(panel(points), ["a"])
 
 
 @pytest.mark.parametrize("log", [True, False])
 def test_a_single_point_has_axes(log):
-    assert len(marks(line_chart(panel([(3, 0.5)], log=log), ["a"]))) == 1
+    assert len(marks(draw_line_chart(panel([(3, 0.5)], log=log), ["a"]))) == 1
 
 
 def test_a_log_axis_has_no_place_for_zero():
     with pytest.raises(DataError, match="t: x = 0 has no place on a log axis"):
-        line_chart(panel([(0, 0.1), (1, 0.2)], log=True), ["a"])
+        draw_line_chart(panel([(0, 0.1), (1, 0.2)], log=True), ["a"])
 
 
 def test_text_stays_text():
-    series = [{"name": HOSTILE, "points": [{"x": 1, "mean": 0.1, "note": HOSTILE}]}]
-    root = ElementTree.fromstring(line_chart(panel([], title=HOSTILE, x=HOSTILE, y=HOSTILE, series=series), [HOSTILE]))
+    series = [Series(HOSTILE, [Point(1, 0.1, note=HOSTILE)])]
+    root = ElementTree.fromstring(
+        draw_line_chart(panel([], title=HOSTILE, x=HOSTILE, y=HOSTILE, series=series), [HOSTILE])
+    )
     assert {each.tag for each in root.iter()} == {"svg", "path", "text", "g", "title", "circle"}
     assert HOSTILE in root.get("aria-label")
 
 
 def test_a_series_has_the_colour_of_its_name():
-    svg = line_chart(panel([(1, 0.1)]), ["b", "a"])
+    svg = draw_line_chart(panel([(1, 0.1)]), ["b", "a"])
     assert "--series-1" in svg
     assert "--series-0" not in svg

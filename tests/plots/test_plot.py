@@ -98,6 +98,18 @@ def test_what_cannot_be_plotted():
         csrr.plot({})
 
 
+def test_a_panel_that_is_no_panel_is_named_with_its_place():
+    bad = panel() | {"series": [{"name": "a", "points": [{"x": 1, "mean": "high"}]}]}
+    with pytest.raises(csrr.DataError, match="panel 2, series 1, points 1, mean: it should be a number, and is 'high'"):
+        csrr.plot(Sample(panels=[panel(), bad]))
+
+
+def test_points_without_a_place_are_left_out():
+    points = [{"x": 1, "mean": 2}, {"x": 2, "mean": None}, {"x": 3, "mean": float("nan")}, {"mean": 1}]
+    root = drawn(Sample(panels=[{"series": [{"points": points}]}]))
+    assert sum(each.get("class") == "point" for each in root.iter(f"{SVG}g")) == 1
+
+
 def test_a_reliability():
     told = csrr.Reliability.of([0.1, 0.3, 0.7], [1, 3, 5], [10, 10, 10])
     root = drawn(told)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Callable
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,20 +17,21 @@ from csrr.cli.options import Decorated, check_writable, json_option
 from csrr.cli.output import live_line, print_json
 
 if TYPE_CHECKING:
-    from csrr.paper.jobs import Job, Part
+    from csrr.paper.jobs import Experiment, Job
     from csrr.paper.reproduce import Progress, Reproduction
+    from csrr.paper.summary_types import Figure
 
 
-def _several(name: str, metavar: str, what: str) -> Callable[[Decorated], Decorated]:
+def _repeat_option(name: str, metavar: str, what: str) -> Callable[[Decorated], Decorated]:
     return click.option(f"--{name}", f"{name}s", multiple=True, metavar=metavar, help=f"{what}; may be repeated.")
 
 
 @click.command()
-@_several("table", "comparison|ablation", "A table to make")
-@_several("figure", "cost|step|strengths", "A figure to make")
-@_several("protocol", "numbers|text|all-ratings", "Which ratings count and how NDCG is normalised")
+@_repeat_option("table", "comparison|ablation", "A table to make")
+@_repeat_option("figure", "cost|step|strengths", "A figure to make")
+@_repeat_option("protocol", "numbers|text|all-ratings", "Which ratings count and how NDCG is normalised")
 @click.option("--data", multiple=True, metavar="ml-100k|ml-1m|eachmovie", help="A data set; may be repeated.")
-@_several("system", "NAME", "A system of the comparison, such as WRMF")
+@_repeat_option("system", "NAME", "A system of the comparison, such as WRMF")
 @click.option("--splits", type=click.IntRange(min=1), help="Number of random partitions (5; of a quick run 2).")
 @click.option("--tune", type=click.Choice(["each", "once"]), help="Tune on each split's training data, or the first's.")
 @click.option("--quick", is_flag=True, help="MovieLens-100K, two splits, few parameters: all of it in minutes.")
@@ -70,27 +72,28 @@ def reproduce(
     every result with its parameters, seed, versions, machine and time.
     """
     from csrr.paper.reproduce import Reproduction, check_data, plan
-    from csrr.paper.results import Rows
+    from csrr.paper.results import ResultStore
 
     if not (find_spec("optuna") and find_spec("jinja2")):
         raise Failure("csrr reproduce needs Optuna and Jinja2: pip install 'csrr[reproduce]'")
-    parts = plan(_checked(tables, figures), data=data, protocols=protocols, systems=systems, splits=splits, quick=quick)
-    check_data(parts)
+    names = _check_names(tables, figures)
+    asked = plan(names, data=data, protocols=protocols, systems=systems, splits=splits, quick=quick)
+    check_data(asked)
     if only_plan:
-        _print_plan(Reproduction(Rows(results), parts, tuned=tune), as_json)
+        _print_plan(Reproduction(ResultStore(results), asked, tuned=tune), as_json)
         return
     target = page or results / "page.html"
     if page is not None:
         check_writable(page)
     given = {"table": tables, "figure": figures, "protocol": protocols, "data": data, "system": systems}
-    with Rows.open(results) as rows:
-        run = Reproduction(rows, parts, tuned=tune)
+    with ResultStore.open(results) as store:
+        run = Reproduction(store, asked, tuned=tune)
         if not as_json:
-            click.echo(f"{_counted(run)}; about {_duration(run.seconds_left())} to go", err=True)
+            click.echo(f"{_count_results(run)}; about {_format_duration(run.estimate_seconds_left())} to go", err=True)
         failed = _run(run, results)
-        shown = Reproduction(rows, _all_parts(parts, quick), tuned=tune)
-        more = {} if robustness is None else _noise_figures(robustness)
-        _write(shown, _command(given, splits, tune, quick), more, results, target, as_json)
+        shown = Reproduction(store, _add_others(asked, quick), tuned=tune)
+        more = {} if robustness is None else _read_noise_figures(robustness)
+        _write(shown, _make_command(given, splits, tune, quick), more, results, target, as_json)
     if failed:
         job, error = failed[0]
         where = f"{job.data}, {job.protocol}, split {job.split}, {job.name}"
@@ -102,20 +105,20 @@ def _run(run: Reproduction, results: Path) -> list[tuple[Job, Exception]]:
     kept = f"the results so far are in {results}, the same command goes on from there"
     try:
         with stoppable(lambda: f"stopped: {kept}"), live_line() as line:
-            return run.run((lambda progress: line.show(_told(progress))) if line.live else None)
+            return run.run((lambda progress: line.show(_describe(progress))) if line.live else None)
     except OSError as error:
         raise Failure(f"{error.filename or results}: {error.strerror or error}; {kept}") from error
 
 
-def _all_parts(parts: list[Part], quick: bool) -> list[Part]:
-    """Return the parts asked for, and after them all others, since the folder may hold their results too."""
+def _add_others(asked: list[Experiment], quick: bool) -> list[Experiment]:
+    """Return the experiments asked for, and after them all others, since the folder may hold their results too."""
     from csrr.paper.reproduce import plan
 
-    asked = {(part.name, part.data, part.protocol) for part in parts}
-    return parts + [part for part in plan(quick=quick) if (part.name, part.data, part.protocol) not in asked]
+    keys = {each.key for each in asked}
+    return asked + [each for each in plan(quick=quick) if each.key not in keys]
 
 
-def _checked(tables: tuple[str, ...], figures: tuple[str, ...]) -> list[Any]:
+def _check_names(tables: tuple[str, ...], figures: tuple[str, ...]) -> list[Any]:
     from csrr.paper.jobs import FIGURES, TABLES
 
     for what, given, known in (("table", tables, TABLES), ("figure", figures, FIGURES)):
@@ -125,7 +128,7 @@ def _checked(tables: tuple[str, ...], figures: tuple[str, ...]) -> list[Any]:
     return [*tables, *figures]
 
 
-def _command(given: dict[str, tuple[str, ...]], splits: int | None, tune: str | None, quick: bool) -> str:
+def _make_command(given: dict[str, tuple[str, ...]], splits: int | None, tune: str | None, quick: bool) -> str:
     """Return the command that does this again, wherever its results are kept."""
     words = [
         "csrr reproduce",
@@ -136,59 +139,62 @@ def _command(given: dict[str, tuple[str, ...]], splits: int | None, tune: str | 
     return " ".join(words + ["--quick"] * quick)
 
 
-def _noise_figures(folder: Path) -> dict[str, Any]:
+def _read_noise_figures(folder: Path) -> dict[str, Figure]:
     from csrr.paper.robustness_results import Robustness
+    from csrr.paper.summary_types import Figure
 
-    return Robustness.load(folder).figures()
+    return {name: Figure.from_json(each) for name, each in Robustness.load(folder).figures().items()}
 
 
-def _write(run: Reproduction, command: str, more: dict[str, Any], results: Path, page: Path, as_json: bool) -> None:
+def _write(run: Reproduction, command: str, more: dict[str, Figure], results: Path, page: Path, as_json: bool) -> None:
     from pyarrow import parquet
 
     from csrr.files import whole, write_text
-    from csrr.paper import write
-    from csrr.paper.results import as_table
+    from csrr.paper.page import write_page
+    from csrr.paper.results import make_results_table
     from csrr.paper.summary import summarise
 
-    summary = summarise(run, command=command)
-    summary["figures"] |= more
-    write_text(results / "summary.json", json.dumps(summary, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+    found = summarise(run, command=command)
+    summary = replace(found, figures=found.figures | more)
+    plain = summary.to_json()
+    write_text(results / "summary.json", json.dumps(plain, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
     with whole(results / "rows.parquet") as file:
-        parquet.write_table(as_table(run.results()), file)
-    html, markdown = write(summary, page)
+        parquet.write_table(make_results_table(run.list_results()), file)
+    html, markdown = write_page(summary, page)
     if as_json:
-        print_json({"page": str(html), "summary": summary})
+        print_json({"page": str(html), "summary": plain})
         return
-    for each in summary["headlines"]:
-        click.echo(each)
-    for each in summary["claims"]:
-        if each["verdict"] != "untestable":
-            click.echo(f"{each['verdict']:>6}: {each['claim']}")
+    for headline in summary.headlines:
+        click.echo(headline)
+    for each in summary.claims:
+        if each.verdict != "untestable":
+            click.echo(f"{each.verdict:>6}: {each.claim}")
     click.echo(f"{html} and {markdown.name}; numbers in {results / 'summary.json'} and rows.parquet")
 
 
 def _print_plan(run: Reproduction, as_json: bool) -> None:
     if as_json:
-        named = [{"part": part.name, "data": part.data, "protocol": part.protocol} for part in run.parts]
-        print_json({"parts": named, "results": len(run.jobs), "seconds": run.seconds_left()})
+        named = [{"part": each.name, "data": each.data, "protocol": each.protocol} for each in run.experiments]
+        print_json({"parts": named, "results": len(run.jobs), "seconds": run.estimate_seconds_left()})
         return
-    for part in run.parts:
-        click.echo(f"{part.name}, {part.data}, {part.protocol}, {len(part.splits)} splits: {len(part.jobs())} results")
-    click.echo(f"{_counted(run)}; about {_duration(run.seconds_left())}")
+    for each in run.experiments:
+        n_results = len(each.list_jobs())
+        click.echo(f"{each.name}, {each.data}, {each.protocol}, {len(each.splits)} splits: {n_results} results")
+    click.echo(f"{_count_results(run)}; about {_format_duration(run.estimate_seconds_left())}")
 
 
-def _counted(run: Reproduction) -> str:
-    done = len(run.results())
+def _count_results(run: Reproduction) -> str:
+    done = len(run.list_results())
     return f"{len(run.jobs)} results" + (f", {done} of them there already" if done else "")
 
 
-def _duration(seconds: float) -> str:
+def _format_duration(seconds: float) -> str:
     """Return a time in words: 40 s, 12 min, 3.5 h."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 90 * 60 else f"{seconds / 3600:.1f} h"
 
 
-def _told(progress: Progress) -> str:
-    left = _duration(progress.seconds_left)
+def _describe(progress: Progress) -> str:
+    left = _format_duration(progress.seconds_left)
     return f"{progress.done} of {progress.total}, {left} left: {progress.now}"

@@ -53,14 +53,14 @@ def robustness(
     given = {"kinds": kinds, "shares": shares, "systems": systems}
     chosen = {name: each for name, each in given.items() if each}
     with live_line() as line:
-        found = _measured(events, {**chosen, "seeds": seeds, "folder": results}, line)
+        found = _measure(events, {**chosen, "seeds": seeds, "folder": results}, line)
     if as_json:
         print_json({**found.summary(), "results": found.to_arrow().to_pylist()})
     else:
         click.echo(repr(found))
 
 
-def _measured(events: csrr.Log, arguments: dict[str, Any], line: Line) -> csrr.Robustness:
+def _measure(events: csrr.Log, arguments: dict[str, Any], line: Line) -> csrr.Robustness:
     """Return the results; what stops them is said together with what is kept."""
     import csrr
 
@@ -72,13 +72,13 @@ def _measured(events: csrr.Log, arguments: dict[str, Any], line: Line) -> csrr.R
     )
     try:
         with stoppable(lambda: f"stopped: {go_on}"):
-            return csrr.robustness(events, **arguments, callback=lambda progress: line.show(_told(progress)))
+            return csrr.robustness(events, **arguments, callback=lambda progress: line.show(_describe(progress)))
     except ImportError as error:
         raise Failure(str(error)) from error
 
 
-def _told(progress: Progress) -> str:
-    from csrr.plots.number_text import duration
+def _describe(progress: Progress) -> str:
+    from csrr.plots.number_text import format_duration
 
-    left = f", about {duration(progress.seconds_left)} left" if progress.done else ""
+    left = f", about {format_duration(progress.seconds_left)} left" if progress.done else ""
     return f"{progress.done} of {progress.total}{left}: {progress.now}"

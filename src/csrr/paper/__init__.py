@@ -1,6 +1,1 @@
-"""Report: results -> one self-contained page, and the same as Markdown."""
-
-from csrr.paper.markdown import readme_table, render_markdown
-from csrr.paper.page import render_html, write
-
-__all__ = ["readme_table", "render_html", "render_markdown", "write"]
+"""The paper, done again: what it printed, what we find, and the page that holds the one against the other."""

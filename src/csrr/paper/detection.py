@@ -16,7 +16,7 @@ MANY, RARE = "rule: many clicks", "rule: rare item"
 SUSPECTS = "suspects()"
 
 
-def detectors(model: CSRR, log: Log) -> dict[str, Scores]:
+def score_by_detector(model: CSRR, log: Log) -> dict[str, Scores]:
     """Return what each way to find planted events says of the log that `model` was fitted to.
 
     Every array has shape (n_events,); larger is more suspicious. In the units of `model`, a click is 1 and its score
@@ -47,7 +47,7 @@ def auc(scores: npt.ArrayLike, planted: npt.NDArray[np.bool_]) -> float:
     return float(above / (n_planted * n_genuine))
 
 
-def target_hits(model: Recommender, log: Log, targets: npt.NDArray[np.int64], k: int = 10) -> float:
+def measure_target_hits(model: Recommender, log: Log, targets: npt.NDArray[np.int64], k: int = 10) -> float:
     """Return the share of the users of `log` with an item row of `targets`, shape (n,), among their `k` best.
 
     Only users who have none of them yet are asked.

@@ -3,46 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
-from csrr.data import DataError
-from csrr.paper.page_tables import Table, read_table
-from csrr.paper.summary_fields import Part, check_summary, listed, mapping, parts, text
-from csrr.plots.charts import drawn_points, line_chart, series_names
-from csrr.plots.number_text import UNKNOWN, duration, fixed, half_width, known, short
+from csrr.paper.jobs import FIGURES, TABLES
+from csrr.paper.page_tables import ShownTable, show_table
+from csrr.paper.summary_types import Claim, Figure, Made, MissingPart, Summary
+from csrr.plots.charts import draw_line_chart
+from csrr.plots.number_text import UNKNOWN, compute_half_width, format_duration, format_fixed, format_short
+from csrr.plots.panels import Panel, Point, list_series_names
 
 TITLE = "Robust Cost-Sensitive Learning for Recommendation with Implicit Feedback, reproduced"
-VERDICTS = {"holds": "holds", "partly": "holds in part", "fails": "does not hold", "untestable": "cannot be tested"}
-MARKS = {"holds": "✓", "partly": "◐", "fails": "✕", "untestable": "–"}
-FIGURES = ("cost", "step", "strengths")
+VERDICTS = {
+    "holds": ("✓", "holds"),
+    "partly": ("◐", "holds in part"),
+    "fails": ("✕", "does not hold"),
+    "untestable": ("–", "cannot be tested"),
+}
+"""Each verdict as a sign and in words."""
 BEYOND = ("robustness", "kept", "detection", "push", "cleaning")
 """Figures that the paper does not have, in the order in which they follow its own."""
-COMMAND = "csrr reproduce"
 
 
 @dataclass(frozen=True)
-class Claim:
-    """A claim of the paper, what became of it, and why we say so."""
-
-    claim: str
-    where: str
-    verdict: str
-    evidence: str
-
-    @property
-    def words(self) -> str:
-        """The verdict in words."""
-        return VERDICTS[self.verdict]
-
-    @property
-    def mark(self) -> str:
-        """The verdict as a sign."""
-        return MARKS[self.verdict]
-
-
-@dataclass(frozen=True)
-class Panel:
+class ShownPanel:
     """One chart of a figure, and its values: (x, mean and half-width for each series)."""
 
     title: str
@@ -53,146 +36,110 @@ class Panel:
 
 
 @dataclass(frozen=True)
-class Figure:
+class ShownFigure:
     """A figure of several panels with one legend."""
 
     title: str
     caption: str
     names: list[str]
-    panels: list[Panel]
-    command: str
-
-
-@dataclass(frozen=True)
-class Missing:
-    """A part that was not run, and the command that runs it."""
-
-    part: str
+    panels: list[ShownPanel]
     command: str
 
 
 @dataclass(frozen=True)
 class Document:
-    """All that is shown."""
+    """All that is shown, with every number as text; lists of pairs are (name, what is said of it)."""
 
-    title: str
     quick: bool
     made: list[tuple[str, str]]
     headlines: list[str]
     claims: list[Claim]
-    comparison: list[Table]
-    ablation: list[Table]
-    figures: list[Figure]
-    missing: list[Missing]
+    comparison: list[ShownTable]
+    ablation: list[ShownTable]
+    figures: list[ShownFigure]
+    missing: list[MissingPart]
     protocols: list[tuple[str, str]]
     data_sets: list[tuple[str, str]]
     commands: list[tuple[str, str]]
+    title: str = TITLE
 
 
-def read_document(summary: Any) -> Document:
-    """Return what is to be shown of a summary; raises a DataError for one that is not of the known format."""
-    check_summary(summary)
-    comparison = _tables(summary, "comparison")
-    ablation = _tables(summary, "ablation")
-    figures = _figures(mapping(summary, "figures", ""))
-    named = [("Comparison, " + table.title, table.command) for table in comparison]
-    named += [("Ablation, " + table.title, table.command) for table in ablation]
-    named += [("Figure, " + figure.title, figure.command) for figure in figures]
+def make_document(summary: Summary) -> Document:
+    """Return what is to be shown of a summary."""
+    comparison, ablation = ([show_table(table) for table in each] for each in (summary.comparison, summary.ablation))
+    order = [*FIGURES, *BEYOND, *sorted(summary.figures)]
+    figures = [_show_figure(summary.figures[name]) for name in sorted(summary.figures, key=order.index)]
+    named = [("Comparison", each.title, each.command) for each in comparison]
+    named += [("Ablation", each.title, each.command) for each in ablation]
+    named += [("Figure", each.title, each.command) for each in figures]
     return Document(
-        title=TITLE,
-        quick=bool(summary["made"].get("quick")),
-        made=_made(summary["made"]),
-        headlines=[tied(str(each)) for each in listed(summary, "headlines", "")],
-        claims=[_claim(each) for each in parts(summary, "claims", "")],
+        quick=summary.made.quick,
+        made=_list_made(summary.made),
+        headlines=[_tie_percents(each) for each in summary.headlines],
+        claims=[replace(each, evidence=_tie_percents(each.evidence)) for each in summary.claims],
         comparison=comparison,
         ablation=ablation,
         figures=figures,
-        missing=_missing(summary),
-        protocols=[(name, str(words)) for name, words in mapping(summary, "protocols", "").items()],
-        data_sets=_data_sets(parts(summary, "comparison", ""), comparison),
-        commands=[(name, command) for name, command in named if command],
+        missing=_list_missing(summary),
+        protocols=list(summary.protocols.items()),
+        data_sets=_list_data_sets(summary, comparison),
+        commands=[(f"{kind}, {title}", command) for kind, title, command in named if command],
     )
 
 
-def _tables(summary: Part, name: str) -> list[Table]:
-    return [read_table(each, f"{name} {i}") for i, each in enumerate(parts(summary, name, ""), start=1)]
-
-
-def _made(made: Part) -> list[tuple[str, str]]:
+def _list_made(made: Made) -> list[tuple[str, str]]:
     """Return (what, its value) for how the results came to be."""
-    versions = ", ".join(f"{name} {made[name]}" for name in ("python", "numpy", "scipy", "numba") if made.get(name))
+    versions = {"python": made.python, "numpy": made.numpy, "scipy": made.scipy, "numba": made.numba}
     shown = {
-        "Date": text(made, "date"),
-        "csrr": text(made, "csrr"),
-        "With": versions,
-        "Machine": text(made, "machine"),
-        "Time": "" if known(made.get("seconds")) is None else duration(made["seconds"]),
-        "Command": text(made, "command"),
+        "Date": made.date,
+        "csrr": made.csrr,
+        "With": ", ".join(f"{name} {version}" for name, version in versions.items() if version),
+        "Machine": made.machine,
+        "Time": "" if made.seconds is None else format_duration(made.seconds),
+        "Command": made.command,
     }
     return [(name, value) for name, value in shown.items() if value]
 
 
-def _claim(claim: Part) -> Claim:
-    verdict = text(claim, "verdict")
-    if verdict not in VERDICTS:
-        raise DataError(f"summary, claims: the verdict {verdict!r} is none of {', '.join(VERDICTS)}")
-    return Claim(text(claim, "claim"), text(claim, "where"), verdict, tied(text(claim, "evidence")))
-
-
-def tied(words: str) -> str:
+def _tie_percents(words: str) -> str:
     """Return text whose percent signs stay on the line of their numbers."""
     return words.replace(" %", "\N{NO-BREAK SPACE}%")
 
 
-def _figures(figures: Part) -> list[Figure]:
-    known_first = sorted(figures, key=lambda name: ([*FIGURES, *BEYOND, name].index(name), name))
-    return [_figure(name, mapping(figures, name, "figures")) for name in known_first]
+def _show_figure(figure: Figure) -> ShownFigure:
+    names = list_series_names(figure.panels)
+    panels = [_show_panel(panel, names) for panel in figure.panels]
+    return ShownFigure(figure.title, figure.caption, names, panels, figure.command)
 
 
-def _figure(name: str, figure: Part) -> Figure:
-    panels = parts(figure, "panels", f"figure {name}")
-    names = series_names(panels)
-    return Figure(
-        title=text(figure, "title", name),
-        caption=text(figure, "caption"),
-        names=names,
-        panels=[_panel(panel, names) for panel in panels],
-        command=text(figure, "command"),
-    )
+def _show_panel(panel: Panel, names: Sequence[str]) -> ShownPanel:
+    by_place = {each.name: {point.x: point for point in each.select_drawn()} for each in panel.series}
+    places = sorted({x for points in by_place.values() for x in points})
+    values = [(format_short(x), [_show_point(own.get(x)) for own in by_place.values()]) for x in places]
+    return ShownPanel(panel.title, panel.x, list(by_place), draw_line_chart(panel, names), values)
 
 
-def _panel(panel: Part, names: Sequence[str]) -> Panel:
-    title = text(panel, "title")
-    lines = {text(each, "name"): drawn_points(each, title) for each in parts(panel, "series", title)}
-    places = sorted({point["x"] for points in lines.values() for point in points})
-    by_place = {name: {point["x"]: point for point in points} for name, points in lines.items()}
-    values = [(short(x), [_value(own.get(x)) for own in by_place.values()]) for x in places]
-    return Panel(title, text(panel, "x", "x"), list(lines), line_chart(panel, names), values)
-
-
-def _value(point: Part | None) -> str:
+def _show_point(point: Point | None) -> str:
     if point is None:
         return UNKNOWN
-    half = half_width(point)
-    note = f" ({point['note']})" if point["note"] else ""
-    return fixed(point["mean"]) + (f" ±{fixed(half)}" if half else "") + note
+    half = compute_half_width(*point.interval)
+    note = f" ({point.note})" if point.note else ""
+    return format_fixed(point.mean) + (f" ±{format_fixed(half)}" if half else "") + note
 
 
-def _missing(summary: Part) -> list[Missing]:
+def _list_missing(summary: Summary) -> list[MissingPart]:
     """Return the parts not run: those the summary names, and those it has nothing of."""
-    named = [Missing(text(each, "part"), text(each, "command")) for each in parts(summary, "missing", "")]
-    figures = mapping(summary, "figures", "")
-    absent = [f"--table {name}" for name in ("comparison", "ablation") if not summary.get(name)]
-    absent += [f"--figure {name}" for name in FIGURES if not figures.get(name)]
-    silent = [part for part in absent if not any(part in f"{each.part} {each.command}" for each in named)]
-    return named + [Missing(part, f"{COMMAND} {part}") for part in silent]
+    tables = {"comparison": summary.comparison, "ablation": summary.ablation}
+    absent = [f"--table {name}" for name in TABLES if not tables[name]]
+    absent += [f"--figure {name}" for name in FIGURES if name not in summary.figures]
+    named = [f"{each.part} {each.command}" for each in summary.missing]
+    silent = [part for part in absent if not any(part in words for words in named)]
+    return summary.missing + [MissingPart(part, f"csrr reproduce {part}") for part in silent]
 
 
-def _data_sets(found: Sequence[Part], tables: Sequence[Table]) -> list[tuple[str, str]]:
+def _list_data_sets(summary: Summary, shown: Sequence[ShownTable]) -> list[tuple[str, str]]:
     """Return (label, what is in it under each protocol) for each data set once."""
-    seen: dict[str, list[str]] = {}
-    for part, table in zip(found, tables, strict=True):
-        label = text(part, "label", text(part, "data", "data"))
-        protocol = f"Protocol “{text(part, 'protocol')}”: " if text(part, "protocol") else ""
-        seen.setdefault(label, []).append(f"{protocol}{table.facts}.")
-    return [(label, " ".join(facts)) for label, facts in seen.items()]
+    facts: dict[str, list[str]] = {}
+    for table, own in zip(summary.comparison, shown, strict=True):
+        facts.setdefault(table.label, []).append(f"Protocol “{table.protocol}”: {own.facts}.")
+    return [(label, " ".join(each)) for label, each in facts.items()]

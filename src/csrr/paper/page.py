@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
 
 from csrr.files import write_text
 from csrr.paper import method
-from csrr.paper.document import read_document
+from csrr.paper.document import VERDICTS, make_document
 from csrr.paper.markdown import render_markdown
 from csrr.paper.page_tables import RANKED_BY, TEST_COLUMNS
-from csrr.plots.charts import marker
+from csrr.paper.summary_types import Summary
+from csrr.plots.charts import draw_marker
+from csrr.plots.plot import read_colour_sheet
 
 
-def render_html(summary: Any) -> str:
+def render_html(summary: Summary) -> str:
     """Return the page of a summary."""
-    document = read_document(summary)
+    document = make_document(summary)
     try:
         from jinja2 import Environment, PackageLoader, StrictUndefined
         from markupsafe import Markup
@@ -34,14 +35,16 @@ def render_html(summary: Any) -> str:
     return template.render(
         doc=document,
         method=method,
+        verdicts=VERDICTS,
+        colours=Markup(read_colour_sheet()),
         drawn=Markup,
-        marker=lambda place: Markup(marker(place)),
+        marker=lambda place: Markup(draw_marker(place)),
         ranked_by=RANKED_BY,
         test_columns=TEST_COLUMNS,
     )
 
 
-def write(summary: Any, path: str | os.PathLike[str]) -> tuple[Path, Path]:
+def write_page(summary: Summary, path: str | os.PathLike[str]) -> tuple[Path, Path]:
     """Write the page and the Markdown beside each other and return their paths, `path` ending in .html and in .md.
 
     Each file is written whole or not at all.

@@ -1,23 +1,23 @@
-"""The tables of a summary, with every number already as text: systems by metrics, paired tests, ranks, settings."""
+"""The tables of a summary as they are shown, with every number already as text."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
-from csrr.paper.summary_fields import Part, listed, mapping, parts, text
+from csrr.paper.summary_types import Cell, CertificateFacts, PairedTest, SystemRow, SystemTable, Times
 from csrr.plots.number_text import (
     UNKNOWN,
-    count,
-    duration,
-    fixed,
-    half_width,
-    known,
-    p_value,
-    percent,
-    relative,
-    short,
+    compute_half_width,
+    compute_relative,
+    format_count,
+    format_duration,
+    format_fixed,
+    format_p_value,
+    format_percent,
+    format_short,
+    to_finite,
 )
 
 RANKED_BY = "NDCG@5"
@@ -29,7 +29,7 @@ GROUPS = {"paper": "The paper's systems", "today": "Systems of today"}
 
 
 @dataclass(frozen=True)
-class Cell:
+class ShownCell:
     """A mean of ours, half its interval, the printed value and the relative difference from it; "" for none."""
 
     mean: str
@@ -44,16 +44,14 @@ class Cell:
         return {"+": "up", "−": "down"}.get(self.difference[:1], "same")
 
 
-@dataclass(frozen=True)
-class Row:
+class ShownRow(NamedTuple):
     """A system and its cells, one a column."""
 
     system: str
-    cells: list[Cell]
+    cells: list[ShownCell]
 
 
-@dataclass(frozen=True)
-class Setting:
+class ShownSettings(NamedTuple):
     """How a system was set and what that took."""
 
     system: str
@@ -66,8 +64,7 @@ class Setting:
     certificate: str
 
 
-@dataclass(frozen=True)
-class Rank:
+class Rank(NamedTuple):
     """A system's place by `RANKED_BY` among those with a printed value: ours, and the printed one."""
 
     system: str
@@ -76,107 +73,99 @@ class Rank:
 
 
 @dataclass(frozen=True)
-class Table:
+class ShownTable:
     """One data set under one protocol: rows in groups, and what is said beneath them."""
 
     title: str
     facts: str
     columns: list[str]
     n_extra: int
-    groups: list[tuple[str, list[Row]]]
+    groups: list[tuple[str, list[ShownRow]]]
     note: str
-    settings: list[Setting]
+    settings: list[ShownSettings]
     ranks: list[Rank]
     tests: list[tuple[str, ...]]
     command: str
 
 
-def read_table(part: Part, where: str) -> Table:
-    """Return a table of the comparison or of the ablation; `where` names it in errors."""
-    rows = parts(part, "rows", where)
-    extra = list(dict.fromkeys(name for row in rows for name in mapping(row, "extra", where)))
-    columns = [str(name) for name in listed(part, "columns", where)]
-    label = text(part, "label", text(part, "data", "data"))
-    protocol = text(part, "protocol")
-    cells = [dict(mapping(row, "cells", where)) | dict(mapping(row, "extra", where)) for row in rows]
-    best = {column: _best(cells, column) for column in (*columns, *extra)}
-    lines = [
-        (text(row, "group", "paper"), Row(text(row, "system"), [_cell(own.get(c), best[c]) for c in best]))
-        for row, own in zip(rows, cells, strict=True)
+def show_table(table: SystemTable) -> ShownTable:
+    """Return a table of the comparison or of the ablation as it is shown."""
+    extra = list(dict.fromkeys(name for row in table.rows for name in row.extra))
+    columns = [*table.columns, *extra]
+    cells = [row.cells | row.extra for row in table.rows]
+    best = [_find_best(cells, column) for column in columns]
+    rows = [
+        ShownRow(row.system, [_show_cell(own.get(column), top) for column, top in zip(columns, best, strict=True)])
+        for row, own in zip(table.rows, cells, strict=True)
     ]
-    return Table(
-        title=f"{label}, protocol “{protocol}”" if protocol else label,
-        facts=_facts(part, where),
-        columns=[*columns, *extra],
+    return ShownTable(
+        title=f"{table.label}, protocol “{table.protocol}”",
+        facts=_list_facts(table),
+        columns=columns,
         n_extra=len(extra),
-        groups=_grouped(lines),
-        note=text(part, "note"),
-        settings=[_setting(row, where) for row in rows if row.get("params") or row.get("seconds")],
-        ranks=_ranks(rows, cells),
-        tests=[_test(each) for each in parts(part, "tests", where)],
-        command=text(part, "command"),
+        groups=_group([row.group or "paper" for row in table.rows], rows),
+        note=table.note,
+        settings=[_show_settings(row) for row in table.rows if row.params or row.seconds],
+        ranks=_rank(table.rows),
+        tests=[_show_test(test) for test in table.tests],
+        command=table.command,
     )
 
 
-def _grouped(lines: Sequence[tuple[str, Row]]) -> list[tuple[str, list[Row]]]:
+def _group(groups: Sequence[str], rows: Sequence[ShownRow]) -> list[tuple[str, list[ShownRow]]]:
     """Return (title of the group, its rows), the paper's first; one group alone needs no title."""
-    names = sorted({name for name, _ in lines}, key=lambda name: ([*GROUPS, name].index(name), name))
-    grouped = [(GROUPS.get(name, name), [row for group, row in lines if group == name]) for name in names]
-    return grouped if len(grouped) > 1 else [("", rows) for _, rows in grouped]
+    names = sorted(set(groups), key=lambda name: ([*GROUPS, name].index(name), name))
+    if len(names) < 2:
+        return [("", list(rows)) for _ in names]
+    return [
+        (GROUPS.get(name, name), [row for group, row in zip(groups, rows, strict=True) if group == name])
+        for name in names
+    ]
 
 
-def _cell(cell: Any, best: str) -> Cell:
-    if not isinstance(cell, Mapping):
-        return Cell(UNKNOWN, "", "", "", False)
-    mean, half, printed = fixed(cell.get("mean")), half_width(cell), known(cell.get("printed"))
-    difference = relative(cell.get("mean"), printed)
-    return Cell(
+def _show_cell(cell: Cell | None, best: str) -> ShownCell:
+    cell = cell or Cell()
+    mean, half = format_fixed(cell.mean), compute_half_width(cell.low, cell.high)
+    printed, difference = to_finite(cell.printed), compute_relative(cell.mean, cell.printed)
+    return ShownCell(
         mean=mean,
-        half="" if half is None else f"±{fixed(half)}",
-        printed="" if printed is None else fixed(printed),
-        difference="" if difference is None else percent(difference, signed=True),
+        half="" if half is None else f"±{format_fixed(half)}",
+        printed="" if printed is None else format_fixed(printed),
+        difference="" if difference is None else format_percent(difference, signed=True),
         best=mean == best != UNKNOWN,
     )
 
 
-def _best(cells: Sequence[Part], column: str) -> str:
+def _find_best(cells: Sequence[dict[str, Cell]], column: str) -> str:
     """Return the largest mean of a column as it is shown, so that what reads the same is best together."""
-    own = [each.get(column) for each in cells]
-    means = [known(cell.get("mean")) for cell in own if isinstance(cell, Mapping)]
-    return fixed(max((mean for mean in means if mean is not None), default=None))
+    means = [to_finite(own[column].mean) for own in cells if column in own]
+    return format_fixed(max((mean for mean in means if mean is not None), default=None))
 
 
-def _facts(part: Part, where: str) -> str:
-    facts = [f"{count(part[name])} {name[2:]}" for name in ("n_users", "n_items", "n_events") if name in part]
-    splits = listed(part, "splits", where)
-    if splits:
-        facts.append("1 split" if len(splits) == 1 else f"{len(splits)} splits")
-    if text(part, "tuned"):
-        facts.append(f"parameters chosen on {text(part, 'tuned')}")
+def _list_facts(table: SystemTable) -> str:
+    sizes = {"users": table.n_users, "items": table.n_items, "events": table.n_events}
+    facts = [f"{format_count(number)} {name}" for name, number in sizes.items() if number is not None]
+    if table.splits:
+        facts.append("1 split" if len(table.splits) == 1 else f"{len(table.splits)} splits")
+    if table.tuned:
+        facts.append(f"parameters chosen on {table.tuned}")
     return ", ".join(facts)
 
 
-def _setting(row: Part, where: str) -> Setting:
-    seconds, certificate = mapping(row, "seconds", where), mapping(row, "certificate", where)
-    return Setting(
-        system=text(row, "system"),
-        about=text(row, "about"),
-        params=_params(parts(row, "params", where)),
-        tried=count(row.get("tried")),
-        tune=duration(seconds.get("tune")),
-        fit=duration(seconds.get("fit")),
-        evaluate=duration(seconds.get("evaluate")),
-        certificate=_certificate(certificate),
-    )
+def _show_settings(row: SystemRow) -> ShownSettings:
+    seconds = row.seconds or Times()
+    tune, fit, evaluate = map(format_duration, (seconds.tune, seconds.fit, seconds.evaluate))
+    params, certificate = _show_params(row.params), _show_certificate(row.certificate)
+    return ShownSettings(row.system, row.about, params, format_count(row.tried), tune, fit, evaluate, certificate)
 
 
-def _params(chosen: Sequence[Part]) -> str:
+def _show_params(chosen: Sequence[dict[str, Any]]) -> str:
     """Return parameters with the value that all splits share, or else with one value a split."""
     names = dict.fromkeys(name for each in chosen for name in each)
     shared, by_split = [], []
     for name in names:
         values = [each.get(name) for each in chosen]
-        shown = [short(value) if known(value) is not None else str(value) for value in values]
+        shown = [format_short(value) if to_finite(value) is not None else str(value) for value in values]
         if len(set(shown)) == 1:
             shared.append(f"{name} {shown[0]}")
         else:
@@ -184,23 +173,22 @@ def _params(chosen: Sequence[Part]) -> str:
     return "; ".join(([", ".join(shared)] if shared else []) + by_split) or "nothing to choose"
 
 
-def _certificate(certificate: Part) -> str:
-    if not certificate:
+def _show_certificate(certificate: CertificateFacts | None) -> str:
+    if certificate is None:
         return UNKNOWN
-    gap = f"gap {short(certificate.get('gap'))}"
-    rank = f"rank {count(certificate['rank'])}" if "rank" in certificate else ""
-    return ", ".join(each for each in (gap, rank, text(certificate, "status")) if each)
+    rank = "" if certificate.rank is None else f"rank {format_count(certificate.rank)}"
+    return ", ".join(each for each in (f"gap {format_short(certificate.gap)}", rank, certificate.status) if each)
 
 
-def _ranks(rows: Sequence[Part], cells: Sequence[Part]) -> list[Rank]:
+def _rank(rows: Sequence[SystemRow]) -> list[Rank]:
     """Return the places by `RANKED_BY`, ours first to last, of the systems that have both values."""
-    both: list[tuple[str, float, float]] = []
-    for row, own in zip(rows, cells, strict=True):
-        cell = own.get(RANKED_BY)
-        if isinstance(cell, Mapping):
-            ours, printed = known(cell.get("mean")), known(cell.get("printed"))
-            if ours is not None and printed is not None:
-                both.append((text(row, "system"), ours, printed))
+    both = [
+        (row.system, ours, printed)
+        for row in rows
+        if (cell := row.cells.get(RANKED_BY))
+        and (ours := to_finite(cell.mean)) is not None
+        and (printed := to_finite(cell.printed)) is not None
+    ]
     ranks = [
         Rank(name, 1 + sum(other[1] > mine for other in both), 1 + sum(other[2] > theirs for other in both))
         for name, mine, theirs in both
@@ -208,17 +196,17 @@ def _ranks(rows: Sequence[Part], cells: Sequence[Part]) -> list[Rank]:
     return sorted(ranks, key=lambda rank: rank.ours) if len(ranks) > 1 else []
 
 
-def _test(test: Part) -> tuple[str, ...]:
+def _show_test(test: PairedTest) -> tuple[str, ...]:
     """Return a paired comparison of two systems over users, in the order of `TEST_COLUMNS`."""
     return (
-        f"{text(test, 'a')} vs {text(test, 'b')}",
-        text(test, "metric"),
-        fixed(test.get("difference"), signed=True),
-        f"{fixed(test.get('low'), signed=True)} to {fixed(test.get('high'), signed=True)}",
-        p_value(test.get("p_t")),
-        p_value(test.get("p_wilcoxon")),
-        fixed(test.get("effect"), 2, signed=True),
-        percent(known(test.get("better"))),
-        percent(known(test.get("worse"))),
-        count(test.get("n_users")),
+        f"{test.a} vs {test.b}",
+        test.metric,
+        format_fixed(test.difference, signed=True),
+        f"{format_fixed(test.low, signed=True)} to {format_fixed(test.high, signed=True)}",
+        format_p_value(test.p_t),
+        format_p_value(test.p_wilcoxon),
+        format_fixed(test.effect, 2, signed=True),
+        format_percent(test.better),
+        format_percent(test.worse),
+        format_count(test.n_users),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-SYSTEMS = ("PopRank", "BPRMF", "WRMF", "MC-Shift", "CSRR-e", "CSRR-II", "CSRR-I")
+PRINTED_SYSTEMS = ("PopRank", "BPRMF", "WRMF", "MC-Shift", "CSRR-e", "CSRR-II", "CSRR-I")
 LENGTHS = (5, 10, 15)
 COLUMNS = ("R@5", "R@10", "P@5", "P@10", "F@5", "F@10", "F@15", "NDCG@5", "NDCG@10", "NDCG@15")
 ABLATION_COLUMNS = ("F@5", "F@15", "NDCG@5", "NDCG@15")
@@ -12,7 +12,7 @@ WITHOUT_V = "CSRR-I, V = 0, tuned on its own"
 
 
 @dataclass(frozen=True)
-class Data:
+class DataSet:
     """A data set of the paper: the name it is read by, what it is called, and the ratings that mean "more than 3"."""
 
     name: str
@@ -30,12 +30,12 @@ class Protocol:
     about: str
 
 
-DATA: dict[str, Data] = {
+DATA: dict[str, DataSet] = {
     each.name: each
     for each in (
-        Data("ml-100k", "MovieLens-100K", {"numbers": 3, "text": 4, "all-ratings": None}),
-        Data("ml-1m", "MovieLens-1M", {"numbers": 3, "text": 4, "all-ratings": None}),
-        Data(
+        DataSet("ml-100k", "MovieLens-100K", {"numbers": 3, "text": 4, "all-ratings": None}),
+        DataSet("ml-1m", "MovieLens-1M", {"numbers": 3, "text": 4, "all-ratings": None}),
+        DataSet(
             "eachmovie",
             "EachMovie, heavy raters",
             {"numbers": 4, "text": 5, "all-ratings": None},
@@ -101,12 +101,12 @@ _PRINTED_ABLATION = {
 }
 
 
-def _rows(text: str) -> dict[str, dict[str, float]]:
+def _read_rows(text: str) -> dict[str, dict[str, float]]:
     lines = [line.split() for line in text.strip().splitlines()]
     return {name: dict(zip(COLUMNS, map(float, values), strict=True)) for name, *values in lines}
 
 
-PRINTED: dict[str, dict[str, dict[str, float]]] = {data: _rows(text) for data, text in _PRINTED.items()}
+PRINTED: dict[str, dict[str, dict[str, float]]] = {data: _read_rows(text) for data, text in _PRINTED.items()}
 """The big table: data, system, column."""
 
 PRINTED_ABLATION: dict[str, dict[str, dict[str, float]]] = {
@@ -116,7 +116,7 @@ PRINTED_ABLATION: dict[str, dict[str, dict[str, float]]] = {
 """The table on V: data, system, column."""
 
 
-def metric_of(column: str, protocol: Protocol) -> str:
+def name_metric(column: str, protocol: Protocol) -> str:
     """Return the name that `csrr.evaluate` has for a column of the paper."""
     name, k = column.split("@")
     return f"{ {'R': 'recall', 'P': 'precision', 'F': 'f1_of_means', 'NDCG': protocol.ndcg}[name] }@{k}"

@@ -18,9 +18,9 @@ from csrr.experiments.evaluate import Evaluation, evaluate
 from csrr.experiments.tuning import tune
 from csrr.files import write_text
 from csrr.models.robust import RobustModel
-from csrr.paper.jobs import FIGURES, QUICK_SPLITS, SPLITS, TABLES, Job, Part, PartName, available
+from csrr.paper.jobs import FIGURES, QUICK_SPLITS, SPLITS, TABLES, Experiment, ExperimentName, Job, is_in_paper
 from csrr.paper.printed import DATA, LENGTHS, PROTOCOLS
-from csrr.paper.results import PerUser, Row, Rows, Task, read_json
+from csrr.paper.results import PerUser, Result, ResultStore, Task, read_json
 from csrr.paper.systems import COMPARED
 from csrr.parameters import ParameterError
 from csrr.threads import available_cores
@@ -50,18 +50,18 @@ class Progress:
 
 
 def plan(
-    names: Sequence[PartName] = (),
+    names: Sequence[ExperimentName] = (),
     *,
     data: Sequence[str] = (),
     protocols: Sequence[str] = (),
     systems: Sequence[str] = (),
     splits: int | None = None,
     quick: bool = False,
-) -> list[Part]:
+) -> list[Experiment]:
     """Return the tables and figures of these names, by default all, on the data and by the protocols given.
 
-    Unless both the part and the data are named, a part is taken where the paper has it: see `available`. A quick run
-    has MovieLens-100K, the protocol "numbers" and two splits unless others are given.
+    Unless both are named, a table or figure is taken on the data where the paper has it: see `is_in_paper`. A quick
+    run has MovieLens-100K, the protocol "numbers" and two splits unless others are given.
     """
     names = list(dict.fromkeys(names))
     data, protocols, systems = (list(dict.fromkeys(each)) for each in (data, protocols, systems))
@@ -73,11 +73,11 @@ def plan(
     if n_splits < 1:
         raise ParameterError(f"splits={splits!r} must be at least 1")
     chosen = [
-        Part(name, each, protocol, tuple(range(n_splits)), tuple(systems) or COMPARED, quick)
+        Experiment(name, each, protocol, tuple(range(n_splits)), tuple(systems) or COMPARED, quick)
         for protocol in protocols or (("numbers",) if quick else tuple(PROTOCOLS))
         for name in names or (*TABLES, *FIGURES)
         for each in data or (("ml-100k",) if quick else tuple(DATA))
-        if available(name, each, protocol) or (names and data and (protocols or protocol == "numbers"))
+        if is_in_paper(name, each, protocol) or (names and data and (protocols or protocol == "numbers"))
     ]
     if not chosen:
         raise ParameterError("the paper has none of that; name the table or figure and the data to run it all the same")
@@ -90,10 +90,10 @@ def _check(what: str, given: Iterable[str], known: Iterable[str]) -> None:
             raise ParameterError(f"there is no {what} {each!r}; there are {', '.join(known)}")
 
 
-def check_data(parts: Iterable[Part]) -> None:
+def check_data(experiments: Iterable[Experiment]) -> None:
     """Raise a DataError that names every file that is not there, where to get it and where to put it."""
     missing = []
-    for name in dict.fromkeys(part.data for part in parts):
+    for name in dict.fromkeys(each.data for each in experiments):
         if locate(name) is None:
             known = DATASETS[name]
             get = (
@@ -109,43 +109,44 @@ def check_data(parts: Iterable[Part]) -> None:
 class Reproduction:
     """A run into a folder of results; what is there already is not done again."""
 
-    def __init__(self, rows: Rows, parts: Sequence[Part], *, tuned: Tuned | None = None) -> None:
-        self.rows, self.parts, self.tuned = rows, list(parts), tuned
-        jobs = [job for part in self.parts for job in part.jobs()]
+    def __init__(self, store: ResultStore, experiments: Sequence[Experiment], *, tuned: Tuned | None = None) -> None:
+        self.store, self.experiments, self.tuned = store, list(experiments), tuned
+        jobs = [job for each in self.experiments for job in each.list_jobs()]
         self.jobs = list({(job.data, job.at_least, job.split, job.name): job for job in jobs}.values())
-        self.quick = any(part.quick for part in self.parts)
-        self._done: dict[tuple[Any, ...], Row] = {}
+        self.quick = any(each.quick for each in self.experiments)
+        self._done: dict[tuple[Any, ...], Result] = {}
         self._chosen_params: dict[str, dict[str, Any]] = {}
 
     # Estimates
 
-    def seconds_left(self) -> float:
+    def estimate_seconds_left(self) -> float:
         """Return roughly how long the jobs without results take, by what those with results have taken."""
-        todo = [job for job in self.jobs if self.finished(job) is None]
-        done = [job for job in self.jobs if self.finished(job) is not None]
+        todo = [job for job in self.jobs if self.find_result(job) is None]
+        done = [job for job in self.jobs if self.find_result(job) is not None]
         reading = _READ_SECONDS * len({(job.data, job.at_least) for job in todo})
-        return self._estimate(todo) * self._slowness(done) + reading
+        return self._estimate(todo) * self._measure_slowness(done) + reading
 
     def _estimate(self, jobs: Iterable[Job], *, anew: bool = False) -> float:
         """Return the seconds that fitting takes, and tuning where it has not been done (or `anew`: everywhere)."""
         seconds, tuned = 0.0, set[str]()
         for job in jobs:
-            key = self._tuning_key(job)
-            if key not in tuned and (anew or not self._chosen_file(key).exists()):
-                seconds += job.system.n_fits(self.quick) * job.system.seconds * _SIZE[job.data] / 1e6
+            key = self._make_tuning_key(job)
+            if key not in tuned and (anew or not self._get_chosen_file(key).exists()):
+                seconds += job.system.count_fits(quick=self.quick) * job.system.seconds * _SIZE[job.data] / 1e6
             tuned.add(key)
             seconds += (job.seconds or job.system.seconds) * _SIZE[job.data] / 1e6
         return seconds
 
-    def _slowness(self, done: Sequence[Job]) -> float:
+    def _measure_slowness(self, done: Sequence[Job]) -> float:
         """Return what these jobs took as a multiple of the estimate; of fewer than ten, 2 / cores."""
         if len(done) < 10:
             return 2 / min(available_cores(), 2)
-        rows = [row for job in done if (row := self.finished(job)) is not None]
+        results = [result for job in done if (result := self.find_result(job)) is not None]
         tuning = {
-            self._tuning_key(job): (row.tuning or {}).get("seconds", 0.0) for job, row in zip(done, rows, strict=True)
+            self._make_tuning_key(job): (result.tuning or {}).get("seconds", 0.0)
+            for job, result in zip(done, results, strict=True)
         }
-        taken = sum(row.seconds["fit"] + row.seconds["evaluate"] for row in rows) + sum(tuning.values())
+        taken = sum(result.seconds["fit"] + result.seconds["evaluate"] for result in results) + sum(tuning.values())
         return float(taken / self._estimate(done, anew=True))
 
     # The run
@@ -161,37 +162,37 @@ class Reproduction:
             def tell(what: str, done: int = done, job: Job = job) -> None:
                 if callback is not None:
                     now = f"{DATA[job.data].label}, {job.protocol}, split {job.split}, {job.name}: {what}"
-                    callback(Progress(done, len(self.jobs), now, self.seconds_left()))
+                    callback(Progress(done, len(self.jobs), now, self.estimate_seconds_left()))
 
-            if self.finished(job) is None:
+            if self.find_result(job) is None:
                 try:
                     self._do(job, tell)
                 except (ParameterError, np.linalg.LinAlgError, MemoryError) as error:
                     failed.append((job, error))
         return failed
 
-    def results(self) -> list[Row]:
+    def list_results(self) -> list[Result]:
         """Return the results that are there, in the order of the jobs."""
-        return [row for job in self.jobs if (row := self.finished(job)) is not None]
+        return [result for job in self.jobs if (result := self.find_result(job)) is not None]
 
-    def finished(self, job: Job) -> Row | None:
+    def find_result(self, job: Job) -> Result | None:
         """Return the result of a job, if its parameters have been chosen and it has one."""
         key = (job.data, job.at_least, job.split, job.name)
-        if key not in self._done and (not job.system.space or self._chosen_file(self._tuning_key(job)).exists()):
-            found = self.rows.find(self.task(job))
+        if key not in self._done and self._is_tuned(job):
+            found = self.store.find(self.make_task(job))
             if found is not None:
                 self._done[key] = found
         return self._done.get(key)
 
-    def task(self, job: Job) -> Task:
+    def make_task(self, job: Job) -> Task:
         """Return what identifies the result of a job whose parameters have been chosen."""
-        return Task(job.data, job.at_least, job.split, job.name, job.change(self._chosen(job)["params"]))
+        return Task(job.data, job.at_least, job.split, job.name, job.change(self._read_chosen(job)["params"]))
 
     def _do(self, job: Job, tell: Callable[[str], None]) -> None:
         log = read_log(job.data, job.at_least)
         chosen = self._tune(job, log, tell)
         train, test = split(log, ratio=RATIO, seed=job.split)
-        task = self.task(job)
+        task = self.make_task(job)
         tell("fitting")
         began = time.perf_counter()
         model = job.system.model(**task.params).fit(train)
@@ -199,7 +200,7 @@ class Reproduction:
         tell("testing")
         found = evaluate(model, train, test, at=LENGTHS, metrics=METRICS)
         certificate = getattr(model, "certificate_", None)
-        row = Row(
+        result = Result(
             task,
             found.means,
             found.n_users,
@@ -207,45 +208,50 @@ class Reproduction:
             {"users": log.n_users, "items": log.n_items, "events": len(log)},
             {"fit": fitted - began, "evaluate": time.perf_counter() - fitted},
             chosen["tuning"],
-            certificate and _finite(certificate.to_dict()),
+            certificate and _drop_infinite(certificate.to_dict()),
             model={"kind": type(model).__name__, "params": model.get_params()},
         )
-        self.rows.keep(row, _per_user(found))
+        self.store.keep(result, _collect_per_user(found))
 
     # Parameters
 
-    def _tuned_split(self, job: Job) -> int:
+    def _choose_tuned_split(self, job: Job) -> int:
         each = self.tuned or ("each" if _SIZE[job.data] <= TUNED_EACH_UP_TO else "once")
         return job.split if each == "each" else 0
 
-    def _tuning_key(self, job: Job) -> str:
-        space = {"quick": self.quick, "space": repr(job.system.searched(self.quick))}
-        return Task(job.data, job.at_least, self._tuned_split(job), job.system.name, job.system.fixed | space).key
+    def _make_tuning_key(self, job: Job) -> str:
+        space = {"quick": self.quick, "space": repr(job.system.list_tried(quick=self.quick))}
+        split, params = self._choose_tuned_split(job), job.system.fixed | space
+        return Task(job.data, job.at_least, split, job.system.name, params).key
 
-    def _chosen_file(self, key: str) -> Path:
-        return self.rows.folder / "tuning" / f"{key}.json"
+    def _is_tuned(self, job: Job) -> bool:
+        """Return whether the job's parameters have been chosen, if there are any to choose."""
+        return not job.system.space or self._get_chosen_file(self._make_tuning_key(job)).exists()
 
-    def _chosen(self, job: Job) -> dict[str, Any]:
+    def _get_chosen_file(self, key: str) -> Path:
+        return self.store.folder / "tuning" / f"{key}.json"
+
+    def _read_chosen(self, job: Job) -> dict[str, Any]:
         """Return the parameters that were chosen for the job's system and how."""
         if not job.system.space:
             return {"params": dict(job.system.fixed), "tuning": None}
-        key = self._tuning_key(job)
+        key = self._make_tuning_key(job)
         if key not in self._chosen_params:
-            self._chosen_params[key] = read_json(self._chosen_file(key), "params", "tuning")
+            self._chosen_params[key] = read_json(self._get_chosen_file(key), "params", "tuning")
         return self._chosen_params[key]
 
     def _tune(self, job: Job, log: Log, tell: Callable[[str], None]) -> dict[str, Any]:
         """Return the parameters of the job's system, chosen now if that has not been done."""
-        key, system = self._tuning_key(job), job.system
-        file = self._chosen_file(key)
-        if not system.space or file.exists():
-            return self._chosen(job)
+        key, system = self._make_tuning_key(job), job.system
+        file = self._get_chosen_file(key)
+        if self._is_tuned(job):
+            return self._read_chosen(job)
         tell("tuning")
-        train, _ = split(log, ratio=RATIO, seed=self._tuned_split(job))
+        train, _ = split(log, ratio=RATIO, seed=self._choose_tuned_split(job))
         found = tune(
             system.model(**system.fixed),
             train,
-            space=system.searched(self.quick),
+            space=system.list_tried(quick=self.quick),
             metric=VALIDATION_METRIC,
             trials=10_000,
             ratio=VALIDATION_RATIO,
@@ -259,7 +265,7 @@ class Reproduction:
             "value": found.best_value,
             "tried": sum(each.points for each in found.trials),
             "seconds": sum(each.seconds for each in found.trials),
-            "split": self._tuned_split(job),
+            "split": self._choose_tuned_split(job),
         }
         params = system.fixed | found.best.params
         if system.absolute:
@@ -283,12 +289,12 @@ def _read_file(path: str, at_least: float | None) -> Log:
     return read(path, min_rating=at_least)
 
 
-def _per_user(found: Evaluation) -> PerUser:
+def _collect_per_user(found: Evaluation) -> PerUser:
     """Return the users, and for each metric one value for each of them."""
     users = found.users if found.users.dtype != object else found.users.astype(str)
     return {"users": users, **{name: values.astype(np.float32) for name, values in found.per_user.items()}}
 
 
-def _finite(facts: dict[str, Any]) -> dict[str, Any]:
+def _drop_infinite(facts: dict[str, Any]) -> dict[str, Any]:
     """Return the facts as JSON has them: None in place of what is not a finite number."""
     return {name: None if isinstance(v, float) and not np.isfinite(v) else v for name, v in facts.items()}

@@ -25,18 +25,20 @@ from csrr.files import held, whole, write_text
 from csrr.threads import available_cores
 
 FORMAT = 1
+"""The format of what is written: the folder of results, and the summary of them."""
+
 _HEAD, _LOCK = "results.json", ".lock"
 
 
 @cache
-def versions() -> dict[str, str]:
+def read_versions() -> dict[str, str]:
     """Return the versions of what results depend on."""
     names = ("csrr", "numpy", "scipy", "numba")
     return {"python": platform.python_version(), **{name: version(name) for name in names}}
 
 
 @cache
-def machine() -> str:
+def describe_machine() -> str:
     """Return the processor and the number of cores in words."""
     name = platform.processor() or platform.machine()
     try:
@@ -70,7 +72,7 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Row:
+class Result:
     """A result: the task, its means, and how, where and when they were obtained.
 
     `size` has users, items and events; `seconds` fit and evaluate; `model` its kind and all its parameters.
@@ -85,20 +87,20 @@ class Row:
     tuning: dict[str, Any] | None
     certificate: dict[str, Any] | None
     model: dict[str, Any]
-    versions: dict[str, str] = field(default_factory=versions)
-    machine: str = field(default_factory=machine)
+    versions: dict[str, str] = field(default_factory=read_versions)
+    machine: str = field(default_factory=describe_machine)
     made: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
 
     @classmethod
-    def of(cls, plain: dict[str, Any]) -> Self:
-        """Return the row that JSON has as `plain`."""
+    def from_json(cls, plain: dict[str, Any]) -> Self:
+        """Return the result that JSON has as `plain`."""
         return cls(**{**plain, "task": Task(**plain["task"])})
 
 
 PerUser = dict[str, npt.NDArray[Any]]
 
 
-class Rows:
+class ResultStore:
     """The results in a folder; `open` gives one to write to."""
 
     def __init__(self, folder: Path) -> None:
@@ -108,19 +110,19 @@ class Rows:
     @contextmanager
     def open(cls, folder: str | os.PathLike[str]) -> Iterator[Self]:
         """Give the results in `folder`, made if it is not there, for this process alone to write to."""
-        rows = cls(Path(folder))
+        store = cls(Path(folder))
         try:
             for part in ("rows", "tuning"):
-                (rows.folder / part).mkdir(parents=True, exist_ok=True)
+                (store.folder / part).mkdir(parents=True, exist_ok=True)
         except (FileExistsError, NotADirectoryError) as error:
             raise ResultsError(f"{folder}: a file is in the way of the folder of results; name another") from error
-        with held(rows.folder / _LOCK) as free:
+        with held(store.folder / _LOCK) as free:
             if not free:
                 raise ResultsError(
                     f"{folder}: another run is writing its results there; wait for it, or name another folder"
                 )
-            rows._check_head()
-            yield rows
+            store._check_head()
+            yield store
 
     def _check_head(self) -> None:
         head, mine = self.folder / _HEAD, {"format": FORMAT, "csrr": version("csrr")}
@@ -144,43 +146,43 @@ class Rows:
                 " two versions are not to be mixed: name another folder"
             )
 
-    def find(self, task: Task) -> Row | None:
+    def find(self, task: Task) -> Result | None:
         """Return the result of a task, or None."""
-        return self._read(self._path(task))
+        return self._read(self._get_path(task))
 
-    def all(self) -> list[Row]:
+    def read_all(self) -> list[Result]:
         """Return every result, in the order of the files' names."""
         found = (self._read(path) for path in sorted((self.folder / "rows").glob("*.json")))
-        return [row for row in found if row is not None]
+        return [result for result in found if result is not None]
 
-    def keep(self, row: Row, per_user: PerUser) -> None:
-        """Write a result, one value a user first: what has a row has them too."""
-        path = self._path(row.task)
+    def keep(self, result: Result, per_user: PerUser) -> None:
+        """Write a result, one value a user first: what has a result has them too."""
+        path = self._get_path(result.task)
         with whole(path.with_suffix(".npz")) as file:
             np.savez_compressed(file, allow_pickle=False, **per_user)
-        write_text(path, json.dumps(asdict(row), indent=1, allow_nan=False))
+        write_text(path, json.dumps(asdict(result), indent=1, allow_nan=False))
 
-    def per_user(self, task: Task) -> PerUser:
+    def read_per_user(self, task: Task) -> PerUser:
         """Return the users of a result, and for each metric one value for each of them."""
-        path = self._path(task).with_suffix(".npz")
+        path = self._get_path(task).with_suffix(".npz")
         try:
             with np.load(path, allow_pickle=False) as file:
                 return dict(file)
         except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
-            raise _damaged(path.with_suffix(".*")) from error
+            raise _make_damage_error(path.with_suffix(".*")) from error
 
-    def _path(self, task: Task) -> Path:
+    def _get_path(self, task: Task) -> Path:
         return self.folder / "rows" / f"{task.key}.json"
 
     @staticmethod
-    def _read(path: Path) -> Row | None:
-        """Return the row in a file; None if there is none."""
+    def _read(path: Path) -> Result | None:
+        """Return the result in a file; None if there is none."""
         if not path.exists():
             return None
         try:
-            return Row.of(read_json(path, "task"))
+            return Result.from_json(read_json(path, "task"))
         except TypeError as error:
-            raise _damaged(path) from error
+            raise _make_damage_error(path) from error
 
 
 def read_json(path: Path, *names: str) -> dict[str, Any]:
@@ -191,18 +193,18 @@ def read_json(path: Path, *names: str) -> dict[str, Any]:
             return found
         raise ValueError(f"without {' or '.join(names)}")
     except ValueError as error:
-        raise _damaged(path) from error
+        raise _make_damage_error(path) from error
 
 
-def _damaged(path: Path) -> ResultsError:
+def _make_damage_error(path: Path) -> ResultsError:
     return ResultsError(f"{path}: it is not a result of csrr; delete it and run again")
 
 
-def as_table(rows: Iterable[Row]) -> pa.Table:
+def make_results_table(results: Iterable[Result]) -> pa.Table:
     """Return results as the lines of a table: task, means, sizes, times in seconds, and nested facts as JSON."""
     lines = []
-    for row in rows:
-        facts = asdict(row)
+    for result in results:
+        facts = asdict(result)
         parts = [facts.pop(name) for name in ("task", "means", "size", "seconds")]
         task, means, size, seconds = parts
         facts["n_evaluated"] = facts.pop("n_users")

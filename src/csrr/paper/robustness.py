@@ -18,11 +18,11 @@ from csrr.experiments.evaluate import evaluate
 from csrr.experiments.tuning import digest, given, tune
 from csrr.models.csrr import CSRR
 from csrr.models.recommender import Recommender
-from csrr.paper.contestants import CONTESTANTS, WITH_V, Contestant
-from csrr.paper.detection import auc, detectors, target_hits
+from csrr.paper.detection import auc, measure_target_hits, score_by_detector
 from csrr.paper.reproduce import Progress
-from csrr.paper.results import Row, Rows, Task
+from csrr.paper.results import Result, ResultStore, Task
 from csrr.paper.robustness_results import AUC, CLEAN, HITS, METRIC, Robustness
+from csrr.paper.systems import CSRR_WITH_V, NOISE_SYSTEMS, System
 from csrr.parameters import ParameterError, check_whole
 
 RATIO, VALIDATION_RATIO = 0.8, 0.9
@@ -30,7 +30,7 @@ SHARES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)
 
 
 @dataclass(frozen=True)
-class Setting:
+class NoiseLevel:
     """The noise in a training log: a kind and its share, or no kind and 0."""
 
     kind: NoiseKind | None
@@ -45,7 +45,7 @@ def robustness(
     *,
     kinds: Sequence[NoiseKind] = NOISE_KINDS,
     shares: Sequence[float] = SHARES,
-    systems: Sequence[str] = tuple(CONTESTANTS),
+    systems: Sequence[str] = tuple(NOISE_SYSTEMS),
     seeds: int | Sequence[int] = 5,
     folder: str | os.PathLike[str] | None = None,
     callback: Callable[[Progress], object] | None = None,
@@ -55,31 +55,31 @@ def robustness(
     For each of `seeds` (a number of them counts from 0) the log is split 80 : 20 a user, and noise of each kind (see
     `add_noise`) goes into the training part, on no test cell. Every system is tuned on validation data held out of
     that noisy part, fitted to all of it and tested on the clean rest. `systems` are names of
-    `contestants.CONTESTANTS`. Each is also fitted without noise, whether or not 0 is among the shares.
+    `systems.NOISE_SYSTEMS`. Each is also fitted without noise, whether or not 0 is among the shares.
 
     `folder` keeps every result as soon as it is there: called again, `robustness` goes on where it was. `callback`
     sees the `Progress` before each result.
     """
     clean = as_log(log)
-    chosen = _checked_seeds(seeds)
-    settings, systems = _settings(kinds, shares), _checked_systems(systems)
-    jobs = [(seed, setting, system) for seed in chosen for setting in settings for system in systems]
-    found: list[Row] = []
-    with _opened(folder) as rows:
-        for seed, setting, system in jobs:
+    chosen = _check_seeds(seeds)
+    levels, systems = _list_levels(kinds, shares), _check_systems(systems)
+    jobs = [(seed, level, system) for seed in chosen for level in levels for system in systems]
+    found: list[Result] = []
+    with _open_store(folder) as store:
+        for seed, level, system in jobs:
             if not found or found[-1].task.split != seed:
-                own = _Split(rows, clean, seed)
-            row = rows.find(own.task(setting, system))
-            if row is None:
+                own = _Split(store, clean, seed)
+            result = store.find(own.make_task(level, system))
+            if result is None:
                 if callback is not None:
-                    now = f"split {seed}, {setting}: {system}"
-                    callback(Progress(len(found), len(jobs), now, _seconds_left(found, len(jobs))))
-                row = own.measure(setting, system)
-            found.append(row)
+                    now = f"split {seed}, {level}: {system}"
+                    callback(Progress(len(found), len(jobs), now, _estimate_seconds_left(found, len(jobs))))
+                result = own.measure(level, system)
+            found.append(result)
     return Robustness.of(found)
 
 
-def _settings(kinds: Sequence[NoiseKind], shares: Sequence[float]) -> list[Setting]:
+def _list_levels(kinds: Sequence[NoiseKind], shares: Sequence[float]) -> list[NoiseLevel]:
     """Return no noise, then each share of each kind; no noise is the same of all kinds."""
     _check_list("kinds", kinds)
     _check_list("shares", shares)
@@ -89,7 +89,9 @@ def _settings(kinds: Sequence[NoiseKind], shares: Sequence[float]) -> list[Setti
     noisy = {float(share) for share in shares} - {0.0}
     if not kinds or not noisy:
         raise ParameterError(f"kinds={kinds!r}, shares={shares!r}: give at least one kind of noise and a share above 0")
-    return [Setting(None, 0.0)] + [Setting(kind, share) for kind in dict.fromkeys(kinds) for share in sorted(noisy)]
+    return [NoiseLevel(None, 0.0)] + [
+        NoiseLevel(kind, share) for kind in dict.fromkeys(kinds) for share in sorted(noisy)
+    ]
 
 
 def _check_list(name: str, value: Any) -> None:
@@ -97,7 +99,7 @@ def _check_list(name: str, value: Any) -> None:
         raise ParameterError(f"{name}={value!r} must be a list")
 
 
-def _checked_seeds(seeds: Any) -> list[int]:
+def _check_seeds(seeds: Any) -> list[int]:
     if not isinstance(seeds, Sequence):
         check_whole("seeds", seeds, least=1)
         return list(range(seeds))
@@ -108,70 +110,71 @@ def _checked_seeds(seeds: Any) -> list[int]:
     return [int(each) for each in dict.fromkeys(seeds)]
 
 
-def _checked_systems(systems: Sequence[str]) -> list[str]:
+def _check_systems(systems: Sequence[str]) -> list[str]:
     _check_list("systems", systems)
     for each in systems:
-        if each not in CONTESTANTS:
-            raise ParameterError(f"there is no system {each!r}; there are {', '.join(CONTESTANTS)}")
+        if each not in NOISE_SYSTEMS:
+            raise ParameterError(f"there is no system {each!r}; there are {', '.join(NOISE_SYSTEMS)}")
     if not systems:
-        raise ParameterError(f"systems={systems!r}: give at least one of {', '.join(CONTESTANTS)}")
+        raise ParameterError(f"systems={systems!r}: give at least one of {', '.join(NOISE_SYSTEMS)}")
     return list(dict.fromkeys(systems))
 
 
 @contextmanager
-def _opened(folder: str | os.PathLike[str] | None) -> Iterator[Rows]:
+def _open_store(folder: str | os.PathLike[str] | None) -> Iterator[ResultStore]:
     """Give the results in `folder`, or in one that is gone afterwards."""
     if folder is not None:
-        with Rows.open(folder) as rows:
-            yield rows
+        with ResultStore.open(folder) as store:
+            yield store
         return
-    with TemporaryDirectory() as temporary, Rows.open(temporary) as rows:
-        yield rows
+    with TemporaryDirectory() as temporary, ResultStore.open(temporary) as store:
+        yield store
 
 
-def _seconds_left(found: Sequence[Row], total: int) -> float:
+def _estimate_seconds_left(found: Sequence[Result], total: int) -> float:
     """Return roughly how long the rest takes, by what those that are found have taken; 0 where there are none."""
-    taken = sum(sum(row.seconds.values()) for row in found)
+    taken = sum(sum(result.seconds.values()) for result in found)
     return taken / max(1, len(found)) * (total - len(found))
 
 
 class _Split:
     """One split of the log: the systems fitted to its clean training part, and what noise makes of them."""
 
-    def __init__(self, rows: Rows, log: Log, seed: int) -> None:
-        self.rows, self.log, self.seed = rows, log, seed
+    def __init__(self, store: ResultStore, log: Log, seed: int) -> None:
+        self.store, self.log, self.seed = store, log, seed
         self.train, self.test = split(log, ratio=RATIO, seed=seed)
         self.data = digest(log)
         self.targets = add_noise(self.train, "push", 0, seed=seed).targets
-        self._noisy: tuple[Setting, Noisy] | None = None
+        self._noisy: tuple[NoiseLevel, Noisy] | None = None
         self._fitted: dict[str, Recommender] = {}
 
-    def task(self, setting: Setting, system: str) -> Task:
+    def make_task(self, level: NoiseLevel, system: str) -> Task:
         """Return what identifies a result: what is tried is part of it."""
-        return Task(self.data, None, self.seed, system, {**asdict(setting), "tried": CONTESTANTS[system].plain()})
+        params = {**asdict(level), "tried": NOISE_SYSTEMS[system].describe_search()}
+        return Task(self.data, None, self.seed, system, params)
 
-    def noisy(self, setting: Setting) -> Noisy:
+    def plant_noise(self, level: NoiseLevel) -> Noisy:
         """Return the training part with this noise; the last one is kept."""
-        if self._noisy is None or self._noisy[0] != setting:
-            kind, share = setting.kind or "random", setting.share
-            self._noisy = setting, add_noise(self.train, kind, share, seed=self.seed, avoid=self.test)
+        if self._noisy is None or self._noisy[0] != level:
+            kind, share = level.kind or "random", level.share
+            self._noisy = level, add_noise(self.train, kind, share, seed=self.seed, avoid=self.test)
         return self._noisy[1]
 
-    def measure(self, setting: Setting, system: str) -> Row:
+    def measure(self, level: NoiseLevel, system: str) -> Result:
         """Return the result of tuning and fitting a system to noisy data and testing it on clean; it is kept."""
-        noisy = self.noisy(setting)
+        noisy = self.plant_noise(level)
         times = [time.perf_counter()]
-        model, tuning = self._chosen(CONTESTANTS[system], noisy.log)
+        model, tuning = self._tune(NOISE_SYSTEMS[system], noisy.log)
         times.append(time.perf_counter())
         model.fit(noisy.log)
         times.append(time.perf_counter())
         found = evaluate(model, noisy.log, self.test, at=10, metrics=("ndcg",))
-        if setting.kind is None:
+        if level.kind is None:
             self._fitted[system] = model
-        means = {METRIC: found[METRIC], **self._more(setting, system, model, noisy)}
+        means = {METRIC: found[METRIC], **self._measure_more(level, system, model, noisy)}
         times.append(time.perf_counter())
-        row = Row(
-            self.task(setting, system),
+        result = Result(
+            self.make_task(level, system),
             means,
             found.n_users,
             found.n_left_out,
@@ -182,12 +185,12 @@ class _Split:
             {"kind": type(model).__name__, "params": given(model)},
         )
         users = found.users if found.users.dtype != object else found.users.astype(str)
-        self.rows.keep(row, {"users": users, METRIC: found.per_user[METRIC].astype(np.float32)})
-        return row
+        self.store.keep(result, {"users": users, METRIC: found.per_user[METRIC].astype(np.float32)})
+        return result
 
-    def _chosen(self, contestant: Contestant, log: Log) -> tuple[Recommender, dict[str, Any] | None]:
-        """Return a contestant with its parameters chosen on validation data held out of `log`, and how, if any are."""
-        space, model = contestant.searched(log), contestant.model(**contestant.fixed)
+    def _tune(self, system: System, log: Log) -> tuple[Recommender, dict[str, Any] | None]:
+        """Return a system's model, its parameters chosen on validation data held out of `log`, and how, if any are."""
+        space, model = system.list_tried_on(log), system.model(**system.fixed)
         if not space:
             return model, None
         # A trial with V may do best further along its walk than one without: none is given up on the way.
@@ -196,26 +199,27 @@ class _Split:
         tried = sum(each.points for each in found.trials)
         return found.model(), {"metric": METRIC, "value": found.best_value, "tried": tried}
 
-    def _more(self, setting: Setting, system: str, model: Recommender, noisy: Noisy) -> dict[str, float]:
+    def _measure_more(self, level: NoiseLevel, system: str, model: Recommender, noisy: Noisy) -> dict[str, float]:
         """Return what else is measured of a fitted model."""
-        more = {CLEAN: self._clean_value(system, noisy)}
-        if setting.kind in (None, "push"):
-            more[HITS] = target_hits(model, self.train, self.targets)
-        if setting.kind is not None and system == WITH_V:
+        more = {CLEAN: self._measure_clean(system, noisy)}
+        if level.kind in (None, "push"):
+            more[HITS] = measure_target_hits(model, self.train, self.targets)
+        if level.kind is not None and system == CSRR_WITH_V:
             assert isinstance(model, CSRR)
-            more |= {AUC + name: auc(each, noisy.planted) for name, each in detectors(model, noisy.log).items()}
+            found = score_by_detector(model, noisy.log)
+            more |= {AUC + name: auc(scores, noisy.planted) for name, scores in found.items()}
         return more
 
-    def _clean_value(self, system: str, noisy: Noisy) -> float:
+    def _measure_clean(self, system: str, noisy: Noisy) -> float:
         """Return the metric of the system fitted to clean data, asked for the same items as the one fitted to noisy.
 
         A planted click is no test item, and nobody is recommended what they have: the more there are, the fewer
         items are left to mistake for test items. That must not pass as robustness.
         """
         if system not in self._fitted:
-            kept = self.rows.find(self.task(Setting(None, 0.0), system))
+            kept = self.store.find(self.make_task(NoiseLevel(None, 0.0), system))
             assert kept is not None, "no noise comes first"
-            self._fitted[system] = CONTESTANTS[system].model(**kept.model["params"]).fit(self.train)
+            self._fitted[system] = NOISE_SYSTEMS[system].model(**kept.model["params"]).fit(self.train)
         genuine = np.zeros(noisy.log.n_users, np.bool_)
         genuine[noisy.log.users.rows(self.train.users.ids)] = True
         theirs = noisy.log.select(genuine[noisy.log.user_rows])

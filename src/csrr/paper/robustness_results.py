@@ -15,9 +15,11 @@ import pyarrow as pa
 from csrr.data.add_noise import NOISE_KINDS
 from csrr.experiments.compare import paired
 from csrr.experiments.intervals import mean_interval
-from csrr.paper.contestants import CONTESTANTS, WITH_V, WITHOUT_V
-from csrr.paper.results import ResultsError, Row, Rows
+from csrr.paper.results import Result, ResultsError, ResultStore
+from csrr.paper.systems import CSRR_WITH_V, CSRR_WITHOUT_V, NOISE_SYSTEMS
 from csrr.parameters import ParameterError
+from csrr.plots.dataclass_json import write_plain
+from csrr.plots.panels import Panel, Point, Series
 from csrr.ranking.text_tables import text_table, to_pandas
 
 if TYPE_CHECKING:
@@ -35,11 +37,9 @@ TITLES = {
 }
 SHARE = "planted share of the training log"
 
-Part = dict[str, Any]
-
 
 @dataclass(frozen=True)
-class Line:
+class NoisyResult:
     """A result: a system under a share of a kind of noise (None: none) in one split.
 
     `clean_ndcg` is what the system reaches when it is fitted without the noise and asked for the same items: those
@@ -59,9 +59,9 @@ class Line:
     seconds: float
 
     @classmethod
-    def of(cls, row: Row) -> Line:
-        """Return the line of a kept result."""
-        task, means = row.task, row.means
+    def from_result(cls, kept: Result) -> NoisyResult:
+        """Return what a result that was kept says."""
+        task, means = kept.task, kept.means
         return cls(
             task.params["kind"],
             task.params["share"],
@@ -71,8 +71,8 @@ class Line:
             means[CLEAN],
             means.get(HITS),
             {name.removeprefix(AUC): value for name, value in means.items() if name.startswith(AUC)},
-            row.model["params"],
-            sum(row.seconds.values()),
+            kept.model["params"],
+            sum(kept.seconds.values()),
         )
 
     @property
@@ -81,40 +81,41 @@ class Line:
         return self.ndcg / self.clean_ndcg if self.clean_ndcg else None
 
 
-Value = Callable[[Line], float | None]
+Value = Callable[[NoisyResult], float | None]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Robustness:
     """All results, and the curves of them; intervals are 95 % ones of the mean over splits, by Student's t."""
 
-    lines: list[Line]
+    lines: list[NoisyResult]
     about: str = ""
     """The data, in words."""
 
     @classmethod
-    def of(cls, rows: Iterable[Row]) -> Robustness:
-        """Return the results that were kept as `rows`."""
-        rows = list(rows)
-        clean = next(row.size for row in rows if row.task.params["kind"] is None)
-        seeds = sorted({row.task.split for row in rows})
+    def of(cls, results: Iterable[Result]) -> Robustness:
+        """Return what the results that were kept say."""
+        results = list(results)
+        clean = next(each.size for each in results if each.task.params["kind"] is None)
+        seeds = sorted({each.task.split for each in results})
         about = (
             f"Data: {clean['users']:,} users x {clean['items']:,} items, {clean['events']:,} training events without"
             f" noise; splits with the seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))}."
         )
-        return cls([Line.of(row) for row in rows], about)
+        return cls([NoisyResult.from_result(each) for each in results], about)
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> Robustness:
         """Return the results that `robustness` kept in a folder."""
-        found = [row for row in Rows(Path(folder)).all() if CLEAN in row.means]
-        rows = [row for row in found if row.task.params["tried"] == CONTESTANTS[row.task.system].plain()]
-        if not rows:
+        found = [each for each in ResultStore(Path(folder)).read_all() if CLEAN in each.means]
+        tried = {name: system.describe_search() for name, system in NOISE_SYSTEMS.items()}
+        current = [each for each in found if each.task.params["tried"] == tried.get(each.task.system)]
+        if not current:
             raise ResultsError(f"{folder}: it holds no results of csrr robustness, of this version's systems")
-        if len({row.task.data for row in rows}) > 1:
+        if len({each.task.data for each in current}) > 1:
             raise ResultsError(f"{folder}: it holds results of several logs; give each a folder of its own")
-        order = list(CONTESTANTS)
-        return cls.of(sorted(rows, key=lambda row: (order.index(row.task.system), row.task.split)))
+        order = list(NOISE_SYSTEMS)
+        return cls.of(sorted(current, key=lambda each: (order.index(each.task.system), each.task.split)))
 
     @property
     def kinds(self) -> list[str]:
@@ -142,75 +143,69 @@ class Robustness:
     @property
     def title(self) -> str:
         """The title of the first figure."""
-        return str(self.figures()["robustness"]["title"])
+        return WORDS["robustness"][0]
 
     @property
     def caption(self) -> str:
         """The caption of the first figure."""
-        return str(self.figures()["robustness"]["caption"])
+        return f"{WORDS['robustness'][1]} {self.about}"
 
     @property
-    def panels(self) -> list[Part]:
+    def panels(self) -> list[dict[str, Any]]:
         """The panels of the first figure: NDCG@10 against the share, a panel a kind of noise."""
-        found: list[Part] = self.figures()["robustness"]["panels"]
+        found: list[dict[str, Any]] = self.figures()["robustness"]["panels"]
         return found
 
-    def figures(self) -> dict[str, Part]:
-        """Return the figures as the page has them, by name; those without points are left out."""
-        drawn = {
-            "robustness": self._panels("NDCG@10 on clean test data", self._each(lambda line: line.ndcg)),
-            "kept": self._panels("share of NDCG@10 kept", self._each(lambda line: line.kept)),
-            "detection": self._panels("AUC, planted against genuine", self._finders()),
-            "push": self._panels("users with the target in their ten best", self._each(lambda line: line.target_hits)),
-        }
+    def figures(self) -> dict[str, dict[str, Any]]:
+        """Return the figures by name, as plain values that the page can show; those without points are left out."""
         return {
             name: {
-                "title": WORDS[name]["title"],
-                "caption": f"{WORDS[name]['caption']} {self.about}",
+                "title": WORDS[name][0],
+                "caption": f"{WORDS[name][1]} {self.about}",
                 "command": "csrr robustness LOG",
-                "panels": panels,
+                "panels": write_plain(panels),
             }
-            for name, panels in drawn.items()
-            if panels
+            for name, panels in self._draw_figures().items()
         }
 
-    def _each(self, value: Value) -> dict[str, tuple[str, Value]]:
-        """Return a series a system."""
-        return {system: (system, value) for system in self.systems}
+    def _draw_figures(self) -> dict[str, list[Panel]]:
+        """Return the panels of each figure that has points: a line a system, or a detector that asks CSRR's model."""
 
-    def _finders(self) -> dict[str, tuple[str, Value]]:
-        """Return a series a detector, of the system whose model they ask."""
-
-        def of(name: str) -> Value:
+        def read_auc(name: str) -> Value:
             return lambda line: line.aucs.get(name)
 
-        return {name: (WITH_V, of(name)) for name in self.detectors}
+        def draw(y: str, value: Value) -> list[Panel]:
+            return self._draw_panels(y, {system: (system, value) for system in self.systems})
 
-    def _panels(self, y: str, series: dict[str, tuple[str, Value]]) -> list[Part]:
-        """Return a panel a kind that has points; `series` has, by name, the system and what is drawn of its lines."""
+        asked = {name: (CSRR_WITH_V, read_auc(name)) for name in self.detectors}
+        found = {
+            "robustness": draw("NDCG@10 on clean test data", lambda line: line.ndcg),
+            "kept": draw("share of NDCG@10 kept", lambda line: line.kept),
+            "detection": self._draw_panels("AUC, planted against genuine", asked),
+            "push": draw("users with the target in their ten best", lambda line: line.target_hits),
+        }
+        return {name: panels for name, panels in found.items() if panels}
+
+    def _draw_panels(self, y: str, lines: dict[str, tuple[str, Value]]) -> list[Panel]:
+        """Return a panel a kind that has points; `lines` are, by name, the system and what is drawn of its results."""
         panels = []
         for kind in self.kinds:
-            found = {name: self._points(kind, *each) for name, each in series.items()}
-            drawn = [
-                {"name": name, "points": points}
-                for name, points in found.items()
-                if any(point["x"] for point in points)
-            ]
-            if drawn:
-                panels.append({"title": TITLES[kind], "x": SHARE, "y": y, "log": False, "series": drawn})
+            series = [Series(name, self._average(kind, *each)) for name, each in lines.items()]
+            drawn = [each for each in series if any(point.x for point in each.points)]
+            panels += [Panel(TITLES[kind], SHARE, y, False, drawn)] if drawn else []
         return panels
 
-    def _points(self, kind: str, system: str, value: Value) -> list[Part]:
+    def _average(self, kind: str, system: str, value: Value) -> list[Point]:
         """Return the means over splits of a value at each share, no noise first."""
         points = []
         for share in (0.0, *self.shares):
-            values = [each for line in self._at(kind, share, system) if (each := value(line)) is not None]
+            values = [each for line in self._select(kind, share, system) if (each := value(line)) is not None]
             if values:
                 low, high = (None if np.isnan(end) else end for end in mean_interval(values))
-                points.append({"x": share, "mean": float(np.mean(values)), "low": low, "high": high, "note": ""})
+                points.append(Point(share, float(np.mean(values)), low, high, splits=len(values)))
         return points
 
-    def _at(self, kind: str | None, share: float, system: str) -> list[Line]:
+    def _select(self, kind: str | None, share: float, system: str) -> list[NoisyResult]:
         """Return the lines of a system, one a split in their order; without noise there is no kind."""
         wanted = (kind if share else None, share, system)
         found = [line for line in self.lines if (line.kind, line.share, line.system) == wanted]
@@ -222,14 +217,14 @@ class Robustness:
         """Return what V adds to NDCG@10, CSRR minus CSRR without V, both tuned: a row without noise, then for each
         kind one a share and one over the means of these (share null). Each is a paired t test over the splits.
         """
-        if not {WITH_V, WITHOUT_V} <= set(self.systems):
-            raise ParameterError(f"what V is worth takes the systems {WITH_V!r} and {WITHOUT_V!r}")
+        if not {CSRR_WITH_V, CSRR_WITHOUT_V} <= set(self.systems):
+            raise ParameterError(f"what V is worth takes the systems {CSRR_WITH_V!r} and {CSRR_WITHOUT_V!r}")
         if not self._can_pair:
             raise ParameterError("what V is worth takes at least two splits; give seeds of 2 or more")
-        compared: list[tuple[str | None, float | None, Any]] = [(None, 0.0, self._pair(None, [0.0]))]
+        compared: list[tuple[str | None, float | None, Any]] = [(None, 0.0, self._collect_pair(None, [0.0]))]
         for kind in self.kinds:
-            compared += [(kind, share, self._pair(kind, [share])) for share in self.shares]
-            compared.append((kind, None, self._pair(kind, self.shares)))
+            compared += [(kind, share, self._collect_pair(kind, [share])) for share in self.shares]
+            compared.append((kind, None, self._collect_pair(kind, self.shares)))
         names = ("n", "mean", "mean_against", "difference", "low", "high", "t_p", "better", "worse")
         rows = []
         for which, share_or_all, pair in compared:
@@ -239,11 +234,11 @@ class Robustness:
             rows.append({"kind": which, "share": share_or_all, **{name: getattr(test, name) for name in names}})
         return pa.Table.from_pylist(rows)
 
-    def _pair(self, kind: str | None, shares: Sequence[float]) -> list[list[float]]:
+    def _collect_pair(self, kind: str | None, shares: Sequence[float]) -> list[list[float]]:
         """Return NDCG@10 with V and without, a mean over shares for every split that has all of them."""
         found = [
-            [{line.seed: line.ndcg for line in self._at(kind, share, system)} for share in shares]
-            for system in (WITH_V, WITHOUT_V)
+            [{line.seed: line.ndcg for line in self._select(kind, share, system)} for share in shares]
+            for system in (CSRR_WITH_V, CSRR_WITHOUT_V)
         ]
         seeds = sorted(set.intersection(*(set(each) for system in found for each in system)))
         return [[float(np.mean([each[seed] for each in system])) for seed in seeds] for system in found]
@@ -267,30 +262,29 @@ class Robustness:
 
     @property
     def _can_pair(self) -> bool:
-        return {WITH_V, WITHOUT_V} <= set(self.systems) and len({line.seed for line in self.lines}) > 1
+        return {CSRR_WITH_V, CSRR_WITHOUT_V} <= set(self.systems) and len({line.seed for line in self.lines}) > 1
 
     def __repr__(self) -> str:
         n_splits = len({line.seed for line in self.lines})
-        figures = self.figures()
         parts = [f"Robustness: {n_splits} split{'s' if n_splits > 1 else ''}, {len(self.lines)} results"]
-        parts += [f"{each['panels'][0]['y']}\n{_curves(each['panels'])}" for each in figures.values()]
+        parts += [f"{panels[0].y}\n{_make_curve_table(panels)}" for panels in self._draw_figures().values()]
         if self._can_pair:
-            parts.append(f"{WITH_V} - {WITHOUT_V}, NDCG@10, 95 % interval over splits\n{_worth(self.worth_of_v())}")
+            worth = _make_worth_table(self.worth_of_v())
+            parts.append(f"{CSRR_WITH_V} - {CSRR_WITHOUT_V}, NDCG@10, 95 % interval over splits\n{worth}")
         return "\n\n".join(parts)
 
 
-def _curves(panels: Sequence[Part]) -> str:
+def _make_curve_table(panels: Sequence[Panel]) -> str:
     """Return a table of the means: a line a panel and share, a column a series."""
-    names = [each["name"] for each in panels[0]["series"]]
     lines = []
     for panel in panels:
-        means = [{point["x"]: point["mean"] for point in each["points"]} for each in panel["series"]]
+        means = [{point.x: point.mean for point in each.points} for each in panel.series]
         places = sorted({x for each in means for x in each})
-        lines += [[panel["title"], f"{x:.0%}", *(each.get(x) for each in means)] for x in places]
-    return text_table(["noise", "share", *names], lines)
+        lines += [[panel.title, f"{x:.0%}", *(each.get(x) for each in means)] for x in places]
+    return text_table(["noise", "share", *(each.name for each in panels[0].series)], lines)
 
 
-def _worth(table: pa.Table) -> str:
+def _make_worth_table(table: pa.Table) -> str:
     lines = [
         [
             "No noise" if row["kind"] is None else TITLES[row["kind"]],
@@ -305,25 +299,26 @@ def _worth(table: pa.Table) -> str:
 
 
 WORDS = {
-    "robustness": {
-        "title": "Noise in the training data",
-        "caption": "NDCG@10 on clean test data when a share of the training log is planted. Every system is tuned on"
+    "robustness": (
+        "Noise in the training data",
+        "NDCG@10 on clean test data when a share of the training log is planted. Every system is tuned on"
         " validation data held out of the noisy log, but for CSRR as it comes. Items that were clicked, by the user or"
         " by the noise, are not"
         " recommended, so that noise among genuine users leaves fewer items to mistake for test items: that lifts"
         " the curves, most under clicks on popular items. The figure of what is kept is free of that.",
-    },
-    "kept": {
-        "title": "What is kept under noise",
-        "caption": "NDCG@10 as a share of what the same system reaches among the same items, fitted without the noise.",
-    },
-    "detection": {
-        "title": "Finding the noise",
-        "caption": "How often a planted event is more suspicious than a genuine one, by the tuned CSRR and by rules"
+    ),
+    "kept": (
+        "What is kept under noise",
+        "NDCG@10 as a share of what the same system reaches among the same items, fitted without the noise.",
+    ),
+    "detection": (
+        "Finding the noise",
+        "How often a planted event is more suspicious than a genuine one, by the tuned CSRR and by rules"
         " that look at counts alone. 0.5 is chance; below it, a detector points at the genuine.",
-    },
-    "push": {
-        "title": "A push that succeeds",
-        "caption": "How many genuine users who do not have the pushed item get it among their ten best.",
-    },
+    ),
+    "push": (
+        "A push that succeeds",
+        "How many genuine users who do not have the pushed item get it among their ten best.",
+    ),
 }
+"""The title and the caption of each figure."""

@@ -1,4 +1,5 @@
-"""The systems that are compared: the paper's seven, the forms of them that tell more, and those of today.
+"""The systems that are compared: the paper's seven, the forms of them that tell more, those of today, and those that
+stand noise.
 
 Each comes with the parameters that are tried on validation data. Strengths are fractions of the one that gives zero.
 """
@@ -11,7 +12,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from csrr.experiments.spaces import Walk
+from csrr.data import Log
+from csrr.experiments.spaces import AroundAuto, Range, Walk, resolve_space
 from csrr.models.bprmf import BPRMF
 from csrr.models.csrr import CSRR
 from csrr.models.csrre import CSRRe
@@ -31,49 +33,78 @@ class System:
 
     `quick` is the space of a quick run, `beside` the printed row that it stands beside. With `absolute`, the strength
     that was chosen on validation data is kept as a number, as in the paper, not as a fraction of what gives zero.
+    `multiples` are of what "auto" comes to on the training log for the parameter `strength`: noise changes the scale
+    of a log, so that no list of numbers would suit all of its shares.
     """
 
     name: str
-    group: Group
-    about: str
     model: type[Recommender]
-    seconds: float
     fixed: dict[str, Any] = field(default_factory=dict)
     space: dict[str, Any] = field(default_factory=dict)
+    strength: str | None = None
+    multiples: tuple[float, ...] = ()
+    group: Group = "today"
+    about: str = ""
+    seconds: float = 0.0
     quick: dict[str, Any] = field(default_factory=dict)
     beside: str | None = None
     absolute: bool = False
 
-    def searched(self, quick: bool) -> dict[str, Any]:
-        """Return what is tried, in a quick run or a full one."""
-        return {**self.space, **self.quick} if quick else self.space
+    def list_tried(self, *, quick: bool = False) -> dict[str, Any]:
+        """Return what is tried on any log, in a quick run or a full one."""
+        return {**self.space, **self.quick} if quick else dict(self.space)
 
-    def n_fits(self, quick: bool) -> int:
-        """Return how many fits that takes: every point, and of a walk every strength."""
-        sizes = [len(each.strengths) if isinstance(each, Walk) else len(each) for each in self.searched(quick).values()]
+    def list_tried_on(self, train: Log) -> dict[str, Any]:
+        """Return what is tried on a training log, the multiples of its own strength among it."""
+        if self.strength is None:
+            return self.list_tried()
+        auto = _find_auto(self.model(**self.fixed), self.strength, train)
+        values = [float(f"{multiple * auto:.4g}") for multiple in self.multiples]
+        walks = issubclass(self.model, CSRR)
+        return {**self.space, self.strength: Walk(tuple(values)) if walks else values}
+
+    def count_fits(self, *, quick: bool) -> int:
+        """Return how many fits tuning takes: every point, and of a walk every strength."""
+        tried = self.list_tried(quick=quick).values()
+        sizes = [len(each.strengths) if isinstance(each, Walk) else len(each) for each in tried]
         return math.prod(sizes) if sizes else 0
 
+    def describe_search(self) -> dict[str, Any]:
+        """Return what is fixed and tried as JSON has it: what identifies a result under noise."""
+        own = {"fixed": self.fixed, "space": self.space, "strength": self.strength}
+        return {"model": self.model.__name__, **own, "multiples": list(self.multiples)}
 
-def _walk(strong: float, weak: float, n: int) -> Walk:
+
+def _find_auto(model: Recommender, strength: str, train: Log) -> float:
+    """Return what "auto" comes to: of CSRR as a fraction of the strength that gives zero."""
+    if isinstance(model, CSRR):
+        by_rule, whole = (CSRR(**{**model.get_params(), strength: each}) for each in ("noise", 1.0))
+        return by_rule.strength(train) / whole.strength(train)
+    around = resolve_space({strength: AroundAuto(1.0, 2.0)}, model, train)[strength]
+    assert isinstance(around, Range)
+    return around.low
+
+
+def _make_walk(strong: float, weak: float, n: int) -> Walk:
     return Walk(tuple(float(f"{each:.3g}") for each in np.geomspace(strong, weak, n)))
 
 
 PLAIN = {"user_scaling": 0.0, "item_scaling": 0.0, "neighbors": 0}
 _COSTS = [0.75, 0.8, 0.85, 0.9]
-_PLAIN_WALK = _walk(0.3, 0.024, 16)
-_SCALED_WALK = _walk(0.3, 0.04, 12)
-_FEW = _walk(0.12, 0.04, 4)
+_PLAIN_WALK = _make_walk(0.3, 0.024, 16)
+_SCALED_WALK = _make_walk(0.3, 0.04, 12)
+_FEW = _make_walk(0.12, 0.04, 4)
 
 SYSTEMS: dict[str, System] = {
     each.name: each
     for each in (
-        System("PopRank", "paper", "what most people have", PopRank, 0.1, beside="PopRank"),
+        System("PopRank", PopRank, group="paper", about="what most people have", seconds=0.1, beside="PopRank"),
         System(
             "BPRMF",
-            "paper",
-            "pairwise ranking, with item biases",
             BPRMF,
-            15,
+            group="paper",
+            about="pairwise ranking, with item biases",
+            seconds=15,
             space={
                 "rank": [20, 50],
                 "learning_rate": [2.0**-4, 2.0**-3],
@@ -85,10 +116,10 @@ SYSTEMS: dict[str, System] = {
         ),
         System(
             "WRMF",
-            "paper",
-            "weighted matrix factorisation, C = 1, the paper's grid",
             WRMF,
-            0.5,
+            group="paper",
+            about="weighted matrix factorisation, C = 1, the paper's grid",
+            seconds=0.5,
             fixed={"confidence": 1.0, "reg_exponent": 0.0},
             space={"rank": list(range(10, 55, 5)), "reg": [2.0**power for power in range(-5, 1)]},
             quick={"rank": [15, 30], "reg": [0.5, 1.0]},
@@ -96,10 +127,10 @@ SYSTEMS: dict[str, System] = {
         ),
         System(
             "MC-Shift",
-            "paper",
-            "positive-unlabelled matrix completion, to a certified gap",
             MCShift,
-            1.5,
+            group="paper",
+            about="positive-unlabelled matrix completion, to a certified gap",
+            seconds=1.5,
             space={"reg_low_rank": _PLAIN_WALK},
             quick={"reg_low_rank": _FEW},
             beside="MC-Shift",
@@ -107,10 +138,10 @@ SYSTEMS: dict[str, System] = {
         ),
         System(
             "CSRR-e",
-            "paper",
-            "non-negative factors in the box, rank up to 50, as the paper has it",
             CSRRe,
-            5,
+            group="paper",
+            about="non-negative factors in the box, rank up to 50, as the paper has it",
+            seconds=5,
             fixed={"factors": "nonnegative", **PLAIN},
             space={"rank": [20, 50], "positive_cost": [0.5, 0.7, 0.9], "reg_low_rank": [0.003, 0.01, 0.03]},
             quick={"rank": [50], "positive_cost": [0.7], "reg_low_rank": [0.01]},
@@ -118,10 +149,10 @@ SYSTEMS: dict[str, System] = {
         ),
         System(
             "CSRR-II",
-            "paper",
-            "loss II, to a certified gap",
             CSRR,
-            2.5,
+            group="paper",
+            about="loss II, to a certified gap",
+            seconds=2.5,
             fixed={"loss": "II", **PLAIN},
             space={"positive_cost": [0.5, 0.75, 0.9], "reg_sparse": [0.95, 0.8], "reg_low_rank": _PLAIN_WALK},
             quick={"positive_cost": [0.5], "reg_sparse": [0.85], "reg_low_rank": _FEW},
@@ -130,10 +161,10 @@ SYSTEMS: dict[str, System] = {
         ),
         System(
             "CSRR-I",
-            "paper",
-            "loss I, to a certified gap",
             CSRR,
-            3,
+            group="paper",
+            about="loss I, to a certified gap",
+            seconds=3,
             fixed={"loss": "I", **PLAIN},
             space={"positive_cost": _COSTS, "reg_sparse": [0.95, 0.85], "reg_low_rank": _PLAIN_WALK},
             quick={"positive_cost": [0.8], "reg_sparse": [0.85], "reg_low_rank": _FEW},
@@ -142,10 +173,10 @@ SYSTEMS: dict[str, System] = {
         ),
         System(
             "CSRR-e, scaled",
-            "today",
-            "non-negative factors, degree-scaled so that their box does not bind, rank up to 200",
             CSRRe,
-            12,
+            group="today",
+            about="non-negative factors, degree-scaled so that their box does not bind, rank up to 200",
+            seconds=12,
             fixed={
                 "factors": "nonnegative",
                 "reg_sparse": 1.0,
@@ -158,10 +189,10 @@ SYSTEMS: dict[str, System] = {
         ),
         System(
             "CSRR-II, scaled",
-            "today",
-            "loss II without V, degree-scaled: one SVD",
             CSRR,
-            1.5,
+            group="today",
+            about="loss II without V, degree-scaled: one SVD",
+            seconds=1.5,
             fixed={"loss": "II", "reg_sparse": 1.0, "neighbors": 0},
             space={
                 "user_scaling": [0.3, 0.4],
@@ -172,27 +203,27 @@ SYSTEMS: dict[str, System] = {
         ),
         System(
             "CSRR, scaled",
-            "today",
-            "loss I, degree-scaled, low rank and V alone: half the noise level, nothing tuned",
             CSRR,
-            3,
+            group="today",
+            about="loss I, degree-scaled, low rank and V alone: half the noise level, nothing tuned",
+            seconds=3,
             fixed={"reg_low_rank": "noise", "neighbors": 0},
         ),
         System(
             "EASE",
-            "today",
-            "linear regression between items (Steck, 2019)",
             EASE,
-            5,
+            group="today",
+            about="linear regression between items (Steck, 2019)",
+            seconds=5,
             space={"reg": [100.0, 200.0, 400.0, 700.0, 1000.0, 1500.0, 2500.0]},
             quick={"reg": [200.0, 500.0]},
         ),
         System(
             "WRMF, 256 factors",
-            "today",
-            "weighted matrix factorisation as it is done today: high dimension, confidence and penalty tuned",
             WRMF,
-            1.2,
+            group="today",
+            about="weighted matrix factorisation as it is done today: high dimension, confidence and penalty tuned",
+            seconds=1.2,
             fixed={"rank": 256},
             space={
                 "confidence": [4.0, 8.0, 16.0],
@@ -203,10 +234,10 @@ SYSTEMS: dict[str, System] = {
         ),
         System(
             WITHOUT_V,
-            "paper",
-            "loss I without V, tuned on its own",
             CSRR,
-            3,
+            group="paper",
+            about="loss I without V, tuned on its own",
+            seconds=3,
             fixed={"loss": "I", "reg_sparse": 1.0, **PLAIN},
             space={"positive_cost": _COSTS, "reg_low_rank": _PLAIN_WALK},
             quick={"positive_cost": [0.8], "reg_low_rank": _FEW},
@@ -217,3 +248,25 @@ SYSTEMS: dict[str, System] = {
 }
 
 COMPARED = tuple(name for name in SYSTEMS if name != WITHOUT_V)
+
+CSRR_WITH_V, CSRR_WITHOUT_V, CSRR_AS_IT_COMES = "CSRR", "CSRR without V", "CSRR as it comes"
+_AROUND_AUTO = (1.8, 1.45, 1.2, 1.0, 0.82, 0.68, 0.55)
+
+NOISE_SYSTEMS: dict[str, System] = {
+    each.name: each
+    for each in (
+        System(
+            CSRR_WITH_V, CSRR, {"neighbors": 0}, {"reg_sparse": [1.0, 0.8, 0.65, 0.5]}, "reg_low_rank", _AROUND_AUTO
+        ),
+        System(CSRR_WITHOUT_V, CSRR, {"reg_sparse": 1.0, "neighbors": 0}, {}, "reg_low_rank", _AROUND_AUTO),
+        System(CSRR_AS_IT_COMES, CSRR),
+        System(
+            "WRMF", WRMF, {"rank": 64}, {"confidence": [2.0, 4.0, 8.0]}, "reg", (0.25, 0.35, 0.5, 0.7, 1.0, 1.4, 2.0)
+        ),
+        System(
+            "BPRMF", BPRMF, {"rank": 50, "learning_rate": 0.125, "epochs": 100}, {"reg": [0.012, 0.02, 0.035, 0.06]}
+        ),
+        System("EASE", EASE, {}, {}, "reg", (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)),
+    )
+}
+"""Those that are fitted to noisy logs, by name."""

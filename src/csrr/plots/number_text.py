@@ -3,32 +3,31 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Any
 
 UNKNOWN = "–"
 SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
-def known(value: Any) -> float | None:
+def to_finite(value: Any) -> float | None:
     """Return a finite number as a float, anything else as None."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return float(value) if math.isfinite(value) else None
 
 
-def fixed(value: Any, digits: int = 4, *, signed: bool = False) -> str:
+def format_fixed(value: Any, digits: int = 4, *, signed: bool = False) -> str:
     """Return a number with `digits` decimals: 0.1165; with `signed`, +0.0080 or −0.0080."""
-    number = known(value)
+    number = to_finite(value)
     if number is None:
         return UNKNOWN
     text = f"{number:{'+' if signed else ''},.{digits}f}"
     return text.replace("-", "−")
 
 
-def short(value: Any) -> str:
+def format_short(value: Any) -> str:
     """Return a number with up to four significant digits: 0.07, 2, 1,500 or 2·10⁻⁵."""
-    number = known(value)
+    number = to_finite(value)
     if number is None:
         return UNKNOWN
     if number == 0 or 1e-4 <= abs(number) < 1e6:
@@ -36,43 +35,44 @@ def short(value: Any) -> str:
     digits, exponent = f"{number:.3e}".split("e")
     digits = digits.rstrip("0").rstrip(".")
     factor = "" if digits == "1" else digits.replace("-", "−") + "·"
-    return factor + power_of_ten(int(exponent))
+    return factor + format_power_of_ten(int(exponent))
 
 
-def power_of_ten(exponent: int) -> str:
+def format_power_of_ten(exponent: int) -> str:
     """Return a power of ten with its exponent raised: 10⁻³."""
     return "10" + str(exponent).translate(SUPERSCRIPTS)
 
 
-def half_width(cell: Mapping[str, Any]) -> float | None:
-    """Return half the length of a cell's interval, None where it has none."""
-    low, high = known(cell.get("low")), known(cell.get("high"))
+def compute_half_width(low: float | None, high: float | None) -> float | None:
+    """Return half the length of an interval, None where an end is not known."""
+    low, high = to_finite(low), to_finite(high)
     return None if low is None or high is None else (high - low) / 2
 
 
-def relative(mean: Any, printed: Any) -> float | None:
+def compute_relative(mean: float, printed: float | None) -> float | None:
     """Return by how much `mean` differs from `printed`, as a share of it; None where that is not defined."""
-    ours, theirs = known(mean), known(printed)
+    ours, theirs = to_finite(mean), to_finite(printed)
     return None if ours is None or not theirs else (ours - theirs) / abs(theirs)
 
 
-def percent(share: float | None, *, signed: bool = False) -> str:
+def format_percent(share: float | None, *, signed: bool = False) -> str:
     """Return a share in percent: 45.0 %; with `signed`, +1.2 %, −1.2 % or 0.0 %."""
-    if known(share) is None or share is None:
+    number = to_finite(share)
+    if number is None:
         return UNKNOWN
-    text = fixed(100 * share, 1, signed=signed)
+    text = format_fixed(100 * number, 1, signed=signed)
     return ("0.0" if text in ("+0.0", "−0.0") else text) + " %"
 
 
-def p_value(p: Any) -> str:
+def format_p_value(p: Any) -> str:
     """Return a p-value with three decimals, or that it is below the last of them."""
-    number = known(p)
-    return "< 0.001" if number is not None and number < 0.001 else fixed(number, 3)
+    number = to_finite(p)
+    return "< 0.001" if number is not None and number < 0.001 else format_fixed(number, 3)
 
 
-def duration(seconds: Any) -> str:
+def format_duration(seconds: Any) -> str:
     """Return a time in words: 0.4 s, 100 s, 12 min, 1 h 5 min."""
-    number = known(seconds)
+    number = to_finite(seconds)
     if number is None:
         return UNKNOWN
     if number < 10:
@@ -83,7 +83,7 @@ def duration(seconds: Any) -> str:
     return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
 
 
-def count(value: Any) -> str:
+def format_count(value: Any) -> str:
     """Return a whole number with its thousands apart: 6,039."""
-    number = known(value)
+    number = to_finite(value)
     return UNKNOWN if number is None else f"{number:,.0f}"

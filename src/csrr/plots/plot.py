@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from csrr.files import write_text
-from csrr.paper.summary_fields import Part, text
 from csrr.parameters import ParameterError
-from csrr.plots.charts import HEIGHT, WIDTH, line_chart, marker, series_names
+from csrr.plots.charts import HEIGHT, WIDTH, draw_line_chart, draw_marker
+from csrr.plots.dataclass_json import read_dataclass
+from csrr.plots.panels import Panel, list_series_names
 
 SUFFIXES = (".svg", ".html")
 MARGIN, GAP, LINE = 20, 28, 19
@@ -48,7 +49,7 @@ svg.csrr-plot {{ height: auto; }}</style></head>
 
 
 class Plottable(Protocol):
-    """What can be drawn: panels as `charts.line_chart` reads them, under a title and above a caption."""
+    """What can be drawn: panels, plain objects with the fields of `panels.Panel`, under a title and above a caption."""
 
     @property
     def title(self) -> str:
@@ -88,24 +89,25 @@ def plot(what: Plottable, path: str | os.PathLike[str] | None = None) -> Plot:
     """Return `what` drawn, and with `path` write it to that file; `what` has a `title`, a `caption` and `panels`."""
     if lacking := [name for name in ("title", "caption", "panels") if not hasattr(what, name)]:
         raise ParameterError(f"a {type(what).__name__} cannot be plotted: it has no {' and no '.join(lacking)}")
-    drawn = Plot(what.title, _svg(what.title, what.caption, what.panels))
+    panels = [read_dataclass(Panel, each, f"panel {place}") for place, each in enumerate(what.panels, start=1)]
+    drawn = Plot(what.title, _draw(what.title, what.caption, panels))
     if path is not None:
         drawn.save(path)
     return drawn
 
 
-def _svg(title: str, caption: str, panels: Sequence[Part]) -> str:
+def _draw(title: str, caption: str, panels: Sequence[Panel]) -> str:
     columns = 2 if len(panels) == 4 else max(1, min(len(panels), MOST_COLUMNS))
     width = max(LEAST_WIDTH, columns * WIDTH + (columns - 1) * GAP + 2 * MARGIN)
-    names = series_names(panels)
-    parts, y = _words(title, "title", MARGIN + 12, width, 1.4)
+    names = list_series_names(panels)
+    parts, y = _draw_words(title, "title", MARGIN + 12, width, 1.4)
     if len(names) > 1:
-        legend, y = _legend(names, y, width)
+        legend, y = _draw_legend(names, y, width)
         parts += legend
-    drawn, y = _panels(panels, names, columns, y, width)
-    words, y = _words(caption, "caption", y + LINE, width)
+    drawn, y = _draw_panels(panels, names, columns, y, width)
+    words, y = _draw_words(caption, "caption", y + LINE, width)
     height = y - LINE + MARGIN
-    colours = _colours()
+    colours = _read_colours()
     body = re.sub(r"var\(--([\w-]+)\)", lambda found: colours[found[1]], "".join([*parts, *drawn, *words]))
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="csrr-plot" viewBox="0 0 {width} {height:g}" width="{width}"'
@@ -115,7 +117,7 @@ def _svg(title: str, caption: str, panels: Sequence[Part]) -> str:
     )
 
 
-def _words(words: str, kind: str, y: float, width: float, size: float = 1) -> tuple[list[str], float]:
+def _draw_words(words: str, kind: str, y: float, width: float, size: float = 1) -> tuple[list[str], float]:
     """Return lines of text from `y` on, broken to the width, and where the next line would be."""
     lines = textwrap.wrap(words, int((width - 2 * MARGIN) / (CHARACTER * size)))
     found = [
@@ -125,21 +127,21 @@ def _words(words: str, kind: str, y: float, width: float, size: float = 1) -> tu
     return found, y + len(lines) * LINE * size
 
 
-def _legend(names: Sequence[str], y: float, width: float) -> tuple[list[str], float]:
+def _draw_legend(names: Sequence[str], y: float, width: float) -> tuple[list[str], float]:
     """Return a marker and a name for each series, in rows from `y` on, and where the next row would be."""
     found, x = [], float(MARGIN)
     for place, name in enumerate(names):
         room = 32 + CHARACTER * len(name) + 14
         if x > MARGIN and x + room > width - MARGIN:
             x, y = float(MARGIN), y + LINE
-        found.append(_placed(marker(place), x, y - 10))
+        found.append(_place(draw_marker(place), x, y - 10))
         found.append(f'<text x="{x + 32:g}" y="{y:g}" class="name">{escape(name)}</text>')
         x += room
     return found, y + LINE
 
 
-def _panels(
-    panels: Sequence[Part], names: Sequence[str], columns: int, y: float, width: float
+def _draw_panels(
+    panels: Sequence[Panel], names: Sequence[str], columns: int, y: float, width: float
 ) -> tuple[list[str], float]:
     """Return the panels in rows from `y` on, each under its title where there are several, and where they end."""
     several = len(panels) > 1
@@ -150,20 +152,25 @@ def _panels(
         row, column = divmod(place, columns)
         x, top = left + column * (WIDTH + GAP), y + row * (room + GAP / 2)
         if several:
-            heading = escape(text(panel, "title"))
+            heading = escape(panel.title)
             found.append(f'<text x="{x + 4:g}" y="{top + 10:g}" class="heading">{heading}</text>')
-        chart = _placed(line_chart(panel, names), x, top + room - HEIGHT)
+        chart = _place(draw_line_chart(panel, names), x, top + room - HEIGHT)
         found.append(chart.replace("<svg ", f'<svg width="{WIDTH}" height="{HEIGHT}" ', 1))
     n_rows = -(-len(panels) // columns)
     return found, y + n_rows * room + (n_rows - 1) * GAP / 2 if n_rows else y
 
 
-def _placed(svg: str, x: float, y: float) -> str:
+def _place(svg: str, x: float, y: float) -> str:
     return svg.replace("<svg ", f'<svg x="{x:g}" y="{y:g}" ', 1)
 
 
 @cache
-def _colours() -> dict[str, str]:
-    """Return the colours of the page's style sheet on a light ground, by name."""
-    sheet = files("csrr.paper").joinpath("templates/page.css").read_text("utf-8")
+def read_colour_sheet() -> str:
+    """Return the style sheet of the colours that charts use, on a light ground and on a dark one."""
+    return files("csrr.plots").joinpath("colours.css").read_text("utf-8")
+
+
+def _read_colours() -> dict[str, str]:
+    """Return the colours on a light ground, by name."""
+    sheet = read_colour_sheet()
     return dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6})", sheet[: sheet.index("@media")]))

@@ -25,13 +25,13 @@ from csrr.parameters import ParameterError
 
 Floats = npt.NDArray[np.float64]
 Numbers = float | int | npt.ArrayLike
-Result = Any
+Bound = Any
 """A float for numbers, an array of float64 for arrays."""
 
 
 def excess_loss_bound(
     *, n: Numbers, m: Numbers, S: Numbers, epsilon: Numbers, alpha: Numbers, delta: Numbers, C: Numbers = 1.0
-) -> Result:
+) -> Bound:
     """Return the right-hand side of Theorem 3, as printed:
 
         R(X) - min R^  <=  C*epsilon*alpha*(sqrt(n) + sqrt(m) + S^(1/4))/(mn) + alpha*sqrt(log(2/delta))/sqrt(mn)
@@ -41,26 +41,26 @@ def excess_loss_bound(
     (SCAR). Its proof needs more: A_ij drawn independently, and X the minimiser of R^ over the class. No value of C is
     given, so with C = 1 this shows how the bound moves, not where it lies; `noise_bound` has every constant.
     """
-    return _out(_rate(*_checked(n=n, m=m, S=S, epsilon=epsilon, alpha=alpha, delta=delta, C=C)))
+    return _unwrap(_compute_rate(*_check_arrays(n=n, m=m, S=S, epsilon=epsilon, alpha=alpha, delta=delta, C=C)))
 
 
-def gamma_range(*, q: Numbers) -> tuple[Result, Result]:
+def gamma_range(*, q: Numbers) -> tuple[Bound, Bound]:
     """Return the least and the greatest gamma that Lemma 3 allows: min and max of 1/q^2 and 1/(1 - q)^2, 0 < q < 1.
 
     Its proof needs the greatest: 1/q^2 where a score is above q by mistake, 1/(1 - q)^2 where it is below.
     """
-    low, high = _gammas(*_checked(q=q))
-    return _out(low), _out(high)
+    low, high = _compute_gammas(*_check_arrays(q=q))
+    return _unwrap(low), _unwrap(high)
 
 
-def excess_cost_from_loss(*, excess_loss: Numbers, q: Numbers, gamma: Numbers | None = None) -> Result:
+def excess_cost_from_loss(*, excess_loss: Numbers, q: Numbers, gamma: Numbers | None = None) -> Bound:
     """Return the right-hand side of Lemma 3, as printed: E L(X) - min L <= gamma*(R(X) - min R^).
 
     The paper assumes X in the class, SCAR sampling and gamma in `gamma_range`; without one it is the greatest. As
     printed the lemma is false (L is a sum over cells and R a mean, among other things); `transfer_factor` is what does.
     """
-    loss, cut = _checked(excess_loss=excess_loss, q=q)
-    return _out(_gamma(cut, gamma) * loss)
+    loss, cut = _check_arrays(excess_loss=excess_loss, q=q)
+    return _unwrap(_choose_gamma(cut, gamma) * loss)
 
 
 def sum_lower_bound(
@@ -77,7 +77,7 @@ def sum_lower_bound(
     least_cost: Numbers = 0.0,
     C: Numbers = 1.0,
     gamma: Numbers | None = None,
-) -> Result:
+) -> Bound:
     """Return the right-hand side of Theorem 4, as printed, with mu_n = 1 - mu_p and alpha = mu_p*T_n/(mu_n*T_p):
 
         E[mu_p*recall + mu_n*specificity]  >=  1 - mu_n/T_n*min L - gamma*mu_n/T_n*(the bound of Theorem 3)
@@ -85,12 +85,12 @@ def sum_lower_bound(
     `least_cost` is min L, the least cost in the class (0 if some X there makes no mistake). Assumes all that Theorem 3
     and Lemma 3 assume, alpha >= 1, and T_p positive and T_n negative cells that are known beforehand.
     """
-    share, positive, negative, least, cut = _checked(mu_p=mu_p, T_p=T_p, T_n=T_n, least_cost=least_cost, q=q)
+    share, positive, negative, least, cut = _check_arrays(mu_p=mu_p, T_p=T_p, T_n=T_n, least_cost=least_cost, q=q)
     alpha = share * negative / ((1 - share) * positive)
     if np.any(alpha < 1):
         raise ParameterError(f"alpha = mu_p*T_n/(mu_n*T_p) = {np.min(alpha):g} must be >= 1; raise mu_p or T_n/T_p")
-    rate = _rate(*_checked(n=n, m=m, S=S, epsilon=epsilon, alpha=alpha, delta=delta, C=C))
-    return _out(1 - (1 - share) / negative * (least + _gamma(cut, gamma) * rate))
+    rate = _compute_rate(*_check_arrays(n=n, m=m, S=S, epsilon=epsilon, alpha=alpha, delta=delta, C=C))
+    return _unwrap(1 - (1 - share) / negative * (least + _choose_gamma(cut, gamma) * rate))
 
 
 def excess_cost_bound(
@@ -104,7 +104,7 @@ def excess_cost_bound(
     delta: Numbers,
     C: Numbers = 1.0,
     gamma: Numbers | None = None,
-) -> Result:
+) -> Bound:
     """Return the right-hand side of Theorem 5, as printed:
 
         E cost - min cost  <=  c_n*gamma*(the bound of Theorem 3),   cost = c_p*misses + c_n*false alarms = c_n*L
@@ -112,14 +112,14 @@ def excess_cost_bound(
     with c_p + c_n = 1 and alpha = c_p/c_n, so c_n = 1/(1 + alpha). Assumes all that Theorem 3 and Lemma 3 assume. The
     left side is a count of cells and the right side an average over them: at best it bounds the cost per cell.
     """
-    ratio, cut = _checked(alpha=alpha, q=q)
-    rate = _rate(*_checked(n=n, m=m, S=S, epsilon=epsilon, alpha=alpha, delta=delta, C=C))
-    return _out(_gamma(cut, gamma) / (1 + ratio) * rate)
+    ratio, cut = _check_arrays(alpha=alpha, q=q)
+    rate = _compute_rate(*_check_arrays(n=n, m=m, S=S, epsilon=epsilon, alpha=alpha, delta=delta, C=C))
+    return _unwrap(_choose_gamma(cut, gamma) / (1 + ratio) * rate)
 
 
 def noise_bound(
     *, n: Numbers, m: Numbers, S: Numbers, epsilon: Numbers, alpha: Numbers, delta: Numbers, rho: Numbers = 1.0
-) -> Result:
+) -> Bound:
     """Return a bound like Theorem 3's in which every constant is known:
 
         sup (R(X) - R^(X))  <=  2*alpha*epsilon/(mn) * min(sqrt(rho*S), sqrt(pi/2)*(sqrt(n) + sqrt(m)))
@@ -130,31 +130,31 @@ def noise_bound(
     before A is drawn; alpha >= 1; loss I. At the minimiser X of R^ over the class, R(X) - R^(X) is the left side of
     Theorem 3.
     """
-    checked = _checked(n=n, m=m, S=S, epsilon=epsilon, alpha=alpha, delta=delta, rho=rho)
+    checked = _check_arrays(n=n, m=m, S=S, epsilon=epsilon, alpha=alpha, delta=delta, rho=rho)
     rows, columns, ones, size, ratio, risk, rate = checked
     signs = np.minimum(np.sqrt(rate * ones), np.sqrt(np.pi / 2) * (np.sqrt(rows) + np.sqrt(columns)))
-    return _out(ratio / (rows * columns) * (2 * size * signs + np.sqrt(-ones * np.log(risk) / 8)))
+    return _unwrap(ratio / (rows * columns) * (2 * size * signs + np.sqrt(-ones * np.log(risk) / 8)))
 
 
-def class_loss_bound(*, n: Numbers, m: Numbers, S: Numbers, epsilon: Numbers, alpha: Numbers) -> Result:
+def class_loss_bound(*, n: Numbers, m: Numbers, S: Numbers, epsilon: Numbers, alpha: Numbers) -> Bound:
     """Return (epsilon^2 + alpha*S)/(2mn): the expected loss R(X) of every X of the class is at most this.
 
     It needs no learning and no probability: x^2 adds up to at most ||X||_F^2 <= epsilon^2, and a miss costs alpha/2.
     """
-    rows, columns, ones, size, ratio = _checked(n=n, m=m, S=S, epsilon=epsilon, alpha=alpha)
-    return _out((size**2 + ratio * ones) / (2 * rows * columns))
+    rows, columns, ones, size, ratio = _check_arrays(n=n, m=m, S=S, epsilon=epsilon, alpha=alpha)
+    return _unwrap((size**2 + ratio * ones) / (2 * rows * columns))
 
 
-def most_positives(*, epsilon: Numbers, q: Numbers) -> Result:
+def most_positives(*, epsilon: Numbers, q: Numbers) -> Bound:
     """Return (epsilon/q)^2: Y = 1(M > q) has fewer ones than this if ||M||_* <= epsilon, however large the matrix.
 
     For S*q^2 < ||M||_F^2 <= ||M||_*^2 <= epsilon^2 (S > 0).
     """
-    size, cut = _checked(epsilon=epsilon, q=q)
-    return _out((size / cut) ** 2)
+    size, cut = _check_arrays(epsilon=epsilon, q=q)
+    return _unwrap((size / cut) ** 2)
 
 
-def transfer_factor(*, q: Numbers, alpha: Numbers, rho: Numbers) -> Result:
+def transfer_factor(*, q: Numbers, alpha: Numbers, rho: Numbers) -> Bound:
     """Return the least k for which Lemma 3 holds, the minima in expectation and over all matrices:
 
         (E L(X) - min E L)/(mn)  <=  k*(R(X) - min R)      for every X with entries in [0, 1]
@@ -164,14 +164,14 @@ def transfer_factor(*, q: Numbers, alpha: Numbers, rho: Numbers) -> Result:
     when alpha*rho > 1 - rho, else above. On the other side the best loss has not the best cost, and k is infinite.
     q = 1/2 always decides right. Assumes SCAR sampling at rate rho, 0 < q < 1, alpha >= 1; k is the greater of the two.
     """
-    cut, ratio, rate = _checked(q=q, alpha=alpha, rho=rho)
+    cut, ratio, rate = _check_arrays(q=q, alpha=alpha, rho=rho)
     hit, gone = ratio * rate, 1 - rate
     best = hit / (hit + gone)
     right = np.where(hit > gone, cut < best, cut > best)
     with np.errstate(divide="ignore", invalid="ignore"):
         ones = 2 * np.abs(hit - gone) / ((hit + gone) * (cut - best) ** 2)
     ones = np.where(np.isclose(hit, gone), 0.0, np.where(right, ones, np.inf))
-    return _out(np.maximum(2 / cut**2, ones))
+    return _unwrap(np.maximum(2 / cut**2, ones))
 
 
 _LIMITS: dict[str, tuple[float, float, bool, bool]] = {
@@ -209,7 +209,7 @@ def _check(name: str, value: Numbers) -> Floats:
     return found
 
 
-def _checked(**values: Numbers) -> Sequence[Floats]:
+def _check_arrays(**values: Numbers) -> Sequence[Floats]:
     """Return the arguments as arrays that broadcast, each within its limits."""
     found = {name: _check(name, value) for name, value in values.items()}
     try:
@@ -222,21 +222,21 @@ def _checked(**values: Numbers) -> Sequence[Floats]:
     return list(found.values())
 
 
-def _rate(n: Floats, m: Floats, S: Floats, epsilon: Floats, alpha: Floats, delta: Floats, C: Floats) -> Floats:
+def _compute_rate(n: Floats, m: Floats, S: Floats, epsilon: Floats, alpha: Floats, delta: Floats, C: Floats) -> Floats:
     noise = C * epsilon * (np.sqrt(n) + np.sqrt(m) + S**0.25) / (m * n)
     return np.asarray(alpha * (noise + np.sqrt(np.log(2 / delta)) / np.sqrt(m * n)))
 
 
-def _gammas(q: Floats) -> tuple[Floats, Floats]:
+def _compute_gammas(q: Floats) -> tuple[Floats, Floats]:
     return np.minimum(q**-2, (1 - q) ** -2), np.maximum(q**-2, (1 - q) ** -2)
 
 
-def _gamma(q: Floats, gamma: Numbers | None) -> Floats:
+def _choose_gamma(q: Floats, gamma: Numbers | None) -> Floats:
     """Return gamma as given, or the greatest that is allowed at q."""
-    low, high = _gammas(q)
+    low, high = _compute_gammas(q)
     if gamma is None:
         return high
-    (found,) = _checked(gamma=gamma)
+    (found,) = _check_arrays(gamma=gamma)
     if np.any(found < low * (1 - 1e-12)) or np.any(found > high * (1 + 1e-12)):
         raise ParameterError(
             f"gamma={gamma!r} must lie between 1/q^2 and 1/(1 - q)^2; gamma_range(q=...) gives the range"
@@ -244,5 +244,5 @@ def _gamma(q: Floats, gamma: Numbers | None) -> Floats:
     return found
 
 
-def _out(found: Floats) -> Result:
+def _unwrap(found: Floats) -> Bound:
     return float(found) if np.ndim(found) == 0 else found

@@ -79,7 +79,7 @@ class Simulation:
     @cached_property
     def slopes(self) -> dict[tuple[str, str], Slope]:
         """The slopes by setting ("fixed epsilon", "fixed density") and measure ("cost", "loss", "loss_bound")."""
-        return {(setting, measure): self._slope(setting, measure) for setting in SETTINGS for measure in MEASURES}
+        return {(setting, measure): self._fit_slope(setting, measure) for setting in SETTINGS for measure in MEASURES}
 
     @property
     def slope(self) -> float:
@@ -109,7 +109,7 @@ class Simulation:
     @property
     def panels(self) -> list[dict[str, Any]]:
         """One line chart for each setting, on log scales."""
-        return [self._panel(setting, title) for setting, title in SETTINGS.items()]
+        return [self._draw_panel(setting, title) for setting, title in SETTINGS.items()]
 
     def to_arrow(self) -> pa.Table:
         """Return a table with one row for each fit, the columns those of `Measurement`."""
@@ -123,7 +123,7 @@ class Simulation:
         sides = sorted({math.sqrt(each.n * each.m) for each in self.rows})
         lines = [
             [setting, MEASURES[measure]]
-            + [f"{np.mean(self._values(setting, measure, side)):.1e}" for side in sides]
+            + [f"{np.mean(self._select_values(setting, measure, side)):.1e}" for side in sides]
             + [f"{each.value:.2f}", f"{each.low:.2f} to {each.high:.2f}"]
             for (setting, measure), each in self.slopes.items()
         ]
@@ -131,11 +131,11 @@ class Simulation:
         table = text_table(["setting", "per cell, at sqrt(mn) =", *(f"{each:g}" for each in sides), "slope", ""], lines)
         return f"{head}\n{table}"
 
-    def _values(self, setting: str, measure: str, side: float) -> list[float]:
+    def _select_values(self, setting: str, measure: str, side: float) -> list[float]:
         chosen = (each for each in self.rows if each.setting == setting and math.sqrt(each.n * each.m) == side)
         return [getattr(each, measure) for each in chosen]
 
-    def _slope(self, setting: str, measure: str) -> Slope:
+    def _fit_slope(self, setting: str, measure: str) -> Slope:
         chosen = [each for each in self.rows if each.setting == setting]
         slopes = []
         for repeat in sorted({each.repeat for each in chosen}):
@@ -144,10 +144,10 @@ class Simulation:
             slopes.append(np.polyfit(side, excess, 1)[0] if len(side) > 1 else math.nan)
         return Slope(float(np.nanmean(slopes)) if np.any(np.isfinite(slopes)) else math.nan, *mean_interval(slopes))
 
-    def _panel(self, setting: str, title: str) -> dict[str, Any]:
+    def _draw_panel(self, setting: str, title: str) -> dict[str, Any]:
         sides = sorted({math.sqrt(each.n * each.m) for each in self.rows})
         series: list[dict[str, Any]] = [
-            {"name": name, "points": [_point(side, self._values(setting, measure, side)) for side in sides]}
+            {"name": name, "points": [_make_point(side, self._select_values(setting, measure, side)) for side in sides]}
             for measure, name in MEASURES.items()
         ]
         first = series[0]["points"][0]["mean"]
@@ -189,12 +189,12 @@ def simulate(
                 rng = np.random.default_rng([seed, place, n, repeat])
                 planted = np.zeros((n, n))
                 inner = n if setting == "fixed density" else side
-                planted[:inner, :inner] = _tastes(inner, rng)
+                planted[:inner, :inner] = _plant_tastes(inner, rng)
                 rows.append(_measure(setting, repeat, planted, alpha, q, rho, rng))
     return Simulation(rows, float(alpha), float(q), float(rho), seed)
 
 
-def _tastes(n: int, rng: np.random.Generator) -> Floats:
+def _plant_tastes(n: int, rng: np.random.Generator) -> Floats:
     """Return a random matrix of rank 4 with entries in [0, 1], shape (n, n)."""
     mixtures = rng.dirichlet(np.full(RANK, 0.3), n)
     return np.asarray(mixtures @ rng.beta(0.5, 1.0, (RANK, n)))
@@ -248,7 +248,7 @@ def excess_cost(scores: Floats, positive: Flags, *, alpha: float, q: float, rho:
     return float(expected_cost(scores, positive, alpha=alpha, q=q, rho=rho) - least)
 
 
-def _point(side: float, values: Sequence[float]) -> dict[str, Any]:
+def _make_point(side: float, values: Sequence[float]) -> dict[str, Any]:
     """Return the mean of log10 of the values that have one, and its 95 % interval."""
     logs = [math.log10(each) for each in values if each > 0]
     low, high = mean_interval(logs)

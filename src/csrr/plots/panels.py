@@ -1,0 +1,58 @@
+"""What a chart shows: a panel of series of points."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Point:
+    """A mean at `x`, its interval, and what else is worth knowing; a point whose place is not known is not drawn.
+
+    `splits` is how many splits of the data the mean is of, where it is of any.
+    """
+
+    x: float = math.nan
+    mean: float = math.nan
+    low: float | None = None
+    high: float | None = None
+    note: str = ""
+    splits: int | None = None
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The ends of the interval, both the mean where it has none."""
+        if self.low is None or self.high is None or not math.isfinite(self.low + self.high):
+            return self.mean, self.mean
+        return self.low, self.high
+
+
+@dataclass(frozen=True)
+class Series:
+    """A line of a chart."""
+
+    name: str = ""
+    points: list[Point] = field(default_factory=list)
+
+    def select_drawn(self) -> list[Point]:
+        """Return the points that have a place, by x."""
+        drawn = [point for point in self.points if math.isfinite(point.x) and math.isfinite(point.mean)]
+        return sorted(drawn, key=lambda point: point.x)
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One chart: its title, the labels of its axes and its series; with `log`, x is on a log scale."""
+
+    title: str = ""
+    x: str = ""
+    y: str = ""
+    log: bool = False
+    series: list[Series] = field(default_factory=list)
+
+
+def list_series_names(panels: Sequence[Panel]) -> list[str]:
+    """Return the names of all series of some panels, each once, in the order they come."""
+    return list(dict.fromkeys(each.name for panel in panels for each in panel.series))
