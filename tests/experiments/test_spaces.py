@@ -7,7 +7,7 @@ import pytest
 
 import csrr
 from csrr import ParameterError, Range, Walk
-from csrr.experiments.spaces import SPACES, find_model, find_space, plain_space, resolve_space, space_from
+from csrr.experiments.spaces import SPACES, decode_space, encode_space, find_model, find_space, resolve_space
 from csrr.models.load import MODELS
 
 
@@ -123,13 +123,13 @@ def test_a_space_says_a_thing_once(log, names):
 
 def test_a_space_survives_json(log):
     space = resolve_space("csrr", csrr.CSRR(), log)
-    assert space_from(json.loads(json.dumps(plain_space(space)))) == space
+    assert decode_space(json.loads(json.dumps(encode_space(space)))) == space
 
 
 @pytest.mark.parametrize("plain", [3, {"tol": {"low": 1}}, {"l1": {"walk": 3}}, {"l1": {"walk": ["a"]}}])
 def test_bad_json(plain):
     with pytest.raises(ParameterError):
-        space_from(plain)
+        decode_space(plain)
 
 
 def test_models_by_name_class_and_self():

@@ -13,7 +13,7 @@ import pytest
 import csrr
 from csrr import DataError, ParameterError, Range, Walk
 from csrr.experiments.validation import make_validation
-from csrr.files import held
+from csrr.files import try_lock
 
 GRID = {"neighbours": [3, 10, 30], "similarity": ["cosine", "jaccard"], "shrink": [0.0, 5.0]}
 
@@ -268,7 +268,7 @@ def test_numbers_of_numpy_are_numbers(log, tmp_path):
 
 
 def test_two_searches_on_one_storage_are_refused(log, tmp_path):
-    with held(tmp_path / ".search.held"), pytest.raises(DataError, match="in use by another search"):
+    with try_lock(tmp_path / ".search.held"), pytest.raises(DataError, match="in use by another search"):
         csrr.tune("ease", log, storage=tmp_path / "search", trials=1)
     assert len(csrr.tune("ease", log, storage=tmp_path / "search", trials=1).trials) == 1
 

@@ -145,7 +145,7 @@ def _noise_figures(folder: Path) -> dict[str, Any]:
 def _write(run: Reproduction, command: str, more: dict[str, Any], results: Path, page: Path, as_json: bool) -> None:
     from pyarrow import parquet
 
-    from csrr.files import whole, write_text
+    from csrr.files import atomic_write, write_text
     from csrr.paper import write
     from csrr.paper.results import as_table
     from csrr.paper.summary import summarise
@@ -153,7 +153,7 @@ def _write(run: Reproduction, command: str, more: dict[str, Any], results: Path,
     summary = summarise(run, command=command)
     summary["figures"] |= more
     write_text(results / "summary.json", json.dumps(summary, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
-    with whole(results / "rows.parquet") as file:
+    with atomic_write(results / "rows.parquet") as file:
         parquet.write_table(as_table(run.results()), file)
     html, markdown = write(summary, page)
     if as_json:

@@ -139,7 +139,7 @@ def _write(table: pa.Table, path: Path) -> None:
     """Write a table as CSV; the file appears only when it is complete."""
     from pyarrow import csv
 
-    from csrr.files import whole
+    from csrr.files import atomic_write
 
-    with whole(path) as file:
+    with atomic_write(path) as file:
         csv.write_csv(table, file)

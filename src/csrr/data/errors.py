@@ -20,6 +20,6 @@ class UnknownIdError(KeyError):
         return str(self.args[0]) if self.args else ""
 
 
-def table_row(row: int) -> str:
+def name_table_row(row: int) -> str:
     """Return the name of a row of a table, counted from 1."""
     return f"row {row + 1}"

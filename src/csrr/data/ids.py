@@ -7,16 +7,15 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from csrr.data.columns import id_column
+from csrr.arrays import Int32Array, Int64Array, ObjectArray, Rows
+from csrr.data.columns import read_id_column
 from csrr.data.errors import DataError, UnknownIdError
 
 Id = int | str
-Ids = npt.NDArray[np.int64] | npt.NDArray[np.object_]
-Rows = npt.NDArray[np.int64]
+Ids = Int64Array | ObjectArray
 
 
 class IdMap:
@@ -29,7 +28,7 @@ class IdMap:
 
     def __init__(self, ids: Any) -> None:
         """Store `ids`, shape (n,), sorted; they must be distinct."""
-        column = id_column(ids, "ids")
+        column = read_id_column(ids, "ids")
         self._set(column.take(pc.array_sort_indices(column)))
         repeated = self._ids[1:][self._ids[1:] == self._ids[:-1]]
         if repeated.size:
@@ -43,7 +42,7 @@ class IdMap:
         self.identity: bool = self._text is None and (n == 0 or bool(self._ids[0] == 0 and self._ids[-1] == n - 1))
 
     @classmethod
-    def encode(cls, column: pa.Array) -> tuple[IdMap, npt.NDArray[np.int32]]:
+    def encode(cls, column: pa.Array) -> tuple[IdMap, Int32Array]:
         """Return the map of the ids of a checked column, shape (n,), and the row of each, shape (n,)."""
         encoded = column.dictionary_encode()
         order = pc.array_sort_indices(encoded.dictionary)
@@ -67,7 +66,7 @@ class IdMap:
 
     def rows(self, ids: Any, kind: str = "user") -> Rows:
         """Return the row of each of `ids`, shape (m,); UnknownIdError if one is not in the map."""
-        asked = id_column(ids, f"{kind} ids")
+        asked = read_id_column(ids, f"{kind} ids")
         if len(asked) == 0:
             return np.empty(0, np.int64)
         if pa.types.is_integer(asked.type) != (self._text is None):
@@ -84,7 +83,7 @@ class IdMap:
         """Return the row of one id; UnknownIdError if it is not in the map."""
         return int(self.rows([id], kind)[0])
 
-    def _integer_rows(self, asked: npt.NDArray[np.int64]) -> Rows:
+    def _integer_rows(self, asked: Int64Array) -> Rows:
         if self.identity:
             return np.where((asked >= 0) & (asked < len(self)), asked, -1)
         places = np.searchsorted(self._ids, asked)

@@ -7,21 +7,29 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from scipy import sparse
 
+from csrr.arrays import BoolArray, Float32Array, Int32Array, Int64Array, ObjectArray
 from csrr.data.columns import Times
 from csrr.data.errors import DataError
-from csrr.data.event_tables import Column, Events, events, is_table
+from csrr.data.event_tables import Column, Events, is_table, read_events
 from csrr.data.ids import Id, IdMap, Ids
-from csrr.data.matrices import entries, is_matrix
-from csrr.data.merge import aligned_titles, column_titles, heavy, merge, pair_keys, positive, used
+from csrr.data.matrices import is_matrix, read_entries
+from csrr.data.merge import (
+    align_titles,
+    collect_titles,
+    drop_unused,
+    keep_heavy,
+    keep_positive,
+    merge_repeats,
+    number_pairs,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Titles = Mapping[Any, str | None]
+TitleMap = Mapping[Any, str | None]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -34,11 +42,11 @@ class Log:
 
     users: IdMap
     items: IdMap
-    user_rows: npt.NDArray[np.int32]
-    item_rows: npt.NDArray[np.int32]
-    weights: npt.NDArray[np.float32] | None = None
+    user_rows: Int32Array
+    item_rows: Int32Array
+    weights: Float32Array | None = None
     times: Times | None = None
-    titles: npt.NDArray[np.object_] | None = None
+    titles: ObjectArray | None = None
 
     def __post_init__(self) -> None:
         """Copy and check every array once, and make it read-only."""
@@ -52,7 +60,7 @@ class Log:
         for rows, n in ((self.user_rows, self.n_users), (self.item_rows, self.n_items)):
             if rows.min() < 0 or rows.max() >= n:
                 raise DataError(f"a row number lies outside {self.n_users} users x {self.n_items} items")
-        if (np.diff(pair_keys(self.user_rows, self.item_rows, self.n_items)) <= 0).any():
+        if (np.diff(number_pairs(self.user_rows, self.item_rows, self.n_items)) <= 0).any():
             raise DataError("events must be distinct and sorted by user row, then item row; use Log.from_table")
         if self.weights is not None and not ((self.weights > 0) & np.isfinite(self.weights)).all():
             raise DataError("weights must be finite and > 0")
@@ -79,7 +87,7 @@ class Log:
         title: Column = None,
         min_rating: float | None = None,
         min_weight: float | None = None,
-        titles: Titles | None = None,
+        titles: TitleMap | None = None,
     ) -> Log:
         """Return the log of a table with one row an event.
 
@@ -93,7 +101,7 @@ class Log:
         """
         roles: dict[str, Column] = {"user": user, "item": item, "rating": rating}
         roles |= {"weight": weight, "time": time, "title": title}
-        return cls.from_events(events(table, roles), min_rating=min_rating, min_weight=min_weight, titles=titles)
+        return cls.from_events(read_events(table, roles), min_rating=min_rating, min_weight=min_weight, titles=titles)
 
     @classmethod
     def from_events(
@@ -102,17 +110,19 @@ class Log:
         *,
         min_rating: float | None = None,
         min_weight: float | None = None,
-        titles: Titles | None = None,
+        titles: TitleMap | None = None,
     ) -> Log:
         """Return the log of checked columns, by the rules of `from_table`."""
         n_read = len(found)
-        found = positive(found, min_rating, min_weight)
+        found = keep_positive(found, min_rating, min_weight)
         users, user_rows = IdMap.encode(found.user)
         items, item_rows = IdMap.encode(found.item)
-        merged = heavy(merge(user_rows, item_rows, found.weight, found.time, len(items)), min_weight, n_read)
-        users, user_rows = used(users, merged.user_rows)
-        items, item_rows = used(items, merged.item_rows)
-        known = aligned_titles(titles if titles is not None else column_titles(found), items)
+        merged = keep_heavy(
+            merge_repeats(user_rows, item_rows, found.weight, found.time, len(items)), min_weight, n_read
+        )
+        users, user_rows = drop_unused(users, merged.user_rows)
+        items, item_rows = drop_unused(items, merged.item_rows)
+        known = align_titles(titles if titles is not None else collect_titles(found), items)
         return cls(users, items, user_rows, item_rows, merged.weights, merged.times, known)
 
     @classmethod
@@ -122,7 +132,7 @@ class Log:
         *,
         user_ids: Any = None,
         item_ids: Any = None,
-        titles: Titles | Sequence[str | None] | None = None,
+        titles: TitleMap | Sequence[str | None] | None = None,
         min_rating: float | None = None,
         min_weight: float | None = None,
     ) -> Log:
@@ -133,16 +143,16 @@ class Log:
         maps item ids to titles, or lists a title for each column.
         """
         sizes = (None if ids is None else len(ids) for ids in (user_ids, item_ids))
-        rows, columns, values, shape = entries(matrix, *sizes, min_rating=min_rating, min_weight=min_weight)
-        users, user_rows = _placed(user_ids, rows, shape[0])
-        items, item_rows = _placed(item_ids, columns, shape[1])
+        rows, columns, values, shape = read_entries(matrix, *sizes, min_rating=min_rating, min_weight=min_weight)
+        users, user_rows = _place_rows(user_ids, rows, shape[0])
+        items, item_rows = _place_rows(item_ids, columns, shape[1])
         binary = min_rating is not None or bool((values == 1).all())
-        merged = merge(user_rows, item_rows, None if binary else values, None, shape[1])
+        merged = merge_repeats(user_rows, item_rows, None if binary else values, None, shape[1])
         if titles is not None and not isinstance(titles, Mapping):
             if len(titles) != shape[1]:
                 raise DataError(f"there are {len(titles)} titles for {shape[1]} items")
             titles = dict(zip(range(shape[1]) if item_ids is None else item_ids, titles, strict=True))
-        known = aligned_titles(titles, items)
+        known = align_titles(titles, items)
         return cls(users, items, merged.user_rows, merged.item_rows, merged.weights, titles=known)
 
     @property
@@ -173,7 +183,7 @@ class Log:
         matrix.has_canonical_format = True
         return matrix
 
-    def select(self, mask: npt.NDArray[np.bool_]) -> Log:
+    def select(self, mask: BoolArray) -> Log:
         """Return the events where `mask`, shape (n_events,), is true; users, items and titles stay."""
         mask = np.asarray(mask)
         if mask.dtype != np.bool_ or mask.shape != (len(self),):
@@ -186,11 +196,11 @@ class Log:
             times=None if self.times is None else self.times[mask],
         )
 
-    def user_counts(self) -> npt.NDArray[np.int64]:
+    def user_counts(self) -> Int64Array:
         """Return the number of events of each user, shape (n_users,)."""
         return np.bincount(self.user_rows, minlength=self.n_users)
 
-    def item_counts(self) -> npt.NDArray[np.int64]:
+    def item_counts(self) -> Int64Array:
         """Return the number of events of each item, shape (n_items,)."""
         return np.bincount(self.item_rows, minlength=self.n_items)
 
@@ -246,10 +256,10 @@ def as_log(data: Any) -> Log:
         return Log.from_matrix(data)
     if is_table(data):
         return Log.from_table(data)
-    raise DataError(unusable(data))
+    raise DataError(describe_unusable(data))
 
 
-def unusable(data: Any) -> str:
+def describe_unusable(data: Any) -> str:
     """Return a message that says what can be used in place of `data`."""
     if type(data).__name__ == "LazyFrame":
         return "a LazyFrame holds no data yet; pass frame.collect()"
@@ -260,7 +270,7 @@ def unusable(data: Any) -> str:
     )
 
 
-def _placed(ids: Any, rows: npt.NDArray[np.int64], n: int) -> tuple[IdMap, npt.NDArray[np.int32]]:
+def _place_rows(ids: Any, rows: Int64Array, n: int) -> tuple[IdMap, Int32Array]:
     """Return the map of a matrix's row (or column) ids, and where each of its `rows`, shape (m,), went."""
     if ids is None:
         return IdMap.range(n), rows.astype(np.int32)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from csrr.arrays import Float64Array, Int64Array
 from csrr.data.errors import DataError
 from csrr.data.ids import IdMap
 from csrr.data.log import Log
@@ -29,8 +30,6 @@ TASTE, SPECIFIC, NOISE = 0, 1, 2
 BLOCK = 4
 """Number of items in a user's specific choice."""
 
-Floats = npt.NDArray[np.float64]
-
 
 @dataclass(frozen=True)
 class Synthetic:
@@ -43,7 +42,7 @@ class Synthetic:
 
     log: Log
     truth: npt.NDArray[np.int8]
-    taste: tuple[Floats, Floats]
+    taste: tuple[Float64Array, Float64Array]
 
 
 def synthetic(
@@ -66,13 +65,13 @@ def synthetic(
     rng = np.random.default_rng(seed)
     genre = np.arange(n_items) % rank
     users = rng.dirichlet(np.full(rank, 0.2), n_users)
-    items = _item_taste(genre, rank, rng)
-    sizes = _sizes(n_users, n_items, events_per_user, rng)
+    items = _draw_item_taste(genre, rank, rng)
+    sizes = _draw_sizes(n_users, n_items, events_per_user, rng)
     kinds = np.full((n_users, n_items), -1, np.int8)
     for user in range(n_users):
         _choose(kinds[user], users[user], items, genre, int(sizes[user]), (specific, noise), rng)
     user_rows, item_rows = np.nonzero(kinds >= 0)
-    titles = np.array([_title(item, rank) for item in range(n_items)], np.object_)
+    titles = np.array([_make_title(item, rank) for item in range(n_items)], np.object_)
     log = Log(
         IdMap.range(n_users),
         IdMap.range(n_items),
@@ -94,19 +93,19 @@ def _check(n_users: int, n_items: int, rank: int, events_per_user: float, specif
         raise DataError(f"specific={specific}, noise={noise}: they must be >= 0 and add up to at most 0.5")
 
 
-def _title(item: int, rank: int) -> str:
+def _make_title(item: int, rank: int) -> str:
     number, genre = divmod(item, rank)
     return f"{GENRES[genre] if genre < len(GENRES) else f'genre {genre}'} {number + 1}"
 
 
-def _item_taste(genre: npt.NDArray[np.int64], rank: int, rng: np.random.Generator) -> Floats:
+def _draw_item_taste(genre: Int64Array, rank: int, rng: np.random.Generator) -> Float64Array:
     """Return how much each item has of each genre, times its popularity, shape (n_items, rank)."""
     mixture = 0.97 * np.eye(rank)[genre] + 0.03 * rng.dirichlet(np.ones(rank), len(genre))
     popularity = rng.lognormal(0.0, 0.8, len(genre))
     return np.asarray(mixture * popularity[:, None])
 
 
-def _sizes(n_users: int, n_items: int, mean: float, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+def _draw_sizes(n_users: int, n_items: int, mean: float, rng: np.random.Generator) -> Int64Array:
     """Return the number of events of each user, shape (n_users,): skewed, with about the given mean."""
     spread = 0.5
     sizes = mean * rng.lognormal(-(spread**2) / 2, spread, n_users)
@@ -115,9 +114,9 @@ def _sizes(n_users: int, n_items: int, mean: float, rng: np.random.Generator) ->
 
 def _choose(
     kinds: npt.NDArray[np.int8],
-    taste: Floats,
-    items: Floats,
-    genre: npt.NDArray[np.int64],
+    taste: Float64Array,
+    items: Float64Array,
+    genre: Int64Array,
     size: int,
     shares: tuple[float, float],
     rng: np.random.Generator,
@@ -132,7 +131,7 @@ def _choose(
     _draw(kinds, NOISE, n_noise, np.ones(len(kinds)), rng)
 
 
-def _draw(kinds: npt.NDArray[np.int8], kind: int, size: int, weights: Floats, rng: np.random.Generator) -> None:
+def _draw(kinds: npt.NDArray[np.int8], kind: int, size: int, weights: Float64Array, rng: np.random.Generator) -> None:
     """Mark `size` items that have no kind yet, drawn in proportion to `weights`, shape (n_items,)."""
     if size:
         free = np.where(kinds < 0, weights, 0.0)

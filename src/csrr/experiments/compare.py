@@ -11,9 +11,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from csrr.arrays import Float64Array
 from csrr.data import DataError
 from csrr.experiments.evaluate import Evaluation
-from csrr.experiments.intervals import Values, mean_interval
+from csrr.experiments.intervals import mean_interval
 from csrr.models.strengths import ParameterError
 from csrr.ranking.text_tables import text_table, to_pandas
 
@@ -24,7 +25,7 @@ LOWER_IS_BETTER = ("cost",)
 
 
 @dataclass(frozen=True)
-class Paired:
+class PairedTest:
     """How values of `n` users differ from others of the same users.
 
     `difference` is the mean difference, `low` to `high` its 95 % interval by Student's t. `t_p` and `wilcoxon_p` are
@@ -48,12 +49,12 @@ class Paired:
 
 
 @dataclass(frozen=True)
-class Row:
+class ComparedPair:
     """`model` against another: the differences, and the p-values corrected by Holm over all rows."""
 
     model: str
     against: str
-    paired: Paired
+    paired: PairedTest
     t_p_holm: float
     wilcoxon_p_holm: float
 
@@ -68,7 +69,7 @@ class Comparison:
     """Paired tests of models on one metric, a row for each pair."""
 
     metric: str
-    rows: list[Row]
+    rows: list[ComparedPair]
 
     def summary(self) -> dict[str, Any]:
         """Return the metric and the rows as plain values, fit for JSON."""
@@ -101,20 +102,22 @@ def compare(evaluations: Mapping[str, Evaluation], metric: str = "ndcg@10", base
         raise ParameterError("compare needs at least two evaluations: pass a dict of a name and an evaluation each")
     if baseline is not None and baseline not in evaluations:
         raise ParameterError(f"baseline={baseline!r}: there is no such evaluation; there are {', '.join(evaluations)}")
-    values = _values(evaluations, metric)
+    values = _align_values(evaluations, metric)
     pairs = (
         [(name, baseline) for name in values if name != baseline]
         if baseline is not None
         else [*combinations(values, 2)]
     )
     lower = metric in LOWER_IS_BETTER
-    tests = [paired(values[a], values[b], lower_is_better=lower) for a, b in pairs]
-    t_ps, wilcoxon_ps = (holm([getattr(test, name) for test in tests]) for name in ("t_p", "wilcoxon_p"))
+    tests = [compare_paired(values[a], values[b], lower_is_better=lower) for a, b in pairs]
+    t_ps, wilcoxon_ps = (correct_holm([getattr(test, name) for test in tests]) for name in ("t_p", "wilcoxon_p"))
     corrected = zip(pairs, tests, t_ps.tolist(), wilcoxon_ps.tolist(), strict=True)
-    return Comparison(metric, [Row(a, b, test, t_p, wilcoxon_p) for (a, b), test, t_p, wilcoxon_p in corrected])
+    return Comparison(
+        metric, [ComparedPair(a, b, test, t_p, wilcoxon_p) for (a, b), test, t_p, wilcoxon_p in corrected]
+    )
 
 
-def paired(a: npt.ArrayLike, b: npt.ArrayLike, *, lower_is_better: bool = False) -> Paired:
+def compare_paired(a: npt.ArrayLike, b: npt.ArrayLike, *, lower_is_better: bool = False) -> PairedTest:
     """Return the tests of `a` minus `b`, values of the same users in the same order, shapes (n,).
 
     A user with a NaN is left out. Differences that are all the same leave no doubt: p is 1 where they are 0, else the
@@ -131,10 +134,10 @@ def paired(a: npt.ArrayLike, b: npt.ArrayLike, *, lower_is_better: bool = False)
     better, worse = (d < 0, d > 0) if lower_is_better else (d > 0, d < 0)
     means = float(mine.mean()), float(theirs.mean()), float(d.mean())
     shares = (float(which.mean()) for which in (better, worse, d == 0))
-    return Paired(len(d), *means, *mean_interval(d), _t_p(d), _wilcoxon_p(d), _effect_size(d), *shares)
+    return PairedTest(len(d), *means, *mean_interval(d), _t_p(d), _wilcoxon_p(d), _effect_size(d), *shares)
 
 
-def holm(p_values: npt.ArrayLike) -> Values:
+def correct_holm(p_values: npt.ArrayLike) -> Float64Array:
     """Return the p-values, shape (n,), corrected by Holm: compare them with the level that all together should keep.
 
     The i-th smallest of n is multiplied by n - i + 1, made at least as large as the one before and at most 1.
@@ -148,26 +151,26 @@ def holm(p_values: npt.ArrayLike) -> Values:
     return adjusted
 
 
-def _effect_size(d: Values) -> float:
+def _effect_size(d: Float64Array) -> float:
     mean, spread = float(d.mean()), float(d.std(ddof=1))
     if spread == 0:
         return float(np.copysign(np.inf, mean)) if mean else 0.0
     return mean / spread
 
 
-def _t_p(d: Values) -> float:
+def _t_p(d: Float64Array) -> float:
     from scipy.special import stdtr
 
     return float(2 * stdtr(len(d) - 1, -abs(_effect_size(d)) * np.sqrt(len(d))))
 
 
-def _wilcoxon_p(d: Values) -> float:
+def _wilcoxon_p(d: Float64Array) -> float:
     from scipy.stats import wilcoxon
 
     return float(wilcoxon(d, zero_method="zsplit").pvalue)
 
 
-def _values(evaluations: Mapping[str, Evaluation], metric: str) -> dict[str, Values]:
+def _align_values(evaluations: Mapping[str, Evaluation], metric: str) -> dict[str, Float64Array]:
     """Return each model's values of the metric, shape (n_users,), users in the order of the first."""
     first_name, first = next(iter(evaluations.items()))
     values = {}
@@ -185,7 +188,7 @@ def _values(evaluations: Mapping[str, Evaluation], metric: str) -> dict[str, Val
     return values
 
 
-def _line(row: Row) -> list[object]:
+def _line(row: ComparedPair) -> list[object]:
     found = row.paired
     difference = f"{found.difference:+.4f} ± {(found.high - found.low) / 2:.4f}"
     ps = (f"{p:.4f}" if p >= 0.0001 else f"{p:.0e}" for p in (row.t_p_holm, row.wilcoxon_p_holm))

@@ -7,16 +7,17 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from csrr.arrays import Float64Array, Int64Array
 from csrr.data import DataError, Log, as_log, split
 from csrr.experiments.intervals import mean_interval
 from csrr.models.costs import LEAST, MOST
 from csrr.models.csrr import CSRR
 from csrr.models.strengths import ParameterError, check_number, check_whole
 from csrr.ranking.calibration import Calibration
-from csrr.ranking.cells import CellCounts, masked_blocks
+from csrr.ranking.cells import CellCounts
+from csrr.ranking.score_blocks import score_blocks
 from csrr.ranking.text_tables import text_table, to_pandas
 
 if TYPE_CHECKING:
@@ -177,7 +178,7 @@ def cost_curve(
     check_whole("seed", seed, least=0)
     if {"cost_ratio", "positive_cost", "miss_cost", "false_alarm_cost", "recall_weight"} & params.keys():
         raise ParameterError("a cost curve chooses the cost ratio itself: give miss, false_alarm and ratios")
-    log, chosen = as_log(data), _checked_ratios(ratios)
+    log, chosen = as_log(data), _check_ratios(ratios)
     train, held = split(log, ratio=TRAINING, seed=seed)
     choose, check = split(held, ratio=0.5, seed=seed)
     if not len(choose) or not len(check):
@@ -202,7 +203,7 @@ def cost_curve(
     return CostCurve(points, float(miss), float(false_alarm), float(nothing.mean()), best, alike, pays)
 
 
-def _checked_ratios(ratios: Any) -> list[float]:
+def _check_ratios(ratios: Any) -> list[float]:
     if not isinstance(ratios, Sequence | np.ndarray):
         raise ParameterError(f"ratios={ratios!r} must be a list of cost ratios")
     for each in ratios:
@@ -218,7 +219,7 @@ class _Measured:
 
     point: CostPoint
     chosen_at: float
-    costs: npt.NDArray[np.float64]
+    costs: Float64Array
 
     @classmethod
     def of(cls, model: CSRR, train: Log, choose: Log, check: Log, miss: float, false_alarm: float) -> _Measured:
@@ -234,7 +235,7 @@ class _Measured:
         on_first += false_alarm * (chosen.n_cells - chosen.n_positives)[worth].sum()
         # The best in hindsight is one of the steps that the same counts of the other data have.
         hindsight = Calibration.of(*cells, check.to_csr(), known)
-        other = _counts(model, rows, check, known, [threshold, hindsight.threshold(miss, false_alarm)])
+        other = _count_cells(model, rows, check, known, [threshold, hindsight.threshold(miss, false_alarm)])
         costs = miss * other.missed[:, 0] + false_alarm * other.false_alarms[:, 0]
         best = miss * other.missed[:, 1].sum() + false_alarm * other.false_alarms[:, 1].sum()
         n_users = len(rows)
@@ -258,10 +259,8 @@ class _Measured:
         return cls(point, float(on_first) / n_users, costs)
 
 
-def _counts(
-    model: CSRR, rows: npt.NDArray[np.int64], events: Log, known: Any, thresholds: Sequence[float]
-) -> CellCounts:
+def _count_cells(model: CSRR, rows: Int64Array, events: Log, known: Any, thresholds: Sequence[float]) -> CellCounts:
     counts = CellCounts.empty(rows, events.to_csr(), known, thresholds, auc=False)
-    for part, scores in masked_blocks(model._score_rows, rows, events.n_items, known):
+    for part, scores in score_blocks(model._score_rows, rows, events.n_items, seen=known):
         counts.add(part, scores)
     return counts

@@ -9,27 +9,28 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from scipy import sparse
 
+from csrr.arrays import BoolArray, Float64Array, Int32Array, Int64Array, Rows
 from csrr.data import DataError, IdMap, Log, UnknownIdError, as_log
-from csrr.data.ids import Ids, Rows
+from csrr.data.ids import Ids
 from csrr.experiments.intervals import Interval, f1_of_means_values, mean_interval
 from csrr.models.recommender import Recommender
 from csrr.models.strengths import ParameterError
-from csrr.ranking.cells import CELL_METRICS, CellCounts, masked_blocks
+from csrr.ranking.cells import CELL_METRICS, CellCounts
 from csrr.ranking.metrics import (
     METRICS,
     STANDARD,
     coverage,
-    information,
+    item_information,
     mark_hits,
     mean_metrics,
     novelty,
     per_user_metrics,
     precision_and_recall,
 )
+from csrr.ranking.score_blocks import score_blocks
 from csrr.ranking.text_tables import text_table, to_pandas
 from csrr.ranking.topk import block_top_k
 from csrr.threads import use_threads
@@ -42,10 +43,10 @@ _log = logging.getLogger(__name__)
 
 LIST_METRICS = (*METRICS, "coverage", "novelty")
 """Metrics of lists, at each k."""
-NAMES = (*LIST_METRICS, "auc", *CELL_METRICS)
+METRIC_NAMES = (*LIST_METRICS, "auc", *CELL_METRICS)
 """All that `metrics` may name."""
 
-PerUser = dict[str, npt.NDArray[np.float64]]
+PerUser = dict[str, Float64Array]
 Means = dict[str, float]
 
 
@@ -150,10 +151,10 @@ def evaluate(
     weigh a missed test item by `positive_cost`, a false alarm by 1 - `positive_cost`; see `ranking.cells`.
     """
     model._check_fitted()
-    at, metrics = _checked_at(at, len(model.items_)), _checked_metrics(metrics)
+    at, metrics = _check_at(at, len(model.items_)), _check_metrics(metrics)
     _check_costs(threshold, positive_cost)
-    seen = _aligned(train, model, "train")
-    relevant = _unseen(_aligned(test, model, "test"), seen)
+    seen = _align(train, model, "train")
+    relevant = _drop_seen(_align(test, model, "test"), seen)
     asked = np.unique(model._user_rows(users))
     rows = asked[np.diff(relevant.indptr)[asked] > 0]
     if not len(rows):
@@ -161,27 +162,27 @@ def evaluate(
     thresholds = [threshold] if set(metrics) & set(CELL_METRICS) else []
     counts = CellCounts.empty(rows, relevant, seen, thresholds, auc="auc" in metrics)
     with nullcontext() if threads is None else use_threads(threads):
-        items = _lists(model, rows, max(at), seen, counts)
+        items = _rank_and_count(model, rows, max(at), seen, counts)
         hits = mark_hits(items, relevant, rows)
-    of_lists = _of_lists(items, hits, counts.positives, at, metrics, seen)
-    per_user, means, linear = _of_cells(counts, metrics, positive_cost)
+    of_lists = _measure_lists(items, hits, counts.positives, at, metrics, seen)
+    per_user, means, linear = _measure_cells(counts, metrics, positive_cost)
     users, n_left_out = model.users_.ids[rows], len(asked) - len(rows)
     return Evaluation(at, users, of_lists[0] | per_user, of_lists[1] | means, n_left_out, of_lists[2] | linear)
 
 
-def _lists(model: Recommender, rows: Rows, k: int, seen: Any, counts: CellCounts) -> npt.NDArray[np.int32]:
+def _rank_and_count(model: Recommender, rows: Rows, k: int, seen: Any, counts: CellCounts) -> Int32Array:
     """Return the items of the users' lists, shape (len(rows), k), and count cells, in one pass over the scores."""
     items = np.empty((len(rows), k), np.int32)
-    for part, scores in masked_blocks(model._score_rows, rows, len(model.items_), seen):
+    for part, scores in score_blocks(model._score_rows, rows, len(model.items_), seen=seen):
         items[part], _ = block_top_k(scores, k)
         counts.add(part, scores)
     return items
 
 
-def _of_lists(
-    items: npt.NDArray[np.int32],
-    hits: npt.NDArray[np.bool_],
-    n_relevant: npt.NDArray[np.int64],
+def _measure_lists(
+    items: Int32Array,
+    hits: BoolArray,
+    n_relevant: Int64Array,
     at: tuple[int, ...],
     metrics: tuple[str, ...],
     seen: Any,
@@ -189,7 +190,7 @@ def _of_lists(
     """Return `per_user`, `means` and `linear` of an Evaluation, of lists of shape (n_users, max(at))."""
     per_user = per_user_metrics(hits, n_relevant, at, [name for name in metrics if name in METRICS])
     if "novelty" in metrics:
-        bits = information(seen)
+        bits = item_information(seen)
         per_user |= {f"novelty@{k}": novelty(items[:, :k], bits) for k in at}
     means = mean_metrics(per_user)
     if "coverage" in metrics:
@@ -198,7 +199,9 @@ def _of_lists(
     return per_user, means, linear
 
 
-def _of_cells(counts: CellCounts, metrics: tuple[str, ...], positive_cost: float) -> tuple[PerUser, Means, PerUser]:
+def _measure_cells(
+    counts: CellCounts, metrics: tuple[str, ...], positive_cost: float
+) -> tuple[PerUser, Means, PerUser]:
     """Return `per_user`, `means` and `linear` of an Evaluation, of all cells."""
     per_user = {"auc": counts.auc()} if "auc" in metrics else {}
     means, linear = mean_metrics(per_user), {}
@@ -209,7 +212,7 @@ def _of_cells(counts: CellCounts, metrics: tuple[str, ...], positive_cost: float
     return per_user, means, linear
 
 
-def _checked_at(at: int | Sequence[int], n_items: int) -> tuple[int, ...]:
+def _check_at(at: int | Sequence[int], n_items: int) -> tuple[int, ...]:
     several = tuple(at) if isinstance(at, Iterable) else (at,)
     for k in several:
         if isinstance(k, bool) or not isinstance(k, int | np.integer):
@@ -221,10 +224,10 @@ def _checked_at(at: int | Sequence[int], n_items: int) -> tuple[int, ...]:
     return tuple(dict.fromkeys(int(k) for k in several))
 
 
-def _checked_metrics(metrics: Sequence[str]) -> tuple[str, ...]:
+def _check_metrics(metrics: Sequence[str]) -> tuple[str, ...]:
     several = () if isinstance(metrics, str) else tuple(dict.fromkeys(metrics))
-    if not several or not set(several) <= set(NAMES):
-        raise ParameterError(f"metrics={metrics!r}: choose from {', '.join(NAMES)}; `at` says at which k")
+    if not several or not set(several) <= set(METRIC_NAMES):
+        raise ParameterError(f"metrics={metrics!r}: choose from {', '.join(METRIC_NAMES)}; `at` says at which k")
     return several
 
 
@@ -235,20 +238,20 @@ def _check_costs(threshold: float, positive_cost: float) -> None:
         raise ParameterError(f"positive_cost={positive_cost!r}: it must lie between 0 and 1")
 
 
-def _aligned(data: Any, model: Recommender, part: str) -> Any:
+def _align(data: Any, model: Recommender, part: str) -> Any:
     """Return the events in the model's row numbers, sparse of shape (n_users, n_items), indices sorted."""
     log: Log = as_log(data)
     if log.users == model.users_ and log.items == model.items_:
         return log.to_csr()
-    user_rows = _mapped(log.users, log.user_rows, model.users_, "user", part)
-    item_rows = _mapped(log.items, log.item_rows, model.items_, "item", part)
+    user_rows = _map_rows(log.users, log.user_rows, model.users_, "user", part)
+    item_rows = _map_rows(log.items, log.item_rows, model.items_, "item", part)
     shape = (len(model.users_), len(model.items_))
     matrix = sparse.csr_array((np.ones(len(log), np.float32), (user_rows, item_rows)), shape=shape)
     matrix.sum_duplicates()
     return matrix
 
 
-def _mapped(ids: IdMap, rows: npt.NDArray[np.int32], known: IdMap, kind: str, part: str) -> Rows:
+def _map_rows(ids: IdMap, rows: Int32Array, known: IdMap, kind: str, part: str) -> Rows:
     """Return the rows in `known` of the ids that `rows` stand for."""
     used, place = np.unique(rows, return_inverse=True)
     try:
@@ -259,7 +262,7 @@ def _mapped(ids: IdMap, rows: npt.NDArray[np.int32], known: IdMap, kind: str, pa
         ) from error
 
 
-def _unseen(relevant: Any, seen: Any) -> Any:
+def _drop_seen(relevant: Any, seen: Any) -> Any:
     """Return the cells of `relevant` that `seen` does not store; says so when some are dropped."""
     repeated = relevant.multiply(seen)
     if repeated.nnz == 0:

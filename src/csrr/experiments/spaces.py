@@ -170,7 +170,7 @@ def resolve_space(space: str | Mapping[str, Any], model: Recommender, train: Log
     """Return the space of a model, checked, with numbers in place of what the data decides."""
     given = find_space(space, type(model)) if isinstance(space, str) else dict(space)
     _check_names(given, model)
-    return {name: _dimension(name, each, model, train) for name, each in given.items()}
+    return {name: _resolve_dimension(name, each, model, train) for name, each in given.items()}
 
 
 def _check_names(space: Mapping[str, Any], model: Recommender) -> None:
@@ -188,9 +188,9 @@ def _check_names(space: Mapping[str, Any], model: Recommender) -> None:
                 )
 
 
-def _dimension(name: str, given: Any, model: Recommender, train: Log) -> Dimension:
+def _resolve_dimension(name: str, given: Any, model: Recommender, train: Log) -> Dimension:
     if isinstance(given, AroundAuto):
-        auto = _auto(name, model, train)
+        auto = _compute_auto(name, model, train)
         return Range(auto * given.low, auto * given.high, log=True)
     if isinstance(given, Ranks):
         most = min(train.n_users, train.n_items)
@@ -200,9 +200,9 @@ def _dimension(name: str, given: Any, model: Recommender, train: Log) -> Dimensi
             raise ParameterError(f"space: {name}={given!r} must be (low, high); choices go in a list")
         given = Range(*given)
     if isinstance(given, Range):
-        return _checked_range(name, given, type(model))
+        return _check_range(name, given, type(model))
     if isinstance(given, Walk):
-        return _checked_walk(name, given, model)
+        return _check_walk(name, given, model)
     if not isinstance(given, list) or not given:
         raise ParameterError(f"space: {name}={given!r} must be a list of choices, (low, high), a Range or a Walk")
     choices = [each.item() if isinstance(each, np.generic) else each for each in given]
@@ -212,7 +212,7 @@ def _dimension(name: str, given: Any, model: Recommender, train: Log) -> Dimensi
     return list(dict.fromkeys(choices))
 
 
-def _checked_range(name: str, given: Range, kind: type[Recommender]) -> Range:
+def _check_range(name: str, given: Range, kind: type[Recommender]) -> Range:
     numbers = all(isinstance(each, int | float) and math.isfinite(each) for each in (given.low, given.high))
     if not numbers or not given.low < given.high:
         raise ParameterError(f"space: {name}: {given} must go from a number to a larger one")
@@ -225,7 +225,7 @@ def _checked_range(name: str, given: Range, kind: type[Recommender]) -> Range:
     return Range(int(given.low), int(given.high), given.log)
 
 
-def _checked_walk(name: str, given: Walk, model: Recommender) -> Walk:
+def _check_walk(name: str, given: Walk, model: Recommender) -> Walk:
     if not isinstance(model, ConvexModel) or name not in WALKED:
         raise ParameterError(
             f"space: {name}: only {' and '.join(WALKED)} of CSRR, MCShift and BiasMC can be walked along"
@@ -241,7 +241,7 @@ def is_whole(name: str, kind: type[Recommender]) -> bool:
     return "int" in words
 
 
-def _auto(name: str, model: Recommender, train: Log) -> float:
+def _compute_auto(name: str, model: Recommender, train: Log) -> float:
     """Return what reg="auto" of a WRMF or EASE comes to."""
     if name == "reg" and isinstance(model, WRMF):
         return model._problem(train).l1 if model.reg == "auto" else WRMF()._problem(train).l1
@@ -264,7 +264,7 @@ def find_model(model: Any) -> Recommender:
     raise ParameterError(f"model={model!r} must be a model, a class of models, or one of {', '.join(MODELS)}")
 
 
-def plain_space(space: Mapping[str, Dimension]) -> dict[str, Any]:
+def encode_space(space: Mapping[str, Dimension]) -> dict[str, Any]:
     """Return a space as JSON has it: a list of choices, {"low", "high", "log"}, or {"walk": [...]}."""
     return {
         name: {"walk": list(each.strengths)}
@@ -276,16 +276,16 @@ def plain_space(space: Mapping[str, Dimension]) -> dict[str, Any]:
     }
 
 
-def space_from(plain: Any) -> dict[str, Any]:
-    """Return what `plain_space` was given."""
+def decode_space(plain: Any) -> dict[str, Any]:
+    """Return what `encode_space` was given."""
     if not isinstance(plain, dict):
         raise ParameterError(
             'a space must be an object of names, like {"rank": [64, 128], "reg": {"low": 1, "high": 9}}'
         )
-    return {name: _from_plain(name, each) for name, each in plain.items()}
+    return {name: _decode_dimension(name, each) for name, each in plain.items()}
 
 
-def _from_plain(name: str, each: Any) -> Any:
+def _decode_dimension(name: str, each: Any) -> Any:
     if not isinstance(each, dict):
         return each
     if each.keys() == {"walk"} and isinstance(each["walk"], list):

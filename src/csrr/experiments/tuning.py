@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from csrr.data import Log, as_log
-from csrr.experiments.spaces import Space, Walk, find_model, plain_space, resolve_space
+from csrr.experiments.spaces import Space, Walk, encode_space, find_model, resolve_space
 from csrr.experiments.study import Grid, Params, Study, Trial, make_grid, open_study
 from csrr.experiments.validation import Validation, make_validation
 from csrr.files import write_text
@@ -120,14 +120,16 @@ class Tuning:
         head = f"Tuning: {n_trials} of {self.kind.__name__} ({counts})"
         if not count["done"]:
             return head
-        return f"{head}\nbest {self.metric} {self.best_value:.4f} on validation: {self.model()!r}\n{trial_table(self)}"
+        return (
+            f"{head}\nbest {self.metric} {self.best_value:.4f} on validation: {self.model()!r}\n{format_trials(self)}"
+        )
 
 
-def trial_table(tuning: Tuning) -> str:
+def format_trials(tuning: Tuning) -> str:
     """Return the best few trials as a text, a column for each parameter."""
     leaders = tuning.leaders()
     names = list(dict.fromkeys(name for each in leaders for name in each.params))
-    lines = [[each.number, each.value, *(_short(each.params.get(name)) for name in names)] for each in leaders]
+    lines = [[each.number, each.value, *(_shorten(each.params.get(name)) for name in names)] for each in leaders]
     return text_table(["trial", tuning.metric, *names], lines)
 
 
@@ -178,20 +180,22 @@ def tune(
     resolved = resolve_space(space, own, log)
     grid = make_grid(resolved, own.get_params() if defaults else None, seed)
     split = (
-        {"ratio": float(ratio), "folds": int(folds)} if valid is None else {"valid": digest(validation.folds[0].valid)}
+        {"ratio": float(ratio), "folds": int(folds)}
+        if valid is None
+        else {"valid": hash_log(validation.folds[0].valid)}
     )
     made_for = {
         "csrr": version("csrr"),
         "model": type(own).__name__,
-        "params": given(own),
-        "space": plain_space(resolved),
+        "params": get_changed_params(own),
+        "space": encode_space(resolved),
         "metric": metric,
         "split": split,
         "seed": seed,
         "defaults": defaults,
-        "data": digest(log),
+        "data": hash_log(log),
     }
-    total = _total(trials, minutes, grid, int(defaults))
+    total = _count_trials(trials, minutes, grid, int(defaults))
     search = _Search(own, resolved, validation, total, minutes, callback, seed, defaults)
     with open_study(storage, made_for, warm_up=search.warm_up if prune else None) as study:
         return search.run(Study(study, resolved, grid, seed))
@@ -233,7 +237,9 @@ class _Search:
         return found
 
     def _so_far(self, trials: list[Trial]) -> Tuning:
-        return Tuning(type(self.own), self.validation.metric, self.seed, trials, given(self.own), self.total)
+        return Tuning(
+            type(self.own), self.validation.metric, self.seed, trials, get_changed_params(self.own), self.total
+        )
 
     def _is_late(self, began: float) -> bool:
         return self.minutes is not None and time.perf_counter() - began >= 60 * self.minutes
@@ -251,7 +257,7 @@ class _Search:
             value = self.validation.judge(self.own, None, lambda *_: None, lambda: False).value
         except (ParameterError, np.linalg.LinAlgError) as error:
             reason = str(error)
-        params = {name: _plain(value) for name, value in self.own.get_params().items() if name in self.space}
+        params = {name: _to_plain(value) for name, value in self.own.get_params().items() if name in self.space}
         seconds = time.perf_counter() - began
         study.keep_first(Trial(0, "failed" if reason else "done", value, params, seconds, reason))
 
@@ -263,7 +269,7 @@ class _Search:
         start = time.perf_counter()
         model = type(self.own)(**{**self.own.get_params(), **params})
         try:
-            score = self.validation.judge(model, self.walk, _reporter(trial), lambda: self._is_late(began))
+            score = self.validation.judge(model, self.walk, _make_reporter(trial), lambda: self._is_late(began))
         except TrialPruned:
             reason = "below the median of the trials before it"
             study.tell(trial, "pruned", None, params=params, reason=reason, seconds=time.perf_counter() - start)
@@ -275,7 +281,7 @@ class _Search:
             study.tell(trial, "done", score.value, params=params, seconds=time.perf_counter() - start)
 
 
-def _reporter(trial: optuna.Trial) -> Callable[[int, float], None]:
+def _make_reporter(trial: optuna.Trial) -> Callable[[int, float], None]:
     from optuna import TrialPruned
 
     def report(step: int, value: float) -> None:
@@ -293,7 +299,7 @@ def _check_budget(trials: Any, minutes: Any) -> None:
         check_number("minutes", minutes, above=0)
 
 
-def _total(trials: int | None, minutes: float | None, grid: Grid | None, own: int) -> int | None:
+def _count_trials(trials: int | None, minutes: float | None, grid: Grid | None, own: int) -> int | None:
     """Return the number of trials at most, the model's own (one or none) included, or None if only time bounds it."""
     points = math.inf if grid is None else len(grid) + own
     if trials is None and minutes is None:
@@ -302,18 +308,18 @@ def _total(trials: int | None, minutes: float | None, grid: Grid | None, own: in
     return None if most == math.inf else int(most)
 
 
-def given(model: Recommender) -> Params:
+def get_changed_params(model: Recommender) -> Params:
     """Return the parameters of a model that are not its defaults, but for those that change no result."""
     defaults = model._defaults()
-    plain = {name: _plain(value) for name, value in model.get_params().items() if name != "threads"}
+    plain = {name: _to_plain(value) for name, value in model.get_params().items() if name != "threads"}
     return {name: value for name, value in plain.items() if value != defaults[name]}
 
 
-def _plain(value: Any) -> Any:
+def _to_plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def digest(log: Log) -> str:
+def hash_log(log: Log) -> str:
     """Return a text that stands for the events of a log: who chose what, and how much."""
     found = hashlib.sha256()
     for ids in (log.users.ids, log.items.ids):
@@ -331,5 +337,5 @@ def _column(values: list[Any]) -> pa.Array:
         return pa.array([None if each is None else str(each) for each in values])
 
 
-def _short(value: Any) -> str:
+def _shorten(value: Any) -> str:
     return "" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -96,7 +96,7 @@ class Validation:
     def _along(self, model: Recommender, name: str, walk: Walk, report: Report, late: Callable[[], bool]) -> Score:
         """Return the best of the scores along the strengths, all folds going in step."""
         best, below = Score(-np.inf), 0
-        walks = [walked(model, name, walk, fold.train) for fold in self.folds]
+        walks = [fit_along_walk(model, name, walk, fold.train) for fold in self.folds]
         for step, (strength, *models) in enumerate(zip(walk.strengths, *walks, strict=True)):
             value = float(np.mean([self.score(each, fold) for each, fold in zip(models, self.folds, strict=True)]))
             if value > best.value:
@@ -108,7 +108,7 @@ class Validation:
         return best
 
 
-def walked(model: Recommender, name: str, walk: Walk, train: Log) -> Iterator[ConvexModel]:
+def fit_along_walk(model: Recommender, name: str, walk: Walk, train: Log) -> Iterator[ConvexModel]:
     """Yield the model fitted with each strength in turn, each beginning where the one before ended."""
     last: ConvexModel | None = None
     for strength in walk.strengths:

@@ -12,8 +12,9 @@ import pyarrow as pa
 from csrr.data.ids import Id
 from csrr.models.strengths import ParameterError, check_number
 from csrr.ranking import Recommendations, top_k
+from csrr.ranking.score_blocks import RowScorer
 from csrr.ranking.text_tables import text_table, to_pandas
-from csrr.ranking.topk import NO_ITEM, ScoreBlock, Top
+from csrr.ranking.topk import NO_ITEM, Top
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -120,7 +121,7 @@ class FoldedUsers:
     users: npt.NDArray[Any]
     seen: Any
     model: Recommender
-    score_rows: ScoreBlock
+    score_rows: RowScorer
 
     def __len__(self) -> int:
         return len(self.users)

@@ -11,7 +11,7 @@ from scipy import sparse
 from csrr.models.item_weights import ItemWeightsModel
 from csrr.models.strengths import ParameterError, check_number, check_whole
 from csrr.optim.nearest import Likeness, nearest_items
-from csrr.ranking.topk import default_block_rows
+from csrr.ranking.score_blocks import default_block_rows
 from csrr.threads import use_threads
 
 Similarity = Literal["cosine", "asymmetric", "jaccard", "dot"]

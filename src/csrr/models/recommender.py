@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from csrr.arrays import Rows
 from csrr.data import IdMap, Log, as_log
 from csrr.data.ids import Id
 from csrr.models.answers import Explanation, FoldedFactors, FoldedUsers, Least, checked_cut, lists
@@ -31,7 +32,7 @@ from csrr.models.strengths import ParameterError
 from csrr.ranking import Neighbours, Recommendations, block_top_k, top_k
 from csrr.ranking.calibration import Calibration
 from csrr.ranking.reliability import Reliability
-from csrr.ranking.topk import Rows, Top
+from csrr.ranking.topk import Top
 from csrr.threads import use_threads
 
 Floats = npt.NDArray[np.float32]

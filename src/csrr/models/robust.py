@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from csrr.arrays import Rows
 from csrr.data import Log, as_log
 from csrr.data.ids import Id
 from csrr.models.answers import Explanation, FoldedFactors, Preferences
@@ -30,7 +31,6 @@ from csrr.optim.pattern import Floats, Pattern
 from csrr.optim.problem import Problem, build
 from csrr.optim.solver import Callback, Options, Solution, Step, solve
 from csrr.ranking import Neighbours
-from csrr.ranking.topk import Rows
 from csrr.threads import use_threads
 
 if TYPE_CHECKING:

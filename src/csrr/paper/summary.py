@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from csrr.experiments.compare import holm, paired
-from csrr.experiments.intervals import Interval, Values, f1_of_means_interval, mean_interval
+from csrr.arrays import Float64Array as Values
+from csrr.experiments.compare import compare_paired, correct_holm
+from csrr.experiments.intervals import Interval, f1_of_means_interval, mean_interval
 from csrr.paper.claims import claims
 from csrr.paper.headlines import headlines
 from csrr.paper.jobs import (
@@ -197,8 +198,10 @@ def _tests(results: dict[str, Result], metric: str, label: str, a: str, others: 
     others = [name for name in others if name != a and name in results]
     if a not in results or not others:
         return []
-    found = [paired(*_aligned(results[a], results[b], metric)) for b in others]
-    corrected = zip(holm([each.t_p for each in found]), holm([each.wilcoxon_p for each in found]), strict=True)
+    found = [compare_paired(*_aligned(results[a], results[b], metric)) for b in others]
+    corrected = zip(
+        correct_holm([each.t_p for each in found]), correct_holm([each.wilcoxon_p for each in found]), strict=True
+    )
     return [
         {
             "metric": label,
