@@ -21,7 +21,7 @@ from csrr.models.settings import RULE, Settings
 from csrr.models.strengths import ParameterError
 from csrr.optim.foldin import ItemSide
 from csrr.optim.pattern import Pattern
-from csrr.ranking.topk import default_block_rows
+from csrr.ranking.score_blocks import default_block_rows
 from csrr.threads import use_threads
 
 Floats = npt.NDArray[np.floating[Any]]

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from csrr.arrays import AnyArray, BoolArray, Float32Array, Float64Array, Int64Array, Rows
 from csrr.data import DataError
-from csrr.ranking.cells import masked_blocks
-from csrr.ranking.reliability import N_BINS, Counts, Reals, Reliability
-from csrr.ranking.topk import Floats, Rows, ScoreBlock
+from csrr.ranking.reliability import N_BINS, Reliability
+from csrr.ranking.score_blocks import RowScorer, score_blocks
 
 MOST_BINS = 1000
 
@@ -37,20 +37,20 @@ class Calibration:
     observed_share of 1 the probability is that of an event that such held-out data would show.
     """
 
-    edges: Floats
-    n_cells: Counts
-    n_positives: Counts
-    probabilities: Reals
+    edges: Float32Array
+    n_cells: Int64Array
+    n_positives: Int64Array
+    probabilities: Float64Array
     n_training: int
     observed_share: float = 1.0
 
     @classmethod
     def of(
-        cls, score_block: ScoreBlock, rows: Rows, n_items: int, relevant: Any, seen: Any, *, observed_share: float = 1.0
+        cls, score_rows: RowScorer, rows: Rows, n_items: int, relevant: Any, seen: Any, *, observed_share: float = 1.0
     ) -> Calibration:
         """Return the calibration on all unseen cells of `rows`.
 
-        `relevant` and `seen`, sparse of shape (n_users, n_items), share no cell. `score_block(rows)` returns a new
+        `relevant` and `seen`, sparse of shape (n_users, n_items), share no cell. `score_rows(rows)` returns a new
         float32 array of shape (len(rows), n_items), which is overwritten.
         """
         from scipy.optimize import isotonic_regression
@@ -60,9 +60,9 @@ class Calibration:
         if n_shown == 0:
             raise DataError("calibration needs positives: none of these users has a held-out event that is not seen")
         # The very blocks that are counted: in others, products may be rounded another way.
-        blocks = _blocks(score_block, rows, n_items, relevant, seen)
+        blocks = _blocks(score_rows, rows, n_items, relevant, seen)
         edges = _edges(np.concatenate([positives for _, positives in blocks]))
-        n_cells, n_positives = _count(edges, score_block, rows, n_items, relevant, seen)
+        n_cells, n_positives = _count(edges, score_rows, rows, n_items, relevant, seen)
         # Only the first bin can be empty: it lies below all positives.
         weights = np.maximum(n_cells, 1)
         rates = isotonic_regression(n_positives / weights, weights=weights).x
@@ -81,7 +81,7 @@ class Calibration:
         """The chance that a positive among the unseen cells was shown as one."""
         return _label_rate(int(self.n_positives.sum()), self.n_training, self.observed_share)
 
-    def probability(self, scores: npt.ArrayLike) -> Reals:
+    def probability(self, scores: npt.ArrayLike) -> Float64Array:
         """Return the probability of each score, of the same shape; NaN stays NaN.
 
         Below the scores of all positives it is 0, and above them that of the last bin.
@@ -102,12 +102,12 @@ class Calibration:
         first = int(worth.argmax())
         return float(self.edges[first - 1]) if first else float("-inf")
 
-    def worth(self, miss: float, false_alarm: float) -> npt.NDArray[np.bool_]:
+    def worth(self, miss: float, false_alarm: float) -> BoolArray:
         """Return whether the cells of a bin cost less recommended than not, shape (n_bins,): the last ones, or none."""
         for name, cost in (("miss", miss), ("false_alarm", false_alarm)):
             if not 0 < cost < np.inf:
                 raise DataError(f"{name}={cost!r}: a cost must be a finite number above 0")
-        worth: npt.NDArray[np.bool_] = self.probabilities * miss > (1 - self.probabilities) * false_alarm
+        worth: BoolArray = self.probabilities * miss > (1 - self.probabilities) * false_alarm
         return worth
 
     def remaining(self) -> Calibration:
@@ -136,7 +136,7 @@ class Calibration:
 
     def check(
         self,
-        score_block: ScoreBlock,
+        score_rows: RowScorer,
         rows: Rows,
         n_items: int,
         relevant: Any,
@@ -150,19 +150,19 @@ class Calibration:
         `observed_share` is that of this data; without it, the calibration's own.
         """
         relevant, seen = relevant.tocsr(), seen.tocsr()
-        n_cells, n_positives = _count(self.edges, score_block, rows, n_items, relevant, seen)
+        n_cells, n_positives = _count(self.edges, score_rows, rows, n_items, relevant, seen)
         share = self.observed_share if observed_share is None else observed_share
         label_rate = _label_rate(int(n_positives.sum()), int(np.diff(seen.indptr)[rows].sum()), share)
         return Reliability.of(self.probabilities, n_positives, n_cells, label_rate=label_rate, n_bins=n_bins)
 
-    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+    def arrays(self) -> dict[str, AnyArray]:
         """Return all of it as arrays by name, for saving."""
         numbers = np.array([self.n_training, self.observed_share])
-        parts: tuple[npt.NDArray[Any], ...] = (self.edges, self.n_cells, self.n_positives, self.probabilities, numbers)
+        parts: tuple[AnyArray, ...] = (self.edges, self.n_cells, self.n_positives, self.probabilities, numbers)
         return {f"calibration.{name}": part for name, part in zip(_PARTS, parts, strict=True)}
 
     @classmethod
-    def from_arrays(cls, arrays: dict[str, npt.NDArray[Any]]) -> Calibration | None:
+    def from_arrays(cls, arrays: dict[str, AnyArray]) -> Calibration | None:
         """Return what `arrays` was made of; None where there is none among them."""
         if f"calibration.{_PARTS[0]}" not in arrays:
             return None
@@ -186,15 +186,15 @@ def _label_rate(n_shown: int, n_training: int, observed_share: float) -> float:
 
 
 def _blocks(
-    score_block: ScoreBlock, rows: Rows, n_items: int, relevant: Any, seen: Any
-) -> Iterator[tuple[Floats, Floats]]:
+    score_rows: RowScorer, rows: Rows, n_items: int, relevant: Any, seen: Any
+) -> Iterator[tuple[Float32Array, Float32Array]]:
     """Yield the scores of a block, shape (b, n_items), seen cells -inf, and those of its positives, shape (p,)."""
-    for part, scores in masked_blocks(score_block, rows, n_items, seen):
+    for part, scores in score_blocks(score_rows, rows, n_items, seen=seen):
         mine = relevant[rows[part]].tocoo()
         yield scores, scores[mine.row, mine.col]
 
 
-def _edges(positives: Floats) -> Floats:
+def _edges(positives: Float32Array) -> Float32Array:
     """Return the largest float32 below each of at most MOST_BINS scores of positives, increasing."""
     distinct = np.unique(positives)
     if len(distinct) > MOST_BINS:
@@ -205,11 +205,11 @@ def _edges(positives: Floats) -> Floats:
 
 
 def _count(
-    edges: Floats, score_block: ScoreBlock, rows: Rows, n_items: int, relevant: Any, seen: Any
-) -> tuple[Counts, Counts]:
+    edges: Float32Array, score_rows: RowScorer, rows: Rows, n_items: int, relevant: Any, seen: Any
+) -> tuple[Int64Array, Int64Array]:
     """Return the numbers of unseen cells and of positives in each bin, shapes (n_bins,)."""
     n_cells, n_positives = (np.zeros(len(edges) + 1, np.int64) for _ in range(2))
-    for scores, positives in _blocks(score_block, rows, n_items, relevant, seen):
+    for scores, positives in _blocks(score_rows, rows, n_items, relevant, seen):
         n_cells += _histogram(scores.reshape(-1), edges)
         n_positives += _histogram(positives, edges)
     # Seen cells are -inf, in the first bin.
@@ -217,7 +217,7 @@ def _count(
     return n_cells, n_positives
 
 
-def _histogram(scores: Floats, edges: Floats) -> Counts:
+def _histogram(scores: Float32Array, edges: Float32Array) -> Int64Array:
     """Return the number of scores in each bin, shape (n_bins,); `scores`, shape (n,), are sorted in place."""
     scores.sort()
     if len(scores) and np.isnan(scores[-1]):

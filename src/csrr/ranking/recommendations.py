@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from csrr.arrays import AnyArray, BoolArray, Float32Array, Int32Array, ObjectArray
 from csrr.data import IdMap
 from csrr.data.ids import Ids
 from csrr.ranking.text_tables import text_table, to_pandas
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 SHOWN = 10
-Titles = npt.NDArray[np.object_]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -32,19 +31,19 @@ class Recommendations:
 
     users: Ids
     items: Ids
-    scores: npt.NDArray[np.float32]
-    titles: Titles | None = None
-    probabilities: npt.NDArray[np.float32] | None = None
+    scores: Float32Array
+    titles: ObjectArray | None = None
+    probabilities: Float32Array | None = None
 
     @classmethod
     def from_rows(
         cls,
         users: Ids,
-        item_rows: npt.NDArray[np.int32],
-        scores: npt.NDArray[np.float32],
+        item_rows: Int32Array,
+        scores: Float32Array,
         items: IdMap,
-        titles: Titles | None = None,
-        probabilities: npt.NDArray[Any] | None = None,
+        titles: ObjectArray | None = None,
+        probabilities: AnyArray | None = None,
     ) -> Recommendations:
         """Return the recommendations for `item_rows`, shape (n, k), where -1 stands for no item."""
         missing = item_rows < 0
@@ -77,10 +76,10 @@ class Recommendations:
     def __iter__(self) -> Iterator[Recommendations]:
         return (self[place] for place in range(len(self)))
 
-    def _columns(self) -> dict[str, npt.NDArray[Any]]:
+    def _columns(self) -> dict[str, AnyArray]:
         """Return the columns of the table, each of shape (number of items in all lists,)."""
         user, place = np.nonzero(self.scores > -np.inf)
-        columns: dict[str, npt.NDArray[Any]] = {
+        columns: dict[str, AnyArray] = {
             "user": self.users[user],
             "item": self.items[user, place],
             "rank": place + 1,
@@ -123,8 +122,8 @@ class Neighbours:
 
     of: Any
     ids: Ids
-    scores: npt.NDArray[np.float32]
-    titles: Titles | None = None
+    scores: Float32Array
+    titles: ObjectArray | None = None
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -145,7 +144,7 @@ class Neighbours:
         )
 
 
-def _looked_up(values: Any, rows: npt.NDArray[np.int32], missing: npt.NDArray[np.bool_]) -> Any:
+def _looked_up(values: Any, rows: Int32Array, missing: BoolArray) -> Any:
     """Return `values[rows]`, None where `missing`."""
     if not missing.any():
         return values[rows]

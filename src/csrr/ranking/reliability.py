@@ -10,13 +10,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from csrr.arrays import Float64Array, Int64Array
 from csrr.ranking.text_tables import text_table
 
 N_BINS = 15
 _NORMAL_95 = 1.959964
-
-Counts = npt.NDArray[np.int64]
-Reals = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -28,12 +26,12 @@ class Reliability:
     the chance that the data shows a positive as one. A bin without cells has NaN.
     """
 
-    n_cells: Counts
-    n_positives: Counts
-    mean_probability: Reals
-    rate: Reals
-    low: Reals
-    high: Reals
+    n_cells: Int64Array
+    n_positives: Int64Array
+    mean_probability: Float64Array
+    rate: Float64Array
+    low: Float64Array
+    high: Float64Array
     label_rate: float = 1.0
 
     @classmethod

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from csrr.arrays import AnyArray
 from csrr.ranking.text_tables import text_table, to_pandas
 
 if TYPE_CHECKING:
@@ -22,12 +22,12 @@ SHOWN = 10
 class Table:
     """Named columns, each of shape (n_rows,)."""
 
-    columns: dict[str, npt.NDArray[Any]]
+    columns: dict[str, AnyArray]
 
     def __len__(self) -> int:
         return len(next(iter(self.columns.values())))
 
-    def __getitem__(self, name: str) -> npt.NDArray[Any]:
+    def __getitem__(self, name: str) -> AnyArray:
         """Return the column of that name, shape (n_rows,)."""
         return self.columns[name]
 
@@ -36,7 +36,7 @@ class Table:
         for values in zip(*(column.tolist() for column in self.columns.values()), strict=True):
             yield dict(zip(self.columns, values, strict=True))
 
-    def take(self, which: slice | npt.NDArray[Any]) -> Self:
+    def take(self, which: slice | AnyArray) -> Self:
         """Return the table of the rows that a slice, a mask or row numbers choose."""
         return type(self)({name: column[which] for name, column in self.columns.items()})
 
@@ -61,7 +61,7 @@ class Table:
         return "\n".join([str(self.head()), *more])
 
 
-def _arrow_type(name: str, column: npt.NDArray[Any]) -> pa.DataType | None:
+def _arrow_type(name: str, column: AnyArray) -> pa.DataType | None:
     """Return the type to write: titles may be unknown one and all, and are text even so."""
     if name == "title":
         return pa.string()
