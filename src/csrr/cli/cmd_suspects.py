@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from csrr.noise.suspects import Suspects
-    from csrr.ranking.result_table import Table
+    from csrr.ranking.result_table import ResultTable
 
 popularity_option = click.option(
     "--popularity",
@@ -63,7 +63,7 @@ def suspects(
         line.show("judging the clicks")
         found: Suspects = fitted.suspects(popularity=popularity, stability=stability)
         steady = found.stability
-    table: Table = getattr(found, f"{by}s")
+    table: ResultTable = getattr(found, f"{by}s")
     table = table.take(table["score" if by == "event" else "noise"] >= min_score)
     if output is not None:
         _write(table.to_arrow(), output)

@@ -5,21 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from csrr.arrays import Float64Array
 from csrr.data import DataError
 from csrr.experiments.evaluate import Evaluation
 from csrr.experiments.intervals import mean_interval
 from csrr.models.strengths import ParameterError
-from csrr.ranking.text_tables import text_table, to_pandas
-
-if TYPE_CHECKING:
-    import pandas as pd
+from csrr.ranking.result_table import ResultTable, TabularResult
 
 LOWER_IS_BETTER = ("cost",)
 
@@ -65,7 +61,7 @@ class ComparedPair:
 
 
 @dataclass(frozen=True, repr=False)
-class Comparison:
+class Comparison(TabularResult):
     """Paired tests of models on one metric, a row for each pair."""
 
     metric: str
@@ -75,20 +71,19 @@ class Comparison:
         """Return the metric and the rows as plain values, fit for JSON."""
         return {"metric": self.metric, "rows": [row.to_dict() for row in self.rows]}
 
-    def to_arrow(self) -> pa.Table:
-        """Return a table with one row for each pair."""
-        return pa.Table.from_pylist([row.to_dict() for row in self.rows])
+    def table(self) -> ResultTable:
+        """Return a row for each pair: what `ComparedPair.to_dict` has."""
+        return ResultTable.from_rows(row.to_dict() for row in self.rows)
 
-    def to_frame(self) -> pd.DataFrame:
-        """Return the table of `to_arrow` as a pandas DataFrame."""
-        return to_pandas(self.to_arrow())
+    def _display_table(self) -> ResultTable:
+        return ResultTable.from_rows(_format_pair(row) for row in self.rows)
+
+    def _heading(self) -> str:
+        users = f"{self.rows[0].paired.n:,} users"
+        return f"Comparison: {self.metric}, mean difference over {users} ± 95 % interval; p corrected by Holm"
 
     def __repr__(self) -> str:
-        header = ["model", "against", "difference", "t p", "Wilcoxon p", "d_z", "better", "worse", "equal"]
-        lines = [_line(row) for row in self.rows]
-        users = f"{self.rows[0].paired.n:,} users"
-        title = f"Comparison: {self.metric}, mean difference over {users} ± 95 % interval; p corrected by Holm"
-        return f"{title}\n{text_table(header, lines)}"
+        return f"{self._heading()}\n{self._display_table()}"
 
 
 def compare(evaluations: Mapping[str, Evaluation], metric: str = "ndcg@10", baseline: str | None = None) -> Comparison:
@@ -188,9 +183,12 @@ def _align_values(evaluations: Mapping[str, Evaluation], metric: str) -> dict[st
     return values
 
 
-def _line(row: ComparedPair) -> list[object]:
+def _format_pair(row: ComparedPair) -> dict[str, str]:
+    """Return a row as people read it."""
     found = row.paired
+    names = {"model": row.model, "against": row.against}
     difference = f"{found.difference:+.4f} ± {(found.high - found.low) / 2:.4f}"
     ps = (f"{p:.4f}" if p >= 0.0001 else f"{p:.0e}" for p in (row.t_p_holm, row.wilcoxon_p_holm))
-    shares = (f"{share:.0%}" for share in (found.better, found.worse, found.equal))
-    return [row.model, row.against, difference, *ps, f"{found.effect_size:+.2f}", *shares]
+    tests = {"difference": difference, **dict(zip(("t p", "Wilcoxon p"), ps, strict=True))}
+    shares = {name: f"{getattr(found, name):.0%}" for name in ("better", "worse", "equal")}
+    return names | tests | {"d_z": f"{found.effect_size:+.2f}"} | shares

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from csrr.arrays import Float64Array, Int64Array
 from csrr.data import DataError, Log, as_log, split
@@ -17,11 +16,8 @@ from csrr.models.csrr import CSRR
 from csrr.models.strengths import ParameterError, check_number, check_whole
 from csrr.ranking.calibration import Calibration
 from csrr.ranking.cells import CellCounts
+from csrr.ranking.result_table import ResultTable, TabularResult
 from csrr.ranking.score_blocks import score_blocks
-from csrr.ranking.text_tables import text_table, to_pandas
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 RATIOS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 TRAINING = 0.6
@@ -50,7 +46,7 @@ class CostPoint:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class CostCurve(Sequence[CostPoint]):
+class CostCurve(TabularResult, Sequence[CostPoint]):
     """The points of a path over cost ratios, rising, for one miss's and one false alarm's cost.
 
     `best` is the place of the recommended one, chosen on the data that chose the thresholds, not on that of the costs;
@@ -94,21 +90,20 @@ class CostCurve(Sequence[CostPoint]):
         others = [f"{self.points[place].cost_ratio:g}" for place in self.alike if place != self.best]
         return words + (f"; ratios of {', '.join(others)} cannot be told from it" if others else "")
 
-    def to_arrow(self) -> pa.Table:
-        """Return a table with a row for each point."""
-        return pa.Table.from_pylist([asdict(point) for point in self.points])
+    def table(self) -> ResultTable:
+        """Return a row for each point, with the attributes of `CostPoint` as columns."""
+        return ResultTable.from_rows(asdict(point) for point in self.points)
 
-    def to_frame(self) -> pd.DataFrame:
-        """Return the table of `to_arrow` as a pandas DataFrame."""
-        return to_pandas(self.to_arrow())
+    def _display_table(self) -> ResultTable:
+        names = ("cost_ratio", "threshold", "cost", "best_cost", "recall", "specificity", "items")
+        return ResultTable.from_lists({name: [getattr(point, name) for point in self.points] for name in names})
+
+    def _heading(self) -> str:
+        costs = f"{self.miss:g} a miss, {self.false_alarm:g} a false alarm"
+        return f"CostCurve: {costs}; {self.nothing:.4g} a user for none"
 
     def __repr__(self) -> str:
-        names = ("cost_ratio", "threshold", "cost", "best_cost", "recall", "specificity", "items")
-        lines = [[getattr(point, name) for name in names] for point in self.points]
-        head = (
-            f"CostCurve: {self.miss:g} a miss, {self.false_alarm:g} a false alarm; {self.nothing:.4g} a user for none"
-        )
-        return f"{head}\n{text_table(names, lines)}\n{self.recommendation}"
+        return f"{self._heading()}\n{self._display_table()}\n{self.recommendation}"
 
     # For csrr.plot
 

@@ -6,10 +6,9 @@ import logging
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from scipy import sparse
 
 from csrr.arrays import BoolArray, Float64Array, Int32Array, Int64Array, Rows
@@ -30,13 +29,11 @@ from csrr.ranking.metrics import (
     per_user_metrics,
     precision_and_recall,
 )
+from csrr.ranking.result_table import ResultTable, TabularResult
 from csrr.ranking.score_blocks import score_blocks
-from csrr.ranking.text_tables import text_table, to_pandas
+from csrr.ranking.text_tables import text_table
 from csrr.ranking.topk import block_top_k
 from csrr.threads import use_threads
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _log = logging.getLogger(__name__)
 
@@ -51,7 +48,7 @@ Means = dict[str, float]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Evaluation:
+class Evaluation(TabularResult):
     """Metrics of a model: `per_user["ndcg@10"]` has shape (n_users,), one value for each of `users`.
 
     `means` are over these users, but for three: "f1_of_means@k" is the F1 of mean precision and mean recall ("f1@k"
@@ -107,13 +104,23 @@ class Evaluation:
             "intervals": {name: None if np.isnan(ends).any() else ends for name, ends in intervals.items()},
         }
 
-    def to_arrow(self) -> pa.Table:
-        """Return a table with one row for each user: user, then the metrics."""
-        return pa.table({"user": self.users, **self.per_user})
+    def table(self) -> ResultTable:
+        """Return a row for each user: user, then the metrics."""
+        return ResultTable({"user": self.users, **self.per_user})
 
-    def to_frame(self) -> pd.DataFrame:
-        """Return the table of `to_arrow` as a pandas DataFrame."""
-        return to_pandas(self.to_arrow())
+    def _display_table(self) -> ResultTable:
+        """Return a row for each mean: metric, mean, and its 95 % interval from low to high."""
+        ends = [self.interval(name) for name in self.means]
+        columns = {
+            "mean": list(self.means.values()),
+            "low": [low for low, _ in ends],
+            "high": [high for _, high in ends],
+        }
+        return ResultTable.from_lists({"metric": list(self.means), **columns})
+
+    def _heading(self) -> str:
+        left_out = f" ({self.n_left_out:,} without test items left out)" if self.n_left_out else ""
+        return f"Evaluation: mean over {self.n_users:,} users ± 95 % interval{left_out}"
 
     def __repr__(self) -> str:
         of_lists = dict.fromkeys(name.split("@")[0] for name in self.means if "@" in name)
@@ -121,8 +128,7 @@ class Evaluation:
         others = [[name, self.text(name)] for name in self.means if "@" not in name]
         tables = [text_table(["", *(f"@{k}" for k in self.at)], lines)] if lines else []
         tables += [text_table(["", ""], others)] if others else []
-        left_out = f" ({self.n_left_out:,} without test items left out)" if self.n_left_out else ""
-        return "\n".join([f"Evaluation: mean over {self.n_users:,} users ± 95 % interval{left_out}", *tables])
+        return "\n".join([self._heading(), *tables])
 
 
 def evaluate(

@@ -23,11 +23,10 @@ from csrr.experiments.validation import Validation, make_validation
 from csrr.files import write_text
 from csrr.models.recommender import Recommender
 from csrr.models.strengths import ParameterError, check_number, check_whole
-from csrr.ranking.text_tables import text_table, to_pandas
+from csrr.ranking.result_table import ResultTable, TabularResult
 
 if TYPE_CHECKING:
     import optuna
-    import pandas as pd
 
 WHOLE_GRID, TRIALS = 60, 40
 """Without a budget: the most points of a grid that is searched as a whole, and the number of trials otherwise."""
@@ -36,7 +35,7 @@ _SHOWN = 5
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Tuning:
+class Tuning(TabularResult):
     """What was tried, and the best of it. `best_value` is a validation score: it flatters, a test score is lower.
 
     `params` are those the model was given, which all trials shared; `total` is how many trials there were to be at
@@ -97,40 +96,43 @@ class Tuning:
         """Write the summary to a JSON file, at once or not at all."""
         write_text(path, json.dumps(self.summary(), indent=1) + "\n")
 
-    def to_arrow(self) -> pa.Table:
-        """Return a table with one row for each trial: number, state, value, seconds, reason, then the parameters."""
+    def table(self) -> ResultTable:
+        """Return a row for each trial: number, state, value, seconds, reason, then the parameters."""
         facts = {
-            "number": [each.number for each in self.trials],
-            "state": [each.state for each in self.trials],
-            "value": pa.array([each.value for each in self.trials], pa.float64()),
-            "seconds": [each.seconds for each in self.trials],
-            "reason": pa.array([each.reason for each in self.trials], pa.string()),
+            name: [getattr(each, name) for each in self.trials]
+            for name in ("number", "state", "value", "seconds", "reason")
         }
         names = dict.fromkeys(name for each in self.trials for name in each.params)
-        return pa.table(facts | {name: _column([each.params.get(name) for each in self.trials]) for name in names})
+        params = {name: [each.params.get(name) for each in self.trials] for name in names}
+        return ResultTable.from_lists(facts | params, types={"value": pa.float64(), "reason": pa.string()})
 
-    def to_frame(self) -> pd.DataFrame:
-        """Return the table of `to_arrow` as a pandas DataFrame."""
-        return to_pandas(self.to_arrow())
+    def _display_table(self) -> ResultTable:
+        """Return the best few trials, with a column for each parameter."""
+        leaders = self.leaders()
+        names = dict.fromkeys(name for each in leaders for name in each.params)
+        params = {name: [_shorten(each.params.get(name)) for each in leaders] for name in names}
+        values: dict[str, list[Any]] = {
+            "trial": [each.number for each in leaders],
+            self.metric: [each.value for each in leaders],
+        }
+        return ResultTable.from_lists(values | params)
 
-    def __repr__(self) -> str:
+    def _heading(self) -> str:
         count = {state: sum(each.state == state for each in self.trials) for state in ("done", "pruned", "failed")}
         counts = ", ".join(f"{n} {state}" for state, n in count.items() if n)
         n_trials = f"{len(self.trials)} trial{'' if len(self.trials) == 1 else 's'}"
-        head = f"Tuning: {n_trials} of {self.kind.__name__} ({counts})"
-        if not count["done"]:
-            return head
-        return (
-            f"{head}\nbest {self.metric} {self.best_value:.4f} on validation: {self.model()!r}\n{format_trials(self)}"
-        )
+        return f"Tuning: {n_trials} of {self.kind.__name__} ({counts})"
+
+    def __repr__(self) -> str:
+        if not self.leaders():
+            return self._heading()
+        best = f"best {self.metric} {self.best_value:.4f} on validation: {self.model()!r}"
+        return f"{self._heading()}\n{best}\n{format_trials(self)}"
 
 
 def format_trials(tuning: Tuning) -> str:
     """Return the best few trials as a text, a column for each parameter."""
-    leaders = tuning.leaders()
-    names = list(dict.fromkeys(name for each in leaders for name in each.params))
-    lines = [[each.number, each.value, *(_shorten(each.params.get(name)) for name in names)] for each in leaders]
-    return text_table(["trial", tuning.metric, *names], lines)
+    return str(tuning._display_table())
 
 
 def tune(
@@ -327,14 +329,6 @@ def hash_log(log: Log) -> str:
     for array in (log.user_rows, log.item_rows, log.weights):
         found.update(b"-" if array is None else np.ascontiguousarray(array).tobytes())
     return found.hexdigest()[:16]
-
-
-def _column(values: list[Any]) -> pa.Array:
-    """Return an Arrow column; values of several types become texts."""
-    try:
-        return pa.array(values)
-    except (pa.ArrowInvalid, pa.ArrowTypeError):
-        return pa.array([None if each is None else str(each) for each in values])
 
 
 def _shorten(value: Any) -> str:

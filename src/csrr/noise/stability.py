@@ -12,7 +12,7 @@ from csrr.data import Log
 from csrr.models.robust import RobustModel
 from csrr.models.strengths import check_number
 from csrr.noise.noise_scores import judge, like, noise_scores, own_log
-from csrr.ranking.result_table import Table
+from csrr.ranking.result_table import ResultTable
 
 Floats = npt.NDArray[np.floating[Any]]
 
@@ -22,7 +22,7 @@ STEP = 0.05
 """By how much `reg_sparse` is changed."""
 
 
-class Stability(Table):
+class Stability(ResultTable):
     """What is the same after a refit; one row a change, with the columns
 
     - change: what was done to the model or its clicks;

@@ -16,13 +16,14 @@ import numpy.typing as npt
 from csrr.arrays import AnyArray, BoolArray, Float32Array, Float64Array, Int64Array, Rows
 from csrr.data import DataError
 from csrr.ranking.reliability import N_BINS, Reliability
+from csrr.ranking.result_table import ResultTable, TabularResult
 from csrr.ranking.score_blocks import RowScorer, score_blocks
 
 MOST_BINS = 1000
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Calibration:
+class Calibration(TabularResult):
     """The probability that an unseen cell is a positive, a step function of its score that never falls.
 
     Bin b holds the scores in (edges[b-1], edges[b]]; `edges` has shape (n_bins - 1,), `n_cells`, `n_positives` and
@@ -168,6 +169,21 @@ class Calibration:
             return None
         edges, n_cells, n_positives, probabilities, numbers = (arrays[f"calibration.{name}"] for name in _PARTS)
         return cls(edges, n_cells, n_positives, probabilities, int(numbers[0]), float(numbers[1]))
+
+    def table(self) -> ResultTable:
+        """Return a row for each bin: the scores from (excluded) and to, cells, positives, probability."""
+        ends = np.concatenate(([-np.inf], self.edges, [np.inf])).astype(np.float32)
+        columns: dict[str, AnyArray] = {
+            "from": ends[:-1],
+            "to": ends[1:],
+            "cells": self.n_cells,
+            "positives": self.n_positives,
+            "probability": self.probabilities,
+        }
+        return ResultTable(columns)
+
+    def _heading(self) -> str:
+        return repr(self)
 
     def __repr__(self) -> str:
         share = "" if self.observed_share == 1 else f", observed_share {self.observed_share:g}"

@@ -4,24 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from csrr.arrays import AnyArray, BoolArray, Float32Array, Int32Array, ObjectArray
 from csrr.data import IdMap
 from csrr.data.ids import Ids
-from csrr.ranking.text_tables import text_table, to_pandas
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-SHOWN = 10
+from csrr.ranking.result_table import SHOWN, ResultTable, TabularResult
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Recommendations:
+class Recommendations(TabularResult):
     """A list of items for each user, best first.
 
     `users` has shape (n,); `items`, `scores` and, where known, `titles` have shape (n, k): for one user, read
@@ -50,9 +44,9 @@ class Recommendations:
         padded = bool(missing.any())
         return cls(
             users,
-            _looked_up(items.ids.astype(np.object_) if padded else items.ids, item_rows, missing),
+            _look_up(items.ids.astype(np.object_) if padded else items.ids, item_rows, missing),
             scores,
-            None if titles is None else _looked_up(titles, item_rows, missing),
+            None if titles is None else _look_up(titles, item_rows, missing),
             None if probabilities is None else probabilities.astype(np.float32),
         )
 
@@ -76,8 +70,8 @@ class Recommendations:
     def __iter__(self) -> Iterator[Recommendations]:
         return (self[place] for place in range(len(self)))
 
-    def _columns(self) -> dict[str, AnyArray]:
-        """Return the columns of the table, each of shape (number of items in all lists,)."""
+    def table(self) -> ResultTable:
+        """Return a row for each recommended item: user, item, rank from 1, score; where known, probability, title."""
         user, place = np.nonzero(self.scores > -np.inf)
         columns: dict[str, AnyArray] = {
             "user": self.users[user],
@@ -87,37 +81,25 @@ class Recommendations:
         }
         if self.probabilities is not None:
             columns["probability"] = self.probabilities[user, place]
-        return columns if self.titles is None else columns | {"title": self.titles[user, place]}
+        return ResultTable(columns if self.titles is None else columns | {"title": self.titles[user, place]})
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """Yield a dict for each recommended item: user, item, rank from 1, score; where known, probability, title."""
-        columns = self._columns()
-        for values in zip(*(column.tolist() for column in columns.values()), strict=True):
-            yield dict(zip(columns, values, strict=True))
+        """Yield a dict for each recommended item, with the columns of `table`."""
+        return self.table().rows()
 
-    def to_arrow(self) -> pa.Table:
-        """Return a table with one row for each recommended item, and the columns that `rows` names."""
-        columns = {name: pa.array(column) for name, column in self._columns().items()}
-        if "title" in columns:
-            columns["title"] = columns["title"].cast(pa.string())
-        return pa.table(columns)
-
-    def to_frame(self) -> pd.DataFrame:
-        """Return the table of `to_arrow` as a pandas DataFrame."""
-        return to_pandas(self.to_arrow())
+    def _heading(self) -> str:
+        return f"Recommendations: {len(self):,} user{'' if len(self) == 1 else 's'}, k = {self.k}"
 
     def __repr__(self) -> str:
-        head = self[: SHOWN if self.k else 0]
-        lines = [list(row.values()) for row in head.rows()]
+        # As many users as rows are shown, if each has an item.
+        head = self[:SHOWN].table().head(SHOWN)
         total = int((self.scores > -np.inf).sum())
         more = [f"... {total - SHOWN:,} more"] if total > SHOWN else []
-        header = list(head._columns())
-        users = f"{len(self):,} user{'' if len(self) == 1 else 's'}"
-        return "\n".join([f"Recommendations: {users}, k = {self.k}", text_table(header, lines[:SHOWN]), *more])
+        return "\n".join([self._heading(), str(head), *more])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Neighbours:
+class Neighbours(TabularResult):
     """What is nearest to the item or user `of`, best first: `ids`, `scores`, perhaps `titles`, shape (k,)."""
 
     of: Any
@@ -128,23 +110,19 @@ class Neighbours:
     def __len__(self) -> int:
         return len(self.ids)
 
-    def to_arrow(self) -> pa.Table:
-        """Return a table with one row for each neighbour: id, score and, where known, title."""
-        columns = {"id": pa.array(self.ids), "score": pa.array(self.scores)}
-        return pa.table(columns if self.titles is None else columns | {"title": pa.array(self.titles, pa.string())})
+    def table(self) -> ResultTable:
+        """Return a row for each neighbour: id, score and, where known, title."""
+        columns = {"id": self.ids, "score": self.scores}
+        return ResultTable(columns if self.titles is None else columns | {"title": self.titles})
 
-    def to_frame(self) -> pd.DataFrame:
-        """Return the table of `to_arrow` as a pandas DataFrame."""
-        return to_pandas(self.to_arrow())
+    def _heading(self) -> str:
+        return f"Neighbours of {self.of!r}"
 
     def __repr__(self) -> str:
-        table = self.to_arrow()
-        return f"Neighbours of {self.of!r}\n" + text_table(
-            table.column_names, [list(row.values()) for row in table.to_pylist()]
-        )
+        return f"{self._heading()}\n{self.table()}"
 
 
-def _looked_up(values: Any, rows: Int32Array, missing: BoolArray) -> Any:
+def _look_up(values: Any, rows: Int32Array, missing: BoolArray) -> Any:
     """Return `values[rows]`, None where `missing`."""
     if not missing.any():
         return values[rows]

@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from csrr.arrays import Float64Array, Int64Array
-from csrr.ranking.text_tables import text_table
+from csrr.arrays import AnyArray, Float64Array, Int64Array
+from csrr.ranking.result_table import ResultTable, TabularResult
 
 N_BINS = 15
 _NORMAL_95 = 1.959964
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Reliability:
+class Reliability(TabularResult):
     """What happened to cells of about one probability; all arrays have shape (n_bins,), equal-width bins of [0, 1].
 
     `n_cells` and `n_positives` are counts; `mean_probability` is what was said of a bin's cells and `rate` what came
@@ -71,19 +71,30 @@ class Reliability:
         gaps = np.abs(self.mean_probability - self.rate)
         return float(np.nansum(gaps * self.n_cells) / self.n_cells.sum())
 
+    def table(self) -> ResultTable:
+        """Return a row for each bin that has cells: from, to, cells, positives, probability, rate, low, high."""
+        edges = np.linspace(0, 1, len(self.n_cells) + 1)
+        columns: dict[str, AnyArray] = {
+            "from": edges[:-1],
+            "to": edges[1:],
+            "cells": self.n_cells,
+            "positives": self.n_positives,
+            "probability": self.mean_probability,
+            "rate": self.rate,
+            "low": self.low,
+            "high": self.high,
+        }
+        return ResultTable(columns).take(self.n_cells > 0)
+
     def rows(self) -> Iterator[dict[str, Any]]:
-        """Yield a dict for each bin that has cells: from, to, cells, positives, probability, rate, low, high."""
-        edges = np.linspace(0, 1, len(self.n_cells) + 1).tolist()
-        names = ("cells", "positives", "probability", "rate", "low", "high")
-        columns = (self.n_cells, self.n_positives, self.mean_probability, self.rate, self.low, self.high)
-        for place in np.flatnonzero(self.n_cells).tolist():
-            values = dict(zip(names, (column[place].item() for column in columns), strict=True))
-            yield {"from": edges[place], "to": edges[place + 1], **values}
+        """Yield a dict for each bin that has cells, with the columns of `table`."""
+        return self.table().rows()
+
+    def _heading(self) -> str:
+        return f"Reliability: ECE {self.ece:.4f}, {self.n_cells.sum():,} cells"
 
     def __repr__(self) -> str:
-        rows = list(self.rows())
-        table = text_table(list(rows[0]), [list(row.values()) for row in rows])
-        return f"Reliability: ECE {self.ece:.4f}, {self.n_cells.sum():,} cells\n{table}"
+        return f"{self._heading()}\n{self.table()}"
 
     # What `csrr.plot` draws
 
