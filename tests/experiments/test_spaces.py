@@ -30,7 +30,9 @@ def test_a_point_of_every_space_can_be_fitted(log, name, kind):
     if name == "paper":  # the ends of its grids are beyond this small matrix, and beyond what does not diverge
         params |= {"rank": 10} if "rank" in params else {}
         params |= {"learning_rate": 0.125} if "learning_rate" in params else {}
-    MODELS[kind](**params).fit(log)
+    model = MODELS[kind](**params).fit(log)
+    assert params.items() <= model.get_params().items()
+    assert np.isfinite(model.score(log.users.ids)).all()
 
 
 def test_we_have_a_space_for_every_model():
