@@ -8,9 +8,10 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 
 from csrr.arrays import BoolArray, Float64Array, Int64Array
+from csrr.data.as_log import as_log
 from csrr.data.errors import DataError
 from csrr.data.ids import IdMap
-from csrr.data.log import Log, as_log
+from csrr.data.log import Log
 
 NoiseKind = Literal["random", "accidental", "popular", "crawler", "push"]
 NOISE_KINDS: tuple[NoiseKind, ...] = get_args(NoiseKind)
@@ -25,9 +26,23 @@ Rng = np.random.Generator
 
 @dataclass(frozen=True, eq=False)
 class Noisy:
-    """A log with planted events: `planted`, shape (n_events,), says which.
+    """A log with planted events.
 
-    `targets`, shape (n,), are the rows of the items that a push lifts; there are none of other kinds.
+    Attributes
+    ----------
+    log
+        The log.
+    planted
+        Which of its events are planted, shape (n_events,).
+    targets
+        The rows of the items that a push lifts, shape (n,); there are none of other kinds.
+
+    Examples
+    --------
+    >>> noisy = csrr.add_noise(csrr.synthetic(60, 40, events_per_user=10).log, "random", 0.2)
+    >>> f"{noisy.planted.mean():.2f}"
+    '0.20'
+    >>> clean = noisy.log.select(~noisy.planted)
     """
 
     log: Log
@@ -43,18 +58,47 @@ class _Clicks(NamedTuple):
 
 
 def add_noise(log: Any, kind: NoiseKind, share: float, *, seed: int = 0, avoid: Any = None) -> Noisy:
-    """Return the log with so many events planted that they are a share `share` of all; the same for the same seed.
+    """Return the log with events planted in it that nobody meant; the same for the same seed.
 
-    - "random": clicks on any of the cells without an event, all alike;
-    - "accidental": clicks of its users, in proportion to their events, on any items they do not have;
-    - "popular": the same, on items in proportion to their events;
-    - "crawler": clicks of new users who touch half of the items each, drawn at random;
-    - "push": clicks of new users, each with as many as the median user, who all have one rare item, the target,
-      and hide it among items drawn in proportion to their events. It is the same at every share.
+    New users have integer ids above all others, or are called crawler-1, crawler-2, ...; items keep their rows. Planted
+    events have the median weight and times drawn from the log's, where it has them.
 
-    No cell of `avoid`, a log with the same users and items such as test data, is hit. New users have integer ids above
-    all others, or are called crawler-1, crawler-2, ...; items keep their rows. Planted events have the median weight
-    and times drawn from the log's, where it has them.
+    Parameters
+    ----------
+    log
+        A log, a table with user and item columns, or a users x items matrix.
+    kind
+        What the noise is like:
+
+        - "random": clicks on any of the cells without an event, all alike;
+        - "accidental": clicks of its users, in proportion to their events, on any items they do not have;
+        - "popular": the same, on items in proportion to their events;
+        - "crawler": clicks of new users who touch half of the items each, drawn at random;
+        - "push": clicks of new users, each with as many as the median user, who all have one rare item, the target, and
+          hide it among items drawn in proportion to their events. It is the same at every share.
+    share
+        The planted share of all events, from 0 to less than 1.
+    seed
+        Of what is drawn.
+    avoid
+        A log with the same users and items, such as test data, of which no cell is hit.
+
+    Returns
+    -------
+    noisy
+        The log, and which of its events are planted.
+
+    Raises
+    ------
+    DataError
+        Where there is no such noise, or no room for so much.
+
+    Examples
+    --------
+    >>> train, test = csrr.split(csrr.synthetic(60, 40, events_per_user=10).log)
+    >>> noisy = csrr.add_noise(train, "crawler", 0.1, avoid=test)
+    >>> noisy.log.n_users - train.n_users
+    3
     """
     clean = as_log(log)
     check_noise(kind, share)

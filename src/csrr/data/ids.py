@@ -22,6 +22,22 @@ class IdMap:
     """An immutable two-way map between distinct ids and the row numbers 0..n-1.
 
     Ids are all integers or all strings. Rows follow the sorted ids, whatever the order of the data.
+
+    Parameters
+    ----------
+    ids
+        The ids, shape (n,).
+
+    Attributes
+    ----------
+    identity
+        Whether every id is its own row number.
+
+    Examples
+    --------
+    >>> ids = csrr.IdMap(["bob", "ann"])
+    >>> ids.row("bob"), ids.ids[0], "eve" in ids
+    (1, 'ann', False)
     """
 
     __slots__ = ("_ids", "_text", "identity")
@@ -43,7 +59,18 @@ class IdMap:
 
     @classmethod
     def encode(cls, column: pa.Array) -> tuple[IdMap, Int32Array]:
-        """Return the map of the ids of a checked column, shape (n,), and the row of each, shape (n,)."""
+        """Return the map of the ids of a checked column, and the row of each.
+
+        Parameters
+        ----------
+        column
+            An Arrow array of int64 or large_string, shape (n,).
+
+        Returns
+        -------
+        encoded
+            The map, and row numbers of shape (n,).
+        """
         encoded = column.dictionary_encode()
         order = pc.array_sort_indices(encoded.dictionary)
         row_of_code = np.empty(len(order), np.int32)
@@ -54,7 +81,18 @@ class IdMap:
 
     @classmethod
     def range(cls, n: int) -> IdMap:
-        """Return the map of the ids 0..n-1 to themselves."""
+        """Return the map of the ids 0..n-1 to themselves.
+
+        Parameters
+        ----------
+        n
+            Number of ids.
+
+        Returns
+        -------
+        ids
+            The map.
+        """
         ids = cls.__new__(cls)
         ids._set(pa.array(np.arange(n, dtype=np.int64)))
         return ids
@@ -65,7 +103,25 @@ class IdMap:
         return self._ids
 
     def rows(self, ids: Any, kind: str = "user") -> Rows:
-        """Return the row of each of `ids`, shape (m,); UnknownIdError if one is not in the map."""
+        """Return the rows of ids.
+
+        Parameters
+        ----------
+        ids
+            The ids, shape (m,).
+        kind
+            What they are of, for messages: "user" or "item".
+
+        Returns
+        -------
+        rows
+            The row number of each, shape (m,).
+
+        Raises
+        ------
+        UnknownIdError
+            Where one is not in the map.
+        """
         asked = read_id_column(ids, f"{kind} ids")
         if len(asked) == 0:
             return np.empty(0, np.int64)
@@ -80,7 +136,25 @@ class IdMap:
         return rows
 
     def row(self, id: Id, kind: str = "user") -> int:
-        """Return the row of one id; UnknownIdError if it is not in the map."""
+        """Return the row of one id.
+
+        Parameters
+        ----------
+        id
+            The id.
+        kind
+            What it is of, for messages: "user" or "item".
+
+        Returns
+        -------
+        row
+            Its row number.
+
+        Raises
+        ------
+        UnknownIdError
+            Where it is not in the map.
+        """
         return int(self.rows([id], kind)[0])
 
     def _integer_rows(self, asked: Int64Array) -> Rows:

@@ -13,9 +13,9 @@ from scipy import sparse
 from csrr.arrays import BoolArray, Float32Array, Int32Array, Int64Array, ObjectArray
 from csrr.data.columns import Times
 from csrr.data.errors import DataError
-from csrr.data.event_tables import Column, Events, is_table, read_events
+from csrr.data.event_tables import Column, Events, read_events
 from csrr.data.ids import Id, IdMap, Ids
-from csrr.data.matrices import is_matrix, read_entries
+from csrr.data.matrices import read_entries
 from csrr.data.merge import (
     align_titles,
     collect_titles,
@@ -24,6 +24,7 @@ from csrr.data.merge import (
     keep_positive,
     merge_repeats,
     number_pairs,
+    place_rows,
 )
 
 if TYPE_CHECKING:
@@ -34,10 +35,32 @@ TitleMap = Mapping[Any, str | None]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Log:
-    """Events of users choosing items: one event a (user, item) pair, sorted by user row, then item row.
+    """Events of users choosing items: one event a (user, item) pair, sorted by user row, then item row. Immutable.
 
-    Immutable. `user_rows`, `item_rows` and, where known, `weights` (how much; > 0) and `times` (numbers, or
-    seconds since 1970) have shape (n_events,); `titles`, where known, has shape (n_items,): str or None.
+    Attributes
+    ----------
+    users
+        The users' ids.
+    items
+        The items' ids.
+    user_rows
+        Who chose, shape (n_events,).
+    item_rows
+        What was chosen, shape (n_events,).
+    weights
+        How much, above 0, shape (n_events,), where known.
+    times
+        When, as numbers or seconds since 1970, shape (n_events,), where known.
+    titles
+        What the items are called, shape (n_items,), where known: str or None.
+
+    Examples
+    --------
+    >>> log = csrr.Log.from_table({"user": ["ann", "ann", "bob"], "item": [7, 9, 9]})
+    >>> log
+    Log: 2 users x 2 items, 3 events (75 %)
+    >>> log.history("ann").tolist()
+    [7, 9]
     """
 
     users: IdMap
@@ -91,13 +114,40 @@ class Log:
     ) -> Log:
         """Return the log of a table with one row an event.
 
-        The table is a pandas, polars or pyarrow one, anything with `__arrow_c_stream__`, or a dict of
-        columns. Columns are recognised by name (user_id, movieId, count, ...) unless given by name or
-        position; False leaves one out. A row counts when its rating is >= `min_rating`; ratings are not
-        kept. A weight of 0 means that nothing happened: the row is dropped. Repeated (user, item) pairs
-        become one event with the sum of the weights and the latest time; then `min_weight` applies. Only
-        ids with an event left are in the log. `titles` maps item ids to titles and wins over a title
-        column; of several titles in that column, an item gets the first in the alphabet.
+        Columns are recognised by name (user_id, movieId, count, ...) unless given by name or position; False leaves one
+        out. Repeated (user, item) pairs become one event with the sum of the weights and the latest time. Only ids with
+        an event left are in the log.
+
+        Parameters
+        ----------
+        table
+            A pandas, polars or pyarrow table, anything with `__arrow_c_stream__`, or a dict of columns.
+        user, item
+            The columns of ids, integers or strings.
+        rating
+            The column of ratings, which are not kept.
+        weight
+            The column of weights. A weight of 0 means that nothing happened: the row is dropped.
+        time
+            The column of times: numbers, dates or text like 2000-12-31.
+        title
+            The column of titles. Of several, an item gets the first in the alphabet.
+        min_rating
+            A row counts when its rating is at least that.
+        min_weight
+            An event counts when its weight, all rows of the pair added up, is at least that.
+        titles
+            Titles by item id, which win over a column.
+
+        Returns
+        -------
+        log
+            The log, checked.
+
+        Raises
+        ------
+        DataError
+            Where the table cannot be used; the message names the column and the row.
         """
         roles: dict[str, Column] = {"user": user, "item": item, "rating": rating}
         roles |= {"weight": weight, "time": time, "title": title}
@@ -112,7 +162,24 @@ class Log:
         min_weight: float | None = None,
         titles: TitleMap | None = None,
     ) -> Log:
-        """Return the log of checked columns, by the rules of `from_table`."""
+        """Return the log of checked columns, by the rules of `from_table`.
+
+        Parameters
+        ----------
+        found
+            The columns.
+        min_rating
+            A row counts when its rating is at least that.
+        min_weight
+            An event counts when its weight is at least that.
+        titles
+            Titles by item id, which win over a column.
+
+        Returns
+        -------
+        log
+            The log.
+        """
         n_read = len(found)
         found = keep_positive(found, min_rating, min_weight)
         users, user_rows = IdMap.encode(found.user)
@@ -136,16 +203,32 @@ class Log:
         min_rating: float | None = None,
         min_weight: float | None = None,
     ) -> Log:
-        """Return the log of a users x items matrix, sparse in any format or dense.
+        """Return the log of a users x items matrix; users and items without events stay in the log.
 
-        Ids are row and column numbers unless given; users and items without events stay in the log. Values
-        become weights, except when all of them are 1 or `min_rating` declares them to be ratings. `titles`
-        maps item ids to titles, or lists a title for each column.
+        Values become weights, except when all of them are 1 or `min_rating` declares them to be ratings.
+
+        Parameters
+        ----------
+        matrix
+            Sparse in any format, or dense.
+        user_ids, item_ids
+            The ids of rows and columns, in their order; without them, their numbers.
+        titles
+            Titles by item id, or a title for each column.
+        min_rating
+            A value counts when it is at least that, and is a rating.
+        min_weight
+            A value counts when it is at least that, and is a weight.
+
+        Returns
+        -------
+        log
+            The log.
         """
         sizes = (None if ids is None else len(ids) for ids in (user_ids, item_ids))
         rows, columns, values, shape = read_entries(matrix, *sizes, min_rating=min_rating, min_weight=min_weight)
-        users, user_rows = _place_rows(user_ids, rows, shape[0])
-        items, item_rows = _place_rows(item_ids, columns, shape[1])
+        users, user_rows = place_rows(user_ids, rows, shape[0])
+        items, item_rows = place_rows(item_ids, columns, shape[1])
         binary = min_rating is not None or bool((values == 1).all())
         merged = merge_repeats(user_rows, item_rows, None if binary else values, None, shape[1])
         if titles is not None and not isinstance(titles, Mapping):
@@ -174,7 +257,18 @@ class Log:
         return len(self.user_rows)
 
     def to_csr(self, *, weighted: bool = False) -> sparse.csr_array[np.float32, tuple[int, int]]:
-        """Return the events as a float32 matrix, shape (n_users, n_items): ones, or the weights."""
+        """Return the events as a matrix.
+
+        Parameters
+        ----------
+        weighted
+            Whether its values are the weights, and not ones.
+
+        Returns
+        -------
+        matrix
+            Sparse float32 of shape (n_users, n_items).
+        """
         if weighted and self.weights is None:
             raise DataError("the log has no weights; use to_csr()")
         values = self.weights.copy() if weighted and self.weights is not None else np.ones(len(self), np.float32)
@@ -184,7 +278,18 @@ class Log:
         return matrix
 
     def select(self, mask: BoolArray) -> Log:
-        """Return the events where `mask`, shape (n_events,), is true; users, items and titles stay."""
+        """Return some of the events; users, items and titles stay.
+
+        Parameters
+        ----------
+        mask
+            Which, shape (n_events,).
+
+        Returns
+        -------
+        log
+            The log of these.
+        """
         mask = np.asarray(mask)
         if mask.dtype != np.bool_ or mask.shape != (len(self),):
             raise DataError(f"the mask is {mask.dtype} of shape {mask.shape}; it must be bool of shape ({len(self)},)")
@@ -197,32 +302,78 @@ class Log:
         )
 
     def user_counts(self) -> Int64Array:
-        """Return the number of events of each user, shape (n_users,)."""
+        """Return the number of events of each user.
+
+        Returns
+        -------
+        counts
+            Shape (n_users,).
+        """
         return np.bincount(self.user_rows, minlength=self.n_users)
 
     def item_counts(self) -> Int64Array:
-        """Return the number of events of each item, shape (n_items,)."""
+        """Return the number of events of each item.
+
+        Returns
+        -------
+        counts
+            Shape (n_items,).
+        """
         return np.bincount(self.item_rows, minlength=self.n_items)
 
     def history(self, user: Id) -> Ids:
-        """Return the ids of a user's items, in the order of the item rows."""
+        """Return what a user chose.
+
+        Parameters
+        ----------
+        user
+            The user's id.
+
+        Returns
+        -------
+        ids
+            The ids of the items, in the order of the item rows.
+        """
         row = self.users.row(user)
         first, end = np.searchsorted(self.user_rows, [row, row + 1])
         return self.items.ids[self.item_rows[first:end]]
 
     def title(self, item_row: int) -> str | None:
-        """Return the title of an item by its row number, or None if it is not known."""
+        """Return the title of an item.
+
+        Parameters
+        ----------
+        item_row
+            Its row number.
+
+        Returns
+        -------
+        title
+            None if it is not known.
+        """
         return None if self.titles is None else self.titles[item_row]
 
     def to_arrow(self) -> pa.Table:
-        """Return a table of the events by id: user, item and, where known, weight, time and title."""
+        """Return the events by id as an Arrow table.
+
+        Returns
+        -------
+        table
+            user, item and, where known, weight, time and title.
+        """
         columns = {"user": self.users.ids[self.user_rows], "item": self.items.ids[self.item_rows]}
         titles = None if self.titles is None else self.titles[self.item_rows]
         optional = {"weight": self.weights, "time": self.times, "title": titles}
         return pa.table(columns | {name: values for name, values in optional.items() if values is not None})
 
     def to_frame(self) -> pd.DataFrame:
-        """Return the table of `to_arrow` as a pandas DataFrame."""
+        """Return the events by id as a pandas DataFrame.
+
+        Returns
+        -------
+        frame
+            The columns of `to_arrow`.
+        """
         try:
             import pandas  # noqa: F401
         except ImportError:
@@ -246,33 +397,3 @@ class Log:
         size = f"{self.n_users:,} users x {self.n_items:,} items, {len(self):,} events ({share} %)"
         extras = [name for name in ("weights", "titles", "times") if getattr(self, name) is not None]
         return ", ".join([f"Log: {size}", *extras])
-
-
-def as_log(data: Any) -> Log:
-    """Return `data` as a log: a log itself, a table with user and item columns, or a users x items matrix."""
-    if isinstance(data, Log):
-        return data
-    if is_matrix(data):
-        return Log.from_matrix(data)
-    if is_table(data):
-        return Log.from_table(data)
-    raise DataError(describe_unusable(data))
-
-
-def describe_unusable(data: Any) -> str:
-    """Return a message that says what can be used in place of `data`."""
-    if type(data).__name__ == "LazyFrame":
-        return "a LazyFrame holds no data yet; pass frame.collect()"
-    return (
-        f"cannot use a {type(data).__name__} as data; accepted are a Log, a pandas, polars or pyarrow table,"
-        " a dict of columns (user, item and perhaps rating, weight, time), a scipy sparse matrix or a 2-D"
-        " numpy array (users x items); csrr.read takes a path"
-    )
-
-
-def _place_rows(ids: Any, rows: Int64Array, n: int) -> tuple[IdMap, Int32Array]:
-    """Return the map of a matrix's row (or column) ids, and where each of its `rows`, shape (m,), went."""
-    if ids is None:
-        return IdMap.range(n), rows.astype(np.int32)
-    known = IdMap(ids)
-    return known, known.rows(ids)[rows].astype(np.int32)

@@ -102,6 +102,14 @@ def drop_unused(ids: IdMap, rows: Int32Array) -> tuple[IdMap, Int32Array]:
     return IdMap(ids.ids[seen]), (np.cumsum(seen, dtype=np.int32) - 1)[rows]
 
 
+def place_rows(ids: Any, rows: Int64Array, n: int) -> tuple[IdMap, Int32Array]:
+    """Return the map of a matrix's row (or column) ids, and where each of its `rows`, shape (m,), went."""
+    if ids is None:
+        return IdMap.range(n), rows.astype(np.int32)
+    known = IdMap(ids)
+    return known, known.rows(ids)[rows].astype(np.int32)
+
+
 def collect_titles(found: Events) -> dict[Any, str] | None:
     """Return the title of each item by its id; of several, the first in the alphabet."""
     if found.title is None:

@@ -11,10 +11,11 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 
+from csrr.data.as_log import describe_unusable
 from csrr.data.errors import DataError
 from csrr.data.event_tables import Column, is_table, read_events
 from csrr.data.formats import PARTS, Content, load_content, parse_user_lists, recognise
-from csrr.data.log import Log, describe_unusable
+from csrr.data.log import Log
 from csrr.data.matrices import is_matrix
 from csrr.data.merge import number_pairs
 from csrr.data.sources import Bundle, open_bundle
@@ -38,12 +39,43 @@ def read(
 ) -> Log:
     """Return the log of a file, folder, zip archive, table or matrix.
 
-    A path, or the name of a file or data set in `data_dir()`: MovieLens, EachMovie, Last.fm (HetRec 2011)
-    and LightGCN's user lists, zipped, unpacked or their main file alone; or one CSV, TSV, RecBole .inter,
-    Parquet, Arrow or JSON-lines file, plain, gzipped or zipped. The format is recognised unless named. The
-    other arguments are those of `Log.from_table`; `part` chooses one of the two files of user lists,
-    `separator` and `header` describe text. Ids in text become integers only if every one is written like an
-    integer ("7", but not "007").
+    Known are MovieLens, EachMovie, Last.fm (HetRec 2011) and LightGCN's user lists, zipped, unpacked or their main file
+    alone; and one CSV, TSV, RecBole .inter, Parquet, Arrow or JSON-lines file, plain, gzipped or zipped. Ids in text
+    become integers only if every one is written like an integer ("7", but not "007").
+
+    Parameters
+    ----------
+    source
+        A path, the name of a file or data set in `data_dir`, a table or a matrix.
+    format
+        What it is, where that should not be recognised.
+    part
+        One of the two files of user lists, or both.
+    user, item, rating, weight, time, title
+        The columns, as in `Log.from_table`.
+    min_rating
+        Rows with a smaller rating do not count.
+    min_weight
+        Nor do events with a smaller weight, all rows of a pair added up.
+    separator
+        What stands between the fields of a text.
+    header
+        Whether a text begins with the names of its columns.
+
+    Returns
+    -------
+    log
+        The log, checked.
+
+    Raises
+    ------
+    DataError
+        Where the data cannot be used; the message says what is wrong, in which line, and what to do.
+
+    Examples
+    --------
+    >>> csrr.read({"user": ["ann", "ann", "bob"], "movieId": [1, 2, 1], "rating": [5, 2, 4]}, min_rating=3)
+    Log: 2 users x 1 items, 2 events (100 %)
     """
     columns: dict[str, Column] = {"user": user, "item": item, "rating": rating}
     columns |= {"weight": weight, "time": time, "title": title}
@@ -64,9 +96,32 @@ def read(
 
 
 def read_split(source: str | os.PathLike[str]) -> tuple[Log, Log]:
-    """Return (train, test) of LightGCN's user lists in a folder or zip archive; both share their row numbers.
+    r"""Return (train, test) of LightGCN's user lists; both share their row numbers.
 
     A (user, item) pair in both files counts as train.
+
+    Parameters
+    ----------
+    source
+        A folder or zip archive with train.txt and test.txt, or the name of a data set in `data_dir`.
+
+    Returns
+    -------
+    parts
+        Two logs, train and test.
+
+    Raises
+    ------
+    DataError
+        Where one of the files is missing or damaged.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> _ = Path("train.txt").write_text("0 10 11\n1 11\n"), Path("test.txt").write_text("0 12\n")
+    >>> train, test = csrr.read_split(".")
+    >>> len(train), len(test), train.n_items
+    (3, 1, 3)
     """
     bundle = open_bundle(source)
     with _name_in_errors(bundle.path):

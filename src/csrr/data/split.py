@@ -8,13 +8,30 @@ from typing import Any, Literal, NamedTuple, overload
 import numpy as np
 
 from csrr.arrays import BoolArray, Int64Array
+from csrr.data.as_log import as_log
 from csrr.data.columns import Times, parse_time
 from csrr.data.errors import DataError
-from csrr.data.log import Log, as_log
+from csrr.data.log import Log
 
 
 class HeldOut(NamedTuple):
-    """A split by users: `train` holds the other users; each held-out user's events are `given` or `asked`."""
+    """A split by users.
+
+    Attributes
+    ----------
+    train
+        The events of the other users.
+    given
+        What a model may see of the held-out users' events.
+    asked
+        What it is asked about.
+
+    Examples
+    --------
+    >>> train, given, asked = csrr.split(csrr.synthetic(60, 40, events_per_user=10).log, held_out_users=10)
+    >>> len(set(asked.user_rows)), len(set(train.user_rows))
+    (10, 50)
+    """
 
     train: Log
     given: Log
@@ -63,21 +80,49 @@ def split(
     held_out_users: Any = None,
     given: float = 0.8,
 ) -> tuple[Log, Log] | HeldOut:
-    """Return (train, test), or `HeldOut`; all parts share the log's row numbers.
+    """Return (train, test), or a `HeldOut`; all parts share the log's row numbers.
 
-    One of these decides; without any, it is `ratio` = 0.8:
+    One of `ratio`, `last`, `at`, `time_quantile` and `held_out_users` decides; without any, it is a `ratio` of 0.8. The
+    result depends on the events and the seed, not on the order of the rows they were read from.
 
-    - `ratio`: a random share of each user's n events is train: `ratio * n`, rounded half up, at least one.
-      With `by="log"` the share is of all events, whoever's they are.
-    - `last`: each user's `last` latest events are test, equal times in the order of the item rows. At least
-      one event stays in train, so a user with no more than `last` events has fewer in test.
-    - `at`: events at or after that time (a number, a datetime, or text like 2000-12-31) are test.
-    - `time_quantile`: the same, at the time before which about that share of the events lies.
-    - `held_out_users`: that share or number of the users, drawn at random, or the users with these ids, are
-      left out of train. A random share `given` of the events of each (rounded as above) is given; with
-      `last`, all but the latest ones are.
+    Parameters
+    ----------
+    log
+        A log, a table with user and item columns, or a users x items matrix.
+    ratio
+        A random share of each user's n events is train: ratio*n, rounded half up, at least one.
+    seed
+        Of what is drawn at random.
+    by
+        With "log", `ratio` is a share of all events, whoever's they are.
+    last
+        So many of each user's latest events are test, equal times in the order of the item rows. At least one event
+        stays in train, so a user with no more than `last` events has fewer in test.
+    at
+        Events at or after that time (a number, a datetime, or text like 2000-12-31) are test.
+    time_quantile
+        The same, at the time before which about that share of the events lies.
+    held_out_users
+        That share or number of the users, drawn at random, or the users with these ids, are left out of train.
+    given
+        A random share of the events of each held-out user, rounded as above, is given; with `last`, all but the latest.
 
-    The result depends on the events and the seed, not on the order of the rows they were read from.
+    Returns
+    -------
+    parts
+        Two logs, train and test; with `held_out_users`, three: train, given and asked.
+
+    Raises
+    ------
+    DataError
+        Where what is asked for contradicts itself or the log, such as a time without times.
+
+    Examples
+    --------
+    >>> log = csrr.synthetic(60, 40, events_per_user=10).log
+    >>> train, test = csrr.split(log, ratio=0.8, seed=1)
+    >>> len(train) + len(test) == len(log)
+    True
     """
     events = as_log(log)
     _check_modes(ratio=ratio, last=last, at=at, time_quantile=time_quantile, held_out_users=held_out_users)

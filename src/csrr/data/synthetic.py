@@ -35,9 +35,15 @@ BLOCK = 4
 class Synthetic:
     """A log with its planted truth.
 
-    `truth`, shape (n_events,), says why each event of `log` happened: 0 for taste, 1 for a choice that is
-    the user's own, 2 for noise. `taste` holds the factors behind the 0s: users, shape (n_users, rank), and
-    items, shape (n_items, rank); a user is drawn to item i in proportion to their product.
+    Attributes
+    ----------
+    log
+        The log.
+    truth
+        Why each event happened, shape (n_events,): 0 for taste, 1 for a choice that is the user's own, 2 for noise.
+    taste
+        The factors behind the 0s: of users, shape (n_users, rank), and of items, shape (n_items, rank). A user is drawn
+        to an item in proportion to their product.
     """
 
     log: Log
@@ -55,11 +61,38 @@ def synthetic(
     noise: float = 0.05,
     seed: int = 0,
 ) -> Synthetic:
-    """Return a log of about `n_users * events_per_user` events from a known low-rank taste, and the truth.
+    """Return a log of about n_users*events_per_user events from a known low-rank taste, and the truth.
 
-    A user mixes a few of `rank` genres; an item belongs mostly to one and has a long-tailed popularity. A
-    share `specific` of the events comes in blocks of four items of one genre that is not the user's; a
-    share `noise` is drawn uniformly from all items.
+    A user mixes a few genres; an item belongs mostly to one and has a long-tailed popularity.
+
+    Parameters
+    ----------
+    n_users
+        Number of users.
+    n_items
+        Number of items, at least four a genre.
+    rank
+        Number of genres.
+    events_per_user
+        Mean number of events of a user.
+    specific
+        The share of events in blocks of four items of one genre that is not the user's.
+    noise
+        The share of events drawn uniformly from all items.
+    seed
+        The same gives the same.
+
+    Returns
+    -------
+    data
+        `log`, the log; `truth`, shape (n_events,), why each event happened: 0 for taste, 1 for a choice of the user's
+        own, 2 for noise; `taste`, the factors of users, shape (n_users, rank), and of items, shape (n_items, rank).
+
+    Examples
+    --------
+    >>> data = csrr.synthetic(60, 40, events_per_user=10, seed=1)
+    >>> data.log.n_users, len(data.truth) == len(data.log)
+    (60, True)
     """
     _check(n_users, n_items, rank, events_per_user, specific, noise)
     rng = np.random.default_rng(seed)
