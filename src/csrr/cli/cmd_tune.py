@@ -172,7 +172,7 @@ def _kept(found: csrr.Tuning | None, storage: Path | None) -> str:
 
 def _tell(found: csrr.Tuning, log: str, fitted: Path | None, options: dict[str, Any]) -> None:
     """Print the best few trials, and the command that fits the best."""
-    from csrr.experiments.tuning import format_trials
+    from csrr.experiments.tuning_results import format_trials
 
     states = [each.state for each in found.trials]
     failed = f", {states.count('failed')} failed" if "failed" in states else ""

@@ -93,8 +93,8 @@ def data_dir() -> Path:
 
     Examples
     --------
-    >>> csrr.data_dir().is_absolute()
-    True
+    >>> (csrr.data_dir() / "ml-100k.zip").name
+    'ml-100k.zip'
     """
     if chosen := os.environ.get("CSRR_DATA_DIR"):
         return Path(chosen).expanduser()
@@ -147,9 +147,11 @@ def fetch(name: str, *, progress: Progress | None = None) -> Path:
 
     Examples
     --------
-    >>> path = csrr.fetch("ml-100k")  # doctest: +SKIP
-    >>> csrr.read("ml-100k", min_rating=4)  # doctest: +SKIP
+    >>> csrr.read(csrr.fetch("ml-100k"), min_rating=4)  # doctest: +SKIP
     Log: 942 users x 1,447 items, 55,375 events (4.1 %), titles, times
+    >>> csrr.fetch("ml-100")
+    Traceback (most recent call last):
+    csrr.data.errors.DataError: no data set is called 'ml-100'; known are ml-100k, ...
     """
     if (found := locate(name)) is not None:
         return found

@@ -22,12 +22,27 @@ LOWER_IS_BETTER = ("cost",)
 
 @dataclass(frozen=True)
 class PairedTest:
-    """How values of `n` users differ from others of the same users.
+    """How values of some users differ from others of the same users.
 
-    `difference` is the mean difference, `low` to `high` its 95 % interval by Student's t. `t_p` and `wilcoxon_p` are
-    two-sided p-values: of the paired t test, that the mean difference is 0, and of Wilcoxon's signed-rank test, that
-    differences lie evenly about 0, where the ranks of zeros go half to either side. `effect_size` is Cohen's d_z, mean
-    difference / standard deviation of differences; `better`, `worse` and `equal` are shares of users.
+    Attributes
+    ----------
+    n
+        Number of users.
+    mean, mean_against
+        The means of both.
+    difference
+        The mean difference.
+    low, high
+        Its 95 % interval, by Student's t.
+    t_p
+        The two-sided p-value of the paired t test, that the mean difference is 0.
+    wilcoxon_p
+        That of Wilcoxon's signed-rank test, that differences lie evenly about 0, where the ranks of zeros go half to
+        either side.
+    effect_size
+        Cohen's d_z, mean difference / standard deviation of differences.
+    better, worse, equal
+        Shares of users.
     """
 
     n: int
@@ -46,7 +61,17 @@ class PairedTest:
 
 @dataclass(frozen=True)
 class ComparedPair:
-    """`model` against another: the differences, and the p-values corrected by Holm over all rows."""
+    """A model against another.
+
+    Attributes
+    ----------
+    model, against
+        Their names.
+    paired
+        How they differ.
+    t_p_holm, wilcoxon_p_holm
+        The p-values, corrected by Holm over all pairs.
+    """
 
     model: str
     against: str
@@ -55,24 +80,58 @@ class ComparedPair:
     wilcoxon_p_holm: float
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the row as one flat dict of plain values."""
+        """Return the pair as one flat dict.
+
+        Returns
+        -------
+        values
+            Names, differences and p-values, by name.
+        """
         names = {"model": self.model, "against": self.against}
         return names | asdict(self.paired) | {"t_p_holm": self.t_p_holm, "wilcoxon_p_holm": self.wilcoxon_p_holm}
 
 
 @dataclass(frozen=True, repr=False)
 class Comparison(TabularResult):
-    """Paired tests of models on one metric, a row for each pair."""
+    """Paired tests of models on one metric.
+
+    Attributes
+    ----------
+    metric
+        The metric.
+    rows
+        A test for each pair.
+
+    Examples
+    --------
+    >>> train, test = csrr.split(csrr.synthetic(100, 40, events_per_user=10).log)
+    >>> models = {"popular": csrr.PopRank(), "ease": csrr.EASE()}
+    >>> found = csrr.compare({name: csrr.evaluate(model.fit(train), train, test) for name, model in models.items()})
+    >>> found.rows[0].paired.n
+    100
+    """
 
     metric: str
     rows: list[ComparedPair]
 
     def summary(self) -> dict[str, Any]:
-        """Return the metric and the rows as plain values, fit for JSON."""
+        """Return all of it as plain values, fit for JSON.
+
+        Returns
+        -------
+        summary
+            The metric, and a dict a row.
+        """
         return {"metric": self.metric, "rows": [row.to_dict() for row in self.rows]}
 
     def table(self) -> ResultTable:
-        """Return a row for each pair: what `ComparedPair.to_dict` has."""
+        """Return the tests as a table.
+
+        Returns
+        -------
+        table
+            A row for each pair: model, against, and what `PairedTest` has; p-values also corrected.
+        """
         return ResultTable.from_rows(row.to_dict() for row in self.rows)
 
     def _display_table(self) -> ResultTable:
@@ -87,11 +146,40 @@ class Comparison(TabularResult):
 
 
 def compare(evaluations: Mapping[str, Evaluation], metric: str = "ndcg@10", baseline: str | None = None) -> Comparison:
-    """Return paired tests of the models on `metric`: each against `baseline`, or without it every pair.
+    """Return paired tests of models on one metric.
 
-    The evaluations must be of the same users. p-values are corrected by Holm over the rows, each kind by itself.
-    Values are those of `per_user`; a user without a value of either model is in no test. "Better" is a larger value,
-    of "cost" a smaller one.
+    p-values are corrected by Holm over the pairs, each kind by itself. Values are those of `per_user`; a user without a
+    value of either model is in no test. "Better" is a larger value, of "cost" a smaller one.
+
+    Parameters
+    ----------
+    evaluations
+        Evaluations by name, of the same users.
+    metric
+        What is compared.
+    baseline
+        The name of the one that all others are compared with; without it, every pair is.
+
+    Returns
+    -------
+    comparison
+        A test for each pair.
+
+    Raises
+    ------
+    ParameterError
+        Where there are fewer than two evaluations, or they lack the metric or the baseline.
+    DataError
+        Where they are of different users.
+
+    Examples
+    --------
+    >>> train, test = csrr.split(csrr.synthetic(100, 40, events_per_user=10).log)
+    >>> models = {"popular": csrr.PopRank(), "ease": csrr.EASE(), "knn": csrr.ItemKNN()}
+    >>> evaluations = {name: csrr.evaluate(model.fit(train), train, test) for name, model in models.items()}
+    >>> found = csrr.compare(evaluations, metric="recall@5", baseline="popular")
+    >>> [row.model for row in found.rows]
+    ['ease', 'knn']
     """
     if len(evaluations) < 2:
         raise ParameterError("compare needs at least two evaluations: pass a dict of a name and an evaluation each")

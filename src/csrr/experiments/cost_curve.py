@@ -25,11 +25,26 @@ TRAINING = 0.6
 
 @dataclass(frozen=True)
 class CostPoint:
-    """A cost ratio of the fit, and what recommending every item above `threshold` comes to on other held-out data.
+    """A cost ratio of the fit, and what recommending every item above a threshold comes to on other held-out data.
 
-    `cost`, a user's in the mean, lies between `low` and `high` (95 %); `best_cost` is that of the best threshold in
-    hindsight. `recall` and `specificity` are over all cells, `items` is the number of recommendations a user. `gap` and
-    `rank` are of the fit.
+    Attributes
+    ----------
+    cost_ratio
+        That of the fit.
+    threshold
+        The score above which items are recommended.
+    cost
+        A user's cost in the mean.
+    low, high
+        Its 95 % interval.
+    best_cost
+        The cost of the best threshold in hindsight.
+    recall, specificity
+        Over all cells.
+    items
+        Number of recommendations a user.
+    gap, rank
+        Of the fit.
     """
 
     cost_ratio: float
@@ -49,9 +64,27 @@ class CostPoint:
 class CostCurve(TabularResult, Sequence[CostPoint]):
     """The points of a path over cost ratios, rising, for one miss's and one false alarm's cost.
 
-    `best` is the place of the recommended one, chosen on the data that chose the thresholds, not on that of the costs;
-    `alike` are the places of those whose costs cannot be told from its own. `nothing` is the cost of no recommendation,
-    and `pays` says whether that of `best` can be told to be less (both user by user, 95 %).
+    Attributes
+    ----------
+    points
+        The points.
+    miss, false_alarm
+        What these cost.
+    nothing
+        The cost of no recommendation, a user's in the mean.
+    best
+        The place of the recommended point, chosen on the data that chose the thresholds, not on that of the costs.
+    alike
+        The places of those whose costs cannot be told from its own (user by user, 95 %).
+    pays
+        Whether the cost of the recommended point can be told to be less than `nothing` (the same).
+
+    Examples
+    --------
+    >>> log = csrr.synthetic(100, 40, events_per_user=15).log
+    >>> curve = csrr.cost_curve(log, miss=5, false_alarm=1, ratios=[1, 4], reg_low_rank=0.3, neighbors=0)
+    >>> [point.cost_ratio for point in curve]
+    [1.0, 4.0]
     """
 
     points: list[CostPoint]
@@ -91,7 +124,13 @@ class CostCurve(TabularResult, Sequence[CostPoint]):
         return words + (f"; ratios of {', '.join(others)} cannot be told from it" if others else "")
 
     def table(self) -> ResultTable:
-        """Return a row for each point, with the attributes of `CostPoint` as columns."""
+        """Return the points as a table.
+
+        Returns
+        -------
+        table
+            A row for each point, with the attributes of `CostPoint` as columns.
+        """
         return ResultTable.from_rows(asdict(point) for point in self.points)
 
     def _display_table(self) -> ResultTable:
@@ -161,12 +200,47 @@ def cost_curve(
     callback: Callable[[int, int], object] | None = None,
     **params: Any,
 ) -> CostCurve:
-    """Return the cost, recall and specificity of `CSRR(**params)` along `ratios`, each fit begun from the one before.
+    """Return the cost, recall and specificity of CSRR along cost ratios, each fit begun from the one before.
 
     Of each user's events three fifths train, one fifth chooses the threshold for the costs of a miss and a false alarm,
-    and one fifth tells what that costs among the cells of neither: a miss is an event of it that was not recommended,
-    a false alarm a recommendation that is no such event. What `params` leave open the first fit chooses for all.
-    `callback` is told how many of how many fits are done.
+    and one fifth tells what that costs among the cells of neither: a miss is an event of it that was not recommended, a
+    false alarm a recommendation that is no such event.
+
+    Parameters
+    ----------
+    data
+        A log, a table with user and item columns, or a users x items matrix.
+    miss
+        What an event costs that was not recommended.
+    false_alarm
+        What a recommendation costs that is no event.
+    ratios
+        The cost ratios of the fits.
+    seed
+        Of the split.
+    callback
+        Told how many of how many fits are done.
+    **params
+        Parameters of `CSRR`. What they leave open the first fit chooses for all.
+
+    Returns
+    -------
+    curve
+        A point for each ratio, and which to take.
+
+    Raises
+    ------
+    ParameterError
+        Where a cost or ratio makes no sense, or `params` have costs of their own.
+    DataError
+        Where there are too few events.
+
+    Examples
+    --------
+    >>> log = csrr.synthetic(100, 40, events_per_user=15).log
+    >>> curve = csrr.cost_curve(log, miss=5, false_alarm=1, ratios=[1, 4], reg_low_rank=0.3, neighbors=0)
+    >>> curve.recommended.cost <= max(point.cost for point in curve)
+    True
     """
     check_number("miss", miss, above=0)
     check_number("false_alarm", false_alarm, above=0)

@@ -49,14 +49,33 @@ Means = dict[str, float]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Evaluation(TabularResult):
-    """Metrics of a model: `per_user["ndcg@10"]` has shape (n_users,), one value for each of `users`.
+    """How well a model does, for each user and in the mean.
 
-    `means` are over these users, but for three: "f1_of_means@k" is the F1 of mean precision and mean recall ("f1@k"
-    is the mean of the users' F1); "coverage@k" belongs to all lists together and has no value a user; "cell_recall",
-    "specificity", "sum" and "cost" are the paper's, of all cells of all users together ("cost" a total), where a user
-    with many cells weighs more than in the mean of `per_user`. `n_left_out` counts the users without test items, who
-    are in no mean. `linear` has, for the means that are not of `per_user`, values of shape (n_users,) that give their
-    intervals.
+    Attributes
+    ----------
+    at
+        The lengths of the lists.
+    users
+        The ids of the users evaluated, shape (n_users,).
+    per_user
+        Values by metric, like "ndcg@10", each of shape (n_users,).
+    means
+        Means over these users, but for three: "f1_of_means@k" is the F1 of mean precision and mean recall ("f1@k" is
+        the mean of the users' F1); "coverage@k" belongs to all lists together and has no value a user; "cell_recall",
+        "specificity", "sum" and "cost" are the paper's, of all cells of all users together ("cost" a total), where a
+        user with many cells weighs more than in the mean of `per_user`.
+    n_left_out
+        Number of users without test items, who are in no mean.
+    linear
+        For the means that are not of `per_user`, values of shape (n_users,) that give their intervals.
+
+    Examples
+    --------
+    >>> train, test = csrr.split(csrr.synthetic(100, 40, events_per_user=10).log)
+    >>> found = csrr.evaluate(csrr.PopRank().fit(train), train, test, at=5)
+    >>> low, high = found.interval("ndcg@5")
+    >>> low < found["ndcg@5"] < high
+    True
     """
 
     at: tuple[int, ...]
@@ -78,23 +97,51 @@ class Evaluation(TabularResult):
         return self.means[name]
 
     def interval(self, name: str, level: float = 0.95) -> Interval:
-        """Return the confidence interval (low, high) of a mean, as if the users were drawn at random.
+        """Return the confidence interval of a mean, as if the users were drawn at random.
 
-        Student's t over users; for "f1_of_means@k" and the measures over all cells by the delta method, over users
-        too. It is (NaN, NaN) for "coverage@k", to which no user contributes alone, and for a single user.
+        Parameters
+        ----------
+        name
+            The metric.
+        level
+            How sure it is.
+
+        Returns
+        -------
+        interval
+            (low, high), by Student's t over users; for "f1_of_means@k" and the measures over all cells by the delta
+            method, over users too. It is (NaN, NaN) for "coverage@k", to which no user contributes alone, and for a
+            single user.
         """
         mean = self[name]
         values = self.linear.get(name, self.per_user.get(name))
         return mean_interval(np.full(1, mean) if values is None else values, level)
 
     def text(self, name: str) -> str:
-        """Return a mean as people read it, with half the width of its 95 % interval: "0.1234 ± 0.0012"."""
+        """Return a mean as people read it.
+
+        Parameters
+        ----------
+        name
+            The metric.
+
+        Returns
+        -------
+        text
+            With half the width of its 95 % interval: "0.1234 ± 0.0012".
+        """
         mean, (low, high) = self[name], self.interval(name)
         digits = ",.1f" if name == "cost" else ".4f"
         return f"{mean:{digits}}" if np.isnan(low) else f"{mean:{digits}} ± {(high - low) / 2:{digits}}"
 
     def summary(self) -> dict[str, Any]:
-        """Return the means, their 95 % intervals (None: there is none) and the numbers of users, fit for JSON."""
+        """Return all of it as plain values, fit for JSON.
+
+        Returns
+        -------
+        summary
+            The means, their 95 % intervals (None: there is none) and the numbers of users.
+        """
         intervals = {name: list(self.interval(name)) for name in self.means}
         return {
             "at": list(self.at),
@@ -105,7 +152,13 @@ class Evaluation(TabularResult):
         }
 
     def table(self) -> ResultTable:
-        """Return a row for each user: user, then the metrics."""
+        """Return the values of all users as a table.
+
+        Returns
+        -------
+        table
+            A row for each user: user, then the metrics.
+        """
         return ResultTable({"user": self.users, **self.per_user})
 
     def _display_table(self) -> ResultTable:
@@ -143,18 +196,49 @@ def evaluate(
     threshold: float = 0.5,
     positive_cost: float = 0.5,
 ) -> Evaluation:
-    """Return how well `model`, fitted on `train`, ranks the events of `test` above all items not in `train`.
+    """Return how well a model, fitted on `train`, ranks the events of `test` above all items not in `train`.
 
-    `train` and `test` are logs, or what becomes one, without users or items that the model does not know. A
-    user's items in `train` are in no list; a test event that is in `train` too is not asked for. Only users
-    with an event left to ask for are evaluated, of all or of those with the ids `users`. Equal scores go by
-    item row.
+    A user's items in `train` are in no list; a test event that is in `train` too is not asked for. Only users with an
+    event left to ask for are evaluated. Equal scores go by item row.
 
-    `metrics` of a list of length k, for each k in `at`: "precision", "recall", "f1", "ndcg", "list_ndcg" (the
-    paper's NDCG), "map", "mrr", "hit_rate", "coverage", "novelty"; `ranking.metrics` defines them. Of all items that
-    a user does not have in `train`: "auc", how often a test item scores above another one, ties half; and the
-    paper's "cell_recall", "specificity", "sum" and "cost", which take scores above `threshold` as recommended and
-    weigh a missed test item by `positive_cost`, a false alarm by 1 - `positive_cost`; see `ranking.cells`.
+    Parameters
+    ----------
+    model
+        A fitted model.
+    train, test
+        Logs, or what becomes one, without users or items that the model does not know.
+    at
+        The lengths of the lists, or one.
+    users
+        The ids of the users to evaluate, of those with something to ask for; without them, all.
+    metrics
+        Of a list of length k: "precision", "recall", "f1", "ndcg", "list_ndcg" (the paper's NDCG), "map", "mrr",
+        "hit_rate", "coverage", "novelty"; `ranking.metrics` defines them. Of all items that a user does not have in
+        `train`: "auc", how often a test item scores above another one, ties half; and the paper's "cell_recall",
+        "specificity", "sum" and "cost", see `ranking.cells`.
+    threads
+        Number of threads; 0 for all cores.
+    threshold
+        The paper's measures take scores above it as recommended.
+    positive_cost
+        They weigh a missed test item by it, and a false alarm by 1 less it.
+
+    Returns
+    -------
+    evaluation
+        Values of each user, means and intervals.
+
+    Raises
+    ------
+    DataError
+        Where the logs do not fit the model, or there is nothing to ask for.
+
+    Examples
+    --------
+    >>> train, test = csrr.split(csrr.synthetic(100, 40, events_per_user=10).log)
+    >>> found = csrr.evaluate(csrr.EASE().fit(train), train, test, at=(5, 10), metrics=["ndcg", "auc"])
+    >>> list(found.means)
+    ['ndcg@5', 'ndcg@10', 'auc']
     """
     model._check_fitted()
     at, metrics = _check_at(at, len(model.items_)), _check_metrics(metrics)

@@ -24,7 +24,22 @@ Scalar = str | int | float | bool | None
 
 @dataclass(frozen=True)
 class Range:
-    """Any number from `low` to `high`, by its logarithm with `log`; whole where the parameter is whole."""
+    """Any number between two, to tune a parameter; whole where the parameter is whole.
+
+    Attributes
+    ----------
+    low, high
+        The ends.
+    log
+        Whether numbers are drawn by their logarithm.
+
+    Examples
+    --------
+    >>> log = csrr.synthetic(100, 40, events_per_user=10).log
+    >>> found = csrr.tune("ease", log, space={"reg": csrr.Range(1, 500, log=True)}, trials=3)
+    >>> all(1 <= trial.params["reg"] <= 500 for trial in found.trials[1:])
+    True
+    """
 
     low: float
     high: float
@@ -48,7 +63,18 @@ class Ranks:
 
 @dataclass(frozen=True)
 class Walk:
-    """Strengths that one trial goes along, from strong to weak, each fit beginning at the one before."""
+    """Strengths that one trial goes along, from strong to weak, each fit beginning at the one before.
+
+    Attributes
+    ----------
+    strengths
+        The strengths; they are sorted, falling.
+
+    Examples
+    --------
+    >>> csrr.Walk((0.1, 0.5, 0.2)).strengths
+    (0.5, 0.2, 0.1)
+    """
 
     strengths: tuple[float, ...]
 

@@ -35,9 +35,24 @@ Params = dict[str, Any]
 
 @dataclass(frozen=True)
 class Trial:
-    """A trial: `params` are those of the space; `value`, the score, is that of the last step of a pruned one.
+    """What was tried once.
 
-    `points` is how many parameters it tried: of a walk, the strengths that it came by.
+    Attributes
+    ----------
+    number
+        Its number, from 0.
+    state
+        How it ended.
+    value
+        The score; of a pruned trial, that of its last step.
+    params
+        The parameters that the space has.
+    seconds
+        How long it took.
+    reason
+        Why it failed or was pruned.
+    points
+        How many parameters it tried: of a walk, the strengths that it came by.
     """
 
     number: int

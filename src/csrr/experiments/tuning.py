@@ -3,136 +3,29 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 import os
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
-from functools import cached_property
+from dataclasses import dataclass
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
 
 from csrr.data import Log, as_log
 from csrr.experiments.spaces import Space, Walk, encode_space, find_model, resolve_space
 from csrr.experiments.study import Grid, Params, Study, Trial, make_grid, open_study
+from csrr.experiments.tuning_results import Tuning
 from csrr.experiments.validation import Validation, make_validation
-from csrr.files import write_text
 from csrr.models.recommender import Recommender
 from csrr.models.strengths import ParameterError, check_number, check_whole
-from csrr.ranking.result_table import ResultTable, TabularResult
 
 if TYPE_CHECKING:
     import optuna
 
 WHOLE_GRID, TRIALS = 60, 40
 """Without a budget: the most points of a grid that is searched as a whole, and the number of trials otherwise."""
-
-_SHOWN = 5
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Tuning(TabularResult):
-    """What was tried, and the best of it. `best_value` is a validation score: it flatters, a test score is lower.
-
-    `params` are those the model was given, which all trials shared; `total` is how many trials there were to be at
-    most, None if only time bounds them.
-    """
-
-    kind: type[Recommender]
-    metric: str
-    seed: int
-    trials: list[Trial]
-    params: Params = field(default_factory=dict)
-    total: int | None = None
-
-    @cached_property
-    def best(self) -> Trial:
-        """The trial with the best value, of equal ones the first."""
-        done = [each for each in self.trials if each.state == "done" and each.value is not None]
-        if not done:
-            last = next((each.reason for each in reversed(self.trials) if each.reason), "none was run")
-            raise ParameterError(f"all {len(self.trials)} trials failed; the last: {last}")
-        return max(done, key=lambda each: each.value or 0.0)
-
-    @property
-    def best_params(self) -> Params:
-        """The parameters to pass to the model; those left out have their defaults."""
-        defaults = self.kind._defaults()
-        both = {**self.params, **self.best.params}
-        return {name: value for name, value in both.items() if value != defaults[name]}
-
-    @property
-    def best_value(self) -> float:
-        """The validation score of the best parameters."""
-        assert self.best.value is not None
-        return self.best.value
-
-    def model(self) -> Recommender:
-        """Return a new model with the best parameters, not fitted."""
-        return self.kind(**self.best_params)
-
-    def leaders(self, n: int = _SHOWN) -> list[Trial]:
-        """Return the `n` best of the trials that are done, best first."""
-        done = [each for each in self.trials if each.state == "done"]
-        return sorted(done, key=lambda each: -(each.value or 0.0))[:n]
-
-    def summary(self) -> dict[str, Any]:
-        """Return all of it as plain values, fit for JSON."""
-        return {
-            "model": self.kind.__name__,
-            "metric": self.metric,
-            "seed": self.seed,
-            "best_value": self.best_value,
-            "best_params": self.best_params,
-            "trials": [asdict(each) for each in self.trials],
-            "versions": {name: version(name) for name in ("csrr", "optuna", "numpy")},
-        }
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the summary to a JSON file, at once or not at all."""
-        write_text(path, json.dumps(self.summary(), indent=1) + "\n")
-
-    def table(self) -> ResultTable:
-        """Return a row for each trial: number, state, value, seconds, reason, then the parameters."""
-        facts = {
-            name: [getattr(each, name) for each in self.trials]
-            for name in ("number", "state", "value", "seconds", "reason")
-        }
-        names = dict.fromkeys(name for each in self.trials for name in each.params)
-        params = {name: [each.params.get(name) for each in self.trials] for name in names}
-        return ResultTable.from_lists(facts | params, types={"value": pa.float64(), "reason": pa.string()})
-
-    def _display_table(self) -> ResultTable:
-        """Return the best few trials, with a column for each parameter."""
-        leaders = self.leaders()
-        names = dict.fromkeys(name for each in leaders for name in each.params)
-        params = {name: [_shorten(each.params.get(name)) for each in leaders] for name in names}
-        values: dict[str, list[Any]] = {
-            "trial": [each.number for each in leaders],
-            self.metric: [each.value for each in leaders],
-        }
-        return ResultTable.from_lists(values | params)
-
-    def _heading(self) -> str:
-        count = {state: sum(each.state == state for each in self.trials) for state in ("done", "pruned", "failed")}
-        counts = ", ".join(f"{n} {state}" for state, n in count.items() if n)
-        n_trials = f"{len(self.trials)} trial{'' if len(self.trials) == 1 else 's'}"
-        return f"Tuning: {n_trials} of {self.kind.__name__} ({counts})"
-
-    def __repr__(self) -> str:
-        if not self.leaders():
-            return self._heading()
-        best = f"best {self.metric} {self.best_value:.4f} on validation: {self.model()!r}"
-        return f"{self._heading()}\n{best}\n{format_trials(self)}"
-
-
-def format_trials(tuning: Tuning) -> str:
-    """Return the best few trials as a text, a column for each parameter."""
-    return str(tuning._display_table())
 
 
 def tune(
@@ -153,21 +46,64 @@ def tune(
     threads: int | None = None,
     callback: Callable[[Tuning], object] | None = None,
 ) -> Tuning:
-    """Return the parameters of `model` that rank best what is held out of `train`, and all that was tried.
+    """Return the parameters of a model that rank best what is held out of `train`, and all that was tried.
 
-    `model` is a class, a name like "wrmf", or a model, whose parameters stay where the space does not speak of them.
-    `space` is "csrr", "paper" (its grids), or a dict of parameters: a list of choices, (low, high) or a `Range`, or, of
-    CSRR, MCShift and BiasMC, a `Walk` along strengths. Held out is a random share 1 - `ratio` of each user's events,
-    `folds` times with seeds from `seed` on, or `valid`, a log of your own; keep a test apart before: none is seen here.
+    The first trial is the model as it is. A finite space is then gone through in a random order, others by Optuna's
+    TPE, until `trials` or `minutes` are up; without either, all of up to 60 points, or 40 trials. A trial that has
+    begun is finished, but goes no further along a walk. One that cannot be fitted is kept as failed.
 
-    The first trial, unless `defaults` is false, is the model as it is, so that the result is no worse than that on
-    validation. A finite space is then gone through in a random order, others by Optuna's TPE, until `trials` or
-    `minutes` are up; without either, all of up to 60 points, or 40 trials. A trial that has begun is finished, but
-    goes no further along a walk. One that cannot be fitted is kept as failed, one that is hopeless half-way (unless
-    `prune` is false) as pruned.
+    Parameters
+    ----------
+    model
+        A class, a name like "wrmf", or a model, whose parameters stay where the space does not speak of them.
+    train
+        The log to split. Keep a test apart before: none is seen here.
+    space
+        "csrr", "paper" (its grids), or a dict of parameters: a list of choices, (low, high) or a `Range`, or, of CSRR,
+        MCShift and BiasMC, a `Walk` along strengths.
+    metric
+        What is to be large, like "ndcg@10".
+    trials
+        Number of trials, the first included.
+    minutes
+        How long to go on beginning trials.
+    valid
+        A log of your own to validate on, in place of what is held out.
+    ratio
+        The share of each user's events that is fitted; the rest is held out, at random.
+    folds
+        How many times to hold out, with seeds from `seed` on.
+    seed
+        Of splits and search.
+    storage
+        A file that keeps the search: called again in the same way, `tune` goes on where it was, whatever ended it.
+    prune
+        Whether a trial ends half-way when it is hopeless.
+    defaults
+        Whether to try the model as it is, so that the result is no worse than that on validation.
+    threads
+        Number of threads; 0 for all cores.
+    callback
+        Told the `Tuning` so far after every trial.
 
-    `storage` is a file that keeps the search: called again in the same way, `tune` goes on where it was, whatever
-    ended it. `callback` sees the `Tuning` so far after every trial.
+    Returns
+    -------
+    tuning
+        The best parameters, and all trials.
+
+    Raises
+    ------
+    ParameterError
+        Where the space does not fit the model, or every trial failed.
+    DataError
+        Where nothing is left to validate on, or the file keeps another search.
+
+    Examples
+    --------
+    >>> log = csrr.synthetic(100, 40, events_per_user=10).log
+    >>> found = csrr.tune(csrr.ItemKNN, log, space={"neighbours": [5, 20]}, metric="recall@5")
+    >>> [trial.state for trial in found.trials]
+    ['done', 'done', 'done']
     """
     own = find_model(model)
     own = type(own)(**own.get_params())
@@ -329,7 +265,3 @@ def hash_log(log: Log) -> str:
     for array in (log.user_rows, log.item_rows, log.weights):
         found.update(b"-" if array is None else np.ascontiguousarray(array).tobytes())
     return found.hexdigest()[:16]
-
-
-def _shorten(value: Any) -> str:
-    return "" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)

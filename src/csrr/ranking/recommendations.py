@@ -18,9 +18,33 @@ from csrr.ranking.result_table import SHOWN, ResultTable, TabularResult
 class Recommendations(TabularResult):
     """A list of items for each user, best first.
 
-    `users` has shape (n,); `items`, `scores` and, where known, `titles` have shape (n, k): for one user, read
-    `recs.items[0]`. So have `probabilities`, of a calibrated model. A list shorter than k ends in item None and score
-    -inf, and only then is an array of integer ids of dtype object. The tables leave these ends out.
+    For one user, read `recs.items[0]`. A list shorter than k ends in item None and score -inf, and only then is an
+    array of integer ids of dtype object. The tables leave these ends out.
+
+    Attributes
+    ----------
+    users
+        The users' ids, shape (n,).
+    items
+        The items' ids, shape (n, k).
+    scores
+        Their scores, shape (n, k).
+    titles
+        Their titles, shape (n, k), where known.
+    probabilities
+        The probability that each is a positive, shape (n, k), of a calibrated model.
+
+    Examples
+    --------
+    >>> log = csrr.Log.from_table({"user": ["ann", "bob", "bob", "eve"], "item": [7, 7, 8, 9]})
+    >>> recs = csrr.PopRank().fit(log).recommend("ann", k=2)
+    >>> recs.items[0].tolist()
+    [8, 9]
+    >>> recs
+    Recommendations: 1 user, k = 2
+    user  item  rank   score
+    ann      8     1  1.0000
+    ann      9     2  1.0000
     """
 
     users: Ids
@@ -39,7 +63,28 @@ class Recommendations(TabularResult):
         titles: ObjectArray | None = None,
         probabilities: AnyArray | None = None,
     ) -> Recommendations:
-        """Return the recommendations for `item_rows`, shape (n, k), where -1 stands for no item."""
+        """Return the recommendations for item rows, in the caller's ids.
+
+        Parameters
+        ----------
+        users
+            The users' ids, shape (n,).
+        item_rows
+            The item rows, shape (n, k), where -1 stands for no item.
+        scores
+            Their scores, shape (n, k).
+        items
+            The ids of all items.
+        titles
+            The titles of all items, shape (n_items,).
+        probabilities
+            As the attribute.
+
+        Returns
+        -------
+        recommendations
+            The lists.
+        """
         missing = item_rows < 0
         padded = bool(missing.any())
         return cls(
@@ -71,7 +116,13 @@ class Recommendations(TabularResult):
         return (self[place] for place in range(len(self)))
 
     def table(self) -> ResultTable:
-        """Return a row for each recommended item: user, item, rank from 1, score; where known, probability, title."""
+        """Return the lists as one table.
+
+        Returns
+        -------
+        table
+            A row for each recommended item: user, item, rank from 1, score; where known, probability, title.
+        """
         user, place = np.nonzero(self.scores > -np.inf)
         columns: dict[str, AnyArray] = {
             "user": self.users[user],
@@ -84,7 +135,13 @@ class Recommendations(TabularResult):
         return ResultTable(columns if self.titles is None else columns | {"title": self.titles[user, place]})
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """Yield a dict for each recommended item, with the columns of `table`."""
+        """Yield a dict for each recommended item.
+
+        Yields
+        ------
+        row
+            The columns of `table`.
+        """
         return self.table().rows()
 
     def _heading(self) -> str:
@@ -100,7 +157,19 @@ class Recommendations(TabularResult):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Neighbours(TabularResult):
-    """What is nearest to the item or user `of`, best first: `ids`, `scores`, perhaps `titles`, shape (k,)."""
+    """What is nearest to an item or a user, best first.
+
+    Attributes
+    ----------
+    of
+        The id of the item or user.
+    ids
+        The ids of those near it, shape (k,).
+    scores
+        How near they are, shape (k,).
+    titles
+        Their titles, shape (k,), where known.
+    """
 
     of: Any
     ids: Ids
@@ -111,7 +180,13 @@ class Neighbours(TabularResult):
         return len(self.ids)
 
     def table(self) -> ResultTable:
-        """Return a row for each neighbour: id, score and, where known, title."""
+        """Return the neighbours as a table.
+
+        Returns
+        -------
+        table
+            A row for each: id, score and, where known, title.
+        """
         columns = {"id": self.ids, "score": self.scores}
         return ResultTable(columns if self.titles is None else columns | {"title": self.titles})
 

@@ -19,11 +19,29 @@ _NORMAL_95 = 1.959964
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Reliability(TabularResult):
-    """What happened to cells of about one probability; all arrays have shape (n_bins,), equal-width bins of [0, 1].
+    """What happened to cells of about one probability, in equal-width bins of [0, 1]; a bin without cells has NaN.
 
-    `n_cells` and `n_positives` are counts; `mean_probability` is what was said of a bin's cells and `rate` what came
-    true: n_positives / n_cells / label_rate, with the 95 % interval of Wilson from `low` to `high`. `label_rate` is
-    the chance that the data shows a positive as one. A bin without cells has NaN.
+    Attributes
+    ----------
+    n_cells
+        Number of cells, shape (n_bins,).
+    n_positives
+        Number of positives among them, shape (n_bins,).
+    mean_probability
+        What was said of a bin's cells, shape (n_bins,).
+    rate
+        What came true, shape (n_bins,): n_positives / n_cells / label_rate.
+    low, high
+        Its 95 % interval, by Wilson, shapes (n_bins,).
+    label_rate
+        The chance that the data shows a positive as one.
+
+    Examples
+    --------
+    >>> said, came_true = [0.1, 0.1, 0.9, 0.9], [0, 0, 1, 0]
+    >>> found = csrr.Reliability.of(said, came_true, n_bins=2)
+    >>> found.rate.tolist(), round(found.ece, 2)
+    ([0.0, 0.5], 0.25)
     """
 
     n_cells: Int64Array
@@ -44,9 +62,25 @@ class Reliability(TabularResult):
         label_rate: float = 1.0,
         n_bins: int = N_BINS,
     ) -> Reliability:
-        """Return the bins of groups of cells: their probability, positives and cells, all of shape (n,).
+        """Return the bins of groups of cells.
 
-        With single cells, `n_positives` are their labels, 0 or 1.
+        Parameters
+        ----------
+        probabilities
+            The probability of each group, shape (n,).
+        n_positives
+            Its number of positives, shape (n,); of single cells, their labels, 0 or 1.
+        n_cells
+            Its number of cells, shape (n,).
+        label_rate
+            The chance that the data shows a positive as one.
+        n_bins
+            Number of bins.
+
+        Returns
+        -------
+        reliability
+            The bins.
         """
         said, positives, cells = np.broadcast_arrays(np.asarray(probabilities, np.float64), n_positives, n_cells)
         if not ((said >= 0) & (said <= 1)).all():
@@ -72,7 +106,13 @@ class Reliability(TabularResult):
         return float(np.nansum(gaps * self.n_cells) / self.n_cells.sum())
 
     def table(self) -> ResultTable:
-        """Return a row for each bin that has cells: from, to, cells, positives, probability, rate, low, high."""
+        """Return the bins as a table.
+
+        Returns
+        -------
+        table
+            A row for each bin that has cells: from, to, cells, positives, probability, rate, low, high.
+        """
         edges = np.linspace(0, 1, len(self.n_cells) + 1)
         columns: dict[str, AnyArray] = {
             "from": edges[:-1],
@@ -87,7 +127,13 @@ class Reliability(TabularResult):
         return ResultTable(columns).take(self.n_cells > 0)
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """Yield a dict for each bin that has cells, with the columns of `table`."""
+        """Yield a dict for each bin that has cells.
+
+        Yields
+        ------
+        row
+            The columns of `table`.
+        """
         return self.table().rows()
 
     def _heading(self) -> str:
