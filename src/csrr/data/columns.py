@@ -12,14 +12,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from csrr.arrays import Float64Array, Int64Array
-from csrr.data.errors import DataError, Where, name_table_row
+from csrr.data.errors import DataError, RowNamer, name_table_row
 
 Times = Int64Array | Float64Array
 
 CANONICAL_INTEGER = r"^(0|-?[1-9][0-9]{0,18})$"
 
 
-def read_id_column(values: Any, column: str, where: Where = name_table_row) -> pa.Array:
+def read_id_column(values: Any, column: str, where: RowNamer = name_table_row) -> pa.Array:
     """Return ids as an Arrow array of int64 or large_string, shape (n,).
 
     Integers of any width and whole floats become int64; strings stay exactly as they are.
@@ -37,7 +37,7 @@ def read_id_column(values: Any, column: str, where: Where = name_table_row) -> p
     raise DataError(f"column {column!r}, {where(0)}: {value!r} is of type {kind}; ids are integers or strings")
 
 
-def read_text_id_column(values: Any, column: str, where: Where = name_table_row) -> pa.Array:
+def read_text_id_column(values: Any, column: str, where: RowNamer = name_table_row) -> pa.Array:
     """Return ids written in a text, shape (n,): int64 if each is the plain spelling of one, else text.
 
     "7" and "-3" are plain; "007" and "+7" are not. An empty id is missing.
@@ -53,7 +53,7 @@ def read_text_id_column(values: Any, column: str, where: Where = name_table_row)
         return array
 
 
-def read_number_column(values: Any, column: str, where: Where = name_table_row) -> Float64Array:
+def read_number_column(values: Any, column: str, where: RowNamer = name_table_row) -> Float64Array:
     """Return numbers as float64, shape (n,), none of them missing."""
     array = as_arrow_array(values, column, where)
     _reject_missing(array, column, where)
@@ -71,7 +71,7 @@ def read_number_column(values: Any, column: str, where: Where = name_table_row) 
     return numbers
 
 
-def read_time_column(values: Any, column: str, where: Where = name_table_row) -> Times:
+def read_time_column(values: Any, column: str, where: RowNamer = name_table_row) -> Times:
     """Return times, shape (n,): integers as int64, other numbers as float64, dates as seconds since 1970.
 
     A date that names no time zone is in UTC.
@@ -107,7 +107,7 @@ def parse_time(at: float | str | date | np.datetime64) -> float:
     return float(at)
 
 
-def as_arrow_array(values: Any, column: str, where: Where) -> pa.Array:
+def as_arrow_array(values: Any, column: str, where: RowNamer) -> pa.Array:
     """Return any column as one Arrow array, shape (n,); NaN in a column that is not Arrow's is null."""
     try:
         if isinstance(values, str | bytes):
@@ -128,7 +128,7 @@ def _flatten(array: pa.Array) -> pa.Array:
     return array.cast(pa.large_string()) if pa.types.is_string_view(array.type) else array
 
 
-def _make_unlike_error(values: Any, column: str, where: Where, error: Exception) -> DataError:
+def _make_unlike_error(values: Any, column: str, where: RowNamer, error: Exception) -> DataError:
     """Return an error for a column that is no array, naming the first row whose type differs."""
     if isinstance(values, str | bytes) or not hasattr(values, "__iter__"):
         return DataError(f"column {column!r} is the single value {values!r}, not a list of values")
@@ -154,7 +154,7 @@ def _make_missing_error(column: str, place: str) -> DataError:
     return DataError(f"column {column!r}, {place}: the value is missing; remove the row or fill it in")
 
 
-def _reject_missing(array: pa.Array, column: str, where: Where) -> None:
+def _reject_missing(array: pa.Array, column: str, where: RowNamer) -> None:
     if array.null_count:
         raise _make_missing_error(column, where(pc.index(array.is_null(), True).as_py()))
 
@@ -163,7 +163,7 @@ def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
-def _as_int64(array: pa.Array, column: str, where: Where) -> pa.Array:
+def _as_int64(array: pa.Array, column: str, where: RowNamer) -> pa.Array:
     try:
         return array.cast(pa.int64())
     except pa.ArrowInvalid:
@@ -204,7 +204,7 @@ def _to_epoch_seconds(array: pa.Array) -> Float64Array:
     return np.asarray(micros.to_numpy()) / 1e6
 
 
-def _parse_text_times(array: pa.Array, column: str, where: Where) -> Times:
+def _parse_text_times(array: pa.Array, column: str, where: RowNamer) -> Times:
     for kind in (pa.int64(), pa.float64(), pa.timestamp("us"), pa.timestamp("us", "UTC")):
         try:
             parsed = array.cast(kind)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-Where = Callable[[int], str]
+RowNamer = Callable[[int], str]
 """Names the place of a data row, counted from 0, in words: "row 3" or "line 4 of ratings.csv"."""
 
 

@@ -19,7 +19,7 @@ from csrr.data.columns import (
     read_text_id_column,
     read_time_column,
 )
-from csrr.data.errors import DataError, Where, name_table_row
+from csrr.data.errors import DataError, RowNamer, name_table_row
 
 Column = str | int | Literal[False] | None
 """A column by name or position; None to recognise it by its name, False to do without it."""
@@ -56,7 +56,7 @@ class Events:
     time: Times | None
     title: pa.Array | None
     names: tuple[str, ...]
-    where: Where
+    where: RowNamer
 
     def __len__(self) -> int:
         return len(self.user)
@@ -82,7 +82,7 @@ def is_table(data: object) -> bool:
 
 
 def read_events(
-    table: Any, columns: Mapping[str, Column], where: Where = name_table_row, *, is_text: bool = False
+    table: Any, columns: Mapping[str, Column], where: RowNamer = name_table_row, *, is_text: bool = False
 ) -> Events:
     """Return the events of a table; `columns` names the column of a role, or leaves it to be found.
 
@@ -174,7 +174,7 @@ def _split_columns(table: Any) -> dict[str, Any]:
     return cells
 
 
-def _read_title_column(values: Any, column: str, where: Where) -> pa.Array:
+def _read_title_column(values: Any, column: str, where: RowNamer) -> pa.Array:
     array = as_arrow_array(values, column, where)
     try:
         titles = array.cast(pa.large_string())

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet
 
-from csrr.data.errors import DataError, Where, name_table_row
+from csrr.data.errors import DataError, RowNamer, name_table_row
 from csrr.data.event_tables import Column
 from csrr.data.sources import Bundle
 from csrr.data.text import parse_text, to_utf8
@@ -56,7 +56,7 @@ class Content:
     """A table of events, as read: its columns, what is known about them, and titles by item id."""
 
     columns: Any
-    where: Where = name_table_row
+    where: RowNamer = name_table_row
     is_text: bool = False
     roles: Mapping[str, Column] = field(default_factory=dict)
     titles: dict[str, str] | None = None

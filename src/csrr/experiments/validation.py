@@ -68,16 +68,16 @@ class Validation:
         With `walk`, a parameter and its strengths, the best score along them; the walk also ends when it is `late`.
         """
         if walk is not None:
-            return self._along(model, *walk, report, late)
+            return self._judge_walk(model, *walk, report, late)
         scores: list[float] = []
         for number, fold in enumerate(self.folds):
             first = number * (len(LOOKS) + 1)
-            scores.append(self.score(self._fitted(model, fold, report, first), fold))
+            scores.append(self.score(self._fit_fold(model, fold, report, first), fold))
             if number + 1 < len(self.folds):
                 report(first + len(LOOKS), float(np.mean(scores)))
         return Score(float(np.mean(scores)))
 
-    def _fitted(self, model: Recommender, fold: Fold, report: Report, first: int) -> Recommender:
+    def _fit_fold(self, model: Recommender, fold: Fold, report: Report, first: int) -> Recommender:
         """Return the model fitted to a fold; steps from `first` on are for looks at a training that goes on."""
         fresh = _copy(model)
         if not isinstance(fresh, BPRMF):
@@ -93,7 +93,7 @@ class Validation:
 
         return fresh._fit(fold.train, look)
 
-    def _along(self, model: Recommender, name: str, walk: Walk, report: Report, late: Callable[[], bool]) -> Score:
+    def _judge_walk(self, model: Recommender, name: str, walk: Walk, report: Report, late: Callable[[], bool]) -> Score:
         """Return the best of the scores along the strengths, all folds going in step."""
         best, below = Score(-np.inf), 0
         walks = [fit_along_walk(model, name, walk, fold.train) for fold in self.folds]

@@ -107,9 +107,9 @@ class Calibration(TabularResult):
         if n_shown == 0:
             raise DataError("calibration needs positives: none of these users has a held-out event that is not seen")
         # The very blocks that are counted: in others, products may be rounded another way.
-        blocks = _blocks(score_rows, rows, n_items, relevant, seen)
-        edges = _edges(np.concatenate([positives for _, positives in blocks]))
-        n_cells, n_positives = _count(edges, score_rows, rows, n_items, relevant, seen)
+        blocks = _score_positives(score_rows, rows, n_items, relevant, seen)
+        edges = _find_edges(np.concatenate([positives for _, positives in blocks]))
+        n_cells, n_positives = _count_in_bins(edges, score_rows, rows, n_items, relevant, seen)
         # Only the first bin can be empty: it lies below all positives.
         weights = np.maximum(n_cells, 1)
         rates = isotonic_regression(n_positives / weights, weights=weights).x
@@ -277,7 +277,7 @@ class Calibration(TabularResult):
             What was said, and what came true.
         """
         relevant, seen = relevant.tocsr(), seen.tocsr()
-        n_cells, n_positives = _count(self.edges, score_rows, rows, n_items, relevant, seen)
+        n_cells, n_positives = _count_in_bins(self.edges, score_rows, rows, n_items, relevant, seen)
         share = self.observed_share if observed_share is None else observed_share
         label_rate = _label_rate(int(n_positives.sum()), int(np.diff(seen.indptr)[rows].sum()), share)
         return Reliability.of(self.probabilities, n_positives, n_cells, label_rate=label_rate, n_bins=n_bins)
@@ -350,7 +350,7 @@ def _label_rate(n_shown: int, n_training: int, observed_share: float) -> float:
     return n_shown / ((n_training + n_shown) / observed_share - n_training)
 
 
-def _blocks(
+def _score_positives(
     score_rows: RowScorer, rows: Rows, n_items: int, relevant: Any, seen: Any
 ) -> Iterator[tuple[Float32Array, Float32Array]]:
     """Yield the scores of a block, shape (b, n_items), seen cells -inf, and those of its positives, shape (p,)."""
@@ -359,7 +359,7 @@ def _blocks(
         yield scores, scores[mine.row, mine.col]
 
 
-def _edges(positives: Float32Array) -> Float32Array:
+def _find_edges(positives: Float32Array) -> Float32Array:
     """Return the largest float32 below each of at most MOST_BINS scores of positives, increasing."""
     distinct = np.unique(positives)
     if len(distinct) > MOST_BINS:
@@ -369,12 +369,12 @@ def _edges(positives: Float32Array) -> Float32Array:
     return edges[edges > -np.inf]
 
 
-def _count(
+def _count_in_bins(
     edges: Float32Array, score_rows: RowScorer, rows: Rows, n_items: int, relevant: Any, seen: Any
 ) -> tuple[Int64Array, Int64Array]:
     """Return the numbers of unseen cells and of positives in each bin, shapes (n_bins,)."""
     n_cells, n_positives = (np.zeros(len(edges) + 1, np.int64) for _ in range(2))
-    for scores, positives in _blocks(score_rows, rows, n_items, relevant, seen):
+    for scores, positives in _score_positives(score_rows, rows, n_items, relevant, seen):
         n_cells += _histogram(scores.reshape(-1), edges)
         n_positives += _histogram(positives, edges)
     # Seen cells are -inf, in the first bin.

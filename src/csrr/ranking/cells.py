@@ -64,7 +64,7 @@ class CellCounts:
             rows,
             relevant,
             n_seen,
-            _rounded_down(bounds),
+            _round_down(bounds),
             positives,
             relevant.shape[1] - n_seen - positives,
             missed,
@@ -95,12 +95,12 @@ class CellCounts:
     def measures(self, positive_cost: float) -> Measures:
         """Return the measures of each row and threshold, shape (n, n_thresholds)."""
         sizes = self.positives[:, None], self.negatives[:, None]
-        return _measures(self.missed, self.false_alarms, *sizes, positive_cost)
+        return _compute_measures(self.missed, self.false_alarms, *sizes, positive_cost)
 
     def pooled(self, positive_cost: float) -> Measures:
         """Return the measures of all rows' cells together at each threshold, shape (n_thresholds,)."""
         sizes = self.positives.sum(), self.negatives.sum()
-        return _measures(self.missed.sum(axis=0), self.false_alarms.sum(axis=0), *sizes, positive_cost)
+        return _compute_measures(self.missed.sum(axis=0), self.false_alarms.sum(axis=0), *sizes, positive_cost)
 
     def linearised(self, positive_cost: float) -> Measures:
         """Return values of each row, shape (n, n_thresholds), whose mean over rows is `pooled`, and whose spread its.
@@ -139,7 +139,7 @@ def measure_cells(
     return counts.pooled(positive_cost)
 
 
-def _measures(missed: Any, false_alarms: Any, positives: Any, negatives: Any, positive_cost: float) -> Measures:
+def _compute_measures(missed: Any, false_alarms: Any, positives: Any, negatives: Any, positive_cost: float) -> Measures:
     recall, specificity = 1 - _share(missed, positives), 1 - _share(false_alarms, negatives)
     both = positive_cost * recall + (1 - positive_cost) * specificity
     return Measures(recall, specificity, both, positive_cost * missed + (1 - positive_cost) * false_alarms)
@@ -160,7 +160,7 @@ def _ratio_values(part: Int64Array, whole: Int64Array) -> Float64Array:
     return values
 
 
-def _rounded_down(thresholds: Float64Array) -> Float32Array:
+def _round_down(thresholds: Float64Array) -> Float32Array:
     """Return the largest float32 not above each threshold: the same float32 scores are above it."""
     with np.errstate(over="ignore"):
         near = thresholds.astype(np.float32)

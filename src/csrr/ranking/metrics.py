@@ -29,17 +29,17 @@ def mark_hits(items: Int32Array, relevant: Any, rows: Rows) -> BoolArray:
 
 def precision(hits: BoolArray, n_relevant: Int64Array) -> Float64Array:
     """Return hits / k, also where a list or the relevant items are fewer than k."""
-    return _defined(hits.sum(axis=1) / hits.shape[1], n_relevant)
+    return _mask_undefined(hits.sum(axis=1) / hits.shape[1], n_relevant)
 
 
 def recall(hits: BoolArray, n_relevant: Int64Array) -> Float64Array:
     """Return hits / relevant items."""
-    return _defined(hits.sum(axis=1) / np.maximum(n_relevant, 1), n_relevant)
+    return _mask_undefined(hits.sum(axis=1) / np.maximum(n_relevant, 1), n_relevant)
 
 
 def f1(hits: BoolArray, n_relevant: Int64Array) -> Float64Array:
     """Return the harmonic mean of each user's precision and recall: 2 hits / (k + relevant items)."""
-    return _defined(2 * hits.sum(axis=1) / (hits.shape[1] + n_relevant), n_relevant)
+    return _mask_undefined(2 * hits.sum(axis=1) / (hits.shape[1] + n_relevant), n_relevant)
 
 
 def ndcg(hits: BoolArray, n_relevant: Int64Array) -> Float64Array:
@@ -62,17 +62,17 @@ def average_precision(hits: BoolArray, n_relevant: Int64Array) -> Float64Array:
     """
     k = hits.shape[1]
     precisions = np.cumsum(hits, axis=1) / np.arange(1, k + 1)
-    return _defined((precisions * hits).sum(axis=1) / np.clip(n_relevant, 1, k), n_relevant)
+    return _mask_undefined((precisions * hits).sum(axis=1) / np.clip(n_relevant, 1, k), n_relevant)
 
 
 def reciprocal_rank(hits: BoolArray, n_relevant: Int64Array) -> Float64Array:
     """Return 1 / rank of the first hit, 0 without one. Its mean over users is MRR."""
-    return _defined(np.asarray(hits.any(axis=1) / (hits.argmax(axis=1) + 1)), n_relevant)
+    return _mask_undefined(np.asarray(hits.any(axis=1) / (hits.argmax(axis=1) + 1)), n_relevant)
 
 
 def hit_rate(hits: BoolArray, n_relevant: Int64Array) -> Float64Array:
     """Return 1 where there is a hit, else 0."""
-    return _defined(np.asarray(hits.any(axis=1), np.float64), n_relevant)
+    return _mask_undefined(np.asarray(hits.any(axis=1), np.float64), n_relevant)
 
 
 def item_information(seen: Any) -> Float64Array:
@@ -158,8 +158,8 @@ def _normalised_dcg(hits: BoolArray, n_ideal: Int64Array, n_relevant: Int64Array
     """Return DCG / DCG of `n_ideal`, shape (b,), hits at the front; 0 where that is none."""
     gains = 1 / np.log2(np.arange(2, hits.shape[1] + 2))
     ideal = np.concatenate(([1.0], np.cumsum(gains)))
-    return _defined(hits @ gains / ideal[n_ideal], n_relevant)
+    return _mask_undefined(hits @ gains / ideal[n_ideal], n_relevant)
 
 
-def _defined(values: Float64Array, n_relevant: Int64Array) -> Float64Array:
+def _mask_undefined(values: Float64Array, n_relevant: Int64Array) -> Float64Array:
     return np.where(n_relevant > 0, values, np.nan)

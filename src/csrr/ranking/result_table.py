@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from csrr.arrays import AnyArray
-from csrr.ranking.text_tables import Best, html_table, latex_table, text_table, to_pandas
+from csrr.ranking.text_tables import BestColumns, html_table, latex_table, text_table, to_pandas
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -156,7 +156,7 @@ class ResultTable:
         """
         return to_pandas(self.to_arrow())
 
-    def to_latex(self, *, best: Best | None = None) -> str:
+    def to_latex(self, *, best: BestColumns | None = None) -> str:
         r"""Return the table as a LaTeX tabular, for a document with \usepackage{booktabs}.
 
         Parameters
@@ -235,7 +235,7 @@ class TabularResult(ABC):
         """
         return self.table().to_frame()
 
-    def to_latex(self, *, best: Best | None = None) -> str:
+    def to_latex(self, *, best: BestColumns | None = None) -> str:
         r"""Return what is worth reading of it as a LaTeX tabular, for a document with \usepackage{booktabs}.
 
         Parameters

@@ -40,7 +40,7 @@ def score_blocks(
     size = block_rows or default_block_rows(n_items)
     for first in range(0, len(rows), size):
         part = slice(first, min(first + size, len(rows)))
-        scores = _checked(score_rows(rows[part]), (part.stop - first, n_items), np.dtype(dtype))
+        scores = _check_block(score_rows(rows[part]), (part.stop - first, n_items), np.dtype(dtype))
         if past is not None:
             mask_cells(scores, past.indptr, past.indices, rows[part])
         yield part, scores if items is None else np.ascontiguousarray(scores[:, items])
@@ -69,7 +69,7 @@ def check_rows(rows: Rows, n_wanted: int, n_rows: int) -> None:
         raise IndexError(f"rows must be {n_wanted} numbers from 0 to {n_rows - 1}")
 
 
-def _checked(scores: AnyArray, shape: tuple[int, int], dtype: np.dtype[Any]) -> AnyArray:
+def _check_block(scores: AnyArray, shape: tuple[int, int], dtype: np.dtype[Any]) -> AnyArray:
     if scores.shape != shape or scores.dtype != dtype:
         raise ValueError(
             f"a score block is {scores.dtype} of shape {scores.shape}; it must be {dtype} of shape {shape}"

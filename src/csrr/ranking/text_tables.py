@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 WIDEST = 40
 
-Best = Mapping[str, Literal["max", "min"]]
+BestColumns = Mapping[str, Literal["max", "min"]]
 """Which end of a column is best, by its name."""
 
 _LATEX = {
@@ -43,7 +43,7 @@ def text_table(header: Sequence[str], lines: Iterable[Sequence[object]]) -> str:
     )
 
 
-def latex_table(header: Sequence[str], lines: Iterable[Sequence[object]], best: Best | None = None) -> str:
+def latex_table(header: Sequence[str], lines: Iterable[Sequence[object]], best: BestColumns | None = None) -> str:
     r"""Return the lines under their header as a LaTeX tabular, for \usepackage{booktabs}.
 
     In the columns that `best` names the largest or smallest number is bold, and what looks the same to four digits.

@@ -62,10 +62,10 @@ def top_k(
     and those in `exclude`: item rows for everyone, or a sparse matrix of shape (len(rows), n_items).
     """
     rows = np.asarray(rows, np.int64)
-    own = _csr(exclude, len(rows), n_items, "exclude") if sparse.issparse(exclude) else None
-    blocked = _blocked(n_items, candidates, None if own is not None else exclude)
+    own = _check_csr(exclude, len(rows), n_items, "exclude") if sparse.issparse(exclude) else None
+    blocked = _find_blocked(n_items, candidates, None if own is not None else exclude)
     shared_start = np.array([0, len(blocked)])
-    past = None if seen is None else _csr(seen, int(rows.max(initial=-1)) + 1, n_items, "seen")
+    past = None if seen is None else _check_csr(seen, int(rows.max(initial=-1)) + 1, n_items, "seen")
     items = np.empty((len(rows), k), np.int32)
     best = np.empty((len(rows), k), np.float32)
     for part, scores in score_blocks(score_rows, rows, n_items, seen=past, block_rows=block_rows):
@@ -77,14 +77,14 @@ def top_k(
     return items, best
 
 
-def _csr(matrix: Any, n_rows: int, n_items: int, name: str) -> Any:
+def _check_csr(matrix: Any, n_rows: int, n_items: int, name: str) -> Any:
     """Return a sparse matrix in CSR format, if it has `n_items` columns and at least `n_rows` rows."""
     if matrix.shape[0] < n_rows or matrix.shape[1] != n_items:
         raise ValueError(f"{name} has shape {matrix.shape}; it must be ({n_rows}, {n_items})")
     return sparse.csr_array(matrix)
 
 
-def _blocked(n_items: int, candidates: Rows | None, exclude: Rows | None) -> Rows:
+def _find_blocked(n_items: int, candidates: Rows | None, exclude: Rows | None) -> Rows:
     """Return the item rows that no list may hold, sorted."""
     blocked = np.zeros(n_items, np.bool_)
     if candidates is not None:
