@@ -115,13 +115,13 @@ def test_latex_numbers_that_are_none():
 
 
 def test_the_best_is_bold_and_what_looks_the_same():
-    table = ResultTable({"ndcg": np.array([0.1, 0.30001, 0.30002, np.nan]), "cost": np.array([4, 3, 5, 3])})
+    table = ResultTable({"ndcg": np.array([np.nan, 0.1, 0.30001, 0.30002]), "cost": np.array([3, 4, 3, 5])})
     rows = table.to_latex(best={"ndcg": "max", "cost": "min"}).splitlines()[4:8]
     assert rows == [
+        r"-- & \textbf{3} \\",
         r"0.1000 & 4 \\",
         r"\textbf{0.3000} & \textbf{3} \\",
         r"\textbf{0.3000} & 5 \\",
-        r"-- & \textbf{3} \\",
     ]
     assert "textbf" not in ResultTable.from_lists({"x": [None, "a"]}).to_latex(best={"x": "max"})
 
