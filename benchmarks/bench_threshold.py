@@ -14,7 +14,7 @@ import argparse
 import numpy as np
 
 import csrr
-from csrr.ranking import cell_measures
+from csrr.ranking import measure_cells
 from csrr.ranking.text_tables import text_table
 
 RATIOS = (2.0, 5.0, 20.0)
@@ -25,7 +25,7 @@ def ratios(model, chosen, seen, relevant, ratio):
     """Return the cost of each threshold of `chosen` and of recommending nothing over the least cost, shape (n + 1,)."""
     cells = model.score_rows, np.arange(seen.shape[0]), seen.shape[1], relevant, seen
     tried = [*chosen, np.inf, *csrr.Calibration.of(*cells).edges.tolist()]
-    cost = cell_measures(*cells, tried, positive_cost=ratio / (1 + ratio)).cost
+    cost = measure_cells(*cells, tried, positive_cost=ratio / (1 + ratio)).cost
     return (cost[: len(chosen) + 1] / cost.min()).tolist()
 
 

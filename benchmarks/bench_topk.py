@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from csrr.ranking import top_k
-from csrr.ranking.topk import default_block_rows
+from csrr.ranking.score_blocks import default_block_rows
 
 K = 20
 SIZES = ((6_040, 3_706, 256), (30_000, 41_000, 128))

@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 from scipy import sparse
 from threadpoolctl import threadpool_limits
 
+from csrr.arrays import Rows
 from csrr.data import Log, split
 from csrr.models import EASE, WRMF
 from csrr.ranking import mark_hits, top_k
 from csrr.ranking.metrics import ndcg
-from csrr.ranking.topk import Rows, ScoreBlock
+from csrr.ranking.score_blocks import RowScorer
 from csrr.threads import available_cores
 
 Floats = NDArray[np.float32]
@@ -78,12 +79,12 @@ def als(
     return Factors(seconds, fitted.user_factors, fitted.item_factors)
 
 
-def factor_scores(users: Floats, items: Floats) -> ScoreBlock:
+def factor_scores(users: Floats, items: Floats) -> RowScorer:
     """The function from user rows to the scores of factors, (rows, n_items)."""
     return lambda rows: users[rows] @ items.T
 
 
-def mean_ndcg(score_block: ScoreBlock, train: Any, test: Any, k: int = 10) -> float:
+def mean_ndcg(score_block: RowScorer, train: Any, test: Any, k: int = 10) -> float:
     """The mean NDCG@k over users with test items; items of `train` are left out of the lists."""
     relevant = sparse.csr_array(test)
     counts = np.diff(relevant.indptr).astype(np.int64)
@@ -95,7 +96,7 @@ def mean_ndcg(score_block: ScoreBlock, train: Any, test: Any, k: int = 10) -> fl
 def tune_ease(train: Log, grid: Sequence[float] = EASE_GRID, *, ratio: float = 0.9, seed: int = 0) -> Tuned:
     """The `reg` of EASE that is best on a validation split inside `train`."""
 
-    def scores(X: Any, reg: float) -> ScoreBlock:
+    def scores(X: Any, reg: float) -> RowScorer:
         return EASE(reg).fit(X).score_rows
 
     return _tune(scores, [{"reg": reg} for reg in grid], train, ratio=ratio, seed=seed)
@@ -117,7 +118,7 @@ def tune_als(
     Tried is every alpha of `alphas` with every regularization alpha*r, r of `ratios`.
     """
 
-    def scores(X: Any, alpha: float, regularization: float) -> ScoreBlock:
+    def scores(X: Any, alpha: float, regularization: float) -> RowScorer:
         _, users, items = als(X, factors, iterations, regularization, alpha, threads, seed)
         return factor_scores(users, items)
 
@@ -129,7 +130,7 @@ def tune_wrmf(
 ) -> Tuned:
     """The same for our WRMF, over the same grid."""
 
-    def scores(X: Any, alpha: float, regularization: float) -> ScoreBlock:
+    def scores(X: Any, alpha: float, regularization: float) -> RowScorer:
         model = wrmf(alpha, regularization).fit(X)
         return factor_scores(model.user_factors_, model.item_factors_)
 
@@ -146,7 +147,7 @@ def _weighted_grid(alphas: Sequence[float], ratios: Sequence[float]) -> list[dic
 
 
 def _tune(
-    scores: Callable[..., ScoreBlock], grid: list[dict[str, float]], train: Log, *, ratio: float, seed: int
+    scores: Callable[..., RowScorer], grid: list[dict[str, float]], train: Log, *, ratio: float, seed: int
 ) -> Tuned:
     """The best of `grid` by NDCG@10 on what a random `ratio` of each user's events leaves over."""
     kept, held_out = split(train, ratio, seed=seed)

@@ -7,13 +7,13 @@ import sys
 
 import pytest
 
-from csrr.files import held, whole, write_text
+from csrr.files import atomic_write, try_lock, write_text
 
 HOLDER = """
 import sys, time
-from csrr.files import held
+from csrr.files import try_lock
 
-with held(sys.argv[1]) as is_free:
+with try_lock(sys.argv[1]) as is_free:
     print(is_free, flush=True)
     if is_free:
         time.sleep(60)
@@ -32,7 +32,7 @@ def names(path):
 
 
 def test_a_whole_file_takes_the_place_of_the_old_one_at_the_end(target):
-    with whole(target) as file:
+    with atomic_write(target) as file:
         file.write(b"new")
         file.flush()
         assert target.read_text() == "old"
@@ -44,7 +44,7 @@ def test_a_whole_file_takes_the_place_of_the_old_one_at_the_end(target):
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
 def test_an_error_leaves_what_was_there(target, error):
     def half():
-        with whole(target) as file:
+        with atomic_write(target) as file:
             file.write(b"new")
             raise error
 
@@ -55,7 +55,7 @@ def test_an_error_leaves_what_was_there(target, error):
 
 
 def test_an_error_leaves_nothing_where_nothing_was(tmp_path):
-    with pytest.raises(ValueError, match="no"), whole(tmp_path / "file.txt"):
+    with pytest.raises(ValueError, match="no"), atomic_write(tmp_path / "file.txt"):
         raise ValueError("no")
     assert list(tmp_path.iterdir()) == []
 
@@ -91,28 +91,28 @@ def test_one_process_holds_a_lock_until_it_is_killed(tmp_path):
         second, is_free = hold(path)
         with second:
             assert not is_free
-        with held(path) as is_free:
+        with try_lock(path) as is_free:
             assert not is_free
     finally:
         os.kill(first.pid, signal.SIGKILL)
         with first:
             assert first.wait(10) == -signal.SIGKILL
-    with held(path) as is_free:
+    with try_lock(path) as is_free:
         assert is_free
 
 
 def test_a_lock_is_free_after_its_block_and_after_an_error(tmp_path):
     path = tmp_path / "lock"
-    with pytest.raises(ValueError, match="no"), held(path):
+    with pytest.raises(ValueError, match="no"), try_lock(path):
         raise ValueError("no")
     for _ in range(2):
-        with held(path) as is_free:
+        with try_lock(path) as is_free:
             assert is_free
     assert path.read_bytes() == b""
 
 
 def test_without_locks_of_posix_the_message_says_so(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "fcntl", None)
-    with pytest.raises(OSError, match=r"a lock on .*lock needs a POSIX system"), held(tmp_path / "lock"):
+    with pytest.raises(OSError, match=r"a lock on .*lock needs a POSIX system"), try_lock(tmp_path / "lock"):
         pass
     assert list(tmp_path.iterdir()) == []

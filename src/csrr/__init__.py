@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from csrr.experiments.evaluate import evaluate as evaluate
     from csrr.experiments.spaces import Range as Range
     from csrr.experiments.spaces import Walk as Walk
-    from csrr.experiments.tuning import Tuning as Tuning
     from csrr.experiments.tuning import tune as tune
+    from csrr.experiments.tuning_results import Tuning as Tuning
     from csrr.models.bprmf import BPRMF as BPRMF
     from csrr.models.csrr import CSRR as CSRR
     from csrr.models.csrre import CSRRe as CSRRe
@@ -69,7 +69,8 @@ _HOMES = {
     "csrr.experiments.compare": "Comparison compare",
     "csrr.experiments.evaluate": "Evaluation evaluate",
     "csrr.experiments.spaces": "Range Walk",
-    "csrr.experiments.tuning": "Tuning tune",
+    "csrr.experiments.tuning": "tune",
+    "csrr.experiments.tuning_results": "Tuning",
     "csrr.experiments.cost_curve": "CostCurve cost_curve",
     "csrr.models.load": "load",
     "csrr.models.recommender": "NotFittedError Recommender",

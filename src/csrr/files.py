@@ -11,7 +11,7 @@ from typing import BinaryIO
 
 
 @contextlib.contextmanager
-def whole(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Give a file that takes the place of `path` at the end; if anything goes wrong, what was there stays."""
     target = Path(path)
     try:
@@ -34,12 +34,12 @@ def whole(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
     """Write a text, at once or not at all."""
-    with whole(path) as file:
+    with atomic_write(path) as file:
         file.write(text.encode())
 
 
 @contextlib.contextmanager
-def held(path: str | os.PathLike[str]) -> Iterator[bool]:
+def try_lock(path: str | os.PathLike[str]) -> Iterator[bool]:
     """Hold a lock on `path` and give whether it was free; it ends with the process, however that ends.
 
     The file stays, empty: to remove it would let one process lock the old file and another a new one.

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import csrr
-from csrr.experiments.compare import compare, holm, paired
+from csrr.experiments.compare import compare, compare_paired, correct_holm
 from csrr.experiments.evaluate import Evaluation
 from csrr.experiments.intervals import f1_of_means_interval, mean_interval
 
@@ -28,19 +28,19 @@ def made(users, **values):
 
 def test_holm_by_hand():
     # Times 4, 3, 2, 1 in order of size; the third, 2 * .03, falls below the second, 3 * .025, and is raised to it.
-    np.testing.assert_allclose(holm([0.01, 0.9, 0.03, 0.025]), [0.04, 0.9, 0.075, 0.075])
-    assert holm([0.4, 0.6, 0.5]).tolist() == [1, 1, 1]
-    assert holm([0.2]).tolist() == [0.2]
-    assert holm([]).tolist() == []
+    np.testing.assert_allclose(correct_holm([0.01, 0.9, 0.03, 0.025]), [0.04, 0.9, 0.075, 0.075])
+    assert correct_holm([0.4, 0.6, 0.5]).tolist() == [1, 1, 1]
+    assert correct_holm([0.2]).tolist() == [0.2]
+    assert correct_holm([]).tolist() == []
     for bad in ([1.1], [-0.1], [np.nan], [[0.1]]):
         with pytest.raises(csrr.ParameterError, match="p-values"):
-            holm(bad)
+            correct_holm(bad)
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=8), st.floats(0.01, 0.2))
 @settings(deadline=None)
 def test_holm_rejects_what_the_steps_reject(p, level):
-    adjusted = holm(p)
+    adjusted = correct_holm(p)
     rejected = set()
     for step, place in enumerate(np.argsort(p, kind="stable")):
         if p[place] * (len(p) - step) > level:
@@ -54,7 +54,7 @@ def test_scipy_has_the_same_p_values():
     a = rng.normal(size=80)
     b = a + rng.normal(0.2, 1, 80)
     b[:25] = a[:25]
-    found = paired(a, b)
+    found = compare_paired(a, b)
     t = stats.ttest_rel(a, b)
     assert found.t_p == pytest.approx(t.pvalue, rel=1e-10)
     assert (found.low, found.high) == pytest.approx(tuple(t.confidence_interval(0.95)), rel=1e-10)
@@ -64,7 +64,7 @@ def test_scipy_has_the_same_p_values():
 
 
 def test_effect_sizes_by_hand():
-    found = paired([1, 2, 3, 4], [0, 2, 4, 1])  # differences 1, 0, -1, 3
+    found = compare_paired([1, 2, 3, 4], [0, 2, 4, 1])  # differences 1, 0, -1, 3
     assert (found.better, found.worse, found.equal) == (1 / 2, 1 / 4, 1 / 4)
     assert found.difference == 3 / 4
     assert found.effect_size == pytest.approx(0.75 / np.sqrt((0.25**2 + 0.75**2 + 1.75**2 + 2.25**2) / 3))
@@ -75,7 +75,7 @@ def test_effect_sizes_by_hand():
 @settings(deadline=None, max_examples=20)
 def test_turning_the_pair_round_turns_the_signs(values):
     a, b = np.array(values, float).T
-    there, back = paired(a, b), paired(b, a)
+    there, back = compare_paired(a, b), compare_paired(b, a)
     assert (there.t_p, there.wilcoxon_p) == pytest.approx((back.t_p, back.wilcoxon_p))
     assert (there.low, there.better, there.effect_size) == pytest.approx((-back.high, back.worse, -back.effect_size))
     assert there.better + there.worse + there.equal == pytest.approx(1)
@@ -83,19 +83,19 @@ def test_turning_the_pair_round_turns_the_signs(values):
 
 
 def test_differences_without_spread():
-    same = paired([0.5, 0.25, 1], [0.5, 0.25, 1])
+    same = compare_paired([0.5, 0.25, 1], [0.5, 0.25, 1])
     assert (same.t_p, same.wilcoxon_p, same.effect_size, same.low, same.high) == (1, 1, 0, 0, 0)
     assert same.equal == 1
-    shifted = paired([1, 2, 3], [2, 3, 4])
+    shifted = compare_paired([1, 2, 3], [2, 3, 4])
     assert (shifted.t_p, shifted.effect_size, shifted.low, shifted.worse) == (0, -np.inf, -1, 1)
 
 
 def test_users_without_a_value_are_left_out():
-    assert paired([1, np.nan, 3, 5], [0, 1, 2, np.nan]) == paired([1, 3], [0, 2])
+    assert compare_paired([1, np.nan, 3, 5], [0, 1, 2, np.nan]) == compare_paired([1, 3], [0, 2])
     with pytest.raises(csrr.ParameterError, match="at least two users with both values, not 1"):
-        paired([1, np.nan], [0, 1])
+        compare_paired([1, np.nan], [0, 1])
     with pytest.raises(csrr.ParameterError, match=r"shapes \(2,\) and \(3,\)"):
-        paired([1, 2], [1, 2, 3])
+        compare_paired([1, 2], [1, 2, 3])
 
 
 def test_intervals_of_plain_arrays():
@@ -125,10 +125,10 @@ def test_every_pair_or_all_against_one(evaluations):
     against = compare(evaluations, "recall@5", baseline="ease")
     assert [(row.model, row.against) for row in against.rows] == [("popular", "ease"), ("knn", "ease")]
     values = {name: each.per_user["recall@5"] for name, each in evaluations.items()}
-    tests = [paired(values[name], values["ease"]) for name in ("popular", "knn")]
+    tests = [compare_paired(values[name], values["ease"]) for name in ("popular", "knn")]
     assert [row.paired for row in against.rows] == tests
-    assert [row.t_p_holm for row in against.rows] == holm([test.t_p for test in tests]).tolist()
-    assert [row.wilcoxon_p_holm for row in against.rows] == holm([test.wilcoxon_p for test in tests]).tolist()
+    assert [row.t_p_holm for row in against.rows] == correct_holm([test.t_p for test in tests]).tolist()
+    assert [row.wilcoxon_p_holm for row in against.rows] == correct_holm([test.wilcoxon_p for test in tests]).tolist()
 
 
 def test_less_cost_is_better(evaluations):

@@ -7,7 +7,7 @@ import pytest
 
 import csrr
 from csrr import ParameterError, Range, Walk
-from csrr.experiments.spaces import SPACES, find_model, find_space, plain_space, resolve_space, space_from
+from csrr.experiments.spaces import SPACES, decode_space, encode_space, find_model, find_space, resolve_space
 from csrr.models.load import MODELS
 
 
@@ -30,7 +30,9 @@ def test_a_point_of_every_space_can_be_fitted(log, name, kind):
     if name == "paper":  # the ends of its grids are beyond this small matrix, and beyond what does not diverge
         params |= {"rank": 10} if "rank" in params else {}
         params |= {"learning_rate": 0.125} if "learning_rate" in params else {}
-    MODELS[kind](**params).fit(log)
+    model = MODELS[kind](**params).fit(log)
+    assert params.items() <= model.get_params().items()
+    assert np.isfinite(model.score(log.users.ids)).all()
 
 
 def test_we_have_a_space_for_every_model():
@@ -123,13 +125,13 @@ def test_a_space_says_a_thing_once(log, names):
 
 def test_a_space_survives_json(log):
     space = resolve_space("csrr", csrr.CSRR(), log)
-    assert space_from(json.loads(json.dumps(plain_space(space)))) == space
+    assert decode_space(json.loads(json.dumps(encode_space(space)))) == space
 
 
 @pytest.mark.parametrize("plain", [3, {"tol": {"low": 1}}, {"l1": {"walk": 3}}, {"l1": {"walk": ["a"]}}])
 def test_bad_json(plain):
     with pytest.raises(ParameterError):
-        space_from(plain)
+        decode_space(plain)
 
 
 def test_models_by_name_class_and_self():

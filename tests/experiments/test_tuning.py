@@ -5,7 +5,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ import pytest
 import csrr
 from csrr import DataError, ParameterError, Range, Walk
 from csrr.experiments.validation import make_validation
-from csrr.files import held
+from csrr.files import try_lock
 
 GRID = {"neighbors": [3, 10, 30], "similarity": ["cosine", "jaccard"], "shrink": [0.0, 5.0]}
 
@@ -108,10 +108,17 @@ def test_the_budget(log):
     for n_points, n_trials in ((60, 61), (61, 40)):
         grid = {"shrink": [float(shrink) for shrink in range(100, 100 + n_points)]}
         assert len(csrr.tune("item-knn", log, space=grid).trials) == n_trials
-    began = time.perf_counter()
-    found = csrr.tune("ease", log, minutes=0.01)
-    assert len(found.trials) > 2
-    assert time.perf_counter() - began < 10
+
+
+def test_time_ends_a_search(log, monkeypatch):
+    clock = SimpleNamespace(now=0.0)
+    monkeypatch.setattr("csrr.experiments.tuning.time", SimpleNamespace(perf_counter=lambda: clock.now))
+
+    def twenty_seconds_pass(_):
+        clock.now += 20
+
+    assert len(csrr.tune("ease", log, minutes=1, callback=twenty_seconds_pass).trials) == 3
+    assert len(csrr.tune("ease", log, minutes=1.1, callback=twenty_seconds_pass).trials) == 4
 
 
 # Walks
@@ -268,7 +275,7 @@ def test_numbers_of_numpy_are_numbers(log, tmp_path):
 
 
 def test_two_searches_on_one_storage_are_refused(log, tmp_path):
-    with held(tmp_path / ".search.held"), pytest.raises(DataError, match="in use by another search"):
+    with try_lock(tmp_path / ".search.held"), pytest.raises(DataError, match="in use by another search"):
         csrr.tune("ease", log, storage=tmp_path / "search", trials=1)
     assert len(csrr.tune("ease", log, storage=tmp_path / "search", trials=1).trials) == 1
 
@@ -298,29 +305,37 @@ def test_a_torn_last_line_is_dropped_and_its_trial_run_again(log, tmp_path):
 CHILD = """
 import sys, time, csrr
 
-class Slow(csrr.ItemKNN):
+class Waiting(csrr.ItemKNN):
+    fits = 0
+
     def fit(self, data):
-        time.sleep(0.1)
+        Waiting.fits += 1
+        if Waiting.fits == int(sys.argv[2]):
+            print("waiting", flush=True)
+            time.sleep(600)
         return super().fit(data)
 
 log = csrr.synthetic(80, 50, rank=4, events_per_user=12, seed=1).log
 space = {"neighbors": [3, 10, 30], "similarity": ["cosine", "jaccard"], "shrink": [0.0, 5.0]}
 say = lambda found: print(len(found.trials), flush=True)
-found = csrr.tune(Slow, log, space=space, storage=sys.argv[1], callback=say)
+found = csrr.tune(Waiting, log, space=space, storage=sys.argv[1], callback=say)
 print(found.best_params)
 """
 
 
 def test_a_killed_search_goes_on_and_ends_as_one_that_was_not(log, tmp_path):
     command = [sys.executable, "-c", CHILD, str(tmp_path / "search")]
-    child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    # It waits in the sixth trial, to be killed there.
+    child = subprocess.Popen([*command, "6"], stdout=subprocess.PIPE, text=True)
+    lines = []
     for line in child.stdout:
-        if line == "5\n":
-            time.sleep(0.05)  # in the middle of the sixth
+        lines.append(line.strip())
+        if lines[-1] == "waiting":
             os.kill(child.pid, signal.SIGKILL)
     assert child.wait() == -signal.SIGKILL
+    assert lines == ["1", "2", "3", "4", "5", "waiting"]
     child.stdout.close()
-    again = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    again = subprocess.run([*command, "0"], capture_output=True, text=True, timeout=60, check=True)
     lines = again.stdout.splitlines()
     assert lines[:-1] == [str(n) for n in range(6, 14)]
     assert lines[-1] == str(csrr.tune("item-knn", log, space=GRID).best_params)

@@ -8,7 +8,7 @@ from scipy import sparse
 
 import csrr
 from csrr import CSRR, CSRRe, ParameterError
-from csrr.ranking.cells import cell_measures
+from csrr.ranking.cells import measure_cells
 from tests.reference import dense
 
 FAMILY = pytest.mark.parametrize("family", [CSRR, CSRRe])
@@ -109,7 +109,7 @@ def test_lemma_1_the_least_cost_and_the_largest_sum_have_the_same_threshold(seed
 
     def measures(weight):
         relevant, seen = sparse.csr_array(positives.astype(np.float32)), sparse.csr_array((30, 40), dtype=np.float32)
-        return cell_measures(lambda rows: scores[rows], np.arange(30), 40, relevant, seen, thresholds, weight)
+        return measure_cells(lambda rows: scores[rows], np.arange(30), 40, relevant, seen, thresholds, weight)
 
     most, least = measures(recall_weight).sum, measures(alpha / (1 + alpha)).cost
     assert np.argmax(most) == np.argmin(least)

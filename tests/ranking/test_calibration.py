@@ -4,7 +4,7 @@ from scipy import sparse
 from scipy.optimize import isotonic_regression
 
 from csrr.data import DataError
-from csrr.ranking import cell_measures
+from csrr.ranking import measure_cells
 from csrr.ranking.calibration import MOST_BINS, Calibration
 from csrr.ranking.reliability import Reliability
 
@@ -60,7 +60,7 @@ def test_no_threshold_costs_less_on_the_very_cells(seed, miss, false_alarm):
     cells = random_cells(seed, levels=[None, 3][seed % 2])
     chosen = calibrated(*cells).threshold(miss, false_alarm)
     every = [chosen, -np.inf, np.inf, *np.unique(cells[0]).tolist()]
-    cost = cell_measures(*cells_of(*cells), every, positive_cost=miss / (miss + false_alarm)).cost
+    cost = measure_cells(*cells_of(*cells), every, positive_cost=miss / (miss + false_alarm)).cost
     assert cost[0] <= cost.min() * (1 + 1e-12)
 
 
@@ -71,7 +71,7 @@ def test_with_more_positives_than_bins_the_threshold_costs_hardly_more():
     assert len(found.n_cells) == MOST_BINS + 1
     assert found.n_positives[1:].max() < 2 * cells[1].sum() / MOST_BINS + 1
     every = [found.threshold(5, 1), *np.quantile(cells[0], np.linspace(0, 1, 2000)).tolist()]
-    cost = cell_measures(*cells_of(*cells), every, positive_cost=5 / 6).cost
+    cost = measure_cells(*cells_of(*cells), every, positive_cost=5 / 6).cost
     assert cost[0] <= 1.001 * cost.min()
 
 

@@ -4,7 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from csrr.ranking.cells import CellCounts, cell_measures, masked_blocks
+from csrr.ranking.cells import CellCounts, measure_cells
+from csrr.ranking.score_blocks import score_blocks
 from csrr.threads import use_threads
 from tests.reference import metrics as reference
 
@@ -16,7 +17,7 @@ ROWS = np.arange(2)
 
 def counted(scores, relevant, seen, thresholds=(), auc=True):
     counts = CellCounts.empty(np.arange(len(scores)), relevant, seen, thresholds, auc=auc)
-    for part, block in masked_blocks(lambda rows: scores[rows].copy(), counts.rows, scores.shape[1], seen):
+    for part, block in score_blocks(lambda rows: scores[rows].copy(), counts.rows, scores.shape[1], seen=seen):
         counts.add(part, block)
     return counts
 
@@ -102,7 +103,7 @@ def test_lemma_1_the_same_threshold_is_best_for_cost_and_for_sum(positive_cost):
 
     def measured(weight):
         rows = np.arange(len(scores))
-        return cell_measures(
+        return measure_cells(
             lambda rows: scores[rows].copy(), rows, 25, as_csr(relevant), as_csr(seen), thresholds, weight
         )
 
@@ -120,9 +121,9 @@ def test_measures_of_several_thresholds_are_those_of_each():
     thresholds = np.array([0.7, -1, 0.25])
     rows = np.array([3, 30, 4])
     args = lambda rows: scores[rows].copy(), rows, 25, as_csr(relevant), as_csr(seen)
-    together = cell_measures(*args, thresholds, 0.7)
+    together = measure_cells(*args, thresholds, 0.7)
     for place, threshold in enumerate(thresholds):
-        alone = cell_measures(*args, [threshold], 0.7)
+        alone = measure_cells(*args, [threshold], 0.7)
         for name in ("cell_recall", "specificity", "sum", "cost"):
             assert getattr(together, name).shape == (3,)
             assert getattr(together, name)[place] == getattr(alone, name)[0]
@@ -132,12 +133,12 @@ def test_measures_of_several_thresholds_are_those_of_each():
 @pytest.mark.parametrize(("thresholds", "cost"), [([np.nan], 0.5), ([[0.5]], 0.5), ([0.5], 1.5), ([0.5], np.nan)])
 def test_bad_thresholds_and_costs_are_named(thresholds, cost):
     with pytest.raises(ValueError, match=r"threshold|positive_cost"):
-        cell_measures(lambda rows: SCORES[rows].copy(), ROWS, 4, RELEVANT, SEEN, thresholds, cost)
+        measure_cells(lambda rows: SCORES[rows].copy(), ROWS, 4, RELEVANT, SEEN, thresholds, cost)
 
 
 def test_a_block_of_another_shape_is_refused():
     with pytest.raises(ValueError, match="shape"):
-        cell_measures(lambda rows: SCORES[rows, :3].copy(), ROWS, 4, RELEVANT, SEEN, [0.5])
+        measure_cells(lambda rows: SCORES[rows, :3].copy(), ROWS, 4, RELEVANT, SEEN, [0.5])
 
 
 def test_linearised_values_have_the_pooled_mean():

@@ -13,7 +13,7 @@ from csrr.ranking.metrics import (
     coverage,
     f1,
     hit_rate,
-    information,
+    item_information,
     list_ndcg,
     ndcg,
     novelty,
@@ -47,7 +47,7 @@ def test_hand_written_fractions_of_places():
 
 def test_novelty_counts_users_and_takes_an_item_of_nobody_as_of_one():
     seen = sparse.csr_array(np.array([[1, 1, 0], [1, 0, 0], [0, 0, 0], [1, 0, 0], [1, 0, 0]], np.float32))
-    bits = information(seen)  # four users have something: 4, 1 and 0 of them these items
+    bits = item_information(seen)  # four users have something: 4, 1 and 0 of them these items
     assert bits.tolist() == [0, 2, 2]
     found = novelty(np.array([[0, 1], [2, -1], [-1, -1]], np.int32), bits)
     np.testing.assert_array_equal(found, [1, 2, np.nan])

@@ -7,7 +7,7 @@ from scipy import sparse
 
 from csrr.ranking import block_top_k, mask_cells, top_k
 from csrr.ranking.row_loops import CHUNK
-from csrr.ranking.topk import BLOCK_BYTES, default_block_rows
+from csrr.ranking.score_blocks import BLOCK_BYTES, default_block_rows
 from csrr.threads import use_threads
 
 FEW_VALUES = st.sampled_from([-np.inf, -1.0, 0.0, -0.0, 0.5, 2.0, np.inf])

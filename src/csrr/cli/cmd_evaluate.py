@@ -189,11 +189,11 @@ def _check_usage(models: tuple[str, ...], test: str | None, options: dict[str, A
 
 def _check_measures(options: dict[str, Any]) -> None:
     """Raise an error, before anything is fitted, for what `csrr.evaluate` would refuse."""
-    from csrr.experiments.evaluate import NAMES
+    from csrr.experiments.evaluate import METRIC_NAMES
 
     for name in options["metrics"]:
-        if name not in NAMES:
-            raise click.UsageError(f"--metric {name}: there is no such metric; there are {', '.join(NAMES)}")
+        if name not in METRIC_NAMES:
+            raise click.UsageError(f"--metric {name}: there is no such metric; there are {', '.join(METRIC_NAMES)}")
     if options["threshold"] is not None and math.isnan(options["threshold"]):
         raise click.UsageError("--threshold=nan: it must be a number; scores above it count as recommended")
     if options["miss_weight"] is not None and not 0 <= options["miss_weight"] <= 1:

@@ -154,9 +154,9 @@ def _summary(
 
 def _write(recs: Recommendations, path: Path) -> None:
     """Write the table of recommendations; the file appears only when it is complete."""
-    from csrr.files import whole
+    from csrr.files import atomic_write
 
-    with whole(path) as file:
+    with atomic_write(path) as file:
         if path.suffix == ".jsonl":
             file.writelines(f"{json.dumps(plain(row))}\n".encode() for row in recs.rows())
         elif path.suffix == ".csv":

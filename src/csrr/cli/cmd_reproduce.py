@@ -149,7 +149,7 @@ def _read_noise_figures(folder: Path) -> dict[str, Figure]:
 def _write(run: Reproduction, command: str, more: dict[str, Figure], results: Path, page: Path, as_json: bool) -> None:
     from pyarrow import parquet
 
-    from csrr.files import whole, write_text
+    from csrr.files import atomic_write, write_text
     from csrr.paper.page import write_page
     from csrr.paper.results import make_results_table
     from csrr.paper.summary import summarise
@@ -158,7 +158,7 @@ def _write(run: Reproduction, command: str, more: dict[str, Figure], results: Pa
     summary = replace(found, figures=found.figures | more)
     plain = summary.to_json()
     write_text(results / "summary.json", json.dumps(plain, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
-    with whole(results / "rows.parquet") as file:
+    with atomic_write(results / "rows.parquet") as file:
         parquet.write_table(make_results_table(run.list_results()), file)
     html, markdown = write_page(summary, page)
     if as_json:

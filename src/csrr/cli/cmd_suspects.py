@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from csrr.noise.suspects import Suspects
-    from csrr.ranking.result_table import Table
+    from csrr.ranking.result_table import ResultTable
 
 popularity_option = click.option(
     "--popularity",
@@ -63,7 +63,7 @@ def suspects(
         line.show("judging the clicks")
         found: Suspects = fitted.suspects(popularity=popularity, stability=stability)
         steady = found.stability
-    table: Table = getattr(found, f"{by}s")
+    table: ResultTable = getattr(found, f"{by}s")
     table = table.take(table["score" if by == "event" else "noise"] >= min_score)
     if output is not None:
         _write(table.to_arrow(), output)
@@ -139,7 +139,7 @@ def _write(table: pa.Table, path: Path) -> None:
     """Write a table as CSV; the file appears only when it is complete."""
     from pyarrow import csv
 
-    from csrr.files import whole
+    from csrr.files import atomic_write
 
-    with whole(path) as file:
+    with atomic_write(path) as file:
         csv.write_csv(table, file)

@@ -116,12 +116,12 @@ def _asked(model: str, options: dict[str, Any]) -> tuple[csrr.Recommender, Any]:
 
 
 def _read_space(path: Path) -> dict[str, Any]:
-    from csrr.experiments.spaces import space_from
+    from csrr.experiments.spaces import decode_space
 
     if not path.exists():
         raise click.UsageError(f"--space {path}: there is no such file, nor such a space; there are csrr and paper")
     try:
-        return space_from(json.loads(path.read_text()))
+        return decode_space(json.loads(path.read_text()))
     except ValueError as error:
         raise Failure(f"{path}: {error}") from error
 
@@ -174,7 +174,7 @@ def _kept(found: csrr.Tuning | None, storage: Path | None) -> str:
 
 def _tell(found: csrr.Tuning, log: str, fitted: Path | None, options: dict[str, Any]) -> None:
     """Print the best few trials, and the command that fits the best."""
-    from csrr.experiments.tuning import trial_table
+    from csrr.experiments.tuning_results import format_trials
 
     states = [each.state for each in found.trials]
     failed = f", {states.count('failed')} failed" if "failed" in states else ""
@@ -182,7 +182,7 @@ def _tell(found: csrr.Tuning, log: str, fitted: Path | None, options: dict[str, 
     if len(found.trials) == 1 and found.total == 1 and not found.best.params:
         click.echo(f"{found.kind.__name__} has nothing to tune")
     click.echo(f"{states.count('done')} trials done{failed}; {found.metric} is a validation score")
-    click.echo(trial_table(found))
+    click.echo(format_trials(found))
     if fitted is not None:
         click.echo(f"the best, fitted to all of {log}: {fitted}")
         return

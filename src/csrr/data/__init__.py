@@ -1,9 +1,10 @@
 """Data: readers -> a log, checked once -> split -> matrix."""
 
+from csrr.data.as_log import as_log
 from csrr.data.catalog import DATASETS, data_dir, fetch, locate
 from csrr.data.errors import DataError, UnknownIdError
 from csrr.data.ids import IdMap
-from csrr.data.log import Log, as_log
+from csrr.data.log import Log
 from csrr.data.readers import read, read_split
 from csrr.data.split import HeldOut, split
 from csrr.data.synthetic import Synthetic, synthetic

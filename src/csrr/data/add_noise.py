@@ -6,11 +6,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
-import numpy.typing as npt
 
+from csrr.arrays import BoolArray, Float64Array, Int64Array
+from csrr.data.as_log import as_log
 from csrr.data.errors import DataError
 from csrr.data.ids import IdMap
-from csrr.data.log import Log, as_log
+from csrr.data.log import Log
 
 NoiseKind = Literal["random", "accidental", "popular", "crawler", "push"]
 NOISE_KINDS: tuple[NoiseKind, ...] = get_args(NoiseKind)
@@ -20,61 +21,102 @@ CRAWLED = 0.5
 RARE = 0.25
 """A push lifts one of the items whose number of events is among this share of the smallest."""
 
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 Rng = np.random.Generator
 
 
 @dataclass(frozen=True, eq=False)
 class Noisy:
-    """A log with planted events: `planted`, shape (n_events,), says which.
+    """A log with planted events.
 
-    `targets`, shape (n,), are the rows of the items that a push lifts; there are none of other kinds.
+    Attributes
+    ----------
+    log
+        The log.
+    planted
+        Which of its events are planted, shape (n_events,).
+    targets
+        The rows of the items that a push lifts, shape (n,); there are none of other kinds.
+
+    Examples
+    --------
+    >>> noisy = csrr.add_noise(csrr.synthetic(60, 40, events_per_user=10).log, "random", 0.2)
+    >>> f"{noisy.planted.mean():.2f}"
+    '0.20'
+    >>> clean = noisy.log.select(~noisy.planted)
     """
 
     log: Log
-    planted: npt.NDArray[np.bool_]
-    targets: Integers = field(default_factory=lambda: np.empty(0, np.int64))
+    planted: BoolArray
+    targets: Int64Array = field(default_factory=lambda: np.empty(0, np.int64))
 
 
 class _Clicks(NamedTuple):
     """Clicks of users, by row, on items, shapes (n,); users from the log's number on are new."""
 
-    users: Integers
-    items: Integers
+    users: Int64Array
+    items: Int64Array
 
 
 def add_noise(log: Any, kind: NoiseKind, share: float, *, seed: int = 0, avoid: Any = None) -> Noisy:
-    """Return the log with so many events planted that they are a share `share` of all; the same for the same seed.
+    """Return the log with events planted in it that nobody meant; the same for the same seed.
 
-    - "random": clicks on any of the cells without an event, all alike;
-    - "accidental": clicks of its users, in proportion to their events, on any items they do not have;
-    - "popular": the same, on items in proportion to their events;
-    - "crawler": clicks of new users who touch half of the items each, drawn at random;
-    - "push": clicks of new users, each with as many as the median user, who all have one rare item, the target,
-      and hide it among items drawn in proportion to their events. It is the same at every share.
+    New users have integer ids above all others, or are called crawler-1, crawler-2, ...; items keep their rows. Planted
+    events have the median weight and times drawn from the log's, where it has them.
 
-    No cell of `avoid`, a log with the same users and items such as test data, is hit. New users have integer ids above
-    all others, or are called crawler-1, crawler-2, ...; items keep their rows. Planted events have the median weight
-    and times drawn from the log's, where it has them.
+    Parameters
+    ----------
+    log
+        A log, a table with user and item columns, or a users x items matrix.
+    kind
+        What the noise is like:
+
+        - "random": clicks on any of the cells without an event, all alike;
+        - "accidental": clicks of its users, in proportion to their events, on any items they do not have;
+        - "popular": the same, on items in proportion to their events;
+        - "crawler": clicks of new users who touch half of the items each, drawn at random;
+        - "push": clicks of new users, each with as many as the median user, who all have one rare item, the target, and
+          hide it among items drawn in proportion to their events. It is the same at every share.
+    share
+        The planted share of all events, from 0 to less than 1.
+    seed
+        Of what is drawn.
+    avoid
+        A log with the same users and items, such as test data, of which no cell is hit.
+
+    Returns
+    -------
+    noisy
+        The log, and which of its events are planted.
+
+    Raises
+    ------
+    DataError
+        Where there is no such noise, or no room for so much.
+
+    Examples
+    --------
+    >>> train, test = csrr.split(csrr.synthetic(60, 40, events_per_user=10).log)
+    >>> noisy = csrr.add_noise(train, "crawler", 0.1, avoid=test)
+    >>> noisy.log.n_users - train.n_users
+    3
     """
     clean = as_log(log)
     check_noise(kind, share)
     if not len(clean):
         raise DataError("the log has no events; there is nothing to plant noise among")
-    other = _checked_avoid(avoid, clean)
+    other = _check_avoid(avoid, clean)
     n_planted = round(float(share) / (1 - float(share)) * len(clean))
     rng = np.random.default_rng(seed)
     if kind == "push" and clean.n_items < 2:
         raise DataError("a push hides its item among others, and this log has only one")
-    targets = _rare_item(clean, rng) if kind == "push" else np.empty(0, np.int64)
+    targets = _draw_rare_item(clean, rng) if kind == "push" else np.empty(0, np.int64)
     if kind == "crawler":
-        clicks = _crawled(clean, n_planted, rng)
+        clicks = _draw_crawlers(clean, n_planted, rng)
     elif kind == "push":
-        clicks = _pushed(clean, n_planted, targets, rng)
+        clicks = _draw_push(clean, n_planted, targets, rng)
     else:
-        clicks = _misclicked(clean, n_planted, other, kind, rng)
-    return Noisy(*_joined(clean, clicks, kind, rng), targets)
+        clicks = _draw_misclicks(clean, n_planted, other, kind, rng)
+    return Noisy(*_join(clean, clicks, kind, rng), targets)
 
 
 def check_noise(kind: Any, share: Any) -> None:
@@ -85,7 +127,7 @@ def check_noise(kind: Any, share: Any) -> None:
         raise DataError(f"share={share!r}: it must be a number from 0 to less than 1, the planted share of all events")
 
 
-def _checked_avoid(avoid: Any, log: Log) -> Log | None:
+def _check_avoid(avoid: Any, log: Log) -> Log | None:
     if avoid is None:
         return None
     other = as_log(avoid)
@@ -94,13 +136,13 @@ def _checked_avoid(avoid: Any, log: Log) -> Log | None:
     return other
 
 
-def _misclicked(log: Log, n_planted: int, avoid: Log | None, kind: NoiseKind, rng: Rng) -> _Clicks:
+def _draw_misclicks(log: Log, n_planted: int, avoid: Log | None, kind: NoiseKind, rng: Rng) -> _Clicks:
     """Return clicks of the log's users on items that neither the log nor `avoid` has for them."""
     weights = log.item_counts() / len(log) if kind == "popular" else np.ones(log.n_items)
     taken = [each.to_csr() for each in (log, avoid) if each is not None]
     held = sum(np.bincount(each.nonzero()[0][weights[each.indices] > 0], minlength=log.n_users) for each in taken)
     room = np.where(log.user_counts() > 0, np.maximum(np.count_nonzero(weights) - held, 0), 0)
-    sizes = _sizes(room if kind == "random" else log.user_counts(), room, n_planted, rng)
+    sizes = _draw_sizes(room if kind == "random" else log.user_counts(), room, n_planted, rng)
     items = [np.empty(0, np.int64)]
     for user in np.flatnonzero(sizes):
         free = weights.copy()
@@ -110,7 +152,7 @@ def _misclicked(log: Log, n_planted: int, avoid: Log | None, kind: NoiseKind, rn
     return _Clicks(np.repeat(np.arange(log.n_users), sizes), np.concatenate(items))
 
 
-def _sizes(likely: Integers, room: Integers, n_planted: int, rng: Rng) -> Integers:
+def _draw_sizes(likely: Int64Array, room: Int64Array, n_planted: int, rng: Rng) -> Int64Array:
     """Return how many clicks each user gets, shape (n_users,): in proportion to `likely`, no more than `room`."""
     if n_planted > room.sum():
         raise DataError(
@@ -124,52 +166,52 @@ def _sizes(likely: Integers, room: Integers, n_planted: int, rng: Rng) -> Intege
     return sizes
 
 
-def _crawled(log: Log, n_planted: int, rng: Rng) -> _Clicks:
+def _draw_crawlers(log: Log, n_planted: int, rng: Rng) -> _Clicks:
     """Return clicks of new users on half of the items each; the last may have fewer."""
-    sizes = _profiles(n_planted, max(1, round(CRAWLED * log.n_items)))
+    sizes = _cut_profiles(n_planted, max(1, round(CRAWLED * log.n_items)))
     items = [_draw(np.ones(log.n_items), size, rng) for size in sizes]
-    return _of_new_users(log, items)
+    return _assign_to_new_users(log, items)
 
 
-def _pushed(log: Log, n_planted: int, targets: Integers, rng: Rng) -> _Clicks:
+def _draw_push(log: Log, n_planted: int, targets: Int64Array, rng: Rng) -> _Clicks:
     """Return clicks of new users on the targets and on items drawn by popularity; the last may have fewer."""
     weights = log.item_counts() / len(log)
     weights[targets] = 0
     counts = log.user_counts()
     typical = round(float(np.median(counts[counts > 0])))
     most = len(targets) + int(np.count_nonzero(weights))
-    sizes = _profiles(n_planted, min(max(typical, len(targets)), most))
+    sizes = _cut_profiles(n_planted, min(max(typical, len(targets)), most))
     hidden = (_draw(weights, max(size - len(targets), 0), rng) for size in sizes)
-    return _of_new_users(log, [np.append(targets, camouflage) for camouflage in hidden])
+    return _assign_to_new_users(log, [np.append(targets, camouflage) for camouflage in hidden])
 
 
-def _rare_item(log: Log, rng: Rng) -> Integers:
+def _draw_rare_item(log: Log, rng: Rng) -> Int64Array:
     """Return the row of one of the items with few events, but some, shape (1,)."""
     counts = log.item_counts()
     few = np.quantile(counts[counts > 0], RARE)
     return rng.choice(np.flatnonzero((counts > 0) & (counts <= few)), 1)
 
 
-def _profiles(n_planted: int, size: int) -> list[int]:
+def _cut_profiles(n_planted: int, size: int) -> list[int]:
     """Return the numbers of clicks of as many users as are needed."""
     full, rest = divmod(n_planted, size)
     return [size] * full + [rest] * (rest > 0)
 
 
-def _of_new_users(log: Log, items: list[Integers]) -> _Clicks:
+def _assign_to_new_users(log: Log, items: list[Int64Array]) -> _Clicks:
     users = np.repeat(log.n_users + np.arange(len(items)), [len(each) for each in items])
     return _Clicks(users, np.concatenate([np.empty(0, np.int64), *items]))
 
 
-def _draw(weights: Floats, size: int, rng: Rng) -> Integers:
+def _draw(weights: Float64Array, size: int, rng: Rng) -> Int64Array:
     """Return `size` distinct places, drawn one after the other in proportion to `weights`, shape (n,)."""
     return rng.choice(len(weights), size, replace=False, p=weights / weights.sum())
 
 
-def _joined(log: Log, clicks: _Clicks, kind: str, rng: Rng) -> tuple[Log, npt.NDArray[np.bool_]]:
+def _join(log: Log, clicks: _Clicks, kind: str, rng: Rng) -> tuple[Log, BoolArray]:
     """Return the log with the clicks, and which of its events they are."""
     n_new = int(clicks.users.max(initial=-1)) + 1 - log.n_users
-    new_ids = _new_ids(log.users, n_new, kind)
+    new_ids = _make_new_ids(log.users, n_new, kind)
     users = IdMap([*log.users, *new_ids]) if new_ids else log.users
     row_of = users.rows([*log.users, *new_ids])
     user_rows = row_of[np.concatenate([log.user_rows, clicks.users])]
@@ -192,7 +234,7 @@ def _joined(log: Log, clicks: _Clicks, kind: str, rng: Rng) -> tuple[Log, npt.ND
     return noisy, order >= len(log)
 
 
-def _new_ids(users: IdMap, n: int, kind: str) -> list[int] | list[str]:
+def _make_new_ids(users: IdMap, n: int, kind: str) -> list[int] | list[str]:
     """Return `n` ids that no user has."""
     if users.ids.dtype != object:
         largest = int(users.ids[-1])

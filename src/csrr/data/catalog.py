@@ -84,7 +84,18 @@ DATASETS: dict[str, Dataset] = {
 
 
 def data_dir() -> Path:
-    """Return the folder of data sets: CSRR_DATA_DIR, or csrr in the user's cache folder; it may not exist."""
+    """Return the folder of data sets: CSRR_DATA_DIR, or csrr in the user's cache folder; it may not exist.
+
+    Returns
+    -------
+    folder
+        Its path.
+
+    Examples
+    --------
+    >>> (csrr.data_dir() / "ml-100k.zip").name
+    'ml-100k.zip'
+    """
     if chosen := os.environ.get("CSRR_DATA_DIR"):
         return Path(chosen).expanduser()
     cache = os.environ.get("XDG_CACHE_HOME")
@@ -92,14 +103,56 @@ def data_dir() -> Path:
 
 
 def locate(name: str) -> Path | None:
-    """Return the path in `data_dir` of a data set (zipped or unpacked) or of a file of that name, or None."""
+    """Return where a data set or file is in `data_dir`.
+
+    Parameters
+    ----------
+    name
+        The name of a data set in `DATASETS`, zipped or unpacked, or of a file.
+
+    Returns
+    -------
+    path
+        Its path, or None if it is not there.
+
+    Examples
+    --------
+    >>> csrr.locate("no such data") is None
+    True
+    """
     known = DATASETS.get(name)
     names = [known.file, known.file.removesuffix(".zip"), name] if known else [name]
     return next((path for path in (data_dir() / each for each in names) if path.exists()), None)
 
 
 def fetch(name: str, *, progress: Progress | None = None) -> Path:
-    """Return the path of a data set in `data_dir`, downloading and checking it first if it is not there."""
+    """Return the path of a data set in `data_dir`, downloading and checking it first if it is not there.
+
+    Parameters
+    ----------
+    name
+        One of `DATASETS`.
+    progress
+        Told the bytes fetched so far and, where known, in all.
+
+    Returns
+    -------
+    path
+        Where it is now.
+
+    Raises
+    ------
+    DataError
+        Where it is not known, may not be downloaded, or could not be; nothing that failed a check is kept.
+
+    Examples
+    --------
+    >>> csrr.read(csrr.fetch("ml-100k"), min_rating=4)  # doctest: +SKIP
+    Log: 942 users x 1,447 items, 55,375 events (4.1 %), titles, times
+    >>> csrr.fetch("ml-100")
+    Traceback (most recent call last):
+    csrr.data.errors.DataError: no data set is called 'ml-100'; known are ml-100k, ...
+    """
     if (found := locate(name)) is not None:
         return found
     if name not in DATASETS:

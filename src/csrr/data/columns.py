@@ -8,24 +8,23 @@ from datetime import UTC, date, datetime
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from csrr.data.errors import DataError, Where, table_row
+from csrr.arrays import Float64Array, Int64Array
+from csrr.data.errors import DataError, RowNamer, name_table_row
 
-Floats = npt.NDArray[np.float64]
-Times = npt.NDArray[np.int64] | npt.NDArray[np.float64]
+Times = Int64Array | Float64Array
 
 CANONICAL_INTEGER = r"^(0|-?[1-9][0-9]{0,18})$"
 
 
-def id_column(values: Any, column: str, where: Where = table_row) -> pa.Array:
+def read_id_column(values: Any, column: str, where: RowNamer = name_table_row) -> pa.Array:
     """Return ids as an Arrow array of int64 or large_string, shape (n,).
 
     Integers of any width and whole floats become int64; strings stay exactly as they are.
     """
-    array = arrow_column(values, column, where)
+    array = as_arrow_array(values, column, where)
     _reject_missing(array, column, where)
     kind = array.type
     if _is_text(kind):
@@ -38,14 +37,14 @@ def id_column(values: Any, column: str, where: Where = table_row) -> pa.Array:
     raise DataError(f"column {column!r}, {where(0)}: {value!r} is of type {kind}; ids are integers or strings")
 
 
-def text_id_column(values: Any, column: str, where: Where = table_row) -> pa.Array:
+def read_text_id_column(values: Any, column: str, where: RowNamer = name_table_row) -> pa.Array:
     """Return ids written in a text, shape (n,): int64 if each is the plain spelling of one, else text.
 
     "7" and "-3" are plain; "007" and "+7" are not. An empty id is missing.
     """
-    array = id_column(values, column, where)
+    array = read_id_column(values, column, where)
     if (empty := pc.index(array, "").as_py()) >= 0:
-        raise _missing(column, where(empty))
+        raise _make_missing_error(column, where(empty))
     if not pc.all(pc.match_substring_regex(pc.unique(array), CANONICAL_INTEGER)).as_py():
         return array
     try:
@@ -54,46 +53,46 @@ def text_id_column(values: Any, column: str, where: Where = table_row) -> pa.Arr
         return array
 
 
-def number_column(values: Any, column: str, where: Where = table_row) -> Floats:
+def read_number_column(values: Any, column: str, where: RowNamer = name_table_row) -> Float64Array:
     """Return numbers as float64, shape (n,), none of them missing."""
-    array = arrow_column(values, column, where)
+    array = as_arrow_array(values, column, where)
     _reject_missing(array, column, where)
     try:
-        numbers = _numeric(array)
+        numbers = _to_numbers(array)
     except pa.ArrowInvalid:
-        row = _first_failure(array, _numeric)
+        row = _find_first_failure(array, _to_numbers)
         value = array[row].as_py()
         raise DataError(
             f"column {column!r}, {where(row)}: {value!r} is not a number; correct it, or leave the column out"
         ) from None
     missing = np.flatnonzero(np.isnan(numbers))
     if missing.size:
-        raise _missing(column, where(int(missing[0])))
+        raise _make_missing_error(column, where(int(missing[0])))
     return numbers
 
 
-def time_column(values: Any, column: str, where: Where = table_row) -> Times:
+def read_time_column(values: Any, column: str, where: RowNamer = name_table_row) -> Times:
     """Return times, shape (n,): integers as int64, other numbers as float64, dates as seconds since 1970.
 
     A date that names no time zone is in UTC.
     """
-    array = arrow_column(values, column, where)
+    array = as_arrow_array(values, column, where)
     _reject_missing(array, column, where)
     kind = array.type
     if pa.types.is_integer(kind):
         return np.asarray(_as_int64(array, column, where).to_numpy())
     if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
-        return _epoch_seconds(array)
+        return _to_epoch_seconds(array)
     if _is_text(kind):
-        return _text_times(array, column, where)
-    numbers = number_column(array, column, where)
+        return _parse_text_times(array, column, where)
+    numbers = read_number_column(array, column, where)
     endless = np.flatnonzero(np.isinf(numbers))
     if endless.size:
         raise DataError(f"column {column!r}, {where(int(endless[0]))}: an infinite time")
     return numbers
 
 
-def moment(at: float | str | date | np.datetime64) -> float:
+def parse_time(at: float | str | date | np.datetime64) -> float:
     """Return a number as it is, and a date, datetime or ISO string as seconds since 1970 (UTC by default)."""
     if isinstance(at, str):
         try:
@@ -108,7 +107,7 @@ def moment(at: float | str | date | np.datetime64) -> float:
     return float(at)
 
 
-def arrow_column(values: Any, column: str, where: Where) -> pa.Array:
+def as_arrow_array(values: Any, column: str, where: RowNamer) -> pa.Array:
     """Return any column as one Arrow array, shape (n,); NaN in a column that is not Arrow's is null."""
     try:
         if isinstance(values, str | bytes):
@@ -116,20 +115,20 @@ def arrow_column(values: Any, column: str, where: Where) -> pa.Array:
         is_arrow = isinstance(values, pa.Array | pa.ChunkedArray)
         array = values if is_arrow else pa.array(values, from_pandas=True)
     except (pa.ArrowException, OverflowError, UnicodeError, TypeError) as error:
-        raise _unlike(values, column, where, error) from None
+        raise _make_unlike_error(values, column, where, error) from None
     if not isinstance(array, pa.ChunkedArray):
-        return _flat(array)
-    return pa.concat_arrays([_flat(chunk) for chunk in array.chunks or [pa.array([], array.type)]])
+        return _flatten(array)
+    return pa.concat_arrays([_flatten(chunk) for chunk in array.chunks or [pa.array([], array.type)]])
 
 
-def _flat(array: pa.Array) -> pa.Array:
+def _flatten(array: pa.Array) -> pa.Array:
     """Return an array without a dictionary or string views, which Arrow computes less with."""
     if pa.types.is_dictionary(array.type):
-        return _flat(array.dictionary).take(array.indices)
+        return _flatten(array.dictionary).take(array.indices)
     return array.cast(pa.large_string()) if pa.types.is_string_view(array.type) else array
 
 
-def _unlike(values: Any, column: str, where: Where, error: Exception) -> DataError:
+def _make_unlike_error(values: Any, column: str, where: RowNamer, error: Exception) -> DataError:
     """Return an error for a column that is no array, naming the first row whose type differs."""
     if isinstance(values, str | bytes) or not hasattr(values, "__iter__"):
         return DataError(f"column {column!r} is the single value {values!r}, not a list of values")
@@ -138,43 +137,43 @@ def _unlike(values: Any, column: str, where: Where, error: Exception) -> DataErr
     for row, cell in enumerate(cells):
         if type(cell) is not type(first) and cell is not None and cell == cell:
             return DataError(
-                f"column {column!r}, {where(row)}: {cell!r} is {_kind(cell)}, but the values before it are"
-                f" like {first!r}, {_kind(first)}; make the column one type"
+                f"column {column!r}, {where(row)}: {cell!r} is {_name_kind(cell)}, but the values before it are"
+                f" like {first!r}, {_name_kind(first)}; make the column one type"
             )
         if isinstance(cell, int) and not -(2**63) <= cell < 2**63:
             return DataError(f"column {column!r}, {where(row)}: {cell} does not fit in 64 bits; pass it as text")
     return DataError(f"column {column!r} cannot be read: {error}")
 
 
-def _kind(cell: Any) -> str:
+def _name_kind(cell: Any) -> str:
     names = {"int": "an integer", "str": "a string", "float": "a fractional number", "bool": "a bool"}
     return names.get(type(cell).__name__, f"a {type(cell).__name__}")
 
 
-def _missing(column: str, place: str) -> DataError:
+def _make_missing_error(column: str, place: str) -> DataError:
     return DataError(f"column {column!r}, {place}: the value is missing; remove the row or fill it in")
 
 
-def _reject_missing(array: pa.Array, column: str, where: Where) -> None:
+def _reject_missing(array: pa.Array, column: str, where: RowNamer) -> None:
     if array.null_count:
-        raise _missing(column, where(pc.index(array.is_null(), True).as_py()))
+        raise _make_missing_error(column, where(pc.index(array.is_null(), True).as_py()))
 
 
 def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
-def _as_int64(array: pa.Array, column: str, where: Where) -> pa.Array:
+def _as_int64(array: pa.Array, column: str, where: RowNamer) -> pa.Array:
     try:
         return array.cast(pa.int64())
     except pa.ArrowInvalid:
-        row = _first_failure(array, lambda part: part.cast(pa.int64()))
+        row = _find_first_failure(array, lambda part: part.cast(pa.int64()))
         raise DataError(
             f"column {column!r}, {where(row)}: {array[row].as_py()!r} is not a 64-bit integer; use integers or strings"
         ) from None
 
 
-def _first_failure(array: pa.Array, convert: Callable[[pa.Array], object]) -> int:
+def _find_first_failure(array: pa.Array, convert: Callable[[pa.Array], object]) -> int:
     """Return the first row of `array` that `convert` cannot take, given that there is one."""
 
     def fails(n_rows: int) -> bool:
@@ -187,7 +186,7 @@ def _first_failure(array: pa.Array, convert: Callable[[pa.Array], object]) -> in
     return bisect_left(range(1, len(array) + 1), True, key=fails)
 
 
-def _numeric(array: pa.Array) -> Floats:
+def _to_numbers(array: pa.Array) -> Float64Array:
     if _is_text(array.type):
         array = pc.utf8_trim_whitespace(array.cast(pa.large_string()))
     elif not (_is_number(array.type) or len(array) == 0):
@@ -200,22 +199,22 @@ def _is_number(kind: pa.DataType) -> bool:
     return any(bool(test(kind)) for test in tests)
 
 
-def _epoch_seconds(array: pa.Array) -> Floats:
+def _to_epoch_seconds(array: pa.Array) -> Float64Array:
     micros = array.cast(pa.timestamp("us", getattr(array.type, "tz", None)), safe=False).cast(pa.int64())
     return np.asarray(micros.to_numpy()) / 1e6
 
 
-def _text_times(array: pa.Array, column: str, where: Where) -> Times:
+def _parse_text_times(array: pa.Array, column: str, where: RowNamer) -> Times:
     for kind in (pa.int64(), pa.float64(), pa.timestamp("us"), pa.timestamp("us", "UTC")):
         try:
             parsed = array.cast(kind)
         except pa.ArrowInvalid:
             continue
-        return time_column(parsed, column, where)
+        return read_time_column(parsed, column, where)
     seconds = np.empty(len(array))
     for row, text in enumerate(array.to_pylist()):
         try:
-            seconds[row] = moment(text)
+            seconds[row] = parse_time(text)
         except DataError as error:
             raise DataError(f"column {column!r}, {where(row)}: {error}") from None
     return seconds

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-Where = Callable[[int], str]
+RowNamer = Callable[[int], str]
 """Names the place of a data row, counted from 0, in words: "row 3" or "line 4 of ratings.csv"."""
 
 
@@ -20,6 +20,6 @@ class UnknownIdError(KeyError):
         return str(self.args[0]) if self.args else ""
 
 
-def table_row(row: int) -> str:
+def name_table_row(row: int) -> str:
     """Return the name of a row of a table, counted from 1."""
     return f"row {row + 1}"

@@ -7,20 +7,19 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from csrr.arrays import BoolArray, Float64Array
 from csrr.data.columns import (
-    Floats,
     Times,
-    arrow_column,
-    id_column,
-    number_column,
-    text_id_column,
-    time_column,
+    as_arrow_array,
+    read_id_column,
+    read_number_column,
+    read_text_id_column,
+    read_time_column,
 )
-from csrr.data.errors import DataError, Where, table_row
+from csrr.data.errors import DataError, RowNamer, name_table_row
 
 Column = str | int | Literal[False] | None
 """A column by name or position; None to recognise it by its name, False to do without it."""
@@ -52,17 +51,17 @@ class Events:
 
     user: pa.Array
     item: pa.Array
-    rating: Floats | None
-    weight: Floats | None
+    rating: Float64Array | None
+    weight: Float64Array | None
     time: Times | None
     title: pa.Array | None
     names: tuple[str, ...]
-    where: Where
+    where: RowNamer
 
     def __len__(self) -> int:
         return len(self.user)
 
-    def keep(self, mask: npt.NDArray[np.bool_]) -> Events:
+    def select(self, mask: BoolArray) -> Events:
         """Return the events where `mask`, shape (n,), is true."""
         chosen = pa.array(mask)
         return Events(
@@ -78,26 +77,28 @@ class Events:
 
 
 def is_table(data: object) -> bool:
-    """Return whether `events` can take `data`."""
+    """Return whether `read_events` can take `data`."""
     return isinstance(data, Mapping) or hasattr(data, "__arrow_c_stream__") or _is_pandas(data)
 
 
-def events(table: Any, columns: Mapping[str, Column], where: Where = table_row, *, is_text: bool = False) -> Events:
+def read_events(
+    table: Any, columns: Mapping[str, Column], where: RowNamer = name_table_row, *, is_text: bool = False
+) -> Events:
     """Return the events of a table; `columns` names the column of a role, or leaves it to be found.
 
     With `is_text`, ids were read from text: an empty one is missing, and they are integers if all look so.
     """
-    cells = _columns(table)
+    cells = _split_columns(table)
     names = tuple(cells)
-    chosen = {role: _find(role, columns.get(role), names) for role in NAMES}
-    as_ids = text_id_column if is_text else id_column
+    chosen = {role: _find_column(role, columns.get(role), names) for role in NAMES}
+    as_ids = read_text_id_column if is_text else read_id_column
     readers: dict[str, Any] = {
         "user": as_ids,
         "item": as_ids,
-        "rating": number_column,
-        "weight": number_column,
-        "time": time_column,
-        "title": _title_column,
+        "rating": read_number_column,
+        "weight": read_number_column,
+        "time": read_time_column,
+        "title": _read_title_column,
     }
     arrays = {role: None if name is None else readers[role](cells[name], name, where) for role, name in chosen.items()}
     lengths = {chosen[role]: len(array) for role, array in arrays.items() if array is not None}
@@ -105,29 +106,29 @@ def events(table: Any, columns: Mapping[str, Column], where: Where = table_row, 
         raise DataError(f"columns differ in length: {lengths}")
     found = Events(**arrays, names=names, where=where)
     if len(found) == 0:
-        raise DataError(f"the table has no rows; its columns are {listed(names)}")
+        raise DataError(f"the table has no rows; its columns are {quote_names(names)}")
     _check_weights(found, chosen["weight"])
     return found
 
 
-def role_of(name: str) -> str | None:
+def find_role(name: str) -> str | None:
     """Return the role a column name is recognised as, or None."""
-    plain = _plain(name)
+    plain = _normalise_name(name)
     return next((role for role, tiers in NAMES.items() if any(plain in tier for tier in tiers)), None)
 
 
-def listed(names: Collection[str]) -> str:
+def quote_names(names: Collection[str]) -> str:
     """Return names, in quotes and commas, at most 20 of them."""
     shown = ", ".join(repr(name) for name in list(names)[:20])
     return (shown or "none") + (f" and {len(names) - 20} more" if len(names) > 20 else "")
 
 
-def _plain(name: str) -> str:
+def _normalise_name(name: str) -> str:
     """Return a column name in lower case without '_', '-', blanks and RecBole's ":token"."""
     return name.split(":")[0].lower().translate(str.maketrans("", "", "_- "))
 
 
-def _find(role: str, given: Column, names: tuple[str, ...]) -> str | None:
+def _find_column(role: str, given: Column, names: tuple[str, ...]) -> str | None:
     """Return the name of the column of a role, or None where the role may be left out and is."""
     if given is False and role not in REQUIRED:
         return None
@@ -137,16 +138,18 @@ def _find(role: str, given: Column, names: tuple[str, ...]) -> str | None:
         return names[given]
     if isinstance(given, str):
         if given not in names:
-            raise DataError(f"{role}={given!r}: there is no such column; the columns are {listed(names)}")
+            raise DataError(f"{role}={given!r}: there is no such column; the columns are {quote_names(names)}")
         return given
     for tier in NAMES[role]:
-        matches = [name for name in names if _plain(name) in tier]
+        matches = [name for name in names if _normalise_name(name) in tier]
         if len(matches) == 1:
             return matches[0]
         if matches:
-            raise DataError(f"which column is the {role}: {listed(matches)}? Say so with {role}={matches[0]!r}")
+            raise DataError(f"which column is the {role}: {quote_names(matches)}? Say so with {role}={matches[0]!r}")
     if role in REQUIRED:
-        raise DataError(f"no column looks like the {role}; the columns are {listed(names)}; name it with {role}='...'")
+        raise DataError(
+            f"no column looks like the {role}; the columns are {quote_names(names)}; name it with {role}='...'"
+        )
     return None
 
 
@@ -154,7 +157,7 @@ def _is_pandas(data: object) -> bool:
     return type(data).__module__.partition(".")[0] == "pandas" and hasattr(data, "columns")
 
 
-def _columns(table: Any) -> dict[str, Any]:
+def _split_columns(table: Any) -> dict[str, Any]:
     """Return the columns of any table by name, converting nothing that is not asked for."""
     if isinstance(table, Mapping):
         pairs = [(str(name), column) for name, column in table.items()]
@@ -171,8 +174,8 @@ def _columns(table: Any) -> dict[str, Any]:
     return cells
 
 
-def _title_column(values: Any, column: str, where: Where) -> pa.Array:
-    array = arrow_column(values, column, where)
+def _read_title_column(values: Any, column: str, where: RowNamer) -> pa.Array:
+    array = as_arrow_array(values, column, where)
     try:
         titles = array.cast(pa.large_string())
     except pa.ArrowException:

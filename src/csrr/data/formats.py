@@ -15,10 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet
 
-from csrr.data.errors import DataError, Where, table_row
+from csrr.data.errors import DataError, RowNamer, name_table_row
 from csrr.data.event_tables import Column
 from csrr.data.sources import Bundle
-from csrr.data.text import parse, utf8
+from csrr.data.text import parse_text, to_utf8
 
 RATINGS = ("user", "item", "rating", "timestamp")
 PARTS = ("train", "test")
@@ -56,7 +56,7 @@ class Content:
     """A table of events, as read: its columns, what is known about them, and titles by item id."""
 
     columns: Any
-    where: Where = table_row
+    where: RowNamer = name_table_row
     is_text: bool = False
     roles: Mapping[str, Column] = field(default_factory=dict)
     titles: dict[str, str] | None = None
@@ -68,20 +68,20 @@ def recognise(bundle: Bundle, format: str | None) -> tuple[str, str]:
     if format is not None and format not in FORMATS:
         raise DataError(f"format={format!r} is not known; choose one of {', '.join(FORMATS)}")
     if bundle.main is not None:
-        return format or _format_of(bundle.main), bundle.main
+        return format or _guess_format(bundle.main), bundle.main
     if format in (None, "user-lists") and (lists := bundle.find("train.txt") or bundle.find("test.txt")):
         return "user-lists", lists
     for name, layout in LAYOUTS.items():
         if format in (None, name) and (member := bundle.find(layout.file)):
             return name, member
-    candidates = [name for name in bundle.members if _suffix(name) in (*TEXT, *JSON, *ARROW, *PARQUET)]
+    candidates = [name for name in bundle.members if _get_suffix(name) in (*TEXT, *JSON, *ARROW, *PARQUET)]
     if len(candidates) != 1:
         found = ", ".join(candidates or bundle.members) or "no files"
         raise DataError(f"it is not clear which file holds the events; there are {found}; pass the path of one file")
-    return format or _format_of(candidates[0]), candidates[0]
+    return format or _guess_format(candidates[0]), candidates[0]
 
 
-def load(
+def load_content(
     bundle: Bundle,
     format: str,
     member: str,
@@ -93,29 +93,29 @@ def load(
     """Return the content of a member; `expected` are the column names that were asked for."""
     data = bundle.read(member)
     if format == "json":
-        return _json(data)
+        return _parse_json(data)
     if format == "parquet":
-        return Content(_binary(data, parquet.read_table))
+        return Content(_parse_binary(data, parquet.read_table))
     if format == "arrow":
-        return Content(_binary(data, _ipc))
+        return Content(_parse_binary(data, _read_ipc))
     if format == "user-lists":
-        return user_lists(data)
+        return parse_user_lists(data)
     layout = LAYOUTS.get(format)
     names = layout.names if layout else None
-    table = parse(data, separator=separator, header=header, names=names, expected=expected)
+    table = parse_text(data, separator=separator, header=header, names=names, expected=expected)
     roles: dict[str, Column] = dict.fromkeys(layout.without, False) if layout else {}
     if not table.has_header and names is None:
         roles |= {"user": 0, "item": 1}
     columns = table.columns
     if format == "eachmovie" and "date" in columns:
-        columns = columns | {"date": _eachmovie_dates(columns["date"])}
+        columns = columns | {"date": _parse_eachmovie_dates(columns["date"])}
     titles = bundle.find(layout.titles) if layout else None
-    return Content(columns, table.where, True, roles, _titles(bundle, titles) if titles else None)
+    return Content(columns, table.where, True, roles, _read_titles(bundle, titles) if titles else None)
 
 
-def user_lists(data: bytes) -> Content:
+def parse_user_lists(data: bytes) -> Content:
     """Return the events of a text with a line a user: the user's id, then item ids, separated by blanks."""
-    lines = [line.split() for line in utf8(data).decode().split("\n")]
+    lines = [line.split() for line in to_utf8(data).decode().split("\n")]
     first = next((line for line in lines if line), [])
     if any(mark in "".join(first) for mark in ",;|:"):
         raise DataError("a line of a user list holds ids separated by blanks; for columns pass format='text'")
@@ -125,11 +125,11 @@ def user_lists(data: bytes) -> Content:
     return Content({"user": users.take(pa.array(np.repeat(np.arange(len(lines)), sizes))), "item": items}, is_text=True)
 
 
-def _suffix(name: str) -> str:
+def _get_suffix(name: str) -> str:
     return name.rpartition(".")[2].lower()
 
 
-def _format_of(name: str) -> str:
+def _guess_format(name: str) -> str:
     """Return the format of a single file by its name."""
     if name.lower() in ("train.txt", "test.txt"):
         return "user-lists"
@@ -137,12 +137,12 @@ def _format_of(name: str) -> str:
         return "ml-100k"
     known = next((format for format, layout in LAYOUTS.items() if layout.file == name.lower()), None)
     kinds = {"json": JSON, "arrow": ARROW, "parquet": PARQUET}
-    by_suffix = next((format for format, suffixes in kinds.items() if _suffix(name) in suffixes), "text")
+    by_suffix = next((format for format, suffixes in kinds.items() if _get_suffix(name) in suffixes), "text")
     return known or by_suffix
 
 
-def _json(data: bytes) -> Content:
-    lines = [(number, line) for number, line in enumerate(utf8(data).decode().split("\n"), 1) if line.strip()]
+def _parse_json(data: bytes) -> Content:
+    lines = [(number, line) for number, line in enumerate(to_utf8(data).decode().split("\n"), 1) if line.strip()]
     rows = []
     for number, line in lines:
         try:
@@ -157,14 +157,14 @@ def _json(data: bytes) -> Content:
     return Content(columns, lambda row: f"line {lines[row][0]}")
 
 
-def _binary(data: bytes, reader: Any) -> pa.Table:
+def _parse_binary(data: bytes, reader: Any) -> pa.Table:
     try:
         return reader(pa.BufferReader(data))
     except (pa.ArrowException, OSError) as error:
         raise DataError(f"the file is damaged or of another format: {error}") from error
 
 
-def _ipc(buffer: pa.BufferReader) -> pa.Table:
+def _read_ipc(buffer: pa.BufferReader) -> pa.Table:
     try:
         return pa.ipc.open_file(buffer).read_all()
     except pa.ArrowInvalid:
@@ -172,7 +172,7 @@ def _ipc(buffer: pa.BufferReader) -> pa.Table:
         return pa.ipc.open_stream(buffer).read_all()
 
 
-def _eachmovie_dates(column: pa.ChunkedArray) -> pa.ChunkedArray:
+def _parse_eachmovie_dates(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return dates like 10/30/96 0:00:00 as timestamps, and a column of anything else unchanged."""
     try:
         return pc.strptime(column, format="%m/%d/%y %H:%M:%S", unit="s")
@@ -180,9 +180,9 @@ def _eachmovie_dates(column: pa.ChunkedArray) -> pa.ChunkedArray:
         return column
 
 
-def _titles(bundle: Bundle, member: str) -> dict[str, str]:
+def _read_titles(bundle: Bundle, member: str) -> dict[str, str]:
     """Return titles by item id, as written, from a file whose first two fields they are."""
-    text = utf8(bundle.read(member)).decode()
+    text = to_utf8(bundle.read(member)).decode()
     if member.lower().endswith(".csv"):
         rows: Any = csv.reader(io.StringIO(text, newline=""))
     else:

@@ -7,29 +7,44 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from csrr.data.columns import id_column
+from csrr.arrays import Int32Array, Int64Array, ObjectArray, Rows
+from csrr.data.columns import read_id_column
 from csrr.data.errors import DataError, UnknownIdError
 
 Id = int | str
-Ids = npt.NDArray[np.int64] | npt.NDArray[np.object_]
-Rows = npt.NDArray[np.int64]
+Ids = Int64Array | ObjectArray
 
 
 class IdMap:
     """An immutable two-way map between distinct ids and the row numbers 0..n-1.
 
     Ids are all integers or all strings. Rows follow the sorted ids, whatever the order of the data.
+
+    Parameters
+    ----------
+    ids
+        The ids, shape (n,).
+
+    Attributes
+    ----------
+    identity
+        Whether every id is its own row number.
+
+    Examples
+    --------
+    >>> ids = csrr.IdMap(["bob", "ann"])
+    >>> ids.row("bob"), ids.ids[0], "eve" in ids
+    (1, 'ann', False)
     """
 
     __slots__ = ("_ids", "_text", "identity")
 
     def __init__(self, ids: Any) -> None:
         """Store `ids`, shape (n,), sorted; they must be distinct."""
-        column = id_column(ids, "ids")
+        column = read_id_column(ids, "ids")
         self._set(column.take(pc.array_sort_indices(column)))
         repeated = self._ids[1:][self._ids[1:] == self._ids[:-1]]
         if repeated.size:
@@ -43,8 +58,19 @@ class IdMap:
         self.identity: bool = self._text is None and (n == 0 or bool(self._ids[0] == 0 and self._ids[-1] == n - 1))
 
     @classmethod
-    def encode(cls, column: pa.Array) -> tuple[IdMap, npt.NDArray[np.int32]]:
-        """Return the map of the ids of a checked column, shape (n,), and the row of each, shape (n,)."""
+    def encode(cls, column: pa.Array) -> tuple[IdMap, Int32Array]:
+        """Return the map of the ids of a checked column, and the row of each.
+
+        Parameters
+        ----------
+        column
+            An Arrow array of int64 or large_string, shape (n,).
+
+        Returns
+        -------
+        encoded
+            The map, and row numbers of shape (n,).
+        """
         encoded = column.dictionary_encode()
         order = pc.array_sort_indices(encoded.dictionary)
         row_of_code = np.empty(len(order), np.int32)
@@ -55,7 +81,18 @@ class IdMap:
 
     @classmethod
     def range(cls, n: int) -> IdMap:
-        """Return the map of the ids 0..n-1 to themselves."""
+        """Return the map of the ids 0..n-1 to themselves.
+
+        Parameters
+        ----------
+        n
+            Number of ids.
+
+        Returns
+        -------
+        ids
+            The map.
+        """
         ids = cls.__new__(cls)
         ids._set(pa.array(np.arange(n, dtype=np.int64)))
         return ids
@@ -66,8 +103,26 @@ class IdMap:
         return self._ids
 
     def rows(self, ids: Any, kind: str = "user") -> Rows:
-        """Return the row of each of `ids`, shape (m,); UnknownIdError if one is not in the map."""
-        asked = id_column(ids, f"{kind} ids")
+        """Return the rows of ids.
+
+        Parameters
+        ----------
+        ids
+            The ids, shape (m,).
+        kind
+            What they are of, for messages: "user" or "item".
+
+        Returns
+        -------
+        rows
+            The row number of each, shape (m,).
+
+        Raises
+        ------
+        UnknownIdError
+            Where one is not in the map.
+        """
+        asked = read_id_column(ids, f"{kind} ids")
         if len(asked) == 0:
             return np.empty(0, np.int64)
         if pa.types.is_integer(asked.type) != (self._text is None):
@@ -81,10 +136,28 @@ class IdMap:
         return rows
 
     def row(self, id: Id, kind: str = "user") -> int:
-        """Return the row of one id; UnknownIdError if it is not in the map."""
+        """Return the row of one id.
+
+        Parameters
+        ----------
+        id
+            The id.
+        kind
+            What it is of, for messages: "user" or "item".
+
+        Returns
+        -------
+        row
+            Its row number.
+
+        Raises
+        ------
+        UnknownIdError
+            Where it is not in the map.
+        """
         return int(self.rows([id], kind)[0])
 
-    def _integer_rows(self, asked: npt.NDArray[np.int64]) -> Rows:
+    def _integer_rows(self, asked: Int64Array) -> Rows:
         if self.identity:
             return np.where((asked >= 0) & (asked < len(self)), asked, -1)
         places = np.searchsorted(self._ids, asked)

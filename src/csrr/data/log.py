@@ -7,38 +7,69 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from scipy import sparse
 
+from csrr.arrays import BoolArray, Float32Array, Int32Array, Int64Array, ObjectArray
 from csrr.data.columns import Times
 from csrr.data.errors import DataError
-from csrr.data.event_tables import Column, Events, events, is_table
+from csrr.data.event_tables import Column, Events, read_events
 from csrr.data.ids import Id, IdMap, Ids
-from csrr.data.matrices import entries, is_matrix
-from csrr.data.merge import aligned_titles, column_titles, heavy, merge, pair_keys, positive, used
+from csrr.data.matrices import read_entries
+from csrr.data.merge import (
+    align_titles,
+    collect_titles,
+    drop_unused,
+    keep_heavy,
+    keep_positive,
+    merge_repeats,
+    number_pairs,
+    place_rows,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Titles = Mapping[Any, str | None]
+TitleMap = Mapping[Any, str | None]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Log:
-    """Events of users choosing items: one event a (user, item) pair, sorted by user row, then item row.
+    """Events of users choosing items: one event a (user, item) pair, sorted by user row, then item row. Immutable.
 
-    Immutable. `user_rows`, `item_rows` and, where known, `weights` (how much; > 0) and `times` (numbers, or
-    seconds since 1970) have shape (n_events,); `titles`, where known, has shape (n_items,): str or None.
+    Attributes
+    ----------
+    users
+        The users' ids.
+    items
+        The items' ids.
+    user_rows
+        Who chose, shape (n_events,).
+    item_rows
+        What was chosen, shape (n_events,).
+    weights
+        How much, above 0, shape (n_events,), where known.
+    times
+        When, as numbers or seconds since 1970, shape (n_events,), where known.
+    titles
+        What the items are called, shape (n_items,), where known: str or None.
+
+    Examples
+    --------
+    >>> log = csrr.Log.from_table({"user": ["ann", "ann", "bob"], "item": [7, 9, 9]})
+    >>> log
+    Log: 2 users x 2 items, 3 events (75 %)
+    >>> log.history("ann").tolist()
+    [7, 9]
     """
 
     users: IdMap
     items: IdMap
-    user_rows: npt.NDArray[np.int32]
-    item_rows: npt.NDArray[np.int32]
-    weights: npt.NDArray[np.float32] | None = None
+    user_rows: Int32Array
+    item_rows: Int32Array
+    weights: Float32Array | None = None
     times: Times | None = None
-    titles: npt.NDArray[np.object_] | None = None
+    titles: ObjectArray | None = None
 
     def __post_init__(self) -> None:
         """Copy and check every array once, and make it read-only."""
@@ -52,7 +83,7 @@ class Log:
         for rows, n in ((self.user_rows, self.n_users), (self.item_rows, self.n_items)):
             if rows.min() < 0 or rows.max() >= n:
                 raise DataError(f"a row number lies outside {self.n_users} users x {self.n_items} items")
-        if (np.diff(pair_keys(self.user_rows, self.item_rows, self.n_items)) <= 0).any():
+        if (np.diff(number_pairs(self.user_rows, self.item_rows, self.n_items)) <= 0).any():
             raise DataError("events must be distinct and sorted by user row, then item row; use Log.from_table")
         if self.weights is not None and not ((self.weights > 0) & np.isfinite(self.weights)).all():
             raise DataError("weights must be finite and > 0")
@@ -79,21 +110,48 @@ class Log:
         title: Column = None,
         min_rating: float | None = None,
         min_weight: float | None = None,
-        titles: Titles | None = None,
+        titles: TitleMap | None = None,
     ) -> Log:
         """Return the log of a table with one row an event.
 
-        The table is a pandas, polars or pyarrow one, anything with `__arrow_c_stream__`, or a dict of
-        columns. Columns are recognised by name (user_id, movieId, count, ...) unless given by name or
-        position; False leaves one out. A row counts when its rating is >= `min_rating`; ratings are not
-        kept. A weight of 0 means that nothing happened: the row is dropped. Repeated (user, item) pairs
-        become one event with the sum of the weights and the latest time; then `min_weight` applies. Only
-        ids with an event left are in the log. `titles` maps item ids to titles and wins over a title
-        column; of several titles in that column, an item gets the first in the alphabet.
+        Columns are recognised by name (user_id, movieId, count, ...) unless given by name or position; False leaves one
+        out. Repeated (user, item) pairs become one event with the sum of the weights and the latest time. Only ids with
+        an event left are in the log.
+
+        Parameters
+        ----------
+        table
+            A pandas, polars or pyarrow table, anything with `__arrow_c_stream__`, or a dict of columns.
+        user, item
+            The columns of ids, integers or strings.
+        rating
+            The column of ratings, which are not kept.
+        weight
+            The column of weights. A weight of 0 means that nothing happened: the row is dropped.
+        time
+            The column of times: numbers, dates or text like 2000-12-31.
+        title
+            The column of titles. Of several, an item gets the first in the alphabet.
+        min_rating
+            A row counts when its rating is at least that.
+        min_weight
+            An event counts when its weight, all rows of the pair added up, is at least that.
+        titles
+            Titles by item id, which win over a column.
+
+        Returns
+        -------
+        log
+            The log, checked.
+
+        Raises
+        ------
+        DataError
+            Where the table cannot be used; the message names the column and the row.
         """
         roles: dict[str, Column] = {"user": user, "item": item, "rating": rating}
         roles |= {"weight": weight, "time": time, "title": title}
-        return cls.from_events(events(table, roles), min_rating=min_rating, min_weight=min_weight, titles=titles)
+        return cls.from_events(read_events(table, roles), min_rating=min_rating, min_weight=min_weight, titles=titles)
 
     @classmethod
     def from_events(
@@ -102,17 +160,36 @@ class Log:
         *,
         min_rating: float | None = None,
         min_weight: float | None = None,
-        titles: Titles | None = None,
+        titles: TitleMap | None = None,
     ) -> Log:
-        """Return the log of checked columns, by the rules of `from_table`."""
+        """Return the log of checked columns, by the rules of `from_table`.
+
+        Parameters
+        ----------
+        found
+            The columns.
+        min_rating
+            A row counts when its rating is at least that.
+        min_weight
+            An event counts when its weight is at least that.
+        titles
+            Titles by item id, which win over a column.
+
+        Returns
+        -------
+        log
+            The log.
+        """
         n_read = len(found)
-        found = positive(found, min_rating, min_weight)
+        found = keep_positive(found, min_rating, min_weight)
         users, user_rows = IdMap.encode(found.user)
         items, item_rows = IdMap.encode(found.item)
-        merged = heavy(merge(user_rows, item_rows, found.weight, found.time, len(items)), min_weight, n_read)
-        users, user_rows = used(users, merged.user_rows)
-        items, item_rows = used(items, merged.item_rows)
-        known = aligned_titles(titles if titles is not None else column_titles(found), items)
+        merged = keep_heavy(
+            merge_repeats(user_rows, item_rows, found.weight, found.time, len(items)), min_weight, n_read
+        )
+        users, user_rows = drop_unused(users, merged.user_rows)
+        items, item_rows = drop_unused(items, merged.item_rows)
+        known = align_titles(titles if titles is not None else collect_titles(found), items)
         return cls(users, items, user_rows, item_rows, merged.weights, merged.times, known)
 
     @classmethod
@@ -122,27 +199,43 @@ class Log:
         *,
         user_ids: Any = None,
         item_ids: Any = None,
-        titles: Titles | Sequence[str | None] | None = None,
+        titles: TitleMap | Sequence[str | None] | None = None,
         min_rating: float | None = None,
         min_weight: float | None = None,
     ) -> Log:
-        """Return the log of a users x items matrix, sparse in any format or dense.
+        """Return the log of a users x items matrix; users and items without events stay in the log.
 
-        Ids are row and column numbers unless given; users and items without events stay in the log. Values
-        become weights, except when all of them are 1 or `min_rating` declares them to be ratings. `titles`
-        maps item ids to titles, or lists a title for each column.
+        Values become weights, except when all of them are 1 or `min_rating` declares them to be ratings.
+
+        Parameters
+        ----------
+        matrix
+            Sparse in any format, or dense.
+        user_ids, item_ids
+            The ids of rows and columns, in their order; without them, their numbers.
+        titles
+            Titles by item id, or a title for each column.
+        min_rating
+            A value counts when it is at least that, and is a rating.
+        min_weight
+            A value counts when it is at least that, and is a weight.
+
+        Returns
+        -------
+        log
+            The log.
         """
         sizes = (None if ids is None else len(ids) for ids in (user_ids, item_ids))
-        rows, columns, values, shape = entries(matrix, *sizes, min_rating=min_rating, min_weight=min_weight)
-        users, user_rows = _placed(user_ids, rows, shape[0])
-        items, item_rows = _placed(item_ids, columns, shape[1])
+        rows, columns, values, shape = read_entries(matrix, *sizes, min_rating=min_rating, min_weight=min_weight)
+        users, user_rows = place_rows(user_ids, rows, shape[0])
+        items, item_rows = place_rows(item_ids, columns, shape[1])
         binary = min_rating is not None or bool((values == 1).all())
-        merged = merge(user_rows, item_rows, None if binary else values, None, shape[1])
+        merged = merge_repeats(user_rows, item_rows, None if binary else values, None, shape[1])
         if titles is not None and not isinstance(titles, Mapping):
             if len(titles) != shape[1]:
                 raise DataError(f"there are {len(titles)} titles for {shape[1]} items")
             titles = dict(zip(range(shape[1]) if item_ids is None else item_ids, titles, strict=True))
-        known = aligned_titles(titles, items)
+        known = align_titles(titles, items)
         return cls(users, items, merged.user_rows, merged.item_rows, merged.weights, titles=known)
 
     @property
@@ -164,7 +257,18 @@ class Log:
         return len(self.user_rows)
 
     def to_csr(self, *, weighted: bool = False) -> sparse.csr_array[np.float32, tuple[int, int]]:
-        """Return the events as a float32 matrix, shape (n_users, n_items): ones, or the weights."""
+        """Return the events as a matrix.
+
+        Parameters
+        ----------
+        weighted
+            Whether its values are the weights, and not ones.
+
+        Returns
+        -------
+        matrix
+            Sparse float32 of shape (n_users, n_items).
+        """
         if weighted and self.weights is None:
             raise DataError("the log has no weights; use to_csr()")
         values = self.weights.copy() if weighted and self.weights is not None else np.ones(len(self), np.float32)
@@ -173,8 +277,19 @@ class Log:
         matrix.has_canonical_format = True
         return matrix
 
-    def select(self, mask: npt.NDArray[np.bool_]) -> Log:
-        """Return the events where `mask`, shape (n_events,), is true; users, items and titles stay."""
+    def select(self, mask: BoolArray) -> Log:
+        """Return some of the events; users, items and titles stay.
+
+        Parameters
+        ----------
+        mask
+            Which, shape (n_events,).
+
+        Returns
+        -------
+        log
+            The log of these.
+        """
         mask = np.asarray(mask)
         if mask.dtype != np.bool_ or mask.shape != (len(self),):
             raise DataError(f"the mask is {mask.dtype} of shape {mask.shape}; it must be bool of shape ({len(self)},)")
@@ -186,33 +301,79 @@ class Log:
             times=None if self.times is None else self.times[mask],
         )
 
-    def user_counts(self) -> npt.NDArray[np.int64]:
-        """Return the number of events of each user, shape (n_users,)."""
+    def user_counts(self) -> Int64Array:
+        """Return the number of events of each user.
+
+        Returns
+        -------
+        counts
+            Shape (n_users,).
+        """
         return np.bincount(self.user_rows, minlength=self.n_users)
 
-    def item_counts(self) -> npt.NDArray[np.int64]:
-        """Return the number of events of each item, shape (n_items,)."""
+    def item_counts(self) -> Int64Array:
+        """Return the number of events of each item.
+
+        Returns
+        -------
+        counts
+            Shape (n_items,).
+        """
         return np.bincount(self.item_rows, minlength=self.n_items)
 
     def history(self, user: Id) -> Ids:
-        """Return the ids of a user's items, in the order of the item rows."""
+        """Return what a user chose.
+
+        Parameters
+        ----------
+        user
+            The user's id.
+
+        Returns
+        -------
+        ids
+            The ids of the items, in the order of the item rows.
+        """
         row = self.users.row(user)
         first, end = np.searchsorted(self.user_rows, [row, row + 1])
         return self.items.ids[self.item_rows[first:end]]
 
     def title(self, item_row: int) -> str | None:
-        """Return the title of an item by its row number, or None if it is not known."""
+        """Return the title of an item.
+
+        Parameters
+        ----------
+        item_row
+            Its row number.
+
+        Returns
+        -------
+        title
+            None if it is not known.
+        """
         return None if self.titles is None else self.titles[item_row]
 
     def to_arrow(self) -> pa.Table:
-        """Return a table of the events by id: user, item and, where known, weight, time and title."""
+        """Return the events by id as an Arrow table.
+
+        Returns
+        -------
+        table
+            user, item and, where known, weight, time and title.
+        """
         columns = {"user": self.users.ids[self.user_rows], "item": self.items.ids[self.item_rows]}
         titles = None if self.titles is None else self.titles[self.item_rows]
         optional = {"weight": self.weights, "time": self.times, "title": titles}
         return pa.table(columns | {name: values for name, values in optional.items() if values is not None})
 
     def to_frame(self) -> pd.DataFrame:
-        """Return the table of `to_arrow` as a pandas DataFrame."""
+        """Return the events by id as a pandas DataFrame.
+
+        Returns
+        -------
+        frame
+            The columns of `to_arrow`.
+        """
         try:
             import pandas  # noqa: F401
         except ImportError:
@@ -236,33 +397,3 @@ class Log:
         size = f"{self.n_users:,} users x {self.n_items:,} items, {len(self):,} events ({share} %)"
         extras = [name for name in ("weights", "titles", "times") if getattr(self, name) is not None]
         return ", ".join([f"Log: {size}", *extras])
-
-
-def as_log(data: Any) -> Log:
-    """Return `data` as a log: a log itself, a table with user and item columns, or a users x items matrix."""
-    if isinstance(data, Log):
-        return data
-    if is_matrix(data):
-        return Log.from_matrix(data)
-    if is_table(data):
-        return Log.from_table(data)
-    raise DataError(unusable(data))
-
-
-def unusable(data: Any) -> str:
-    """Return a message that says what can be used in place of `data`."""
-    if type(data).__name__ == "LazyFrame":
-        return "a LazyFrame holds no data yet; pass frame.collect()"
-    return (
-        f"cannot use a {type(data).__name__} as data; accepted are a Log, a pandas, polars or pyarrow table,"
-        " a dict of columns (user, item and perhaps rating, weight, time), a scipy sparse matrix or a 2-D"
-        " numpy array (users x items); csrr.read takes a path"
-    )
-
-
-def _placed(ids: Any, rows: npt.NDArray[np.int64], n: int) -> tuple[IdMap, npt.NDArray[np.int32]]:
-    """Return the map of a matrix's row (or column) ids, and where each of its `rows`, shape (m,), went."""
-    if ids is None:
-        return IdMap.range(n), rows.astype(np.int32)
-    known = IdMap(ids)
-    return known, known.rows(ids)[rows].astype(np.int32)

@@ -5,27 +5,27 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
+from csrr.arrays import Float64Array, Int64Array
 from csrr.data.errors import DataError
 
 
 class Entries(NamedTuple):
     """The entries above 0 of a matrix, row by row: three arrays of shape (n,); and its shape."""
 
-    rows: npt.NDArray[np.int64]
-    columns: npt.NDArray[np.int64]
-    values: npt.NDArray[np.float64]
+    rows: Int64Array
+    columns: Int64Array
+    values: Float64Array
     shape: tuple[int, int]
 
 
 def is_matrix(data: object) -> bool:
-    """Return whether `entries` can take `data`, or at least say what is wrong with it."""
+    """Return whether `read_entries` can take `data`, or at least say what is wrong with it."""
     return sparse.issparse(data) or isinstance(data, np.ndarray)
 
 
-def entries(
+def read_entries(
     matrix: Any,
     n_user_ids: int | None = None,
     n_item_ids: int | None = None,

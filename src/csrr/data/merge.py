@@ -8,29 +8,27 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from csrr.data.columns import Floats, Times
+from csrr.arrays import BoolArray, Float32Array, Float64Array, Int32Array, Int64Array, ObjectArray, Rows
+from csrr.data.columns import Times
 from csrr.data.errors import DataError
-from csrr.data.event_tables import Events, listed
-from csrr.data.ids import IdMap, Rows
+from csrr.data.event_tables import Events, quote_names
+from csrr.data.ids import IdMap
 
 logger = logging.getLogger(__name__)
-
-RowNumbers = npt.NDArray[np.int32]
 
 
 @dataclass(frozen=True)
 class Merged:
     """Distinct events sorted by user row, then item row; every array has shape (n,)."""
 
-    user_rows: RowNumbers
-    item_rows: RowNumbers
-    weights: npt.NDArray[np.float32] | None
+    user_rows: Int32Array
+    item_rows: Int32Array
+    weights: Float32Array | None
     times: Times | None
 
-    def select(self, mask: npt.NDArray[np.bool_]) -> Merged:
+    def select(self, mask: BoolArray) -> Merged:
         """Return the events where `mask`, shape (n,), is true."""
         return Merged(
             self.user_rows[mask],
@@ -40,46 +38,46 @@ class Merged:
         )
 
 
-def pair_keys(user_rows: RowNumbers | Rows, item_rows: RowNumbers | Rows, n_items: int) -> npt.NDArray[np.int64]:
+def number_pairs(user_rows: Rows, item_rows: Rows, n_items: int) -> Int64Array:
     """Return one number a (user, item) pair, shape (n,), ordered by user, then item."""
     return user_rows.astype(np.int64) * n_items + item_rows
 
 
-def positive(found: Events, min_rating: float | None, min_weight: float | None) -> Events:
+def keep_positive(found: Events, min_rating: float | None, min_weight: float | None) -> Events:
     """Return the events with a rating >= `min_rating` and a weight above 0."""
     for bound, column, role in ((min_rating, found.rating, "rating"), (min_weight, found.weight, "weight")):
         if bound is not None and column is None:
             raise DataError(
                 f"min_{role} needs a {role} column, and none was recognised;"
-                f" the columns are {listed(found.names)}; name it with {role}='...'"
+                f" the columns are {quote_names(found.names)}; name it with {role}='...'"
             )
     n_read = len(found)
     if min_rating is not None and found.rating is not None:
-        found = found.keep(found.rating >= min_rating)
-        _require(len(found), n_read, f"rating >= {min_rating:g}")
+        found = found.select(found.rating >= min_rating)
+        _require_some(len(found), n_read, f"rating >= {min_rating:g}")
     if found.weight is not None:
         happened = found.weight.astype(np.float32) > 0
         if not happened.all():
             logger.info("dropped %d rows of weight 0", np.count_nonzero(~happened))
-            found = found.keep(happened)
-            _require(len(found), n_read, "a weight above 0")
+            found = found.select(happened)
+            _require_some(len(found), n_read, "a weight above 0")
     return found
 
 
-def heavy(merged: Merged, min_weight: float | None, n_read: int) -> Merged:
+def keep_heavy(merged: Merged, min_weight: float | None, n_read: int) -> Merged:
     """Return the events with a weight >= `min_weight`."""
     if min_weight is None or merged.weights is None:
         return merged
     kept = merged.select(merged.weights >= min_weight)
-    _require(len(kept.user_rows), n_read, f"weight >= {min_weight:g}")
+    _require_some(len(kept.user_rows), n_read, f"weight >= {min_weight:g}")
     return kept
 
 
-def merge(
-    user_rows: RowNumbers, item_rows: RowNumbers, weights: Floats | None, times: Times | None, n_items: int
+def merge_repeats(
+    user_rows: Int32Array, item_rows: Int32Array, weights: Float64Array | None, times: Times | None, n_items: int
 ) -> Merged:
     """Return distinct events: the weights of repeats summed, the latest time kept. Inputs have shape (n,)."""
-    keys = pair_keys(user_rows, item_rows, n_items)
+    keys = number_pairs(user_rows, item_rows, n_items)
     order = np.argsort(keys, kind="stable")
     first = np.flatnonzero(np.diff(keys[order], prepend=-1))
     if len(first) < len(keys):
@@ -91,12 +89,12 @@ def merge(
     return Merged(
         user_rows[pairs],
         item_rows[pairs],
-        None if weights is None else _float32(np.add.reduceat(weights[order], first)),
+        None if weights is None else _narrow(np.add.reduceat(weights[order], first)),
         None if times is None else np.maximum.reduceat(times[order], first),
     )
 
 
-def used(ids: IdMap, rows: RowNumbers) -> tuple[IdMap, RowNumbers]:
+def drop_unused(ids: IdMap, rows: Int32Array) -> tuple[IdMap, Int32Array]:
     """Return the ids that `rows`, shape (n,), mention, and the rows renumbered accordingly."""
     seen = np.bincount(rows, minlength=len(ids)) > 0
     if seen.all():
@@ -104,7 +102,15 @@ def used(ids: IdMap, rows: RowNumbers) -> tuple[IdMap, RowNumbers]:
     return IdMap(ids.ids[seen]), (np.cumsum(seen, dtype=np.int32) - 1)[rows]
 
 
-def column_titles(found: Events) -> dict[Any, str] | None:
+def place_rows(ids: Any, rows: Int64Array, n: int) -> tuple[IdMap, Int32Array]:
+    """Return the map of a matrix's row (or column) ids, and where each of its `rows`, shape (m,), went."""
+    if ids is None:
+        return IdMap.range(n), rows.astype(np.int32)
+    known = IdMap(ids)
+    return known, known.rows(ids)[rows].astype(np.int32)
+
+
+def collect_titles(found: Events) -> dict[Any, str] | None:
     """Return the title of each item by its id; of several, the first in the alphabet."""
     if found.title is None:
         return None
@@ -113,7 +119,7 @@ def column_titles(found: Events) -> dict[Any, str] | None:
     return dict(zip(least["item"].to_pylist(), least["title_min"].to_pylist(), strict=True))
 
 
-def aligned_titles(titles: Mapping[Any, str | None] | None, items: IdMap) -> npt.NDArray[np.object_] | None:
+def align_titles(titles: Mapping[Any, str | None] | None, items: IdMap) -> ObjectArray | None:
     """Return the title, or None, of each item, shape (n_items,). Item 7 finds the title of 7 and of "7"."""
     if titles is None:
         return None
@@ -123,7 +129,7 @@ def aligned_titles(titles: Mapping[Any, str | None] | None, items: IdMap) -> npt
     return aligned
 
 
-def _float32(weights: Floats) -> npt.NDArray[np.float32]:
+def _narrow(weights: Float64Array) -> Float32Array:
     with np.errstate(over="ignore"):
         narrow = weights.astype(np.float32)
     if not np.isfinite(narrow).all():
@@ -131,6 +137,6 @@ def _float32(weights: Floats) -> npt.NDArray[np.float32]:
     return narrow
 
 
-def _require(n_left: int, n_read: int, condition: str) -> None:
+def _require_some(n_left: int, n_read: int, condition: str) -> None:
     if n_left == 0:
         raise DataError(f"no events left: {n_read:,} rows read, 0 with {condition}")

@@ -11,12 +11,13 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 
+from csrr.data.as_log import describe_unusable
 from csrr.data.errors import DataError
-from csrr.data.event_tables import Column, events, is_table
-from csrr.data.formats import PARTS, Content, load, recognise, user_lists
-from csrr.data.log import Log, unusable
+from csrr.data.event_tables import Column, is_table, read_events
+from csrr.data.formats import PARTS, Content, load_content, parse_user_lists, recognise
+from csrr.data.log import Log
 from csrr.data.matrices import is_matrix
-from csrr.data.merge import pair_keys
+from csrr.data.merge import number_pairs
 from csrr.data.sources import Bundle, open_bundle
 
 
@@ -38,49 +39,103 @@ def read(
 ) -> Log:
     """Return the log of a file, folder, zip archive, table or matrix.
 
-    A path, or the name of a file or data set in `data_dir()`: MovieLens, EachMovie, Last.fm (HetRec 2011)
-    and LightGCN's user lists, zipped, unpacked or their main file alone; or one CSV, TSV, RecBole .inter,
-    Parquet, Arrow or JSON-lines file, plain, gzipped or zipped. The format is recognised unless named. The
-    other arguments are those of `Log.from_table`; `part` chooses one of the two files of user lists,
-    `separator` and `header` describe text. Ids in text become integers only if every one is written like an
-    integer ("7", but not "007").
+    Known are MovieLens, EachMovie, Last.fm (HetRec 2011) and LightGCN's user lists, zipped, unpacked or their main file
+    alone; and one CSV, TSV, RecBole .inter, Parquet, Arrow or JSON-lines file, plain, gzipped or zipped. Ids in text
+    become integers only if every one is written like an integer ("7", but not "007").
+
+    Parameters
+    ----------
+    source
+        A path, the name of a file or data set in `data_dir`, a table or a matrix.
+    format
+        What it is, where that should not be recognised.
+    part
+        One of the two files of user lists, or both.
+    user, item, rating, weight, time, title
+        The columns, as in `Log.from_table`.
+    min_rating
+        Rows with a smaller rating do not count.
+    min_weight
+        Nor do events with a smaller weight, all rows of a pair added up.
+    separator
+        What stands between the fields of a text.
+    header
+        Whether a text begins with the names of its columns.
+
+    Returns
+    -------
+    log
+        The log, checked.
+
+    Raises
+    ------
+    DataError
+        Where the data cannot be used; the message says what is wrong, in which line, and what to do.
+
+    Examples
+    --------
+    >>> csrr.read({"user": ["ann", "ann", "bob"], "movieId": [1, 2, 1], "rating": [5, 2, 4]}, min_rating=3)
+    Log: 2 users x 1 items, 2 events (100 %)
     """
     columns: dict[str, Column] = {"user": user, "item": item, "rating": rating}
     columns |= {"weight": weight, "time": time, "title": title}
     if not isinstance(source, str | os.PathLike):
-        return _from_memory(source, columns, min_rating, min_weight)
+        return _read_memory(source, columns, min_rating, min_weight)
     bundle = open_bundle(source)
-    with _named(bundle.path):
+    with _name_in_errors(bundle.path):
         format, member = recognise(bundle, format)
         if format == "user-lists" and bundle.main is None:
             present = [name for name in PARTS if bundle.find(f"{name}.txt")]
-            content = _joined([_part(bundle, name) for name in (present if part == "all" else [part])])
+            content = _join_parts([_read_part(bundle, name) for name in (present if part == "all" else [part])])
         elif part != "all":
             raise DataError(f"part={part!r} needs a folder or archive with train.txt and test.txt")
         else:
             named = {name for name in columns.values() if isinstance(name, str)}
-            content = load(bundle, format, member, separator=separator, header=header, expected=named)
-        return _log(content, columns, min_rating, min_weight)
+            content = load_content(bundle, format, member, separator=separator, header=header, expected=named)
+        return _make_log(content, columns, min_rating, min_weight)
 
 
 def read_split(source: str | os.PathLike[str]) -> tuple[Log, Log]:
-    """Return (train, test) of LightGCN's user lists in a folder or zip archive; both share their row numbers.
+    r"""Return (train, test) of LightGCN's user lists; both share their row numbers.
 
     A (user, item) pair in both files counts as train.
+
+    Parameters
+    ----------
+    source
+        A folder or zip archive with train.txt and test.txt, or the name of a data set in `data_dir`.
+
+    Returns
+    -------
+    parts
+        Two logs, train and test.
+
+    Raises
+    ------
+    DataError
+        Where one of the files is missing or damaged.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> _ = Path("train.txt").write_text("0 10 11\n1 11\n"), Path("test.txt").write_text("0 12\n")
+    >>> train, test = csrr.read_split(".")
+    >>> len(train), len(test), train.n_items
+    (3, 1, 3)
     """
     bundle = open_bundle(source)
-    with _named(bundle.path):
-        parts = [_part(bundle, name) for name in PARTS]
-        found = events(_joined(parts).columns, {}, is_text=True)
+    with _name_in_errors(bundle.path):
+        parts = [_read_part(bundle, name) for name in PARTS]
+        found = read_events(_join_parts(parts).columns, {}, is_text=True)
         log = Log.from_events(found)
     n_train = len(parts[0].columns["item"])
     users, items = log.users.rows(found.user[:n_train]), log.items.rows(found.item[:n_train], "item")
-    in_train = np.isin(pair_keys(log.user_rows, log.item_rows, log.n_items), pair_keys(users, items, log.n_items))
+    in_train = np.isin(number_pairs(log.user_rows, log.item_rows, log.n_items), number_pairs(users, items, log.n_items))
     return log.select(in_train), log.select(~in_train)
 
 
 @contextmanager
-def _named(path: Path) -> Iterator[None]:
+def _name_in_errors(path: Path) -> Iterator[None]:
     """Put the path in front of what is said about its content."""
     try:
         yield
@@ -88,7 +143,7 @@ def _named(path: Path) -> Iterator[None]:
         raise DataError(f"{path.name}: {error}") from error.__cause__
 
 
-def _from_memory(source: Any, columns: dict[str, Column], min_rating: float | None, min_weight: float | None) -> Log:
+def _read_memory(source: Any, columns: dict[str, Column], min_rating: float | None, min_weight: float | None) -> Log:
     """Return the log of a table or matrix; a log passes through if nothing is asked of it."""
     asked = [name for name, column in columns.items() if column is not None]
     if is_matrix(source) and not asked:
@@ -100,25 +155,25 @@ def _from_memory(source: Any, columns: dict[str, Column], min_rating: float | No
     if isinstance(source, Log):
         source = source.to_arrow()
     if not is_table(source):
-        raise DataError(unusable(source))
-    return Log.from_events(events(source, columns), min_rating=min_rating, min_weight=min_weight)
+        raise DataError(describe_unusable(source))
+    return Log.from_events(read_events(source, columns), min_rating=min_rating, min_weight=min_weight)
 
 
-def _log(content: Content, columns: dict[str, Column], min_rating: float | None, min_weight: float | None) -> Log:
+def _make_log(content: Content, columns: dict[str, Column], min_rating: float | None, min_weight: float | None) -> Log:
     roles = dict(content.roles) | {role: column for role, column in columns.items() if column is not None}
-    found = events(content.columns, roles, content.where, is_text=content.is_text)
+    found = read_events(content.columns, roles, content.where, is_text=content.is_text)
     titles = content.titles if columns.get("title") is None else None
     return Log.from_events(found, min_rating=min_rating, min_weight=min_weight, titles=titles)
 
 
-def _part(bundle: Bundle, part: str) -> Content:
+def _read_part(bundle: Bundle, part: str) -> Content:
     member = bundle.find(f"{part}.txt")
     if member is None:
         raise DataError(f"there is no {part}.txt; user lists come as train.txt and test.txt")
-    with _named(Path(member)):
-        return user_lists(bundle.read(member))
+    with _name_in_errors(Path(member)):
+        return parse_user_lists(bundle.read(member))
 
 
-def _joined(parts: list[Content]) -> Content:
+def _join_parts(parts: list[Content]) -> Content:
     columns = {name: pa.chunked_array([part.columns[name] for part in parts]) for name in ("user", "item")}
     return Content(columns, is_text=True)

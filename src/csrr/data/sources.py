@@ -54,11 +54,11 @@ def open_bundle(source: str | os.PathLike[str]) -> Bundle:
     """Return the files behind a path, or behind the name of a file or data set in the data folder."""
     path = _resolve(source)
     if path.is_dir():
-        return Bundle(path, None, _neighbours(path), zipped=False)
+        return Bundle(path, None, _list_folder(path), zipped=False)
     if path.suffix.lower() == ".zip":
-        return Bundle(path, None, _zip_members(path), zipped=True)
-    members = _neighbours(path.parent) | {_bare(path.name): (str(path),)}
-    return Bundle(path, _bare(path.name), members, zipped=False)
+        return Bundle(path, None, _list_zip(path), zipped=True)
+    members = _list_folder(path.parent) | {_strip_gz(path.name): (str(path),)}
+    return Bundle(path, _strip_gz(path.name), members, zipped=False)
 
 
 def _resolve(source: str | os.PathLike[str]) -> Path:
@@ -80,26 +80,26 @@ def _resolve(source: str | os.PathLike[str]) -> Path:
     raise DataError(f"there is no {path.name} in {' or '.join(str(place) for place in places)}{hint}")
 
 
-def _bare(name: str) -> str:
+def _strip_gz(name: str) -> str:
     return name[:-3] if name.lower().endswith(".gz") else name
 
 
-def _grouped(files: list[tuple[str, str]]) -> dict[str, tuple[str, ...]]:
+def _group_by_name(files: list[tuple[str, str]]) -> dict[str, tuple[str, ...]]:
     members: defaultdict[str, tuple[str, ...]] = defaultdict(tuple)
     for name, file in files:
-        members[_bare(name)] += (file,)
+        members[_strip_gz(name)] += (file,)
     return dict(members)
 
 
-def _neighbours(folder: Path) -> dict[str, tuple[str, ...]]:
-    return _grouped([(file.name, str(file)) for file in sorted(folder.iterdir()) if file.is_file()])
+def _list_folder(folder: Path) -> dict[str, tuple[str, ...]]:
+    return _group_by_name([(file.name, str(file)) for file in sorted(folder.iterdir()) if file.is_file()])
 
 
-def _zip_members(path: Path) -> dict[str, tuple[str, ...]]:
+def _list_zip(path: Path) -> dict[str, tuple[str, ...]]:
     try:
         with zipfile.ZipFile(path) as archive:
             names = archive.namelist()
     except (OSError, zipfile.BadZipFile) as error:
         raise DataError(f"{path} is not a readable zip archive ({error}); get it again") from error
     real = [name for name in names if not name.endswith("/") and not name.startswith("__MACOSX")]
-    return _grouped([(name.rpartition("/")[2], name) for name in real])
+    return _group_by_name([(name.rpartition("/")[2], name) for name in real])

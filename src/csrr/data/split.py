@@ -6,19 +6,32 @@ from datetime import date
 from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
-import numpy.typing as npt
 
-from csrr.data.columns import Times, moment
+from csrr.arrays import BoolArray, Int64Array
+from csrr.data.as_log import as_log
+from csrr.data.columns import Times, parse_time
 from csrr.data.errors import DataError
-from csrr.data.log import Log, as_log
-
-Mask = npt.NDArray[np.bool_]
-Order = npt.NDArray[np.intp]
-Counts = npt.NDArray[np.int64]
+from csrr.data.log import Log
 
 
 class HeldOut(NamedTuple):
-    """A split by users: `train` holds the other users; each held-out user's events are `given` or `asked`."""
+    """A split by users.
+
+    Attributes
+    ----------
+    train
+        The events of the other users.
+    given
+        What a model may see of the held-out users' events.
+    asked
+        What it is asked about.
+
+    Examples
+    --------
+    >>> train, given, asked = csrr.split(csrr.synthetic(60, 40, events_per_user=10).log, held_out_users=10)
+    >>> len(set(asked.user_rows)), len(set(train.user_rows))
+    (10, 50)
+    """
 
     train: Log
     given: Log
@@ -67,40 +80,68 @@ def split(
     held_out_users: Any = None,
     given: float = 0.8,
 ) -> tuple[Log, Log] | HeldOut:
-    """Return (train, test), or `HeldOut`; all parts share the log's row numbers.
+    """Return (train, test), or a `HeldOut`; all parts share the log's row numbers.
 
-    One of these decides; without any, it is `ratio` = 0.8:
+    One of `ratio`, `last`, `at`, `time_quantile` and `held_out_users` decides; without any, it is a `ratio` of 0.8. The
+    result depends on the events and the seed, not on the order of the rows they were read from.
 
-    - `ratio`: a random share of each user's n events is train: `ratio * n`, rounded half up, at least one.
-      With `by="log"` the share is of all events, whoever's they are.
-    - `last`: each user's `last` latest events are test, equal times in the order of the item rows. At least
-      one event stays in train, so a user with no more than `last` events has fewer in test.
-    - `at`: events at or after that time (a number, a datetime, or text like 2000-12-31) are test.
-    - `time_quantile`: the same, at the time before which about that share of the events lies.
-    - `held_out_users`: that share or number of the users, drawn at random, or the users with these ids, are
-      left out of train. A random share `given` of the events of each (rounded as above) is given; with
-      `last`, all but the latest ones are.
+    Parameters
+    ----------
+    log
+        A log, a table with user and item columns, or a users x items matrix.
+    ratio
+        A random share of each user's n events is train: ratio*n, rounded half up, at least one.
+    seed
+        Of what is drawn at random.
+    by
+        With "log", `ratio` is a share of all events, whoever's they are.
+    last
+        So many of each user's latest events are test, equal times in the order of the item rows. At least one event
+        stays in train, so a user with no more than `last` events has fewer in test.
+    at
+        Events at or after that time (a number, a datetime, or text like 2000-12-31) are test.
+    time_quantile
+        The same, at the time before which about that share of the events lies.
+    held_out_users
+        That share or number of the users, drawn at random, or the users with these ids, are left out of train.
+    given
+        A random share of the events of each held-out user, rounded as above, is given; with `last`, all but the latest.
 
-    The result depends on the events and the seed, not on the order of the rows they were read from.
+    Returns
+    -------
+    parts
+        Two logs, train and test; with `held_out_users`, three: train, given and asked.
+
+    Raises
+    ------
+    DataError
+        Where what is asked for contradicts itself or the log, such as a time without times.
+
+    Examples
+    --------
+    >>> log = csrr.synthetic(60, 40, events_per_user=10).log
+    >>> train, test = csrr.split(log, ratio=0.8, seed=1)
+    >>> len(train) + len(test) == len(log)
+    True
     """
     events = as_log(log)
     _check_modes(ratio=ratio, last=last, at=at, time_quantile=time_quantile, held_out_users=held_out_users)
     rng = np.random.default_rng(seed)
     if held_out_users is not None:
-        return _split_users(events, _drawn_users(events, held_out_users, rng), last, given, rng)
+        return _split_users(events, _draw_users(events, held_out_users, rng), last, given, rng)
     if last is not None:
-        return _parts(events, _all_but_last(events, last))
+        return _cut(events, _mark_all_but_last(events, last))
     if at is not None:
-        return _split_at(events, moment(at))
+        return _split_at(events, parse_time(at))
     if time_quantile is not None:
-        quantile = _fraction("time_quantile", time_quantile)
-        return _split_at(events, float(np.quantile(_times(events), quantile, method="higher")))
-    ratio = _fraction("ratio", 0.8 if ratio is None else ratio)
+        quantile = _check_fraction("time_quantile", time_quantile)
+        return _split_at(events, float(np.quantile(_require_times(events), quantile, method="higher")))
+    ratio = _check_fraction("ratio", 0.8 if ratio is None else ratio)
     if by == "log":
-        return _parts(events, rng.permutation(len(events)) < _rounded(ratio, np.array([len(events)])))
+        return _cut(events, rng.permutation(len(events)) < _round_share(ratio, np.array([len(events)])))
     if by != "user":
         raise DataError(f"by={by!r}: choose 'user' (a share of each user's events) or 'log' (of all events)")
-    return _parts(events, _share_of_each_user(events, ratio, rng))
+    return _cut(events, _draw_share_of_each_user(events, ratio, rng))
 
 
 def _check_modes(**modes: Any) -> None:
@@ -109,29 +150,29 @@ def _check_modes(**modes: Any) -> None:
         raise DataError(f"split takes one of {', '.join(modes)}, not {' and '.join(sorted(chosen))} together")
 
 
-def _fraction(name: str, value: float) -> float:
+def _check_fraction(name: str, value: float) -> float:
     if isinstance(value, bool) or not 0 < value < 1:
         raise DataError(f"{name}={value!r}: it must lie strictly between 0 and 1")
     return float(value)
 
 
-def _times(log: Log) -> Times:
+def _require_times(log: Log) -> Times:
     if log.times is None:
         raise DataError("the log has no times, so it cannot be split by time; read it with a time column")
     return log.times
 
 
-def _parts(log: Log, train: Mask) -> tuple[Log, Log]:
+def _cut(log: Log, train: BoolArray) -> tuple[Log, Log]:
     return log.select(train), log.select(~train)
 
 
-def _rounded(ratio: float, counts: Counts) -> Counts:
+def _round_share(ratio: float, counts: Int64Array) -> Int64Array:
     """Return `ratio * counts` rounded half up (0.29 * 50 is 14.5), at least 1 where there is an event."""
-    rounded: Counts = np.floor(ratio * counts + 0.5 + 1e-9).astype(np.int64)
+    rounded: Int64Array = np.floor(ratio * counts + 0.5 + 1e-9).astype(np.int64)
     return np.where(counts > 0, np.maximum(rounded, 1), 0)
 
 
-def _leading(log: Log, order: Order, n_leading: Counts) -> Mask:
+def _mark_leading(log: Log, order: Int64Array, n_leading: Int64Array) -> BoolArray:
     """Return which events, shape (n_events,), are among their user's first `n_leading`, shape (n_users,).
 
     `order`, shape (n_events,), sorts the events by user row, and each user's events by what decides.
@@ -143,38 +184,40 @@ def _leading(log: Log, order: Order, n_leading: Counts) -> Mask:
     return mask
 
 
-def _share_of_each_user(log: Log, ratio: float, rng: np.random.Generator) -> Mask:
+def _draw_share_of_each_user(log: Log, ratio: float, rng: np.random.Generator) -> BoolArray:
     """Return which events, shape (n_events,), belong to a random share of their user's events."""
     shuffled = (log.user_rows.astype(np.int64) << 32) | rng.integers(2**32, size=len(log))
-    return _leading(log, np.argsort(shuffled, kind="stable"), _rounded(ratio, log.user_counts()))
+    return _mark_leading(log, np.argsort(shuffled, kind="stable"), _round_share(ratio, log.user_counts()))
 
 
-def _all_but_last(log: Log, last: int) -> Mask:
+def _mark_all_but_last(log: Log, last: int) -> BoolArray:
     """Return which events, shape (n_events,), are not among the `last` latest of their user."""
     if isinstance(last, bool) or last != int(last) or last < 1:
         raise DataError(f"last={last!r}: it must be a whole number of events, at least 1")
     counts = log.user_counts()
-    return _leading(log, np.lexsort((_times(log), log.user_rows)), np.maximum(counts - last, np.minimum(1, counts)))
+    return _mark_leading(
+        log, np.lexsort((_require_times(log), log.user_rows)), np.maximum(counts - last, np.minimum(1, counts))
+    )
 
 
 def _split_at(log: Log, cut: float) -> tuple[Log, Log]:
-    times = _times(log)
+    times = _require_times(log)
     train = times < cut
     if train.all() or not train.any():
         raise DataError(
             f"all events lie on one side of the time {cut:.12g}:"
             f" theirs run from {times.min():.12g} to {times.max():.12g}"
         )
-    return _parts(log, train)
+    return _cut(log, train)
 
 
-def _drawn_users(log: Log, wanted: Any, rng: np.random.Generator) -> Mask:
+def _draw_users(log: Log, wanted: Any, rng: np.random.Generator) -> BoolArray:
     """Return which users, shape (n_users,), are held out."""
     active = np.flatnonzero(log.user_counts())
     if isinstance(wanted, bool | str):
         raise DataError(f"held_out_users={wanted!r}: give a share, a number of users, or a list of ids")
     if isinstance(wanted, float | np.floating):
-        wanted = int(_rounded(_fraction("held_out_users", float(wanted)), np.array([len(active)]))[0])
+        wanted = int(_round_share(_check_fraction("held_out_users", float(wanted)), np.array([len(active)]))[0])
     if isinstance(wanted, int | np.integer):
         if not 1 <= wanted < len(active):
             raise DataError(f"held_out_users={wanted}: it must leave some of the {len(active)} users in train")
@@ -186,11 +229,13 @@ def _drawn_users(log: Log, wanted: Any, rng: np.random.Generator) -> Mask:
     return mask
 
 
-def _split_users(log: Log, held_out: Mask, last: int | None, given: float, rng: np.random.Generator) -> HeldOut:
+def _split_users(log: Log, held_out: BoolArray, last: int | None, given: float, rng: np.random.Generator) -> HeldOut:
     theirs = held_out[log.user_rows]
     if not theirs.any() or theirs.all():
         raise DataError("held_out_users must leave events on both sides: some of the users, but not all of them")
     train, asked_about = log.select(~theirs), log.select(theirs)
     if last is not None:
-        return HeldOut(train, *_parts(asked_about, _all_but_last(asked_about, last)))
-    return HeldOut(train, *_parts(asked_about, _share_of_each_user(asked_about, _fraction("given", given), rng)))
+        return HeldOut(train, *_cut(asked_about, _mark_all_but_last(asked_about, last)))
+    return HeldOut(
+        train, *_cut(asked_about, _draw_share_of_each_user(asked_about, _check_fraction("given", given), rng))
+    )

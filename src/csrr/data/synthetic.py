@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from csrr.arrays import Float64Array, Int64Array
 from csrr.data.errors import DataError
 from csrr.data.ids import IdMap
 from csrr.data.log import Log
@@ -29,21 +30,25 @@ TASTE, SPECIFIC, NOISE = 0, 1, 2
 BLOCK = 4
 """Number of items in a user's specific choice."""
 
-Floats = npt.NDArray[np.float64]
-
 
 @dataclass(frozen=True)
 class Synthetic:
     """A log with its planted truth.
 
-    `truth`, shape (n_events,), says why each event of `log` happened: 0 for taste, 1 for a choice that is
-    the user's own, 2 for noise. `taste` holds the factors behind the 0s: users, shape (n_users, rank), and
-    items, shape (n_items, rank); a user is drawn to item i in proportion to their product.
+    Attributes
+    ----------
+    log
+        The log.
+    truth
+        Why each event happened, shape (n_events,): 0 for taste, 1 for a choice that is the user's own, 2 for noise.
+    taste
+        The factors behind the 0s: of users, shape (n_users, rank), and of items, shape (n_items, rank). A user is drawn
+        to an item in proportion to their product.
     """
 
     log: Log
     truth: npt.NDArray[np.int8]
-    taste: tuple[Floats, Floats]
+    taste: tuple[Float64Array, Float64Array]
 
 
 def synthetic(
@@ -56,23 +61,50 @@ def synthetic(
     noise: float = 0.05,
     seed: int = 0,
 ) -> Synthetic:
-    """Return a log of about `n_users * events_per_user` events from a known low-rank taste, and the truth.
+    """Return a log of about n_users*events_per_user events from a known low-rank taste, and the truth.
 
-    A user mixes a few of `rank` genres; an item belongs mostly to one and has a long-tailed popularity. A
-    share `specific` of the events comes in blocks of four items of one genre that is not the user's; a
-    share `noise` is drawn uniformly from all items.
+    A user mixes a few genres; an item belongs mostly to one and has a long-tailed popularity.
+
+    Parameters
+    ----------
+    n_users
+        Number of users.
+    n_items
+        Number of items, at least four a genre.
+    rank
+        Number of genres.
+    events_per_user
+        Mean number of events of a user.
+    specific
+        The share of events in blocks of four items of one genre that is not the user's.
+    noise
+        The share of events drawn uniformly from all items.
+    seed
+        The same gives the same.
+
+    Returns
+    -------
+    data
+        `log`, the log; `truth`, shape (n_events,), why each event happened: 0 for taste, 1 for a choice of the user's
+        own, 2 for noise; `taste`, the factors of users, shape (n_users, rank), and of items, shape (n_items, rank).
+
+    Examples
+    --------
+    >>> data = csrr.synthetic(60, 40, events_per_user=10, seed=1)
+    >>> data.log.n_users, len(data.truth) == len(data.log)
+    (60, True)
     """
     _check(n_users, n_items, rank, events_per_user, specific, noise)
     rng = np.random.default_rng(seed)
     genre = np.arange(n_items) % rank
     users = rng.dirichlet(np.full(rank, 0.2), n_users)
-    items = _item_taste(genre, rank, rng)
-    sizes = _sizes(n_users, n_items, events_per_user, rng)
+    items = _draw_item_taste(genre, rank, rng)
+    sizes = _draw_sizes(n_users, n_items, events_per_user, rng)
     kinds = np.full((n_users, n_items), -1, np.int8)
     for user in range(n_users):
         _choose(kinds[user], users[user], items, genre, int(sizes[user]), (specific, noise), rng)
     user_rows, item_rows = np.nonzero(kinds >= 0)
-    titles = np.array([_title(item, rank) for item in range(n_items)], np.object_)
+    titles = np.array([_make_title(item, rank) for item in range(n_items)], np.object_)
     log = Log(
         IdMap.range(n_users),
         IdMap.range(n_items),
@@ -94,19 +126,19 @@ def _check(n_users: int, n_items: int, rank: int, events_per_user: float, specif
         raise DataError(f"specific={specific}, noise={noise}: they must be >= 0 and add up to at most 0.5")
 
 
-def _title(item: int, rank: int) -> str:
+def _make_title(item: int, rank: int) -> str:
     number, genre = divmod(item, rank)
     return f"{GENRES[genre] if genre < len(GENRES) else f'genre {genre}'} {number + 1}"
 
 
-def _item_taste(genre: npt.NDArray[np.int64], rank: int, rng: np.random.Generator) -> Floats:
+def _draw_item_taste(genre: Int64Array, rank: int, rng: np.random.Generator) -> Float64Array:
     """Return how much each item has of each genre, times its popularity, shape (n_items, rank)."""
     mixture = 0.97 * np.eye(rank)[genre] + 0.03 * rng.dirichlet(np.ones(rank), len(genre))
     popularity = rng.lognormal(0.0, 0.8, len(genre))
     return np.asarray(mixture * popularity[:, None])
 
 
-def _sizes(n_users: int, n_items: int, mean: float, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+def _draw_sizes(n_users: int, n_items: int, mean: float, rng: np.random.Generator) -> Int64Array:
     """Return the number of events of each user, shape (n_users,): skewed, with about the given mean."""
     spread = 0.5
     sizes = mean * rng.lognormal(-(spread**2) / 2, spread, n_users)
@@ -115,9 +147,9 @@ def _sizes(n_users: int, n_items: int, mean: float, rng: np.random.Generator) ->
 
 def _choose(
     kinds: npt.NDArray[np.int8],
-    taste: Floats,
-    items: Floats,
-    genre: npt.NDArray[np.int64],
+    taste: Float64Array,
+    items: Float64Array,
+    genre: Int64Array,
     size: int,
     shares: tuple[float, float],
     rng: np.random.Generator,
@@ -132,7 +164,7 @@ def _choose(
     _draw(kinds, NOISE, n_noise, np.ones(len(kinds)), rng)
 
 
-def _draw(kinds: npt.NDArray[np.int8], kind: int, size: int, weights: Floats, rng: np.random.Generator) -> None:
+def _draw(kinds: npt.NDArray[np.int8], kind: int, size: int, weights: Float64Array, rng: np.random.Generator) -> None:
     """Mark `size` items that have no kind yet, drawn in proportion to `weights`, shape (n_items,)."""
     if size:
         free = np.where(kinds < 0, weights, 0.0)

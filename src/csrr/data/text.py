@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyarrow import csv as arrow_csv
 
 from csrr.data.errors import DataError
-from csrr.data.event_tables import listed, role_of
+from csrr.data.event_tables import find_role, quote_names
 
 SEPARATORS = ("::", "\t", ",", ";", "|")
 QUOTING = (",", ";")
@@ -33,13 +33,13 @@ class TextTable:
 
     def where(self, row: int) -> str:
         """Return the line number and the text of a row, counted from 0 without the header."""
-        rows = _rows(self.text.decode(), self.separator)
+        rows = _split_rows(self.text.decode(), self.separator)
         for _ in range(row + self.has_header):
             next(rows)
-        return _place(self.text, next(rows)[0])
+        return _name_line(self.text, next(rows)[0])
 
 
-def utf8(content: bytes) -> bytes:
+def to_utf8(content: bytes) -> bytes:
     """Return text as UTF-8 without a byte order mark; what is not UTF-8 is taken to be Latin-1."""
     if content.startswith((b"\xff\xfe", b"\xfe\xff")):
         return content.decode("utf-16").encode()
@@ -50,7 +50,7 @@ def utf8(content: bytes) -> bytes:
     return content.removeprefix(b"\xef\xbb\xbf")
 
 
-def parse(
+def parse_text(
     content: bytes,
     *,
     separator: str | None = None,
@@ -63,22 +63,22 @@ def parse(
     A first line with a name that is recognised or `expected` is a header. Without one, columns are called
     `names` or, with `header=False`, "0", "1", ...
     """
-    text = utf8(content)
-    sample = _sample(text)
+    text = to_utf8(content)
+    sample = _take_sample(text)
     separator = separator or _sniff(sample)
-    first = next(_rows(sample[0], separator))[1]
+    first = next(_split_rows(sample[0], separator))[1]
     if header is None:
         header = _is_header(first, names, expected)
     positions = [str(i) for i in range(len(first))]
     columns = [field.strip() for field in first] if header else [*(names or ()), *positions][: len(first)]
     if len(set(columns)) < len(columns):
-        raise DataError(f"two columns have the same name: {listed(columns)}; rename one")
+        raise DataError(f"two columns have the same name: {quote_names(columns)}; rename one")
     if len(separator) > 1:
         text, separator = text.replace(separator.encode(), UNIT.encode()), UNIT
-    return TextTable(_columns(text, separator, columns, header), text, separator, header)
+    return TextTable(_read_columns(text, separator, columns, header), text, separator, header)
 
 
-def _sample(text: bytes) -> list[str]:
+def _take_sample(text: bytes) -> list[str]:
     """Return the first lines that are not blank."""
     lines = (line.decode().rstrip("\r\n") for line in io.BytesIO(text))
     sample = [line for line, _ in zip((line for line in lines if line), range(SAMPLE_LINES), strict=False)]
@@ -89,23 +89,23 @@ def _sample(text: bytes) -> list[str]:
 
 def _sniff(sample: Sequence[str]) -> str:
     """Return the separator that splits all lines into equally many fields, or at least the first line."""
-    counts = {each: [len(next(_rows(line, each))[1]) for line in sample] for each in SEPARATORS}
+    counts = {each: [len(next(_split_rows(line, each))[1]) for line in sample] for each in SEPARATORS}
     even = [each for each, fields in counts.items() if fields[0] > 1 and len(set(fields)) == 1]
     some = even or [each for each, fields in counts.items() if fields[0] > 1]
     if not some:
-        raise DataError(f"found no separator in the first line ({_short(sample[0])}); pass separator='...'")
+        raise DataError(f"found no separator in the first line ({_shorten(sample[0])}); pass separator='...'")
     return some[0]
 
 
 def _is_header(first: Sequence[str], names: Sequence[str] | None, expected: Collection[str]) -> bool:
     fields = [field.strip() for field in first]
-    if any(role_of(field) or field in expected for field in fields):
+    if any(find_role(field) or field in expected for field in fields):
         return True
     if names is not None:
         return False
     if any(_is_number(field) for field in fields):
         raise DataError(
-            f"the first line looks like data, not like column names: {listed(fields)};"
+            f"the first line looks like data, not like column names: {quote_names(fields)};"
             " pass header=False, and columns by position, such as user=0, item=1, rating=2"
         )
     return True
@@ -119,7 +119,7 @@ def _is_number(field: str) -> bool:
     return True
 
 
-def _columns(text: bytes, separator: str, columns: list[str], header: bool) -> dict[str, pa.ChunkedArray]:
+def _read_columns(text: bytes, separator: str, columns: list[str], header: bool) -> dict[str, pa.ChunkedArray]:
     numbered = enumerate(io.BytesIO(text), 1)
     header_line = next(number for number, line in numbered if line.strip(b"\r\n")) if header else 0
     quotes = separator in QUOTING and b'"' in text
@@ -135,19 +135,19 @@ def _columns(text: bytes, separator: str, columns: list[str], header: bool) -> d
             ),
         )
     except pa.ArrowInvalid as error:
-        raise _uneven(text, separator, len(columns)) or DataError(str(error)) from None
+        raise _find_uneven_line(text, separator, len(columns)) or DataError(str(error)) from None
     return dict(zip(columns, table.columns, strict=True))
 
 
-def _uneven(text: bytes, separator: str, n_columns: int) -> DataError | None:
+def _find_uneven_line(text: bytes, separator: str, n_columns: int) -> DataError | None:
     """Return an error naming the first line with another number of fields, if there is one."""
-    for line, fields in _rows(text.decode(), separator):
+    for line, fields in _split_rows(text.decode(), separator):
         if len(fields) != n_columns:
-            return DataError(f"{_place(text, line)} has {len(fields)} fields where {n_columns} are expected")
+            return DataError(f"{_name_line(text, line)} has {len(fields)} fields where {n_columns} are expected")
     return None
 
 
-def _rows(text: str, separator: str) -> Iterator[tuple[int, list[str]]]:
+def _split_rows(text: str, separator: str) -> Iterator[tuple[int, list[str]]]:
     """Yield the line number, from 1, and the fields of each line that is not blank."""
     if len(separator) > 1:
         text, separator = text.replace(separator, UNIT), UNIT
@@ -160,10 +160,10 @@ def _rows(text: str, separator: str) -> Iterator[tuple[int, list[str]]]:
         raise DataError(f"line {reader.line_num} cannot be read: {error}") from error
 
 
-def _place(text: bytes, line: int) -> str:
+def _name_line(text: bytes, line: int) -> str:
     content = text.decode().split("\n")[line - 1].rstrip("\r")
-    return f"line {line} ({_short(content.replace(UNIT, '::'))})"
+    return f"line {line} ({_shorten(content.replace(UNIT, '::'))})"
 
 
-def _short(line: str) -> str:
+def _shorten(line: str) -> str:
     return repr(line if len(line) <= SHOWN_CHARACTERS else line[: SHOWN_CHARACTERS - 3] + "...")

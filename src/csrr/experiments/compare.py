@@ -5,32 +5,44 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
+from csrr.arrays import Float64Array
 from csrr.data import DataError
 from csrr.experiments.evaluate import Evaluation
-from csrr.experiments.intervals import Values, mean_interval
+from csrr.experiments.intervals import mean_interval
 from csrr.parameters import ParameterError
-from csrr.ranking.text_tables import text_table, to_pandas
-
-if TYPE_CHECKING:
-    import pandas as pd
+from csrr.ranking.result_table import ResultTable, TabularResult
 
 LOWER_IS_BETTER = ("cost",)
 
 
 @dataclass(frozen=True)
-class Paired:
-    """How values of `n` users differ from others of the same users.
+class PairedTest:
+    """How values of some users differ from others of the same users.
 
-    `difference` is the mean difference, `low` to `high` its 95 % interval by Student's t. `t_p` and `wilcoxon_p` are
-    two-sided p-values: of the paired t test, that the mean difference is 0, and of Wilcoxon's signed-rank test, that
-    differences lie evenly about 0, where the ranks of zeros go half to either side. `effect_size` is Cohen's d_z, mean
-    difference / standard deviation of differences; `better`, `worse` and `equal` are shares of users.
+    Attributes
+    ----------
+    n
+        Number of users.
+    mean, mean_against
+        The means of both.
+    difference
+        The mean difference.
+    low, high
+        Its 95 % interval, by Student's t.
+    t_p
+        The two-sided p-value of the paired t test, that the mean difference is 0.
+    wilcoxon_p
+        That of Wilcoxon's signed-rank test, that differences lie evenly about 0, where the ranks of zeros go half to
+        either side.
+    effect_size
+        Cohen's d_z, mean difference / standard deviation of differences.
+    better, worse, equal
+        Shares of users.
     """
 
     n: int
@@ -48,73 +60,147 @@ class Paired:
 
 
 @dataclass(frozen=True)
-class Row:
-    """`model` against another: the differences, and the p-values corrected by Holm over all rows."""
+class ComparedPair:
+    """A model against another.
+
+    Attributes
+    ----------
+    model, against
+        Their names.
+    paired
+        How they differ.
+    t_p_holm, wilcoxon_p_holm
+        The p-values, corrected by Holm over all pairs.
+    """
 
     model: str
     against: str
-    paired: Paired
+    paired: PairedTest
     t_p_holm: float
     wilcoxon_p_holm: float
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the row as one flat dict of plain values."""
+        """Return the pair as one flat dict.
+
+        Returns
+        -------
+        values
+            Names, differences and p-values, by name.
+        """
         names = {"model": self.model, "against": self.against}
         return names | asdict(self.paired) | {"t_p_holm": self.t_p_holm, "wilcoxon_p_holm": self.wilcoxon_p_holm}
 
 
 @dataclass(frozen=True, repr=False)
-class Comparison:
-    """Paired tests of models on one metric, a row for each pair."""
+class Comparison(TabularResult):
+    """Paired tests of models on one metric.
+
+    Attributes
+    ----------
+    metric
+        The metric.
+    rows
+        A test for each pair.
+
+    Examples
+    --------
+    >>> train, test = csrr.split(csrr.synthetic(100, 40, events_per_user=10).log)
+    >>> models = {"popular": csrr.PopRank(), "ease": csrr.EASE()}
+    >>> found = csrr.compare({name: csrr.evaluate(model.fit(train), train, test) for name, model in models.items()})
+    >>> found.rows[0].paired.n
+    100
+    """
 
     metric: str
-    rows: list[Row]
+    rows: list[ComparedPair]
 
     def summary(self) -> dict[str, Any]:
-        """Return the metric and the rows as plain values, fit for JSON."""
+        """Return all of it as plain values, fit for JSON.
+
+        Returns
+        -------
+        summary
+            The metric, and a dict a row.
+        """
         return {"metric": self.metric, "rows": [row.to_dict() for row in self.rows]}
 
-    def to_arrow(self) -> pa.Table:
-        """Return a table with one row for each pair."""
-        return pa.Table.from_pylist([row.to_dict() for row in self.rows])
+    def table(self) -> ResultTable:
+        """Return the tests as a table.
 
-    def to_frame(self) -> pd.DataFrame:
-        """Return the table of `to_arrow` as a pandas DataFrame."""
-        return to_pandas(self.to_arrow())
+        Returns
+        -------
+        table
+            A row for each pair: model, against, and what `PairedTest` has; p-values also corrected.
+        """
+        return ResultTable.from_rows(row.to_dict() for row in self.rows)
+
+    def _display_table(self) -> ResultTable:
+        return ResultTable.from_rows(_format_pair(row) for row in self.rows)
+
+    def _heading(self) -> str:
+        users = f"{self.rows[0].paired.n:,} users"
+        return f"Comparison: {self.metric}, mean difference over {users} ± 95 % interval; p corrected by Holm"
 
     def __repr__(self) -> str:
-        header = ["model", "against", "difference", "t p", "Wilcoxon p", "d_z", "better", "worse", "equal"]
-        lines = [_line(row) for row in self.rows]
-        users = f"{self.rows[0].paired.n:,} users"
-        title = f"Comparison: {self.metric}, mean difference over {users} ± 95 % interval; p corrected by Holm"
-        return f"{title}\n{text_table(header, lines)}"
+        return f"{self._heading()}\n{self._display_table()}"
 
 
 def compare(evaluations: Mapping[str, Evaluation], metric: str = "ndcg@10", baseline: str | None = None) -> Comparison:
-    """Return paired tests of the models on `metric`: each against `baseline`, or without it every pair.
+    """Return paired tests of models on one metric.
 
-    The evaluations must be of the same users. p-values are corrected by Holm over the rows, each kind by itself.
-    Values are those of `per_user`; a user without a value of either model is in no test. "Better" is a larger value,
-    of "cost" a smaller one.
+    p-values are corrected by Holm over the pairs, each kind by itself. Values are those of `per_user`; a user without a
+    value of either model is in no test. "Better" is a larger value, of "cost" a smaller one.
+
+    Parameters
+    ----------
+    evaluations
+        Evaluations by name, of the same users.
+    metric
+        What is compared.
+    baseline
+        The name of the one that all others are compared with; without it, every pair is.
+
+    Returns
+    -------
+    comparison
+        A test for each pair.
+
+    Raises
+    ------
+    ParameterError
+        Where there are fewer than two evaluations, or they lack the metric or the baseline.
+    DataError
+        Where they are of different users.
+
+    Examples
+    --------
+    >>> train, test = csrr.split(csrr.synthetic(100, 40, events_per_user=10).log)
+    >>> models = {"popular": csrr.PopRank(), "ease": csrr.EASE(), "knn": csrr.ItemKNN()}
+    >>> evaluations = {name: csrr.evaluate(model.fit(train), train, test) for name, model in models.items()}
+    >>> found = csrr.compare(evaluations, metric="recall@5", baseline="popular")
+    >>> [row.model for row in found.rows]
+    ['ease', 'knn']
     """
     if len(evaluations) < 2:
         raise ParameterError("compare needs at least two evaluations: pass a dict of a name and an evaluation each")
     if baseline is not None and baseline not in evaluations:
         raise ParameterError(f"baseline={baseline!r}: there is no such evaluation; there are {', '.join(evaluations)}")
-    values = _values(evaluations, metric)
+    values = _align_values(evaluations, metric)
     pairs = (
         [(name, baseline) for name in values if name != baseline]
         if baseline is not None
         else [*combinations(values, 2)]
     )
     lower = metric in LOWER_IS_BETTER
-    tests = [paired(values[a], values[b], lower_is_better=lower) for a, b in pairs]
-    t_ps, wilcoxon_ps = (holm([getattr(test, name) for test in tests]) for name in ("t_p", "wilcoxon_p"))
+    tests = [compare_paired(values[a], values[b], lower_is_better=lower) for a, b in pairs]
+    t_ps, wilcoxon_ps = (correct_holm([getattr(test, name) for test in tests]) for name in ("t_p", "wilcoxon_p"))
     corrected = zip(pairs, tests, t_ps.tolist(), wilcoxon_ps.tolist(), strict=True)
-    return Comparison(metric, [Row(a, b, test, t_p, wilcoxon_p) for (a, b), test, t_p, wilcoxon_p in corrected])
+    return Comparison(
+        metric, [ComparedPair(a, b, test, t_p, wilcoxon_p) for (a, b), test, t_p, wilcoxon_p in corrected]
+    )
 
 
-def paired(a: npt.ArrayLike, b: npt.ArrayLike, *, lower_is_better: bool = False) -> Paired:
+def compare_paired(a: npt.ArrayLike, b: npt.ArrayLike, *, lower_is_better: bool = False) -> PairedTest:
     """Return the tests of `a` minus `b`, values of the same users in the same order, shapes (n,).
 
     A user with a NaN is left out. Differences that are all the same leave no doubt: p is 1 where they are 0, else the
@@ -131,10 +217,10 @@ def paired(a: npt.ArrayLike, b: npt.ArrayLike, *, lower_is_better: bool = False)
     better, worse = (d < 0, d > 0) if lower_is_better else (d > 0, d < 0)
     means = float(mine.mean()), float(theirs.mean()), float(d.mean())
     shares = (float(which.mean()) for which in (better, worse, d == 0))
-    return Paired(len(d), *means, *mean_interval(d), _t_p(d), _wilcoxon_p(d), _effect_size(d), *shares)
+    return PairedTest(len(d), *means, *mean_interval(d), _t_p(d), _wilcoxon_p(d), _effect_size(d), *shares)
 
 
-def holm(p_values: npt.ArrayLike) -> Values:
+def correct_holm(p_values: npt.ArrayLike) -> Float64Array:
     """Return the p-values, shape (n,), corrected by Holm: compare them with the level that all together should keep.
 
     The i-th smallest of n is multiplied by n - i + 1, made at least as large as the one before and at most 1.
@@ -148,26 +234,26 @@ def holm(p_values: npt.ArrayLike) -> Values:
     return adjusted
 
 
-def _effect_size(d: Values) -> float:
+def _effect_size(d: Float64Array) -> float:
     mean, spread = float(d.mean()), float(d.std(ddof=1))
     if spread == 0:
         return float(np.copysign(np.inf, mean)) if mean else 0.0
     return mean / spread
 
 
-def _t_p(d: Values) -> float:
+def _t_p(d: Float64Array) -> float:
     from scipy.special import stdtr
 
     return float(2 * stdtr(len(d) - 1, -abs(_effect_size(d)) * np.sqrt(len(d))))
 
 
-def _wilcoxon_p(d: Values) -> float:
+def _wilcoxon_p(d: Float64Array) -> float:
     from scipy.stats import wilcoxon
 
     return float(wilcoxon(d, zero_method="zsplit").pvalue)
 
 
-def _values(evaluations: Mapping[str, Evaluation], metric: str) -> dict[str, Values]:
+def _align_values(evaluations: Mapping[str, Evaluation], metric: str) -> dict[str, Float64Array]:
     """Return each model's values of the metric, shape (n_users,), users in the order of the first."""
     first_name, first = next(iter(evaluations.items()))
     values = {}
@@ -185,9 +271,12 @@ def _values(evaluations: Mapping[str, Evaluation], metric: str) -> dict[str, Val
     return values
 
 
-def _line(row: Row) -> list[object]:
+def _format_pair(row: ComparedPair) -> dict[str, str]:
+    """Return a row as people read it."""
     found = row.paired
+    names = {"model": row.model, "against": row.against}
     difference = f"{found.difference:+.4f} ± {(found.high - found.low) / 2:.4f}"
     ps = (f"{p:.4f}" if p >= 0.0001 else f"{p:.0e}" for p in (row.t_p_holm, row.wilcoxon_p_holm))
-    shares = (f"{share:.0%}" for share in (found.better, found.worse, found.equal))
-    return [row.model, row.against, difference, *ps, f"{found.effect_size:+.2f}", *shares]
+    tests = {"difference": difference, **dict(zip(("t p", "Wilcoxon p"), ps, strict=True))}
+    shares = {name: f"{getattr(found, name):.0%}" for name in ("better", "worse", "equal")}
+    return names | tests | {"d_z": f"{found.effect_size:+.2f}"} | shares

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
 
+from csrr.arrays import Float64Array, Int64Array
 from csrr.data import DataError, Log, as_log, split
 from csrr.experiments.intervals import mean_interval
 from csrr.model_parameters import LEAST_COST, MOST_COST
 from csrr.models.csrr import CSRR
 from csrr.parameters import ParameterError, check_number, check_whole
 from csrr.ranking.calibration import Calibration
-from csrr.ranking.cells import CellCounts, masked_blocks
-from csrr.ranking.text_tables import text_table, to_pandas
-
-if TYPE_CHECKING:
-    import pandas as pd
+from csrr.ranking.cells import CellCounts
+from csrr.ranking.result_table import ResultTable, TabularResult
+from csrr.ranking.score_blocks import score_blocks
 
 RATIOS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 TRAINING = 0.6
@@ -28,11 +25,26 @@ TRAINING = 0.6
 
 @dataclass(frozen=True)
 class CostPoint:
-    """A cost ratio of the fit, and what recommending every item above `threshold` comes to on other held-out data.
+    """A cost ratio of the fit, and what recommending every item above a threshold comes to on other held-out data.
 
-    `cost`, a user's in the mean, lies between `low` and `high` (95 %); `best_cost` is that of the best threshold in
-    hindsight. `recall` and `specificity` are over all cells, `items` is the number of recommendations a user. `gap` and
-    `rank` are of the fit.
+    Attributes
+    ----------
+    cost_ratio
+        That of the fit.
+    threshold
+        The score above which items are recommended.
+    cost
+        A user's cost in the mean.
+    low, high
+        Its 95 % interval.
+    best_cost
+        The cost of the best threshold in hindsight.
+    recall, specificity
+        Over all cells.
+    items
+        Number of recommendations a user.
+    gap, rank
+        Of the fit.
     """
 
     cost_ratio: float
@@ -49,12 +61,30 @@ class CostPoint:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class CostCurve(Sequence[CostPoint]):
+class CostCurve(TabularResult, Sequence[CostPoint]):
     """The points of a path over cost ratios, rising, for one miss's and one false alarm's cost.
 
-    `best` is the place of the recommended one, chosen on the data that chose the thresholds, not on that of the costs;
-    `alike` are the places of those whose costs cannot be told from its own. `nothing` is the cost of no recommendation,
-    and `pays` says whether that of `best` can be told to be less (both user by user, 95 %).
+    Attributes
+    ----------
+    points
+        The points.
+    miss, false_alarm
+        What these cost.
+    nothing
+        The cost of no recommendation, a user's in the mean.
+    best
+        The place of the recommended point, chosen on the data that chose the thresholds, not on that of the costs.
+    alike
+        The places of those whose costs cannot be told from its own (user by user, 95 %).
+    pays
+        Whether the cost of the recommended point can be told to be less than `nothing` (the same).
+
+    Examples
+    --------
+    >>> log = csrr.synthetic(100, 40, events_per_user=15).log
+    >>> curve = csrr.cost_curve(log, miss=5, false_alarm=1, ratios=[1, 4], reg_low_rank=0.3, neighbors=0)
+    >>> [point.cost_ratio for point in curve]
+    [1.0, 4.0]
     """
 
     points: list[CostPoint]
@@ -93,21 +123,26 @@ class CostCurve(Sequence[CostPoint]):
         others = [f"{self.points[place].cost_ratio:g}" for place in self.alike if place != self.best]
         return words + (f"; ratios of {', '.join(others)} cannot be told from it" if others else "")
 
-    def to_arrow(self) -> pa.Table:
-        """Return a table with a row for each point."""
-        return pa.Table.from_pylist([asdict(point) for point in self.points])
+    def table(self) -> ResultTable:
+        """Return the points as a table.
 
-    def to_frame(self) -> pd.DataFrame:
-        """Return the table of `to_arrow` as a pandas DataFrame."""
-        return to_pandas(self.to_arrow())
+        Returns
+        -------
+        table
+            A row for each point, with the attributes of `CostPoint` as columns.
+        """
+        return ResultTable.from_rows(asdict(point) for point in self.points)
+
+    def _display_table(self) -> ResultTable:
+        names = ("cost_ratio", "threshold", "cost", "best_cost", "recall", "specificity", "items")
+        return ResultTable.from_lists({name: [getattr(point, name) for point in self.points] for name in names})
+
+    def _heading(self) -> str:
+        costs = f"{self.miss:g} a miss, {self.false_alarm:g} a false alarm"
+        return f"CostCurve: {costs}; {self.nothing:.4g} a user for none"
 
     def __repr__(self) -> str:
-        names = ("cost_ratio", "threshold", "cost", "best_cost", "recall", "specificity", "items")
-        lines = [[getattr(point, name) for name in names] for point in self.points]
-        head = (
-            f"CostCurve: {self.miss:g} a miss, {self.false_alarm:g} a false alarm; {self.nothing:.4g} a user for none"
-        )
-        return f"{head}\n{text_table(names, lines)}\n{self.recommendation}"
+        return f"{self._heading()}\n{self._display_table()}\n{self.recommendation}"
 
     # For csrr.plot
 
@@ -165,19 +200,54 @@ def cost_curve(
     callback: Callable[[int, int], object] | None = None,
     **params: Any,
 ) -> CostCurve:
-    """Return the cost, recall and specificity of `CSRR(**params)` along `ratios`, each fit begun from the one before.
+    """Return the cost, recall and specificity of CSRR along cost ratios, each fit begun from the one before.
 
     Of each user's events three fifths train, one fifth chooses the threshold for the costs of a miss and a false alarm,
-    and one fifth tells what that costs among the cells of neither: a miss is an event of it that was not recommended,
-    a false alarm a recommendation that is no such event. What `params` leave open the first fit chooses for all.
-    `callback` is told how many of how many fits are done.
+    and one fifth tells what that costs among the cells of neither: a miss is an event of it that was not recommended, a
+    false alarm a recommendation that is no such event.
+
+    Parameters
+    ----------
+    data
+        A log, a table with user and item columns, or a users x items matrix.
+    miss
+        What an event costs that was not recommended.
+    false_alarm
+        What a recommendation costs that is no event.
+    ratios
+        The cost ratios of the fits.
+    seed
+        Of the split.
+    callback
+        Told how many of how many fits are done.
+    **params
+        Parameters of `CSRR`. What they leave open the first fit chooses for all.
+
+    Returns
+    -------
+    curve
+        A point for each ratio, and which to take.
+
+    Raises
+    ------
+    ParameterError
+        Where a cost or ratio makes no sense, or `params` have costs of their own.
+    DataError
+        Where there are too few events.
+
+    Examples
+    --------
+    >>> log = csrr.synthetic(100, 40, events_per_user=15).log
+    >>> curve = csrr.cost_curve(log, miss=5, false_alarm=1, ratios=[1, 4], reg_low_rank=0.3, neighbors=0)
+    >>> curve.recommended.cost <= max(point.cost for point in curve)
+    True
     """
     check_number("miss", miss, above=0)
     check_number("false_alarm", false_alarm, above=0)
     check_whole("seed", seed, least=0)
     if {"cost_ratio", "positive_cost", "miss_cost", "false_alarm_cost", "recall_weight"} & params.keys():
         raise ParameterError("a cost curve chooses the cost ratio itself: give miss, false_alarm and ratios")
-    log, chosen = as_log(data), _checked_ratios(ratios)
+    log, chosen = as_log(data), _check_ratios(ratios)
     train, held = split(log, ratio=TRAINING, seed=seed)
     choose, check = split(held, ratio=0.5, seed=seed)
     if not len(choose) or not len(check):
@@ -202,7 +272,7 @@ def cost_curve(
     return CostCurve(points, float(miss), float(false_alarm), float(nothing.mean()), best, alike, pays)
 
 
-def _checked_ratios(ratios: Any) -> list[float]:
+def _check_ratios(ratios: Any) -> list[float]:
     if not isinstance(ratios, Sequence | np.ndarray):
         raise ParameterError(f"ratios={ratios!r} must be a list of cost ratios")
     for each in ratios:
@@ -218,7 +288,7 @@ class _Measured:
 
     point: CostPoint
     chosen_at: float
-    costs: npt.NDArray[np.float64]
+    costs: Float64Array
 
     @classmethod
     def of(cls, model: CSRR, train: Log, choose: Log, check: Log, miss: float, false_alarm: float) -> _Measured:
@@ -234,7 +304,7 @@ class _Measured:
         on_first += false_alarm * (chosen.n_cells - chosen.n_positives)[worth].sum()
         # The best in hindsight is one of the steps that the same counts of the other data have.
         hindsight = Calibration.of(*cells, check.to_csr(), known)
-        other = _counts(model, rows, check, known, [threshold, hindsight.threshold(miss, false_alarm)])
+        other = _count_cells(model, rows, check, known, [threshold, hindsight.threshold(miss, false_alarm)])
         costs = miss * other.missed[:, 0] + false_alarm * other.false_alarms[:, 0]
         best = miss * other.missed[:, 1].sum() + false_alarm * other.false_alarms[:, 1].sum()
         n_users = len(rows)
@@ -258,10 +328,8 @@ class _Measured:
         return cls(point, float(on_first) / n_users, costs)
 
 
-def _counts(
-    model: CSRR, rows: npt.NDArray[np.int64], events: Log, known: Any, thresholds: Sequence[float]
-) -> CellCounts:
+def _count_cells(model: CSRR, rows: Int64Array, events: Log, known: Any, thresholds: Sequence[float]) -> CellCounts:
     counts = CellCounts.empty(rows, events.to_csr(), known, thresholds, auc=False)
-    for part, scores in masked_blocks(model.score_rows, rows, events.n_items, known):
+    for part, scores in score_blocks(model.score_rows, rows, events.n_items, seen=known):
         counts.add(part, scores)
     return counts

@@ -6,59 +6,76 @@ import logging
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
 from scipy import sparse
 
+from csrr.arrays import BoolArray, Float64Array, Int32Array, Int64Array, Rows
 from csrr.data import DataError, IdMap, Log, UnknownIdError, as_log
-from csrr.data.ids import Ids, Rows
+from csrr.data.ids import Ids
 from csrr.experiments.intervals import Interval, f1_of_means_values, mean_interval
 from csrr.models.recommender import Recommender
 from csrr.parameters import ParameterError
-from csrr.ranking.cells import CELL_METRICS, CellCounts, masked_blocks
+from csrr.ranking.cells import CELL_METRICS, CellCounts
 from csrr.ranking.metrics import (
     METRICS,
     STANDARD,
     coverage,
-    information,
+    item_information,
     mark_hits,
     mean_metrics,
     novelty,
     per_user_metrics,
     precision_and_recall,
 )
-from csrr.ranking.text_tables import text_table, to_pandas
+from csrr.ranking.result_table import ResultTable, TabularResult
+from csrr.ranking.score_blocks import score_blocks
+from csrr.ranking.text_tables import text_table
 from csrr.ranking.topk import block_top_k
 from csrr.threads import use_threads
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _log = logging.getLogger(__name__)
 
 
 LIST_METRICS = (*METRICS, "coverage", "novelty")
 """Metrics of lists, at each k."""
-NAMES = (*LIST_METRICS, "auc", *CELL_METRICS)
+METRIC_NAMES = (*LIST_METRICS, "auc", *CELL_METRICS)
 """All that `metrics` may name."""
 
-PerUser = dict[str, npt.NDArray[np.float64]]
+PerUser = dict[str, Float64Array]
 Means = dict[str, float]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Evaluation:
-    """Metrics of a model: `per_user["ndcg@10"]` has shape (n_users,), one value for each of `users`.
+class Evaluation(TabularResult):
+    """How well a model does, for each user and in the mean.
 
-    `means` are over these users, but for three: "f1_of_means@k" is the F1 of mean precision and mean recall ("f1@k"
-    is the mean of the users' F1); "coverage@k" belongs to all lists together and has no value a user; "cell_recall",
-    "specificity", "sum" and "cost" are the paper's, of all cells of all users together ("cost" a total), where a user
-    with many cells weighs more than in the mean of `per_user`. `n_left_out` counts the users without test items, who
-    are in no mean. `linear` has, for the means that are not of `per_user`, values of shape (n_users,) that give their
-    intervals.
+    Attributes
+    ----------
+    at
+        The lengths of the lists.
+    users
+        The ids of the users evaluated, shape (n_users,).
+    per_user
+        Values by metric, like "ndcg@10", each of shape (n_users,).
+    means
+        Means over these users, but for three: "f1_of_means@k" is the F1 of mean precision and mean recall ("f1@k" is
+        the mean of the users' F1); "coverage@k" belongs to all lists together and has no value a user; "cell_recall",
+        "specificity", "sum" and "cost" are the paper's, of all cells of all users together ("cost" a total), where a
+        user with many cells weighs more than in the mean of `per_user`.
+    n_left_out
+        Number of users without test items, who are in no mean.
+    linear
+        For the means that are not of `per_user`, values of shape (n_users,) that give their intervals.
+
+    Examples
+    --------
+    >>> train, test = csrr.split(csrr.synthetic(100, 40, events_per_user=10).log)
+    >>> found = csrr.evaluate(csrr.PopRank().fit(train), train, test, at=5)
+    >>> low, high = found.interval("ndcg@5")
+    >>> low < found["ndcg@5"] < high
+    True
     """
 
     at: tuple[int, ...]
@@ -80,23 +97,51 @@ class Evaluation:
         return self.means[name]
 
     def interval(self, name: str, level: float = 0.95) -> Interval:
-        """Return the confidence interval (low, high) of a mean, as if the users were drawn at random.
+        """Return the confidence interval of a mean, as if the users were drawn at random.
 
-        Student's t over users; for "f1_of_means@k" and the measures over all cells by the delta method, over users
-        too. It is (NaN, NaN) for "coverage@k", to which no user contributes alone, and for a single user.
+        Parameters
+        ----------
+        name
+            The metric.
+        level
+            How sure it is.
+
+        Returns
+        -------
+        interval
+            (low, high), by Student's t over users; for "f1_of_means@k" and the measures over all cells by the delta
+            method, over users too. It is (NaN, NaN) for "coverage@k", to which no user contributes alone, and for a
+            single user.
         """
         mean = self[name]
         values = self.linear.get(name, self.per_user.get(name))
         return mean_interval(np.full(1, mean) if values is None else values, level)
 
     def text(self, name: str) -> str:
-        """Return a mean as people read it, with half the width of its 95 % interval: "0.1234 ± 0.0012"."""
+        """Return a mean as people read it.
+
+        Parameters
+        ----------
+        name
+            The metric.
+
+        Returns
+        -------
+        text
+            With half the width of its 95 % interval: "0.1234 ± 0.0012".
+        """
         mean, (low, high) = self[name], self.interval(name)
         digits = ",.1f" if name == "cost" else ".4f"
         return f"{mean:{digits}}" if np.isnan(low) else f"{mean:{digits}} ± {(high - low) / 2:{digits}}"
 
     def summary(self) -> dict[str, Any]:
-        """Return the means, their 95 % intervals (None: there is none) and the numbers of users, fit for JSON."""
+        """Return all of it as plain values, fit for JSON.
+
+        Returns
+        -------
+        summary
+            The means, their 95 % intervals (None: there is none) and the numbers of users.
+        """
         intervals = {name: list(self.interval(name)) for name in self.means}
         return {
             "at": list(self.at),
@@ -106,13 +151,29 @@ class Evaluation:
             "intervals": {name: None if np.isnan(ends).any() else ends for name, ends in intervals.items()},
         }
 
-    def to_arrow(self) -> pa.Table:
-        """Return a table with one row for each user: user, then the metrics."""
-        return pa.table({"user": self.users, **self.per_user})
+    def table(self) -> ResultTable:
+        """Return the values of all users as a table.
 
-    def to_frame(self) -> pd.DataFrame:
-        """Return the table of `to_arrow` as a pandas DataFrame."""
-        return to_pandas(self.to_arrow())
+        Returns
+        -------
+        table
+            A row for each user: user, then the metrics.
+        """
+        return ResultTable({"user": self.users, **self.per_user})
+
+    def _display_table(self) -> ResultTable:
+        """Return a row for each mean: metric, mean, and its 95 % interval from low to high."""
+        ends = [self.interval(name) for name in self.means]
+        columns = {
+            "mean": list(self.means.values()),
+            "low": [low for low, _ in ends],
+            "high": [high for _, high in ends],
+        }
+        return ResultTable.from_lists({"metric": list(self.means), **columns})
+
+    def _heading(self) -> str:
+        left_out = f" ({self.n_left_out:,} without test items left out)" if self.n_left_out else ""
+        return f"Evaluation: mean over {self.n_users:,} users ± 95 % interval{left_out}"
 
     def __repr__(self) -> str:
         of_lists = dict.fromkeys(name.split("@")[0] for name in self.means if "@" in name)
@@ -120,8 +181,7 @@ class Evaluation:
         others = [[name, self.text(name)] for name in self.means if "@" not in name]
         tables = [text_table(["", *(f"@{k}" for k in self.at)], lines)] if lines else []
         tables += [text_table(["", ""], others)] if others else []
-        left_out = f" ({self.n_left_out:,} without test items left out)" if self.n_left_out else ""
-        return "\n".join([f"Evaluation: mean over {self.n_users:,} users ± 95 % interval{left_out}", *tables])
+        return "\n".join([self._heading(), *tables])
 
 
 def evaluate(
@@ -136,24 +196,55 @@ def evaluate(
     threshold: float = 0.5,
     positive_cost: float = 0.5,
 ) -> Evaluation:
-    """Return how well `model`, fitted on `train`, ranks the events of `test` above all items not in `train`.
+    """Return how well a model, fitted on `train`, ranks the events of `test` above all items not in `train`.
 
-    `train` and `test` are logs, or what becomes one, without users or items that the model does not know. A
-    user's items in `train` are in no list; a test event that is in `train` too is not asked for. Only users
-    with an event left to ask for are evaluated, of all or of those with the ids `users`. Equal scores go by
-    item row.
+    A user's items in `train` are in no list; a test event that is in `train` too is not asked for. Only users with an
+    event left to ask for are evaluated. Equal scores go by item row.
 
-    `metrics` of a list of length k, for each k in `at`: "precision", "recall", "f1", "ndcg", "list_ndcg" (the
-    paper's NDCG), "map", "mrr", "hit_rate", "coverage", "novelty"; `ranking.metrics` defines them. Of all items that
-    a user does not have in `train`: "auc", how often a test item scores above another one, ties half; and the
-    paper's "cell_recall", "specificity", "sum" and "cost", which take scores above `threshold` as recommended and
-    weigh a missed test item by `positive_cost`, a false alarm by 1 - `positive_cost`; see `ranking.cells`.
+    Parameters
+    ----------
+    model
+        A fitted model.
+    train, test
+        Logs, or what becomes one, without users or items that the model does not know.
+    at
+        The lengths of the lists, or one.
+    users
+        The ids of the users to evaluate, of those with something to ask for; without them, all.
+    metrics
+        Of a list of length k: "precision", "recall", "f1", "ndcg", "list_ndcg" (the paper's NDCG), "map", "mrr",
+        "hit_rate", "coverage", "novelty"; `ranking.metrics` defines them. Of all items that a user does not have in
+        `train`: "auc", how often a test item scores above another one, ties half; and the paper's "cell_recall",
+        "specificity", "sum" and "cost", see `ranking.cells`.
+    threads
+        Number of threads; 0 for all cores.
+    threshold
+        The paper's measures take scores above it as recommended.
+    positive_cost
+        They weigh a missed test item by it, and a false alarm by 1 less it.
+
+    Returns
+    -------
+    evaluation
+        Values of each user, means and intervals.
+
+    Raises
+    ------
+    DataError
+        Where the logs do not fit the model, or there is nothing to ask for.
+
+    Examples
+    --------
+    >>> train, test = csrr.split(csrr.synthetic(100, 40, events_per_user=10).log)
+    >>> found = csrr.evaluate(csrr.EASE().fit(train), train, test, at=(5, 10), metrics=["ndcg", "auc"])
+    >>> list(found.means)
+    ['ndcg@5', 'ndcg@10', 'auc']
     """
     model.check_fitted()
-    at, metrics = _checked_at(at, len(model.items_)), _checked_metrics(metrics)
+    at, metrics = _check_at(at, len(model.items_)), _check_metrics(metrics)
     _check_costs(threshold, positive_cost)
-    seen = _aligned(train, model, "train")
-    relevant = _unseen(_aligned(test, model, "test"), seen)
+    seen = _align(train, model, "train")
+    relevant = _drop_seen(_align(test, model, "test"), seen)
     asked = np.unique(model.user_rows(users))
     rows = asked[np.diff(relevant.indptr)[asked] > 0]
     if not len(rows):
@@ -161,27 +252,27 @@ def evaluate(
     thresholds = [threshold] if set(metrics) & set(CELL_METRICS) else []
     counts = CellCounts.empty(rows, relevant, seen, thresholds, auc="auc" in metrics)
     with nullcontext() if threads is None else use_threads(threads):
-        items = _lists(model, rows, max(at), seen, counts)
+        items = _rank_and_count(model, rows, max(at), seen, counts)
         hits = mark_hits(items, relevant, rows)
-    of_lists = _of_lists(items, hits, counts.positives, at, metrics, seen)
-    per_user, means, linear = _of_cells(counts, metrics, positive_cost)
+    of_lists = _measure_lists(items, hits, counts.positives, at, metrics, seen)
+    per_user, means, linear = _measure_cells(counts, metrics, positive_cost)
     users, n_left_out = model.users_.ids[rows], len(asked) - len(rows)
     return Evaluation(at, users, of_lists[0] | per_user, of_lists[1] | means, n_left_out, of_lists[2] | linear)
 
 
-def _lists(model: Recommender, rows: Rows, k: int, seen: Any, counts: CellCounts) -> npt.NDArray[np.int32]:
+def _rank_and_count(model: Recommender, rows: Rows, k: int, seen: Any, counts: CellCounts) -> Int32Array:
     """Return the items of the users' lists, shape (len(rows), k), and count cells, in one pass over the scores."""
     items = np.empty((len(rows), k), np.int32)
-    for part, scores in masked_blocks(model.score_rows, rows, len(model.items_), seen):
+    for part, scores in score_blocks(model.score_rows, rows, len(model.items_), seen=seen):
         items[part], _ = block_top_k(scores, k)
         counts.add(part, scores)
     return items
 
 
-def _of_lists(
-    items: npt.NDArray[np.int32],
-    hits: npt.NDArray[np.bool_],
-    n_relevant: npt.NDArray[np.int64],
+def _measure_lists(
+    items: Int32Array,
+    hits: BoolArray,
+    n_relevant: Int64Array,
     at: tuple[int, ...],
     metrics: tuple[str, ...],
     seen: Any,
@@ -189,7 +280,7 @@ def _of_lists(
     """Return `per_user`, `means` and `linear` of an Evaluation, of lists of shape (n_users, max(at))."""
     per_user = per_user_metrics(hits, n_relevant, at, [name for name in metrics if name in METRICS])
     if "novelty" in metrics:
-        bits = information(seen)
+        bits = item_information(seen)
         per_user |= {f"novelty@{k}": novelty(items[:, :k], bits) for k in at}
     means = mean_metrics(per_user)
     if "coverage" in metrics:
@@ -198,7 +289,9 @@ def _of_lists(
     return per_user, means, linear
 
 
-def _of_cells(counts: CellCounts, metrics: tuple[str, ...], positive_cost: float) -> tuple[PerUser, Means, PerUser]:
+def _measure_cells(
+    counts: CellCounts, metrics: tuple[str, ...], positive_cost: float
+) -> tuple[PerUser, Means, PerUser]:
     """Return `per_user`, `means` and `linear` of an Evaluation, of all cells."""
     per_user = {"auc": counts.auc()} if "auc" in metrics else {}
     means, linear = mean_metrics(per_user), {}
@@ -209,7 +302,7 @@ def _of_cells(counts: CellCounts, metrics: tuple[str, ...], positive_cost: float
     return per_user, means, linear
 
 
-def _checked_at(at: int | Sequence[int], n_items: int) -> tuple[int, ...]:
+def _check_at(at: int | Sequence[int], n_items: int) -> tuple[int, ...]:
     several = tuple(at) if isinstance(at, Iterable) else (at,)
     for k in several:
         if isinstance(k, bool) or not isinstance(k, int | np.integer):
@@ -221,10 +314,10 @@ def _checked_at(at: int | Sequence[int], n_items: int) -> tuple[int, ...]:
     return tuple(dict.fromkeys(int(k) for k in several))
 
 
-def _checked_metrics(metrics: Sequence[str]) -> tuple[str, ...]:
+def _check_metrics(metrics: Sequence[str]) -> tuple[str, ...]:
     several = () if isinstance(metrics, str) else tuple(dict.fromkeys(metrics))
-    if not several or not set(several) <= set(NAMES):
-        raise ParameterError(f"metrics={metrics!r}: choose from {', '.join(NAMES)}; `at` says at which k")
+    if not several or not set(several) <= set(METRIC_NAMES):
+        raise ParameterError(f"metrics={metrics!r}: choose from {', '.join(METRIC_NAMES)}; `at` says at which k")
     return several
 
 
@@ -235,20 +328,20 @@ def _check_costs(threshold: float, positive_cost: float) -> None:
         raise ParameterError(f"positive_cost={positive_cost!r}: it must lie between 0 and 1")
 
 
-def _aligned(data: Any, model: Recommender, part: str) -> Any:
+def _align(data: Any, model: Recommender, part: str) -> Any:
     """Return the events in the model's row numbers, sparse of shape (n_users, n_items), indices sorted."""
     log: Log = as_log(data)
     if log.users == model.users_ and log.items == model.items_:
         return log.to_csr()
-    user_rows = _mapped(log.users, log.user_rows, model.users_, "user", part)
-    item_rows = _mapped(log.items, log.item_rows, model.items_, "item", part)
+    user_rows = _map_rows(log.users, log.user_rows, model.users_, "user", part)
+    item_rows = _map_rows(log.items, log.item_rows, model.items_, "item", part)
     shape = (len(model.users_), len(model.items_))
     matrix = sparse.csr_array((np.ones(len(log), np.float32), (user_rows, item_rows)), shape=shape)
     matrix.sum_duplicates()
     return matrix
 
 
-def _mapped(ids: IdMap, rows: npt.NDArray[np.int32], known: IdMap, kind: str, part: str) -> Rows:
+def _map_rows(ids: IdMap, rows: Int32Array, known: IdMap, kind: str, part: str) -> Rows:
     """Return the rows in `known` of the ids that `rows` stand for."""
     used, place = np.unique(rows, return_inverse=True)
     try:
@@ -259,7 +352,7 @@ def _mapped(ids: IdMap, rows: npt.NDArray[np.int32], known: IdMap, kind: str, pa
         ) from error
 
 
-def _unseen(relevant: Any, seen: Any) -> Any:
+def _drop_seen(relevant: Any, seen: Any) -> Any:
     """Return the cells of `relevant` that `seen` does not store; says so when some are dropped."""
     repeated = relevant.multiply(seen)
     if repeated.nnz == 0:

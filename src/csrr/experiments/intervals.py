@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from csrr.arrays import Float64Array
 from csrr.models import ParameterError
 
-Values = npt.NDArray[np.float64]
 Interval = tuple[float, float]
 
 
@@ -37,7 +37,7 @@ def f1_of_means_interval(precision: npt.ArrayLike, recall: npt.ArrayLike, level:
     return mean_interval(f1_of_means_values(precision, recall), level)
 
 
-def f1_of_means_values(precision: npt.ArrayLike, recall: npt.ArrayLike) -> Values:
+def f1_of_means_values(precision: npt.ArrayLike, recall: npt.ArrayLike) -> Float64Array:
     """Return values of each user, shape (n,), whose mean is the F1 of the means, and whose spread its: F + dF."""
     p, r = np.asarray(precision, np.float64), np.asarray(recall, np.float64)
     if p.shape != r.shape or p.ndim != 1:

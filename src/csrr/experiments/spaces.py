@@ -13,7 +13,7 @@ import numpy as np
 
 from csrr.data import Log
 from csrr.models.recommender import Recommender
-from csrr.parameters import ParameterError, Whole, defaults_of, parameters_of, rivals_of
+from csrr.parameters import ParameterError, Whole, defaults_of, parameters_of, rivals_of, use_new_names
 from csrr.registry import MODELS
 
 Scalar = str | int | float | bool | None
@@ -21,7 +21,22 @@ Scalar = str | int | float | bool | None
 
 @dataclass(frozen=True)
 class Range:
-    """Any number from `low` to `high`, by its logarithm with `log`; whole where the parameter is whole."""
+    """Any number between two, to tune a parameter; whole where the parameter is whole.
+
+    Attributes
+    ----------
+    low, high
+        The ends.
+    log
+        Whether numbers are drawn by their logarithm.
+
+    Examples
+    --------
+    >>> log = csrr.synthetic(100, 40, events_per_user=10).log
+    >>> found = csrr.tune("ease", log, space={"reg": csrr.Range(1, 500, log=True)}, trials=3)
+    >>> all(1 <= trial.params["reg"] <= 500 for trial in found.trials[1:])
+    True
+    """
 
     low: float
     high: float
@@ -45,7 +60,18 @@ class Ranks:
 
 @dataclass(frozen=True)
 class Walk:
-    """Strengths that one trial goes along, from strong to weak, each fit beginning at the one before."""
+    """Strengths that one trial goes along, from strong to weak, each fit beginning at the one before.
+
+    Attributes
+    ----------
+    strengths
+        The strengths; they are sorted, falling.
+
+    Examples
+    --------
+    >>> csrr.Walk((0.1, 0.5, 0.2)).strengths
+    (0.5, 0.2, 0.1)
+    """
 
     strengths: tuple[float, ...]
 
@@ -150,9 +176,9 @@ def find_space(name: str, kind: type[Recommender]) -> dict[str, Any]:
 
 def resolve_space(space: str | Mapping[str, Any], model: Recommender, train: Log) -> Space:
     """Return the space of a model, checked, with numbers in place of what the data decides."""
-    given = find_space(space, type(model)) if isinstance(space, str) else dict(space)
+    given = find_space(space, type(model)) if isinstance(space, str) else use_new_names(type(model), space)
     _check_names(given, model)
-    return {name: _dimension(name, each, model, train) for name, each in given.items()}
+    return {name: _resolve_dimension(name, each, model, train) for name, each in given.items()}
 
 
 def _check_names(space: Mapping[str, Any], model: Recommender) -> None:
@@ -170,7 +196,7 @@ def _check_names(space: Mapping[str, Any], model: Recommender) -> None:
                 )
 
 
-def _dimension(name: str, given: Any, model: Recommender, train: Log) -> Dimension:
+def _resolve_dimension(name: str, given: Any, model: Recommender, train: Log) -> Dimension:
     if isinstance(given, AroundAuto):
         auto = model.start_value(name, train)
         return Range(auto * given.low, auto * given.high, log=True)
@@ -182,9 +208,9 @@ def _dimension(name: str, given: Any, model: Recommender, train: Log) -> Dimensi
             raise ParameterError(f"space: {name}={given!r} must be (low, high); choices go in a list")
         given = Range(*given)
     if isinstance(given, Range):
-        return _checked_range(name, given, type(model))
+        return _check_range(name, given, type(model))
     if isinstance(given, Walk):
-        return _checked_walk(name, given, model)
+        return _check_walk(name, given, model)
     if not isinstance(given, list) or not given:
         raise ParameterError(f"space: {name}={given!r} must be a list of choices, (low, high), a Range or a Walk")
     choices = [each.item() if isinstance(each, np.generic) else each for each in given]
@@ -194,7 +220,7 @@ def _dimension(name: str, given: Any, model: Recommender, train: Log) -> Dimensi
     return list(dict.fromkeys(choices))
 
 
-def _checked_range(name: str, given: Range, kind: type[Recommender]) -> Range:
+def _check_range(name: str, given: Range, kind: type[Recommender]) -> Range:
     numbers = all(isinstance(each, int | float) and math.isfinite(each) for each in (given.low, given.high))
     if not numbers or not given.low < given.high:
         raise ParameterError(f"space: {name}: {given} must go from a number to a larger one")
@@ -207,7 +233,7 @@ def _checked_range(name: str, given: Range, kind: type[Recommender]) -> Range:
     return Range(int(given.low), int(given.high), given.log)
 
 
-def _checked_walk(name: str, given: Walk, model: Recommender) -> Walk:
+def _check_walk(name: str, given: Walk, model: Recommender) -> Walk:
     if name not in model.walked:
         able = ", ".join(each for each, kind in MODELS.items() if kind.walked)
         raise ParameterError(f"space: {name}: only reg_low_rank and l1 of {able} can be walked along")
@@ -239,7 +265,7 @@ def find_model(model: Any) -> Recommender:
     raise ParameterError(f"model={model!r} must be a model, a class of models, or one of {', '.join(MODELS)}")
 
 
-def plain_space(space: Mapping[str, Dimension]) -> dict[str, Any]:
+def encode_space(space: Mapping[str, Dimension]) -> dict[str, Any]:
     """Return a space as JSON has it: a list of choices, {"low", "high", "log"}, or {"walk": [...]}."""
     return {
         name: {"walk": list(each.strengths)}
@@ -251,16 +277,16 @@ def plain_space(space: Mapping[str, Dimension]) -> dict[str, Any]:
     }
 
 
-def space_from(plain: Any) -> dict[str, Any]:
-    """Return what `plain_space` was given."""
+def decode_space(plain: Any) -> dict[str, Any]:
+    """Return what `encode_space` was given."""
     if not isinstance(plain, dict):
         raise ParameterError(
             'a space must be an object of names, like {"rank": [64, 128], "reg": {"low": 1, "high": 9}}'
         )
-    return {name: _from_plain(name, each) for name, each in plain.items()}
+    return {name: _decode_dimension(name, each) for name, each in plain.items()}
 
 
-def _from_plain(name: str, each: Any) -> Any:
+def _decode_dimension(name: str, each: Any) -> Any:
     if not isinstance(each, dict):
         return each
     if each.keys() == {"walk"} and isinstance(each["walk"], list):

@@ -17,7 +17,7 @@ import numpy as np
 
 from csrr.data import DataError
 from csrr.experiments.spaces import Range, Space, Walk
-from csrr.files import held
+from csrr.files import try_lock
 
 if TYPE_CHECKING:
     import optuna
@@ -35,9 +35,24 @@ Params = dict[str, Any]
 
 @dataclass(frozen=True)
 class Trial:
-    """A trial: `params` are those of the space; `value`, the score, is that of the last step of a pruned one.
+    """What was tried once.
 
-    `points` is how many parameters it tried: of a walk, the strengths that it came by.
+    Attributes
+    ----------
+    number
+        Its number, from 0.
+    state
+        How it ended.
+    value
+        The score; of a pruned trial, that of its last step.
+    params
+        The parameters that the space has.
+    seconds
+        How long it took.
+    reason
+        Why it failed or was pruned.
+    points
+        How many parameters it tried: of a walk, the strengths that it came by.
     """
 
     number: int
@@ -88,7 +103,7 @@ class Study:
         first = self._study.user_attrs.get("first")
         rows = [] if first is None else [Trial(**first)]
         for each in self._study.get_trials(deepcopy=False):
-            if (state := _state(each)) is not None:
+            if (state := _get_state(each)) is not None:
                 facts = each.user_attrs
                 points = len(each.intermediate_values) if self._walks else 1
                 rows.append(
@@ -102,7 +117,7 @@ class Study:
 
     def propose(self) -> tuple[optuna.Trial, Params]:
         """Return a new trial and its parameters, those to walk along left out."""
-        ended = [each for each in self._study.get_trials(deepcopy=False) if _state(each) is not None]
+        ended = [each for each in self._study.get_trials(deepcopy=False) if _get_state(each) is not None]
         if self._grid is not None:
             tried = {each.user_attrs["place"] for each in ended}
             place = next(place for place in range(len(self._grid)) if place not in tried)
@@ -110,10 +125,13 @@ class Study:
             trial.set_user_attr("place", place)
             return trial, self._grid.params(place)
         # A draw depends on the seed and on what was found before alone, so that a search cut short goes on the same.
-        self._study.sampler = _sampler(self._seed, len(ended))
-        trial = self._study.ask(_distributions(self._space))
+        self._study.sampler = _make_sampler(self._seed, len(ended))
+        trial = self._study.ask(_make_distributions(self._space))
         fixed = {name: each[0] for name, each in self._space.items() if isinstance(each, list) and len(each) == 1}
-        return trial, {**fixed, **{name: _rounded(value, self._space[name]) for name, value in trial.params.items()}}
+        return trial, {
+            **fixed,
+            **{name: _round_to_digits(value, self._space[name]) for name, value in trial.params.items()},
+        }
 
     def tell(
         self, trial: optuna.Trial, state: Literal["done", "pruned", "failed"], value: float | None, **facts: Any
@@ -127,7 +145,7 @@ class Study:
         self._study.tell(trial, value if state == "done" else None, states[state])
 
 
-def _state(trial: optuna.trial.FrozenTrial) -> Literal["done", "pruned", "failed"] | None:
+def _get_state(trial: optuna.trial.FrozenTrial) -> Literal["done", "pruned", "failed"] | None:
     """Return how a trial ended, or None if it did not: such a one is closed as failed, without a reason."""
     if not trial.state.is_finished() or "seconds" not in trial.user_attrs:
         return None
@@ -137,14 +155,14 @@ def _state(trial: optuna.trial.FrozenTrial) -> Literal["done", "pruned", "failed
     return names[trial.state.name]
 
 
-def _rounded(value: Any, dimension: Any) -> Any:
+def _round_to_digits(value: Any, dimension: Any) -> Any:
     """Return a number of a range to four digits, which is all that a score can tell apart and easier to write down."""
     if not isinstance(value, float) or not isinstance(dimension, Range):
         return value
     return min(max(float(f"{value:.4g}"), dimension.low), dimension.high)
 
 
-def _sampler(seed: int, number: int) -> optuna.samplers.BaseSampler:
+def _make_sampler(seed: int, number: int) -> optuna.samplers.BaseSampler:
     from optuna.samplers import TPESampler
 
     mixed = int(np.random.SeedSequence([seed, number]).generate_state(1)[0])
@@ -153,7 +171,7 @@ def _sampler(seed: int, number: int) -> optuna.samplers.BaseSampler:
         return TPESampler(seed=mixed, multivariate=True, warn_independent_sampling=False)
 
 
-def _distributions(space: Space) -> dict[str, optuna.distributions.BaseDistribution]:
+def _make_distributions(space: Space) -> dict[str, optuna.distributions.BaseDistribution]:
     from optuna.distributions import (
         BaseDistribution,
         CategoricalDistribution,
@@ -184,25 +202,25 @@ def open_study(
     A file of another search, or one that another process is using, is refused. The lock is on an empty file beside it,
     `.NAME.held`, which stays.
     """
-    optuna = _optuna()
+    optuna = _import_optuna()
     pruner = (
         optuna.pruners.NopPruner()
         if warm_up is None
         else optuna.pruners.MedianPruner(n_startup_trials=BEFORE_PRUNING, n_warmup_steps=warm_up)
     )
     if storage is None:
-        yield _made(None, pruner)
+        yield _create_study(None, pruner)
         return
     path = Path(storage)
     if not path.parent.is_dir():
         raise DataError(f"storage={str(storage)!r}: there is no folder {path.parent}")
-    with held(path.with_name(f".{path.name}.held")) as is_free:
+    with try_lock(path.with_name(f".{path.name}.held")) as is_free:
         if not is_free:
             raise DataError(f"{path} is in use by another search; wait for it, or give another file")
         _mend(path)
         backend = optuna.storages.journal.JournalFileBackend(str(path), lock_obj=_NoLock())
         try:
-            study = _made(optuna.storages.JournalStorage(backend), pruner)
+            study = _create_study(optuna.storages.JournalStorage(backend), pruner)
         except json.JSONDecodeError as error:
             raise DataError(f"{path} is damaged, not only at its end ({error}); give another file") from error
         _check_same(study, json.loads(json.dumps(made_for)), path)
@@ -221,7 +239,7 @@ class _NoLock:
         return
 
 
-def _optuna() -> Any:
+def _import_optuna() -> Any:
     try:
         import optuna
     except ImportError:
@@ -229,8 +247,8 @@ def _optuna() -> Any:
     return optuna
 
 
-def _made(storage: Any, pruner: Any) -> Any:
-    optuna = _optuna()
+def _create_study(storage: Any, pruner: Any) -> Any:
+    optuna = _import_optuna()
     before = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     try:
@@ -270,11 +288,11 @@ def _check_same(study: optuna.Study, made_for: dict[str, Any], path: Path) -> No
         return
     differ = [name for name in made_for if kept.get(name) != made_for[name]]
     if differ:
-        what = "; ".join(_difference(name, kept.get(name), made_for[name]) for name in differ)
+        what = "; ".join(_describe_difference(name, kept.get(name), made_for[name]) for name in differ)
         raise DataError(f"{path} holds another search: {what}; give another file")
 
 
-def _difference(name: str, was: Any, now: Any) -> str:
+def _describe_difference(name: str, was: Any, now: Any) -> str:
     if name == "csrr":
         return f"it was made by csrr {was or 'of an unknown version'}, this is csrr {now}"
     texts = json.dumps(was), json.dumps(now)

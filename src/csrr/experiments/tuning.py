@@ -3,132 +3,29 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 import os
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
-from functools import cached_property
+from dataclasses import dataclass
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
 
 from csrr.data import Log, as_log
-from csrr.experiments.spaces import Space, Walk, find_model, plain_space, resolve_space
+from csrr.experiments.spaces import Space, Walk, encode_space, find_model, resolve_space
 from csrr.experiments.study import Grid, Params, Study, Trial, make_grid, open_study
+from csrr.experiments.tuning_results import Tuning
 from csrr.experiments.validation import Validation, make_validation
-from csrr.files import write_text
 from csrr.models.recommender import Recommender
 from csrr.parameters import ParameterError, check_number, check_whole, defaults_of
-from csrr.ranking.text_tables import text_table, to_pandas
 
 if TYPE_CHECKING:
     import optuna
-    import pandas as pd
 
 WHOLE_GRID, TRIALS = 60, 40
 """Without a budget: the most points of a grid that is searched as a whole, and the number of trials otherwise."""
-
-_SHOWN = 5
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Tuning:
-    """What was tried, and the best of it. `best_value` is a validation score: it flatters, a test score is lower.
-
-    `params` are those the model was given, which all trials shared; `total` is how many trials there were to be at
-    most, None if only time bounds them.
-    """
-
-    kind: type[Recommender]
-    metric: str
-    seed: int
-    trials: list[Trial]
-    params: Params = field(default_factory=dict)
-    total: int | None = None
-
-    @cached_property
-    def best(self) -> Trial:
-        """The trial with the best value, of equal ones the first."""
-        done = [each for each in self.trials if each.state == "done" and each.value is not None]
-        if not done:
-            last = next((each.reason for each in reversed(self.trials) if each.reason), "none was run")
-            raise ParameterError(f"all {len(self.trials)} trials failed; the last: {last}")
-        return max(done, key=lambda each: each.value or 0.0)
-
-    @property
-    def best_params(self) -> Params:
-        """The parameters to pass to the model; those left out have their defaults."""
-        defaults = defaults_of(self.kind)
-        both = {**self.params, **self.best.params}
-        return {name: value for name, value in both.items() if value != defaults[name]}
-
-    @property
-    def best_value(self) -> float:
-        """The validation score of the best parameters."""
-        assert self.best.value is not None
-        return self.best.value
-
-    def model(self) -> Recommender:
-        """Return a new model with the best parameters, not fitted."""
-        return self.kind(**self.best_params)
-
-    def leaders(self, n: int = _SHOWN) -> list[Trial]:
-        """Return the `n` best of the trials that are done, best first."""
-        done = [each for each in self.trials if each.state == "done"]
-        return sorted(done, key=lambda each: -(each.value or 0.0))[:n]
-
-    def summary(self) -> dict[str, Any]:
-        """Return all of it as plain values, fit for JSON."""
-        return {
-            "model": self.kind.__name__,
-            "metric": self.metric,
-            "seed": self.seed,
-            "best_value": self.best_value,
-            "best_params": self.best_params,
-            "trials": [asdict(each) for each in self.trials],
-            "versions": {name: version(name) for name in ("csrr", "optuna", "numpy")},
-        }
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the summary to a JSON file, at once or not at all."""
-        write_text(path, json.dumps(self.summary(), indent=1) + "\n")
-
-    def to_arrow(self) -> pa.Table:
-        """Return a table with one row for each trial: number, state, value, seconds, reason, then the parameters."""
-        facts = {
-            "number": [each.number for each in self.trials],
-            "state": [each.state for each in self.trials],
-            "value": pa.array([each.value for each in self.trials], pa.float64()),
-            "seconds": [each.seconds for each in self.trials],
-            "reason": pa.array([each.reason for each in self.trials], pa.string()),
-        }
-        names = dict.fromkeys(name for each in self.trials for name in each.params)
-        return pa.table(facts | {name: _column([each.params.get(name) for each in self.trials]) for name in names})
-
-    def to_frame(self) -> pd.DataFrame:
-        """Return the table of `to_arrow` as a pandas DataFrame."""
-        return to_pandas(self.to_arrow())
-
-    def __repr__(self) -> str:
-        count = {state: sum(each.state == state for each in self.trials) for state in ("done", "pruned", "failed")}
-        counts = ", ".join(f"{n} {state}" for state, n in count.items() if n)
-        n_trials = f"{len(self.trials)} trial{'' if len(self.trials) == 1 else 's'}"
-        head = f"Tuning: {n_trials} of {self.kind.__name__} ({counts})"
-        if not count["done"]:
-            return head
-        return f"{head}\nbest {self.metric} {self.best_value:.4f} on validation: {self.model()!r}\n{trial_table(self)}"
-
-
-def trial_table(tuning: Tuning) -> str:
-    """Return the best few trials as a text, a column for each parameter."""
-    leaders = tuning.leaders()
-    names = list(dict.fromkeys(name for each in leaders for name in each.params))
-    lines = [[each.number, each.value, *(_short(each.params.get(name)) for name in names)] for each in leaders]
-    return text_table(["trial", tuning.metric, *names], lines)
 
 
 def tune(
@@ -149,21 +46,64 @@ def tune(
     threads: int | None = None,
     callback: Callable[[Tuning], object] | None = None,
 ) -> Tuning:
-    """Return the parameters of `model` that rank best what is held out of `train`, and all that was tried.
+    """Return the parameters of a model that rank best what is held out of `train`, and all that was tried.
 
-    `model` is a class, a name like "wrmf", or a model, whose parameters stay where the space does not speak of them.
-    `space` is "csrr", "paper" (its grids), or a dict of parameters: a list of choices, (low, high) or a `Range`, or, of
-    CSRR, MCShift and BiasMC, a `Walk` along strengths. Held out is a random share 1 - `ratio` of each user's events,
-    `folds` times with seeds from `seed` on, or `valid`, a log of your own; keep a test apart before: none is seen here.
+    The first trial is the model as it is. A finite space is then gone through in a random order, others by Optuna's
+    TPE, until `trials` or `minutes` are up; without either, all of up to 60 points, or 40 trials. A trial that has
+    begun is finished, but goes no further along a walk. One that cannot be fitted is kept as failed.
 
-    The first trial, unless `defaults` is false, is the model as it is, so that the result is no worse than that on
-    validation. A finite space is then gone through in a random order, others by Optuna's TPE, until `trials` or
-    `minutes` are up; without either, all of up to 60 points, or 40 trials. A trial that has begun is finished, but
-    goes no further along a walk. One that cannot be fitted is kept as failed, one that is hopeless half-way (unless
-    `prune` is false) as pruned.
+    Parameters
+    ----------
+    model
+        A class, a name like "wrmf", or a model, whose parameters stay where the space does not speak of them.
+    train
+        The log to split. Keep a test apart before: none is seen here.
+    space
+        "csrr", "paper" (its grids), or a dict of parameters: a list of choices, (low, high) or a `Range`, or, of CSRR,
+        MCShift and BiasMC, a `Walk` along strengths.
+    metric
+        What is to be large, like "ndcg@10".
+    trials
+        Number of trials, the first included.
+    minutes
+        How long to go on beginning trials.
+    valid
+        A log of your own to validate on, in place of what is held out.
+    ratio
+        The share of each user's events that is fitted; the rest is held out, at random.
+    folds
+        How many times to hold out, with seeds from `seed` on.
+    seed
+        Of splits and search.
+    storage
+        A file that keeps the search: called again in the same way, `tune` goes on where it was, whatever ended it.
+    prune
+        Whether a trial ends half-way when it is hopeless.
+    defaults
+        Whether to try the model as it is, so that the result is no worse than that on validation.
+    threads
+        Number of threads; 0 for all cores.
+    callback
+        Told the `Tuning` so far after every trial.
 
-    `storage` is a file that keeps the search: called again in the same way, `tune` goes on where it was, whatever
-    ended it. `callback` sees the `Tuning` so far after every trial.
+    Returns
+    -------
+    tuning
+        The best parameters, and all trials.
+
+    Raises
+    ------
+    ParameterError
+        Where the space does not fit the model, or every trial failed.
+    DataError
+        Where nothing is left to validate on, or the file keeps another search.
+
+    Examples
+    --------
+    >>> log = csrr.synthetic(100, 40, events_per_user=10).log
+    >>> found = csrr.tune(csrr.ItemKNN, log, space={"neighbors": [5, 20]}, metric="recall@5")
+    >>> [trial.state for trial in found.trials]
+    ['done', 'done', 'done']
     """
     own = find_model(model)
     own = type(own)(**own.get_params())
@@ -178,20 +118,22 @@ def tune(
     resolved = resolve_space(space, own, log)
     grid = make_grid(resolved, own.get_params() if defaults else None, seed)
     split = (
-        {"ratio": float(ratio), "folds": int(folds)} if valid is None else {"valid": digest(validation.folds[0].valid)}
+        {"ratio": float(ratio), "folds": int(folds)}
+        if valid is None
+        else {"valid": hash_log(validation.folds[0].valid)}
     )
     made_for = {
         "csrr": version("csrr"),
         "model": type(own).__name__,
-        "params": given(own),
-        "space": plain_space(resolved),
+        "params": get_changed_params(own),
+        "space": encode_space(resolved),
         "metric": metric,
         "split": split,
         "seed": seed,
         "defaults": defaults,
-        "data": digest(log),
+        "data": hash_log(log),
     }
-    total = _total(trials, minutes, grid, int(defaults))
+    total = _count_trials(trials, minutes, grid, int(defaults))
     search = _Search(own, resolved, validation, total, minutes, callback, seed, defaults)
     with open_study(storage, made_for, warm_up=search.warm_up if prune else None) as study:
         return search.run(Study(study, resolved, grid, seed))
@@ -233,7 +175,9 @@ class _Search:
         return found
 
     def _so_far(self, trials: list[Trial]) -> Tuning:
-        return Tuning(type(self.own), self.validation.metric, self.seed, trials, given(self.own), self.total)
+        return Tuning(
+            type(self.own), self.validation.metric, self.seed, trials, get_changed_params(self.own), self.total
+        )
 
     def _is_late(self, began: float) -> bool:
         return self.minutes is not None and time.perf_counter() - began >= 60 * self.minutes
@@ -251,7 +195,7 @@ class _Search:
             value = self.validation.judge(self.own, None, lambda *_: None, lambda: False).value
         except (ParameterError, np.linalg.LinAlgError) as error:
             reason = str(error)
-        params = {name: _plain(value) for name, value in self.own.get_params().items() if name in self.space}
+        params = {name: _to_plain(value) for name, value in self.own.get_params().items() if name in self.space}
         seconds = time.perf_counter() - began
         study.keep_first(Trial(0, "failed" if reason else "done", value, params, seconds, reason))
 
@@ -263,7 +207,7 @@ class _Search:
         start = time.perf_counter()
         model = type(self.own)(**{**self.own.get_params(), **params})
         try:
-            score = self.validation.judge(model, self.walk, _reporter(trial), lambda: self._is_late(began))
+            score = self.validation.judge(model, self.walk, _make_reporter(trial), lambda: self._is_late(began))
         except TrialPruned:
             reason = "below the median of the trials before it"
             study.tell(trial, "pruned", None, params=params, reason=reason, seconds=time.perf_counter() - start)
@@ -275,7 +219,7 @@ class _Search:
             study.tell(trial, "done", score.value, params=params, seconds=time.perf_counter() - start)
 
 
-def _reporter(trial: optuna.Trial) -> Callable[[int, float], None]:
+def _make_reporter(trial: optuna.Trial) -> Callable[[int, float], None]:
     from optuna import TrialPruned
 
     def report(step: int, value: float) -> None:
@@ -293,7 +237,7 @@ def _check_budget(trials: Any, minutes: Any) -> None:
         check_number("minutes", minutes, above=0)
 
 
-def _total(trials: int | None, minutes: float | None, grid: Grid | None, own: int) -> int | None:
+def _count_trials(trials: int | None, minutes: float | None, grid: Grid | None, own: int) -> int | None:
     """Return the number of trials at most, the model's own (one or none) included, or None if only time bounds it."""
     points = math.inf if grid is None else len(grid) + own
     if trials is None and minutes is None:
@@ -302,18 +246,18 @@ def _total(trials: int | None, minutes: float | None, grid: Grid | None, own: in
     return None if most == math.inf else int(most)
 
 
-def given(model: Recommender) -> Params:
+def get_changed_params(model: Recommender) -> Params:
     """Return the parameters of a model that are not its defaults, but for those that change no result."""
     defaults = defaults_of(type(model))
-    plain = {name: _plain(value) for name, value in model.get_params().items() if name != "threads"}
+    plain = {name: _to_plain(value) for name, value in model.get_params().items() if name != "threads"}
     return {name: value for name, value in plain.items() if value != defaults[name]}
 
 
-def _plain(value: Any) -> Any:
+def _to_plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def digest(log: Log) -> str:
+def hash_log(log: Log) -> str:
     """Return a text that stands for the events of a log: who chose what, and how much."""
     found = hashlib.sha256()
     for ids in (log.users.ids, log.items.ids):
@@ -321,15 +265,3 @@ def digest(log: Log) -> str:
     for array in (log.user_rows, log.item_rows, log.weights):
         found.update(b"-" if array is None else np.ascontiguousarray(array).tobytes())
     return found.hexdigest()[:16]
-
-
-def _column(values: list[Any]) -> pa.Array:
-    """Return an Arrow column; values of several types become texts."""
-    try:
-        return pa.array(values)
-    except (pa.ArrowInvalid, pa.ArrowTypeError):
-        return pa.array([None if each is None else str(each) for each in values])
-
-
-def _short(value: Any) -> str:
-    return "" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -66,16 +66,16 @@ class Validation:
         With `walk`, a parameter and its strengths, the best score along them; the walk also ends when it is `late`.
         """
         if walk is not None:
-            return self._along(model, *walk, report, late)
+            return self._judge_walk(model, *walk, report, late)
         scores: list[float] = []
         for number, fold in enumerate(self.folds):
             first = number * (len(LOOKS) + 1)
-            scores.append(self.score(self._fitted(model, fold, report, first), fold))
+            scores.append(self.score(self._fit_fold(model, fold, report, first), fold))
             if number + 1 < len(self.folds):
                 report(first + len(LOOKS), float(np.mean(scores)))
         return Score(float(np.mean(scores)))
 
-    def _fitted(self, model: Recommender, fold: Fold, report: Report, first: int) -> Recommender:
+    def _fit_fold(self, model: Recommender, fold: Fold, report: Report, first: int) -> Recommender:
         """Return the model fitted to a fold; steps from `first` on are for looks at a training that goes on."""
         fresh = copy_model(model)
         if not isinstance(fresh, BPRMF):
@@ -88,10 +88,10 @@ class Validation:
 
         return fresh.fit(fold.train, callback=look)
 
-    def _along(self, model: Recommender, name: str, walk: Walk, report: Report, late: Callable[[], bool]) -> Score:
+    def _judge_walk(self, model: Recommender, name: str, walk: Walk, report: Report, late: Callable[[], bool]) -> Score:
         """Return the best of the scores along the strengths, all folds going in step."""
         best, below = Score(-np.inf), 0
-        walks = [walked(model, name, walk, fold.train) for fold in self.folds]
+        walks = [fit_along_walk(model, name, walk, fold.train) for fold in self.folds]
         for step, (strength, *models) in enumerate(zip(walk.strengths, *walks, strict=True)):
             value = float(np.mean([self.score(each, fold) for each, fold in zip(models, self.folds, strict=True)]))
             if value > best.value:
@@ -103,7 +103,7 @@ class Validation:
         return best
 
 
-def walked(model: Recommender, name: str, walk: Walk, train: Log) -> Iterator[Recommender]:
+def fit_along_walk(model: Recommender, name: str, walk: Walk, train: Log) -> Iterator[Recommender]:
     """Yield the model fitted with each strength in turn, each beginning where the one before ended."""
     last: Any = None
     for strength in walk.strengths:

@@ -17,7 +17,7 @@ from csrr.models.build_problem import ClickProblem, build_problem
 from csrr.models.settings import RULE, Settings
 from csrr.models.settings_search import AT, NAMES, Search, Wanted
 from csrr.optim.lowrank import LowRank
-from csrr.ranking.result_table import Table
+from csrr.ranking.result_table import ResultTable
 
 if TYPE_CHECKING:
     from csrr.models.robust import RobustModel
@@ -31,7 +31,7 @@ MOST_USERS, CELLS = 2500, 6 * 10**7
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Chosen(Table):
+class Chosen(ResultTable):
     """What was tried on held-out training events, a row each:
 
     - rank: of U;

@@ -16,7 +16,7 @@ from csrr.models.item_weights import ItemWeightsModel
 from csrr.models.store import Arrays, State
 from csrr.models.strength_search import best_multiple
 from csrr.parameters import ParameterError, declare, parameter
-from csrr.ranking.topk import row_bounds
+from csrr.ranking.score_blocks import row_bounds
 from csrr.threads import run_ranges, use_threads
 
 Floats = npt.NDArray[Any]

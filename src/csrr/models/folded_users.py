@@ -9,10 +9,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from csrr.arrays import Rows
 from csrr.data import IdMap, as_log
 from csrr.parameters import ParameterError, check_number
 from csrr.ranking import Recommendations, top_k
-from csrr.ranking.topk import NO_ITEM, Rows, ScoreBlock, Top
+from csrr.ranking.score_blocks import RowScorer
+from csrr.ranking.topk import NO_ITEM, Top
 
 if TYPE_CHECKING:
     from csrr.models.recommender import Recommender
@@ -30,7 +32,7 @@ class FoldedUsers:
     users: npt.NDArray[Any]
     seen: Any
     model: Recommender
-    score_rows: ScoreBlock
+    score_rows: RowScorer
 
     def __len__(self) -> int:
         return len(self.users)

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from csrr.arrays import Rows
 from csrr.data import IdMap, Log, as_log
 from csrr.parameters import ParameterError, check_number
 from csrr.ranking.calibration import Calibration
 from csrr.ranking.reliability import Reliability
-from csrr.ranking.topk import Rows, ScoreBlock
+from csrr.ranking.score_blocks import RowScorer
 
 if TYPE_CHECKING:
     from csrr.models.recommender import Recommender
@@ -39,7 +40,7 @@ def reliability_on(heldout: Any, model: Recommender, rows: Rows) -> Reliability:
     return model.check_calibrated().check(*_cells(heldout, model, rows))
 
 
-def _cells(heldout: Any, model: Recommender, rows: Rows) -> tuple[ScoreBlock, Rows, int, Any, Any]:
+def _cells(heldout: Any, model: Recommender, rows: Rows) -> tuple[RowScorer, Rows, int, Any, Any]:
     """What `Calibration` asks for: scores, rows, the number of items, and which cells are positives and which seen."""
     log, rows = as_log(heldout), np.unique(rows)
     relevant = unseen_events(log, model).to_csr()

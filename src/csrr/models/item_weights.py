@@ -8,13 +8,14 @@ import numpy as np
 from numba import njit
 from scipy import sparse
 
+from csrr.arrays import Rows
 from csrr.data.ids import Id
 from csrr.models.recommender import Floats, Recommender, explain_score, rank_neighbors
 from csrr.models.store import Arrays, State, sparse_arrays, sparse_from
 from csrr.ranking import Neighbours
 from csrr.ranking.explanations import Explanation
 from csrr.ranking.item_products import add_products, pair_products
-from csrr.ranking.topk import Rows, check_rows, row_bounds
+from csrr.ranking.score_blocks import check_rows, row_bounds
 from csrr.threads import run_ranges
 
 

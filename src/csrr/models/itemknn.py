@@ -12,7 +12,7 @@ from csrr.model_parameters import Threads
 from csrr.models.item_weights import ItemWeightsModel
 from csrr.optim.nearest import Likeness, nearest_items
 from csrr.parameters import Choice, Number, Renamed, Whole, declare, parameter
-from csrr.ranking.topk import default_block_rows
+from csrr.ranking.score_blocks import default_block_rows
 from csrr.threads import use_threads
 
 Nearest = Annotated[int, Whole("neighbors", "How many nearest items speak for an item.", least=1)]

@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from csrr.arrays import Rows
 from csrr.models.build_problem import ClickProblem
 from csrr.optim.neighbors import Ridge, nearest
 from csrr.optim.pattern import Floats
 from csrr.ranking.item_products import add_products, own_products, pair_products
-from csrr.ranking.topk import Rows
 
 
 @dataclass(frozen=True, eq=False)

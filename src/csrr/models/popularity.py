@@ -7,10 +7,10 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from csrr.arrays import Rows
 from csrr.data import as_log
 from csrr.models.recommender import Recommender
 from csrr.models.store import Arrays, State
-from csrr.ranking.topk import Rows
 
 
 class PopRank(Recommender):

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from csrr.arrays import Rows
 from csrr.data import IdMap, Log, as_log
 from csrr.data.ids import Id
 from csrr.models.folded_users import (
@@ -35,7 +36,7 @@ from csrr.ranking import Neighbours, Recommendations, block_top_k, top_k
 from csrr.ranking.calibration import Calibration
 from csrr.ranking.explanations import Explanation, spread_amounts
 from csrr.ranking.reliability import Reliability
-from csrr.ranking.topk import Rows, Top
+from csrr.ranking.topk import Top
 from csrr.threads import use_threads
 
 Floats = npt.NDArray[np.float32]

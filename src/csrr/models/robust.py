@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from csrr.arrays import Rows
 from csrr.data import Log
 from csrr.data.ids import Id
 from csrr.models.build_problem import ClickProblem, Words, build_problem
@@ -40,7 +41,6 @@ from csrr.optim.solver import Callback, Options, Solution, Step, solve
 from csrr.parameters import ParameterError, defaults_of
 from csrr.ranking import Neighbours
 from csrr.ranking.explanations import Explanation
-from csrr.ranking.topk import Rows
 from csrr.threads import use_threads
 
 _LITTLE = 1 / 3

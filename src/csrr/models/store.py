@@ -19,7 +19,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from csrr.data import IdMap
-from csrr.files import whole
+from csrr.files import atomic_write
 from csrr.optim.solver import Step
 from csrr.parameters import fitted_names
 from csrr.ranking.calibration import Calibration
@@ -51,7 +51,7 @@ def write(path: str | os.PathLike[str], header: dict[str, Any], arrays: Arrays) 
         offset += -(-array.nbytes // _ALIGN) * _ALIGN
     text = json.dumps({**header, "arrays": places}, allow_nan=False, default=_plain).encode()
     text += b" " * (-(len(text) + _PREFIX) % _ALIGN)
-    with whole(path) as file:
+    with atomic_write(path) as file:
         _write_parts(file, text, arrays)
 
 

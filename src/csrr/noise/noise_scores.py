@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from csrr.optim.pattern import Pattern
 from csrr.parameters import ParameterError, check_number
-from csrr.ranking.topk import default_block_rows
+from csrr.ranking.score_blocks import default_block_rows
 
 Floats = npt.NDArray[np.floating[Any]]
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from csrr.noise.judged import Refitted
 from csrr.noise.noise_scores import check_popularity, score_noise
-from csrr.ranking.result_table import Table
+from csrr.ranking.result_table import ResultTable
 
 Floats = npt.NDArray[np.floating[Any]]
 
@@ -20,7 +20,7 @@ STEP = 0.05
 """By how much `reg_sparse` is changed."""
 
 
-class Stability(Table):
+class Stability(ResultTable):
     """What is the same after a refit; one row a change, with the columns
 
     - change: what was done to the model or its clicks;

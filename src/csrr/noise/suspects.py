@@ -14,7 +14,7 @@ from csrr.noise.judged import STRONG, Judged
 from csrr.noise.noise_scores import check_popularity, score_noise
 from csrr.noise.stability import Stability
 from csrr.parameters import ParameterError, check_number
-from csrr.ranking.result_table import SHOWN, Table
+from csrr.ranking.result_table import SHOWN, ResultTable
 from csrr.registry import MODELS
 
 Floats = npt.NDArray[np.floating[Any]]
@@ -52,23 +52,23 @@ class Suspects:
         return mask
 
     @cached_property
-    def events(self) -> Table:
+    def events(self) -> ResultTable:
         """The events, most suspect first: user, item, title (where known), score, unexplained."""
         log, order = self.log, np.lexsort((-self.unexplained, -self.scores))
         columns = {"user": log.users.ids[log.user_rows[order]]} | self._named(log.item_rows[order])
-        return Table(columns | {"score": self.scores[order], "unexplained": self.unexplained[order]})
+        return ResultTable(columns | {"score": self.scores[order], "unexplained": self.unexplained[order]})
 
     @cached_property
-    def users(self) -> Table:
+    def users(self) -> ResultTable:
         """The users with events, most suspect first: user, clicks, noise (the share of these that is noise)."""
         order, clicks, noise = self._grouped(self.log.user_rows, self.log.n_users)
-        return Table({"user": self.log.users.ids[order], "clicks": clicks, "noise": noise})
+        return ResultTable({"user": self.log.users.ids[order], "clicks": clicks, "noise": noise})
 
     @cached_property
-    def items(self) -> Table:
+    def items(self) -> ResultTable:
         """The items with events, most suspect first: item, title (where known), clicks, noise (as for users)."""
         order, clicks, noise = self._grouped(self.log.item_rows, self.log.n_items)
-        return Table(self._named(order) | {"clicks": clicks, "noise": noise})
+        return ResultTable(self._named(order) | {"clicks": clicks, "noise": noise})
 
     def _named(self, item_rows: npt.NDArray[Any]) -> dict[str, npt.NDArray[Any]]:
         columns = {"item": self.log.items.ids[item_rows]}

@@ -21,7 +21,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from csrr.data import DataError
-from csrr.files import held, whole, write_text
+from csrr.files import atomic_write, try_lock, write_text
 from csrr.threads import available_cores
 
 FORMAT = 1
@@ -116,7 +116,7 @@ class ResultStore:
                 (store.folder / part).mkdir(parents=True, exist_ok=True)
         except (FileExistsError, NotADirectoryError) as error:
             raise ResultsError(f"{folder}: a file is in the way of the folder of results; name another") from error
-        with held(store.folder / _LOCK) as free:
+        with try_lock(store.folder / _LOCK) as free:
             if not free:
                 raise ResultsError(
                     f"{folder}: another run is writing its results there; wait for it, or name another folder"
@@ -158,7 +158,7 @@ class ResultStore:
     def keep(self, result: Result, per_user: PerUser) -> None:
         """Write a result, one value a user first: what has a result has them too."""
         path = self._get_path(result.task)
-        with whole(path.with_suffix(".npz")) as file:
+        with atomic_write(path.with_suffix(".npz")) as file:
             np.savez_compressed(file, allow_pickle=False, **per_user)
         write_text(path, json.dumps(asdict(result), indent=1, allow_nan=False))
 

@@ -15,7 +15,7 @@ import numpy as np
 from csrr.data import Log, as_log, split
 from csrr.data.add_noise import NOISE_KINDS, NoiseKind, Noisy, add_noise, check_noise
 from csrr.experiments.evaluate import evaluate
-from csrr.experiments.tuning import digest, given, tune
+from csrr.experiments.tuning import get_changed_params, hash_log, tune
 from csrr.models.csrr import CSRR
 from csrr.models.recommender import Recommender
 from csrr.paper.detection import auc, measure_target_hits, score_by_detector
@@ -143,7 +143,7 @@ class _Split:
     def __init__(self, store: ResultStore, log: Log, seed: int) -> None:
         self.store, self.log, self.seed = store, log, seed
         self.train, self.test = split(log, ratio=RATIO, seed=seed)
-        self.data = digest(log)
+        self.data = hash_log(log)
         self.targets = add_noise(self.train, "push", 0, seed=seed).targets
         self._noisy: tuple[NoiseLevel, Noisy] | None = None
         self._fitted: dict[str, Recommender] = {}
@@ -182,7 +182,7 @@ class _Split:
             dict(zip(("tune", "fit", "evaluate"), np.diff(times).tolist(), strict=True)),
             tuning,
             None,
-            {"kind": type(model).__name__, "params": given(model)},
+            {"kind": type(model).__name__, "params": get_changed_params(model)},
         )
         users = found.users if found.users.dtype != object else found.users.astype(str)
         self.store.keep(result, {"users": users, METRIC: found.per_user[METRIC].astype(np.float32)})

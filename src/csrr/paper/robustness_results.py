@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from csrr.data.add_noise import NOISE_KINDS
-from csrr.experiments.compare import paired
+from csrr.experiments.compare import compare_paired
 from csrr.experiments.intervals import mean_interval
 from csrr.paper.results import Result, ResultsError, ResultStore
 from csrr.paper.systems import CSRR_WITH_V, CSRR_WITHOUT_V, NOISE_SYSTEMS
@@ -230,7 +230,7 @@ class Robustness:
         for which, share_or_all, pair in compared:
             if len(pair[0]) < 2:
                 continue
-            test = paired(*pair)
+            test = compare_paired(*pair)
             rows.append({"kind": which, "share": share_or_all, **{name: getattr(test, name) for name in names}})
         return pa.Table.from_pylist(rows)
 

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from csrr.experiments.compare import holm, paired
-from csrr.experiments.intervals import Interval, Values, f1_of_means_interval, mean_interval
+from csrr.arrays import Float64Array
+from csrr.experiments.compare import compare_paired, correct_holm
+from csrr.experiments.intervals import Interval, f1_of_means_interval, mean_interval
 from csrr.paper.claims import judge_claims
 from csrr.paper.headlines import write_headlines
 from csrr.paper.jobs import (
@@ -68,12 +69,12 @@ class SystemResults:
         self.splits = found
         per_split = [store.read_per_user(result.task) for result in found]
         self.users = np.unique(np.concatenate([each["users"] for each in per_split]))
-        self.values: dict[str, Values] = {}
+        self.values: dict[str, Float64Array] = {}
         for name in per_split[0]:
             if name != "users":
                 self.values[name] = self._average((each["users"], each[name]) for each in per_split)
 
-    def _average(self, per_split: Iterable[tuple[Any, Any]]) -> Values:
+    def _average(self, per_split: Iterable[tuple[Any, Any]]) -> Float64Array:
         """Return the mean of each user, shape (n_users,), over the splits in which they have test items."""
         total, count = np.zeros(len(self.users)), np.zeros(len(self.users))
         for users, values in per_split:
@@ -216,8 +217,10 @@ def _test(results: BySystem, metric: str, label: str, a: str, others: Iterable[s
     others = [name for name in others if name != a and name in results]
     if a not in results or not others:
         return []
-    found = [paired(*_align(results[a], results[b], metric)) for b in others]
-    corrected = zip(holm([each.t_p for each in found]), holm([each.wilcoxon_p for each in found]), strict=True)
+    found = [compare_paired(*_align(results[a], results[b], metric)) for b in others]
+    corrected = zip(
+        correct_holm([each.t_p for each in found]), correct_holm([each.wilcoxon_p for each in found]), strict=True
+    )
     return [
         PairedTest(
             metric=label,
@@ -237,7 +240,7 @@ def _test(results: BySystem, metric: str, label: str, a: str, others: Iterable[s
     ]
 
 
-def _align(a: SystemResults, b: SystemResults, metric: str) -> tuple[Values, Values]:
+def _align(a: SystemResults, b: SystemResults, metric: str) -> tuple[Float64Array, Float64Array]:
     """Return the values of the users that both have."""
     _, mine, theirs = np.intersect1d(a.users, b.users, return_indices=True)
     return a.values[metric][mine], b.values[metric][theirs]

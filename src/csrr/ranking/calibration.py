@@ -13,45 +13,92 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from csrr.arrays import AnyArray, BoolArray, Float32Array, Float64Array, Int64Array, Rows
 from csrr.data import DataError
-from csrr.ranking.cells import masked_blocks
-from csrr.ranking.reliability import N_BINS, Counts, Reals, Reliability
-from csrr.ranking.topk import Floats, Rows, ScoreBlock
+from csrr.ranking.reliability import N_BINS, Reliability
+from csrr.ranking.result_table import ResultTable, TabularResult
+from csrr.ranking.score_blocks import RowScorer, score_blocks
 
 MOST_BINS = 1000
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Calibration:
+class Calibration(TabularResult):
     """The probability that an unseen cell is a positive, a step function of its score that never falls.
 
-    Bin b holds the scores in (edges[b-1], edges[b]]; `edges` has shape (n_bins - 1,), `n_cells`, `n_positives` and
-    `probabilities` have shape (n_bins,). An edge lies just below the score of a positive: there and nowhere else can
-    the isotonic regression of single cells step. With at most MOST_BINS distinct scores of positives every one has its
-    bin, and this is that regression exactly; with more, they share bins evenly. At the top it may rest on few cells.
+    Bin b holds the scores in (edges[b-1], edges[b]]. An edge lies just below the score of a positive: there and nowhere
+    else can the isotonic regression of single cells step. With at most MOST_BINS distinct scores of positives every one
+    has its bin, and this is that regression exactly; with more, they share bins evenly. At the top it may rest on few
+    cells.
 
     Held-out data shows only some of the positives among the unseen cells. Where the log, training and held-out events
     together, shows a share `observed_share` of all positives, (n_training + H)/observed_share - n_training positives
     are unseen, of which it shows H: each with the chance `label_rate`, if which ones are shown does not depend on the
     cell ("selected completely at random"). Then P(positive | score) = P(shown | score)/label_rate, cut at 1. With an
     observed_share of 1 the probability is that of an event that such held-out data would show.
+
+    Attributes
+    ----------
+    edges
+        The ends of the bins, shape (n_bins - 1,).
+    n_cells
+        Number of cells, shape (n_bins,).
+    n_positives
+        Number of positives among them, shape (n_bins,).
+    probabilities
+        The probability of a bin's cells, shape (n_bins,).
+    n_training
+        Number of the users' training events.
+    observed_share
+        The share of all positives that the log shows.
+
+    Examples
+    --------
+    >>> train, heldout = csrr.split(csrr.synthetic(100, 40, events_per_user=10).log)
+    >>> model = csrr.PopRank().fit(train)
+    >>> calibration = model.calibrate(heldout)
+    >>> bool((np.diff(calibration.probability([0, 10, 20, 40])) >= 0).all())
+    True
     """
 
-    edges: Floats
-    n_cells: Counts
-    n_positives: Counts
-    probabilities: Reals
+    edges: Float32Array
+    n_cells: Int64Array
+    n_positives: Int64Array
+    probabilities: Float64Array
     n_training: int
     observed_share: float = 1.0
 
     @classmethod
     def of(
-        cls, score_block: ScoreBlock, rows: Rows, n_items: int, relevant: Any, seen: Any, *, observed_share: float = 1.0
+        cls, score_rows: RowScorer, rows: Rows, n_items: int, relevant: Any, seen: Any, *, observed_share: float = 1.0
     ) -> Calibration:
-        """Return the calibration on all unseen cells of `rows`.
+        """Return the calibration on all unseen cells of some users.
 
-        `relevant` and `seen`, sparse of shape (n_users, n_items), share no cell. `score_block(rows)` returns a new
-        float32 array of shape (len(rows), n_items), which is overwritten.
+        Parameters
+        ----------
+        score_rows
+            From row numbers of users, shape (b,), to a new float32 array of scores, shape (b, n_items), which is
+            overwritten.
+        rows
+            The row numbers of the users to count, shape (n,).
+        n_items
+            Number of items.
+        relevant
+            The positives, sparse of shape (n_users, n_items).
+        seen
+            The cells that are not counted, of the same shape; it shares none with `relevant`.
+        observed_share
+            The share of all positives that the log shows.
+
+        Returns
+        -------
+        calibration
+            What turns scores into probabilities.
+
+        Raises
+        ------
+        DataError
+            Where there are no positives to learn from.
         """
         from scipy.optimize import isotonic_regression
 
@@ -60,16 +107,27 @@ class Calibration:
         if n_shown == 0:
             raise DataError("calibration needs positives: none of these users has a held-out event that is not seen")
         # The very blocks that are counted: in others, products may be rounded another way.
-        blocks = _blocks(score_block, rows, n_items, relevant, seen)
-        edges = _edges(np.concatenate([positives for _, positives in blocks]))
-        n_cells, n_positives = _count(edges, score_block, rows, n_items, relevant, seen)
+        blocks = _score_positives(score_rows, rows, n_items, relevant, seen)
+        edges = _find_edges(np.concatenate([positives for _, positives in blocks]))
+        n_cells, n_positives = _count_in_bins(edges, score_rows, rows, n_items, relevant, seen)
         # Only the first bin can be empty: it lies below all positives.
         weights = np.maximum(n_cells, 1)
         rates = isotonic_regression(n_positives / weights, weights=weights).x
         return cls(edges, n_cells, n_positives, np.clip(rates, 0, 1), n_training).assuming(observed_share)
 
     def assuming(self, observed_share: float) -> Calibration:
-        """Return the same, learnt with an `observed_share` of 1, for data that shows this share of all positives."""
+        """Return the same, learnt with an `observed_share` of 1, for data that shows less of all positives.
+
+        Parameters
+        ----------
+        observed_share
+            The share that it shows.
+
+        Returns
+        -------
+        calibration
+            With larger probabilities.
+        """
         if not 0 < observed_share <= 1:
             raise DataError(f"observed_share={observed_share!r}: a share of all positives, it must lie in (0, 1]")
         rate = _label_rate(int(self.n_positives.sum()), self.n_training, observed_share)
@@ -81,10 +139,19 @@ class Calibration:
         """The chance that a positive among the unseen cells was shown as one."""
         return _label_rate(int(self.n_positives.sum()), self.n_training, self.observed_share)
 
-    def probability(self, scores: npt.ArrayLike) -> Reals:
-        """Return the probability of each score, of the same shape; NaN stays NaN.
+    def probability(self, scores: npt.ArrayLike) -> Float64Array:
+        """Return the probability of scores.
 
-        Below the scores of all positives it is 0, and above them that of the last bin.
+        Parameters
+        ----------
+        scores
+            An array of any shape, or a number.
+
+        Returns
+        -------
+        probabilities
+            Of the same shape. Below the scores of all positives it is 0, above them that of the last bin; NaN stays
+            NaN.
         """
         asked = np.asarray(scores, np.float32)
         found = self.probabilities[np.searchsorted(self.edges, asked)]
@@ -93,8 +160,18 @@ class Calibration:
     def threshold(self, miss: float, false_alarm: float) -> float:
         """Return the score above which recommending costs less than not: p*miss > (1 - p)*false_alarm.
 
-        It is inf where no score is worth it. On the very cells that were counted, and with an observed_share of 1, no
-        threshold costs less.
+        Parameters
+        ----------
+        miss
+            What it costs not to recommend a positive.
+        false_alarm
+            What it costs to recommend another.
+
+        Returns
+        -------
+        score
+            It is inf where no score is worth it. On the very cells that were counted, and with an observed_share of 1,
+            no threshold costs less.
         """
         worth = self.worth(miss, false_alarm)
         if not worth.any():
@@ -102,19 +179,37 @@ class Calibration:
         first = int(worth.argmax())
         return float(self.edges[first - 1]) if first else float("-inf")
 
-    def worth(self, miss: float, false_alarm: float) -> npt.NDArray[np.bool_]:
-        """Return whether the cells of a bin cost less recommended than not, shape (n_bins,): the last ones, or none."""
+    def worth(self, miss: float, false_alarm: float) -> BoolArray:
+        """Return which cells cost less recommended than not.
+
+        Parameters
+        ----------
+        miss
+            What it costs not to recommend a positive.
+        false_alarm
+            What it costs to recommend another.
+
+        Returns
+        -------
+        worth
+            Of each bin, shape (n_bins,): the last ones, or none.
+        """
         for name, cost in (("miss", miss), ("false_alarm", false_alarm)):
             if not 0 < cost < np.inf:
                 raise DataError(f"{name}={cost!r}: a cost must be a finite number above 0")
-        worth: npt.NDArray[np.bool_] = self.probabilities * miss > (1 - self.probabilities) * false_alarm
+        worth: BoolArray = self.probabilities * miss > (1 - self.probabilities) * false_alarm
         return worth
 
     def remaining(self) -> Calibration:
         """Return the calibration of the cells that are no held-out events either: of what is left once these are known.
 
-        Of a cell with probability p, shown with the chance c*p (c the label rate) but not shown, it is
-        p*(1 - c)/(1 - c*p): Elkan and Noto's for the unlabelled. It differs from p where much was shown, at the top.
+        Of a cell with probability p, shown with the chance c*p (c the label rate) but not shown, it is p*(1 - c)/(1 -
+        c*p): Elkan and Noto's for the unlabelled. It differs from p where much was shown, at the top.
+
+        Returns
+        -------
+        calibration
+            Of the other cells.
         """
         if self.observed_share == 1:
             raise DataError("observed_share=1: the log shows every positive, so none remains; calibrate with less")
@@ -128,7 +223,18 @@ class Calibration:
         )
 
     def reliability(self, n_bins: int = N_BINS) -> Reliability:
-        """Return the probabilities against the very cells they were learnt from: `ece` is in-sample, too good."""
+        """Return the probabilities against the very cells they were learnt from: `ece` is in-sample, too good.
+
+        Parameters
+        ----------
+        n_bins
+            Number of bins of probability.
+
+        Returns
+        -------
+        reliability
+            What was said, and what came true.
+        """
         if not self.n_positives.any():
             raise DataError("what remains has no positives to compare with; use check with other held-out data")
         counts = self.n_positives, self.n_cells
@@ -136,7 +242,7 @@ class Calibration:
 
     def check(
         self,
-        score_block: ScoreBlock,
+        score_rows: RowScorer,
         rows: Rows,
         n_items: int,
         relevant: Any,
@@ -147,27 +253,86 @@ class Calibration:
     ) -> Reliability:
         """Return the probabilities against other held-out data, given as to `of`.
 
-        `observed_share` is that of this data; without it, the calibration's own.
+        Parameters
+        ----------
+        score_rows
+            From row numbers of users, shape (b,), to a new float32 array of scores, shape (b, n_items), which is
+            overwritten.
+        rows
+            The row numbers of the users to count, shape (n,).
+        n_items
+            Number of items.
+        relevant
+            The positives, sparse of shape (n_users, n_items).
+        seen
+            The cells that are not counted, of the same shape; it shares none with `relevant`.
+        observed_share
+            That of this data; without it, the calibration's own.
+        n_bins
+            Number of bins of probability.
+
+        Returns
+        -------
+        reliability
+            What was said, and what came true.
         """
         relevant, seen = relevant.tocsr(), seen.tocsr()
-        n_cells, n_positives = _count(self.edges, score_block, rows, n_items, relevant, seen)
+        n_cells, n_positives = _count_in_bins(self.edges, score_rows, rows, n_items, relevant, seen)
         share = self.observed_share if observed_share is None else observed_share
         label_rate = _label_rate(int(n_positives.sum()), int(np.diff(seen.indptr)[rows].sum()), share)
         return Reliability.of(self.probabilities, n_positives, n_cells, label_rate=label_rate, n_bins=n_bins)
 
-    def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """Return all of it as arrays by name, for saving."""
+    def arrays(self) -> dict[str, AnyArray]:
+        """Return all of it as arrays, for saving.
+
+        Returns
+        -------
+        arrays
+            By name.
+        """
         numbers = np.array([self.n_training, self.observed_share])
-        parts: tuple[npt.NDArray[Any], ...] = (self.edges, self.n_cells, self.n_positives, self.probabilities, numbers)
+        parts: tuple[AnyArray, ...] = (self.edges, self.n_cells, self.n_positives, self.probabilities, numbers)
         return {f"calibration.{name}": part for name, part in zip(_PARTS, parts, strict=True)}
 
     @classmethod
-    def from_arrays(cls, arrays: dict[str, npt.NDArray[Any]]) -> Calibration | None:
-        """Return what `arrays` was made of; None where there is none among them."""
+    def from_arrays(cls, arrays: dict[str, AnyArray]) -> Calibration | None:
+        """Return what `arrays` was made of.
+
+        Parameters
+        ----------
+        arrays
+            Arrays by name, others among them.
+
+        Returns
+        -------
+        calibration
+            None where there is none among them.
+        """
         if f"calibration.{_PARTS[0]}" not in arrays:
             return None
         edges, n_cells, n_positives, probabilities, numbers = (arrays[f"calibration.{name}"] for name in _PARTS)
         return cls(edges, n_cells, n_positives, probabilities, int(numbers[0]), float(numbers[1]))
+
+    def table(self) -> ResultTable:
+        """Return the bins as a table.
+
+        Returns
+        -------
+        table
+            A row for each: the scores from (excluded) and to, cells, positives, probability.
+        """
+        ends = np.concatenate(([-np.inf], self.edges, [np.inf])).astype(np.float32)
+        columns: dict[str, AnyArray] = {
+            "from": ends[:-1],
+            "to": ends[1:],
+            "cells": self.n_cells,
+            "positives": self.n_positives,
+            "probability": self.probabilities,
+        }
+        return ResultTable(columns)
+
+    def _heading(self) -> str:
+        return repr(self)
 
     def __repr__(self) -> str:
         share = "" if self.observed_share == 1 else f", observed_share {self.observed_share:g}"
@@ -185,16 +350,16 @@ def _label_rate(n_shown: int, n_training: int, observed_share: float) -> float:
     return n_shown / ((n_training + n_shown) / observed_share - n_training)
 
 
-def _blocks(
-    score_block: ScoreBlock, rows: Rows, n_items: int, relevant: Any, seen: Any
-) -> Iterator[tuple[Floats, Floats]]:
+def _score_positives(
+    score_rows: RowScorer, rows: Rows, n_items: int, relevant: Any, seen: Any
+) -> Iterator[tuple[Float32Array, Float32Array]]:
     """Yield the scores of a block, shape (b, n_items), seen cells -inf, and those of its positives, shape (p,)."""
-    for part, scores in masked_blocks(score_block, rows, n_items, seen):
+    for part, scores in score_blocks(score_rows, rows, n_items, seen=seen):
         mine = relevant[rows[part]].tocoo()
         yield scores, scores[mine.row, mine.col]
 
 
-def _edges(positives: Floats) -> Floats:
+def _find_edges(positives: Float32Array) -> Float32Array:
     """Return the largest float32 below each of at most MOST_BINS scores of positives, increasing."""
     distinct = np.unique(positives)
     if len(distinct) > MOST_BINS:
@@ -204,12 +369,12 @@ def _edges(positives: Floats) -> Floats:
     return edges[edges > -np.inf]
 
 
-def _count(
-    edges: Floats, score_block: ScoreBlock, rows: Rows, n_items: int, relevant: Any, seen: Any
-) -> tuple[Counts, Counts]:
+def _count_in_bins(
+    edges: Float32Array, score_rows: RowScorer, rows: Rows, n_items: int, relevant: Any, seen: Any
+) -> tuple[Int64Array, Int64Array]:
     """Return the numbers of unseen cells and of positives in each bin, shapes (n_bins,)."""
     n_cells, n_positives = (np.zeros(len(edges) + 1, np.int64) for _ in range(2))
-    for scores, positives in _blocks(score_block, rows, n_items, relevant, seen):
+    for scores, positives in _score_positives(score_rows, rows, n_items, relevant, seen):
         n_cells += _histogram(scores.reshape(-1), edges)
         n_positives += _histogram(positives, edges)
     # Seen cells are -inf, in the first bin.
@@ -217,7 +382,7 @@ def _count(
     return n_cells, n_positives
 
 
-def _histogram(scores: Floats, edges: Floats) -> Counts:
+def _histogram(scores: Float32Array, edges: Float32Array) -> Int64Array:
     """Return the number of scores in each bin, shape (n_bins,); `scores`, shape (n,), are sorted in place."""
     scores.sort()
     if len(scores) and np.isnan(scores[-1]):

@@ -6,19 +6,16 @@ negatives all others. A cell is recommended when its score is above the threshol
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from csrr.arrays import Float32Array, Float64Array, Int64Array, Rows
 from csrr.ranking.row_loops import count_cell_rows
-from csrr.ranking.topk import Floats, Rows, ScoreBlock, check_rows, default_block_rows, mask_cells, row_bounds
+from csrr.ranking.score_blocks import RowScorer, check_rows, row_bounds, score_blocks
 from csrr.threads import run_ranges
-
-Counts = npt.NDArray[np.int64]
-Reals = npt.NDArray[np.float64]
 
 CELL_METRICS = ("cell_recall", "specificity", "sum", "cost")
 
@@ -32,10 +29,10 @@ class Measures:
     cost = c*M + (1 - c)*F, c the positive cost.
     """
 
-    cell_recall: Reals
-    specificity: Reals
-    sum: Reals
-    cost: Reals
+    cell_recall: Float64Array
+    specificity: Float64Array
+    sum: Float64Array
+    cost: Float64Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,13 +46,13 @@ class CellCounts:
 
     rows: Rows
     relevant: Any
-    n_seen: Counts
-    thresholds: Floats
-    positives: Counts
-    negatives: Counts
-    missed: Counts
-    false_alarms: Counts
-    beaten: Counts
+    n_seen: Int64Array
+    thresholds: Float32Array
+    positives: Int64Array
+    negatives: Int64Array
+    missed: Int64Array
+    false_alarms: Int64Array
+    beaten: Int64Array
 
     @classmethod
     def empty(cls, rows: Rows, relevant: Any, seen: Any, thresholds: npt.ArrayLike = (), *, auc: bool) -> CellCounts:
@@ -67,7 +64,7 @@ class CellCounts:
             rows,
             relevant,
             n_seen,
-            _rounded_down(bounds),
+            _round_down(bounds),
             positives,
             relevant.shape[1] - n_seen - positives,
             missed,
@@ -75,7 +72,7 @@ class CellCounts:
             np.zeros(len(rows) if auc else 0, np.int64),
         )
 
-    def add(self, part: slice, scores: Floats) -> None:
+    def add(self, part: slice, scores: Float32Array) -> None:
         """Count the rows `part`, whose scores are `scores`, shape (b, n_items), seen cells -inf."""
         rows, n_seen = self.rows[part], self.n_seen[part]
         missed, false_alarms, beaten = self.missed[part], self.false_alarms[part], self.beaten[part]
@@ -88,7 +85,7 @@ class CellCounts:
 
         run_ranges(count, row_bounds(len(scores)))
 
-    def auc(self) -> Reals:
+    def auc(self) -> Float64Array:
         """Return the share of pairs of a positive and a negative that the scores order rightly, ties half: shape (n,).
 
         It is NaN for a row without positives or without negatives.
@@ -98,12 +95,12 @@ class CellCounts:
     def measures(self, positive_cost: float) -> Measures:
         """Return the measures of each row and threshold, shape (n, n_thresholds)."""
         sizes = self.positives[:, None], self.negatives[:, None]
-        return _measures(self.missed, self.false_alarms, *sizes, positive_cost)
+        return _compute_measures(self.missed, self.false_alarms, *sizes, positive_cost)
 
     def pooled(self, positive_cost: float) -> Measures:
         """Return the measures of all rows' cells together at each threshold, shape (n_thresholds,)."""
         sizes = self.positives.sum(), self.negatives.sum()
-        return _measures(self.missed.sum(axis=0), self.false_alarms.sum(axis=0), *sizes, positive_cost)
+        return _compute_measures(self.missed.sum(axis=0), self.false_alarms.sum(axis=0), *sizes, positive_cost)
 
     def linearised(self, positive_cost: float) -> Measures:
         """Return values of each row, shape (n, n_thresholds), whose mean over rows is `pooled`, and whose spread its.
@@ -117,23 +114,8 @@ class CellCounts:
         return Measures(1 - missed, 1 - false, both, len(self.rows) * cost)
 
 
-def masked_blocks(score_block: ScoreBlock, rows: Rows, n_items: int, seen: Any) -> Iterator[tuple[slice, Floats]]:
-    """Yield which of `rows` a block has and their scores, shape (b, n_items), with the cells of CSR `seen` -inf.
-
-    `score_block(rows)` returns a new float32 array of shape (len(rows), n_items), which is overwritten.
-    """
-    size = default_block_rows(n_items)
-    for first in range(0, len(rows), size):
-        part = slice(first, first + size)
-        scores = np.ascontiguousarray(score_block(rows[part]), np.float32)
-        if scores.shape != (len(rows[part]), n_items):
-            raise ValueError(f"a score block has shape {scores.shape}, not ({len(rows[part])}, {n_items})")
-        mask_cells(scores, seen.indptr, seen.indices, rows[part])
-        yield part, scores
-
-
-def cell_measures(
-    score_block: ScoreBlock,
+def measure_cells(
+    score_rows: RowScorer,
     rows: Rows,
     n_items: int,
     relevant: Any,
@@ -152,33 +134,33 @@ def cell_measures(
         raise ValueError(f"positive_cost={positive_cost!r}: it must lie between 0 and 1")
     relevant, seen = relevant.tocsr(), seen.tocsr()
     counts = CellCounts.empty(rows, relevant, seen, bounds, auc=False)
-    for part, scores in masked_blocks(score_block, rows, n_items, seen):
+    for part, scores in score_blocks(score_rows, rows, n_items, seen=seen):
         counts.add(part, scores)
     return counts.pooled(positive_cost)
 
 
-def _measures(missed: Any, false_alarms: Any, positives: Any, negatives: Any, positive_cost: float) -> Measures:
+def _compute_measures(missed: Any, false_alarms: Any, positives: Any, negatives: Any, positive_cost: float) -> Measures:
     recall, specificity = 1 - _share(missed, positives), 1 - _share(false_alarms, negatives)
     both = positive_cost * recall + (1 - positive_cost) * specificity
     return Measures(recall, specificity, both, positive_cost * missed + (1 - positive_cost) * false_alarms)
 
 
-def _share(part: Any, whole: Any) -> Reals:
+def _share(part: Any, whole: Any) -> Float64Array:
     """Return part / whole, NaN where whole is 0."""
     part, whole = np.broadcast_arrays(part, whole)
-    share: Reals = np.divide(part, whole, out=np.full(part.shape, np.nan), where=whole > 0)
+    share: Float64Array = np.divide(part, whole, out=np.full(part.shape, np.nan), where=whole > 0)
     return share
 
 
-def _ratio_values(part: Counts, whole: Counts) -> Reals:
+def _ratio_values(part: Int64Array, whole: Int64Array) -> Float64Array:
     if not whole.any():
         return np.full(part.shape, np.nan)
     ratio = part.sum(axis=0) / whole.sum()
-    values: Reals = ratio + (part - ratio * whole) / whole.mean()
+    values: Float64Array = ratio + (part - ratio * whole) / whole.mean()
     return values
 
 
-def _rounded_down(thresholds: Reals) -> Floats:
+def _round_down(thresholds: Float64Array) -> Float32Array:
     """Return the largest float32 not above each threshold: the same float32 scores are above it."""
     with np.errstate(over="ignore"):
         near = thresholds.astype(np.float32)

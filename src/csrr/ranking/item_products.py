@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from csrr.arrays import AnyArray, Float32Array, Rows
 from csrr.ranking.row_loops import add_sparse_product, sparse_product_own, sparse_product_pairs
-from csrr.ranking.topk import Floats, Rows, check_rows, row_bounds
+from csrr.ranking.score_blocks import check_rows, row_bounds
 from csrr.threads import run_ranges
 
 
-def add_products(out: Floats, clicks: Any, rows: Rows, weights: Any, scale: npt.NDArray[Any]) -> None:
+def add_products(out: Float32Array, clicks: Any, rows: Rows, weights: Any, scale: AnyArray) -> None:
     """Add scale[rows] * (clicks[rows] @ weights) to `out`, shape (len(rows), n_items).
 
     `clicks`, (n_users, n_items), and `weights`, (n_items, n_items), are csr, the values of `clicks` taken as ones;
@@ -23,7 +23,7 @@ def add_products(out: Floats, clicks: Any, rows: Rows, weights: Any, scale: npt.
     run_ranges(lambda a, b: add_sparse_product(a, b, *parts), row_bounds(len(rows)))
 
 
-def pair_products(clicks: Any, user_rows: Rows, item_rows: Rows, weights: Any, scale: npt.NDArray[Any]) -> Floats:
+def pair_products(clicks: Any, user_rows: Rows, item_rows: Rows, weights: Any, scale: AnyArray) -> Float32Array:
     """Return the same for pairs of a user row and an item row, shape (n,); indices of `weights` are sorted."""
     check_rows(user_rows, len(user_rows), clicks.shape[0])
     check_rows(item_rows, len(user_rows), clicks.shape[1])
@@ -34,7 +34,7 @@ def pair_products(clicks: Any, user_rows: Rows, item_rows: Rows, weights: Any, s
     return out
 
 
-def own_products(clicks: Any, weights: Any, scale: npt.NDArray[Any]) -> Floats:
+def own_products(clicks: Any, weights: Any, scale: AnyArray) -> Float32Array:
     """Return the same for the stored entries of `clicks`, shape (nnz,)."""
     out = np.empty(len(clicks.indices), np.float32)
     parts = (scale, clicks.indptr, clicks.indices, weights.indptr, weights.indices, weights.data, out)

@@ -11,19 +11,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from csrr.arrays import BoolArray, Float64Array, Int32Array, Int64Array, Rows
 from csrr.ranking.row_loops import hit_rows
-from csrr.ranking.topk import Rows, check_rows, row_bounds
+from csrr.ranking.score_blocks import check_rows, row_bounds
 from csrr.threads import run_ranges
 
-Items = npt.NDArray[np.int32]
-Hits = npt.NDArray[np.bool_]
-Counts = npt.NDArray[np.int64]
-PerUser = npt.NDArray[np.float64]
 
-
-def mark_hits(items: Items, relevant: Any, rows: Rows) -> Hits:
+def mark_hits(items: Int32Array, relevant: Any, rows: Rows) -> BoolArray:
     """Return which of `items`, shape (b, k), CSR row `rows[i]` of `relevant` stores, its indices sorted."""
     check_rows(rows, len(items), relevant.shape[0])
     hits = np.empty(items.shape, np.bool_)
@@ -32,27 +27,27 @@ def mark_hits(items: Items, relevant: Any, rows: Rows) -> Hits:
     return hits
 
 
-def precision(hits: Hits, n_relevant: Counts) -> PerUser:
+def precision(hits: BoolArray, n_relevant: Int64Array) -> Float64Array:
     """Return hits / k, also where a list or the relevant items are fewer than k."""
-    return _defined(hits.sum(axis=1) / hits.shape[1], n_relevant)
+    return _mask_undefined(hits.sum(axis=1) / hits.shape[1], n_relevant)
 
 
-def recall(hits: Hits, n_relevant: Counts) -> PerUser:
+def recall(hits: BoolArray, n_relevant: Int64Array) -> Float64Array:
     """Return hits / relevant items."""
-    return _defined(hits.sum(axis=1) / np.maximum(n_relevant, 1), n_relevant)
+    return _mask_undefined(hits.sum(axis=1) / np.maximum(n_relevant, 1), n_relevant)
 
 
-def f1(hits: Hits, n_relevant: Counts) -> PerUser:
+def f1(hits: BoolArray, n_relevant: Int64Array) -> Float64Array:
     """Return the harmonic mean of each user's precision and recall: 2 hits / (k + relevant items)."""
-    return _defined(2 * hits.sum(axis=1) / (hits.shape[1] + n_relevant), n_relevant)
+    return _mask_undefined(2 * hits.sum(axis=1) / (hits.shape[1] + n_relevant), n_relevant)
 
 
-def ndcg(hits: Hits, n_relevant: Counts) -> PerUser:
+def ndcg(hits: BoolArray, n_relevant: Int64Array) -> Float64Array:
     """Return DCG / ideal DCG: a hit at rank r gains 1 / log2(1 + r), the ideal has min(k, relevant) hits."""
     return _normalised_dcg(hits, np.minimum(n_relevant, hits.shape[1]), n_relevant)
 
 
-def list_ndcg(hits: Hits, n_relevant: Counts) -> PerUser:
+def list_ndcg(hits: BoolArray, n_relevant: Int64Array) -> Float64Array:
     """Return DCG / DCG of the same hits moved to the front, 0 without hits: only the order counts.
 
     This is not the usual NDCG: finding fewer of the relevant items costs nothing.
@@ -60,27 +55,27 @@ def list_ndcg(hits: Hits, n_relevant: Counts) -> PerUser:
     return _normalised_dcg(hits, hits.sum(axis=1), n_relevant)
 
 
-def average_precision(hits: Hits, n_relevant: Counts) -> PerUser:
+def average_precision(hits: BoolArray, n_relevant: Int64Array) -> Float64Array:
     """Return the sum, over the ranks of hits, of precision down to that rank / min(k, relevant items).
 
     Its mean over users is MAP: 1 where the list has nothing but hits or all that are relevant at its front.
     """
     k = hits.shape[1]
     precisions = np.cumsum(hits, axis=1) / np.arange(1, k + 1)
-    return _defined((precisions * hits).sum(axis=1) / np.clip(n_relevant, 1, k), n_relevant)
+    return _mask_undefined((precisions * hits).sum(axis=1) / np.clip(n_relevant, 1, k), n_relevant)
 
 
-def reciprocal_rank(hits: Hits, n_relevant: Counts) -> PerUser:
+def reciprocal_rank(hits: BoolArray, n_relevant: Int64Array) -> Float64Array:
     """Return 1 / rank of the first hit, 0 without one. Its mean over users is MRR."""
-    return _defined(np.asarray(hits.any(axis=1) / (hits.argmax(axis=1) + 1)), n_relevant)
+    return _mask_undefined(np.asarray(hits.any(axis=1) / (hits.argmax(axis=1) + 1)), n_relevant)
 
 
-def hit_rate(hits: Hits, n_relevant: Counts) -> PerUser:
+def hit_rate(hits: BoolArray, n_relevant: Int64Array) -> Float64Array:
     """Return 1 where there is a hit, else 0."""
-    return _defined(np.asarray(hits.any(axis=1), np.float64), n_relevant)
+    return _mask_undefined(np.asarray(hits.any(axis=1), np.float64), n_relevant)
 
 
-def information(seen: Any) -> npt.NDArray[np.float64]:
+def item_information(seen: Any) -> Float64Array:
     """Return -log2 of the share of users who have each item, shape (n_items,).
 
     The users are those with an event in `seen`, CSR of shape (n_users, n_items) with at least one. An item that
@@ -91,17 +86,17 @@ def information(seen: Any) -> npt.NDArray[np.float64]:
     return np.asarray(np.log2(n_users / np.maximum(owners, 1)))
 
 
-def novelty(items: Items, bits: npt.NDArray[np.float64]) -> PerUser:
+def novelty(items: Int32Array, bits: Float64Array) -> Float64Array:
     """Return the mean of `bits`, shape (n_items,), over the items of each list, shape (b, k), where -1 is none.
 
-    With `information` this is the mean of -log2(share of users who have the item); NaN for an empty list.
+    With `item_information` this is the mean of -log2(share of users who have the item); NaN for an empty list.
     """
     listed = items >= 0
     total, n = np.where(listed, bits[items], 0).sum(axis=1), listed.sum(axis=1)
     return np.where(n > 0, total / np.maximum(n, 1), np.nan)
 
 
-def coverage(items: Items, n_items: int) -> float:
+def coverage(items: Int32Array, n_items: int) -> float:
     """Return the share of all items that are in at least one of the lists, shape (b, k), where -1 is none.
 
     It belongs to all lists together: no user has a value, so there is no interval.
@@ -111,7 +106,7 @@ def coverage(items: Items, n_items: int) -> float:
     return float(listed[:-1].mean())
 
 
-METRICS: dict[str, Callable[[Hits, Counts], PerUser]] = {
+METRICS: dict[str, Callable[[BoolArray, Int64Array], Float64Array]] = {
     "precision": precision,
     "recall": recall,
     "f1": f1,
@@ -125,13 +120,13 @@ STANDARD = ("precision", "recall", "f1", "ndcg")
 
 
 def per_user_metrics(
-    hits: Hits, n_relevant: Counts, at: Sequence[int], metrics: Sequence[str] = STANDARD
-) -> dict[str, PerUser]:
+    hits: BoolArray, n_relevant: Int64Array, at: Sequence[int], metrics: Sequence[str] = STANDARD
+) -> dict[str, Float64Array]:
     """Return every metric at every k of `at`, none above the lists' length, under names like "ndcg@10"."""
     return {f"{name}@{k}": METRICS[name](hits[:, :k], n_relevant) for name in metrics for k in at}
 
 
-def mean_metrics(per_user: dict[str, PerUser]) -> dict[str, float]:
+def mean_metrics(per_user: dict[str, Float64Array]) -> dict[str, float]:
     """Return the mean over users of each metric, NaN left out, and, from precision and recall, "f1_of_means@k".
 
     That is the harmonic mean of mean precision and mean recall, and differs from "f1@k", the mean of F1.
@@ -143,7 +138,7 @@ def mean_metrics(per_user: dict[str, PerUser]) -> dict[str, float]:
     return means
 
 
-def precision_and_recall(per_user: dict[str, PerUser]) -> dict[str, tuple[PerUser, PerUser]]:
+def precision_and_recall(per_user: dict[str, Float64Array]) -> dict[str, tuple[Float64Array, Float64Array]]:
     """Return precision and recall at each k that has both, by k as it is written in names."""
     both = {}
     for name, values in per_user.items():
@@ -153,18 +148,18 @@ def precision_and_recall(per_user: dict[str, PerUser]) -> dict[str, tuple[PerUse
     return both
 
 
-def _mean(values: PerUser) -> float:
+def _mean(values: Float64Array) -> float:
     """Return the mean of what is not NaN; NaN if nothing is."""
     known = values[~np.isnan(values)]
     return float(known.mean()) if len(known) else float("nan")
 
 
-def _normalised_dcg(hits: Hits, n_ideal: Counts, n_relevant: Counts) -> PerUser:
+def _normalised_dcg(hits: BoolArray, n_ideal: Int64Array, n_relevant: Int64Array) -> Float64Array:
     """Return DCG / DCG of `n_ideal`, shape (b,), hits at the front; 0 where that is none."""
     gains = 1 / np.log2(np.arange(2, hits.shape[1] + 2))
     ideal = np.concatenate(([1.0], np.cumsum(gains)))
-    return _defined(hits @ gains / ideal[n_ideal], n_relevant)
+    return _mask_undefined(hits @ gains / ideal[n_ideal], n_relevant)
 
 
-def _defined(values: PerUser, n_relevant: Counts) -> PerUser:
+def _mask_undefined(values: Float64Array, n_relevant: Int64Array) -> Float64Array:
     return np.where(n_relevant > 0, values, np.nan)

@@ -4,56 +4,94 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
 
+from csrr.arrays import AnyArray, BoolArray, Float32Array, Int32Array, ObjectArray
 from csrr.data import IdMap
 from csrr.data.ids import Ids
-from csrr.ranking.text_tables import text_table, to_pandas
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-SHOWN = 10
-Titles = npt.NDArray[np.object_]
+from csrr.ranking.result_table import SHOWN, ResultTable, TabularResult
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Recommendations:
+class Recommendations(TabularResult):
     """A list of items for each user, best first.
 
-    `users` has shape (n,); `items`, `scores` and, where known, `titles` have shape (n, k): for one user, read
-    `recs.items[0]`. So have `probabilities`, of a calibrated model. A list shorter than k ends in item None and score
-    -inf, and only then is an array of integer ids of dtype object. The tables leave these ends out.
+    For one user, read `recs.items[0]`. A list shorter than k ends in item None and score -inf, and only then is an
+    array of integer ids of dtype object. The tables leave these ends out.
+
+    Attributes
+    ----------
+    users
+        The users' ids, shape (n,).
+    items
+        The items' ids, shape (n, k).
+    scores
+        Their scores, shape (n, k).
+    titles
+        Their titles, shape (n, k), where known.
+    probabilities
+        The probability that each is a positive, shape (n, k), of a calibrated model.
+
+    Examples
+    --------
+    >>> log = csrr.Log.from_table({"user": ["ann", "bob", "bob", "eve"], "item": [7, 7, 8, 9]})
+    >>> recs = csrr.PopRank().fit(log).recommend("ann", k=2)
+    >>> recs.items[0].tolist()
+    [8, 9]
+    >>> recs
+    Recommendations: 1 user, k = 2
+    user  item  rank   score
+    ann      8     1  1.0000
+    ann      9     2  1.0000
     """
 
     users: Ids
     items: Ids
-    scores: npt.NDArray[np.float32]
-    titles: Titles | None = None
-    probabilities: npt.NDArray[np.float32] | None = None
+    scores: Float32Array
+    titles: ObjectArray | None = None
+    probabilities: Float32Array | None = None
 
     @classmethod
     def from_rows(
         cls,
         users: Ids,
-        item_rows: npt.NDArray[np.int32],
-        scores: npt.NDArray[np.float32],
+        item_rows: Int32Array,
+        scores: Float32Array,
         items: IdMap,
-        titles: Titles | None = None,
-        probabilities: npt.NDArray[Any] | None = None,
+        titles: ObjectArray | None = None,
+        probabilities: AnyArray | None = None,
     ) -> Recommendations:
-        """Return the recommendations for `item_rows`, shape (n, k), where -1 stands for no item."""
+        """Return the recommendations for item rows, in the caller's ids.
+
+        Parameters
+        ----------
+        users
+            The users' ids, shape (n,).
+        item_rows
+            The item rows, shape (n, k), where -1 stands for no item.
+        scores
+            Their scores, shape (n, k).
+        items
+            The ids of all items.
+        titles
+            The titles of all items, shape (n_items,).
+        probabilities
+            As the attribute.
+
+        Returns
+        -------
+        recommendations
+            The lists.
+        """
         missing = item_rows < 0
         padded = bool(missing.any())
         return cls(
             users,
-            _looked_up(items.ids.astype(np.object_) if padded else items.ids, item_rows, missing),
+            _look_up(items.ids.astype(np.object_) if padded else items.ids, item_rows, missing),
             scores,
-            None if titles is None else _looked_up(titles, item_rows, missing),
+            None if titles is None else _look_up(titles, item_rows, missing),
             None if probabilities is None else probabilities.astype(np.float32),
         )
 
@@ -77,10 +115,16 @@ class Recommendations:
     def __iter__(self) -> Iterator[Recommendations]:
         return (self[place] for place in range(len(self)))
 
-    def _columns(self) -> dict[str, npt.NDArray[Any]]:
-        """Return the columns of the table, each of shape (number of items in all lists,)."""
+    def table(self) -> ResultTable:
+        """Return the lists as one table.
+
+        Returns
+        -------
+        table
+            A row for each recommended item: user, item, rank from 1, score; where known, probability, title.
+        """
         user, place = np.nonzero(self.scores > -np.inf)
-        columns: dict[str, npt.NDArray[Any]] = {
+        columns: dict[str, AnyArray] = {
             "user": self.users[user],
             "item": self.items[user, place],
             "rank": place + 1,
@@ -88,64 +132,72 @@ class Recommendations:
         }
         if self.probabilities is not None:
             columns["probability"] = self.probabilities[user, place]
-        return columns if self.titles is None else columns | {"title": self.titles[user, place]}
+        return ResultTable(columns if self.titles is None else columns | {"title": self.titles[user, place]})
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """Yield a dict for each recommended item: user, item, rank from 1, score; where known, probability, title."""
-        columns = self._columns()
-        for values in zip(*(column.tolist() for column in columns.values()), strict=True):
-            yield dict(zip(columns, values, strict=True))
+        """Yield a dict for each recommended item.
 
-    def to_arrow(self) -> pa.Table:
-        """Return a table with one row for each recommended item, and the columns that `rows` names."""
-        columns = {name: pa.array(column) for name, column in self._columns().items()}
-        if "title" in columns:
-            columns["title"] = columns["title"].cast(pa.string())
-        return pa.table(columns)
+        Yields
+        ------
+        row
+            The columns of `table`.
+        """
+        return self.table().rows()
 
-    def to_frame(self) -> pd.DataFrame:
-        """Return the table of `to_arrow` as a pandas DataFrame."""
-        return to_pandas(self.to_arrow())
+    def _heading(self) -> str:
+        return f"Recommendations: {len(self):,} user{'' if len(self) == 1 else 's'}, k = {self.k}"
 
     def __repr__(self) -> str:
-        head = self[: SHOWN if self.k else 0]
-        lines = [list(row.values()) for row in head.rows()]
+        # As many users as rows are shown, if each has an item.
+        head = self[:SHOWN].table().head(SHOWN)
         total = int((self.scores > -np.inf).sum())
         more = [f"... {total - SHOWN:,} more"] if total > SHOWN else []
-        header = list(head._columns())
-        users = f"{len(self):,} user{'' if len(self) == 1 else 's'}"
-        return "\n".join([f"Recommendations: {users}, k = {self.k}", text_table(header, lines[:SHOWN]), *more])
+        return "\n".join([self._heading(), str(head), *more])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Neighbours:
-    """What is nearest to the item or user `of`, best first: `ids`, `scores`, perhaps `titles`, shape (k,)."""
+class Neighbours(TabularResult):
+    """What is nearest to an item or a user, best first.
+
+    Attributes
+    ----------
+    of
+        The id of the item or user.
+    ids
+        The ids of those near it, shape (k,).
+    scores
+        How near they are, shape (k,).
+    titles
+        Their titles, shape (k,), where known.
+    """
 
     of: Any
     ids: Ids
-    scores: npt.NDArray[np.float32]
-    titles: Titles | None = None
+    scores: Float32Array
+    titles: ObjectArray | None = None
 
     def __len__(self) -> int:
         return len(self.ids)
 
-    def to_arrow(self) -> pa.Table:
-        """Return a table with one row for each neighbour: id, score and, where known, title."""
-        columns = {"id": pa.array(self.ids), "score": pa.array(self.scores)}
-        return pa.table(columns if self.titles is None else columns | {"title": pa.array(self.titles, pa.string())})
+    def table(self) -> ResultTable:
+        """Return the neighbours as a table.
 
-    def to_frame(self) -> pd.DataFrame:
-        """Return the table of `to_arrow` as a pandas DataFrame."""
-        return to_pandas(self.to_arrow())
+        Returns
+        -------
+        table
+            A row for each: id, score and, where known, title.
+        """
+        columns = {"id": self.ids, "score": self.scores}
+        return ResultTable(columns if self.titles is None else columns | {"title": self.titles})
+
+    def _heading(self) -> str:
+        return f"Neighbours of {self.of!r}"
 
     def __repr__(self) -> str:
-        table = self.to_arrow()
-        return f"Neighbours of {self.of!r}\n" + text_table(
-            table.column_names, [list(row.values()) for row in table.to_pylist()]
-        )
+        return f"{self._heading()}\n{self.table()}"
 
 
-def _looked_up(values: Any, rows: npt.NDArray[np.int32], missing: npt.NDArray[np.bool_]) -> Any:
+def _look_up(values: Any, rows: Int32Array, missing: BoolArray) -> Any:
     """Return `values[rows]`, None where `missing`."""
     if not missing.any():
         return values[rows]

@@ -10,30 +10,46 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from csrr.ranking.text_tables import text_table
+from csrr.arrays import AnyArray, Float64Array, Int64Array
+from csrr.ranking.result_table import ResultTable, TabularResult
 
 N_BINS = 15
 _NORMAL_95 = 1.959964
 
-Counts = npt.NDArray[np.int64]
-Reals = npt.NDArray[np.float64]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Reliability:
-    """What happened to cells of about one probability; all arrays have shape (n_bins,), equal-width bins of [0, 1].
+class Reliability(TabularResult):
+    """What happened to cells of about one probability, in equal-width bins of [0, 1]; a bin without cells has NaN.
 
-    `n_cells` and `n_positives` are counts; `mean_probability` is what was said of a bin's cells and `rate` what came
-    true: n_positives / n_cells / label_rate, with the 95 % interval of Wilson from `low` to `high`. `label_rate` is
-    the chance that the data shows a positive as one. A bin without cells has NaN.
+    Attributes
+    ----------
+    n_cells
+        Number of cells, shape (n_bins,).
+    n_positives
+        Number of positives among them, shape (n_bins,).
+    mean_probability
+        What was said of a bin's cells, shape (n_bins,).
+    rate
+        What came true, shape (n_bins,): n_positives / n_cells / label_rate.
+    low, high
+        Its 95 % interval, by Wilson, shapes (n_bins,).
+    label_rate
+        The chance that the data shows a positive as one.
+
+    Examples
+    --------
+    >>> said, came_true = [0.1, 0.1, 0.9, 0.9], [0, 0, 1, 0]
+    >>> found = csrr.Reliability.of(said, came_true, n_bins=2)
+    >>> found.rate.tolist(), round(found.ece, 2)
+    ([0.0, 0.5], 0.25)
     """
 
-    n_cells: Counts
-    n_positives: Counts
-    mean_probability: Reals
-    rate: Reals
-    low: Reals
-    high: Reals
+    n_cells: Int64Array
+    n_positives: Int64Array
+    mean_probability: Float64Array
+    rate: Float64Array
+    low: Float64Array
+    high: Float64Array
     label_rate: float = 1.0
 
     @classmethod
@@ -46,9 +62,25 @@ class Reliability:
         label_rate: float = 1.0,
         n_bins: int = N_BINS,
     ) -> Reliability:
-        """Return the bins of groups of cells: their probability, positives and cells, all of shape (n,).
+        """Return the bins of groups of cells.
 
-        With single cells, `n_positives` are their labels, 0 or 1.
+        Parameters
+        ----------
+        probabilities
+            The probability of each group, shape (n,).
+        n_positives
+            Its number of positives, shape (n,); of single cells, their labels, 0 or 1.
+        n_cells
+            Its number of cells, shape (n,).
+        label_rate
+            The chance that the data shows a positive as one.
+        n_bins
+            Number of bins.
+
+        Returns
+        -------
+        reliability
+            The bins.
         """
         said, positives, cells = np.broadcast_arrays(np.asarray(probabilities, np.float64), n_positives, n_cells)
         if not ((said >= 0) & (said <= 1)).all():
@@ -73,19 +105,42 @@ class Reliability:
         gaps = np.abs(self.mean_probability - self.rate)
         return float(np.nansum(gaps * self.n_cells) / self.n_cells.sum())
 
+    def table(self) -> ResultTable:
+        """Return the bins as a table.
+
+        Returns
+        -------
+        table
+            A row for each bin that has cells: from, to, cells, positives, probability, rate, low, high.
+        """
+        edges = np.linspace(0, 1, len(self.n_cells) + 1)
+        columns: dict[str, AnyArray] = {
+            "from": edges[:-1],
+            "to": edges[1:],
+            "cells": self.n_cells,
+            "positives": self.n_positives,
+            "probability": self.mean_probability,
+            "rate": self.rate,
+            "low": self.low,
+            "high": self.high,
+        }
+        return ResultTable(columns).take(self.n_cells > 0)
+
     def rows(self) -> Iterator[dict[str, Any]]:
-        """Yield a dict for each bin that has cells: from, to, cells, positives, probability, rate, low, high."""
-        edges = np.linspace(0, 1, len(self.n_cells) + 1).tolist()
-        names = ("cells", "positives", "probability", "rate", "low", "high")
-        columns = (self.n_cells, self.n_positives, self.mean_probability, self.rate, self.low, self.high)
-        for place in np.flatnonzero(self.n_cells).tolist():
-            values = dict(zip(names, (column[place].item() for column in columns), strict=True))
-            yield {"from": edges[place], "to": edges[place + 1], **values}
+        """Yield a dict for each bin that has cells.
+
+        Yields
+        ------
+        row
+            The columns of `table`.
+        """
+        return self.table().rows()
+
+    def _heading(self) -> str:
+        return f"Reliability: ECE {self.ece:.4f}, {self.n_cells.sum():,} cells"
 
     def __repr__(self) -> str:
-        rows = list(self.rows())
-        table = text_table(list(rows[0]), [list(row.values()) for row in rows])
-        return f"Reliability: ECE {self.ece:.4f}, {self.n_cells.sum():,} cells\n{table}"
+        return f"{self._heading()}\n{self.table()}"
 
     # What `csrr.plot` draws
 

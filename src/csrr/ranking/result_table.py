@@ -1,68 +1,278 @@
-"""Answers with many rows, as columns of one length."""
+"""Results as tables: one class behind every `to_arrow`, `to_frame`, `to_latex` and HTML."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+import html
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from csrr.ranking.text_tables import text_table, to_pandas
+from csrr.arrays import AnyArray
+from csrr.ranking.text_tables import BestColumns, html_table, latex_table, text_table, to_pandas
 
 if TYPE_CHECKING:
     import pandas as pd
 
 SHOWN = 10
+"""The number of rows that a table shows of itself."""
+SHOWN_IN_HTML = 20
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Table:
-    """Named columns, each of shape (n_rows,)."""
+class ResultTable:
+    """Named columns of one length.
 
-    columns: dict[str, npt.NDArray[Any]]
+    Attributes
+    ----------
+    columns
+        The columns by name, in order: an array of shape (n_rows,) each.
+    types
+        The Arrow types of columns whose values may not tell, being unknown one and all. Titles are text without that.
+    """
+
+    columns: Mapping[str, AnyArray]
+    types: Mapping[str, pa.DataType] = field(default_factory=dict, kw_only=True)
+
+    def __post_init__(self) -> None:
+        """Check that the columns are of one length."""
+        lengths = {name: len(column) for name, column in self.columns.items()}
+        if len(set(lengths.values())) > 1:
+            raise ValueError(f"columns differ in length: {lengths}")
+
+    @staticmethod
+    def from_lists(
+        columns: Mapping[str, Sequence[Any]], *, types: Mapping[str, pa.DataType] | None = None
+    ) -> ResultTable:
+        """Return the table of columns of plain values.
+
+        Parameters
+        ----------
+        columns
+            The columns by name, in order; None stands for what is not known.
+        types
+            As the attribute.
+
+        Returns
+        -------
+        table
+            The table.
+        """
+        return ResultTable({name: _as_column(values) for name, values in columns.items()}, types=types or {})
+
+    @staticmethod
+    def from_rows(rows: Iterable[Mapping[str, Any]], *, types: Mapping[str, pa.DataType] | None = None) -> ResultTable:
+        """Return the table of dicts, one a row.
+
+        Parameters
+        ----------
+        rows
+            The rows. Columns are in the order in which their names come up; what a row lacks is None there.
+        types
+            As the attribute.
+
+        Returns
+        -------
+        table
+            The table.
+        """
+        rows = list(rows)
+        names = dict.fromkeys(name for row in rows for name in row)
+        return ResultTable.from_lists({name: [row.get(name) for row in rows] for name in names}, types=types)
 
     def __len__(self) -> int:
-        return len(next(iter(self.columns.values())))
+        return len(next(iter(self.columns.values()), ()))
 
-    def __getitem__(self, name: str) -> npt.NDArray[Any]:
+    def __getitem__(self, name: str) -> AnyArray:
         """Return the column of that name, shape (n_rows,)."""
         return self.columns[name]
 
+    def _lines(self) -> Iterator[tuple[Any, ...]]:
+        return zip(*(column.tolist() for column in self.columns.values()), strict=True)
+
     def rows(self) -> Iterator[dict[str, Any]]:
-        """Yield a dict for each row."""
-        for values in zip(*(column.tolist() for column in self.columns.values()), strict=True):
+        """Yield a dict for each row.
+
+        Yields
+        ------
+        row
+            The values of a row by the names of their columns.
+        """
+        for values in self._lines():
             yield dict(zip(self.columns, values, strict=True))
 
-    def take(self, which: slice | npt.NDArray[Any]) -> Self:
-        """Return the table of the rows that a slice, a mask or row numbers choose."""
-        return type(self)({name: column[which] for name, column in self.columns.items()})
+    def take(self, which: slice | AnyArray) -> Self:
+        """Return the table of some rows.
+
+        Parameters
+        ----------
+        which
+            A slice, a mask or row numbers.
+
+        Returns
+        -------
+        table
+            A table of the same columns.
+        """
+        return replace(self, columns={name: column[which] for name, column in self.columns.items()})
 
     def head(self, n: int = SHOWN) -> Self:
-        """Return the table of the first `n` rows."""
+        """Return the table of the first rows.
+
+        Parameters
+        ----------
+        n
+            How many.
+
+        Returns
+        -------
+        table
+            A table of the same columns.
+        """
         return self.take(slice(n))
 
     def to_arrow(self) -> pa.Table:
-        """Return the table as an Arrow table."""
-        columns = {name: pa.array(column.tolist(), _arrow_type(name, column)) for name, column in self.columns.items()}
-        return pa.table(columns)
+        """Return the table as an Arrow table.
+
+        Returns
+        -------
+        table
+            A column of values of several types has them as texts.
+        """
+        types = {"title": pa.string(), **self.types}
+        return pa.table({name: _as_arrow(column, types.get(name)) for name, column in self.columns.items()})
 
     def to_frame(self) -> pd.DataFrame:
-        """Return the table of `to_arrow` as a pandas DataFrame."""
+        """Return the table as a pandas DataFrame.
+
+        Returns
+        -------
+        frame
+            The columns of `to_arrow`.
+        """
         return to_pandas(self.to_arrow())
 
+    def to_latex(self, *, best: BestColumns | None = None) -> str:
+        r"""Return the table as a LaTeX tabular, for a document with \usepackage{booktabs}.
+
+        Parameters
+        ----------
+        best
+            Columns in which the best number is bold, and whether that is the largest or the smallest:
+            ``{"recall": "max", "cost": "min"}``.
+
+        Returns
+        -------
+        text
+            Numbers to four digits, all else escaped.
+        """
+        return latex_table(list(self.columns), self._lines(), best)
+
+    def summary(self) -> dict[str, Any]:
+        """Return the table as plain values, fit for JSON.
+
+        Returns
+        -------
+        summary
+            The rows, a dict each, under "rows"; None where a number is not finite.
+        """
+        return {"rows": [{name: _as_plain(value) for name, value in row.items()} for row in self.rows()]}
+
+    def _repr_html_(self) -> str:
+        shown = self.take(slice(SHOWN_IN_HTML))
+        return html_table(list(self.columns), shown._lines(), len(self) - len(shown))
+
     def __str__(self) -> str:
-        return text_table(list(self.columns), (list(row.values()) for row in self.rows()))
+        return text_table(list(self.columns), self._lines())
 
     def __repr__(self) -> str:
         more = [f"... {len(self) - SHOWN:,} more"] if len(self) > SHOWN else []
         return "\n".join([str(self.head()), *more])
 
 
-def _arrow_type(name: str, column: npt.NDArray[Any]) -> pa.DataType | None:
-    """Return the type to write: titles may be unknown one and all, and are text even so."""
-    if name == "title":
-        return pa.string()
-    return None if column.dtype == np.object_ else pa.from_numpy_dtype(column.dtype)
+class TabularResult(ABC):
+    """A result that says once what its table is, and can then be written in every way."""
+
+    @abstractmethod
+    def table(self) -> ResultTable:
+        """Return all of the result as a table.
+
+        Returns
+        -------
+        table
+            Its columns are those of `to_arrow`.
+        """
+
+    def _display_table(self) -> ResultTable:
+        """Return what is worth reading of it, for people."""
+        return self.table()
+
+    @abstractmethod
+    def _heading(self) -> str:
+        """Return what it is, in one line."""
+
+    def to_arrow(self) -> pa.Table:
+        """Return the result as an Arrow table.
+
+        Returns
+        -------
+        table
+            The columns of `table`.
+        """
+        return self.table().to_arrow()
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the result as a pandas DataFrame.
+
+        Returns
+        -------
+        frame
+            The columns of `table`.
+        """
+        return self.table().to_frame()
+
+    def to_latex(self, *, best: BestColumns | None = None) -> str:
+        r"""Return what is worth reading of it as a LaTeX tabular, for a document with \usepackage{booktabs}.
+
+        Parameters
+        ----------
+        best
+            Columns in which the best number is bold, and whether that is the largest or the smallest:
+            ``{"recall": "max", "cost": "min"}``.
+
+        Returns
+        -------
+        text
+            Numbers to four digits, all else escaped.
+        """
+        return self._display_table().to_latex(best=best)
+
+    def _repr_html_(self) -> str:
+        return f"<p>{html.escape(self._heading())}</p>\n{self._display_table()._repr_html_()}"
+
+
+def _as_column(values: Sequence[Any]) -> AnyArray:
+    """Return values as an array, shape (n,): of objects, unless they are all numbers or all bools."""
+    kinds = {type(value) for value in values}
+    if kinds in ({bool}, {int}, {float}, {int, float}):
+        return np.asarray(values)
+    column = np.empty(len(values), np.object_)
+    column[:] = values
+    return column
+
+
+def _as_arrow(column: AnyArray, kind: pa.DataType | None) -> pa.Array:
+    if kind is None and column.dtype != np.object_:
+        return pa.array(column)
+    try:
+        return pa.array(column.tolist(), kind)
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        return pa.array([None if value is None else str(value) for value in column.tolist()])
+
+
+def _as_plain(value: Any) -> Any:
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,9 +1,11 @@
-"""Tables for people to read, and for pandas."""
+"""Tables as text: for people, for LaTeX and for notebooks; and for pandas."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+import html
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
 
@@ -12,21 +14,71 @@ if TYPE_CHECKING:
 
 WIDEST = 40
 
+BestColumns = Mapping[str, Literal["max", "min"]]
+"""Which end of a column is best, by its name."""
+
+_LATEX = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    "±": r"$\pm$",
+    **{sign: f"\\{sign}" for sign in "&%$#_{}"},
+}
+
 
 def text_table(header: Sequence[str], lines: Iterable[Sequence[object]]) -> str:
     """Return the lines under their header, in aligned columns: numbers to the right, the rest to the left."""
     body = [list(line) for line in lines]
-    cells = [list(header), *([_cell(value) for value in line] for line in body)]
+    cells = [list(header), *([_shorten(_format_value(value)) for value in line] for line in body)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    right = [all(isinstance(value, int | float) for value in column) for column in zip(*body, strict=True)]
-    right = right or [False] * len(header)
     return "\n".join(
         "  ".join(
             text.rjust(width) if flush else text.ljust(width)
-            for text, width, flush in zip(line, widths, right, strict=True)
+            for text, width, flush in zip(line, widths, _find_numeric(len(header), body), strict=True)
         ).rstrip()
         for line in cells
     )
+
+
+def latex_table(header: Sequence[str], lines: Iterable[Sequence[object]], best: BestColumns | None = None) -> str:
+    r"""Return the lines under their header as a LaTeX tabular, for \usepackage{booktabs}.
+
+    In the columns that `best` names the largest or smallest number is bold, and what looks the same to four digits.
+    """
+    body = [list(line) for line in lines]
+    cells = [[_format_latex(value) for value in line] for line in body]
+    for name, end in (best or {}).items():
+        _embolden(cells, body, header, name, end)
+    columns = "".join("r" if flush else "l" for flush in _find_numeric(len(header), body))
+    return "\n".join(
+        [
+            rf"\begin{{tabular}}{{{columns}}}",
+            r"\toprule",
+            _join_latex(_escape_latex(name) for name in header),
+            r"\midrule",
+            *map(_join_latex, cells),
+            r"\bottomrule",
+            r"\end{tabular}",
+        ]
+    )
+
+
+def html_table(header: Sequence[str], lines: Iterable[Sequence[object]], n_more: int = 0) -> str:
+    """Return the lines under their header as HTML, and how many more there are."""
+    body = [list(line) for line in lines]
+    flush = ["right" if each else "left" for each in _find_numeric(len(header), body)]
+
+    def tag(name: str, texts: Iterable[str]) -> str:
+        cells = zip(texts, flush, strict=True)
+        return "".join(f'<{name} style="text-align: {side}">{html.escape(text)}</{name}>' for text, side in cells)
+
+    rows = [f"<tr>{tag('td', (_shorten(_format_value(value)) for value in line))}</tr>" for line in body]
+    more = [f"<p>... {n_more:,} more</p>"] if n_more else []
+    head = f"<thead><tr>{tag('th', header)}</tr></thead>"
+    return "\n".join(["<table>", head, "<tbody>", *rows, "</tbody>", "</table>", *more])
 
 
 def to_pandas(table: pa.Table) -> pd.DataFrame:
@@ -39,6 +91,51 @@ def to_pandas(table: pa.Table) -> pd.DataFrame:
     return frame
 
 
-def _cell(value: object) -> str:
-    text = f"{value:.4f}" if isinstance(value, float) else "" if value is None else str(value)
+def _find_numeric(n_columns: int, body: Sequence[Sequence[object]]) -> list[bool]:
+    """Return which columns hold nothing but numbers; in an empty table none does."""
+    if not body:
+        return [False] * n_columns
+    return [all(isinstance(value, int | float) for value in column) for column in zip(*body, strict=True)]
+
+
+def _format_value(value: object) -> str:
+    return f"{value:.4f}" if isinstance(value, float) else "" if value is None else str(value)
+
+
+def _shorten(text: str) -> str:
     return text if len(text) <= WIDEST else text[: WIDEST - 3] + "..."
+
+
+def _escape_latex(text: str) -> str:
+    return "".join(_LATEX.get(sign, sign) for sign in " ".join(text.split()))
+
+
+def _format_latex(value: object) -> str:
+    if isinstance(value, float) and not math.isfinite(value):
+        return "--" if math.isnan(value) else r"$\infty$" if value > 0 else r"$-\infty$"
+    text = _escape_latex(_format_value(value))
+    return f"$-${text[1:]}" if isinstance(value, int | float) and text.startswith("-") else text
+
+
+def _join_latex(cells: Iterable[str]) -> str:
+    return " & ".join(cells) + r" \\"
+
+
+def _embolden(
+    cells: list[list[str]], body: Sequence[Sequence[object]], header: Sequence[str], name: str, end: str
+) -> None:
+    """Make the best cells of a column bold, in place."""
+    if name not in header:
+        raise ValueError(f"best: there is no column {name!r}; there are {', '.join(header)}")
+    if end not in ("max", "min"):
+        raise ValueError(f"best: {name}={end!r} must be 'max' or 'min'")
+    place = list(header).index(name)
+    numbers = [
+        (value, line[place])
+        for row, line in zip(body, cells, strict=True)
+        if isinstance(value := row[place], int | float) and not math.isnan(value)
+    ]
+    if numbers:
+        _, shown = (max if end == "max" else min)(numbers, key=lambda pair: pair[0])
+        for line in cells:
+            line[place] = rf"\textbf{{{shown}}}" if line[place] == shown else line[place]

@@ -2,36 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from csrr.ranking.row_loops import mask_rows, top_k_rows
-from csrr.threads import n_threads, run_ranges
+from csrr.arrays import Float32Array, Int32Array, Rows
+from csrr.ranking.row_loops import top_k_rows
+from csrr.ranking.score_blocks import RowScorer, mask_cells, row_bounds, score_blocks
+from csrr.threads import run_ranges
 
-Rows = npt.NDArray[np.integer[Any]]
-Floats = npt.NDArray[np.float32]
-Top = tuple[npt.NDArray[np.int32], Floats]
-ScoreBlock = Callable[[Rows], Floats]
+Top = tuple[Int32Array, Float32Array]
+"""The best items of each row and their scores, shapes (n, k)."""
 
-BLOCK_BYTES = 2**26
-MIN_BLOCK_ROWS, MAX_BLOCK_ROWS = 32, 4096
 NO_ITEM = -1
-
-
-def row_bounds(n_rows: int) -> list[int]:
-    """Return row numbers that cut `n_rows` rows into a few ranges for each thread in force."""
-    n_ranges = min(n_rows, 4 * n_threads())
-    return [n_rows * i // n_ranges for i in range(n_ranges + 1)] if n_ranges else [0]
-
-
-def check_rows(rows: Rows, n_wanted: int, n_rows: int) -> None:
-    """Raise an IndexError unless `rows` are `n_wanted` numbers below `n_rows`: kernels check no bounds."""
-    if len(rows) != n_wanted or (n_wanted and not (rows.min() >= 0 and rows.max() < n_rows)):
-        raise IndexError(f"rows must be {n_wanted} numbers from 0 to {n_rows - 1}")
 
 
 def block_top_k(scores: npt.ArrayLike, k: int) -> Top:
@@ -59,14 +44,8 @@ def block_top_k(scores: npt.ArrayLike, k: int) -> Top:
     return items, best
 
 
-def mask_cells(scores: Floats, indptr: Rows, indices: Rows, rows: Rows) -> None:
-    """Set to -inf, in row i of `scores`, shape (b, n_items), the cells that CSR row `rows[i]` stores."""
-    check_rows(rows, len(scores), len(indptr) - 1)
-    run_ranges(lambda a, b: mask_rows(a, b, scores, indptr, indices, rows), row_bounds(len(scores)))
-
-
 def top_k(
-    score_block: ScoreBlock,
+    score_rows: RowScorer,
     rows: Rows,
     n_items: int,
     k: int,
@@ -78,44 +57,34 @@ def top_k(
 ) -> Top:
     """Return the best items of each of `rows` as `block_top_k` does, shapes (len(rows), k), scored in blocks.
 
-    `score_block(rows)` returns a new float32 array of shape (len(rows), n_items), which is overwritten. Left
+    `score_rows(rows)` returns a new float32 array of shape (len(rows), n_items), which is overwritten. Left
     out are the cells stored in `seen`, sparse of shape (n_users, n_items); the items not among `candidates`;
     and those in `exclude`: item rows for everyone, or a sparse matrix of shape (len(rows), n_items).
     """
     rows = np.asarray(rows, np.int64)
-    own = _csr(exclude, len(rows), n_items, "exclude") if sparse.issparse(exclude) else None
-    blocked = _blocked(n_items, candidates, None if own is not None else exclude)
+    own = _check_csr(exclude, len(rows), n_items, "exclude") if sparse.issparse(exclude) else None
+    blocked = _find_blocked(n_items, candidates, None if own is not None else exclude)
     shared_start = np.array([0, len(blocked)])
-    past = None if seen is None else _csr(seen, int(rows.max(initial=-1)) + 1, n_items, "seen")
-    size = block_rows or default_block_rows(n_items)
+    past = None if seen is None else _check_csr(seen, int(rows.max(initial=-1)) + 1, n_items, "seen")
     items = np.empty((len(rows), k), np.int32)
     best = np.empty((len(rows), k), np.float32)
-    for first in range(0, len(rows), size):
-        part = slice(first, first + size)
-        scores = _checked(score_block(rows[part]), len(rows[part]), n_items)
-        if past is not None:
-            mask_cells(scores, past.indptr, past.indices, rows[part])
+    for part, scores in score_blocks(score_rows, rows, n_items, seen=past, block_rows=block_rows):
         if own is not None:
-            mask_cells(scores, own.indptr, own.indices, np.arange(first, first + len(scores)))
+            mask_cells(scores, own.indptr, own.indices, np.arange(part.start, part.stop))
         if len(blocked):
             mask_cells(scores, shared_start, blocked, np.zeros(len(scores), np.int64))
         items[part], best[part] = block_top_k(scores, k)
     return items, best
 
 
-def default_block_rows(n_items: int) -> int:
-    """Return the number of rows that make a block of about BLOCK_BYTES."""
-    return max(MIN_BLOCK_ROWS, min(MAX_BLOCK_ROWS, BLOCK_BYTES // (4 * max(1, n_items))))
-
-
-def _csr(matrix: Any, n_rows: int, n_items: int, name: str) -> Any:
+def _check_csr(matrix: Any, n_rows: int, n_items: int, name: str) -> Any:
     """Return a sparse matrix in CSR format, if it has `n_items` columns and at least `n_rows` rows."""
     if matrix.shape[0] < n_rows or matrix.shape[1] != n_items:
         raise ValueError(f"{name} has shape {matrix.shape}; it must be ({n_rows}, {n_items})")
     return sparse.csr_array(matrix)
 
 
-def _blocked(n_items: int, candidates: Rows | None, exclude: Rows | None) -> Rows:
+def _find_blocked(n_items: int, candidates: Rows | None, exclude: Rows | None) -> Rows:
     """Return the item rows that no list may hold, sorted."""
     blocked = np.zeros(n_items, np.bool_)
     if candidates is not None:
@@ -124,12 +93,3 @@ def _blocked(n_items: int, candidates: Rows | None, exclude: Rows | None) -> Row
     if exclude is not None:
         blocked[np.asarray(exclude, np.int64)] = True
     return np.flatnonzero(blocked)
-
-
-def _checked(scores: Floats, n_rows: int, n_items: int) -> Floats:
-    if scores.shape != (n_rows, n_items) or scores.dtype != np.float32:
-        raise ValueError(
-            f"a score block is {scores.dtype} of shape {scores.shape};"
-            f" it must be float32 of shape ({n_rows}, {n_items})"
-        )
-    return scores
