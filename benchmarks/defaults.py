@@ -67,7 +67,7 @@ def candidates(train: csrr.Log) -> Iterator[tuple[str, dict[str, Any], Callable[
             yield "EASE", params, ours(csrr.EASE, params)
     rank = min(256, train.n_users, train.n_items)
     for confidence, exponent, multiple in product((4.0, 16.0), (0.0, 0.5), (0.35, 0.7, 1.4)):
-        auto = csrr.WRMF(confidence=confidence)._problem(train).l1
+        auto = csrr.WRMF(confidence=confidence).start_value("reg", train)
         params = {"rank": rank, "confidence": confidence, "reg": multiple * auto, "reg_exponent": exponent}
         yield "WRMF", params, ours(csrr.WRMF, params)
     for neighbours, (similarity, weighting) in product((50, 200), (("cosine", "none"), ("asymmetric", "degree"))):

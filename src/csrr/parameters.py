@@ -180,9 +180,11 @@ def is_number(value: Any, *, above: float | None = None, least: float | None = N
     """Return whether a value is a finite number, > above or >= least, and <= most."""
     # Whole numbers may be too large for a float.
     is_real = isinstance(value, Real) and not isinstance(value, bool)
-    number: Any = value
-    is_finite = is_real and bool(abs(number) <= sys.float_info.max)
-    return is_finite and value <= most and (above is None or value > above) and (least is None or value >= least)
+    if not is_real:
+        return False
+    number = value if isinstance(value, int) else float(value)
+    is_low_enough = abs(number) <= sys.float_info.max and number <= most
+    return is_low_enough and (above is None or number > above) and (least is None or number >= least)
 
 
 def is_whole(value: Any, least: int) -> bool:

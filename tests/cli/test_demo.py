@@ -73,6 +73,7 @@ def example(name, *args):
         ("compare_models.py", "CSRRe(factors='nonnegative')"),
         ("quickstart.py", "of the optimum"),
         ("new_user.py", "jazz"),
+        ("own_model.py", "CoCounts(damping="),
         ("noisy_clicks.py", "are noise"),
         ("tune.py", "on the test"),
     ],
@@ -86,6 +87,7 @@ def test_every_example_is_tried():
         "compare_models.py",
         "quickstart.py",
         "new_user.py",
+        "own_model.py",
         "noisy_clicks.py",
         "tune.py",
     }

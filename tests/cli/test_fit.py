@@ -7,8 +7,8 @@ import pytest
 import csrr
 from csrr.cli.options import KINDS, find_kind, fit_model, model_kinds
 from csrr.cli.output import Line
-from csrr.models.load import MODELS
 from csrr.optim.solver import Step
+from csrr.registry import MODELS
 from tests.cli.conftest import as_json, in_process, write_log
 
 

@@ -8,7 +8,7 @@ import pytest
 import csrr
 from csrr import ParameterError, Range, Walk
 from csrr.experiments.spaces import SPACES, decode_space, encode_space, find_model, find_space, resolve_space
-from csrr.models.load import MODELS
+from csrr.registry import HOMES, MODELS
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +36,7 @@ def test_a_point_of_every_space_can_be_fitted(log, name, kind):
 
 
 def test_we_have_a_space_for_every_model():
-    assert SPACES["csrr"].keys() == MODELS.keys()
+    assert SPACES["csrr"].keys() == HOMES.keys()
 
 
 def test_the_grids_of_the_paper(log):

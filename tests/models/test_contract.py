@@ -8,7 +8,7 @@ from scipy import sparse
 
 import csrr
 from csrr import BPRMF, CSRR, NotFittedError
-from csrr.models.load import MODELS as BY_NAME
+from csrr.registry import MODELS as BY_NAME
 
 MODELS = list(BY_NAME.values())
 

@@ -135,7 +135,7 @@ def test_auto_of_a_small_log_is_a_share_of_the_norm_of_noise(log, clicks):
 class TestAutoOfALargerLog:
     def test_it_ranks_new_events_better_than_the_rule(self, parts, auto):
         train, test = parts
-        rule = WRMF(rank=32, reg=WRMF()._problem(train).l1).fit(train)
+        rule = WRMF(rank=32, reg=WRMF().build_problem(train).l1).fit(train)
         steps = np.log(auto.reg_ / rule.reg_) / np.log(wrmf.STEP)
         assert steps == pytest.approx(round(steps))
         ours, theirs = (csrr.evaluate(model, train, test, at=20)["ndcg@20"] for model in (auto, rule))
@@ -169,7 +169,7 @@ class TestAutoOfALargerLog:
         matrix.data = np.random.default_rng(0).integers(1, 6, matrix.nnz).astype(np.float32)
         log = Log.from_matrix(matrix)
         heavy = WRMF(rank=4, event_weights="linear").fit(log)
-        steps = np.log2(heavy.reg_ / WRMF(event_weights="linear")._problem(log).l1)
+        steps = np.log2(heavy.reg_ / WRMF(event_weights="linear").build_problem(log).l1)
         assert steps == pytest.approx(round(steps))
 
     def test_a_number_is_not_searched(self, parts, monkeypatch):

@@ -76,7 +76,7 @@ class IdMap:
         row_of_code = np.empty(len(order), np.int32)
         row_of_code[order.to_numpy()] = np.arange(len(order), dtype=np.int32)
         ids = cls.__new__(cls)
-        ids._set(encoded.dictionary.take(order))
+        cls._set(ids, encoded.dictionary.take(order))
         return ids, row_of_code[encoded.indices.to_numpy()]
 
     @classmethod
@@ -94,7 +94,7 @@ class IdMap:
             The map.
         """
         ids = cls.__new__(cls)
-        ids._set(pa.array(np.arange(n, dtype=np.int64)))
+        cls._set(ids, pa.array(np.arange(n, dtype=np.int64)))
         return ids
 
     @property

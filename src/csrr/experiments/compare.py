@@ -134,7 +134,7 @@ class Comparison(TabularResult):
         """
         return ResultTable.from_rows(row.to_dict() for row in self.rows)
 
-    def _display_table(self) -> ResultTable:
+    def display_table(self) -> ResultTable:
         return ResultTable.from_rows(_format_pair(row) for row in self.rows)
 
     def _heading(self) -> str:
@@ -142,7 +142,7 @@ class Comparison(TabularResult):
         return f"Comparison: {self.metric}, mean difference over {users} ± 95 % interval; p corrected by Holm"
 
     def __repr__(self) -> str:
-        return f"{self._heading()}\n{self._display_table()}"
+        return f"{self._heading()}\n{self.display_table()}"
 
 
 def compare(evaluations: Mapping[str, Evaluation], metric: str = "ndcg@10", baseline: str | None = None) -> Comparison:

@@ -133,7 +133,7 @@ class CostCurve(TabularResult, Sequence[CostPoint]):
         """
         return ResultTable.from_rows(asdict(point) for point in self.points)
 
-    def _display_table(self) -> ResultTable:
+    def display_table(self) -> ResultTable:
         names = ("cost_ratio", "threshold", "cost", "best_cost", "recall", "specificity", "items")
         return ResultTable.from_lists({name: [getattr(point, name) for point in self.points] for name in names})
 
@@ -142,7 +142,7 @@ class CostCurve(TabularResult, Sequence[CostPoint]):
         return f"CostCurve: {costs}; {self.nothing:.4g} a user for none"
 
     def __repr__(self) -> str:
-        return f"{self._heading()}\n{self._display_table()}\n{self.recommendation}"
+        return f"{self._heading()}\n{self.display_table()}\n{self.recommendation}"
 
     # For csrr.plot
 

@@ -161,7 +161,7 @@ class Evaluation(TabularResult):
         """
         return ResultTable({"user": self.users, **self.per_user})
 
-    def _display_table(self) -> ResultTable:
+    def display_table(self) -> ResultTable:
         """Return a row for each mean: metric, mean, and its 95 % interval from low to high."""
         ends = [self.interval(name) for name in self.means]
         columns = {

@@ -147,7 +147,7 @@ class Tuning(TabularResult):
         params = {name: [each.params.get(name) for each in self.trials] for name in names}
         return ResultTable.from_lists(facts | params, types={"value": pa.float64(), "reason": pa.string()})
 
-    def _display_table(self) -> ResultTable:
+    def display_table(self) -> ResultTable:
         """Return the best few trials, with a column for each parameter."""
         leaders = self.leaders()
         names = dict.fromkeys(name for each in leaders for name in each.params)
@@ -173,7 +173,7 @@ class Tuning(TabularResult):
 
 def format_trials(tuning: Tuning) -> str:
     """Return the best few trials as a text, a column for each parameter."""
-    return str(tuning._display_table())
+    return str(tuning.display_table())
 
 
 def _shorten(value: Any) -> str:

@@ -99,13 +99,13 @@ class BPRMF(Recommender):
 
         def watch(done: Epoch, factors: Factors) -> None:
             if callback is not None:
-                callback(replace(done, model=lambda: type(self)(**self.get_params())._take(log, factors, [])))
+                callback(replace(done, model=lambda: type(self)(**self.get_params()).take(log, factors, [])))
 
         with use_threads(self.threads):
             factors, history = self._climb(Pattern.of(log.to_csr()), watch)
-        return self._take(log, factors, history)
+        return self.take(log, factors, history)
 
-    def _take(self, log: Log, factors: Factors, history: list[float]) -> Self:
+    def take(self, log: Log, factors: Factors, history: list[float]) -> Self:
         """Set what is fitted."""
         self.remember(log)
         self.user_factors_, self.item_factors_ = (

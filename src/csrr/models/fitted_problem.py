@@ -129,7 +129,7 @@ class FittedProblem:
         of_user, of_item = _leverages(users, self.l1)[pattern.rows], _leverages(items, self.l1)[pattern.indices]
         influence = 1 - (1 - of_user) * (1 - of_item)
         values = (u - (problem.pull(u) + u) * influence).astype(u.dtype)
-        return LeftOut(pattern, values, lambda rows, columns: users[rows] @ items[columns].T)
+        return LeftOut(pattern, values, lambda rows, items: users[rows] @ factors.items[items].T)
 
     def tastes(self, seen: Any) -> Tastes:
         """Return how alike items are, without the user who is asked about."""

@@ -98,7 +98,7 @@ class WRMF(Recommender):
         if is_weighted and log.weights is None:
             raise ParameterError('event_weights="linear" needs events with weights, and these have none')
         with use_threads(self.threads, blas=1):
-            problem = self._problem(log)
+            problem = self.build_problem(log)
             if self.reg == "auto":
                 problem = problem.with_strength(problem.l1 * self._multiple(log))
             began = time.perf_counter()
@@ -126,10 +126,10 @@ class WRMF(Recommender):
         if name != "reg":
             return super().start_value(name, log)
         model = self if self.reg == "auto" else WRMF()
-        return model._problem(log).l1
+        return model.build_problem(log).l1
 
-    def _problem(self, log: Log) -> Problem:
-        """The weights and targets, with l1 the value of `reg`; for "auto", where its search begins."""
+    def build_problem(self, log: Log) -> Problem:
+        """Return the weights and targets, with l1 the value of `reg`; for "auto", where its search begins."""
         matrix = log.to_csr(weighted=self.event_weights == "linear")
         pattern, weight = Pattern.of(matrix), _cell_weights(matrix.data, float(self.confidence))
         reg = _auto(pattern, weight, self.seed) if self.reg == "auto" else float(self.reg)
@@ -137,7 +137,7 @@ class WRMF(Recommender):
 
     def _multiple(self, log: Log) -> float:
         """What "auto" comes to for a log, in units of where its search begins."""
-        return best_multiple(self, log, lambda part: self._problem(part).l1, step=STEP, seed=self.seed)
+        return best_multiple(self, log, lambda part: self.build_problem(part).l1, step=STEP, seed=self.seed)
 
     def _penalty_for(self, problem: Problem) -> Penalty:
         """The penalty on the rows of a problem, those of its transpose for the items."""

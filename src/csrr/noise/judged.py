@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Protocol, Self
 
-import numpy as np
-import numpy.typing as npt
-
+from csrr.arrays import FloatArray
 from csrr.data import Log
 from csrr.noise.noise_scores import LeftOut
 
 STRONG = 0.5
 """The largest `reg_sparse` of a model that judges: no click pulls the common taste by more than half of its target."""
-
-Floats = npt.NDArray[np.floating[Any]]
 
 
 class Judged(Protocol):
@@ -47,7 +43,7 @@ class Refitted(Judged, Protocol):
         """The strength by which V is told, as a fraction of what gives none."""
         ...
 
-    def specific_on_clicks(self) -> Floats:
+    def specific_on_clicks(self) -> FloatArray:
         """Return V on the training events, (n_events,)."""
         ...
 

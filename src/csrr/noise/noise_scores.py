@@ -7,18 +7,18 @@ cell. Of the clicks at x, the share eps_i / (eps_i + tau(x)) is noise.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from csrr.arrays import FloatArray, Rows
 from csrr.optim.pattern import Pattern
 from csrr.parameters import ParameterError, check_number
-from csrr.ranking.score_blocks import default_block_rows
-
-Floats = npt.NDArray[np.floating[Any]]
+from csrr.ranking.score_blocks import score_blocks
 
 BINS = 300
 SAMPLED = 2000
@@ -29,6 +29,12 @@ PSEUDO = 0.25
 """The weight of all users' rate of noise in a user's own, in catalogues."""
 
 
+class ScoreCells(Protocol):
+    """From rows of users and of items to the values of their cells, a new array of shape (len(rows), len(items))."""
+
+    def __call__(self, rows: Rows, items: Rows) -> FloatArray: ...
+
+
 @dataclass(frozen=True, eq=False)
 class LeftOut:
     """What the common taste says of cells: of clicked ones `values`, (nnz,), as they would be without their own click.
@@ -37,8 +43,8 @@ class LeftOut:
     """
 
     pattern: Pattern
-    values: Floats
-    score_cells: Callable[[npt.NDArray[Any], npt.NDArray[Any]], Floats]
+    values: FloatArray
+    score_cells: ScoreCells
 
 
 def check_popularity(popularity: float) -> None:
@@ -46,7 +52,7 @@ def check_popularity(popularity: float) -> None:
     check_number("popularity", popularity, least=0, most=1)
 
 
-def score_noise(left: LeftOut, popularity: float = 0.0, seed: int = 0) -> Floats:
+def score_noise(left: LeftOut, popularity: float = 0.0, seed: int = 0) -> FloatArray:
     """Return the probability that each click is noise, (n_events,).
 
     Noise falls on item j in proportion to (its clicks + 1)^popularity.
@@ -67,13 +73,13 @@ class _Survey:
     LOW, (n, 2), the value over background that this share of the items does not exceed, and the mass of these items.
     """
 
-    cells: Floats
-    mass: Floats
-    cuts: Floats
-    low_mass: Floats
+    cells: FloatArray
+    mass: FloatArray
+    cuts: FloatArray
+    low_mass: FloatArray
 
 
-def _survey(left: LeftOut, background: Floats, edges: Floats, seed: int) -> _Survey:
+def _survey(left: LeftOut, background: FloatArray, edges: FloatArray, seed: int) -> _Survey:
     """Look at all cells in blocks of users, or at those of a sample of the items."""
     n, m = left.pattern.shape
     items = np.arange(m)
@@ -98,26 +104,26 @@ def _survey(left: LeftOut, background: Floats, edges: Floats, seed: int) -> _Sur
     return _Survey(cells, mass, cuts, low_mass * (m / len(items)))
 
 
-def _blocks(left: LeftOut, items: npt.NDArray[np.int64]) -> Iterator[tuple[slice, Floats]]:
+def _blocks(left: LeftOut, items: npt.NDArray[np.int64]) -> Iterator[tuple[slice, FloatArray]]:
     """Yield which users a block has, and its values for `items`: those left out on clicked cells, U on the others."""
     place = np.full(left.pattern.shape[1], -1)
     place[items] = np.arange(len(items))
     columns = place[left.pattern.indices]
     known = columns >= 0
     rows, columns, values = left.pattern.rows[known], columns[known], left.values[known]
-    n, size = left.pattern.shape[0], default_block_rows(len(items))
-    for first in range(0, n, size):
-        block = left.score_cells(np.arange(first, min(first + size, n)), items)
-        mine = slice(*np.searchsorted(rows, [first, first + size]))
-        block[rows[mine] - first, columns[mine]] = values[mine]
-        yield slice(first, first + len(block)), block
+    everyone = np.arange(left.pattern.shape[0])
+    score_rows = partial(left.score_cells, items=items)
+    for part, block in score_blocks(score_rows, everyone, len(items), dtype=values.dtype):
+        mine = slice(*np.searchsorted(rows, [part.start, part.stop]))
+        block[rows[mine] - part.start, columns[mine]] = values[mine]
+        yield part, block
 
 
-def _counts(edges: Floats, values: Floats, weights: Floats | None = None) -> Floats:
+def _counts(edges: FloatArray, values: FloatArray, weights: FloatArray | None = None) -> FloatArray:
     return np.bincount(np.searchsorted(edges, values), weights, minlength=len(edges) + 1).astype(np.float64)
 
 
-def _rates(left: LeftOut, background: Floats, seed: int) -> Floats:
+def _rates(left: LeftOut, background: FloatArray, seed: int) -> FloatArray:
     """Return the probability of noise of each click, (nnz,)."""
     from scipy.optimize import isotonic_regression
 
@@ -132,7 +138,7 @@ def _rates(left: LeftOut, background: Floats, seed: int) -> Floats:
     return _share(expected, _discounted(taste, expected, rows, noise * m) * taste)
 
 
-def _noise_rates(found: _Survey, ratios: Floats, rows: npt.NDArray[np.int32], m: int) -> tuple[Floats, float]:
+def _noise_rates(found: _Survey, ratios: FloatArray, rows: npt.NDArray[np.int32], m: int) -> tuple[FloatArray, float]:
     """Return the rate of noise of each user, (n,), and of all, from clicks on what the common taste ranks lowest.
 
     `ratios`, (nnz,), are the clicks' values over background. The lower half of the catalogue has clicks enough to tell
@@ -147,7 +153,9 @@ def _noise_rates(found: _Survey, ratios: Floats, rows: npt.NDArray[np.int32], m:
     return (clicks[:, 1] + pseudo * half) / (found.low_mass[:, 1] + pseudo) * (level / half), float(level)
 
 
-def _discounted(taste: Floats, expected: Floats, rows: npt.NDArray[np.int32], n_noise: Floats) -> Floats:
+def _discounted(
+    taste: FloatArray, expected: FloatArray, rows: npt.NDArray[np.int32], n_noise: FloatArray
+) -> FloatArray:
     """Return what taste is multiplied by, (nnz,): below 1 for users whose clicks are noise for the greater part.
 
     Whoever clicks everywhere also hits what the common taste ranks highly: such users get so much credit for taste that
@@ -160,12 +168,12 @@ def _discounted(taste: Floats, expected: Floats, rows: npt.NDArray[np.int32], n_
         middle = (low + high) / 2
         total = np.bincount(rows, _share(expected, np.exp(middle)[rows] * taste), minlength=len(n_noise))
         low, high = np.where(total > wanted, middle, low), np.where(total > wanted, high, middle)
-    factor: Floats = np.where(n_noise > clicks / 2, np.exp(high), 1.0)[rows]
+    factor: FloatArray = np.where(n_noise > clicks / 2, np.exp(high), 1.0)[rows]
     return factor
 
 
-def _share(part: Floats, rest: Floats) -> Floats:
+def _share(part: FloatArray, rest: FloatArray) -> FloatArray:
     """Return part / (part + rest), 0 where both are."""
     whole = part + rest
-    share: Floats = np.divide(part, whole, out=np.zeros_like(whole), where=whole > 0)
+    share: FloatArray = np.divide(part, whole, out=np.zeros_like(whole), where=whole > 0)
     return share

@@ -13,12 +13,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from csrr.arrays import FloatArray
 from csrr.data.ids import Id
 from csrr.optim.foldin import ItemSide
 from csrr.optim.pattern import Pattern
 from csrr.ranking.explanations import Amounts
-
-Floats = npt.NDArray[np.floating[Any]]
 
 COMPANY = 3
 """The number of other choices that an item is compared with: those most like it."""
@@ -33,29 +32,47 @@ SAMPLED_USERS, SAMPLED_ITEMS = 1000, 20
 class Preferences(Amounts):
     """A user's own choices: the entries of V, largest first, in units of a click, each judged.
 
-    `support`, (n,), says how much company a choice has: the share of pairs of a user and an item not chosen that have
-    less. Company is how alike the item and the three most like it among the user's other choices are, by what everyone
-    else chose. `kinds`, (n,), are "own taste" (company: an unusual but consistent taste), "isolated" (none: perhaps
-    junk) or "unclear": between the two, or, with a support of NaN, an item that too few others chose or a user with too
-    few choices. Junk that is consistent passes as taste, and the first choice of a new interest as isolated: clicks
-    alone do not tell.
+    Junk that is consistent passes as taste, and the first choice of a new interest as isolated: clicks alone do not
+    tell.
+
+    Attributes
+    ----------
+    items
+        The ids of the chosen items, shape (n,), largest amount first.
+    titles
+        Their titles, shape (n,), or None.
+    amounts
+        How much of each click is the user's own, shape (n,).
+    user
+        Whose choices they are.
+    kinds
+        Shape (n,): "own taste" (company: an unusual but consistent taste), "isolated" (none: perhaps junk) or
+        "unclear": between the two, or, with a support of NaN, an item that too few others chose or a user with too few
+        choices.
+    support
+        How much company a choice has, shape (n,): the share of pairs of a user and an item not chosen that have less.
+        Company is how alike the item and the three most like it among the user's other choices are, by what everyone
+        else chose.
     """
 
     user: Id
     kinds: npt.NDArray[np.str_]
-    support: npt.NDArray[np.floating[Any]]
+    support: FloatArray
 
     def _columns(self) -> dict[str, list[Any]]:
         support = [None if np.isnan(value) else value for value in self.support.tolist()]
         return super()._columns() | {"kind": self.kinds.tolist(), "support": support}
+
+    def _heading(self) -> str:
+        return f"user {self.user}: {len(self)} choices of their own"
 
     def __str__(self) -> str:
         if not len(self):
             return f"user {self.user} has no choices of their own"
         counts = [f"{(self.kinds == kind).sum()} {kind}" for kind in ("own taste", "isolated", "unclear")]
         return (
-            f"{self.head_text(len(self))}\n{', '.join(counts)}. Clicks alone do not tell consistent junk from a taste,"
-            " nor the first choice of a new interest from junk."
+            f"{self.table()}\n{', '.join(counts)}. Clicks alone do not tell consistent junk from a taste, nor the first"
+            " choice of a new interest from junk."
         )
 
 
@@ -68,36 +85,36 @@ class Tastes:
     """
 
     pattern: Pattern
-    users: Floats
-    items: Floats
-    entered: Floats
-    inverse: Floats
+    users: FloatArray
+    items: FloatArray
+    entered: FloatArray
+    inverse: FloatArray
 
     @classmethod
-    def of(cls, pattern: Pattern, users: Floats, items: Floats, entered: Floats, l1: float) -> Tastes:
+    def of(cls, pattern: Pattern, users: FloatArray, items: FloatArray, entered: FloatArray, l1: float) -> Tastes:
         """Return the tastes that factors of U at a strength `l1` see."""
         return cls(pattern, users, items, entered, ItemSide.of(users, l1).inverse)
 
     @cached_property
-    def chance(self) -> Floats:
+    def chance(self) -> FloatArray:
         """The company of items drawn at random with users who did not choose them, sorted."""
         rng = np.random.default_rng(0)
         able = np.flatnonzero(np.diff(self.pattern.indptr) > COMPANY)
-        found: list[Floats] = [np.empty(0)]
+        found: list[FloatArray] = [np.empty(0)]
         for row in np.sort(rng.permutation(able)[:SAMPLED_USERS]):
             items, directions = self._own(row)
             others = np.setdiff1d(rng.integers(0, len(self.items), SAMPLED_ITEMS), items)
             found.append(_company(_directions(self.items[others]) @ directions.T))
         return np.sort(np.concatenate(found))
 
-    def _own(self, row: int) -> tuple[npt.NDArray[np.int32], Floats]:
+    def _own(self, row: int) -> tuple[npt.NDArray[np.int32], FloatArray]:
         """Return the items that a user chose, (n,), and their directions less that user's share in them, (n, d)."""
         mine = slice(self.pattern.indptr[row], self.pattern.indptr[row + 1])
         items = self.pattern.indices[mine]
         share = self.entered[mine, None] * (self.users[row] @ self.inverse)
         return items, _directions(self.items[items] - share)
 
-    def support(self, row: int) -> tuple[npt.NDArray[np.int32], Floats]:
+    def support(self, row: int) -> tuple[npt.NDArray[np.int32], FloatArray]:
         """Return the items that a user chose, (n,), and the share of chance pairs that are less alike, (n,).
 
         It is NaN for a user with too few choices to compare with.
@@ -110,7 +127,7 @@ class Tastes:
         return items, np.searchsorted(self.chance, _company(alike)) / max(1, len(self.chance))
 
 
-def judge_choices(tastes: Tastes, row: int, chosen: npt.NDArray[Any]) -> tuple[npt.NDArray[np.str_], Floats]:
+def judge_choices(tastes: Tastes, row: int, chosen: npt.NDArray[Any]) -> tuple[npt.NDArray[np.str_], FloatArray]:
     """Return the kind and the support of those items, by row, that are a user's own choices; both (len(chosen),)."""
     items, of_all = tastes.support(row)
     support = of_all[np.searchsorted(items, chosen)]
@@ -119,14 +136,14 @@ def judge_choices(tastes: Tastes, row: int, chosen: npt.NDArray[Any]) -> tuple[n
     return np.select([support >= OWN, support < ISOLATED], ["own taste", "isolated"], "unclear"), support
 
 
-def _directions(factors: Floats) -> Floats:
+def _directions(factors: FloatArray) -> FloatArray:
     """Return the rows at length 1, or 0 where they have none."""
     lengths = np.linalg.norm(factors, axis=1, keepdims=True)
-    directions: Floats = np.divide(factors, lengths, out=np.zeros_like(factors), where=lengths > 0)
+    directions: FloatArray = np.divide(factors, lengths, out=np.zeros_like(factors), where=lengths > 0)
     return directions
 
 
-def _company(alike: Floats) -> Floats:
+def _company(alike: FloatArray) -> FloatArray:
     """Return the mean of the `COMPANY` largest of each row, shape (len(alike),)."""
-    means: Floats = np.partition(alike, -COMPANY, axis=1)[:, -COMPANY:].mean(axis=1)
+    means: FloatArray = np.partition(alike, -COMPANY, axis=1)[:, -COMPANY:].mean(axis=1)
     return means

@@ -8,11 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from csrr.arrays import FloatArray
 from csrr.noise.judged import Refitted
 from csrr.noise.noise_scores import check_popularity, score_noise
 from csrr.ranking.result_table import ResultTable
-
-Floats = npt.NDArray[np.floating[Any]]
 
 SUSPECT = 0.5
 """Events with a larger score are called suspects here."""
@@ -83,7 +82,7 @@ def _share(part: npt.NDArray[np.bool_], whole: npt.NDArray[np.bool_]) -> float:
     return float(part.sum() / whole.sum()) if whole.any() else float("nan")
 
 
-def _correlation(left: Floats, right: Floats) -> float:
+def _correlation(left: FloatArray, right: FloatArray) -> float:
     if left.std() == 0 or right.std() == 0:
         return float("nan")
     return float(np.corrcoef(left, right)[0, 1])

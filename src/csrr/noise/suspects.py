@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from csrr.arrays import FloatArray
 from csrr.data import Log
 from csrr.noise.judged import STRONG, Judged
 from csrr.noise.noise_scores import check_popularity, score_noise
@@ -16,8 +17,6 @@ from csrr.noise.stability import Stability
 from csrr.parameters import ParameterError, check_number
 from csrr.ranking.result_table import SHOWN, ResultTable
 from csrr.registry import MODELS
-
-Floats = npt.NDArray[np.floating[Any]]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -34,8 +33,8 @@ class Suspects:
     """
 
     log: Log
-    scores: Floats
-    unexplained: Floats
+    scores: FloatArray
+    unexplained: FloatArray
     stability: Stability | None = None
 
     @property
@@ -74,7 +73,7 @@ class Suspects:
         columns = {"item": self.log.items.ids[item_rows]}
         return columns if self.log.titles is None else columns | {"title": self.log.titles[item_rows]}
 
-    def _grouped(self, rows: npt.NDArray[Any], n: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any], Floats]:
+    def _grouped(self, rows: npt.NDArray[Any], n: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any], FloatArray]:
         """Return the rows with events, most suspect first, their numbers of events and mean scores."""
         clicks = np.bincount(rows, minlength=n)
         noise = np.bincount(rows, self.scores, minlength=n) / np.maximum(clicks, 1)
@@ -99,7 +98,7 @@ def find_suspects(model: Judged, *, popularity: float = 0.0, steady: Stability |
     return Suspects(model.training_log(), scores, np.clip(1 - model.explained_shares(), 0, 1), steady)
 
 
-def score_suspects(model: Judged, *, popularity: float = 0.0) -> Floats:
+def score_suspects(model: Judged, *, popularity: float = 0.0) -> FloatArray:
     """Return `find_suspects(...).scores`, shape (n_events,), alone."""
     check_popularity(popularity)
     judge = model.as_judge()

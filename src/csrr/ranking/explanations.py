@@ -3,31 +3,45 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
 
+from csrr.arrays import AnyArray, Float32Array
 from csrr.data.ids import Id
-from csrr.ranking.text_tables import text_table, to_pandas
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-Titles = npt.NDArray[Any] | None
+from csrr.ranking.result_table import SHOWN, ResultTable, TabularResult
 
 
 @dataclass(frozen=True, eq=False)
-class Amounts:
-    """Items with an amount each, largest first."""
+class Amounts(TabularResult):
+    """Items with an amount each, largest first.
 
-    items: npt.NDArray[Any]
-    titles: Titles
-    amounts: npt.NDArray[np.float32]
+    Attributes
+    ----------
+    items
+        The ids of the items, shape (n,).
+    titles
+        Their titles, shape (n,), or None.
+    amounts
+        The amounts, shape (n,).
+    """
+
+    items: AnyArray
+    titles: AnyArray | None
+    amounts: Float32Array
 
     def __len__(self) -> int:
         return len(self.items)
+
+    def table(self) -> ResultTable:
+        """Return the items: item, title (where known), amount and what else is known.
+
+        Returns
+        -------
+        table
+            A row for each item.
+        """
+        return ResultTable.from_lists(self._columns())
 
     def _columns(self) -> dict[str, list[Any]]:
         columns = {"item": self.items.tolist()}
@@ -36,31 +50,40 @@ class Amounts:
         return columns | {"amount": self.amounts.tolist()}
 
     def rows(self) -> list[dict[str, Any]]:
-        """One dict an item: item, title (where known), amount and what else is known of it."""
-        columns = self._columns()
-        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+        """Return the rows of `table`.
 
-    def to_frame(self) -> pd.DataFrame:
-        """The rows as a pandas table."""
-        return to_pandas(pa.table(self._columns()))
-
-    def head_text(self, most: int) -> str:
-        """Return the first `most` rows as text."""
-        columns = self._columns()
-        return text_table(list(columns), list(zip(*columns.values(), strict=True))[:most])
+        Returns
+        -------
+        rows
+            A dict for each item.
+        """
+        return list(self.table().rows())
 
 
 @dataclass(frozen=True, eq=False)
 class Explanation(Amounts):
     """How much each item of a user's history adds to the score of an item; `amounts` sum to `score`.
 
-    `neighbors`, (n,), is what of each amount comes from item to item; None where a model has no such part.
+    Attributes
+    ----------
+    items
+        The ids of the history's items, shape (n,), largest amount first.
+    titles
+        Their titles, shape (n,), or None.
+    amounts
+        What each adds, shape (n,).
+    user, item
+        Whose score it is, and of what.
+    score
+        The score.
+    neighbors
+        What of each amount comes from item to item, shape (n,); None where a model has no such part.
     """
 
     user: Id
     item: Id
     score: float
-    neighbors: npt.NDArray[np.float32] | None = None
+    neighbors: Float32Array | None = None
 
     def _columns(self) -> dict[str, list[Any]]:
         columns = super()._columns()
@@ -71,13 +94,14 @@ class Explanation(Amounts):
         """(item id, title or None, amount), largest first."""
         return [(row["item"], row.get("title"), row["amount"]) for row in self.rows()]
 
+    def _heading(self) -> str:
+        return f"item {self.item} for user {self.user}: score {self.score:.3f}, of which"
+
     def __str__(self) -> str:
-        return f"item {self.item} for user {self.user}: score {self.score:.3f}, of which\n{self.head_text(10)}"
+        return f"{self._heading()}\n{self.table().head(SHOWN)}"
 
 
-def spread_amounts(
-    amounts: npt.NDArray[Any], score: float, neighbors: npt.NDArray[np.float32] | None
-) -> npt.NDArray[Any]:
+def spread_amounts(amounts: AnyArray, score: float, neighbors: Float32Array | None) -> AnyArray:
     """Return amounts, (n,), that sum to a score: what `neighbors` say exactly, and the rest in proportion."""
     size = np.abs(amounts).sum()
     through = np.zeros(len(amounts), np.float32) if neighbors is None else neighbors

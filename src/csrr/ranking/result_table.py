@@ -91,7 +91,14 @@ class ResultTable:
         """Return the column of that name, shape (n_rows,)."""
         return self.columns[name]
 
-    def _lines(self) -> Iterator[tuple[Any, ...]]:
+    def lines(self) -> Iterator[tuple[Any, ...]]:
+        """Yield the values of each row.
+
+        Yields
+        ------
+        line
+            A value for each column.
+        """
         return zip(*(column.tolist() for column in self.columns.values()), strict=True)
 
     def rows(self) -> Iterator[dict[str, Any]]:
@@ -102,7 +109,7 @@ class ResultTable:
         row
             The values of a row by the names of their columns.
         """
-        for values in self._lines():
+        for values in self.lines():
             yield dict(zip(self.columns, values, strict=True))
 
     def take(self, which: slice | AnyArray) -> Self:
@@ -170,7 +177,7 @@ class ResultTable:
         text
             Numbers to four digits, all else escaped.
         """
-        return latex_table(list(self.columns), self._lines(), best)
+        return latex_table(list(self.columns), self.lines(), best)
 
     def summary(self) -> dict[str, Any]:
         """Return the table as plain values, fit for JSON.
@@ -184,10 +191,10 @@ class ResultTable:
 
     def _repr_html_(self) -> str:
         shown = self.take(slice(SHOWN_IN_HTML))
-        return html_table(list(self.columns), shown._lines(), len(self) - len(shown))
+        return html_table(list(self.columns), shown.lines(), len(self) - len(shown))
 
     def __str__(self) -> str:
-        return text_table(list(self.columns), self._lines())
+        return text_table(list(self.columns), self.lines())
 
     def __repr__(self) -> str:
         more = [f"... {len(self) - SHOWN:,} more"] if len(self) > SHOWN else []
@@ -207,8 +214,14 @@ class TabularResult(ABC):
             Its columns are those of `to_arrow`.
         """
 
-    def _display_table(self) -> ResultTable:
-        """Return what is worth reading of it, for people."""
+    def display_table(self) -> ResultTable:
+        """Return what is worth reading of it, for people.
+
+        Returns
+        -------
+        table
+            What LaTeX and HTML show.
+        """
         return self.table()
 
     @abstractmethod
@@ -249,10 +262,10 @@ class TabularResult(ABC):
         text
             Numbers to four digits, all else escaped.
         """
-        return self._display_table().to_latex(best=best)
+        return self.display_table().to_latex(best=best)
 
     def _repr_html_(self) -> str:
-        return f"<p>{html.escape(self._heading())}</p>\n{self._display_table()._repr_html_()}"
+        return f"<p>{html.escape(self._heading())}</p>\n{self.display_table()._repr_html_()}"
 
 
 def _as_column(values: Sequence[Any]) -> AnyArray:

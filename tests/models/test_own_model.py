@@ -1,0 +1,117 @@
+"""A model written outside the library, by the contract alone, goes everywhere that ours go."""
+
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+import csrr
+from csrr import registry
+
+FILE = Path(__file__).parents[2] / "examples" / "own_model.py"
+
+
+@pytest.fixture(scope="module")
+def CoCounts():
+    before = dict(registry._added)
+    spec = importlib.util.spec_from_file_location("own_model", FILE)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    yield module.CoCounts
+    registry._added.clear()
+    registry._added.update(before)
+
+
+@pytest.fixture(scope="module")
+def parts():
+    return csrr.split(csrr.synthetic(200, 60, rank=4, events_per_user=12, seed=3).log, ratio=0.8, seed=0)
+
+
+@pytest.fixture
+def model(CoCounts, parts):
+    return CoCounts().fit(parts[0])
+
+
+def test_it_takes_twenty_lines():
+    text = FILE.read_text()
+    body = text[text.index("@csrr.register") : text.index("def main")].splitlines()
+    assert len([line for line in body if line.strip()]) <= 20
+
+
+def test_evaluate_and_compare(model, parts):
+    found = {"own": csrr.evaluate(model, *parts, at=10), "popular": csrr.evaluate(csrr.PopRank().fit(parts[0]), *parts)}
+    assert found["own"]["ndcg@10"] > 1.2 * found["popular"]["ndcg@10"]
+    assert "own" in str(csrr.compare(found, "ndcg@10"))
+
+
+def test_tune(CoCounts, parts):
+    found = csrr.tune(CoCounts, parts[0], space={"damping": (0.0, 1.0)}, trials=3)
+    assert [trial.state for trial in found.trials] == ["done"] * 3
+    assert csrr.tune("co-counts", parts[0], space={"damping": [0.2]}, trials=1).kind is CoCounts
+
+
+def test_calibrate_and_recommend_above_a_probability(model, parts):
+    model.calibrate(parts[1])
+    probable = model.recommend(k=60, min_probability=0.1)
+    assert (probable.probabilities[probable.scores > -np.inf] >= 0.1).all()
+    assert 0 < len(probable.to_arrow()) < len(model.recommend(k=60).to_arrow())
+
+
+def test_suspects(CoCounts, parts):
+    noisy = csrr.add_noise(parts[0], "random", share=0.2, seed=0)
+    found = CoCounts().fit(noisy.log).suspects()
+    assert len(found) == len(noisy.log)
+    assert found.scores[noisy.planted].mean() > 1.5 * found.scores[~noisy.planted].mean()
+
+
+def test_new_people_get_what_users_with_their_history_get(model, parts):
+    history = parts[0].history(5).tolist()
+    np.testing.assert_array_equal(model.fold_in([history]).score(), model.score(5))
+
+
+def test_save_and_load(model, tmp_path):
+    model.save(tmp_path / "own.csrr")
+    loaded = csrr.load(tmp_path / "own.csrr")
+    assert loaded.get_params() == model.get_params()
+    np.testing.assert_array_equal(loaded.score(model.users_.ids), model.score(model.users_.ids))
+
+
+def test_a_model_that_is_not_registered_says_so(model, tmp_path, monkeypatch):
+    model.save(tmp_path / "own.csrr")
+    monkeypatch.setattr(registry, "_added", {})
+    with pytest.raises(csrr.ModelFileError, match=r"'CoCounts'.*csrr\.register"):
+        csrr.load(tmp_path / "own.csrr")
+
+
+def test_scikit_learn_clones_it(CoCounts):
+    assert clone(CoCounts(damping=0.3)).damping == 0.3
+
+
+def test_what_it_cannot_do_is_said(parts):
+    class Constant(csrr.Recommender):
+        def fit(self, data):
+            self.remember(self.read(data))
+            return self
+
+        def score_rows(self, rows):
+            return np.zeros((len(rows), len(self.items_)), np.float32)
+
+    model = Constant().fit(parts[0])
+    assert model.recommend(0, k=2).items.shape == (1, 2)
+    for ask in (lambda: model.fold_in([[1]]).score(), model.suspects, lambda: model.similar_items(1)):
+        with pytest.raises(NotImplementedError, match="Constant"):
+            ask()
+
+
+def test_what_is_not_an_array_nor_plain_needs_a_state_of_its_own(model, tmp_path):
+    model.weird_ = object()
+    with pytest.raises(NotImplementedError, match=r"CoCounts\.weird_.*state and restore"):
+        model.save(tmp_path / "own.csrr")
+    assert not (tmp_path / "own.csrr").exists()
+
+
+def test_a_name_of_ours_cannot_be_taken():
+    with pytest.raises(ValueError, match="CSRR is the name of a model of csrr"):
+        csrr.register(type("CSRR", (csrr.PopRank,), {}))

@@ -1,0 +1,134 @@
+"""A parameter is declared once, and everything that speaks of it follows."""
+
+import inspect
+import math
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+import csrr
+from csrr.cli.options import MODEL_OPTIONS
+from csrr.model_parameters import OPTIONS
+from csrr.parameters import Choice, Number, Share, Whole, defaults_of, parameters_of, rivals_of
+from csrr.registry import HOMES, MODELS
+
+
+@pytest.fixture(params=HOMES)
+def kind(request):
+    return MODELS[request.param]
+
+
+def test_every_parameter_of_every_model_is_declared_under_its_own_name(kind):
+    declared = parameters_of(kind)
+    assert list(declared) == list(defaults_of(kind))
+    assert {name: each.name for name, each in declared.items()} == {name: name for name in declared}
+    assert all(each.meaning.endswith(".") for each in declared.values())
+
+
+def test_every_default_may_be(kind):
+    kind().check_params()
+
+
+@pytest.mark.parametrize("bad", [object(), -1, math.nan, "much", True, [1]])
+def test_what_may_not_be_is_refused_by_name(kind, bad):
+    for name, declared in parameters_of(kind).items():
+        if isinstance(declared, Whole | Choice) or not (bad == -1 and declared.above is declared.least is None):
+            with pytest.raises(csrr.ParameterError, match=rf"^{name}="):
+                kind().set_params(**{name: bad}).check_params()
+
+
+def test_the_options_of_the_command_line_are_the_parameters_of_csrr():
+    assert [each.name for each in OPTIONS] == list(defaults_of(csrr.CSRR))
+    assert tuple(parameters_of(csrr.CSRR).values()) == OPTIONS
+    assert len(MODEL_OPTIONS) == len(OPTIONS)
+
+
+def test_rivals_know_each_other():
+    declared = parameters_of(csrr.CSRR)
+    rivals = {name: set(rivals_of(name, declared)) for name in declared}
+    assert rivals["l1"] == {"reg_low_rank"}
+    assert rivals["cost_ratio"] == {"positive_cost", "miss_cost", "false_alarm_cost", "recall_weight"}
+    assert rivals["miss_cost"] == {"cost_ratio", "positive_cost", "recall_weight"}
+    assert rivals["tol"] == set()
+    assert all(name in rivals[other] for name in rivals for other in rivals[name])
+
+
+def test_a_space_that_tunes_a_rival_is_refused_before_the_first_trial():
+    log = csrr.synthetic(60, 40, events_per_user=8).log
+    with pytest.raises(csrr.ParameterError, match=r"recall_weight=0\.5 and cost_ratio"):
+        csrr.tune(csrr.CSRR(recall_weight=0.5), log, trials=2)
+    found = csrr.tune(csrr.CSRR(recall_weight=0.5), log, space={"user_scaling": [0.2, 0.4]}, trials=2)
+    assert [trial.state for trial in found.trials] == ["done", "done"]
+
+
+def test_scikit_learn_clones_every_model(kind):
+    params = {"threads": 1} if "threads" in defaults_of(kind) else {}
+    model = kind(**params)
+    other = clone(model)
+    assert type(other) is kind
+    assert other is not model
+    assert other.get_params(deep=False) == model.get_params() == model.get_params(deep=True)
+
+
+def test_repr_shows_what_differs_from_the_defaults():
+    assert repr(csrr.CSRR("II", max_rank=64)) == "CSRR(loss='II', max_rank=64)"
+    assert repr(csrr.CSRR()) == "CSRR()"
+
+
+def test_the_old_spelling_works_and_warns():
+    with pytest.warns(FutureWarning, match="neighbours is now called neighbors"):
+        model = csrr.ItemKNN(neighbours=7)
+    assert model.neighbors == model.neighbours == 7
+    assert "neighbours" not in model.get_params()
+    with pytest.warns(FutureWarning, match="neighbours"):
+        assert model.set_params(neighbours=9).neighbors == 9
+
+
+def test_the_signature_shows_types_defaults_and_order():
+    signature = inspect.signature(csrr.CSRR)
+    kinds = [each.kind for each in signature.parameters.values()]
+    assert kinds == [inspect.Parameter.POSITIONAL_OR_KEYWORD] * 2 + [inspect.Parameter.KEYWORD_ONLY] * (len(kinds) - 2)
+    with pytest.raises(TypeError, match="cost"):
+        csrr.CSRR(cost=3)
+
+
+class TestKinds:
+    def test_numbers(self):
+        declared = Number("n", "A number.", above=0, most=2, words=("auto",), optional=True)
+        for good in (1, 0.5, 2, np.float32(1), np.int64(2), "auto", None):
+            declared.check(good)
+        for bad in (0, 2.1, math.inf, math.nan, True, "much", 10**400, [1], 1j):
+            with pytest.raises(csrr.ParameterError, match=r'^n=.* must be a number > 0 and <= 2 or None or "auto"$'):
+                declared.check(bad)
+        assert (declared.read("0.5"), declared.read("auto")) == (0.5, "auto")
+        with pytest.raises(ValueError, match="'x' is neither a number nor auto"):
+            declared.read("x")
+        assert declared.placeholder == "NUMBER|auto"
+
+    def test_whole_numbers(self):
+        declared = Whole("k", "A count.", least=1)
+        for good in (1, np.int32(3)):
+            declared.check(good)
+        for bad in (0, 1.0, True, "1", None):
+            with pytest.raises(csrr.ParameterError, match=r"^k=.* must be a whole number >= 1$"):
+                declared.check(bad)
+        assert declared.read("12") == 12
+        with pytest.raises(ValueError, match=r"'1\.5' is not a whole number"):
+            declared.read("1.5")
+
+    def test_shares(self):
+        declared = Share("s", "A share.", letters="s of 1")
+        declared.check(0.3)
+        for bad in (0, 1, -0.1, math.nan, "a", True):
+            with pytest.raises(csrr.ParameterError, match=r"must lie between 0 and 1, both excluded \(s of 1\)"):
+                declared.check(bad)
+
+    def test_choices(self):
+        declared = Choice("c", "A choice.", choices=("a", "b", "c"))
+        declared.check("b")
+        for bad in ("d", 1, None, ["a"]):
+            with pytest.raises(csrr.ParameterError, match="must be one of a, b, c"):
+                declared.check(bad)
+        with pytest.raises(ValueError, match="'d' is not one of a, b, c"):
+            declared.read("d")
