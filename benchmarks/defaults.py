@@ -23,9 +23,6 @@ import csrr
 from benchmarks import rivals
 from benchmarks.datasets import DATASETS
 from benchmarks.measure import in_fresh_process, timed
-from csrr.models.choose_settings import by_rule
-from csrr.models.robust import RobustModel
-from csrr.models.settings import Settings
 from csrr.ranking import mark_hits, top_k
 from csrr.ranking.metrics import ndcg, recall
 from csrr.ranking.text_tables import text_table
@@ -131,26 +128,14 @@ def regret(name: str, seed: int) -> dict[str, Any]:
     values = {
         "chosen": score(chosen.score_rows, train.to_csr(), test.to_csr(), measure),
         "grid": [
-            [list(point), score(_fixed(point).fit(train).score_rows, train.to_csr(), test.to_csr(), measure)]
+            [
+                list(point),
+                score(csrr.CSRR().settled(point).fit(train).score_rows, train.to_csr(), test.to_csr(), measure),
+            ]
             for point in sorted(grid)
         ],
     }
     return values | {"settings": own._asdict(), "measure": measure}
-
-
-class _Fixed(csrr.CSRR):
-    """CSRR with settings that were not chosen by itself."""
-
-    settings: Settings
-
-    def _settle(self, *_: Any) -> Any:
-        return by_rule(self.settings, "")
-
-
-def _fixed(settings: Settings) -> RobustModel:
-    model = _Fixed()
-    model.settings = settings
-    return model
 
 
 def times(name: str, seed: int = 0) -> dict[str, Any]:

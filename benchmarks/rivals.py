@@ -8,7 +8,6 @@ from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
-from implicit.als import AlternatingLeastSquares
 from numpy.typing import NDArray
 from scipy import sparse
 from threadpoolctl import threadpool_limits
@@ -58,6 +57,8 @@ def als(
 
     Its own threads do the work, so BLAS is held to one, as implicit advises. A short untimed run comes first.
     """
+    from implicit.als import AlternatingLeastSquares
+
     X = sparse.csr_matrix(train, dtype=np.float32)
 
     def model(iterations: int) -> Any:

@@ -24,8 +24,9 @@ AT = 20
 """The length of the lists whose NDCG decides."""
 STRENGTHS, STEP = (0.29, 0.35, 0.42, 0.5, 0.6, 0.72, 0.86, 1.04, 1.24), 1.2
 """Strengths, in noise levels, that one SVD is tried with, and about the factor between them."""
-RANK, WORTH = 256, 0.01
-"""The bound on the rank that is tried first, and what doubling it must add to NDCG, relatively, to be taken."""
+RANK, WORTH, DECAY = 256, 0.01, 0.6
+"""The bound on the rank that is tried first, what doubling it must promise of NDCG, relatively, and add half of, and how much of
+what one doubling gains the next one does."""
 NEIGHBORS, RIDGE_STEP = 50, 3.0
 """How many neighbours are tried first, and the factor between the strengths of their penalty."""
 WIDTHS = (20,)
@@ -173,21 +174,25 @@ class Search:
         return self._better(best, *(best._replace(neighbors=k) for k in widths), errors=CERTAIN)
 
     def _widened(self, point: Settings) -> Settings:
-        """The point with twice the bound on the rank, again and again, while the bound holds and more rank gains."""
+        """The point with twice the bound on the rank, again and again, while the bound holds and more rank gains.
+
+        What a doubling is expected to gain is what the last one surely gained, or the share DECAY of what that was
+        expected to.
+        """
         most = min(self.built.problem.pattern.shape)
         assert point.max_rank is not None
         half = point._replace(max_rank=max(1, point.max_rank // 2))
-        while self.trials[point].rank == (bound := point.max_rank) and bound < most:
-            # Each doubling gains less than the one before.
-            if self._gain(point, self._best([half]), CERTAIN) < 1.4 * WORTH:
-                break
+        expected = self._gain(point, self._best([half]), CERTAIN)
+        while expected >= WORTH and self.trials[point].rank == (bound := point.max_rank) and bound < most:
             wider = point._replace(max_rank=min(2 * bound, most))
             # Where the bound cuts less, the penalties have to cut more.
             stronger = [_penalized(wider, RIDGE_STEP)] if "reg_neighbors" in self.wanted else []
-            wider = self._best([wider, _moved(wider, STEP), *stronger])
-            if self._gain(wider, point, NOISE) < WORTH:
+            best = self._best([wider, _moved(wider, STEP), *stronger])
+            if self._gain(best, point, 0) < WORTH / 2:
                 break
-            half, point = point, wider
+            # What rank alone gains is often the surer.
+            gain = max(self._gain(each, point, CERTAIN) for each in (wider, best))
+            expected, point = max(gain, DECAY * expected), best
         return point
 
     def _with_costs(self, point: Settings) -> Settings:
