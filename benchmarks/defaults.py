@@ -138,6 +138,11 @@ def regret(name: str, seed: int) -> dict[str, Any]:
     return values | {"settings": own._asdict(), "measure": measure}
 
 
+def _fit_at(settings: Any, train: csrr.Log) -> Score:
+    """The scores of CSRR() with settings that were not chosen by itself."""
+    return csrr.CSRR().settled(settings).fit(train).score_rows
+
+
 def times(name: str, seed: int = 0) -> dict[str, Any]:
     """The seconds of the whole default fit and of implicit's ALS, 256 factors, 15 iterations: the best of three."""
     train, _ = DATASETS[name].read(seed)

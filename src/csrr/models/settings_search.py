@@ -25,8 +25,8 @@ AT = 20
 STRENGTHS, STEP = (0.29, 0.35, 0.42, 0.5, 0.6, 0.72, 0.86, 1.04, 1.24), 1.2
 """Strengths, in noise levels, that one SVD is tried with, and about the factor between them."""
 RANK, WORTH, DECAY = 256, 0.01, 0.6
-"""The bound on the rank that is tried first, what doubling it must promise of NDCG, relatively, and add half of, and how much of
-what one doubling gains the next one does."""
+"""The bound on the rank that is tried first, what doubling it must promise to add to NDCG, relatively, to be tried, and
+add half of to be taken, and how much of what one doubling gains the next one does."""
 NEIGHBORS, RIDGE_STEP = 50, 3.0
 """How many neighbours are tried first, and the factor between the strengths of their penalty."""
 WIDTHS = (20,)
