@@ -20,7 +20,7 @@ from csrr.optim.algorithm2 import (
     nonnegative_part,
     upper_bound,
 )
-from csrr.optim.factored import Factors, lower, solve_factored, widened
+from csrr.optim.factored import Factors, pick_lower, solve_factored, widen
 from csrr.optim.pattern import Floats
 from csrr.optim.problem import Loss, Problem
 from csrr.optim.solver import Callback, Options
@@ -137,8 +137,8 @@ class CSRRe(RobustModel):
         these where a start without a model is lower, as it is when theirs are next to nothing."""
         factors, rng = start._factors(self.dtype), np.random.default_rng(self.seed)
         if factors.users.shape[1] != rank or min(factors.users.min(), factors.items.min()) < 0:
-            factors = nonnegative_part(widened(Factors.of(start._as_start(self.dtype)), rank, rng), rng)
-        return lower(problem, factors, first_nonnegative(problem, rank, rng))
+            factors = nonnegative_part(widen(Factors.of(start._as_start(self.dtype)), rank, rng), rng)
+        return pick_lower(problem, factors, first_nonnegative(problem, rank, rng))
 
     def _fold_factors(self, problem: Problem) -> Floats:
         if self._posed.free:

@@ -10,7 +10,7 @@ from scipy import sparse
 
 from csrr.models.item_weights import ItemWeightsModel
 from csrr.models.strengths import ParameterError, check_number, check_whole
-from csrr.optim.nearest import Likeness, nearest_items
+from csrr.optim.nearest import Likeness, find_nearest_items
 from csrr.ranking.topk import default_block_rows
 from csrr.threads import use_threads
 
@@ -129,7 +129,9 @@ class ItemKNN(ItemWeightsModel):
         size = default_block_rows(width)
         columns = []
         for first in range(0, n_items, size):
-            values, items, found = nearest_items(clicks, by_item, likeness, width, first, min(first + size, n_items))
+            values, items, found = find_nearest_items(
+                clicks, by_item, likeness, width, first, min(first + size, n_items)
+            )
             # The scratch is as wide as `width`, what is kept only as wide as there are neighbours.
             kept = np.arange(width) < found[:, None]
             columns.append((values[kept], items[kept], found))

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from csrr.models.build_problem import Posing
-from csrr.optim.neighbors import Ridge, nearest
+from csrr.optim.neighbors import Ridge, find_nearest
 from csrr.optim.pattern import Floats
 from csrr.ranking.item_products import add_products, own_products, pair_products
 from csrr.ranking.topk import Rows
@@ -37,7 +37,9 @@ class Neighborhood:
         n_items, settings = posing.problem.pattern.shape[1], posing.settings
         if settings.neighbors == 0:
             return cls.none(n_items)
-        regression = posing.regression(nearest(posing.problem.pattern, settings.neighbors), settings.neighbor_scaling)
+        regression = posing.regression(
+            find_nearest(posing.problem.pattern, settings.neighbors), settings.neighbor_scaling
+        )
         ridge = Ridge(settings.neighbors, settings.reg_neighbors * regression.mean_diagonal)
         solved = regression.solve([(users, items)], [ridge])[0, 0]
         weights, scale = regression.matrix(solved), posing.scaling.item

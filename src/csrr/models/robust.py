@@ -23,7 +23,7 @@ from csrr.models.store import Arrays, State, sparse_arrays, sparse_from, step_ar
 from csrr.models.strengths import ParameterError, Scaling, check_whole
 from csrr.optim.certificate import Certificate
 from csrr.optim.factored import Factors
-from csrr.optim.foldin import ItemSide, fold_in, shares
+from csrr.optim.foldin import ItemSide, explain_value, fold_in
 from csrr.optim.lowrank import LowRank
 from csrr.optim.neighbors import SingularError
 from csrr.optim.pattern import Floats, Pattern
@@ -303,7 +303,7 @@ class RobustModel(PosedModel):
 
     def _shares(self, problem: Problem, factors: Floats, item: int) -> npt.NDArray[Any]:
         """What each cell of a one-user problem adds to the user's value for an item row, (nnz,)."""
-        return shares(problem, self._item_side(), factors, item)
+        return explain_value(problem, self._item_side(), factors, item)
 
     def similar_items(
         self, item: Id, k: int = 10, *, by: Literal["auto", "neighbors", "factors"] = "auto"

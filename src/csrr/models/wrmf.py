@@ -23,7 +23,6 @@ from csrr.models.strengths import (
     noise_level,
     resolve_rank,
 )
-from csrr.optim import tall
 from csrr.optim.factored import Factors, alternate, descend, first_factors
 from csrr.optim.foldin import ItemSide
 from csrr.optim.pattern import Floats, Pattern
@@ -232,13 +231,13 @@ def _row_weights(problem: Problem) -> npt.NDArray[np.float64]:
 def _solved(problem: Problem, regs: npt.NDArray[np.float64], factors: Factors) -> Floats:
     """The best P given Q, (n, d), from the one given: those seen and those new are treated alike."""
     side = ItemSide.of(factors.items, problem.l1)
-    users = tall.times(factors.users, side.turn)
+    users = problem.engine.multiply(factors.users, side.turn)
     for steps in _STEPS:
-        before = users.copy()
-        descend(problem, users, side.turned, side.curvature, regs, steps=steps)
+        before = users
+        users, _ = descend(problem, users, side.turned, side.curvature, regs, steps=steps)
         if np.abs(users - before).max(initial=0) <= _EXACT * np.abs(users).max(initial=0):
             break
-    return tall.times(users, side.turn.T)
+    return problem.engine.multiply(users, side.turn.T)
 
 
 # Conjugate gradient steps at a time, and the movement that ends it. Large weights need long runs, not many.

@@ -10,12 +10,13 @@ from itertools import pairwise
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 
-Floats = NDArray[np.floating[Any]]
-Loss = Literal["I", "II"]
+from csrr.optim.arrays import Floats
+from csrr.optim.certificate import Status
+from csrr.optim.problem import Loss
+
 Box = Literal["paper", "none"]
-Status = Literal["converged", "max_iter", "timeout", "diverged"]
 
 MAX_CELLS = 200_000_000
 _CALM = 3  # iterations in a row with a small change that end the loop
