@@ -20,20 +20,6 @@ def sparse_times_dense(start, stop, indptr, indices, values, x, out):  # type: i
 
 
 @njit(nogil=True, fastmath=True, cache=True)
-def transposed_times_dense(start, stop, indptr, indices, places, values, y, out):  # type: ignore[no-untyped-def]
-    # out[start:stop] = S.T[start:stop] @ y; indptr, indices are those of S.T, whose cell p is S's cell places[p]
-    width = y.shape[1]
-    for j in range(start, stop):
-        row = out[j]
-        row[:] = 0
-        for p in range(indptr[j], indptr[j + 1]):
-            value = values[places[p]]
-            other = y[indices[p]]
-            for c in range(width):
-                row[c] += value * other[c]
-
-
-@njit(nogil=True, fastmath=True, cache=True)
 def observed_dots(start, stop, indptr, indices, left, right, width, out):  # type: ignore[no-untyped-def]
     # out[p] = left[i, :width] . right[j, :width] for every observed cell p = (i, j)
     zero = out.dtype.type(0)

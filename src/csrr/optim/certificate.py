@@ -76,7 +76,7 @@ class Point:
         u, engine = low_rank.evaluate_on(problem.pattern), problem.engine
         squared = low_rank.trimmed().squared_norm(engine) if exact else float(low_rank.s @ low_rank.s)
         nuclear = low_rank.nuclear_norm(engine) if exact else float(low_rank.s.sum())
-        unobserved = max(squared - engine.sum_cells(_sum_squares, u), 0.0)
+        unobserved = max(squared - engine.sum_cells(sum_squares, u), 0.0)
         return cls(low_rank, u, problem.pull(u), unobserved, nuclear)
 
     @property
@@ -94,7 +94,8 @@ class Point:
         return problem.observed_dual(self.pull * self.pull.dtype.type(c)) - 0.5 * c**2 * self.unobserved
 
 
-def _sum_squares(u: Floats) -> float:
+def sum_squares(u: Floats) -> float:
+    """The sum of the squares of u, (cells,), in double precision."""
     return float(np.sum(u.astype(np.float64) ** 2))
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 from csrr.optim.arrays import Doubles, Floats
 
 if TYPE_CHECKING:
-    from csrr.optim.pattern import Pattern
+    from csrr.optim.pattern import Pattern, Sparse
 
 Part = TypeVar("Part")
 
@@ -24,10 +24,10 @@ class Engine(Protocol):
     - a map over blocks whose results stay where they are: `multiply_sparse`, `dot_rows`, `multiply`, `map_cells`,
       `map_rows`, `join_columns`;
     - a map over blocks whose results, none larger than (m, k), are added up: `multiply_transposed`, `cross`,
-      `square_columns`, `sum_cells`. The order of the additions depends on the data alone, never on how many workers
+      `dot_columns`, `sum_cells`. The order of the additions depends on the data alone, never on how many workers
       there are or which is first, so that a fit has the same bits anywhere.
 
-    As solvers take turns between the sides, `multiply`, `cross`, `square_columns` and `join_columns` are asked of
+    As solvers take turns between the sides, `multiply`, `cross`, `dot_columns` and `join_columns` are asked of
     either side. Functions that are handed to a map get the arrays of their block and return new ones: they change
     nothing that they were given, so that a block may be a copy on another machine.
 
@@ -42,12 +42,12 @@ class Engine(Protocol):
         """An array of the user or the item side, (rows, k), drawn or made here, as one of the engine's own."""
         ...
 
-    def multiply_sparse(self, pattern: Pattern, values: Floats, x: Floats) -> Floats:
-        """S @ x, (n, k), for the sparse S with `values`, (nnz,), and x, (m, k)."""
+    def multiply_sparse(self, matrix: Sparse, x: Floats) -> Floats:
+        """matrix @ x, (n, k), for a matrix of (n, m) and x of (m, k)."""
         ...
 
-    def multiply_transposed(self, pattern: Pattern, values: Floats, y: Floats) -> Floats:
-        """S.T @ y, (m, k), for the sparse S with `values`, (nnz,), and y, (n, k)."""
+    def multiply_transposed(self, matrix: Sparse, y: Floats) -> Floats:
+        """matrix.T @ y, (m, k), for a matrix of (n, m) and y of (n, k)."""
         ...
 
     def dot_rows(self, pattern: Pattern, left: Floats, right: Floats, width: int) -> Floats:
@@ -70,8 +70,8 @@ class Engine(Protocol):
         """x.T @ y, (k, c), for x of (rows, k) and y of (rows, c)."""
         ...
 
-    def square_columns(self, x: Floats) -> Doubles:
-        """The sum of the squares of every column of x, (rows, k), in double precision, (k,)."""
+    def dot_columns(self, x: Floats, y: Floats) -> Doubles:
+        """The dot product of every column of x with that of y, (rows, k) both, in double precision, (k,)."""
         ...
 
     def join_columns(self, arrays: Sequence[Floats]) -> Floats:

@@ -73,7 +73,7 @@ class Factors:
         users = engine.multiply(self.users, ((E / root) @ (F * np.sqrt(s))).astype(dtype))
         items = engine.multiply(self.items, ((R @ F) / np.sqrt(s)).astype(dtype))
         # Not squares/s: where that is rounding it is far from the diagonal, and the next step would rise.
-        return Factors(users, items), engine.square_columns(items)
+        return Factors(users, items), engine.dot_columns(items, items)
 
     def diagonalize(self, engine: Engine = THREADS) -> tuple[Factors, Floats]:
         """Factors of the same matrix, turned so that Q'Q is diagonal, and that diagonal, (d,)."""
@@ -148,11 +148,12 @@ def leading_factors(
     """
     dtype, engine = values.dtype, pattern.engine
     width = min(rank + rank // 10 + 8, *pattern.shape)
+    matrix = pattern.fill(values)
     right = engine.put(rng.standard_normal((pattern.shape[1], width), dtype.type))
     for is_later in range(passes):
         start = orthonormalize(engine, right, rounds=1) if is_later else right
-        left = orthonormalize(engine, pattern.times(values, start), rounds=1)
-        right = pattern.transposed_times(values, left)
+        left = orthonormalize(engine, matrix.times(start), rounds=1)
+        right = matrix.transposed_times(left)
     squares, turn = eigh_falling(engine.cross(right, right))
     s = np.sqrt(squares[:rank])
     turn = turn[:, :rank]

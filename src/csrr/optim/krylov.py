@@ -32,21 +32,21 @@ class LowRankPlusSparse:
     """a*U + b*S: U low-rank, S with `values`, (nnz,), on the observed cells."""
 
     def __init__(self, low_rank: LowRank, pattern: Pattern, values: Floats, a: float = 1.0, b: float = 1.0) -> None:
-        self.low_rank, self.pattern = low_rank.trimmed(), pattern
-        self.values = values * values.dtype.type(b) if b != 1.0 else values
+        self.low_rank = low_rank.trimmed()
+        self.sparse = pattern.fill(values * values.dtype.type(b) if b != 1.0 else values)
         self.a = values.dtype.type(a)
         self.shape, self.engine = pattern.shape, pattern.engine
 
     def times(self, x: Floats) -> Floats:
         """The matrix times x, (m, k): (n, k)."""
-        out = self.pattern.times(self.values, x)
+        out = self.sparse.times(x)
         if self.low_rank.width:
             out += self.a * self.low_rank.times(x, self.engine)
         return out
 
     def transposed_times(self, y: Floats) -> Floats:
         """The transposed matrix times y, (n, k): (m, k)."""
-        out = self.pattern.transposed_times(self.values, y)
+        out = self.sparse.transposed_times(y)
         if self.low_rank.width:
             out += self.a * self.low_rank.T.times(y, self.engine)
         return out
@@ -72,7 +72,7 @@ def orthonormalize(engine: Engine, x: Floats, against: Floats | None = None, *, 
     itself in the second. One round is enough where only the span counts.
     """
     eps = float(np.finfo(x.dtype).eps)
-    size = float(engine.square_columns(x).max(initial=0))
+    size = float(engine.dot_columns(x, x).max(initial=0))
     for least in ((100 * eps) ** 2 * size, 0.25)[:rounds]:
         if against is not None and against.shape[1]:
             x = x - engine.multiply(against, engine.cross(against, x).astype(x.dtype))

@@ -54,7 +54,7 @@ class LowRank:
 
     def nuclear_norm(self, engine: Engine) -> float:
         """||.||_*, from above: 1/2*(||left*sqrt(s)||^2 + ||right*sqrt(s)||^2), exact for orthonormal factors."""
-        return 0.5 * float(sum(self.s @ engine.square_columns(side) for side in (self.left, self.right)))
+        return 0.5 * float(sum(self.s @ engine.dot_columns(side, side) for side in (self.left, self.right)))
 
     def squared_norm(self, engine: Engine) -> float:
         """||.||_F^2 from the two Gram matrices, so it holds whatever the factors' rounding."""

@@ -138,12 +138,12 @@ class Regression:
 
     def _cross_left_over(self, parts: Sequence[Factored]) -> Singles:
         """(X'(T - U)) on the support, one for each of `parts`, (len(parts), m, K)."""
-        values = self.user[self.pattern.rows] * self.item[self.pattern.indices]
+        matrix = self.pattern.fill(self.user[self.pattern.rows] * self.item[self.pattern.indices])
         found = []
         images: dict[int, Floats] = {}
         for left, right in parts:
             if id(left) not in images:
-                images = {id(left): self.pattern.transposed_times(values, left)}
+                images = {id(left): matrix.transposed_times(left)}
             given = (images[id(left)], right, self.support, self._targets_along)
             found.append(join_parts(self._map_items(cross_low_rank, given, len(right))))
         return np.stack(found)

@@ -12,7 +12,7 @@ from csrr.optim.arrays import Floats, Ints, Places
 from csrr.optim.engine import Engine
 from csrr.optim.thread_engine import THREADS
 
-__all__ = ["Floats", "Pattern"]
+__all__ = ["Floats", "Pattern", "Sparse"]
 
 _CHUNKS = 16
 
@@ -72,26 +72,17 @@ class Pattern:
         """The transposed pattern."""
         return self._by_item[0]
 
-    @property
-    def places_by_item(self) -> Ints:
-        """Where each cell of the transposed pattern stands in ours, (nnz,)."""
-        return self._by_item[1]
-
     def transpose_values(self, values: Floats) -> Floats:
         """The values, (nnz,), in the order of the transposed pattern, (nnz,)."""
-        return values[self.places_by_item]
+        return values[self._by_item[1]]
 
     def matrix(self, values: Floats) -> Any:
         """The (n, m) sparse array with `values`, (nnz,), on the observed cells."""
         return sparse.csr_array((values, self.indices, self.indptr), shape=self.shape, copy=True)
 
-    def times(self, values: Floats, x: Floats) -> Floats:
-        """S @ x, (n, k), for the sparse S with `values`, (nnz,), and x, (m, k)."""
-        return self.engine.multiply_sparse(self, values, x)
-
-    def transposed_times(self, values: Floats, y: Floats) -> Floats:
-        """S.T @ y, (m, k), for the sparse S with `values`, (nnz,), and y, (n, k)."""
-        return self.engine.multiply_transposed(self, values, y)
+    def fill(self, values: Floats) -> Sparse:
+        """The (n, m) matrix with `values`, (nnz,), on the observed cells, for products."""
+        return Sparse(self, values)
 
     def dots(self, left: Floats, right: Floats, width: int | None = None) -> Floats:
         """left @ right.T on the observed cells, (nnz,); of the first `width` columns, if given.
@@ -99,3 +90,23 @@ class Pattern:
         `left` is (n, k), `right` (m, k).
         """
         return self.engine.dot_rows(self, left, right, left.shape[1] if width is None else width)
+
+
+class Sparse:
+    """The (n, m) matrix with `values`, (nnz,), on the observed cells of a pattern; the pattern's engine multiplies."""
+
+    def __init__(self, pattern: Pattern, values: Floats) -> None:
+        self.pattern, self.values = pattern, values
+
+    @cached_property
+    def values_by_item(self) -> Floats:
+        """The values in the order of the transposed pattern, (nnz,), for an engine that wants them so."""
+        return self.pattern.transpose_values(self.values)
+
+    def times(self, x: Floats) -> Floats:
+        """The matrix times x, (m, k): (n, k)."""
+        return self.pattern.engine.multiply_sparse(self, x)
+
+    def transposed_times(self, y: Floats) -> Floats:
+        """The transposed matrix times y, (n, k): (m, k)."""
+        return self.pattern.engine.multiply_transposed(self, y)

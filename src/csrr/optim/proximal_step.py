@@ -151,7 +151,7 @@ def take_step(problem: Problem, state: State, point: Point, ahead: Ahead, cap: i
 
 def _project(problem: Problem, state: State, ahead: Ahead) -> Floats:
     """Z @ right, (rows, width), right the side that is kept; Z as in `take_step`."""
-    u, pattern, dtype = state.facing, problem.pattern, problem.target.dtype.type
+    u, dtype = state.facing, problem.target.dtype.type
     x = u.scaled_left
     if ahead.before is not None:
         beta = dtype(ahead.momentum)
@@ -159,8 +159,8 @@ def _project(problem: Problem, state: State, ahead: Ahead) -> Floats:
         x *= 1 + beta
         x -= beta * before.times(u.right, problem.engine)
     x *= dtype(1 - state.pace.step)
-    multiply = pattern.transposed_times if state.by_item else pattern.times
-    x -= multiply(ahead.values * dtype(state.pace.step), u.right)
+    sparse = problem.pattern.fill(ahead.values * dtype(state.pace.step))
+    x -= sparse.transposed_times(u.right) if state.by_item else sparse.times(u.right)
     return x
 
 
