@@ -8,8 +8,8 @@ import pytest
 from csrr.optim.factored import (
     Factors,
     descend,
+    find_leading_factors,
     first_factors,
-    leading_factors,
     objective,
     solve_factored,
     sum_pulls,
@@ -271,7 +271,7 @@ class TestFactors:
         problem, _ = make(clicks())
         A = problem.pattern.matrix(problem.target).toarray()
         threshold = 3.0
-        found = leading_factors(problem.pattern, problem.target, 1, threshold, rng, passes=20)
+        found = find_leading_factors(problem.pattern, problem.target, 1, threshold, rng, passes=20)
         left, s, right = np.linalg.svd(A)
         np.testing.assert_allclose(
             product(found), (s[0] - threshold) * np.outer(left[:, 0], right[0]), atol=1e-3 * s[0]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -14,9 +13,7 @@ from csrr.optim.arrays import Floats
 from csrr.optim.certificate import Status
 from csrr.optim.factored import FactoredSolution, Factors, certify, first_factors, objective, sum_pulls
 from csrr.optim.problem import Problem
-from csrr.optim.solver import Callback, Options, Step
-
-logger = logging.getLogger(__name__)
+from csrr.optim.solver import Callback, Options, Step, Trace
 
 Moves = Iterator[tuple[Factors, float]]
 """Factors after a gradient step, and the objective that the step started from."""
@@ -58,17 +55,13 @@ def algorithm2(
     bound = upper_bound(rank)
     rng = np.random.default_rng(options.seed)
     factors = _clip(first_nonnegative(problem, rank, rng) if start is None else start, bound)
-    history: list[Step] = []
+    trace = Trace(callback, began)
     status: Status | None = None
     left = options.max_iter
     deadline = np.inf if options.time_limit is None else began + options.time_limit
     while status is None:
-        now = time.perf_counter()
-        history.append(Step(len(history), objective(problem, factors), float("nan"), rank, now - began))
-        logger.debug("%s", history[-1])
-        if callback is not None:
-            callback(history[-1])
-        status = _find_reason(history, options.tol, left, is_late=now > deadline)
+        here = trace.add(objective(problem, factors), float("nan"), rank)
+        status = _find_reason(trace.history, options.tol, left, is_late=began + here.seconds > deadline)
         if status is None:
             v = problem.specific(problem.pattern.dots(factors.users, factors.items))
             fixed = replace(problem, target=problem.target - v, cap=None)
@@ -76,10 +69,10 @@ def algorithm2(
             moved, used = _run_until_flat(moves, 0.1 * options.tol, left, deadline)
             left -= used
             # Momentum may end a round above its start; the round is then left out.
-            if step is not None or objective(problem, moved) < history[-1].objective:
+            if step is not None or objective(problem, moved) < here.objective:
                 factors = moved
-    certificate = certify(problem, factors, options, history, status, began, rng)
-    return FactoredSolution(factors, replace(certificate, rank_capped=False), history)
+    certificate = certify(problem, factors, options, trace.history, status, began, rng)
+    return FactoredSolution(factors, replace(certificate, rank_capped=False), trace.history)
 
 
 def _find_reason(history: list[Step], tol: float, left: int, *, is_late: bool) -> Status | None:

@@ -29,7 +29,8 @@ class Engine(Protocol):
 
     As solvers take turns between the sides, `multiply`, `cross`, `dot_columns` and `join_columns` are asked of
     either side. Functions that are handed to a map get the arrays of their block and return new ones: they change
-    nothing that they were given, so that a block may be a copy on another machine.
+    nothing that they were given, so that a block may be a copy on another machine. What a method returns is new, and
+    theirs who asked; only `put` may give back what it got.
 
     An engine on a GPU keeps the pattern, cells and both sides on the device and has to bring the methods as kernels or
     library calls there, `put` as the copy to it, and its own versions of the functions handed to `map_rows` and

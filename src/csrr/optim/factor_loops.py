@@ -7,7 +7,7 @@ from numba import njit
 
 
 @njit(nogil=True, fastmath=True, cache=True)
-def cell(u, target, weight, cap, has_cap):  # type: ignore[no-untyped-def]
+def weigh_cell(u, target, weight, cap, has_cap):  # type: ignore[no-untyped-def]
     # (h(u) - u^2/2, -h'(u) + u): what an observed cell adds to the loss and to the right-hand side, beyond its
     # share in the all-cells term 1/2*||P Q'||^2
     error = target - u
@@ -29,7 +29,7 @@ def add_pulls(first, last, indices, target, weight, cap, has_cap, mine, other, o
         u = kind(0)
         for k in range(width):
             u += mine[k] * theirs[k]
-        value, pull = cell(u, target[p], weight[p], cap[p] if has_cap else 0.0, has_cap)
+        value, pull = weigh_cell(u, target[p], weight[p], cap[p] if has_cap else 0.0, has_cap)
         total += value
         pull = kind(pull)
         for k in range(width):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -17,10 +16,8 @@ from csrr.optim.krylov import eigh_falling, orthonormalize
 from csrr.optim.lowrank import LowRank
 from csrr.optim.pattern import Pattern
 from csrr.optim.problem import Problem
-from csrr.optim.solver import Callback, Options, Step
+from csrr.optim.solver import Callback, Options, Step, Trace
 from csrr.optim.thread_engine import THREADS
-
-logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,7 +136,7 @@ def objective(problem: Problem, factors: Factors) -> float:
     return loss + 0.5 * float(np.sum(grams[0] * grams[1])) + 0.5 * problem.l1 * float(sum(map(np.trace, grams)))
 
 
-def leading_factors(
+def find_leading_factors(
     pattern: Pattern, values: Floats, rank: int, threshold: float, rng: np.random.Generator, passes: int = 2
 ) -> Factors:
     """Balanced factors, rank `rank`, of a rough soft-thresholded SVD of the sparse matrix with `values`.
@@ -168,7 +165,7 @@ def first_factors(problem: Problem, rank: int, rng: np.random.Generator) -> Fact
     """Factors to begin with: one proximal step from zero, V left out, roughly."""
     scale = problem.smoothness
     values = problem.weight * problem.target / problem.target.dtype.type(scale)
-    return leading_factors(problem.pattern, values, rank, problem.l1 / scale, rng)
+    return find_leading_factors(problem.pattern, values, rank, problem.l1 / scale, rng)
 
 
 def widen(factors: Factors, rank: int, rng: np.random.Generator) -> Factors:
@@ -217,35 +214,29 @@ def alternate(
     Before a half-step the factors are turned so that the Gram matrix of the fixed side is diagonal and, where all
     regs are one number, balanced, which lowers the penalty. `callback` sees every step and may raise to stop.
     """
-    began = time.perf_counter() if began is None else began
-    engine = problem.engine
+    trace, engine = Trace(callback, began), problem.engine
     is_uniform = min(r.min() for r in regs) == max(r.max() for r in regs)
 
     def prepare(factors: Factors, diagonal: Floats | None) -> tuple[Factors, Floats]:
         return factors.balance(diagonal, engine=engine) if is_uniform else factors.diagonalize(engine)
 
     steps = 1 if problem.smoothness <= _ONE_STEP_UP_TO else 2
-    history: list[Step] = []
     curvature = None
     for iteration in range(options.max_iter + 1):
         factors, curvature = prepare(factors, curvature)
         value = 0.5 * float(regs[1] @ np.einsum("ik,ik->i", factors.items, factors.items, dtype=np.float64))
         users, of_users = descend(problem, factors.users, factors.items, curvature, regs[0], steps, _RELAX)
         factors, value = Factors(users, factors.items), value + of_users
-        seconds = time.perf_counter() - began
         rank = int(np.count_nonzero(curvature > _nothing(factors.users.dtype) * curvature[0]))
-        history.append(Step(iteration, value, float("nan"), rank, seconds))
-        logger.debug("%s", history[-1])
-        if callback is not None:
-            callback(history[-1])
-        if iteration and history[-2].objective - value <= options.tol * value:
-            return Alternation(factors, "converged", history)
-        if options.time_limit is not None and seconds > options.time_limit:
-            return Alternation(factors, "timeout", history)
+        step = trace.add(value, float("nan"), rank)
+        if iteration and trace.history[-2].objective - value <= options.tol * value:
+            return Alternation(factors, "converged", trace.history)
+        if options.time_limit is not None and step.seconds > options.time_limit:
+            return Alternation(factors, "timeout", trace.history)
         flipped, curvature = prepare(factors.T, curvature)
         items, _ = descend(problem.T, flipped.users, flipped.items, curvature, regs[1], steps, _RELAX)
         factors = Factors(flipped.items, items)
-    return Alternation(factors, "max_iter", history)
+    return Alternation(factors, "max_iter", trace.history)
 
 
 # Up to this weight one step of conjugate gradients a half-step is the quickest way down; beyond, two.

@@ -103,7 +103,7 @@ class Regression:
         Shape (len(parts), len(ridges), m, K); 0 beyond a ridge's k. A singular system raises SingularError.
         """
         m, width = self.support.shape
-        if width == 0 or not ridges:
+        if width == 0 or not ridges or not parts:
             return np.zeros((len(parts), len(ridges), m, width), np.float32)
         asked = self._cross_left_over(parts)
         ks, rhos = np.array([r.k for r in ridges]), np.array([r.rho for r in ridges])

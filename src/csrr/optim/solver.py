@@ -80,7 +80,8 @@ def solve(
         # 1. Where we are: the objective, and what the gap is about.
         point = Point.at(problem, state.low_rank)
         norm, probe = _estimate_norm(problem, point, probe, rounds=1 if iteration else 4)
-        step = trace.record(problem, point, norm)
+        primal = point.primal(problem)
+        step = trace.add(primal, relative_gap(primal, point.dual(problem, norm)), state.low_rank.rank)
         # 2. A step that was too long for the cells it moved is taken back.
         is_rejected = _is_too_long(problem, state, trace)
         if is_rejected:
@@ -89,9 +90,7 @@ def solve(
         else:
             trace.accepted = step.objective
         # 3. Stop? At a limit, or where the gap is small enough and the certificate says so too.
-        status, missing = _find_reason(trace, options), None
-        if state.is_cut and trace.has_settled(options.tol) and not is_rejected:
-            status = "converged"
+        status, missing = _find_reason(state, trace, options), None
         if status or (step.gap * optimism <= options.tol and not is_rejected):
             certificate, missing = _certify(problem, state, trace, options, status or "converged", rng)
             if status or certificate.gap <= options.tol:
@@ -124,7 +123,7 @@ def improve(problem: Problem, start: LowRank, options: Options) -> LowRank:
     return state.low_rank.trimmed()
 
 
-improved = improve
+improved = improve  # what it was called
 
 
 def first_guess(problem: Problem, options: Options) -> LowRank:
@@ -155,10 +154,11 @@ def first_guess(problem: Problem, options: Options) -> LowRank:
 class Trace:
     """The steps so far, and `accepted`, the objective of the last that was not taken back."""
 
-    def __init__(self, callback: Callback | None = None) -> None:
+    def __init__(self, callback: Callback | None = None, began: float | None = None) -> None:
+        """`callback` sees every step and may raise to stop; `began` is when, by `time.perf_counter`, if not now."""
         self.history: list[Step] = []
         self.accepted = np.inf
-        self._callback, self._began = callback, time.perf_counter()
+        self._callback, self._began = callback, time.perf_counter() if began is None else began
 
     @property
     def seconds(self) -> float:
@@ -177,11 +177,9 @@ class Trace:
         last, now = self.history[-2:]
         return last.objective - now.objective < 0.1 * tol * now.objective
 
-    def record(self, problem: Problem, point: Point, gradient_norm: float) -> Step:
-        """Adds the step that led to `point`, and tells those who listen."""
-        primal = point.primal(problem)
-        gap = relative_gap(primal, point.dual(problem, gradient_norm))
-        step = Step(len(self.history), primal, gap, point.low_rank.rank, self.seconds)
+    def add(self, objective: float, gap: float, rank: int) -> Step:
+        """Adds a step to the history, and tells those who listen."""
+        step = Step(len(self.history), objective, gap, rank, self.seconds)
         self.history.append(step)
         logger.debug("%s", step)
         if self._callback is not None:
@@ -212,9 +210,12 @@ def _is_too_long(problem: Problem, state: State, trace: Trace) -> bool:
     return is_daring and not trace.history[-1].objective <= trace.accepted
 
 
-def _find_reason(trace: Trace, options: Options) -> Status | None:
+def _find_reason(state: State, trace: Trace, options: Options) -> Status | None:
     """Why to stop here, if there is a reason other than the gap."""
     first, last = trace.history[0], trace.history[-1]
+    if state.is_cut and trace.has_settled(options.tol):
+        # The cap on the rank is all that keeps the gap open.
+        return "converged"
     if not np.isfinite(trace.accepted) or trace.accepted > 10 * first.objective + 1e-12:
         return "diverged"
     if last.iteration >= options.max_iter:

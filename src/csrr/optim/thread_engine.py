@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from csrr.optim.arrays import Doubles, Floats, join_parts
-from csrr.optim.cell_loops import observed_dots, sparse_times_dense
+from csrr.optim.cell_loops import dot_observed, multiply_rows
 from csrr.threads import map_ranges
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class ThreadEngine:
         """left @ right.T on the observed cells, (nnz,): left (n, k), right (m, k), their first `width` columns."""
         out = np.empty(pattern.nnz, left.dtype)
         given = (pattern.indptr, pattern.indices, left, right, width, out)
-        map_ranges(lambda a, b: observed_dots(a, b, *given), pattern.bounds)
+        map_ranges(lambda a, b: dot_observed(a, b, *given), pattern.bounds)
         return out
 
     def map_cells(self, work: Callable[..., Floats], *cells: Floats) -> Floats:
@@ -113,7 +113,7 @@ def _multiply(pattern: Pattern, values: Floats, x: Floats) -> Floats:
     """S @ x, (n, k), for the sparse S with `values`, (nnz,), and x, (m, k)."""
     out = np.empty((pattern.shape[0], x.shape[1]), x.dtype)
     given = (pattern.indptr, pattern.indices, values, np.ascontiguousarray(x), out)
-    map_ranges(lambda a, b: sparse_times_dense(a, b, *given), pattern.bounds)
+    map_ranges(lambda a, b: multiply_rows(a, b, *given), pattern.bounds)
     return out
 
 
