@@ -95,11 +95,23 @@ def gather_grams(  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, fastmath=True, cache=True)
-def factorize(j, k, values, starts, rho, lower):  # type: ignore[no-untyped-def]
-    # lower @ lower.T = (X'X among the first k neighbours of item j) + rho*I; whether that is regular
+def place_grams(part, at, end, width, grams):  # type: ignore[no-untyped-def]
+    # grams[j, p*(p + 1)/2 + q] = what `gather_grams` found for the last places before at[end]; where these begin
+    last = len(part)
+    while last > 0:
+        end -= 1
+        j, p = at[end] // width, at[end] % width
+        grams[j, p * (p + 1) // 2 : (p + 1) * (p + 2) // 2] = part[last - p - 1 : last]
+        last -= p + 1
+    return end
+
+
+@njit(nogil=True, fastmath=True, cache=True)
+def factorize(gram, k, rho, lower):  # type: ignore[no-untyped-def]
+    # lower @ lower.T = the first k rows and columns of X'X, given as a lower triangle, + rho*I; whether it is regular
     is_regular = True
     for a in range(k):
-        row = values[starts[j, a] : starts[j, a] + a + 1]
+        row = gram[a * (a + 1) // 2 : (a + 1) * (a + 2) // 2]
         for b in range(a + 1):
             total = np.float64(row[b])
             for c in range(b):
@@ -116,9 +128,9 @@ def factorize(j, k, values, starts, rho, lower):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, fastmath=True, cache=True)
-def solve_items(start, stop, support, values, starts, asked, ks, rhos):  # type: ignore[no-untyped-def]
-    # out[j - start, v, r] = (X'X + rhos[r]*I)^-1 asked[v, j], of the first ks[r] neighbours, by Cholesky; and the first
-    # item whose system is singular, -1 if none is
+def solve_items(start, stop, support, grams, asked, ks, rhos):  # type: ignore[no-untyped-def]
+    # out[j - start, v, r] = (grams[j] + rhos[r]*I)^-1 asked[v, j], of the first ks[r] neighbours, by Cholesky;
+    # and the first item whose system is singular, -1 if none is
     width = support.shape[1]
     out = np.zeros((stop - start, len(asked), len(ks), width), np.float32)
     lower, x, singular = np.empty((width, width)), np.empty(width), -1
@@ -128,7 +140,7 @@ def solve_items(start, stop, support, values, starts, asked, ks, rhos):  # type:
             there += 1
         for r in range(len(ks)):
             k = min(there, ks[r])
-            if not factorize(j, k, values, starts, rhos[r], lower) and singular < 0:
+            if not factorize(grams[j], k, rhos[r], lower) and singular < 0:
                 singular = j
             for v in range(len(asked)):
                 for a in range(k):

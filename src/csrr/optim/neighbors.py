@@ -12,7 +12,7 @@ from scipy import sparse
 
 from csrr.optim.arrays import Doubles, Floats, Ints, Places, Singles, join_parts
 from csrr.optim.nearest import Likeness, find_nearest_items
-from csrr.optim.neighbor_loops import cross_low_rank, cross_targets, gather_grams, solve_items
+from csrr.optim.neighbor_loops import cross_low_rank, cross_targets, gather_grams, place_grams, solve_items
 from csrr.optim.pattern import Pattern
 
 _GRAM_BYTES = 2**28
@@ -56,14 +56,6 @@ class Layout(NamedTuple):
     indptr: Places
     indices: Ints
     places: Places
-
-
-class Grams(NamedTuple):
-    """Rows of X'X among the neighbours of some items: entries q = 0 to p of the row of an item's neighbour p begin at
-    `values[starts[item, p]]`; `starts` is (items, K), `values` flat."""
-
-    values: Singles
-    starts: Places
 
 
 class Ridge(NamedTuple):
@@ -112,7 +104,7 @@ class Regression:
         for first in range(0, m, size):
             support = self.support[first : first + size]
             grams = self._all_grams if self._keeps_grams else self._gather_grams(support)
-            given = (support, *grams, asked[:, first : first + size], ks, rhos)
+            given = (support, grams, asked[:, first : first + size], ks, rhos)
             for weights, singular in self._map_items(solve_items, given, len(support)):
                 if singular >= 0:
                     raise SingularError(f"the neighbours of item row {first + singular} are linearly dependent")
@@ -154,21 +146,25 @@ class Regression:
         return bool(2 * m * width * (width + 1) <= _GRAM_BYTES)
 
     @cached_property
-    def _all_grams(self) -> Grams:
+    def _all_grams(self) -> Singles:
         return self._gather_grams(self.support)
 
-    def _gather_grams(self, support: Support) -> Grams:
-        """X'X among the neighbours of some items, `support` of (items, K)."""
+    def _gather_grams(self, support: Support) -> Singles:
+        """X'X among the neighbours of some items, (items, K*(K + 1)/2): lower triangles, row by row.
+
+        `support` is (items, K).
+        """
         width = support.shape[1]
         at = _sort_places(support)
         rows, firsts = np.unique(support.ravel()[at], return_index=True)
         firsts = np.append(firsts, len(at))
-        starts = np.zeros(support.size, np.int64)
-        starts[at] = np.cumsum(at % width + 1) - (at % width + 1)
         weights = self.user.astype(np.float64) ** 2
         given = (rows, firsts, at, *self._clicks, self._item_of_cell, weights, self.item, support)
-        values = join_parts(self._map_items(gather_grams, given, len(rows)))
-        return Grams(values, starts.reshape(support.shape))
+        parts = self._map_items(gather_grams, given, len(rows))
+        grams, end = np.zeros((len(support), width * (width + 1) // 2), np.float32), len(at)
+        while parts:
+            end = place_grams(parts.pop(), at, end, width, grams)
+        return grams
 
     @cached_property
     def _item_of_cell(self) -> Floats:
