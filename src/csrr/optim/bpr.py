@@ -235,7 +235,8 @@ def run_epoch(pattern: Pattern, factors: Factors, rates: Rates, rng: np.random.G
     return float(total / max(n_pairs, 1))
 
 
-@njit(nogil=True, fastmath=True, cache=True, error_model="numpy")
+# Inlined by name: left to the compiler, it came out with other last bits when read from the cache than when compiled.
+@njit(nogil=True, fastmath=True, cache=True, error_model="numpy", inline="always")
 def _fold_row(low, high, indices, items, order, reg, longest, n_steps, out):  # type: ignore[no-untyped-def]
     # out[:rank] = the mean of the second half of the steps of a person who has indices[low:high]
     rank, half = items.shape[1] - 1, n_steps // 2
@@ -259,7 +260,7 @@ def _fold_row(low, high, indices, items, order, reg, longest, n_steps, out):  # 
                 out[c] += p[c] / np.float32(n_steps - half)
 
 
-@njit(nogil=True, fastmath=True, cache=True)
+@njit(nogil=True, fastmath=True, cache=True, error_model="numpy")
 def _fold_rows(first, last, indptr, indices, items, order, reg, longest, n_steps):  # type: ignore[no-untyped-def]
     out = np.zeros((last - first, items.shape[1]), np.float32)
     out[:, -1] = 1

@@ -7,6 +7,7 @@ threads; and no BLAS thread is waited for that the system has put aside for anot
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from threading import Lock
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -95,14 +96,22 @@ class ThreadEngine:
         rows: Sequence[Floats],
     ) -> tuple[Floats, ...]:
         """What `work` returns for blocks of users (see `Engine`), each array, (n, ...), put together in their order."""
+        wholes: list[Floats] = []
+        lock = Lock()
 
-        def run(a: int, b: int) -> tuple[Floats, ...]:
+        def run(a: int, b: int) -> None:
             first, last = pattern.indptr[a], pattern.indptr[b]
             block = pattern.indptr[a : b + 1] - first, pattern.indices[first:last]
-            return work(*block, *(c[first:last] for c in cells), *(r[a:b] for r in rows))
+            parts = work(*block, *(c[first:last] for c in cells), *(r[a:b] for r in rows))
+            with lock:
+                if not wholes:
+                    wholes.extend(np.empty((pattern.shape[0], *part.shape[1:]), part.dtype) for part in parts)
+            # At once, while the part is in the cache of the core that made it.
+            for whole, part in zip(wholes, parts, strict=True):
+                whole[a:b] = part
 
-        parts = map_ranges(run, pattern.bounds)
-        return tuple(join_parts(list(each)) for each in zip(*parts, strict=True))
+        map_ranges(run, pattern.bounds)
+        return tuple(wholes)
 
     def map_ranges(self, work: Callable[[int, int], Part], bounds: Sequence[int]) -> list[Part]:
         """What `work(start, stop)` returns for each consecutive pair of `bounds`, in order."""
