@@ -180,3 +180,10 @@ def test_fold_in_knows_only_the_history(clicks, pattern):
     items = random_factors(pattern.shape, 5).items
     alone = bpr.fold_in(Pattern.of(sparse.csr_array(clicks[[25]])), items, 0.02)
     np.testing.assert_array_equal(alone[0], bpr.fold_in(pattern, items, 0.02)[25])
+
+
+def test_fold_in_says_the_same_again(pattern):
+    """Also where the arrays it works with happen to lie close to each other."""
+    items = random_factors(pattern.shape, 8).items
+    found = {bpr.fold_in(pattern, items.copy(), 0.02, n_steps=100).tobytes() for _ in range(60)}
+    assert len(found) == 1

@@ -235,8 +235,7 @@ def run_epoch(pattern: Pattern, factors: Factors, rates: Rates, rng: np.random.G
     return float(total / max(n_pairs, 1))
 
 
-# Inlined by name: left to the compiler, it came out with other last bits when read from the cache than when compiled.
-@njit(nogil=True, fastmath=True, cache=True, error_model="numpy", inline="always")
+@njit(nogil=True, fastmath=True, cache=True, error_model="numpy")
 def _fold_row(low, high, indices, items, order, reg, longest, n_steps, out):  # type: ignore[no-untyped-def]
     # out[:rank] = the mean of the second half of the steps of a person who has indices[low:high]
     rank, half = items.shape[1] - 1, n_steps // 2
@@ -246,9 +245,11 @@ def _fold_row(low, high, indices, items, order, reg, longest, n_steps, out):  # 
         state += _GOLDEN
         i = indices[low + _draw_below(state, high - low)]
         state, j = draw_negative(state, indices, low, high, order)
-        x = items[i, rank] - items[j, rank]
         for c in range(rank):
             gap[c] = items[i, c] - items[j, c]
+        # A loop of its own: with stores in it, the order of the sum depends on how near to each other the arrays lie.
+        x = items[i, rank] - items[j, rank]
+        for c in range(rank):
             x += p[c] * gap[c]
         length = longest / np.sqrt(np.float32(1) + np.float32(0.1) * np.float32(step))
         pull = length / (np.float32(1) + np.exp(min(max(x, np.float32(-30)), np.float32(30))))
