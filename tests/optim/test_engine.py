@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from csrr.optim.arrays import join_parts
 from csrr.optim.factored import solve_factored, sum_pulls
 from csrr.optim.foldin import ItemSide, fold_in
 from csrr.optim.neighbors import Regression, Ridge, find_nearest
@@ -95,12 +94,18 @@ class Serial:
 
     def map_ranges(self, work, bounds):
         self.asked.add("map_ranges")
-        cuts = [*range(bounds[0], bounds[-1], self.SIZE), bounds[-1]]
-        return [work(a, b) for a, b in pairwise(cuts)]
+        parts = [work(a, b) for a, b in pairwise([*range(bounds[0], bounds[-1], self.SIZE), bounds[-1]])]
+        return tuple(np.concatenate(each) for each in zip(*parts, strict=True))
+
+    def scatter_ranges(self, work, place, bounds, whole):
+        self.asked.add("scatter_ranges")
+        for a, b in pairwise([*range(bounds[0], bounds[-1], self.SIZE), bounds[-1]]):
+            place(a, b, self.own(work(a, b)), whole)
+        return whole
 
 
 OPERATIONS = {name for name in vars(ThreadEngine) if not name.startswith("_")}
-IN_A_STEP = OPERATIONS - {"map_rows", "map_ranges"}
+IN_A_STEP = OPERATIONS - {"map_rows", "map_ranges", "scatter_ranges"}
 
 
 @pytest.fixture
@@ -191,7 +196,9 @@ class TestAnotherEngine:
 
         mine = run(problem.pattern)
         request.getfixturevalue("no_threads")
-        other = run(with_engine(problem, Serial()).pattern)
+        engine = Serial()
+        other = run(with_engine(problem, engine).pattern)
+        assert {"map_ranges", "scatter_ranges", "multiply_transposed"} == engine.asked
         np.testing.assert_array_equal(other[0], mine[0])
         np.testing.assert_allclose(other[1], mine[1], atol=1e-6)
 
@@ -232,9 +239,16 @@ def everything(engine, pattern, values, left, right):
         "dot_columns": engine.dot_columns(left, left),
         "join_columns": engine.join_columns([left, left[:, :1]]),
         "map_rows": np.column_stack(engine.map_rows(count_cells, pattern, [values], [left])),
-        "map_ranges": np.concatenate(engine.map_ranges(lambda a, b: right[a:b] ** 2, [0, 1000, 1000, 2500])),
+        "map_ranges": engine.map_ranges(lambda a, b: (right[a:b] ** 2,), [5, 1000, 1000, 2500])[0],
+        "scatter_ranges": engine.scatter_ranges(
+            lambda a, b: right[a:b], put_last_first, [0, 700, 2500], np.zeros((2500, 5))
+        ),
         "sum_pulls": sum_pulls(problem, left, right)[0],
     }
+
+
+def put_last_first(start, stop, part, whole):
+    whole[len(whole) - stop : len(whole) - start] = part[::-1]
 
 
 def count_cells(indptr, indices, values, left):
@@ -262,7 +276,8 @@ class TestThreads:
             "dot_columns": (left**2).sum(0),
             "join_columns": np.column_stack([left, left[:, 0]]),
             "map_rows": np.column_stack([(S != 0).sum(1), S.sum(1), left[:, 0]]),
-            "map_ranges": right**2,
+            "map_ranges": right[5:] ** 2,
+            "scatter_ranges": right[::-1],
         }
         assert set(exact) == OPERATIONS
         for name, value in exact.items():
@@ -307,6 +322,7 @@ class TestThreads:
             lambda: THREADS.sum_cells(fail, values),
             lambda: THREADS.map_rows(fail, pattern, [values], [left]),
             lambda: THREADS.map_ranges(fail, [0, 5, 9]),
+            lambda: THREADS.scatter_ranges(fail, put_last_first, [0, 5, 9], np.zeros(9)),
         ):
             with pytest.raises(ZeroDivisionError):
                 ask()
@@ -329,13 +345,3 @@ class TestParts:
             seen = []
             run_ranges(lambda a, b: seen.append((a, b)), [0, 3, 3, 9])
         assert sorted(seen) == [(0, 3), (3, 9)]
-
-    def test_they_are_put_together_in_order_and_let_go(self):
-        parts = [np.full((n, 2), n, np.float32) for n in (3, 0, 1, 4)]
-        expected = np.concatenate(parts)
-        whole = join_parts(parts)
-        np.testing.assert_array_equal(whole, expected)
-        assert whole.dtype == np.float32
-        assert parts == []
-        alone = np.ones(3)
-        assert join_parts([alone]) is alone

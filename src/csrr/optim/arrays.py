@@ -1,8 +1,8 @@
-"""Names for the kinds of arrays, and arrays of their parts."""
+"""Names for the kinds of arrays."""
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,21 +15,5 @@ Ints = NDArray[np.int32]
 """Row and column numbers."""
 Places = NDArray[np.int64]
 """Places in a long array, and counts."""
-
-Kind = TypeVar("Kind", bound=np.generic)
-
-
-def join_parts(parts: list[NDArray[Kind]]) -> NDArray[Kind]:
-    """The parts, each (rows, ...), put together in order, (all rows, ...).
-
-    Takes them out of the list, so that hardly more than one is there twice.
-    """
-    if len(parts) == 1:
-        return parts.pop()
-    end = sum(len(part) for part in parts)
-    whole = np.empty((end, *parts[0].shape[1:]), parts[0].dtype)
-    while parts:
-        part = parts.pop()
-        whole[end - len(part) : end] = part
-        end -= len(part)
-    return whole
+Array = NDArray[Any]
+"""Of any kind."""

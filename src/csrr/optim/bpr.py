@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from csrr.optim.arrays import Ints, Places, Singles, join_parts
+from csrr.optim.arrays import Ints, Places, Singles
 from csrr.optim.factored import Factors
 from csrr.optim.pattern import Pattern
 from csrr.threads import map_ranges
@@ -235,7 +235,8 @@ def run_epoch(pattern: Pattern, factors: Factors, rates: Rates, rng: np.random.G
     return float(total / max(n_pairs, 1))
 
 
-@njit(nogil=True, fastmath=True, cache=True, error_model="numpy")
+# Inlined here: left to the optimiser, a first run, which compiles, and later ones, from the cache, differ in last bits.
+@njit(nogil=True, fastmath=True, cache=True, error_model="numpy", inline="always")
 def _fold_row(low, high, indices, items, order, reg, longest, n_steps, out):  # type: ignore[no-untyped-def]
     # out[:rank] = the mean of the second half of the steps of a person who has indices[low:high]
     rank, half = items.shape[1] - 1, n_steps // 2
@@ -287,4 +288,5 @@ def fold_in(pattern: Pattern, items: Singles, reg: float, *, n_steps: int = 8192
     fixed = (np.ascontiguousarray(items), order, np.float32(reg), longest, n_steps)
     bounds = [0, *range(_TOGETHER, pattern.shape[0], _TOGETHER), pattern.shape[0]]
     cells = pattern.indptr, pattern.indices
-    return join_parts(pattern.engine.map_ranges(lambda a, b: _fold_rows(a, b, *cells, *fixed), bounds))
+    (users,) = pattern.engine.map_ranges(lambda a, b: (_fold_rows(a, b, *cells, *fixed),), bounds)
+    return users

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from csrr.optim.arrays import Doubles, Floats
+from csrr.optim.arrays import Array, Doubles, Floats
 
 if TYPE_CHECKING:
     from csrr.optim.pattern import Pattern, Sparse
@@ -22,7 +22,7 @@ class Engine(Protocol):
     `dtype`; once a problem, a sum or a maximum over cells. Everything else is a method below, each of them one of:
 
     - a map over blocks whose results stay where they are: `multiply_sparse`, `dot_rows`, `multiply`, `map_cells`,
-      `map_rows`, `join_columns`;
+      `map_rows`, `map_ranges`, `scatter_ranges`, `join_columns`;
     - a map over blocks whose results, none larger than (m, k), are added up: `multiply_transposed`, `cross`,
       `dot_columns`, `sum_cells`. The order of the additions depends on the data alone, never on how many workers
       there are or which is first, so that a fit has the same bits anywhere.
@@ -33,10 +33,10 @@ class Engine(Protocol):
     theirs who asked; only `put` may give back what it got.
 
     An engine on a GPU keeps the pattern, cells and both sides on the device and has to bring the methods as kernels or
-    library calls there, `put` as the copy to it, and its own versions of the functions handed to `map_rows` and
-    `map_ranges`, which are compiled for a CPU. An engine on many machines keeps blocks with workers, gives user side
-    and cells a type of its own for the arithmetic above, and adds up (m, k) numbers a step, however many users there
-    are. Alternating in factors (`problem.T`) needs the cells by item as well.
+    library calls there, `put` as the copy to it, and its own versions of the functions handed to `map_rows`,
+    `map_ranges` and `scatter_ranges`, which are compiled for a CPU. An engine on many machines keeps blocks with
+    workers, gives user side and cells a type of its own for the arithmetic above, and adds up (m, k) numbers a step,
+    however many users there are. Alternating in factors (`problem.T`) needs the cells by item as well.
     """
 
     def put(self, x: Floats) -> Floats:
@@ -93,6 +93,22 @@ class Engine(Protocol):
         """
         ...
 
-    def map_ranges(self, work: Callable[[int, int], Part], bounds: Sequence[int]) -> list[Part]:
-        """What `work(start, stop)` returns for each consecutive pair of `bounds`, in order: for maps over items."""
+    def map_ranges(self, work: Callable[[int, int], tuple[Array, ...]], bounds: Sequence[int]) -> tuple[Array, ...]:
+        """What `work(start, stop)` returns for each consecutive pair of `bounds`, put together in order.
+
+        For maps over items. It returns arrays with one entry for each of start to stop.
+        """
+        ...
+
+    def scatter_ranges(
+        self,
+        work: Callable[[int, int], Part],
+        place: Callable[[int, int, Part, Floats], object],
+        bounds: Sequence[int],
+        whole: Floats,
+    ) -> Floats:
+        """`whole`, a new array, with what `work(start, stop)` returns for each consecutive pair of `bounds` in it.
+
+        `place(start, stop, part, whole)` puts a part where it belongs; no two parts have a place in common.
+        """
         ...

@@ -8,7 +8,7 @@ import numpy as np
 from numba import njit
 
 from csrr.heap import add_to_heap, is_below, replace_worst, sort_heap
-from csrr.optim.arrays import Doubles, Ints, Places, Singles, join_parts
+from csrr.optim.arrays import Doubles, Ints, Places, Singles
 from csrr.optim.engine import Engine
 from csrr.optim.thread_engine import THREADS
 
@@ -39,11 +39,10 @@ def find_nearest_items(
     Shapes (stop - first, width) twice and (stop - first,). `clicks` is csr, (n, m), `by_item` its transpose, csr.
     """
     shapes = (by_item.indptr, by_item.indices, clicks.indptr, clicks.indices)
-    parts = engine.map_ranges(
+    values, items, found = engine.map_ranges(
         lambda a, b: _find_nearest(a, b, width, *shapes, *likeness),
         [first, *range(first + _TOGETHER, stop, _TOGETHER), stop],
     )
-    values, items, found = (join_parts(list(each)) for each in zip(*parts, strict=True))
     return values, items, found
 
 

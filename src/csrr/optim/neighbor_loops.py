@@ -32,7 +32,7 @@ def cross_targets(  # type: ignore[no-untyped-def]
         for p in range(width):
             i = support[j, p]
             out[j - start, p] = sums[i] * item[i] if i >= 0 else 0.0
-    return out
+    return (out,)
 
 
 @njit(nogil=True, fastmath=True, cache=True)
@@ -52,7 +52,7 @@ def cross_low_rank(start, stop, image, right, support, targets_along):  # type: 
             for c in range(rank):
                 total += other[c] * mine[c]
             out[j - start, p] = targets_along[j, p] - total
-    return out
+    return (out,)
 
 
 @njit(nogil=True, fastmath=True, cache=True)
@@ -95,15 +95,15 @@ def gather_grams(  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, fastmath=True, cache=True)
-def place_grams(part, at, end, width, grams):  # type: ignore[no-untyped-def]
-    # grams[j, p*(p + 1)/2 + q] = what `gather_grams` found for the last places before at[end]; where these begin
-    last = len(part)
-    while last > 0:
-        end -= 1
-        j, p = at[end] // width, at[end] % width
-        grams[j, p * (p + 1) // 2 : (p + 1) * (p + 2) // 2] = part[last - p - 1 : last]
-        last -= p + 1
-    return end
+def place_grams(part, at, width, grams):  # type: ignore[no-untyped-def]
+    # grams[j, p*(p + 1)/2 + q] = (X'X)[support[j, p], support[j, q]], which `gather_grams` found for the places `at`
+    first = 0
+    for place in at:
+        j, p = place // width, place % width
+        row = grams[j, p * (p + 1) // 2 : (p + 1) * (p + 2) // 2]
+        for q in range(p + 1):
+            row[q] = part[first + q]
+        first += p + 1
 
 
 @njit(nogil=True, fastmath=True, cache=True)
@@ -130,18 +130,19 @@ def factorize(gram, k, rho, lower):  # type: ignore[no-untyped-def]
 @njit(nogil=True, fastmath=True, cache=True)
 def solve_items(start, stop, support, grams, asked, ks, rhos):  # type: ignore[no-untyped-def]
     # out[j - start, v, r] = (grams[j] + rhos[r]*I)^-1 asked[v, j], of the first ks[r] neighbours, by Cholesky;
-    # and the first item whose system is singular, -1 if none is
+    # and whether its system is singular
     width = support.shape[1]
     out = np.zeros((stop - start, len(asked), len(ks), width), np.float32)
-    lower, x, singular = np.empty((width, width)), np.empty(width), -1
+    singular = np.zeros(stop - start, np.bool_)
+    lower, x = np.empty((width, width)), np.empty(width)
     for j in range(start, stop):
         there = 0
         while there < width and support[j, there] >= 0:
             there += 1
         for r in range(len(ks)):
             k = min(there, ks[r])
-            if not factorize(grams[j], k, rhos[r], lower) and singular < 0:
-                singular = j
+            if not factorize(grams[j], k, rhos[r], lower):
+                singular[j - start] = True
             for v in range(len(asked)):
                 for a in range(k):
                     total = np.float64(asked[v, j, a])

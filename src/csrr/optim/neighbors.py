@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
-from csrr.optim.arrays import Doubles, Floats, Ints, Places, Singles, join_parts
+from csrr.optim.arrays import Array, Doubles, Floats, Ints, Places, Singles
 from csrr.optim.nearest import Likeness, find_nearest_items
 from csrr.optim.neighbor_loops import cross_low_rank, cross_targets, gather_grams, place_grams, solve_items
 from csrr.optim.pattern import Pattern
@@ -19,8 +19,6 @@ _GRAM_BYTES = 2**28
 """How much the Gram blocks that are kept may take; more are made again each time, in parts of a quarter of this."""
 _LEAST_ITEMS = 256
 _RANGES = 64
-
-Part = TypeVar("Part")
 
 Support = Ints
 """The neighbours of each item, nearest first, (m, K); -1 where there are fewer."""
@@ -105,15 +103,16 @@ class Regression:
             support = self.support[first : first + size]
             grams = self._all_grams if self._keeps_grams else self._gather_grams(support)
             given = (support, grams, asked[:, first : first + size], ks, rhos)
-            for weights, singular in self._map_items(solve_items, given, len(support)):
-                if singular >= 0:
-                    raise SingularError(f"the neighbours of item row {first + singular} are linearly dependent")
-                found.append(weights)
-        return join_parts(found).transpose(1, 2, 0, 3)
+            weights, singular = self._map_items(solve_items, given, len(support))
+            if singular.any():
+                at = first + int(singular.argmax())
+                raise SingularError(f"the neighbours of item row {at} are linearly dependent")
+            found.append(weights)
+        return (found[0] if len(found) == 1 else np.concatenate(found)).transpose(1, 2, 0, 3)
 
-    def _map_items(self, loop: Callable[..., Part], given: tuple[Any, ...], items: int) -> list[Part]:
-        """What a compiled loop returns for ranges of `items` items, in order; `given` are its other arguments."""
-        return self.pattern.engine.map_ranges(lambda start, stop: loop(start, stop, *given), _cut_items(items))
+    def _map_items(self, loop: Callable[..., tuple[Array, ...]], given: tuple[Any, ...], n: int) -> tuple[Array, ...]:
+        """What a compiled loop returns for ranges of n items, put together; `given` are its other arguments."""
+        return self.pattern.engine.map_ranges(lambda start, stop: loop(start, stop, *given), _cut_items(n))
 
     @property
     def _clicks(self) -> tuple[Places, Ints, Places, Ints]:
@@ -126,18 +125,19 @@ class Regression:
         """X'T on the support, (m, K)."""
         targets, user = self.pattern.transpose_values(self.target), self.user.astype(np.float64)
         given = (*self._clicks, targets, user, self.item, self.support)
-        return join_parts(self._map_items(cross_targets, given, len(self.support)))
+        (found,) = self._map_items(cross_targets, given, len(self.support))
+        return found
 
     def _cross_left_over(self, parts: Sequence[Factored]) -> Singles:
         """(X'(T - U)) on the support, one for each of `parts`, (len(parts), m, K)."""
         matrix = self.pattern.fill(self.user[self.pattern.rows] * self.item[self.pattern.indices])
-        found = []
+        found: list[Singles] = []
         images: dict[int, Floats] = {}
         for left, right in parts:
             if id(left) not in images:
                 images = {id(left): matrix.transposed_times(left)}
             given = (images[id(left)], right, self.support, self._targets_along)
-            found.append(join_parts(self._map_items(cross_low_rank, given, len(right))))
+            found.extend(self._map_items(cross_low_rank, given, len(right)))
         return np.stack(found)
 
     @property
@@ -160,11 +160,12 @@ class Regression:
         firsts = np.append(firsts, len(at))
         weights = self.user.astype(np.float64) ** 2
         given = (rows, firsts, at, *self._clicks, self._item_of_cell, weights, self.item, support)
-        parts = self._map_items(gather_grams, given, len(rows))
-        grams, end = np.zeros((len(support), width * (width + 1) // 2), np.float32), len(at)
-        while parts:
-            end = place_grams(parts.pop(), at, end, width, grams)
-        return grams
+        return self.pattern.engine.scatter_ranges(
+            lambda start, stop: gather_grams(start, stop, *given),
+            lambda start, stop, part, grams: place_grams(part, at[firsts[start] : firsts[stop]], width, grams),
+            _cut_items(len(rows), 8 * _RANGES),
+            np.zeros((len(support), width * (width + 1) // 2), np.float32),
+        )
 
     @cached_property
     def _item_of_cell(self) -> Floats:
@@ -196,6 +197,6 @@ def _sort_places(support: Support) -> Places:
     return there[np.argsort(flat[there], kind="stable")]
 
 
-def _cut_items(items: int) -> list[int]:
-    ranges = max(1, min(_RANGES, items))
+def _cut_items(items: int, most: int = _RANGES) -> list[int]:
+    ranges = max(1, min(most, items))
     return [items * i // ranges for i in range(ranges + 1)]

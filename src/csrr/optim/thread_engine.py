@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from csrr.optim.arrays import Doubles, Floats, join_parts
+from csrr.optim.arrays import Array, Doubles, Floats
 from csrr.optim.cell_loops import dot_observed, multiply_rows
 from csrr.threads import map_ranges
 
@@ -59,7 +59,8 @@ class ThreadEngine:
     def map_cells(self, work: Callable[..., Floats], *cells: Floats) -> Floats:
         """`work` of arrays of (nnz,), (nnz,), range by range."""
         bounds = cut_rows(len(cells[0]), _LEAST_CELLS)
-        return join_parts(map_ranges(lambda a, b: work(*(c[a:b] for c in cells)), bounds))
+        (found,) = self.map_ranges(lambda a, b: (work(*(c[a:b] for c in cells)),), bounds)
+        return found
 
     def sum_cells(self, work: Callable[..., float], *cells: Floats) -> float:
         """The sum of `work` over ranges of arrays of (nnz,)."""
@@ -96,26 +97,42 @@ class ThreadEngine:
         rows: Sequence[Floats],
     ) -> tuple[Floats, ...]:
         """What `work` returns for blocks of users (see `Engine`), each array, (n, ...), put together in their order."""
-        wholes: list[Floats] = []
+
+        def run(a: int, b: int) -> tuple[Floats, ...]:
+            first, last = pattern.indptr[a], pattern.indptr[b]
+            block = pattern.indptr[a : b + 1] - first, pattern.indices[first:last]
+            return work(*block, *(c[first:last] for c in cells), *(r[a:b] for r in rows))
+
+        return self.map_ranges(run, pattern.bounds)
+
+    def map_ranges(self, work: Callable[[int, int], tuple[Array, ...]], bounds: Sequence[int]) -> tuple[Array, ...]:
+        """What `work(start, stop)` returns for each consecutive pair of `bounds`, put together in order."""
+        wholes: list[Array] = []
+        first, length = bounds[0], bounds[-1] - bounds[0]
         lock = Lock()
 
         def run(a: int, b: int) -> None:
-            first, last = pattern.indptr[a], pattern.indptr[b]
-            block = pattern.indptr[a : b + 1] - first, pattern.indices[first:last]
-            parts = work(*block, *(c[first:last] for c in cells), *(r[a:b] for r in rows))
+            parts = work(a, b)
             with lock:
                 if not wholes:
-                    wholes.extend(np.empty((pattern.shape[0], *part.shape[1:]), part.dtype) for part in parts)
+                    wholes.extend(np.empty((length, *part.shape[1:]), part.dtype) for part in parts)
             # At once, while the part is in the cache of the core that made it.
             for whole, part in zip(wholes, parts, strict=True):
-                whole[a:b] = part
+                whole[a - first : b - first] = part
 
-        map_ranges(run, pattern.bounds)
+        map_ranges(run, bounds)
         return tuple(wholes)
 
-    def map_ranges(self, work: Callable[[int, int], Part], bounds: Sequence[int]) -> list[Part]:
-        """What `work(start, stop)` returns for each consecutive pair of `bounds`, in order."""
-        return map_ranges(work, bounds)
+    def scatter_ranges(
+        self,
+        work: Callable[[int, int], Part],
+        place: Callable[[int, int, Part, Floats], object],
+        bounds: Sequence[int],
+        whole: Floats,
+    ) -> Floats:
+        """`whole`, a new array, with what `work` returns for ranges of `bounds` put in it by `place` (see `Engine`)."""
+        map_ranges(lambda a, b: place(a, b, work(a, b), whole), bounds)
+        return whole
 
 
 def _multiply(pattern: Pattern, values: Floats, x: Floats) -> Floats:
