@@ -7,14 +7,17 @@ spinning workers that fight BLAS for the cores, no state that two callers could 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
 from itertools import pairwise
+from typing import TypeVar
 
 from threadpoolctl import ThreadpoolController
+
+Part = TypeVar("Part")
 
 _n_threads: ContextVar[int] = ContextVar("csrr_threads", default=0)
 
@@ -55,13 +58,19 @@ def _pool(size: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(size, thread_name_prefix="csrr")
 
 
-def run_ranges(work: Callable[[int, int], object], bounds: list[int]) -> None:
-    """Calls `work(start, stop)` for each consecutive pair of `bounds`, on the threads in force."""
-    ranges = [(a, b) for a, b in pairwise(bounds) if b > a]
+def map_ranges(work: Callable[[int, int], Part], bounds: Sequence[int]) -> list[Part]:
+    """What `work(start, stop)` returns for each consecutive pair of `bounds`, in their order.
+
+    Runs on the threads in force, in any order: a range must change nothing that another one reads.
+    """
+    ranges = list(pairwise(bounds))
     threads = n_threads()
     if threads == 1 or len(ranges) <= 1:
-        for start, stop in ranges:
-            work(start, stop)
-    else:
-        # list() waits, and re-raises what a worker raised.
-        list(_pool(threads).map(lambda r: work(*r), ranges))
+        return [work(start, stop) for start, stop in ranges]
+    # list() waits, and re-raises what a worker raised.
+    return list(_pool(threads).map(lambda r: work(*r), ranges))
+
+
+def run_ranges(work: Callable[[int, int], object], bounds: Sequence[int]) -> None:
+    """Calls `work(start, stop)` for each consecutive pair of `bounds` that is not empty, on the threads in force."""
+    map_ranges(work, list(dict.fromkeys(bounds)))

@@ -91,7 +91,7 @@ def test_the_step_falls_geometrically(log, monkeypatch):
         steps.append(float(rates.step))
         return 0.0
 
-    monkeypatch.setattr("csrr.models.bprmf.epoch", record)
+    monkeypatch.setattr("csrr.models.bprmf.run_epoch", record)
     BPRMF(learning_rate=0.4, decay=0.01, epochs=3).fit(log)
     BPRMF(learning_rate=0.3, epochs=1).fit(log)
     assert steps == pytest.approx([0.4, 0.04, 0.004, 0.3])

@@ -5,7 +5,7 @@ import pytest
 
 from csrr import CSRR, WRMF, CSRRe, MCShift
 from csrr.data import synthetic
-from csrr.optim.tall import cut_rows
+from csrr.optim.thread_engine import cut_rows
 
 KINDS = {
     "CSRR": (CSRR, {"max_rank": 8, "max_iter": 4}),

@@ -5,7 +5,7 @@ import time
 import numpy as np
 import pytest
 
-from csrr.optim.algorithm2 import _WINDOW, _stepped, algorithm2, fold_in_nonnegative, nonnegative_part, upper_bound
+from csrr.optim.algorithm2 import _WINDOW, _step_users, algorithm2, fold_in_nonnegative, nonnegative_part, upper_bound
 from csrr.optim.factored import Factors, objective
 from csrr.optim.solver import Options
 from csrr.threads import use_threads
@@ -182,7 +182,7 @@ class TestFoldIn:
         exact = fold_in_nonnegative(problem, Q, tol=1e-12, max_iter=50_000)
         plain = np.full_like(exact, 0.1 * BOUND)
         for _ in range(40):
-            plain, _ = _stepped(problem, Factors(plain, Q), BOUND)
+            plain, _ = _step_users(problem, Factors(plain, Q), BOUND)
         quick = fold_in_nonnegative(problem, Q, tol=0, max_iter=40)
         assert np.abs(quick - exact).max() < 0.1 * np.abs(plain - exact).max()
 

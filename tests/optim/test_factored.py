@@ -8,12 +8,12 @@ import pytest
 from csrr.optim.factored import (
     Factors,
     descend,
+    find_leading_factors,
     first_factors,
-    leading_factors,
     objective,
-    pulled,
     solve_factored,
-    widened,
+    sum_pulls,
+    widen,
 )
 from csrr.optim.lowrank import LowRank
 from csrr.optim.solver import Options, solve
@@ -125,26 +125,24 @@ class TestWithoutV:
 
     def test_many_steps_solve_each_row_exactly(self):
         problem, spec, regs = self.both()
-        factors, curvature = random_factors(problem, rank=5).turned()
+        factors, curvature = random_factors(problem, rank=5).diagonalize()
         exact = reference.best_rows(factors.items, spec.weight, spec.target, regs[0])
-        own = np.zeros_like(factors.users)
         # Conjugate gradients need one step a dimension, and not one less.
-        descend(problem, own, factors.items, curvature, regs[0], steps=5)
+        own, _ = descend(problem, np.zeros_like(factors.users), factors.items, curvature, regs[0], steps=5)
         np.testing.assert_allclose(own, exact, atol=1e-10)
 
     def test_each_row_has_its_own_strength(self):
         problem, spec, _ = self.both()
         reg = np.linspace(0.1, 9, 22)
-        factors, curvature = random_factors(problem, rank=5).turned()
-        own = np.zeros_like(factors.users)
-        descend(problem, own, factors.items, curvature, reg, steps=12)
+        factors, curvature = random_factors(problem, rank=5).diagonalize()
+        own, _ = descend(problem, np.zeros_like(factors.users), factors.items, curvature, reg, steps=12)
         np.testing.assert_allclose(own, reference.best_rows(factors.items, spec.weight, spec.target, reg), atol=1e-10)
 
 
 class TestCalculus:
     def setting(self, loss, l2, alpha, scaling=0.2):
         problem, spec = make(clicks((9, 12), 0.4), loss=loss, l2=l2, alpha=alpha, strength=0.1, scaling=scaling)
-        factors, curvature = random_factors(problem).turned()
+        factors, curvature = random_factors(problem).diagonalize()
         return problem, spec, factors, curvature
 
     @CASES
@@ -155,10 +153,10 @@ class TestCalculus:
         )
 
     @CASES
-    def test_pulled_is_the_gradient_of_the_observed_cells(self, loss, l2, alpha):
+    def test_the_sum_of_pulls_is_the_gradient_of_the_observed_cells(self, loss, l2, alpha):
         problem, spec, factors, _ = self.setting(loss, l2, alpha)
         P, Q = factors.users, factors.items
-        sums, loss_sum = pulled(problem, P, Q)
+        sums, loss_sum = sum_pulls(problem, P, Q)
         by_calculus = problem.l1 * P + P @ (Q.T @ Q) - sums
         np.testing.assert_allclose(by_calculus, reference.gradient(P, Q, spec), atol=1e-12)
         numeric = np.empty_like(P)
@@ -176,8 +174,7 @@ class TestCalculus:
         problem, spec, factors, curvature = self.setting(loss, l2, alpha)
         P, Q = factors.users, factors.items
         reg = np.full(9, problem.l1)
-        own = P.copy()
-        value = descend(problem, own, Q, curvature, reg, steps=1)
+        own, value = descend(problem, P, Q, curvature, reg, steps=1)
         assert value + problem.l1 / 2 * (Q**2).sum() == pytest.approx(objective(problem, factors), rel=1e-12)
         downhill = -reference.gradient(P, Q, spec) / (curvature + problem.l1)
         lengths = ((own - P) * downhill).sum(1) / (downhill**2).sum(1)
@@ -192,11 +189,13 @@ class TestCalculus:
     def test_steps_never_rise_and_none_only_evaluates(self, loss, l2, alpha, steps):
         problem, _, factors, curvature = self.setting(loss, l2, alpha)
         reg = np.full(9, problem.l1)
-        own = factors.users.copy()
-        before = descend(problem, own, factors.items, curvature, reg, steps=0)
-        np.testing.assert_array_equal(own, factors.users)
-        assert descend(problem, own, factors.items, curvature, reg, steps=steps) == before
-        assert descend(problem, own, factors.items, curvature, reg, steps=0) < before
+        start = factors.users.copy()
+        same, before = descend(problem, factors.users, factors.items, curvature, reg, steps=0)
+        np.testing.assert_array_equal(same, start)
+        lower, again = descend(problem, factors.users, factors.items, curvature, reg, steps=steps)
+        assert again == before
+        np.testing.assert_array_equal(factors.users, start)
+        assert descend(problem, lower, factors.items, curvature, reg, steps=0)[1] < before
 
     @CASES
     def test_the_transposed_problem_is_the_same_problem(self, loss, l2, alpha):
@@ -213,7 +212,7 @@ class TestCalculus:
         assert (flipped.cap is None) == (problem.cap is None)
         assert flipped.l1 == problem.l1
         assert objective(flipped, factors.T) == pytest.approx(objective(problem, factors), rel=1e-12)
-        sums, _ = pulled(flipped, factors.items, factors.users)
+        sums, _ = sum_pulls(flipped, factors.items, factors.users)
         by_calculus = problem.l1 * factors.items + factors.items @ (factors.users.T @ factors.users) - sums
         exact = reference.gradient(factors.items, factors.users, reference.transposed(spec))
         np.testing.assert_allclose(by_calculus, exact, atol=1e-12)
@@ -225,12 +224,12 @@ class TestFactors:
         factors = random_factors(problem, rank=6)
         U = product(factors)
         s = np.linalg.svd(U, compute_uv=False)[:6]
-        balanced, curvature = factors.balanced()
+        balanced, curvature = factors.balance()
         np.testing.assert_allclose(product(balanced), U, atol=1e-10)
         for side in (balanced.users, balanced.items):
             np.testing.assert_allclose(side.T @ side, np.diag(s), atol=1e-9)
         np.testing.assert_allclose(curvature, s, rtol=1e-9)
-        turned, curvature = factors.turned()
+        turned, curvature = factors.diagonalize()
         np.testing.assert_allclose(product(turned), U, atol=1e-10)
         np.testing.assert_allclose(turned.items.T @ turned.items, np.diag(curvature), atol=1e-9)
         assert np.linalg.norm(turned.users) == pytest.approx(np.linalg.norm(factors.users))
@@ -240,7 +239,7 @@ class TestFactors:
         factors = random_factors(problem, rank=6)
         factors.users[:, 3:] *= 1e-7
         factors.items[:, 4:] *= 1e-8
-        balanced, curvature = factors.balanced()
+        balanced, curvature = factors.balance()
         np.testing.assert_allclose(curvature, (balanced.items**2).sum(0), rtol=1e-6, atol=0)
         np.testing.assert_allclose(product(balanced), product(factors), atol=1e-10)
 
@@ -248,7 +247,7 @@ class TestFactors:
     def test_a_matrix_that_is_nothing(self, dtype):
         for size in (0.0, 1e-30):
             factors = Factors(np.full((5, 3), size, dtype), np.full((4, 3), size, dtype))
-            balanced, curvature = factors.balanced()
+            balanced, curvature = factors.balance()
             assert np.isfinite(balanced.users).all()
             assert np.isfinite(balanced.items).all()
             assert (curvature >= 0).all()
@@ -272,7 +271,7 @@ class TestFactors:
         problem, _ = make(clicks())
         A = problem.pattern.matrix(problem.target).toarray()
         threshold = 3.0
-        found = leading_factors(problem.pattern, problem.target, 1, threshold, rng, passes=20)
+        found = find_leading_factors(problem.pattern, problem.target, 1, threshold, rng, passes=20)
         left, s, right = np.linalg.svd(A)
         np.testing.assert_allclose(
             product(found), (s[0] - threshold) * np.outer(left[:, 0], right[0]), atol=1e-3 * s[0]
@@ -289,10 +288,10 @@ class TestFactors:
     def test_widening_and_cutting(self):
         problem, _ = make(clicks())
         factors, rng = random_factors(problem, rank=4), np.random.default_rng(0)
-        wider = widened(factors, 7, rng)
+        wider = widen(factors, 7, rng)
         np.testing.assert_array_equal(wider.users[:, :4], factors.users)
         assert 0 < np.abs(wider.users[:, 4:]).max() < 0.1 * np.abs(factors.users).max()
-        narrow = widened(factors, 2, rng)
+        narrow = widen(factors, 2, rng)
         np.testing.assert_array_equal(narrow.items, factors.items[:, :2])
         assert narrow.items.flags.c_contiguous
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import optimize
 
-from csrr.optim.foldin import ItemSide, fold_in, shares
+from csrr.optim.foldin import ItemSide, explain_value, fold_in
 from tests.optim.test_problem import clicks, make
 
 CASES = pytest.mark.parametrize(
@@ -52,10 +52,10 @@ def test_shares_sum_to_the_value(loss, l2, alpha):
     problem, Q, side = setting(loss, l2, alpha, n=1)
     P = fold_in(problem, side, tol=1e-12, max_iter=10000)
     for item in range(20):
-        parts = shares(problem, side, P, item)
+        parts = explain_value(problem, side, P, item)
         assert parts.shape == (problem.pattern.nnz,)
         assert parts.sum() == pytest.approx(float(P[0] @ Q[item]), abs=1e-8)
-    assert np.abs(shares(problem, side, P + 0.5, 0).sum() - (P[0] + 0.5) @ Q[0]) > 1e-3  # only at the solution
+    assert np.abs(explain_value(problem, side, P + 0.5, 0).sum() - (P[0] + 0.5) @ Q[0]) > 1e-3  # only at the solution
 
 
 def test_a_start_is_left_as_it_was_and_users_do_not_depend_on_each_other():

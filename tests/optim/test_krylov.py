@@ -4,14 +4,17 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from csrr.optim.krylov import BlockKrylov, LowRankPlusSparse, orthonormal, partial_svd, spectral_norm
+from csrr.optim.krylov import BlockKrylov, LowRankPlusSparse, orthonormalize, partial_svd, spectral_norm
 from csrr.optim.lowrank import LowRank
 from csrr.optim.pattern import Pattern
+from csrr.optim.thread_engine import THREADS
 from tests.optim.test_problem import clicks
 
 
 class Plain:
     """A dense matrix, (n, m), as an operator."""
+
+    engine = THREADS
 
     def __init__(self, matrix):
         self.matrix, self.shape = matrix, matrix.shape
@@ -119,7 +122,7 @@ def test_partial_svd_in_single_precision():
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_orthonormal_spans_the_columns(shape, dtype):
     x = np.random.default_rng(1).standard_normal(shape).astype(dtype)
-    q = orthonormal(x)
+    q = orthonormalize(THREADS, x)
     assert q.shape == shape
     assert q.dtype == dtype
     tol = 1e-5 if dtype == np.float32 else 1e-12
@@ -130,17 +133,18 @@ def test_orthonormal_spans_the_columns(shape, dtype):
 def test_orthonormal_leaves_out_what_vanishes():
     x = np.random.default_rng(1).standard_normal((30, 3))
     twice = np.concatenate([x, x, np.zeros((30, 2))], axis=1)
-    q = orthonormal(twice)
+    q = orthonormalize(THREADS, twice)
     assert q.shape == (30, 3)
     np.testing.assert_allclose(q @ (q.T @ x), x, atol=1e-7)
-    assert orthonormal(np.zeros((30, 4))).shape == (30, 0)
-    assert orthonormal(np.zeros((30, 0))).shape == (30, 0)
+    assert orthonormalize(THREADS, np.zeros((30, 4))).shape == (30, 0)
+    assert orthonormalize(THREADS, np.zeros((30, 0))).shape == (30, 0)
 
 
 def test_orthonormal_against_a_basis():
     r = np.random.default_rng(1)
     basis = np.linalg.qr(r.standard_normal((30, 5)))[0]
-    q = orthonormal(
+    q = orthonormalize(
+        THREADS,
         np.concatenate([basis[:, :2] * 3 + 1e-3 * r.standard_normal((30, 2)), r.standard_normal((30, 2))], 1),
         basis,
     )
@@ -154,7 +158,7 @@ def test_orthonormal_of_what_the_basis_already_spans_is_empty(dtype):
     r = np.random.default_rng(1)
     basis = np.linalg.qr(r.standard_normal((60, 20)))[0].astype(dtype)
     inside = basis @ (r.standard_normal((20, 6)).astype(dtype) * 50)
-    assert orthonormal(inside, basis).shape == (60, 0)
+    assert orthonormalize(THREADS, inside, basis).shape == (60, 0)
 
 
 def test_a_cluster_of_singular_values_at_the_top():
@@ -181,6 +185,6 @@ def test_low_rank_plus_sparse():
     np.testing.assert_allclose(op.transposed_times(np.eye(20)), exact.T, atol=1e-12)
     assert low_rank.rank == 2
     assert low_rank.trimmed().width == 2
-    assert low_rank.nuclear_norm() == pytest.approx(4)
-    assert low_rank.squared_norm() == pytest.approx(10)
-    np.testing.assert_allclose(low_rank.on(pattern), U[pattern.rows, pattern.indices], atol=1e-12)
+    assert low_rank.nuclear_norm(THREADS) == pytest.approx(4)
+    assert low_rank.squared_norm(THREADS) == pytest.approx(10)
+    np.testing.assert_allclose(low_rank.evaluate_on(pattern), U[pattern.rows, pattern.indices], atol=1e-12)

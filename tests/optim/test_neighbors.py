@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 from csrr.optim import neighbors
-from csrr.optim.neighbors import Regression, Ridge, nearest
+from csrr.optim.neighbors import Regression, Ridge, find_nearest
 from csrr.optim.pattern import Pattern
 
 
@@ -26,7 +26,7 @@ def parts_of(clicks, k, dtype=np.float32):
     pattern = Pattern.of(sparse.csr_array(clicks))
     target = rng.uniform(0.2, 1, pattern.nnz).astype(dtype)
     user, item = rng.uniform(0.5, 1, 60).astype(dtype), rng.uniform(0.5, 1, 25).astype(dtype)
-    regression = Regression(pattern, target, user, item, nearest(pattern, k))
+    regression = Regression(pattern, target, user, item, find_nearest(pattern, k))
     left, right = (rng.standard_normal((n, 4)).astype(dtype) / 4 for n in (60, 25))
     return regression, left, right
 
@@ -105,7 +105,7 @@ class TestTheSystems:
         pattern = Pattern.of(sparse.csr_array(twice))
         ones = np.ones
         regression = Regression(
-            pattern, ones(pattern.nnz, np.float32), ones(4, np.float32), ones(3, np.float32), nearest(pattern, 2)
+            pattern, ones(pattern.nnz, np.float32), ones(4, np.float32), ones(3, np.float32), find_nearest(pattern, 2)
         )
         nothing = np.zeros((4, 1), np.float32), np.zeros((3, 1), np.float32)
         with pytest.raises(np.linalg.LinAlgError, match="item row 2"):
@@ -119,7 +119,7 @@ class TestTheNearest:
         norms = np.maximum(np.linalg.norm(clicks, axis=0), 1)
         cosines = clicks.T @ clicks / norms[:, None] / norms
         np.fill_diagonal(cosines, -1)
-        for j, near in enumerate(nearest(pattern, 6)):
+        for j, near in enumerate(find_nearest(pattern, 6)):
             near = near[near >= 0]
             others = np.setdiff1d(np.arange(25), [*near, j])
             if len(near):
@@ -127,13 +127,13 @@ class TestTheNearest:
                 assert (np.diff(cosines[near, j]) <= 1e-6).all()
 
     def test_items_that_share_no_user_are_no_neighbours(self, clicks):
-        found = nearest(Pattern.of(sparse.csr_array(clicks)), 6)
+        found = find_nearest(Pattern.of(sparse.csr_array(clicks)), 6)
         assert (found[23:] == -1).all()
         assert not np.isin(found, [23, 24]).any()
 
     @pytest.mark.parametrize("k", [0, 24, 1000])
     def test_at_most_all_others(self, clicks, k):
-        assert nearest(Pattern.of(sparse.csr_array(clicks)), k).shape == (25, min(k, 24))
+        assert find_nearest(Pattern.of(sparse.csr_array(clicks)), k).shape == (25, min(k, 24))
 
     def test_one_item_has_none(self):
-        assert nearest(Pattern.of(sparse.csr_array(np.ones((3, 1)))), 5).shape == (1, 0)
+        assert find_nearest(Pattern.of(sparse.csr_array(np.ones((3, 1)))), 5).shape == (1, 0)

@@ -142,8 +142,10 @@ class TestPattern:
         )
         exact = pattern.matrix(values).toarray()
         tol = 1e-5 if dtype == np.float32 else 1e-12
-        np.testing.assert_allclose(pattern.times(values, right), exact @ right, atol=tol)
-        np.testing.assert_allclose(pattern.T.times(pattern.transposed(values), left), exact.T @ left, atol=tol)
+        np.testing.assert_allclose(pattern.fill(values).times(right), exact @ right, atol=tol)
+        np.testing.assert_allclose(pattern.fill(values).transposed_times(left), exact.T @ left, atol=tol)
+        by_item = pattern.T.fill(pattern.transpose_values(values))
+        np.testing.assert_array_equal(by_item.times(left), pattern.fill(values).transposed_times(left))
         full = left @ right.T
         np.testing.assert_allclose(pattern.dots(left, right), full[pattern.rows, pattern.indices], atol=tol)
         narrow = left[:, :2] @ right[:, :2].T
@@ -155,8 +157,8 @@ class TestPattern:
         pattern = Pattern.of(sparse.csr_array(A))
         assert pattern.nnz == 2
         assert pattern.rows.tolist() == [0, 17]
-        np.testing.assert_array_equal(pattern.times(np.ones(2), np.eye(5)), A)
-        np.testing.assert_array_equal(pattern.T.times(np.ones(2), np.eye(30)), A.T)
+        np.testing.assert_array_equal(pattern.fill(np.ones(2)).times(np.eye(5)), A)
+        np.testing.assert_array_equal(pattern.fill(np.ones(2)).transposed_times(np.eye(30)), A.T)
 
     def test_a_matrix_may_be_changed_without_changing_the_pattern(self):
         pattern = Pattern.of(sparse.csr_array(np.eye(5)))

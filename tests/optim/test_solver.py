@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from csrr.optim.certificate import duality_gap, relative_gap
 from csrr.optim.lowrank import LowRank
 from csrr.optim.problem import Problem
-from csrr.optim.solver import Options, improved, solve
+from csrr.optim.solver import Options, improve, solve
 from csrr.threads import use_threads
 from tests.optim.test_problem import LOSSES, clicks, make
 from tests.reference import dense
@@ -210,7 +210,7 @@ class TestStrengthsThatGiveNothing:
         for l2, left in ((3.0, 0), (0.99 * 3.0, None)):
             problem, reference = make(clicks(), loss=loss, alpha=3.0, strength=1.01, l2=l2, scaling=scaling)
             found = solve(problem, tight())
-            V = problem.specific(found.low_rank.on(problem.pattern))
+            V = problem.specific(found.low_rank.evaluate_on(problem.pattern))
             assert np.count_nonzero(V > 1e-12) == (left if left == 0 else reference.observed.sum())
 
 
@@ -420,12 +420,12 @@ def test_a_few_steps_come_near_the_optimum():
     start = LowRank(U, np.maximum(s - one_shot.l1, 0), right.T)
     exact = dense.solve(reference).objective
     before = dense.objective_eliminated(full(start), reference)
-    found = improved(problem, start, Options(tol=1e-3, max_iter=8))
+    found = improve(problem, start, Options(tol=1e-3, max_iter=8))
     after = dense.objective_eliminated(full(found), reference)
     assert exact <= after <= exact * 1.01
     assert before - exact > 3 * (after - exact)
     # A rank that is bounded stays so.
-    assert improved(problem, start, Options(tol=1e-3, max_iter=8, rank_cap=2)).rank == 2
+    assert improve(problem, start, Options(tol=1e-3, max_iter=8, rank_cap=2)).rank == 2
 
 
 def test_a_gradient_of_zero_is_seen_as_such():

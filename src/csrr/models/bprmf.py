@@ -16,7 +16,7 @@ from csrr.models.folded_users import FoldedFactors
 from csrr.models.recommender import Recommender
 from csrr.models.store import Arrays, State
 from csrr.models.strengths import resolve_rank
-from csrr.optim.bpr import Rates, epoch, fold_in
+from csrr.optim.bpr import Rates, fold_in, run_epoch
 from csrr.optim.factored import Factors
 from csrr.optim.pattern import Pattern
 from csrr.parameters import Number, ParameterError, Whole, declare, parameter
@@ -124,7 +124,7 @@ class BPRMF(Recommender):
         for number in range(self.epochs):
             step = self.learning_rate * self.decay ** (number / max(self.epochs - 1, 1))
             rates = Rates.of(step, self.reg, reg_negative, self.reg_bias)
-            history.append(epoch(pattern, factors, rates, rng))
+            history.append(run_epoch(pattern, factors, rates, rng))
             if not all(np.isfinite(side).all() for side in (factors.users, factors.items)):
                 raise ParameterError(
                     f"learning_rate={self.learning_rate!r} is too long a step: the factors left float32 in epoch"

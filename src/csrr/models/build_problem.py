@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from csrr.arrays import FloatArray
 from csrr.data import Log
 from csrr.models.costs import ClickCosts, Costs, EventWeights
 from csrr.models.settings import Settings
 from csrr.models.strengths import Scaling, noise_level, target_norm
 from csrr.optim.neighbors import Regression, Support
-from csrr.optim.pattern import Floats, Pattern
+from csrr.optim.pattern import Pattern
 from csrr.optim.problem import Loss, Problem, build
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ class NoiseLevel:
     """The norm of targets, (nnz,), with random signs: taken when it is first asked for, then known."""
 
     pattern: Pattern
-    targets: Floats
+    targets: FloatArray
     seed: int
 
     @cached_property
@@ -57,7 +58,7 @@ class ClickProblem:
     noise_level: NoiseLevel
 
     @property
-    def asked(self) -> Floats:
+    def asked(self) -> FloatArray:
         """What each click asks for, in units of the cost ratio: its scaled target times its own cost, (nnz,)."""
         return self.clicks.times(self.scaling.targets(self.problem.pattern))
 

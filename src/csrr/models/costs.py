@@ -8,11 +8,12 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from csrr.arrays import FloatArray
 from csrr.data import IdMap, Log
 from csrr.model_parameters import LEAST_COST as LEAST
 from csrr.model_parameters import MOST_COST as MOST
 from csrr.models.settings import RULE
-from csrr.optim.pattern import Floats, Pattern
+from csrr.optim.pattern import Pattern
 from csrr.parameters import ParameterError
 
 EventWeights = Literal["ignore", "cost", "linear", "log"]
@@ -105,8 +106,8 @@ class ClickCosts:
     what weights were divided by, are what the clicks of new people need.
     """
 
-    values: Floats | None = None
-    item: Floats | None = None
+    values: FloatArray | None = None
+    item: FloatArray | None = None
     mean: float = 1.0
 
     @classmethod
@@ -134,7 +135,7 @@ class ClickCosts:
         """The root mean square of the costs: by so much they raise the norm of noise, if they fall anywhere."""
         return 1.0 if self.values is None else float(np.sqrt(np.mean(self.values.astype(np.float64) ** 2)))
 
-    def times(self, targets: Floats) -> Floats:
+    def times(self, targets: FloatArray) -> FloatArray:
         """Return what each click asks for, in units of the cost ratio: its target times its own cost, (nnz,)."""
         return targets if self.values is None else targets * self.values
 
@@ -151,7 +152,7 @@ class ClickCosts:
                 + (', or event_weights="log"' if self.mean != 1 else "")
             )
 
-    def of_row(self, indptr: Any, row: int) -> Floats | None:
+    def of_row(self, indptr: Any, row: int) -> FloatArray | None:
         """Return the costs of one user's clicks, shape (number of clicks,)."""
         return None if self.values is None else self.values[indptr[row] : indptr[row + 1]]
 
@@ -159,7 +160,7 @@ class ClickCosts:
         """Return the weight of an average click: that of new people's clicks whose weight is not known."""
         return float(np.expm1(self.mean)) if kind == "log" else self.mean
 
-    def of_new(self, pattern: Pattern, weights: Floats, kind: EventWeights, ratio: float) -> Floats | None:
+    def of_new(self, pattern: Pattern, weights: FloatArray, kind: EventWeights, ratio: float) -> FloatArray | None:
         """Return the costs of new people's clicks, shape (nnz,)."""
         if self.values is None:
             return None

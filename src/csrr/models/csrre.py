@@ -38,7 +38,7 @@ from csrr.models.robust import Fit, RobustModel, Start
 from csrr.models.settings_search import Wanted
 from csrr.models.strengths import resolve_rank
 from csrr.optim.algorithm2 import algorithm2, first_nonnegative, nonnegative_part
-from csrr.optim.factored import Factors, lower, solve_factored, widened
+from csrr.optim.factored import Factors, pick_lower, solve_factored, widen
 from csrr.optim.problem import Problem
 from csrr.optim.solver import Callback, Options
 from csrr.parameters import ParameterError, declare, parameter
@@ -131,5 +131,5 @@ class CSRRe(RobustModel):
         these where a start without a model is lower, as it is when theirs are next to nothing."""
         factors, rng = start.fitted_.factors(self.dtype), np.random.default_rng(self.seed)
         if factors.users.shape[1] != rank or min(factors.users.min(), factors.items.min()) < 0:
-            factors = nonnegative_part(widened(Factors.of(start.low_rank(self.dtype)), rank, rng), rng)
-        return lower(problem, factors, first_nonnegative(problem, rank, rng))
+            factors = nonnegative_part(widen(Factors.of(start.low_rank(self.dtype)), rank, rng), rng)
+        return pick_lower(problem, factors, first_nonnegative(problem, rank, rng))

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from numba import njit
 from scipy.linalg import lapack
 
+from csrr.arrays import AnyArray
 from csrr.data import Log
 from csrr.model_parameters import AutoReg, Precision, Threads
 from csrr.models.item_weights import ItemWeightsModel
@@ -18,8 +19,6 @@ from csrr.models.strength_search import best_multiple
 from csrr.parameters import ParameterError, declare, parameter
 from csrr.ranking.score_blocks import row_bounds
 from csrr.threads import run_ranges, use_threads
-
-Floats = npt.NDArray[Any]
 
 AUTO_MULTIPLE = 5.0
 """`auto_reg`: in units of the norm of the item counts over the root of the number of users."""
@@ -73,7 +72,7 @@ class EASE(ItemWeightsModel):
         """Return what "auto" comes to for a log, whose events are `clicks`."""
         return auto_reg(clicks) * best_multiple(self, log, lambda part: auto_reg(part.to_csr()), step=STEP)
 
-    def _solve(self, gram: Floats, reg: float) -> npt.NDArray[np.float32]:
+    def _solve(self, gram: AnyArray, reg: float) -> npt.NDArray[np.float32]:
         """Return B, shape (m, m), from X'X, C-contiguous of shape (m, m), which is overwritten."""
         gram[np.diag_indices_from(gram)] += reg
         single = gram.dtype == np.float32
@@ -134,7 +133,7 @@ def _available_memory() -> int | None:
         return None
 
 
-def _gram(clicks: Any, dtype: str) -> Floats:
+def _gram(clicks: Any, dtype: str) -> AnyArray:
     """Return X'X, C-contiguous of shape (n_items, n_items): counts, exact in either type."""
     by_item = clicks.T.tocsr()
     gram = np.empty((clicks.shape[1], clicks.shape[1]), dtype)

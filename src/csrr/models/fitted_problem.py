@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from csrr.arrays import FloatArray
 from csrr.models.build_problem import Words
 from csrr.models.costs import ClickCosts, Costs
 from csrr.models.neighborhood import Neighborhood
@@ -18,8 +19,8 @@ from csrr.noise.noise_scores import LeftOut
 from csrr.noise.own_tastes import Tastes
 from csrr.optim.algorithm2 import fold_in_nonnegative, upper_bound
 from csrr.optim.factored import Factors
-from csrr.optim.foldin import ItemSide, fold_in, shares
-from csrr.optim.pattern import Floats, Pattern
+from csrr.optim.foldin import ItemSide, explain_value, fold_in
+from csrr.optim.pattern import Pattern
 from csrr.optim.problem import Problem, build
 
 FOLD_IN_TOL = 1e-3
@@ -62,7 +63,7 @@ class FittedProblem:
 
     # People and their histories
 
-    def pose(self, pattern: Pattern, costs: Floats | None) -> tuple[Problem, Floats]:
+    def pose(self, pattern: Pattern, costs: FloatArray | None) -> tuple[Problem, FloatArray]:
         """Return the problem of users with these histories and click costs, items as in training, and their D_u^-a."""
         counts = np.maximum(np.diff(pattern.indptr), 1)
         user = (counts**-self.words.user_scaling).astype(self.scaling.item.dtype)
@@ -99,11 +100,11 @@ class FittedProblem:
         if self.is_bounded:
             found = self._share_inside(problem, factors, item)
         else:
-            found = shares(problem, self.side, factors, item)
+            found = explain_value(problem, self.side, factors, item)
         return pattern.indices, found / (user_scaling[0] * self.scaling.item[item])
 
-    def _share_inside(self, problem: Problem, factors: Floats, item: int) -> npt.NDArray[Any]:
-        """What `shares` gives, of bounded factors: the coordinates that no bound holds answer to it."""
+    def _share_inside(self, problem: Problem, factors: FloatArray, item: int) -> npt.NDArray[Any]:
+        """What `explain_value` gives, of bounded factors: the coordinates that no bound holds answer to it."""
         Q = self.side.factors
         inside = (factors[0] > 0) & (factors[0] < (1 - 1e-6) * upper_bound(Q.shape[1]))
         observed = problem.pattern.dots(factors, Q)
@@ -188,14 +189,14 @@ class FittedProblem:
         )
 
 
-def _leverages(factors: Floats, l1: float) -> Floats:
+def _leverages(factors: FloatArray, l1: float) -> FloatArray:
     """Return f'(F'F + l1*I)^-1 f for each row f of F, shape (len(factors),)."""
     side = ItemSide.of(factors, l1)
-    leverages: Floats = side.turned**2 @ (1 / (side.curvature + l1))
+    leverages: FloatArray = side.turned**2 @ (1 / (side.curvature + l1))
     return leverages
 
 
-def keep_nonzero(pattern: Pattern, values: Floats) -> Any:
+def keep_nonzero(pattern: Pattern, values: FloatArray) -> Any:
     """Return the sparse (n, m) array of those values that are not 0."""
     matrix = pattern.matrix(values.astype(np.float32))
     matrix.eliminate_zeros()

@@ -8,9 +8,9 @@ import numpy as np
 from numba import njit
 from scipy import sparse
 
-from csrr.arrays import Rows
+from csrr.arrays import Float32Array, Rows
 from csrr.data.ids import Id
-from csrr.models.recommender import Floats, Recommender, explain_score, rank_neighbors
+from csrr.models.recommender import Recommender, explain_score, rank_neighbors
 from csrr.models.store import Arrays, State, sparse_arrays, sparse_from
 from csrr.ranking import Neighbours
 from csrr.ranking.explanations import Explanation
@@ -28,7 +28,7 @@ class ItemWeightsModel(Recommender):
 
     weights_: Any
 
-    def score_histories(self, seen: Any, rows: Rows) -> Floats:
+    def score_histories(self, seen: Any, rows: Rows) -> Float32Array:
         """Return seen[rows] @ weights_, shape (len(rows), n_items), for histories, csr of ones."""
         if self._is_sparse:
             sums = np.zeros((len(rows), seen.shape[1]), np.float32)
@@ -40,7 +40,7 @@ class ItemWeightsModel(Recommender):
         run_ranges(lambda a, b: _add_dense(a, b, *parts), row_bounds(len(rows)))
         return out
 
-    def score_pairs(self, user_rows: Rows, item_rows: Rows) -> Floats:
+    def score_pairs(self, user_rows: Rows, item_rows: Rows) -> Float32Array:
         """Return the score of each pair of a user row and an item row, shape (n,)."""
         if self._is_sparse:
             return pair_products(self.seen_, user_rows, item_rows, self.weights_, _ones(self.seen_))
@@ -55,7 +55,7 @@ class ItemWeightsModel(Recommender):
     def _is_sparse(self) -> bool:
         return bool(sparse.issparse(self.weights_))
 
-    def score_own(self) -> Floats:
+    def score_own(self) -> Float32Array:
         """Return what each training event scores, shape (n_events,): no item speaks for itself."""
         return self.explained_shares()
 
@@ -66,12 +66,12 @@ class ItemWeightsModel(Recommender):
         history = self.seen_.indices[self.seen_.indptr[row] : self.seen_.indptr[row + 1]]
         return explain_score(self, user, item, history, self._column(column)[history])
 
-    def _column(self, column: int) -> Floats:
+    def _column(self, column: int) -> Float32Array:
         """Return a copy of the weights for one item, shape (n_items,)."""
         if self._is_sparse:
-            stored: Floats = self.weights_[:, [column]].toarray()[:, 0]
+            stored: Float32Array = self.weights_[:, [column]].toarray()[:, 0]
             return stored
-        dense: Floats = self.weights_[:, column].copy()
+        dense: Float32Array = self.weights_[:, column].copy()
         return dense
 
     def similar_items(self, item: Id, k: int = 10) -> Neighbours:
@@ -94,7 +94,7 @@ class ItemWeightsModel(Recommender):
         self.weights_ = arrays["weights"] if is_dense else sparse_from(arrays, "weights", (n_items, n_items))
 
 
-def _ones(clicks: Any) -> Floats:
+def _ones(clicks: Any) -> Float32Array:
     return np.ones(clicks.shape[0], np.float32)
 
 

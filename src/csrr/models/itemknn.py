@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
+from csrr.arrays import Float64Array
 from csrr.model_parameters import Threads
 from csrr.models.item_weights import ItemWeightsModel
-from csrr.optim.nearest import Likeness, nearest_items
+from csrr.optim.nearest import Likeness, find_nearest_items
 from csrr.parameters import Choice, Number, Renamed, Whole, declare, parameter
 from csrr.ranking.score_blocks import default_block_rows
 from csrr.threads import use_threads
@@ -31,14 +31,13 @@ Asymmetry = Annotated[
 ]
 BM25K1 = Annotated[float, Number("bm25_k1", 'How much "bm25" damps popular items.', least=0)]
 BM25B = Annotated[float, Number("bm25_b", 'How much of that goes by the number of clicks, in "bm25".', least=0, most=1)]
-Doubles = npt.NDArray[np.float64]
 
 
 class Weighted(NamedTuple):
     """Weighted clicks y_ui = user_u * item_i * x_ui, by their factors: shapes (n_users,) and (n_items,)."""
 
-    user: Doubles
-    item: Doubles
+    user: Float64Array
+    item: Float64Array
 
 
 @declare
@@ -101,7 +100,7 @@ class ItemKNN(ItemWeightsModel):
         mean_square = float(user**2 @ lengths) / clicks.nnz
         return Weighted(user / np.sqrt(mean_square) if mean_square > 0 else user, item)
 
-    def _sizes(self, squares: Doubles) -> tuple[Doubles, Doubles]:
+    def _sizes(self, squares: Float64Array) -> tuple[Float64Array, Float64Array]:
         """Return what the denominator takes of the item had and of the item scored, given |y|^2; all (n_items,)."""
         if self.similarity == "jaccard":
             return squares, squares
@@ -122,7 +121,9 @@ class ItemKNN(ItemWeightsModel):
         size = default_block_rows(width)
         columns = []
         for first in range(0, n_items, size):
-            values, items, found = nearest_items(clicks, by_item, likeness, width, first, min(first + size, n_items))
+            values, items, found = find_nearest_items(
+                clicks, by_item, likeness, width, first, min(first + size, n_items)
+            )
             # The scratch is as wide as `width`, what is kept only as wide as there are neighbours.
             kept = np.arange(width) < found[:, None]
             columns.append((values[kept], items[kept], found))

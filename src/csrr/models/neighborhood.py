@@ -9,10 +9,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from csrr.arrays import Rows
+from csrr.arrays import FloatArray, Rows
 from csrr.models.build_problem import ClickProblem
-from csrr.optim.neighbors import Ridge, nearest
-from csrr.optim.pattern import Floats
+from csrr.optim.neighbors import Ridge, find_nearest
 from csrr.ranking.item_products import add_products, own_products, pair_products
 
 
@@ -32,12 +31,14 @@ class Neighborhood:
         return cls(sparse.csr_array((n_items, n_items), dtype=np.float32))
 
     @classmethod
-    def of(cls, built: ClickProblem, users: Floats, items: Floats, user_scaling: float) -> Neighborhood:
+    def of(cls, built: ClickProblem, users: FloatArray, items: FloatArray, user_scaling: float) -> Neighborhood:
         """The weights that explain best what U = users @ items.T leaves over."""
         n_items, settings = built.problem.pattern.shape[1], built.settings
         if settings.neighbors == 0:
             return cls.none(n_items)
-        regression = built.regression(nearest(built.problem.pattern, settings.neighbors), settings.neighbor_scaling)
+        regression = built.regression(
+            find_nearest(built.problem.pattern, settings.neighbors), settings.neighbor_scaling
+        )
         ridge = Ridge(settings.neighbors, settings.reg_neighbors * regression.mean_diagonal)
         solved = regression.solve([(users, items)], [ridge])[0, 0]
         weights, scale = regression.matrix(solved), built.scaling.item

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from csrr.arrays import Rows
+from csrr.arrays import Float32Array, Rows
 from csrr.data import IdMap, Log, as_log
 from csrr.data.ids import Id
 from csrr.models.folded_users import (
@@ -38,8 +38,6 @@ from csrr.ranking.explanations import Explanation, spread_amounts
 from csrr.ranking.reliability import Reliability
 from csrr.ranking.topk import Top
 from csrr.threads import use_threads
-
-Floats = npt.NDArray[np.float32]
 
 PAIRS, USERS = 2**15, 2**8
 """Number of pairs scored at a time, and of the users whose scores of all items these are taken from."""
@@ -84,8 +82,8 @@ class Recommender(ABC):
     titles_: npt.NDArray[np.object_] | None
     seen_: sparse.csr_array[np.float32, tuple[int, int]]
     calibration_: Calibration | None = None
-    user_factors_: Floats
-    item_factors_: Floats
+    user_factors_: Float32Array
+    item_factors_: Float32Array
 
     has_factors: ClassVar[bool] = False
     """Whether scores are products of `user_factors_`, (n_users, d), and `item_factors_`, (n_items, d)."""
@@ -162,20 +160,20 @@ class Recommender(ABC):
 
     # Scores
 
-    def score_rows(self, rows: Rows) -> Floats:
+    def score_rows(self, rows: Rows) -> Float32Array:
         """Return a new float32 array of scores, shape (len(rows), n_items), for the users with these rows."""
         if self.has_factors:
             return self.user_factors_[rows] @ self.item_factors_.T
         return self.score_histories(self.seen_, rows)
 
-    def score_histories(self, seen: Any, rows: Rows) -> Floats:
+    def score_histories(self, seen: Any, rows: Rows) -> Float32Array:
         """Return the scores, shape (len(rows), n_items), of people by their histories: those rows of `seen`, csr."""
         raise NotImplementedError(f"a {type(self).__name__} knows only the users it was fitted to")
 
-    def score_pairs(self, user_rows: Rows, item_rows: Rows) -> Floats:
+    def score_pairs(self, user_rows: Rows, item_rows: Rows) -> Float32Array:
         """Return the score of each pair of a user row and an item row, shape (n,)."""
         if self.has_factors:
-            products: Floats = np.einsum("nd,nd->n", self.user_factors_[user_rows], self.item_factors_[item_rows])
+            products: Float32Array = np.einsum("nd,nd->n", self.user_factors_[user_rows], self.item_factors_[item_rows])
             return products
         scores = np.empty(len(user_rows), np.float32)
         distinct, place = np.unique(user_rows, return_inverse=True)
@@ -193,7 +191,7 @@ class Recommender(ABC):
         self.check_fitted()
         return top_k(self.score_rows, rows, len(self.items_), k, seen=seen, candidates=candidates)
 
-    def score(self, users: Any, items: Any = None) -> Floats:
+    def score(self, users: Any, items: Any = None) -> Float32Array:
         """Return the scores of pairs, shape (n,), or without `items` of all items, shape (n, n_items).
 
         `users` and `items` are ids, equally many; one id alone goes with each of the others.
@@ -358,7 +356,7 @@ class Recommender(ABC):
         self.check_fitted()
         return find_suspects(self, popularity=popularity)
 
-    def score_own(self) -> Floats:
+    def score_own(self) -> Float32Array:
         """Return what each training event would score without itself, shape (n_events,), in the order of `seen_`."""
         raise NotImplementedError(f"a {type(self).__name__} does not tell what a click would score without itself")
 
@@ -370,7 +368,7 @@ class Recommender(ABC):
         """Return the values of all cells by which noise is told, those of clicks without their own influence."""
         return LeftOut(Pattern.of(self.seen_), self.score_own(), lambda rows, items: self.score_rows(rows)[:, items])
 
-    def explained_shares(self) -> Floats:
+    def explained_shares(self) -> Float32Array:
         """Return the share of each training event, shape (n_events,), that its score explains."""
         rows = np.repeat(np.arange(len(self.users_)), np.diff(self.seen_.indptr))
         return self.score_pairs(rows, self.seen_.indices)
@@ -421,7 +419,7 @@ def rank_neighbors(model: Recommender, item: Id, weights: npt.NDArray[Any], k: i
     return Neighbours(item, ids, scores[0][found], titles)
 
 
-def _nearest(factors: Floats, row: int, k: int) -> Top:
+def _nearest(factors: Float32Array, row: int, k: int) -> Top:
     """Return the rows and cosines, shape (k,), of the nearest others; the cosine with a zero row is 0."""
     norms = np.linalg.norm(factors, axis=1) * np.linalg.norm(factors[row])
     cosines = np.divide(factors @ factors[row], norms, out=np.zeros(len(factors), np.float32), where=norms > 0)

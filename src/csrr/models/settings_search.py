@@ -15,8 +15,8 @@ from csrr.models.build_problem import ClickProblem
 from csrr.models.settings import Settings
 from csrr.optim.krylov import LowRankPlusSparse, partial_svd
 from csrr.optim.lowrank import LowRank
-from csrr.optim.neighbors import Factored, Regression, Ridge, nearest
-from csrr.optim.solver import Options, improved, solve
+from csrr.optim.neighbors import Factored, Regression, Ridge, find_nearest
+from csrr.optim.solver import Options, improve, solve
 from csrr.ranking.row_loops import rank_rows
 from csrr.threads import run_ranges
 
@@ -269,7 +269,7 @@ class Search:
                 # Where V takes over, the way from there is long.
                 found = solve(problem, Options(_LOOSE, rank_cap=point.max_rank, seed=self.seed)).low_rank
             elif not problem.is_one_shot:
-                found = improved(problem, found, Options(_NEAR, _STEPS, rank_cap=point.max_rank, seed=self.seed))
+                found = improve(problem, found, Options(_NEAR, _STEPS, rank_cap=point.max_rank, seed=self.seed))
             self._low_ranks[point] = found
         return self._low_ranks[point]
 
@@ -298,7 +298,7 @@ class Search:
     def _regression(self) -> Regression:
         given = self.wanted.given
         neighbors = NEIGHBORS if "neighbors" in self.wanted else given.neighbors
-        return self.built.regression(nearest(self.built.problem.pattern, neighbors), given.neighbor_scaling)
+        return self.built.regression(find_nearest(self.built.problem.pattern, neighbors), given.neighbor_scaling)
 
     # Scores
 

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from csrr.arrays import FloatArray
 from csrr.optim.krylov import LowRankPlusSparse, spectral_norm
 from csrr.optim.lowrank import LowRank
-from csrr.optim.pattern import Floats, Pattern
+from csrr.optim.pattern import Pattern
 from csrr.parameters import ParameterError
 
 AUTO_NOISE_MULTIPLE = 0.5
@@ -30,8 +31,8 @@ def resolve_rank(rank: Any, default: int, shape: tuple[int, int]) -> int:
 class Scaling:
     """D_u^-a and D_i^-b: what a click of a user, and on an item, counts for; (n,) and (m,)."""
 
-    user: Floats
-    item: Floats
+    user: FloatArray
+    item: FloatArray
 
     @classmethod
     def of(cls, pattern: Pattern, user_power: float, item_power: float, dtype: Any = np.float32) -> Scaling:
@@ -39,12 +40,12 @@ class Scaling:
         items = np.maximum(np.bincount(pattern.indices, minlength=pattern.shape[1]), 1)
         return cls((users ** -float(user_power)).astype(dtype), (items ** -float(item_power)).astype(dtype))
 
-    def targets(self, pattern: Pattern) -> Floats:
+    def targets(self, pattern: Pattern) -> FloatArray:
         """The scaled targets in (0, 1], (nnz,)."""
         return self.user[pattern.rows] * self.item[pattern.indices]
 
 
-def target_norm(pattern: Pattern, targets: Floats, seed: int) -> float:
+def target_norm(pattern: Pattern, targets: FloatArray, seed: int) -> float:
     """||T||_2, rounded up: times alpha, an l1 that leaves nothing."""
     zero = LowRank.zero(pattern.shape, targets.dtype.type)
     operator = LowRankPlusSparse(zero, pattern, targets)
@@ -52,7 +53,7 @@ def target_norm(pattern: Pattern, targets: Floats, seed: int) -> float:
     return norm * (1 + 100 * float(np.finfo(targets.dtype).eps))
 
 
-def noise_level(pattern: Pattern, targets: Floats, seed: int) -> float:
+def noise_level(pattern: Pattern, targets: FloatArray, seed: int) -> float:
     """||T o random signs||_2: the norm that the same clicks would have if they were noise."""
     signs = np.random.default_rng(seed).integers(0, 2, len(targets)).astype(targets.dtype) * 2 - 1
     return target_norm(pattern, targets * signs, seed)

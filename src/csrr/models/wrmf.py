@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
+from csrr.arrays import FloatArray
 from csrr.data import Log
 from csrr.data.ids import Id
 from csrr.model_parameters import AutoReg, MaxIter, Rank, Seed, Threads
@@ -16,10 +17,9 @@ from csrr.models.recommender import Recommender, explain_score
 from csrr.models.store import Arrays, State, step_arrays, steps_from
 from csrr.models.strength_search import best_multiple
 from csrr.models.strengths import AUTO_NOISE_MULTIPLE, noise_level, resolve_rank
-from csrr.optim import tall
 from csrr.optim.factored import Factors, alternate, descend, first_factors
 from csrr.optim.foldin import ItemSide
-from csrr.optim.pattern import Floats, Pattern
+from csrr.optim.pattern import Pattern
 from csrr.optim.problem import Problem
 from csrr.optim.solver import Callback, Options
 from csrr.parameters import Choice, Number, ParameterError, Renamed, declare, parameter
@@ -211,7 +211,7 @@ class Penalty(NamedTuple):
         return strengths
 
 
-def _cell_weights(values: Floats, confidence: float) -> npt.NDArray[np.float32]:
+def _cell_weights(values: FloatArray, confidence: float) -> npt.NDArray[np.float32]:
     """c on the observed cells, (nnz,): 1 + confidence*value."""
     largest = float(values.max(initial=0))
     if confidence * largest > _MOST:
@@ -221,7 +221,7 @@ def _cell_weights(values: Floats, confidence: float) -> npt.NDArray[np.float32]:
     return (1 + confidence * values).astype(np.float32)
 
 
-def _auto(pattern: Pattern, weight: Floats, seed: int) -> float:
+def _auto(pattern: Pattern, weight: FloatArray, seed: int) -> float:
     """A strength that suits the data: the heavier the observed cells, the less of the noise has to be held down."""
     return AUTO_NOISE_MULTIPLE * noise_level(pattern, weight, seed) * float(np.sqrt(2 / weight.mean()))
 
@@ -233,16 +233,16 @@ def _row_weights(problem: Problem) -> npt.NDArray[np.float64]:
     return more + m
 
 
-def _solved(problem: Problem, regs: npt.NDArray[np.float64], factors: Factors) -> Floats:
+def _solved(problem: Problem, regs: npt.NDArray[np.float64], factors: Factors) -> FloatArray:
     """The best P given Q, (n, d), from the one given: those seen and those new are treated alike."""
     side = ItemSide.of(factors.items, problem.l1)
-    users = tall.times(factors.users, side.turn)
+    users = problem.engine.multiply(factors.users, side.turn)
     for steps in _STEPS:
-        before = users.copy()
-        descend(problem, users, side.turned, side.curvature, regs, steps=steps)
+        before = users
+        users, _ = descend(problem, users, side.turned, side.curvature, regs, steps=steps)
         if np.abs(users - before).max(initial=0) <= _EXACT * np.abs(users).max(initial=0):
             break
-    return tall.times(users, side.turn.T)
+    return problem.engine.multiply(users, side.turn.T)
 
 
 # Conjugate gradient steps at a time, and the movement that ends it. Large weights need long runs, not many.

@@ -10,12 +10,13 @@ from itertools import pairwise
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 
-Floats = NDArray[np.floating[Any]]
-Loss = Literal["I", "II"]
+from csrr.arrays import FloatArray
+from csrr.optim.certificate import Status
+from csrr.optim.problem import Loss
+
 Box = Literal["paper", "none"]
-Status = Literal["converged", "max_iter", "timeout", "diverged"]
 
 MAX_CELLS = 200_000_000
 _CALM = 3  # iterations in a row with a small change that end the loop
@@ -35,15 +36,15 @@ class Iteration(NamedTuple):
 class DenseResult:
     """What Algorithm 1 returns: U, V and X = U + V, (n, m) each, and how it got there."""
 
-    U: Floats
-    V: Floats
+    U: FloatArray
+    V: FloatArray
     objective: float
     iterations: int
     status: Status
     history: list[Iteration] = field(repr=False)
 
     @property
-    def X(self) -> Floats:
+    def X(self) -> FloatArray:
         """The prediction U + V, (n, m)."""
         return self.U + self.V
 
@@ -52,9 +53,9 @@ class DenseResult:
 class _Problem:
     """l1*||U||_* + sum cap*|V| + sum weight/2*(U + V - target)^2; all arrays (n, m), cap None without V."""
 
-    weight: Floats
-    target: Floats
-    cap: Floats | None
+    weight: FloatArray
+    target: FloatArray
+    cap: FloatArray | None
     l1: float
 
     @property
@@ -62,15 +63,15 @@ class _Problem:
         """One over the Lipschitz constant of the gradient: max weight in U alone, twice that in (U, V)."""
         return 1 / ((1 if self.cap is None else 2) * max(float(self.weight.max()), 1.0))
 
-    def loss(self, X: Floats) -> float:
+    def loss(self, X: FloatArray) -> float:
         """sum weight/2*(X - target)^2."""
         return float(np.sum(self.weight * (X - self.target) ** 2, dtype=np.float64)) / 2
 
-    def gradient(self, X: Floats) -> Floats:
+    def gradient(self, X: FloatArray) -> FloatArray:
         """The subgradient of the loss in X, and so in U and in V, (n, m)."""
         return self.weight * (X - self.target)
 
-    def objective(self, U: Floats, V: Floats, loss: float) -> float:
+    def objective(self, U: FloatArray, V: FloatArray, loss: float) -> float:
         """The objective at (U, V), where the loss is already known."""
         if not math.isfinite(loss):
             return math.inf
@@ -91,7 +92,7 @@ def algorithm1(
     max_iter: int = 200,
     tol: float = 1e-6,
     momentum: bool = True,
-    callback: Callable[[Iteration, Floats, Floats], object] | None = None,
+    callback: Callable[[Iteration, FloatArray, FloatArray], object] | None = None,
     time_limit: float | None = None,
     dtype: DTypeLike = np.float64,
 ) -> DenseResult:
@@ -131,7 +132,7 @@ def _iterate(
     clip: bool,
     momentum: bool,
     limits: _Limits,
-    callback: Callable[[Iteration, Floats, Floats], object] | None,
+    callback: Callable[[Iteration, FloatArray, FloatArray], object] | None,
 ) -> DenseResult:
     """The loop of Algorithm 1; the names are the paper's, with U~ and V~ as U_new and V_new."""
     started = time.perf_counter()
@@ -175,19 +176,19 @@ def _status(objectives: list[float], seconds: float, limits: _Limits) -> Status 
     return "timeout" if seconds >= limits.seconds else None
 
 
-def _shrink(X: Floats, threshold: float) -> tuple[Floats, int]:
+def _shrink(X: FloatArray, threshold: float) -> tuple[FloatArray, int]:
     """X with its singular values soft-thresholded, (n, m), and how many are left."""
     P, sigma, Qt = np.linalg.svd(X, full_matrices=False)
     rank = int(np.count_nonzero(sigma > threshold))
     return (P[:, :rank] * (sigma[:rank] - threshold)) @ Qt[:rank], rank
 
 
-def _soft(X: Floats, threshold: Floats) -> Floats:
+def _soft(X: FloatArray, threshold: FloatArray) -> FloatArray:
     """sign(X) * [|X| - threshold]_+, (n, m)."""
     return np.sign(X) * np.maximum(np.abs(X) - threshold, 0)
 
 
-def _problem(targets: Floats, alpha: float, l1: float, l2: float | None, loss: Loss) -> _Problem:
+def _problem(targets: FloatArray, alpha: float, l1: float, l2: float | None, loss: Loss) -> _Problem:
     """The problem for the targets t, (n, m), which are 0 where nothing was observed."""
     seen = targets > 0
     one = targets.dtype.type(1)
@@ -197,7 +198,7 @@ def _problem(targets: Floats, alpha: float, l1: float, l2: float | None, loss: L
     return _Problem(weight, targets if loss == "I" else alpha * targets, cap, l1)
 
 
-def _targets(observed: Any, target: Any, dtype: np.dtype[Any]) -> Floats:
+def _targets(observed: Any, target: Any, dtype: np.dtype[Any]) -> FloatArray:
     """The targets t, (n, m): those given, else 1, on the observed cells, and 0 elsewhere."""
     A = _dense("observed", observed, dtype)
     if not ((A == 0) | (A == 1)).all():
@@ -212,7 +213,7 @@ def _targets(observed: Any, target: Any, dtype: np.dtype[Any]) -> Floats:
     return T
 
 
-def _dense(name: str, matrix: Any, dtype: np.dtype[Any]) -> Floats:
+def _dense(name: str, matrix: Any, dtype: np.dtype[Any]) -> FloatArray:
     """A sparse or dense matrix as a new dense array, (n, m)."""
     if dtype.kind != "f":
         raise ValueError(f"dtype must be a floating one, got {dtype}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -10,14 +9,11 @@ from itertools import islice
 
 import numpy as np
 
-from csrr.optim import tall
+from csrr.arrays import FloatArray
 from csrr.optim.certificate import Status
-from csrr.optim.factored import FactoredSolution, Factors, certify, first_factors, objective, pulled
-from csrr.optim.pattern import Floats
+from csrr.optim.factored import FactoredSolution, Factors, certify, first_factors, objective, sum_pulls
 from csrr.optim.problem import Problem
-from csrr.optim.solver import Callback, Options, Step
-
-logger = logging.getLogger(__name__)
+from csrr.optim.solver import Callback, Options, Step, Trace
 
 Moves = Iterator[tuple[Factors, float]]
 """Factors after a gradient step, and the objective that the step started from."""
@@ -58,32 +54,28 @@ def algorithm2(
     began = time.perf_counter()
     bound = upper_bound(rank)
     rng = np.random.default_rng(options.seed)
-    factors = _clipped(first_nonnegative(problem, rank, rng) if start is None else start, bound)
-    history: list[Step] = []
+    factors = _clip(first_nonnegative(problem, rank, rng) if start is None else start, bound)
+    trace = Trace(callback, began)
     status: Status | None = None
     left = options.max_iter
     deadline = np.inf if options.time_limit is None else began + options.time_limit
     while status is None:
-        now = time.perf_counter()
-        history.append(Step(len(history), objective(problem, factors), float("nan"), rank, now - began))
-        logger.debug("%s", history[-1])
-        if callback is not None:
-            callback(history[-1])
-        status = _status(history, options.tol, left, is_late=now > deadline)
+        here = trace.add(objective(problem, factors), float("nan"), rank)
+        status = _find_reason(trace.history, options.tol, left, is_late=began + here.seconds > deadline)
         if status is None:
             v = problem.specific(problem.pattern.dots(factors.users, factors.items))
             fixed = replace(problem, target=problem.target - v, cap=None)
             moves = _in_turns(fixed, factors, bound) if step is None else _at_once(fixed, factors, bound, step)
-            moved, used = _settled(moves, 0.1 * options.tol, left, deadline)
+            moved, used = _run_until_flat(moves, 0.1 * options.tol, left, deadline)
             left -= used
             # Momentum may end a round above its start; the round is then left out.
-            if step is not None or objective(problem, moved) < history[-1].objective:
+            if step is not None or objective(problem, moved) < here.objective:
                 factors = moved
-    certificate = certify(problem, factors, options, history, status, began, rng)
-    return FactoredSolution(factors, replace(certificate, rank_capped=False), history)
+    certificate = certify(problem, factors, options, trace.history, status, began, rng)
+    return FactoredSolution(factors, replace(certificate, rank_capped=False), trace.history)
 
 
-def _status(history: list[Step], tol: float, left: int, *, is_late: bool) -> Status | None:
+def _find_reason(history: list[Step], tol: float, left: int, *, is_late: bool) -> Status | None:
     now = history[-1].objective
     if len(history) > 1 and not now <= 10 * history[0].objective:
         return "diverged"
@@ -94,7 +86,7 @@ def _status(history: list[Step], tol: float, left: int, *, is_late: bool) -> Sta
     return "timeout" if is_late else None
 
 
-def _settled(moves: Moves, tol: float, most: int, deadline: float) -> tuple[Factors, int]:
+def _run_until_flat(moves: Moves, tol: float, most: int, deadline: float) -> tuple[Factors, int]:
     """The factors when _WINDOW steps lower the objective by less than tol of it, and the number of steps taken."""
     before: list[float] = []
     for factors, value in islice(moves, most):  # noqa: B007 - the last ones are what is wanted
@@ -108,8 +100,8 @@ def _settled(moves: Moves, tol: float, most: int, deadline: float) -> tuple[Fact
 def _at_once(problem: Problem, factors: Factors, bound: float, step: float) -> Moves:
     """The paper's steps: both gradients at the same point."""
     while True:
-        users, value = _stepped(problem, factors, bound, step)
-        items, _ = _stepped(problem.T, factors.T, bound, step)
+        users, value = _step_users(problem, factors, bound, step)
+        items, _ = _step_users(problem.T, factors.T, bound, step)
         factors = Factors(users, items)
         yield factors, value
 
@@ -118,12 +110,12 @@ def _in_turns(problem: Problem, factors: Factors, bound: float) -> Moves:
     """Steps in turns, each as long as the curvature allows, from a point beyond the last two."""
     last, ahead, pace, before = factors, factors, 1.0, np.inf
     while True:
-        users, value = _stepped(problem, ahead, bound)
-        items, _ = _stepped(problem.T, Factors(ahead.items, users), bound)
+        users, value = _step_users(problem, ahead, bound)
+        items, _ = _step_users(problem.T, Factors(ahead.items, users), bound)
         now = Factors(users, items)
         yield now, value
         pace, beta = _momentum(pace, has_risen=value > before)
-        ahead = Factors(_beyond(users, last.users, beta, bound), _beyond(items, last.items, beta, bound))
+        ahead = Factors(_go_beyond(users, last.users, beta, bound), _go_beyond(items, last.items, beta, bound))
         last, before = now, value
 
 
@@ -135,17 +127,19 @@ def _momentum(pace: float, *, has_risen: bool) -> tuple[float, float]:
     return faster, (pace - 1) / faster
 
 
-def _beyond(now: Floats, last: Floats, beta: float, bound: float) -> Floats:
+def _go_beyond(now: FloatArray, last: FloatArray, beta: float, bound: float) -> FloatArray:
     """now + beta*(now - last), kept in [0, bound]."""
     return np.clip(now + now.dtype.type(beta) * (now - last), 0, now.dtype.type(bound))
 
 
-def _stepped(problem: Problem, factors: Factors, bound: float, step: float | None = None) -> tuple[Floats, float]:
+def _step_users(
+    problem: Problem, factors: Factors, bound: float, step: float | None = None
+) -> tuple[FloatArray, float]:
     """P after a projected gradient step, Q fixed, and the objective before it."""
     P, Q = factors.users, factors.items
-    sums, loss = pulled(problem, P, Q)
-    gram = tall.gram(Q)
-    gradient = tall.times(P, gram.astype(P.dtype))
+    sums, loss = sum_pulls(problem, P, Q)
+    gram = problem.engine.cross(Q, Q)
+    gradient = problem.engine.multiply(P, gram.astype(P.dtype))
     value = loss + 0.5 * float(np.einsum("ik,ik->", P, gradient, dtype=np.float64))
     value += 0.5 * problem.l1 * sum(float(np.einsum("ik,ik->", f, f, dtype=np.float64)) for f in (P, Q))
     if step is None:
@@ -170,19 +164,19 @@ def nonnegative_part(factors: Factors, rng: np.random.Generator) -> Factors:
     ]
     signs = np.where(norms[0] * norms[1] >= norms[2] * norms[3], 1, -1)
 
-    def half(f: Floats) -> Floats:
+    def take_half(f: FloatArray) -> FloatArray:
         noise = rng.random(f.shape).astype(f.dtype)
         return np.maximum(f * signs.astype(f.dtype), 0) + f.dtype.type(0.1 * np.abs(f).mean()) * noise
 
-    return Factors(half(factors.users), half(factors.items))
+    return Factors(take_half(factors.users), take_half(factors.items))
 
 
-def _clipped(factors: Factors, bound: float) -> Factors:
+def _clip(factors: Factors, bound: float) -> Factors:
     dtype = factors.users.dtype.type
     return Factors(*(np.clip(f, 0, dtype(bound)) for f in (factors.users, factors.items)))
 
 
-def fold_in_nonnegative(problem: Problem, items: Floats, *, tol: float = 1e-4, max_iter: int = 500) -> Floats:
+def fold_in_nonnegative(problem: Problem, items: FloatArray, *, tol: float = 1e-4, max_iter: int = 500) -> FloatArray:
     """The user factors P in [0, 1/sqrt(d)], (n, d), that minimise, Q fixed,
 
         l1/2*||P||^2 + sum_obs h(P Q') + 1/2*sum_unobs (P Q')^2.
@@ -194,9 +188,9 @@ def fold_in_nonnegative(problem: Problem, items: Floats, *, tol: float = 1e-4, m
     P = ahead = np.full((problem.pattern.shape[0], rank), 0.1 * bound, items.dtype)
     pace, before = 1.0, np.inf
     for _ in range(max_iter):
-        moved, value = _stepped(problem, Factors(ahead, items), bound)
+        moved, value = _step_users(problem, Factors(ahead, items), bound)
         pace, beta = _momentum(pace, has_risen=value > before)
-        ahead, shift = _beyond(moved, P, beta, bound), np.linalg.norm(moved - P, axis=1)
+        ahead, shift = _go_beyond(moved, P, beta, bound), np.linalg.norm(moved - P, axis=1)
         P, before = moved, value
         if shift.max(initial=0) <= tol * np.linalg.norm(P, axis=1).max(initial=0):
             break

@@ -8,17 +8,15 @@ makes each item that the user does not have equally likely.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
+from csrr.arrays import Float32Array, Int32Array, Int64Array
 from csrr.optim.factored import Factors
 from csrr.optim.pattern import Pattern
-from csrr.threads import run_ranges
-
-Floats = NDArray[np.float32]
+from csrr.threads import map_ranges
 
 MOST_STRATA, LEAST_IN_STRATUM = 8, 8
 WORTH_A_THREAD = 2**14
@@ -26,6 +24,9 @@ WORTH_A_THREAD = 2**14
 
 TRIES = 32
 """Number of draws until a negative is picked from a list of those there are instead."""
+
+_TOGETHER = 16
+"""Number of users who are folded in at a time."""
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
@@ -44,7 +45,7 @@ class Rates(NamedTuple):
 
 
 @njit(nogil=True, fastmath=True, cache=True)
-def _below(state, n):  # type: ignore[no-untyped-def]
+def _draw_below(state, n):  # type: ignore[no-untyped-def]
     # A whole number in [0, n), n < 2^32, from the splitmix64 output at this state; the bias is below n / 2^32
     z = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -71,7 +72,7 @@ def draw_negative(state, indices, low, high, stratum):  # type: ignore[no-untype
     # The next state, and an item of the stratum that is not in indices[low:high], each equally likely; -1 for none
     for _ in range(TRIES):
         state += _GOLDEN
-        item = stratum[_below(state, len(stratum))]
+        item = stratum[_draw_below(state, len(stratum))]
         if not _has(indices, low, high, item):
             return state, item
     free = 0
@@ -80,7 +81,7 @@ def draw_negative(state, indices, low, high, stratum):  # type: ignore[no-untype
     if free == 0:
         return state, -1
     state += _GOLDEN
-    left = _below(state, free)
+    left = _draw_below(state, free)
     for item in stratum:
         if not _has(indices, low, high, item):
             if left == 0:
@@ -136,13 +137,14 @@ def _arrange(indptr, indices, user_strata, item_strata, n_strata, n_items):  # t
 
 
 @njit(nogil=True, fastmath=True, cache=True)
-def _block(state, users, items, stratum, indptr, indices, P, Q, rates):  # type: ignore[no-untyped-def]
-    # One step for each of these pairs, in random order. Pairs without a negative in the stratum go to the front of
-    # users and items. Returns the sum of ln s over the others, and the number of those left.
+def _climb_block(state, users, items, stratum, indptr, indices, P, Q, rates):  # type: ignore[no-untyped-def]
+    # One step for each of these pairs, in random order, in rows of P and Q. Returns the sum of ln s over them, and,
+    # left out of it, the users and items of the pairs without a negative in the stratum
+    users, items = users.copy(), items.copy()
     total, left = 0.0, 0
     for last in range(len(users) - 1, 0, -1):
         state += _GOLDEN
-        other = _below(state, last + 1)
+        other = _draw_below(state, last + 1)
         users[last], users[other] = users[other], users[last]
         items[last], items[other] = items[other], items[last]
     for at in range(len(users)):
@@ -153,44 +155,47 @@ def _block(state, users, items, stratum, indptr, indices, P, Q, rates):  # type:
             left += 1
         else:
             total += ascend(P[u], Q[i], Q[j], rates)
-    return total, left
+    return total, users[:left].copy(), items[:left].copy()
 
 
-@njit(nogil=True, fastmath=True, cache=True)
-def _round(  # type: ignore[no-untyped-def]
-    first, last, shift, states, pairs, order, cuts, indptr, indices, P, Q, rates, totals, left
-):
-    # Blocks first..last of a round, into totals and left
-    users, items, starts = pairs
-    n_strata = len(cuts) - 1
-    for s in range(first, last):
-        of_items = (s + shift) % n_strata
-        block = s * n_strata + of_items
-        mine = slice(starts[block], starts[block + 1])
-        stratum = order[cuts[of_items] : cuts[of_items + 1]]
-        totals[block], left[block] = _block(
-            states[block], users[mine], items[mine], stratum, indptr, indices, P, Q, rates
-        )
-
-
-def n_strata_of(shape: tuple[int, int]) -> int:
+def count_strata(shape: tuple[int, int]) -> int:
     """Return the number of strata that users and items are cut into."""
     return max(1, min(MOST_STRATA, min(shape) // LEAST_IN_STRATUM))
 
 
-def _cut(pattern: Pattern, n_strata: int, rng: np.random.Generator) -> tuple[Any, NDArray[np.int32], NDArray[np.int64]]:
-    """Return the pairs block by block (see `_arrange`), the items stratum by stratum, (m,), and where each begins."""
+class _Strata(NamedTuple):
+    """The pairs, block by block: their `users` and `items`, (pairs,), from `starts`, (blocks + 1,), on; and the items
+    stratum by stratum: their `order`, (m,), from `cuts`, (strata + 1,), on."""
+
+    users: Int32Array
+    items: Int32Array
+    starts: Int64Array
+    order: Int32Array
+    cuts: Int64Array
+
+    def pairs(self, block: int) -> tuple[Int32Array, Int32Array]:
+        """The users and the items of a block's pairs, (pairs of the block,) each."""
+        mine = slice(self.starts[block], self.starts[block + 1])
+        return self.users[mine], self.items[mine]
+
+    def stratum(self, number: int) -> Int32Array:
+        """The items of a stratum, (about m / strata,)."""
+        return self.order[self.cuts[number] : self.cuts[number + 1]]
+
+
+def _cut_strata(pattern: Pattern, n_strata: int, rng: np.random.Generator) -> _Strata:
+    """Return users and items cut at random into as many strata each."""
     n_users, n_items = pattern.shape
     user_strata = (rng.permutation(n_users) % n_strata).astype(np.int32)
     order = rng.permutation(n_items).astype(np.int32)
     cuts = np.linspace(0, n_items, n_strata + 1).astype(np.int64)
     item_strata = np.empty(n_items, np.int32)
     item_strata[order] = np.repeat(np.arange(n_strata, dtype=np.int32), np.diff(cuts))
-    pairs = _arrange(pattern.indptr, pattern.indices, user_strata, item_strata, n_strata, n_items)
-    return pairs, order, cuts
+    users, items, starts = _arrange(pattern.indptr, pattern.indices, user_strata, item_strata, n_strata, n_items)
+    return _Strata(users, items, starts, order, cuts)
 
 
-def epoch(pattern: Pattern, factors: Factors, rates: Rates, rng: np.random.Generator) -> float:
+def run_epoch(pattern: Pattern, factors: Factors, rates: Rates, rng: np.random.Generator) -> float:
     """Change the factors by one step up for each observed pair; return the mean ln s(x_ui - x_uj) met on the way.
 
     P, (n_users, rank + 1), has ones in the last column; Q, (n_items, rank + 1), the biases b. A step is along the
@@ -201,30 +206,37 @@ def epoch(pattern: Pattern, factors: Factors, rates: Rates, rng: np.random.Gener
     where x_ui = b_i + p_u.q_i, s is the logistic function and j one of the items that u does not have, each equally
     likely. Users who have all items take part in none; without any pair the value is 0. The result depends on `rng`
     alone, not on the number of threads.
+
+    Every step begins where the one before ended, so that this is for one machine, whatever the pattern's engine: the
+    blocks of a round change rows of P and Q in place, each its own.
     """
-    n_strata = n_strata_of(pattern.shape)
+    n_strata = count_strata(pattern.shape)
     fixed = (pattern.indptr, pattern.indices, factors.users, factors.items, rates)
-    pairs, order, cuts = _cut(pattern, n_strata, rng)
+    strata = _cut_strata(pattern, n_strata, rng)
     states = rng.integers(2**64, size=n_strata**2 + 1, dtype=np.uint64)
-    totals, left = np.zeros(n_strata**2), np.zeros(n_strata**2, np.int64)
-    bounds = list(range(n_strata + 1)) if len(pairs[0]) >= WORTH_A_THREAD else [0, n_strata]
-    for shift in range(n_strata):
-        run_ranges(
-            lambda a, b, shift=shift: _round(  # type: ignore[misc]
-                a, b, shift, states, pairs, order, cuts, *fixed, totals, left
-            ),
-            bounds,
-        )
-    total = totals.sum()
-    if left.any():
+    n_pairs = len(strata.users)
+    bounds = list(range(n_strata + 1)) if n_pairs >= WORTH_A_THREAD else [0, n_strata]
+
+    def climb(s: int, shift: int) -> tuple[int, float, Int32Array, Int32Array]:
+        of_items = (s + shift) % n_strata
+        block = s * n_strata + of_items
+        return block, *_climb_block(states[block], *strata.pairs(block), strata.stratum(of_items), *fixed)
+
+    def run_round(shift: int) -> list[list[tuple[int, float, Int32Array, Int32Array]]]:
+        return map_ranges(lambda a, b: [climb(s, shift) for s in range(a, b)], bounds)
+
+    done = [block for shift in range(n_strata) for part in run_round(shift) for block in part]
+    _, totals, *left = zip(*sorted(done, key=lambda block: block[0]), strict=True)
+    total = np.sum(totals)
+    users, items = (np.concatenate(each) for each in left)
+    if len(users):
         # Users with nearly everything: their negatives may lie in any stratum
-        users, items, starts = pairs
-        rest = np.concatenate([np.arange(a, a + n) for a, n in zip(starts[:-1], left, strict=True)])
-        total += _block(states[-1], users[rest], items[rest], order, *fixed)[0]
-    return float(total / max(len(pairs[0]), 1))
+        total += _climb_block(states[-1], users, items, strata.order, *fixed)[0]
+    return float(total / max(n_pairs, 1))
 
 
-@njit(nogil=True, fastmath=True, cache=True, error_model="numpy")
+# Inlined here: left to the optimiser, a first run, which compiles, and later ones, from the cache, differ in last bits.
+@njit(nogil=True, fastmath=True, cache=True, error_model="numpy", inline="always")
 def _fold_row(low, high, indices, items, order, reg, longest, n_steps, out):  # type: ignore[no-untyped-def]
     # out[:rank] = the mean of the second half of the steps of a person who has indices[low:high]
     rank, half = items.shape[1] - 1, n_steps // 2
@@ -232,11 +244,13 @@ def _fold_row(low, high, indices, items, order, reg, longest, n_steps, out):  # 
     state = _GOLDEN
     for step in range(n_steps):
         state += _GOLDEN
-        i = indices[low + _below(state, high - low)]
+        i = indices[low + _draw_below(state, high - low)]
         state, j = draw_negative(state, indices, low, high, order)
-        x = items[i, rank] - items[j, rank]
         for c in range(rank):
             gap[c] = items[i, c] - items[j, c]
+        # A loop of its own: with stores in it, the order of the sum depends on how near to each other the arrays lie.
+        x = items[i, rank] - items[j, rank]
+        for c in range(rank):
             x += p[c] * gap[c]
         length = longest / np.sqrt(np.float32(1) + np.float32(0.1) * np.float32(step))
         pull = length / (np.float32(1) + np.exp(min(max(x, np.float32(-30)), np.float32(30))))
@@ -248,15 +262,18 @@ def _fold_row(low, high, indices, items, order, reg, longest, n_steps, out):  # 
                 out[c] += p[c] / np.float32(n_steps - half)
 
 
-@njit(nogil=True, fastmath=True, cache=True)
-def _fold_rows(first, last, indptr, indices, items, order, reg, longest, n_steps, out):  # type: ignore[no-untyped-def]
+@njit(nogil=True, fastmath=True, cache=True, error_model="numpy")
+def _fold_rows(first, last, indptr, indices, items, order, reg, longest, n_steps):  # type: ignore[no-untyped-def]
+    out = np.zeros((last - first, items.shape[1]), np.float32)
+    out[:, -1] = 1
     for u in range(first, last):
         low, high = indptr[u], indptr[u + 1]
         if 0 < high - low < len(items):
-            _fold_row(low, high, indices, items, order, reg, longest, n_steps, out[u])
+            _fold_row(low, high, indices, items, order, reg, longest, n_steps, out[u - first])
+    return out
 
 
-def fold_in(pattern: Pattern, items: Floats, reg: float, *, n_steps: int = 8192) -> Floats:
+def fold_in(pattern: Pattern, items: Float32Array, reg: float, *, n_steps: int = 8192) -> Float32Array:
     """Return users P, (n, rank + 1), ones in the last column, that nearly maximise, Q, (m, rank + 1), fixed,
 
         mean_(i,j) ln s(x_ui - x_uj) - reg/2*|p_u|^2
@@ -264,21 +281,12 @@ def fold_in(pattern: Pattern, items: Floats, reg: float, *, n_steps: int = 8192)
     over the items i that u has and j that they do not: the mean over the second half of `n_steps` stochastic steps of
     falling length. A row depends on that user's items alone. Without any item, or with all, its factors are 0.
     """
-    out = np.zeros((pattern.shape[0], items.shape[1]), np.float32)
-    out[:, -1] = 1
     # A pair's curvature is at most |q_i - q_j|^2 / 4, on average about half the mean of |q|^2
     curvature = np.einsum("ik,ik->", items[:, :-1], items[:, :-1]) / (2 * len(items))
     longest = np.float32(1 / max(float(curvature) + reg, 1e-6))
     order = np.arange(len(items), dtype=np.int32)
-    fixed = (
-        pattern.indptr,
-        pattern.indices,
-        np.ascontiguousarray(items),
-        order,
-        np.float32(reg),
-        longest,
-        n_steps,
-        out,
-    )
-    run_ranges(lambda a, b: _fold_rows(a, b, *fixed), [*range(0, pattern.shape[0], 16), pattern.shape[0]])
-    return out
+    fixed = (np.ascontiguousarray(items), order, np.float32(reg), longest, n_steps)
+    bounds = [0, *range(_TOGETHER, pattern.shape[0], _TOGETHER), pattern.shape[0]]
+    cells = pattern.indptr, pattern.indices
+    (users,) = pattern.engine.map_ranges(lambda a, b: (_fold_rows(a, b, *cells, *fixed),), bounds)
+    return users

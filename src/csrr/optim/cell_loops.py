@@ -6,7 +6,7 @@ from numba import njit
 
 
 @njit(nogil=True, fastmath=True, cache=True)
-def sparse_times_dense(start, stop, indptr, indices, values, x, out):  # type: ignore[no-untyped-def]
+def multiply_rows(start, stop, indptr, indices, values, x, out):  # type: ignore[no-untyped-def]
     # out[start:stop] = S[start:stop] @ x
     width = x.shape[1]
     for i in range(start, stop):
@@ -20,7 +20,7 @@ def sparse_times_dense(start, stop, indptr, indices, values, x, out):  # type: i
 
 
 @njit(nogil=True, fastmath=True, cache=True)
-def observed_dots(start, stop, indptr, indices, left, right, width, out):  # type: ignore[no-untyped-def]
+def dot_observed(start, stop, indptr, indices, left, right, width, out):  # type: ignore[no-untyped-def]
     # out[p] = left[i, :width] . right[j, :width] for every observed cell p = (i, j)
     zero = out.dtype.type(0)
     for i in range(start, stop):

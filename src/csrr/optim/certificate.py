@@ -7,9 +7,9 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from csrr.arrays import FloatArray
 from csrr.optim.krylov import LowRankPlusSparse, spectral_norm
 from csrr.optim.lowrank import LowRank
-from csrr.optim.pattern import Floats
 from csrr.optim.problem import Problem
 
 Status = Literal["converged", "max_iter", "timeout", "diverged"]
@@ -59,31 +59,30 @@ class Certificate:
 
 @dataclass(frozen=True)
 class Point:
-    """U with what both its primal and its dual value need."""
+    """U with what both its primal and its dual value need.
+
+    `observed`, U on the observed cells, and `pull` there, (nnz,) each; `unobserved` is sum_unobs U^2.
+    """
 
     low_rank: LowRank
-    observed: Floats
-    pull: Floats
-    squared_norm: float
+    observed: FloatArray
+    pull: FloatArray
+    unobserved: float
     nuclear_norm: float
 
     @classmethod
     def at(cls, problem: Problem, low_rank: LowRank, *, exact: bool = False) -> Point:
         """The point U; `exact` takes the norms from the factors as rounded, not from the singular values."""
-        u = low_rank.on(problem.pattern)
-        squared = low_rank.trimmed().squared_norm() if exact else float(low_rank.s @ low_rank.s)
-        nuclear = low_rank.nuclear_norm() if exact else float(low_rank.s.sum())
-        return cls(low_rank, u, problem.pull(u), squared, nuclear)
+        u, engine = low_rank.evaluate_on(problem.pattern), problem.engine
+        squared = low_rank.trimmed().squared_norm(engine) if exact else float(low_rank.s @ low_rank.s)
+        nuclear = low_rank.nuclear_norm(engine) if exact else float(low_rank.s.sum())
+        unobserved = max(squared - engine.sum_cells(sum_squares, u), 0.0)
+        return cls(low_rank, u, problem.pull(u), unobserved, nuclear)
 
     @property
-    def gradient_values(self) -> Floats:
+    def gradient_values(self) -> FloatArray:
         """S, (nnz,): the gradient is U + S, S on the observed cells."""
         return -(self.pull + self.observed)
-
-    @property
-    def unobserved(self) -> float:
-        """sum_unobs U^2."""
-        return max(self.squared_norm - float(np.sum(self.observed.astype(np.float64) ** 2)), 0.0)
 
     def primal(self, problem: Problem) -> float:
         """The objective at U, V minimised out."""
@@ -93,6 +92,11 @@ class Point:
         """The dual value at Y = c*(pull on observed cells, -U elsewhere), c so that ||Y||_2 <= l1."""
         c = min(1.0, problem.l1 / gradient_norm) if gradient_norm > 0 else 1.0
         return problem.observed_dual(self.pull * self.pull.dtype.type(c)) - 0.5 * c**2 * self.unobserved
+
+
+def sum_squares(u: FloatArray) -> float:
+    """The sum of the squares of u, (cells,), in double precision."""
+    return float(np.sum(u.astype(np.float64) ** 2))
 
 
 class Gap(NamedTuple):

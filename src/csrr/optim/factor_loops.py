@@ -1,4 +1,4 @@
-"""Compiled loops of the factored problem: for a range of rows, all that needs the observed cells in one pass."""
+"""Compiled loops of the factored problem: for a block of rows, all that needs the observed cells in one pass."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from numba import njit
 
 
 @njit(nogil=True, fastmath=True, cache=True)
-def cell(u, target, weight, cap, has_cap):  # type: ignore[no-untyped-def]
+def weigh_cell(u, target, weight, cap, has_cap):  # type: ignore[no-untyped-def]
     # (h(u) - u^2/2, -h'(u) + u): what an observed cell adds to the loss and to the right-hand side, beyond its
     # share in the all-cells term 1/2*||P Q'||^2
     error = target - u
@@ -29,7 +29,7 @@ def add_pulls(first, last, indices, target, weight, cap, has_cap, mine, other, o
         u = kind(0)
         for k in range(width):
             u += mine[k] * theirs[k]
-        value, pull = cell(u, target[p], weight[p], cap[p] if has_cap else 0.0, has_cap)
+        value, pull = weigh_cell(u, target[p], weight[p], cap[p] if has_cap else 0.0, has_cap)
         total += value
         pull = kind(pull)
         for k in range(width):
@@ -38,27 +38,30 @@ def add_pulls(first, last, indices, target, weight, cap, has_cap, mine, other, o
 
 
 @njit(nogil=True, fastmath=True, cache=True)
-def pulled_sums(start, stop, indptr, indices, target, weight, cap, has_cap, own, other, out, loss):  # type: ignore[no-untyped-def]
+def pull_rows(indptr, indices, target, weight, cap, own, has_cap, other):  # type: ignore[no-untyped-def]
     # out[i] = sum_j c_ij * other[j], c = -h'(u) + u, and loss[i] = sum_j (h(u) - u^2/2), u = own[i] . other[j]
-    for i in range(start, stop):
-        out[i] = 0
+    out, loss = np.zeros(own.shape, own.dtype), np.empty(len(own))
+    for i in range(len(own)):
         loss[i] = add_pulls(indptr[i], indptr[i + 1], indices, target, weight, cap, has_cap, own[i], other, out[i])
+    return out, loss
 
 
 @njit(nogil=True, fastmath=True, cache=True)
 def descend_rows(  # type: ignore[no-untyped-def]
-    start, stop, indptr, indices, target, weight, cap, has_cap, own, other, curvature, reg, steps, relax, loss
+    indptr, indices, target, weight, cap, start, reg, has_cap, other, curvature, steps, relax
 ):
+    # (own, loss), both new, from the rows of `start`.
     # With other' @ other = diag(curvature), each row p of `own` has the objective
     #     1/2*p'Mp + sum_j (h(u_j) - u_j^2/2),   M = diag(curvature + reg[i]),   u_j = p . other[j].
     # loss[i] = that objective; then `steps` of conjugate gradients, preconditioned by M, with V held fixed:
     #     A = M + sum_j (w_j - 1) * other[j] other[j]'.
     # V fixed makes the objective quadratic, and V at its best before the step makes it touch from above: it falls.
     # The last step is `relax` times as long as the best along its direction; short of twice, it falls all the same.
+    own, loss = start.copy(), np.empty(len(start))
     width, kind = own.shape[1], own.dtype.type
     m = np.empty(width, own.dtype)
     residual, direction, image = np.empty(width, own.dtype), np.empty(width, own.dtype), np.empty(width, own.dtype)
-    for i in range(start, stop):
+    for i in range(len(own)):
         mine = own[i]
         total = 0.0
         for k in range(width):
@@ -102,3 +105,4 @@ def descend_rows(  # type: ignore[no-untyped-def]
             size = smaller
             for k in range(width):
                 direction[k] = residual[k] / m[k] + ratio * direction[k]
+    return own, loss

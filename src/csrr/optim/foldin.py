@@ -6,61 +6,69 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from csrr.optim import tall
+from csrr.arrays import FloatArray
+from csrr.optim.engine import Engine
 from csrr.optim.factored import descend
 from csrr.optim.krylov import eigh_falling
-from csrr.optim.pattern import Floats
 from csrr.optim.problem import Problem
+from csrr.optim.thread_engine import THREADS
 
 
 @dataclass(frozen=True, eq=False)
 class ItemSide:
-    """The item factors Q, (m, k), of a solution; Q'Q = turn @ diag(curvature) @ turn.T; and Q @ turn."""
+    """The item factors Q, (m, k), of a solution; Q'Q = turn @ diag(curvature) @ turn.T; `turned` is Q @ turn, (m, k).
 
-    factors: Floats
-    turned: Floats
-    turn: Floats
-    curvature: Floats
+    `turn` is (k, k), `curvature` (k,).
+    """
+
+    factors: FloatArray
+    turned: FloatArray
+    turn: FloatArray
+    curvature: FloatArray
     l1: float
 
     @classmethod
-    def of(cls, factors: Floats, l1: float) -> ItemSide:
-        curvature, turn = eigh_falling(tall.gram(factors))
+    def of(cls, factors: FloatArray, l1: float, engine: Engine = THREADS) -> ItemSide:
+        """The item side with factors Q, (m, k)."""
+        curvature, turn = eigh_falling(engine.cross(factors, factors))
         turn = turn.astype(factors.dtype)
-        return cls(factors, tall.times(factors, turn), turn, curvature, l1)
+        return cls(factors, engine.multiply(factors, turn), turn, curvature, l1)
 
     @property
-    def inverse(self) -> Floats:
+    def inverse(self) -> FloatArray:
         """(Q'Q + l1*I)^-1, (k, k)."""
-        scaled: Floats = self.turn / (self.curvature + self.l1).astype(self.turn.dtype)
+        scaled: FloatArray = self.turn / (self.curvature + self.l1).astype(self.turn.dtype)
         return scaled @ self.turn.T
 
 
 def fold_in(
-    problem: Problem, side: ItemSide, start: Floats | None = None, *, tol: float = 1e-3, max_iter: int = 200
-) -> Floats:
+    problem: Problem, side: ItemSide, start: FloatArray | None = None, *, tol: float = 1e-3, max_iter: int = 200
+) -> FloatArray:
     """The user factors P, (n, k), that minimise, Q fixed,
 
         l1/2*||P||^2 + sum_obs h(P Q') + 1/2*sum_unobs (P Q')^2.
 
     Alternates V at its best and two steps of conjugate gradients, until none moves a user by more than tol of
-    the largest factor norm; at the minimum P is a sum over the user's items (see `shares`).
+    the largest factor norm; at the minimum P is a sum over the user's items (see `explain_value`).
     """
-    rows = problem.pattern.shape[0]
-    factors = np.zeros((rows, len(side.turn)), side.turn.dtype) if start is None else tall.times(start, side.turn)
+    rows, engine = problem.pattern.shape[0], problem.engine
+    factors = np.zeros((rows, len(side.turn)), side.turn.dtype) if start is None else engine.multiply(start, side.turn)
     reg = np.full(rows, side.l1)
     for _ in range(max_iter):
-        before = factors.copy()
-        descend(problem, factors, side.turned, side.curvature, reg, steps=2)
-        before -= factors
-        moved = np.sqrt(np.einsum("ik,ik->i", before, before).max(initial=0))
-        largest = np.sqrt(np.einsum("ik,ik->i", factors, factors).max(initial=0))
+        before = factors
+        factors, _ = descend(problem, before, side.turned, side.curvature, reg, steps=2)
+        moved, largest = _largest_row(before - factors), _largest_row(factors)
         if moved <= tol * largest or moved == 0:
             break
-    return tall.times(factors, side.turn.T)
+    return engine.multiply(factors, side.turn.T)
 
 
-def shares(problem: Problem, side: ItemSide, factors: Floats, item: int) -> Floats:
+def _largest_row(x: FloatArray) -> float:
+    """The largest norm of a row of x, (n, k)."""
+    return float(np.sqrt(np.einsum("ik,ik->i", x, x).max(initial=0)))
+
+
+def explain_value(problem: Problem, side: ItemSide, factors: FloatArray, item: int) -> FloatArray:
     """What each observed cell of a one-user problem adds to that user's value for `item`, (nnz,).
 
     At a solution P = sum_j c_j q_j (Q'Q + l1*I)^-1, c = pull + PQ', so the value is a sum over the user's cells.
@@ -68,5 +76,5 @@ def shares(problem: Problem, side: ItemSide, factors: Floats, item: int) -> Floa
     observed = problem.pattern.dots(factors, side.factors)
     weights = problem.pull(observed) + observed
     towards = side.turned[item] / (side.curvature + side.l1).astype(side.turn.dtype)
-    along: Floats = side.turned[problem.pattern.indices] @ towards
+    along: FloatArray = side.turned[problem.pattern.indices] @ towards
     return weights * along

@@ -6,101 +6,114 @@ from typing import Protocol
 
 import numpy as np
 
-from csrr.optim import tall
+from csrr.arrays import Float64Array, FloatArray
+from csrr.optim.engine import Engine
 from csrr.optim.lowrank import LowRank
-from csrr.optim.pattern import Floats, Pattern
+from csrr.optim.pattern import Pattern
 
 
 class Operator(Protocol):
-    """An (n, m) matrix known by its products with thin blocks."""
+    """An (n, m) matrix known by its products with thin blocks, which `engine` computes."""
 
     @property
     def shape(self) -> tuple[int, int]: ...
-    def times(self, x: Floats) -> Floats: ...
-    def transposed_times(self, x: Floats) -> Floats: ...
+    @property
+    def engine(self) -> Engine: ...
+    def times(self, x: FloatArray) -> FloatArray:
+        """The matrix times x, (m, k): (n, k)."""
+        ...
+
+    def transposed_times(self, y: FloatArray) -> FloatArray:
+        """The transposed matrix times y, (n, k): (m, k)."""
+        ...
 
 
 class LowRankPlusSparse:
-    """a*U + b*S: U low-rank, S with `values` on the observed cells."""
+    """a*U + b*S: U low-rank, S with `values`, (nnz,), on the observed cells."""
 
-    def __init__(self, low_rank: LowRank, pattern: Pattern, values: Floats, a: float = 1.0, b: float = 1.0) -> None:
-        self.low_rank, self.pattern = low_rank.trimmed(), pattern
-        self.values = values * values.dtype.type(b) if b != 1.0 else values
-        self.values_transposed = pattern.transposed(self.values)
+    def __init__(self, low_rank: LowRank, pattern: Pattern, values: FloatArray, a: float = 1.0, b: float = 1.0) -> None:
+        self.low_rank = low_rank.trimmed()
+        self.sparse = pattern.fill(values * values.dtype.type(b) if b != 1.0 else values)
         self.a = values.dtype.type(a)
-        self.shape = pattern.shape
+        self.shape, self.engine = pattern.shape, pattern.engine
 
-    def times(self, x: Floats) -> Floats:
-        out = self.pattern.times(self.values, x)
+    def times(self, x: FloatArray) -> FloatArray:
+        """The matrix times x, (m, k): (n, k)."""
+        out = self.sparse.times(x)
         if self.low_rank.width:
-            out += self.a * self.low_rank.times(x)
+            out += self.a * self.low_rank.times(x, self.engine)
         return out
 
-    def transposed_times(self, x: Floats) -> Floats:
-        out = self.pattern.T.times(self.values_transposed, x)
+    def transposed_times(self, y: FloatArray) -> FloatArray:
+        """The transposed matrix times y, (n, k): (m, k)."""
+        out = self.sparse.transposed_times(y)
         if self.low_rank.width:
-            out += self.a * self.low_rank.T.times(x)
+            out += self.a * self.low_rank.T.times(y, self.engine)
         return out
 
 
 class _Flipped:
     def __init__(self, op: Operator) -> None:
-        self.shape = (op.shape[1], op.shape[0])
+        self.shape, self.engine = (op.shape[1], op.shape[0]), op.engine
         self.times, self.transposed_times = op.transposed_times, op.times
 
 
-def eigh_falling(gram: Floats) -> tuple[Floats, Floats]:
-    """Eigenvalues (falling, clipped at 0) and eigenvectors of a symmetric matrix."""
+def eigh_falling(gram: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Eigenvalues, (k,), falling and clipped at 0, and eigenvectors, (k, k), of a symmetric matrix, (k, k)."""
     values, vectors = np.linalg.eigh(gram)
     return np.maximum(values[::-1], 0), np.ascontiguousarray(vectors[:, ::-1])
 
 
-def orthonormal(x: Floats, against: Floats | None = None, *, rounds: int = 2) -> Floats:
-    """Orthonormal columns spanning x less span(against); directions that are only rounding are left out.
+def orthonormalize(engine: Engine, x: FloatArray, against: FloatArray | None = None, *, rounds: int = 2) -> FloatArray:
+    """Orthonormal columns, (rows, at most k), that span those of x, (rows, k), less those of `against`, (rows, c).
 
-    Two rounds: the first leaves errors of the order of the condition number of x. A direction must keep more
-    than rounding of the block's own size in the first, and at least half of itself in the second. One round is
-    enough where only the span counts.
+    Directions that are only rounding are left out. Two rounds: the first leaves errors of the order of the condition
+    number of x. A direction must keep more than rounding of the block's own size in the first, and at least half of
+    itself in the second. One round is enough where only the span counts.
     """
     eps = float(np.finfo(x.dtype).eps)
-    size = float(np.einsum("ij,ij->j", x, x, dtype=np.float64).max(initial=0))
+    size = float(engine.dot_columns(x, x).max(initial=0))
     for least in ((100 * eps) ** 2 * size, 0.25)[:rounds]:
         if against is not None and against.shape[1]:
-            x = x - tall.times(against, tall.cross(against, x).astype(x.dtype))
-        values, vectors = eigh_falling(tall.gram(x))
+            x = x - engine.multiply(against, engine.cross(against, x).astype(x.dtype))
+        values, vectors = eigh_falling(engine.cross(x, x))
         keep = values > np.maximum(least, 10 * eps * values[:1])
-        x = tall.times(x, (vectors[:, keep] / np.sqrt(values[keep])).astype(x.dtype))
+        x = engine.multiply(x, (vectors[:, keep] / np.sqrt(values[keep])).astype(x.dtype))
     return x
 
 
 class BlockKrylov:
-    """Block Krylov space of op.T @ op, grown a block at a time, with its Ritz approximations."""
+    """Block Krylov space of op.T @ op, grown a block at a time, with its Ritz approximations.
 
-    def __init__(self, op: Operator, start: Floats) -> None:
+    `basis`, (m, width), has orthonormal columns; `image`, (n, width), is op @ basis.
+    """
+
+    def __init__(self, op: Operator, start: FloatArray) -> None:
         """`start`, (m, b): the first block, any independent columns."""
-        self.op = op
-        self.basis = orthonormal(start)
+        self.op, self.engine = op, op.engine
+        self.basis = orthonormalize(self.engine, start)
         self.image = op.times(self.basis)
-        self._gram = tall.gram(self.image)
+        self._gram: Float64Array = self.engine.cross(self.image, self.image)
         self._last = self.image
 
     @property
     def width(self) -> int:
+        """The dimension of the space."""
         return int(self.basis.shape[1])
 
     def extend(self) -> bool:
         """Adds op.T @ op @ (last block); False when the space is exhausted."""
-        block = orthonormal(self.op.transposed_times(self._last), self.basis)
+        block = orthonormalize(self.engine, self.op.transposed_times(self._last), self.basis)
         room = min(self.op.shape) - self.width
         block = block[:, : max(room, 0)]
         if block.shape[1] == 0:
             return False
         self._last = self.op.times(block)
-        cross = tall.cross(self.image, self._last)
-        own = tall.gram(self._last)
+        cross = self.engine.cross(self.image, self._last)
+        own = self.engine.cross(self._last, self._last)
         self._gram = np.block([[self._gram, cross], [cross.T, own]])
-        self.basis = np.concatenate([self.basis, block], axis=1)
-        self.image = np.concatenate([self.image, self._last], axis=1)
+        self.basis = self.engine.join_columns([self.basis, block])
+        self.image = self.engine.join_columns([self.image, self._last])
         return True
 
     def top(self) -> float:
@@ -117,8 +130,8 @@ class BlockKrylov:
         s = np.sqrt(values[:count])
         count = int(np.count_nonzero(s > s[:1] * 1e-6))
         vectors = vectors[:, :count].astype(self.basis.dtype)
-        left = tall.times(self.image, vectors / s[:count].astype(vectors.dtype))
-        return LowRank(left, s[:count], tall.times(self.basis, vectors))
+        left = self.engine.multiply(self.image, vectors / s[:count].astype(vectors.dtype))
+        return LowRank(left, s[:count], self.engine.multiply(self.basis, vectors))
 
 
 def spectral_norm(
@@ -133,8 +146,8 @@ def spectral_norm(
 
     Ritz values rise towards the norm; the last four steps' rise, once it is within rtol, is added on top.
     """
-    side, flip = _short_side(op)
-    space = BlockKrylov(side, rng.standard_normal((side.shape[1], min(8, *side.shape))).astype(dtype))
+    side, flip = _pick_short_side(op)
+    space = BlockKrylov(side, _draw(side, min(8, *side.shape), rng, dtype))
     before = theta = space.top()
     for _ in range(0, max_steps, 4):
         grown = [space.extend() for _ in range(4)][-1]
@@ -161,10 +174,10 @@ def partial_svd(
     those near the threshold, which matter least after soft-thresholding, are the least accurate. `spare` returns
     triplets below it too, up to that share of the space.
     """
-    side, flip = _short_side(op)
+    side, flip = _pick_short_side(op)
     small = min(op.shape)
     block = int(np.clip(small // 64 if cap is None else cap // 4, 8, 128))
-    space = BlockKrylov(side, rng.standard_normal((side.shape[1], min(block, small))).astype(dtype))
+    space = BlockKrylov(side, _draw(side, min(block, small), rng, dtype))
     check_at = 6.0 * block
     while space.extend():
         if space.width < check_at:
@@ -181,7 +194,12 @@ def partial_svd(
     return found.T if flip else found
 
 
-def _short_side(op: Operator) -> tuple[Operator, bool]:
+def _draw(op: Operator, columns: int, rng: np.random.Generator, dtype: type) -> FloatArray:
+    """A random block for `op` to multiply, (m, columns)."""
+    return op.engine.put(rng.standard_normal((op.shape[1], columns)).astype(dtype))
+
+
+def _pick_short_side(op: Operator) -> tuple[Operator, bool]:
     """The operator or its transpose, whichever has fewer columns, and whether it was flipped."""
     flip = op.shape[0] < op.shape[1]
     return (_Flipped(op), True) if flip else (op, False)

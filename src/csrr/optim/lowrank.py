@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from csrr.optim import tall
-from csrr.optim.pattern import Floats, Pattern
+from csrr.arrays import FloatArray
+from csrr.optim.engine import Engine
+from csrr.optim.pattern import Pattern
 
 
 @dataclass(frozen=True, eq=False)
@@ -17,9 +18,9 @@ class LowRank:
     Trailing zeros in s are spare directions, kept for the next step's search.
     """
 
-    left: Floats
-    s: Floats
-    right: Floats
+    left: FloatArray
+    s: FloatArray
+    right: FloatArray
 
     @classmethod
     def zero(cls, shape: tuple[int, int], dtype: type = np.float32) -> LowRank:
@@ -42,7 +43,7 @@ class LowRank:
         return int(np.count_nonzero(self.s))
 
     @property
-    def scaled_left(self) -> Floats:
+    def scaled_left(self) -> FloatArray:
         """left * s, (n, k)."""
         return self.left * self.s.astype(self.left.dtype)
 
@@ -51,21 +52,19 @@ class LowRank:
         r = self.rank
         return LowRank(self.left[:, :r], self.s[:r], self.right[:, :r])
 
-    def nuclear_norm(self) -> float:
+    def nuclear_norm(self, engine: Engine) -> float:
         """||.||_*, from above: 1/2*(||left*sqrt(s)||^2 + ||right*sqrt(s)||^2), exact for orthonormal factors."""
-        columns = (np.einsum("ik,ik->k", f, f, dtype=np.float64) for f in (self.left, self.right))
-        return 0.5 * float(sum(self.s @ c for c in columns))
+        return 0.5 * float(sum(self.s @ engine.dot_columns(side, side) for side in (self.left, self.right)))
 
-    def squared_norm(self) -> float:
+    def squared_norm(self, engine: Engine) -> float:
         """||.||_F^2 from the two Gram matrices, so it holds whatever the factors' rounding."""
-        left = tall.gram(self.left)
-        right = tall.gram(self.right)
+        left, right = (engine.cross(side, side) for side in (self.left, self.right))
         return float(self.s @ (left * right) @ self.s)
 
-    def times(self, x: Floats) -> Floats:
-        """self @ x, (n, c)."""
-        return tall.times(self.left, (self.s[:, None] * tall.cross(self.right, x)).astype(x.dtype))
+    def times(self, x: FloatArray, engine: Engine) -> FloatArray:
+        """self @ x, (n, c), x (m, c)."""
+        return engine.multiply(self.left, (self.s[:, None] * engine.cross(self.right, x)).astype(x.dtype))
 
-    def on(self, pattern: Pattern) -> Floats:
+    def evaluate_on(self, pattern: Pattern) -> FloatArray:
         """The values on the observed cells, (nnz,)."""
         return pattern.dots(self.scaled_left, self.right, self.rank)

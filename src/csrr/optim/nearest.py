@@ -5,16 +5,15 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from numba import njit
 
+from csrr.arrays import Float32Array, Float64Array, Int32Array, Int64Array
 from csrr.heap import add_to_heap, is_below, replace_worst, sort_heap
-from csrr.threads import run_ranges
+from csrr.optim.engine import Engine
+from csrr.optim.thread_engine import THREADS
 
 _TOGETHER = 64
 """Number of items whose neighbours are found with one scratch row of n_items."""
-
-Doubles = npt.NDArray[np.float64]
 
 
 class Likeness(NamedTuple):
@@ -24,53 +23,37 @@ class Likeness(NamedTuple):
     (n,), the others (m,).
     """
 
-    user: Doubles
-    item: Doubles
-    had: Doubles
-    scored: Doubles
+    user: Float64Array
+    item: Float64Array
+    had: Float64Array
+    scored: Float64Array
     shrink: float = 0.0
     ratio: bool = False
 
 
-def nearest_items(
-    clicks: Any, by_item: Any, likeness: Likeness, width: int, first: int, stop: int
-) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int32], npt.NDArray[np.int64]]:
+def find_nearest_items(
+    clicks: Any, by_item: Any, likeness: Likeness, width: int, first: int, stop: int, engine: Engine = THREADS
+) -> tuple[Float32Array, Int32Array, Int64Array]:
     """The largest likenesses to items `first` to `stop`, whose they are, best first, and how many each item has.
 
     Shapes (stop - first, width) twice and (stop - first,). `clicks` is csr, (n, m), `by_item` its transpose, csr.
     """
-    values = np.zeros((stop - first, width), np.float32)
-    items = np.zeros((stop - first, width), np.int32)
-    found = np.zeros(stop - first, np.int64)
     shapes = (by_item.indptr, by_item.indices, clicks.indptr, clicks.indices)
-    run_ranges(
-        lambda a, b: _nearest(a, b, first, *shapes, *likeness, values, items, found),
-        [*range(first, stop, _TOGETHER), stop],
+    values, items, found = engine.map_ranges(
+        lambda a, b: _find_nearest(a, b, width, *shapes, *likeness),
+        [first, *range(first + _TOGETHER, stop, _TOGETHER), stop],
     )
     return values, items, found
 
 
 @njit(nogil=True, fastmath=True, cache=True)
-def _nearest(  # type: ignore[no-untyped-def]
-    start,
-    stop,
-    first,
-    item_indptr,
-    item_users,
-    user_indptr,
-    user_items,
-    user,
-    item,
-    had,
-    scored,
-    shrink,
-    ratio,
-    values,
-    items,
-    found,
+def _find_nearest(  # type: ignore[no-untyped-def]
+    start, stop, k, item_indptr, item_users, user_indptr, user_items, user, item, had, scored, shrink, ratio
 ):
-    # values[j - first], items[j - first] = the largest similarities to j, and whose they are, best first
-    n_items, k = len(item), values.shape[1]
+    # values[j - start], items[j - start] = the largest similarities to j, and whose they are, best first
+    n_items = len(item)
+    values, items = np.zeros((stop - start, k), np.float32), np.zeros((stop - start, k), np.int32)
+    found = np.zeros(stop - start, np.int64)
     together = np.zeros(n_items)
     touched = np.empty(n_items, np.int32)
     for j in range(start, stop):
@@ -86,7 +69,7 @@ def _nearest(  # type: ignore[no-untyped-def]
                     touched[n_touched] = i
                     n_touched += 1
                 together[i] += user[u]
-        best, whose, size = values[j - first], items[j - first], 0
+        best, whose, size = values[j - start], items[j - start], 0
         for t in range(n_touched):
             i = touched[t]
             dot = together[i] * item[i] * item[j]
@@ -102,4 +85,5 @@ def _nearest(  # type: ignore[no-untyped-def]
             elif is_below(best[0], whose[0], value, i):
                 replace_worst(best, whose, k, value, i)
         sort_heap(best, whose, size)
-        found[j - first] = size
+        found[j - start] = size
+    return values, items, found

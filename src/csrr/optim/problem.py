@@ -8,7 +8,9 @@ from typing import Literal
 
 import numpy as np
 
-from csrr.optim.pattern import Floats, Pattern
+from csrr.arrays import FloatArray
+from csrr.optim.engine import Engine
+from csrr.optim.pattern import Pattern
 
 Loss = Literal["I", "II"]
 
@@ -24,19 +26,29 @@ class Problem:
     """
 
     pattern: Pattern
-    target: Floats
-    weight: Floats
-    cap: Floats | None
+    target: FloatArray
+    weight: FloatArray
+    cap: FloatArray | None
     l1: float
 
     def with_strength(self, l1: float) -> Problem:
         """The same problem with another l1."""
         return replace(self, l1=l1)
 
+    @property
+    def engine(self) -> Engine:
+        """What computes, for all that has to do with this problem."""
+        return self.pattern.engine
+
+    @property
+    def given(self) -> tuple[FloatArray, ...]:
+        """What is given of the observed cells, (nnz,) each: target and weight, and V's penalty where there is V."""
+        return (self.target, self.weight) if self.cap is None else (self.target, self.weight, self.cap)
+
     @cached_property
     def T(self) -> Problem:
         """The problem of the transposed matrix."""
-        flip = self.pattern.transposed
+        flip = self.pattern.transpose_values
         cap = None if self.cap is None else flip(self.cap)
         return Problem(self.pattern.T, flip(self.target), flip(self.weight), cap, self.l1)
 
@@ -67,42 +79,57 @@ class Problem:
         """Whether one soft-thresholded SVD of the targets solves it: no V, every cell of weight 1."""
         return self.cap is None and bool((self.weight == 1).all())
 
-    def specific(self, u: Floats) -> Floats:
-        """The best V given U on the observed cells, (nnz,)."""
-        if self.cap is None:
-            return np.zeros_like(u)
-        return np.clip(self.target - u - self.cap / self.weight, 0, 1)
+    def specific(self, u: FloatArray) -> FloatArray:
+        """The best V given U on the observed cells, (nnz,), on those, (nnz,)."""
+        return self.engine.map_cells(_find_specific, u, *self.given)
 
-    def pull(self, u: Floats) -> Floats:
-        """-h'(u), (nnz,): how hard each observed cell pulls U up; at most cap while V < 1."""
-        residual = self.weight * (self.target - u)
-        if self.cap is None:
-            return residual
-        return np.maximum(np.minimum(residual, self.cap), residual - self.weight)
+    def pull(self, u: FloatArray) -> FloatArray:
+        """-h'(u), (nnz,), u (nnz,): how hard each observed cell pulls U up; at most cap while V < 1."""
+        return self.engine.map_cells(_find_pull, u, *self.given)
 
-    def observed_loss(self, u: Floats) -> float:
-        """sum_obs h(u)."""
-        v = self.specific(u)
-        residual = (self.target - u - v).astype(np.float64)
-        loss = 0.5 * float(np.sum(self.weight * residual**2))
-        return loss if self.cap is None else loss + float(np.sum(self.cap * v, dtype=np.float64))
+    def observed_loss(self, u: FloatArray) -> float:
+        """sum_obs h(u), u (nnz,)."""
+        return self.engine.sum_cells(_sum_loss, u, *self.given)
 
-    def observed_dual(self, y: Floats) -> float:
-        """-sum_obs h*(-y): what the observed cells add to the dual value at Y."""
-        y = y.astype(np.float64)
-        value = float(np.sum(y * self.target - y**2 / (2 * self.weight)))
-        return value if self.cap is None else value - float(np.sum(np.maximum(y - self.cap, 0)))
+    def observed_dual(self, y: FloatArray) -> float:
+        """-sum_obs h*(-y), y (nnz,): what the observed cells add to the dual value at Y."""
+        return self.engine.sum_cells(_sum_dual, y, *self.given)
+
+
+# Of a range of observed cells: u or y, then what is given, all of one shape. Nothing that is passed in is changed.
+
+
+def _find_specific(u: FloatArray, target: FloatArray, weight: FloatArray, cap: FloatArray | None = None) -> FloatArray:
+    return np.zeros_like(u) if cap is None else np.clip(target - u - cap / weight, 0, 1)
+
+
+def _find_pull(u: FloatArray, target: FloatArray, weight: FloatArray, cap: FloatArray | None = None) -> FloatArray:
+    residual = weight * (target - u)
+    return residual if cap is None else np.maximum(np.minimum(residual, cap), residual - weight)
+
+
+def _sum_loss(u: FloatArray, target: FloatArray, weight: FloatArray, cap: FloatArray | None = None) -> float:
+    v = _find_specific(u, target, weight, cap)
+    residual = (target - u - v).astype(np.float64)
+    loss = 0.5 * float(np.sum(weight * residual**2))
+    return loss if cap is None else loss + float(np.sum(cap * v, dtype=np.float64))
+
+
+def _sum_dual(y: FloatArray, target: FloatArray, weight: FloatArray, cap: FloatArray | None = None) -> float:
+    y = y.astype(np.float64)
+    value = float(np.sum(y * target - y**2 / (2 * weight)))
+    return value if cap is None else value - float(np.sum(np.maximum(y - cap, 0)))
 
 
 def build(
     pattern: Pattern,
-    scaled: Floats,
+    scaled: FloatArray,
     *,
     loss: Loss,
     cost_ratio: float,
     l1: float,
     l2: float | None,
-    costs: Floats | None = None,
+    costs: FloatArray | None = None,
 ) -> Problem:
     """The CSRR problem for scaled targets in (0, 1], (nnz,).
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from csrr.optim.certificate import Certificate, Point, relative_gap
+from csrr.optim.certificate import Certificate, Point, relative_gap, sum_squares
 from csrr.optim.krylov import LowRankPlusSparse, spectral_norm
 from csrr.optim.lowrank import LowRank
 from csrr.optim.problem import Problem
@@ -49,8 +49,8 @@ def _one_shot_path(problem: Problem, strengths: Sequence[float], options: Option
     rng, dtype = np.random.default_rng(options.seed), u.left.dtype.type
     norm = spectral_norm(gradient, rng, dtype=dtype, rtol=0.1 * options.tol)[0]
     # <left_i right_i', T>: sigma, but for the error of the triplets
-    along = np.einsum("ik,ik->k", u.left, problem.pattern.times(problem.target, u.right), dtype=np.float64)
-    square = float(np.sum(problem.target.astype(np.float64) ** 2))
+    along = problem.engine.dot_columns(u.left, problem.pattern.fill(problem.target).times(u.right))
+    square = problem.engine.sum_cells(sum_squares, problem.target)
     solutions = []
     for l1 in strengths:
         s = np.maximum(sigma - l1, 0)

@@ -5,18 +5,17 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from csrr.arrays import FloatArray
 from csrr.data import DataError, Log
 from csrr.models.csrr import CSRR
 from csrr.models.recommender import Recommender
-
-Scores = npt.NDArray[np.floating]
 
 RELATIVE, ABSOLUTE = "V: relative residual", "absolute residual"
 MANY, RARE = "rule: many clicks", "rule: rare item"
 SUSPECTS = "suspects()"
 
 
-def score_by_detector(model: CSRR, log: Log) -> dict[str, Scores]:
+def score_by_detector(model: CSRR, log: Log) -> dict[str, FloatArray]:
     """Return what each way to find planted events says of the log that `model` was fitted to.
 
     Every array has shape (n_events,); larger is more suspicious. In the units of `model`, a click is 1 and its score

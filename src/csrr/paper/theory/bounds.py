@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from csrr.arrays import Float64Array
 from csrr.parameters import ParameterError
 
-Floats = npt.NDArray[np.float64]
 Numbers = float | int | npt.ArrayLike
 Bound = Any
 """A float for numbers, an array of float64 for arrays."""
@@ -194,7 +194,7 @@ _LIMITS: dict[str, tuple[float, float, bool, bool]] = {
 }
 
 
-def _check(name: str, value: Numbers) -> Floats:
+def _check(name: str, value: Numbers) -> Float64Array:
     """Return the numbers as an array; raise ParameterError unless all lie within the limits of `name`."""
     try:
         found = np.asarray(value, np.float64)
@@ -209,7 +209,7 @@ def _check(name: str, value: Numbers) -> Floats:
     return found
 
 
-def _check_arrays(**values: Numbers) -> Sequence[Floats]:
+def _check_arrays(**values: Numbers) -> Sequence[Float64Array]:
     """Return the arguments as arrays that broadcast, each within its limits."""
     found = {name: _check(name, value) for name, value in values.items()}
     try:
@@ -222,16 +222,24 @@ def _check_arrays(**values: Numbers) -> Sequence[Floats]:
     return list(found.values())
 
 
-def _compute_rate(n: Floats, m: Floats, S: Floats, epsilon: Floats, alpha: Floats, delta: Floats, C: Floats) -> Floats:
+def _compute_rate(
+    n: Float64Array,
+    m: Float64Array,
+    S: Float64Array,
+    epsilon: Float64Array,
+    alpha: Float64Array,
+    delta: Float64Array,
+    C: Float64Array,
+) -> Float64Array:
     noise = C * epsilon * (np.sqrt(n) + np.sqrt(m) + S**0.25) / (m * n)
     return np.asarray(alpha * (noise + np.sqrt(np.log(2 / delta)) / np.sqrt(m * n)))
 
 
-def _compute_gammas(q: Floats) -> tuple[Floats, Floats]:
+def _compute_gammas(q: Float64Array) -> tuple[Float64Array, Float64Array]:
     return np.minimum(q**-2, (1 - q) ** -2), np.maximum(q**-2, (1 - q) ** -2)
 
 
-def _choose_gamma(q: Floats, gamma: Numbers | None) -> Floats:
+def _choose_gamma(q: Float64Array, gamma: Numbers | None) -> Float64Array:
     """Return gamma as given, or the greatest that is allowed at q."""
     low, high = _compute_gammas(q)
     if gamma is None:
@@ -244,5 +252,5 @@ def _choose_gamma(q: Floats, gamma: Numbers | None) -> Floats:
     return found
 
 
-def _unwrap(found: Floats) -> Bound:
+def _unwrap(found: Float64Array) -> Bound:
     return float(found) if np.ndim(found) == 0 else found

@@ -9,10 +9,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from scipy.sparse import csr_array
 
+from csrr.arrays import BoolArray, Float64Array
 from csrr.experiments.intervals import mean_interval
 from csrr.models import CSRR, ParameterError
 from csrr.paper.theory.bounds import noise_bound
@@ -31,9 +31,6 @@ RANK = 4
 DELTA = 0.05
 SIDE = 50
 """The rows and columns that hold all the ones where epsilon is fixed."""
-
-Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -194,14 +191,14 @@ def simulate(
     return Simulation(rows, float(alpha), float(q), float(rho), seed)
 
 
-def _plant_tastes(n: int, rng: np.random.Generator) -> Floats:
+def _plant_tastes(n: int, rng: np.random.Generator) -> Float64Array:
     """Return a random matrix of rank 4 with entries in [0, 1], shape (n, n)."""
     mixtures = rng.dirichlet(np.full(RANK, 0.3), n)
     return np.asarray(mixtures @ rng.beta(0.5, 1.0, (RANK, n)))
 
 
 def _measure(
-    setting: str, repeat: int, planted: Floats, alpha: float, q: float, rho: float, rng: np.random.Generator
+    setting: str, repeat: int, planted: Float64Array, alpha: float, q: float, rho: float, rng: np.random.Generator
 ) -> Measurement:
     """Return one fit to a sample of the ones of Y = 1(planted > q), planted of shape (n, m), and what it is worth."""
     positive = planted > q
@@ -225,24 +222,24 @@ def _measure(
     )
 
 
-def empirical_loss(scores: Floats, observed: Flags, *, alpha: float) -> float:
+def empirical_loss(scores: Float64Array, observed: BoolArray, *, alpha: float) -> float:
     """Return R^(X): the mean of loss I over the cells of `scores`, shape (n, m), `observed` of the same shape."""
     return float(np.where(observed, alpha * (1 - scores) ** 2, scores**2).mean() / 2)
 
 
-def expected_loss(scores: Floats, positive: Flags, *, alpha: float, rho: float) -> float:
+def expected_loss(scores: Float64Array, positive: BoolArray, *, alpha: float, rho: float) -> float:
     """Return R(X): the mean of R^(X) over A, where a share rho of the `positive` cells, shape (n, m), is observed."""
     ones = rho * alpha * (1 - scores) ** 2 + (1 - rho) * scores**2
     return float(np.where(positive, ones, scores**2).mean() / 2)
 
 
-def expected_cost(scores: Floats, positive: Flags, *, alpha: float, q: float, rho: float) -> float:
+def expected_cost(scores: Float64Array, positive: BoolArray, *, alpha: float, q: float, rho: float) -> float:
     """Return E L(X)/(mn), L the cost of cutting `scores` at q, `positive` where Y is 1; shapes (n, m)."""
     chosen = scores > q
     return float(np.where(positive, np.where(chosen, 1 - rho, alpha * rho), chosen).mean())
 
 
-def excess_cost(scores: Floats, positive: Flags, *, alpha: float, q: float, rho: float) -> float:
+def excess_cost(scores: Float64Array, positive: BoolArray, *, alpha: float, q: float, rho: float) -> float:
     """Return (E L(X) - min E L)/(mn), the minimum over all matrices; arguments as in `expected_cost`."""
     least = min(alpha * rho, 1 - rho) * positive.mean()
     return float(expected_cost(scores, positive, alpha=alpha, q=q, rho=rho) - least)
