@@ -83,7 +83,7 @@ def _regret() -> list[str]:
     for key, each in DEFAULTS.items():
         if key.startswith("regret/"):
             best = max([value for _, value in each["grid"]] + [each["chosen"]])
-            lost[DATASETS[key.split("/")[1]].name.split(",")[0]] = 100 * (1 - each["chosen"] / best)
+            lost[DATASETS[key.split("/")[1]].name.replace(", ", " ")] = 100 * (1 - each["chosen"] / best)
     if not lost:
         return []
     shown = ", ".join(f"{name} {value:.1f} %" for name, value in lost.items())
