@@ -214,7 +214,9 @@ def test_an_absurd_cost_by_other_ways(log, params):
 
 
 def test_whole_numbers_of_numpy(log):
-    CSRR(max_rank=np.int64(5), max_iter=np.int64(9), threads=np.int64(1)).fit(log)
+    model = CSRR(max_rank=np.int64(5), max_iter=np.int64(9), threads=np.int64(1)).fit(log)
+    assert model.rank_ <= 5
+    assert model.certificate_.iterations <= 9
 
 
 def test_bad_values_are_found_at_fit_and_not_before():

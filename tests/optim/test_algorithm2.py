@@ -1,6 +1,5 @@
 """Algorithm 2: the paper's steps to the letter, stationary points of the boxed problem, bounds without tolerance."""
 
-import time
 
 import numpy as np
 import pytest
@@ -119,9 +118,8 @@ def test_ways_to_stop():
     assert few.certificate.status == "max_iter"
     late = algorithm2(problem, RANK, Options(tol=1e-12, max_iter=10**8, time_limit=1e-9))
     assert late.certificate.status == "timeout"
-    began = time.perf_counter()
-    algorithm2(problem, RANK, Options(tol=1e-300, max_iter=10**8, time_limit=0.05), step=1e-4)
-    assert time.perf_counter() - began < 5
+    short = algorithm2(problem, RANK, Options(tol=1e-300, max_iter=10**8, time_limit=0.05), step=1e-4)
+    assert short.certificate.status == "timeout"
     seen = []
     algorithm2(problem, RANK, Options(), callback=lambda step: seen.append(step.iteration))
     assert seen == list(range(len(seen)))

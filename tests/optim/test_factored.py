@@ -1,6 +1,5 @@
 """The factored form: the convex optimum at enough rank, weighted least squares without V, and plain calculus."""
 
-import time
 
 import numpy as np
 import pytest
@@ -329,9 +328,8 @@ class TestSolving:
         late = solve_factored(problem, 5, Options(tol=1e-12, max_iter=10**6, time_limit=1e-9))
         assert late.certificate.status == "timeout"
         assert len(late.history) == 1
-        began = time.perf_counter()
-        solve_factored(problem, 5, Options(tol=1e-300, max_iter=10**6, time_limit=0.05))
-        assert time.perf_counter() - began < 5
+        short = solve_factored(problem, 5, Options(tol=1e-300, max_iter=10**6, time_limit=0.05))
+        assert short.certificate.status == "timeout"
 
     def test_a_callback_may_raise(self):
         problem, _ = make(clicks())
