@@ -13,7 +13,7 @@ from scipy import sparse
 from csrr.arrays import AnyArray, Float32Array, Float64Array, FloatArray, Int32Array, Int64Array
 from csrr.optim.nearest import Likeness, find_nearest_items
 from csrr.optim.neighbor_loops import cross_low_rank, cross_targets, gather_grams, place_grams, solve_items
-from csrr.optim.pattern import Pattern
+from csrr.optim.pattern import Pattern, Sparse
 
 _GRAM_BYTES = 2**28
 """How much the Gram blocks that are kept may take; more are made again each time, in parts of a quarter of this."""
@@ -132,15 +132,19 @@ class Regression:
 
     def _cross_left_over(self, parts: Sequence[Factored]) -> Float32Array:
         """(X'(T - U)) on the support, one for each of `parts`, (len(parts), m, K)."""
-        matrix = self.pattern.fill(self.user[self.pattern.rows] * self.item[self.pattern.indices])
         found: list[Float32Array] = []
         images: dict[int, FloatArray] = {}
         for left, right in parts:
             if id(left) not in images:
-                images = {id(left): matrix.transposed_times(left)}
+                images = {id(left): self._x.transposed_times(left)}
             given = (images[id(left)], right, self.support, self._targets_along)
             found.extend(self._map_items(cross_low_rank, given, len(right)))
         return np.stack(found)
+
+    @cached_property
+    def _x(self) -> Sparse:
+        """X, (n, m)."""
+        return self.pattern.fill(self.user[self.pattern.rows] * self.item[self.pattern.indices])
 
     @property
     def _keeps_grams(self) -> bool:
