@@ -1,4 +1,4 @@
-"""Writes the Parameters section of each model's docstring from its declared parameters: python docs/write_docstrings.py."""
+"""Writes the Parameters section of every model's docstring from its declarations: python docs/write_docstrings.py."""
 
 import ast
 import inspect

@@ -13,8 +13,6 @@ import pytest
 import csrr
 
 PENDING = {
-    *("BPRMF", "BiasMC", "CSRR", "CSRRe", "EASE", "ItemKNN", "MCShift", "PopRank", "WRMF"),
-    *("load", "path"),
     *("Stability", "Suspects", "clean"),
     *("Robustness", "robustness"),
     *("Plot", "plot"),

@@ -565,18 +565,18 @@ class Recommender(ABC):
     def calibrate(self, heldout: Any, *, observed_share: float = 1.0, users: Any = None) -> Calibration:
         """Return what turns scores into probabilities, learnt from held-out events, and keep it as `calibration_`.
 
-        Counted are all cells of all users of the model that are not in the training data, also of users without held-out
-        events: to leave these out would overstate every probability. The calibration is saved with the model; a new `fit`
-        drops it.
+        Counted are all cells of all users of the model that are not in the training data, also of users without
+        held-out events: to leave these out would overstate every probability. The calibration is saved with the model;
+        a new `fit` drops it.
 
         Parameters
         ----------
         heldout
-            A log, or what becomes one. Its events of users or items that the model does not know, and those that are in the
-            training data, are left out.
+            A log, or what becomes one. Its events of users or items that the model does not know, and those that are in
+            the training data, are left out.
         observed_share
-            The share of all positives that the log shows, training and held-out events together; `Calibration` says what
-            follows from it.
+            The share of all positives that the log shows, training and held-out events together; `Calibration` says
+            what follows from it.
         users
             The ids of those that `heldout` is about, if it is about some users only.
 
@@ -741,8 +741,9 @@ class Recommender(ABC):
         Parameters
         ----------
         popularity
-            Noise is taken to fall on an item in proportion to (its clicks + 1)^popularity: 0 finds clicks at random, 0.5
-            finds more of those on popular items and of accounts that push one, and takes more of the good ones for noise.
+            Noise is taken to fall on an item in proportion to (its clicks + 1)^popularity: 0 finds clicks at random,
+            0.5 finds more of those on popular items and of accounts that push one, and takes more of the good ones for
+            noise.
 
         Returns
         -------
