@@ -162,7 +162,13 @@ class Evaluation(TabularResult):
         return ResultTable({"user": self.users, **self.per_user})
 
     def display_table(self) -> ResultTable:
-        """Return a row for each mean: metric, mean, and its 95 % interval from low to high."""
+        """Return a row for each mean: metric, mean, and its 95 % interval from low to high.
+
+        Returns
+        -------
+        table
+            What LaTeX and HTML show.
+        """
         ends = [self.interval(name) for name in self.means]
         columns = {
             "mean": list(self.means.values()),

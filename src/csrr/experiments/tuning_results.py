@@ -148,7 +148,13 @@ class Tuning(TabularResult):
         return ResultTable.from_lists(facts | params, types={"value": pa.float64(), "reason": pa.string()})
 
     def display_table(self) -> ResultTable:
-        """Return the best few trials, with a column for each parameter."""
+        """Return the best few trials, with a column for each parameter.
+
+        Returns
+        -------
+        table
+            What LaTeX and HTML show.
+        """
         leaders = self.leaders()
         names = dict.fromkeys(name for each in leaders for name in each.params)
         params = {name: [_shorten(each.params.get(name)) for each in leaders] for name in names}

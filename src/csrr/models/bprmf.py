@@ -230,15 +230,6 @@ class BPRMF(Recommender):
         return FoldedFactors.of(self, users, seen, factors)
 
     def state(self) -> State:
-        """Return what was fitted, for saving.
-
-        Returns
-        -------
-        arrays
-            Arrays by name.
-        facts
-            Plain values by name.
-        """
         arrays: dict[str, npt.NDArray[Any]] = {
             "user_factors": self.user_factors_,
             "item_factors": self.item_factors_,
@@ -247,12 +238,5 @@ class BPRMF(Recommender):
         return arrays, {"reg": self._reg}
 
     def restore(self, arrays: Arrays, facts: dict[str, Any]) -> None:
-        """Set what `state` returned.
-
-        Parameters
-        ----------
-        arrays, facts
-            As `state` returned them.
-        """
         self.user_factors_, self.item_factors_ = arrays["user_factors"], arrays["item_factors"]
         self.history_, self._reg = arrays["history"].tolist(), facts["reg"]

@@ -199,13 +199,6 @@ class CSRR(RobustModel):
         return self.box == "none"
 
     def check_params(self) -> None:
-        """Raise an error for parameters that make no sense, alone or together.
-
-        Raises
-        ------
-        ParameterError
-            For the first of them.
-        """
         super().check_params()
         check_precision(self.tol, self.dtype)
         if self.step != "auto" and self.box == "none":

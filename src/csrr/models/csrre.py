@@ -191,60 +191,18 @@ class CSRRe(RobustModel):
         return self.factors == "free"
 
     def wanted(self) -> Wanted:
-        """Return what the parameters give, by rule where they give nothing, and what they leave to the data.
-
-        Returns
-        -------
-        wanted
-            The settings, and the names of those that are open.
-        """
         wanted = super().wanted()
         return replace(wanted, given=wanted.given._replace(max_rank=DEFAULT_RANK if self.rank is None else self.rank))
 
     def is_bounded(self, words: Words) -> bool:
-        """Return whether the factors of a fit are bounded, as in the paper's CSRR-e.
-
-        Parameters
-        ----------
-        words
-            How the problem was posed.
-
-        Returns
-        -------
-        bounded
-            Whether they are.
-        """
         return not words.free
 
     def check_params(self) -> None:
-        """Raise an error for parameters that make no sense, alone or together.
-
-        Raises
-        ------
-        ParameterError
-            For the first of them.
-        """
         super().check_params()
         if self.step != "auto" and self.factors == "free":
             raise ParameterError('step goes with factors="nonnegative": the free form needs none')
 
     def solve(self, problem: ClickProblem, start: Start, callback: Callback | None) -> Fit:
-        """Return the factors of U, free or non-negative.
-
-        Parameters
-        ----------
-        problem
-            What the clicks ask for.
-        start
-            Where to begin, if given.
-        callback
-            As for `fit`.
-
-        Returns
-        -------
-        fit
-            Factors, certificate and steps.
-        """
         core = problem.problem
         rank = resolve_rank(self.rank, DEFAULT_RANK, core.pattern.shape)
         options = Options(self.tol, self.max_iter, self.time_limit, None, self.seed)

@@ -112,20 +112,6 @@ class EASE(ItemWeightsModel):
         return self
 
     def start_value(self, name: str, log: Log) -> float:
-        """Return what `reg="auto"` begins its search with.
-
-        Parameters
-        ----------
-        name
-            The parameter: "reg".
-        log
-            The training log.
-
-        Returns
-        -------
-        value
-            Where the search begins.
-        """
         return auto_reg(log.to_csr()) if name == "reg" else super().start_value(name, log)
 
     def _choose(self, log: Log, clicks: Any) -> float:
@@ -151,26 +137,10 @@ class EASE(ItemWeightsModel):
         return weights
 
     def state(self) -> State:
-        """Return what was fitted, for saving.
-
-        Returns
-        -------
-        arrays
-            Arrays by name.
-        facts
-            Plain values by name.
-        """
         arrays, facts = super().state()
         return arrays, facts | {"reg": self.reg_}
 
     def restore(self, arrays: Arrays, facts: dict[str, Any]) -> None:
-        """Set what `state` returned.
-
-        Parameters
-        ----------
-        arrays, facts
-            As `state` returned them.
-        """
         super().restore(arrays, facts)
         self.reg_ = facts["reg"]
 

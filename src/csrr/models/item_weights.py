@@ -54,18 +54,6 @@ class ItemWeightsModel(Recommender):
         return out
 
     def score_pairs(self, user_rows: Rows, item_rows: Rows) -> Float32Array:
-        """Return the score of each pair of a user row and an item row.
-
-        Parameters
-        ----------
-        user_rows, item_rows
-            The rows of the users and of the items, shape (n,) each.
-
-        Returns
-        -------
-        scores
-            Shape (n,).
-        """
         if self._is_sparse:
             return pair_products(self.seen_, user_rows, item_rows, self.weights_, _ones(self.seen_))
         check_rows(user_rows, len(user_rows), self.seen_.shape[0])
@@ -136,27 +124,11 @@ class ItemWeightsModel(Recommender):
         return rank_neighbors(self, item, self._column(column), k)
 
     def state(self) -> State:
-        """Return what was fitted, for saving.
-
-        Returns
-        -------
-        arrays
-            Arrays by name.
-        facts
-            Plain values by name.
-        """
         if self._is_sparse:
             return sparse_arrays("weights", self.weights_), {}
         return {"weights": self.weights_}, {}
 
     def restore(self, arrays: Arrays, facts: dict[str, Any]) -> None:
-        """Set what `state` returned.
-
-        Parameters
-        ----------
-        arrays, facts
-            As `state` returned them.
-        """
         n_items = len(self.items_)
         is_dense = "weights" in arrays
         self.weights_ = arrays["weights"] if is_dense else sparse_from(arrays, "weights", (n_items, n_items))

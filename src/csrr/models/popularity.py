@@ -40,58 +40,16 @@ class PopRank(Recommender):
     popularity_: npt.NDArray[np.float32]
 
     def fit(self, data: Any) -> Self:
-        """Count the users of each item, and return the model.
-
-        Parameters
-        ----------
-        data
-            A log, a table with user and item columns, or a users x items matrix.
-
-        Returns
-        -------
-        model
-            The model itself.
-        """
         log = as_log(data)
         self.remember(log)
         self.popularity_ = log.item_counts().astype(np.float32)
         return self
 
     def score_histories(self, seen: Any, rows: Rows) -> npt.NDArray[np.float32]:
-        """Return the same scores for everyone.
-
-        Parameters
-        ----------
-        seen
-            Histories, a row each: csr of shape (n, n_items).
-        rows
-            Which of them are asked for.
-
-        Returns
-        -------
-        scores
-            A new float32 array of shape (len(rows), n_items).
-        """
         return np.tile(self.popularity_, (len(rows), 1))
 
     def state(self) -> State:
-        """Return what was fitted, for saving.
-
-        Returns
-        -------
-        arrays
-            Arrays by name.
-        facts
-            Plain values by name.
-        """
         return {"popularity": self.popularity_}, {}
 
     def restore(self, arrays: Arrays, facts: dict[str, Any]) -> None:
-        """Set what `state` returned.
-
-        Parameters
-        ----------
-        arrays, facts
-            As `state` returned them.
-        """
         self.popularity_ = arrays["popularity"]

@@ -33,33 +33,10 @@ class _PositiveUnlabelled(RobustModel):
     seed: Seed = 0
 
     def check_params(self) -> None:
-        """Raise an error for parameters that make no sense, alone or together.
-
-        Raises
-        ------
-        ParameterError
-            For the first of them.
-        """
         super().check_params()
         check_precision(self.tol, self.dtype)
 
     def solve(self, problem: ClickProblem, start: Start, callback: Callback | None) -> Fit:
-        """Return the factors of the optimum.
-
-        Parameters
-        ----------
-        problem
-            What the clicks ask for.
-        start
-            Where to begin, if given.
-        callback
-            As for `fit`.
-
-        Returns
-        -------
-        fit
-            Factors, certificate and steps.
-        """
         return self.solve_convex(problem, start, callback)
 
 
@@ -140,18 +117,6 @@ class MCShift(_PositiveUnlabelled):
     loss = "II"
 
     def resolve_costs(self, log: Log) -> Costs:
-        """Return what a miss costs, in false alarms.
-
-        Parameters
-        ----------
-        log
-            The training log.
-
-        Returns
-        -------
-        costs
-            The cost ratio, by `rho`.
-        """
         return Costs(1 / (1 - self.rho), f"rho={self.rho:g}")
 
 
@@ -228,16 +193,4 @@ class BiasMC(_PositiveUnlabelled):
     loss = "I"
 
     def resolve_costs(self, log: Log) -> Costs:
-        """Return what a miss costs, in false alarms.
-
-        Parameters
-        ----------
-        log
-            The training log.
-
-        Returns
-        -------
-        costs
-            The cost ratio, by `rho`.
-        """
         return Costs((1 + self.rho) / (1 - self.rho), f"rho={self.rho:g}")

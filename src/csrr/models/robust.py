@@ -463,35 +463,11 @@ class RobustModel(Recommender):
         return weights
 
     def score_rows(self, rows: Rows) -> npt.NDArray[np.float32]:
-        """Return the scores of all items for users by row number.
-
-        Parameters
-        ----------
-        rows
-            The rows of the users.
-
-        Returns
-        -------
-        scores
-            A new float32 array of shape (len(rows), n_items).
-        """
         scores = super().score_rows(rows)
         self.fitted_.neighborhood.add(scores, self.seen_, rows)
         return scores
 
     def score_pairs(self, user_rows: Rows, item_rows: Rows) -> npt.NDArray[np.float32]:
-        """Return the score of each pair of a user row and an item row.
-
-        Parameters
-        ----------
-        user_rows, item_rows
-            The rows of the users and of the items, shape (n,) each.
-
-        Returns
-        -------
-        scores
-            Shape (n,).
-        """
         common = super().score_pairs(user_rows, item_rows)
         return common + self.fitted_.neighborhood.of_pairs(self.seen_, user_rows, item_rows)
 
@@ -745,13 +721,6 @@ class RobustModel(Recommender):
             return self.fitted_.leave_out(self.seen_, self.dtype)
 
     def explained_shares(self) -> npt.NDArray[np.float32]:
-        """Return the share of each training event that the model explains.
-
-        Returns
-        -------
-        shares
-            Shape (n_events,).
-        """
         asked = self.costs_.ratio if self.fitted_.words.loss == "II" else 1.0
         return super().explained_shares() / asked
 
@@ -816,15 +785,6 @@ class RobustModel(Recommender):
     # Saving
 
     def state(self) -> State:
-        """Return what was fitted, for saving.
-
-        Returns
-        -------
-        arrays
-            Arrays by name.
-        facts
-            Plain values by name.
-        """
         arrays, facts = self.fitted_.state()
         arrays |= {
             **step_arrays(self.history_),
@@ -840,13 +800,6 @@ class RobustModel(Recommender):
         return arrays, facts
 
     def restore(self, arrays: Arrays, facts: dict[str, Any]) -> None:
-        """Set what `state` returned.
-
-        Parameters
-        ----------
-        arrays, facts
-            As `state` returned them.
-        """
         bounded = self.is_bounded(Words(**facts["posed"]))
         self._take(FittedProblem.from_state(arrays, facts, is_bounded=bounded))
         self.specific_ = sparse_from(arrays, "specific", self.seen_.shape)

@@ -182,20 +182,6 @@ class WRMF(Recommender):
         return self._penalty.reg
 
     def start_value(self, name: str, log: Log) -> float:
-        """Return what `reg="auto"` begins its search with.
-
-        Parameters
-        ----------
-        name
-            The parameter: "reg".
-        log
-            The training log.
-
-        Returns
-        -------
-        value
-            Where the search begins.
-        """
         if name != "reg":
             return super().start_value(name, log)
         model = self if self.reg == "auto" else WRMF()
@@ -287,15 +273,6 @@ class WRMF(Recommender):
         return explain_score(self, user, item, problem.pattern.indices, amounts)
 
     def state(self) -> State:
-        """Return what was fitted, for saving.
-
-        Returns
-        -------
-        arrays
-            Arrays by name.
-        facts
-            Plain values by name.
-        """
         arrays: Arrays = {
             "user_factors": self.user_factors_,
             "item_factors": self.item_factors_,
@@ -306,13 +283,6 @@ class WRMF(Recommender):
         return arrays, {"confidence": self._confidence, "penalty": self._penalty._asdict()}
 
     def restore(self, arrays: Arrays, facts: dict[str, Any]) -> None:
-        """Set what `state` returned.
-
-        Parameters
-        ----------
-        arrays, facts
-            As `state` returned them.
-        """
         self.user_factors_, self.item_factors_ = arrays["user_factors"], arrays["item_factors"]
         self.history_ = steps_from(arrays)
         self._confidence, self._penalty = facts["confidence"], Penalty(**facts["penalty"])
