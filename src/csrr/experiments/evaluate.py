@@ -167,7 +167,7 @@ class Evaluation(TabularResult):
         Returns
         -------
         table
-            What is worth reading.
+            What LaTeX and HTML show.
         """
         ends = [self.interval(name) for name in self.means]
         columns = {

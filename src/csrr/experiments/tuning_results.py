@@ -153,7 +153,7 @@ class Tuning(TabularResult):
         Returns
         -------
         table
-            What is worth reading.
+            What LaTeX and HTML show.
         """
         leaders = self.leaders()
         names = dict.fromkeys(name for each in leaders for name in each.params)

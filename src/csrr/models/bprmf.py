@@ -66,14 +66,52 @@ class BPRMF(Recommender):
         sum_(u,i) mean_j ( ln s(x_ui - x_uj)
                            - reg/2*(|p_u|^2 + |q_i|^2) - reg_negative/2*|q_j|^2 - reg_bias/2*(b_i^2 + b_j^2) )
 
-    over the items i that a user u has and the items j that they do not, by stochastic steps: each of `epochs` epochs
-    takes every pair (u, i) once, in random order, with one j, all equally likely. The length of a step falls
-    geometrically from `learning_rate` to `decay` times that. `reg_negative` None means `reg`; `rank` None means 50, or
-    as many as the matrix has users or items. `threads` 0 means all cores; their number does not change the model.
+    over the items i that a user u has and the items j that they do not, by stochastic steps: each epoch takes every
+    pair (u, i) once, in random order, with one j, all equally likely. The length of a step falls geometrically. `rank`
+    None is 50, or as many as the matrix has users or items. The number of threads does not change the model.
 
-    Fitted: `user_factors_`, shape (n_users, rank + 1), and `item_factors_`, shape (n_items, rank + 1), whose last
-    columns are ones and the biases, and do not count for likeness; `history_`, the mean ln s(x_ui - x_uj) met in each
-    epoch.
+    Parameters
+    ----------
+    rank
+        The number of factors; None for a default, or as many as the matrix has users or items.
+    learning_rate
+        The length of the first steps.
+    decay
+        What the length of a step falls to, as a share of the first.
+    reg
+        Strength on the factors of users and of items they have.
+    reg_negative
+        Strength on items they do not have; None for `reg`.
+    reg_bias
+        Strength on the items' biases.
+    epochs
+        How many times each event is taken.
+    threads
+        The number of threads; 0 for all cores.
+    seed
+        Seed of what is random.
+
+    Attributes
+    ----------
+    user_factors_, item_factors_
+        Shapes (n_users, rank + 1) and (n_items, rank + 1). The last columns are ones and the biases, and do not count
+        for likeness.
+    history_
+        The mean ln s(x_ui - x_uj) met in each epoch.
+    users_, items_
+        The ids of the training data, in the order of their rows.
+    titles_
+        The titles of the items, or None.
+    seen_
+        The training events: ones, sparse of shape (n_users, n_items).
+    calibration_
+        What turns scores into probabilities, after `calibrate`; or None.
+
+    Examples
+    --------
+    >>> model = csrr.BPRMF(rank=4, epochs=5).fit(csrr.synthetic(60, 40, events_per_user=10).log)
+    >>> model.user_factors_.shape, len(model.history_)
+    ((60, 5), 5)
     """
 
     has_factors = True
@@ -90,9 +128,24 @@ class BPRMF(Recommender):
     seed: Seed = 0
 
     def fit(self, data: Any, *, callback: Callable[[Epoch], object] | None = None) -> Self:
-        """Fit to a log, a table or a users x items matrix; return the model.
+        """Fit to data, and return the model.
 
-        `callback` sees each `Epoch`; what it raises ends the fit and leaves the model as it was.
+        Parameters
+        ----------
+        data
+            A log, a table with user and item columns, or a users x items matrix.
+        callback
+            Sees each `Epoch`; what it raises ends the fit and leaves the model as it was.
+
+        Returns
+        -------
+        model
+            The model itself.
+
+        Raises
+        ------
+        ParameterError
+            For parameters that make no sense, or steps so long that the factors grow without bound.
         """
         self.check_params()
         log = self.read(data)
@@ -106,7 +159,22 @@ class BPRMF(Recommender):
         return self.take(log, factors, history)
 
     def take(self, log: Log, factors: Factors, history: list[float]) -> Self:
-        """Set what is fitted."""
+        """Set what is fitted, and return the model.
+
+        Parameters
+        ----------
+        log
+            The training log.
+        factors
+            Those of users and items.
+        history
+            The mean ln s of each epoch.
+
+        Returns
+        -------
+        model
+            The model itself.
+        """
         self.remember(log)
         self.user_factors_, self.item_factors_ = (
             f.astype(np.float32, copy=False) for f in (factors.users, factors.items)
@@ -143,13 +211,25 @@ class BPRMF(Recommender):
         return Factors(users, items)
 
     def fold_users(self, users: npt.NDArray[Any], seen: Any) -> FoldedFactors:
-        """Return new people: each one's own concave problem, the items as they are, by averaged stochastic steps."""
+        """Return new people: each one's own concave problem, the items as they are, by averaged stochastic steps.
+
+        Parameters
+        ----------
+        users
+            Their ids, shape (n,).
+        seen
+            Their histories: ones, csr of shape (n, n_items).
+
+        Returns
+        -------
+        people
+            Their factors, scores and recommendations.
+        """
         with use_threads(self.threads):
             factors = fold_in(Pattern.of(seen), self.item_factors_, self._reg)
         return FoldedFactors.of(self, users, seen, factors)
 
     def state(self) -> State:
-        """Return what was fitted, as arrays and as plain facts, for saving."""
         arrays: dict[str, npt.NDArray[Any]] = {
             "user_factors": self.user_factors_,
             "item_factors": self.item_factors_,
@@ -158,6 +238,5 @@ class BPRMF(Recommender):
         return arrays, {"reg": self._reg}
 
     def restore(self, arrays: Arrays, facts: dict[str, Any]) -> None:
-        """Set what `state` returned."""
         self.user_factors_, self.item_factors_ = arrays["user_factors"], arrays["item_factors"]
         self.history_, self._reg = arrays["history"].tolist(), facts["reg"]

@@ -49,9 +49,8 @@ class CSRR(RobustModel):
         minimise  l1*||U||_* + l2*sum(t*V) + sum_ij loss(U_ij + V_ij, t_ij),   0 <= V <= 1
 
     over low-rank U (common taste) and sparse V (a user's own choices), t = D_u^-user_scaling * A * D_i^-item_scaling
-    (D: the number of clicks of a user, on an item). Loss "I" weighs an observed cell by `cost_ratio`, "II" multiplies
-    its target by it; all unobserved cells count, with weight 1 and target 0. Stops when the duality gap is below `tol`.
-    S, items x items, then solves, exactly,
+    (D: the number of clicks of a user, on an item). All unobserved cells count, with weight 1 and target 0. Stops when
+    the duality gap is below `tol`. S, items x items, then solves, exactly,
 
         minimise  rho/2*||S||_F^2 + 1/2*||T - U - X*S||_F^2,   X = D_u^-neighbor_scaling * A * D_i^-item_scaling
 
@@ -61,23 +60,108 @@ class CSRR(RobustModel):
     A number is never overruled. With `reg_low_rank` or `l1` given only the neighbours are chosen; "auto" is then what
     it is for logs too small to choose by: cost ratio 2, `reg_sparse` 0.85, `max_rank` 1000.
 
-    `cost_ratio` (what a miss costs, in false alarms) may also be given as `positive_cost` (c_p of c_p + c_n = 1) or
-    as `miss_cost` and `false_alarm_cost` or as `recall_weight` (mu_p of mu_p*recall + mu_n*specificity, T_n/T_p
-    estimated from the clicks). `event_weights` says what the weights of the events are: "cost", factors on the cost of
-    a miss; "linear" or "log" (of 1 + weight), confidence such as play counts, divided by their mean. A click's weight
-    (loss II: its target) and its penalty in V then have that factor.
+    Where `event_weights` count, a click's weight (loss II: its target) and its penalty in V have that factor.
 
-    `reg_low_rank` is l1 as a fraction of the value that gives U = 0, or "noise": half the norm of the targets with
-    random signs. `reg_sparse` is l2 as a fraction of the value that gives V = 0; 1 or more leaves V out. `l1` and `l2`
-    give the strengths themselves instead. `neighbors` 0 leaves S out. `max_rank` bounds the rank (None: no bound); the
-    certificate says when it binds. `box="paper"` runs the paper's Algorithm 1 to the letter, on dense arrays, without
-    S: for small data; it takes steps of length `step` ("auto": as long as is safe), stops by its objective or
-    `max_iter`, not by `tol`, and `max_rank` cuts its result. Choosing takes at most half of `time_limit`. `threads` 0
-    means all cores.
+    Parameters
+    ----------
+    loss
+        The paper's loss: "I" weighs an observed cell by the cost ratio, "II" multiplies its target by it.
+    cost_ratio
+        What missing a choice costs, in false alarms. Left out, it is chosen, or 2.
+    positive_cost
+        The same as a share: the cost of a miss, of 1 for a miss and a false alarm together.
+    miss_cost
+        The same in units of one's own, beside `false_alarm_cost`: what a missed choice costs.
+    false_alarm_cost
+        What a false alarm costs, beside `miss_cost`.
+    recall_weight
+        The same as the weight of recall against specificity, of 1 together; how rare positives are is estimated from
+        the clicks.
+    event_weights
+        What the weights of the events are: "cost", factors on the cost of a miss; "linear" or "log" (of 1 + weight),
+        confidence such as play counts, divided by their mean.
+    reg_low_rank
+        Strength on the rank, as a fraction of what gives rank 0; "noise" is half the norm of the targets with random
+        signs.
+    reg_sparse
+        Strength on a user's own choices V, as a fraction of what gives none; 1 or more leaves V out.
+    neighbors
+        The number of items nearest to an item that speak for it; 0 for none.
+    reg_neighbors
+        Strength on the weights of neighbors, in units of the mean diagonal of X'X.
+    neighbor_scaling
+        The power of a user's number of clicks that these are divided by before neighbors are weighed.
+    l1
+        The strength on the rank itself, in place of `reg_low_rank`.
+    l2
+        The strength on own choices itself, in place of `reg_sparse`.
+    user_scaling
+        From 0, a click of anyone counts alike, to 1, of active users less.
+    item_scaling
+        From 0, a click on any item counts alike, to 1, on the popular it counts less.
+    max_rank
+        The largest rank, for less time and memory; None for no bound. The certificate says when it binds.
+    box
+        "paper" runs the paper's Algorithm 1 to the letter, on dense arrays and without neighbors: for small data. It
+        stops by its objective or `max_iter`, and `max_rank` cuts its result.
+    step
+        The length of a step of the paper's algorithm; "auto" is as long as is safe.
+    tol
+        Stop at this relative gap to the optimum; of CSRRe, gain.
+    max_iter
+        Stop after this many iterations.
+    time_limit
+        Stop after this many seconds; choosing takes at most half of them.
+    dtype
+        The precision of the numbers that are computed with.
+    threads
+        The number of threads; 0 for all cores.
+    seed
+        Seed of what is random.
 
-    Fitted: `user_factors_`, `item_factors_` (their products are the common taste, in units where a click is 1),
-    `neighbors_` (what item i in a history adds to the score of item j, sparse), `specific_` (V in those units, sparse),
-    `rank_`, `certificate_` (of U), `history_` (a `Step` an iteration), `chosen_`, `costs_`, `l1_`, `l2_`.
+    Attributes
+    ----------
+    certificate_
+        How far U is from the optimum at most.
+    history_
+        A `Step` an iteration.
+    specific_
+        V in units where a click is 1, sparse of shape (n_users, n_items).
+    rank_
+        The rank of U.
+    l1_
+        The strength on the rank.
+    l2_
+        The strength on own choices, or None where U was fitted without V.
+    costs_
+        What a miss costs, and where that comes from.
+    chosen_
+        What was tried on held-out events, a row each, and the settings that were taken.
+    fitted_
+        The problem as it was solved, for folding in and judging.
+    user_factors_, item_factors_
+        Shapes (n_users, rank) and (n_items, rank): their products are the common taste, in units where a click is 1.
+    users_, items_
+        The ids of the training data, in the order of their rows.
+    titles_
+        The titles of the items, or None.
+    seen_
+        The training events: ones, sparse of shape (n_users, n_items).
+    calibration_
+        What turns scores into probabilities, after `calibrate`; or None.
+    neighbors_
+        S: what item i in a history adds to the score of item j, sparse of shape (n_items, n_items).
+
+    Examples
+    --------
+    >>> log = csrr.synthetic(60, 40, events_per_user=10).log
+    >>> model = csrr.CSRR(cost_ratio=5, reg_low_rank=0.2, neighbors=5).fit(log)
+    >>> bool(model.certificate_.gap < model.tol)
+    True
+    >>> model.recommend([3, 5], k=4).items.shape
+    (2, 4)
+    >>> model.explain(3, 7).amounts.shape == model.seen_[[3]].data.shape
+    True
     """
 
     loss: Loss = parameter(default="I", kw_only=False)
@@ -115,14 +199,33 @@ class CSRR(RobustModel):
         return self.box == "none"
 
     def check_params(self) -> None:
-        """Raise ParameterError for parameters that make no sense, alone or together."""
         super().check_params()
         check_precision(self.tol, self.dtype)
         if self.step != "auto" and self.box == "none":
             raise ParameterError(f'step={self.step!r} is for box="paper"; the exact solver finds its own steps')
 
     def solve(self, problem: ClickProblem, start: Start, callback: Callback | None) -> Fit:
-        """Return the factors of U: the optimum, or what the paper's Algorithm 1 comes to."""
+        """Return the factors of U: the optimum, or what the paper's Algorithm 1 comes to.
+
+        Parameters
+        ----------
+        problem
+            What the clicks ask for.
+        start
+            Where to begin, if given.
+        callback
+            As for `fit`.
+
+        Returns
+        -------
+        fit
+            Factors, certificate and steps.
+
+        Raises
+        ------
+        ParameterError
+            For `box="paper"` with a start, or with costs that differ between clicks.
+        """
         if self.box == "none":
             return self.solve_convex(problem, start, callback)
         if start is not None:

@@ -55,14 +55,107 @@ class CSRRe(RobustModel):
     with loss, costs, scaling, strengths, neighbours and what "auto" means as in `CSRR`. `factors="free"` alternates
     between P and Q, V in closed form; a stationary point whose gradient has no singular value above l1 is a global
     optimum of the convex problem: `certificate_.is_global` says whether, and `certificate_.gap` how far from it at
-    most. `factors="nonnegative"` is the paper's CSRR-e, without neighbours: P and Q in [0, 1/sqrt(rank)], so that
-    0 <= U <= 1; projected gradient with the step size `step` ("auto": as long as is safe, with momentum), V after each
+    most. `factors="nonnegative"` has 0 <= U <= 1, by projected gradient (`step` "auto": with momentum), V after each
     inner loop. Its certificate is against the convex problem too, which has no such bounds.
 
     Stops when an iteration lowers the objective by less than `tol` of it, or after `max_iter` (of the non-negative
     form: gradient steps). `rank` None is 128, or as many as the matrix has users or items.
 
-    Fitted: as `CSRR`.
+    Parameters
+    ----------
+    loss
+        The paper's loss: "I" weighs an observed cell by the cost ratio, "II" multiplies its target by it.
+    cost_ratio
+        What missing a choice costs, in false alarms. Left out, it is chosen, or 2.
+    rank
+        The number of factors; None for a default, or as many as the matrix has users or items.
+    factors
+        "nonnegative" is the paper's form, with factors in [0, 1/sqrt(rank)] and without neighbors.
+    step
+        The length of a step of the paper's algorithm; "auto" is as long as is safe.
+    positive_cost
+        The same as a share: the cost of a miss, of 1 for a miss and a false alarm together.
+    miss_cost
+        The same in units of one's own, beside `false_alarm_cost`: what a missed choice costs.
+    false_alarm_cost
+        What a false alarm costs, beside `miss_cost`.
+    recall_weight
+        The same as the weight of recall against specificity, of 1 together; how rare positives are is estimated from
+        the clicks.
+    event_weights
+        What the weights of the events are: "cost", factors on the cost of a miss; "linear" or "log" (of 1 + weight),
+        confidence such as play counts, divided by their mean.
+    reg_low_rank
+        Strength on the rank, as a fraction of what gives rank 0; "noise" is half the norm of the targets with random
+        signs.
+    reg_sparse
+        Strength on a user's own choices V, as a fraction of what gives none; 1 or more leaves V out.
+    neighbors
+        The number of items nearest to an item that speak for it; 0 for none.
+    reg_neighbors
+        Strength on the weights of neighbors, in units of the mean diagonal of X'X.
+    neighbor_scaling
+        The power of a user's number of clicks that these are divided by before neighbors are weighed.
+    l1
+        The strength on the rank itself, in place of `reg_low_rank`.
+    l2
+        The strength on own choices itself, in place of `reg_sparse`.
+    user_scaling
+        From 0, a click of anyone counts alike, to 1, of active users less.
+    item_scaling
+        From 0, a click on any item counts alike, to 1, on the popular it counts less.
+    tol
+        Stop at this relative gap to the optimum; of CSRRe, gain.
+    max_iter
+        Stop after this many iterations.
+    time_limit
+        Stop after this many seconds; choosing takes at most half of them.
+    dtype
+        The precision of the numbers that are computed with.
+    threads
+        The number of threads; 0 for all cores.
+    seed
+        Seed of what is random.
+
+    Attributes
+    ----------
+    certificate_
+        How far U is from the optimum of the convex problem at most.
+    history_
+        A `Step` an iteration.
+    specific_
+        V in units where a click is 1, sparse of shape (n_users, n_items).
+    rank_
+        The rank of U.
+    l1_
+        The strength on the rank.
+    l2_
+        The strength on own choices, or None where U was fitted without V.
+    costs_
+        What a miss costs, and where that comes from.
+    chosen_
+        What was tried on held-out events, a row each, and the settings that were taken.
+    fitted_
+        The problem as it was solved, for folding in and judging.
+    user_factors_, item_factors_
+        P and Q, shapes (n_users, rank) and (n_items, rank), in units where a click is 1.
+    users_, items_
+        The ids of the training data, in the order of their rows.
+    titles_
+        The titles of the items, or None.
+    seen_
+        The training events: ones, sparse of shape (n_users, n_items).
+    calibration_
+        What turns scores into probabilities, after `calibrate`; or None.
+    neighbors_
+        S: what item i in a history adds to the score of item j, sparse of shape (n_items, n_items).
+
+    Examples
+    --------
+    >>> log = csrr.synthetic(60, 40, events_per_user=10).log
+    >>> model = csrr.CSRRe(cost_ratio=5, rank=8, reg_low_rank=0.2, neighbors=0).fit(log)
+    >>> model.user_factors_.shape
+    (60, 8)
     """
 
     loss: Loss = parameter(default="I", kw_only=False)
@@ -98,22 +191,18 @@ class CSRRe(RobustModel):
         return self.factors == "free"
 
     def wanted(self) -> Wanted:
-        """Return what the parameters give, by rule where they give nothing, and what they leave to the data."""
         wanted = super().wanted()
         return replace(wanted, given=wanted.given._replace(max_rank=DEFAULT_RANK if self.rank is None else self.rank))
 
     def is_bounded(self, words: Words) -> bool:
-        """Return whether the factors of a fit are bounded, as in the paper's CSRR-e."""
         return not words.free
 
     def check_params(self) -> None:
-        """Raise ParameterError for parameters that make no sense, alone or together."""
         super().check_params()
         if self.step != "auto" and self.factors == "free":
             raise ParameterError('step goes with factors="nonnegative": the free form needs none')
 
     def solve(self, problem: ClickProblem, start: Start, callback: Callback | None) -> Fit:
-        """Return the factors of U, free or non-negative."""
         core = problem.problem
         rank = resolve_rank(self.rank, DEFAULT_RANK, core.pattern.shape)
         options = Options(self.tol, self.max_iter, self.time_limit, None, self.seed)

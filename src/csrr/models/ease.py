@@ -34,17 +34,47 @@ class EASE(ItemWeightsModel):
 
     Its solution is B = I - P / diag(P) with P = (X'X + reg*I)^-1, by a Cholesky factorisation in `dtype`: float32 takes
     half the time and two thirds of the memory, and is accurate only while `reg` is no tiny part of the largest
-    eigenvalue of X'X. `threads` 0 means all cores; their number moves weights by rounding errors of `dtype` only,
-    unless "auto" finds two strengths that rank alike to rounding.
+    eigenvalue of X'X. The number of threads moves weights by rounding errors of `dtype` only, unless "auto" finds two
+    strengths that rank alike to rounding.
 
     `reg="auto"` is chosen by NDCG@20 on held-out training events, a tenth of them: a hill climb, by factors of 3, from
     5*sqrt(sum_i c_i^2 / n), c_i the number of users of item i, n that of users with clicks. That takes three to six
     fits as a rule; one to all events follows. Where fewer than 150 users have events to spare, `reg` is where the climb
     would begin. A number costs one fit.
 
-    Fitted: `weights_`, B, dense float32 of shape (n_items, n_items), and `reg_`. A fit takes n_items^3 operations
-    and 12*n_items^2 bytes (float32: 8), the model, in memory as in its file, 4*n_items^2: 20,000 items take 4.8 GB to
-    fit and 1.6 GB to keep. What does not fit into memory is refused before anything is computed.
+    A fit takes n_items^3 operations and 12*n_items^2 bytes (float32: 8), the model, in memory as in its file,
+    4*n_items^2: 20,000 items take 4.8 GB to fit and 1.6 GB to keep. What does not fit into memory is refused before
+    anything is computed.
+
+    Parameters
+    ----------
+    reg
+        Strength of the penalty; "auto" is chosen on held-out events.
+    dtype
+        The precision of the numbers that are computed with.
+    threads
+        The number of threads; 0 for all cores.
+
+    Attributes
+    ----------
+    reg_
+        The strength of the penalty, resolved.
+    weights_
+        B, dense float32 of shape (n_items, n_items): what item i in a history adds to the score of item j.
+    users_, items_
+        The ids of the training data, in the order of their rows.
+    titles_
+        The titles of the items, or None.
+    seen_
+        The training events: ones, sparse of shape (n_users, n_items).
+    calibration_
+        What turns scores into probabilities, after `calibrate`; or None.
+
+    Examples
+    --------
+    >>> model = csrr.EASE(reg=10).fit(csrr.synthetic(60, 40, events_per_user=10).log)
+    >>> model.weights_.shape, float(model.weights_[7, 7])
+    ((40, 40), 0.0)
     """
 
     reg: AutoReg = parameter(default="auto", kw_only=False)
@@ -52,7 +82,24 @@ class EASE(ItemWeightsModel):
     threads: Threads = 0
 
     def fit(self, data: Any) -> Self:
-        """Fit to a log, a table or a users x items matrix; return the model."""
+        """Fit to data, and return the model.
+
+        Parameters
+        ----------
+        data
+            A log, a table with user and item columns, or a users x items matrix.
+
+        Returns
+        -------
+        model
+            The model itself.
+
+        Raises
+        ------
+        ParameterError
+            For parameters that make no sense, a `reg` too small to compute with, or too many items for the memory there
+            is.
+        """
         self.check_params()
         log = self.read(data)
         _check_memory(log.n_items, self.dtype)
@@ -65,7 +112,6 @@ class EASE(ItemWeightsModel):
         return self
 
     def start_value(self, name: str, log: Log) -> float:
-        """Return what reg="auto" begins its search with."""
         return auto_reg(log.to_csr()) if name == "reg" else super().start_value(name, log)
 
     def _choose(self, log: Log, clicks: Any) -> float:
@@ -91,12 +137,10 @@ class EASE(ItemWeightsModel):
         return weights
 
     def state(self) -> State:
-        """Return what was fitted, as arrays and as plain facts, for saving."""
         arrays, facts = super().state()
         return arrays, facts | {"reg": self.reg_}
 
     def restore(self, arrays: Arrays, facts: dict[str, Any]) -> None:
-        """Set what `state` returned."""
         super().restore(arrays, facts)
         self.reg_ = facts["reg"]
 

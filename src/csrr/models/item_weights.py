@@ -29,7 +29,20 @@ class ItemWeightsModel(Recommender):
     weights_: Any
 
     def score_histories(self, seen: Any, rows: Rows) -> Float32Array:
-        """Return seen[rows] @ weights_, shape (len(rows), n_items), for histories, csr of ones."""
+        """Return seen[rows] @ weights_, the scores of people by their histories.
+
+        Parameters
+        ----------
+        seen
+            Histories, a row each: ones, csr of shape (n, n_items).
+        rows
+            Which of them are asked for.
+
+        Returns
+        -------
+        scores
+            A new float32 array of shape (len(rows), n_items).
+        """
         if self._is_sparse:
             sums = np.zeros((len(rows), seen.shape[1]), np.float32)
             add_products(sums, seen, rows, self.weights_, _ones(seen))
@@ -41,7 +54,6 @@ class ItemWeightsModel(Recommender):
         return out
 
     def score_pairs(self, user_rows: Rows, item_rows: Rows) -> Float32Array:
-        """Return the score of each pair of a user row and an item row, shape (n,)."""
         if self._is_sparse:
             return pair_products(self.seen_, user_rows, item_rows, self.weights_, _ones(self.seen_))
         check_rows(user_rows, len(user_rows), self.seen_.shape[0])
@@ -56,11 +68,28 @@ class ItemWeightsModel(Recommender):
         return bool(sparse.issparse(self.weights_))
 
     def score_own(self) -> Float32Array:
-        """Return what each training event scores, shape (n_events,): no item speaks for itself."""
+        """Return what each training event scores: no item speaks for itself.
+
+        Returns
+        -------
+        scores
+            Shape (n_events,), in the order of `seen_`.
+        """
         return self.explained_shares()
 
     def explain(self, user: Id, item: Id) -> Explanation:
-        """Return how much each item of the user's history adds to the score of `item`: its weight."""
+        """Return how much each item of the user's history adds to the score of an item: its weight.
+
+        Parameters
+        ----------
+        user, item
+            Their ids.
+
+        Returns
+        -------
+        explanation
+            An amount for each item of the history; they sum to the score.
+        """
         self.check_fitted()
         row, column = self.users_.row(user), self.items_.row(item, "item")
         history = self.seen_.indices[self.seen_.indptr[row] : self.seen_.indptr[row + 1]]
@@ -75,20 +104,31 @@ class ItemWeightsModel(Recommender):
         return dense
 
     def similar_items(self, item: Id, k: int = 10) -> Neighbours:
-        """Return the `k` other items with the largest weights for `item`, or as many as have a weight."""
+        """Return the other items with the largest weights for an item.
+
+        Parameters
+        ----------
+        item
+            Its id.
+        k
+            The number of others; fewer where fewer have a weight.
+
+        Returns
+        -------
+        neighbours
+            The others, largest weight first.
+        """
         self.check_fitted()
         column = self.items_.row(item, "item")
         # Of sparse weights most are not there, and the item's own never is.
         return rank_neighbors(self, item, self._column(column), k)
 
     def state(self) -> State:
-        """Return what was fitted, as arrays and as plain facts, for saving."""
         if self._is_sparse:
             return sparse_arrays("weights", self.weights_), {}
         return {"weights": self.weights_}, {}
 
     def restore(self, arrays: Arrays, facts: dict[str, Any]) -> None:
-        """Set what `state` returned."""
         n_items = len(self.items_)
         is_dense = "weights" in arrays
         self.weights_ = arrays["weights"] if is_dense else sparse_from(arrays, "weights", (n_items, n_items))

@@ -53,14 +53,53 @@ class ItemKNN(ItemWeightsModel):
 
     Y is the clicks X, each times a number for its user: 1 under `weighting` "none", clicks_u^-1/2 under "degree" (a
     user of many items ties any two of them less), idf_u = log((n_items + 1) / (clicks_u + 1)) under "tf-idf" and
-    "bm25"; these are scaled to a mean square of 1 over the clicks, so that `shrink` is a number of clicks. "bm25" also
-    multiplies by (bm25_k1 + 1) / (bm25_k1*(1 - bm25_b + bm25_b*l_i) + 1), l_i the clicks on i over their mean, a factor
-    that a cosine without shrink does not see. Equally similar items (in float32) go by item row. `threads` 0 means all
-    cores; their number changes no bit of the result.
+    "bm25"; these are scaled to a mean square of 1 over the clicks. "bm25" also multiplies by
+    (bm25_k1 + 1) / (bm25_k1*(1 - bm25_b + bm25_b*l_i) + 1), l_i the clicks on i over their mean, a factor that a cosine
+    without shrink does not see. Equally similar items (in float32) go by item row. The number of threads changes no bit
+    of the result.
 
-    Fitted: `weights_`, csr float32 of shape (n_items, n_items): at most `neighbors` entries a column, all positive,
-    none on the diagonal. Time grows with the sum over users of their squared number of clicks, memory with
-    neighbors*n_items.
+    Time grows with the sum over users of their squared number of clicks, memory with neighbors*n_items.
+
+    Parameters
+    ----------
+    neighbors
+        How many nearest items speak for an item.
+    similarity
+        How alike two items are, as above.
+    weighting
+        What a click counts for, as above.
+    shrink
+        Added to the denominator: a number of clicks.
+    asymmetry
+        The power of the item had, in "asymmetric".
+    bm25_k1
+        How much "bm25" damps popular items.
+    bm25_b
+        How much of that goes by the number of clicks, in "bm25".
+    threads
+        The number of threads; 0 for all cores.
+
+    Attributes
+    ----------
+    weights_
+        What item i in a history adds to the score of item j, csr float32 of shape (n_items, n_items): at most
+        `neighbors` entries a column, all positive, none on the diagonal.
+    users_, items_
+        The ids of the training data, in the order of their rows.
+    titles_
+        The titles of the items, or None.
+    seen_
+        The training events: ones, sparse of shape (n_users, n_items).
+    calibration_
+        What turns scores into probabilities, after `calibrate`; or None.
+
+    Examples
+    --------
+    >>> model = csrr.ItemKNN(neighbors=5).fit(csrr.synthetic(60, 40, events_per_user=10).log)
+    >>> model.weights_.shape
+    (40, 40)
+    >>> len(model.similar_items(7, k=3))
+    3
     """
 
     neighbors: Nearest = parameter(default=200, kw_only=False)
@@ -75,7 +114,23 @@ class ItemKNN(ItemWeightsModel):
     renamed = {"neighbours": Renamed("neighbors")}  # noqa: RUF012
 
     def fit(self, data: Any) -> Self:
-        """Find the neighbours of each item of a log, a table or a users x items matrix; return the model."""
+        """Find the neighbours of each item, and return the model.
+
+        Parameters
+        ----------
+        data
+            A log, a table with user and item columns, or a users x items matrix.
+
+        Returns
+        -------
+        model
+            The model itself.
+
+        Raises
+        ------
+        ParameterError
+            For parameters that make no sense.
+        """
         self.check_params()
         log = self.read(data)
         with use_threads(self.threads):

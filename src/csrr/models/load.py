@@ -11,7 +11,29 @@ from csrr.registry import MODELS
 
 
 def load(path: str | os.PathLike[str]) -> Recommender:
-    """Return the model saved in a file. Nothing in the file is executed."""
+    """Return the model saved in a file. Nothing in the file is executed.
+
+    Parameters
+    ----------
+    path
+        The file that `save` wrote.
+
+    Returns
+    -------
+    model
+        The fitted model.
+
+    Raises
+    ------
+    ModelFileError
+        For a file that is not a whole model, or of a model that this csrr does not know.
+
+    Examples
+    --------
+    >>> csrr.EASE(reg=10).fit(csrr.synthetic(60, 40, events_per_user=10).log).save("ease.csrr")
+    >>> csrr.load("ease.csrr")
+    EASE(reg=10), fitted to 60 users x 40 items
+    """
     header, arrays = read(path)
     if header["model"] not in MODELS:
         raise ModelFileError(

@@ -14,25 +14,42 @@ from csrr.models.store import Arrays, State
 
 
 class PopRank(Recommender):
-    """Scores an item by the number of users who have it: `popularity_`, shape (n_items,)."""
+    """Scores an item by the number of users who have it.
+
+    Attributes
+    ----------
+    popularity_
+        That number, shape (n_items,).
+    users_, items_
+        The ids of the training data, in the order of their rows.
+    titles_
+        The titles of the items, or None.
+    seen_
+        The training events: ones, sparse of shape (n_users, n_items).
+    calibration_
+        What turns scores into probabilities, after `calibrate`; or None.
+
+    Examples
+    --------
+    >>> log = csrr.synthetic(60, 40, events_per_user=10).log
+    >>> model = csrr.PopRank().fit(log)
+    >>> int(model.popularity_.sum()) == len(log)
+    True
+    """
 
     popularity_: npt.NDArray[np.float32]
 
     def fit(self, data: Any) -> Self:
-        """Count the users of each item of a log, a table or a users x items matrix; return the model."""
         log = as_log(data)
         self.remember(log)
         self.popularity_ = log.item_counts().astype(np.float32)
         return self
 
     def score_histories(self, seen: Any, rows: Rows) -> npt.NDArray[np.float32]:
-        """Return the same scores, shape (len(rows), n_items), for everyone."""
         return np.tile(self.popularity_, (len(rows), 1))
 
     def state(self) -> State:
-        """Return what was fitted, as arrays and as plain facts, for saving."""
         return {"popularity": self.popularity_}, {}
 
     def restore(self, arrays: Arrays, facts: dict[str, Any]) -> None:
-        """Set what `state` returned."""
         self.popularity_ = arrays["popularity"]

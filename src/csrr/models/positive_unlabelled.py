@@ -33,12 +33,10 @@ class _PositiveUnlabelled(RobustModel):
     seed: Seed = 0
 
     def check_params(self) -> None:
-        """Raise ParameterError for parameters that make no sense, alone or together."""
         super().check_params()
         check_precision(self.tol, self.dtype)
 
     def solve(self, problem: ClickProblem, start: Start, callback: Callback | None) -> Fit:
-        """Return the factors of the optimum."""
         return self.solve_convex(problem, start, callback)
 
 
@@ -52,14 +50,73 @@ class MCShift(_PositiveUnlabelled):
     target, weight 1 on every cell, so one soft-thresholded SVD is the solution, and the core's certificate holds.
     The bounds 0 <= X <= 1 of the original are left out (they are not what ranks items).
 
-    `reg_low_rank` is l1 as a fraction of the value that gives X = 0, or "auto"; `l1` is the number. Only l1*(1 - rho)
-    counts for the ranking, so with the relative `reg_low_rank` rho scales the scores and no more. Fitted: as `CSRR`.
+    Only l1*(1 - rho) counts for the ranking, so with the relative `reg_low_rank` rho scales the scores and no more.
+
+    Parameters
+    ----------
+    rho
+        The share of the positive cells that was not observed.
+    reg_low_rank
+        Strength on the rank, as a fraction of what gives rank 0; "noise" is half the norm of the targets with random
+        signs.
+    l1
+        The strength on the rank itself, in place of `reg_low_rank`.
+    max_rank
+        The largest rank, for less time and memory; None for no bound. The certificate says when it binds.
+    tol
+        Stop at this relative gap to the optimum; of CSRRe, gain.
+    max_iter
+        Stop after this many iterations.
+    time_limit
+        Stop after this many seconds; choosing takes at most half of them.
+    dtype
+        The precision of the numbers that are computed with.
+    threads
+        The number of threads; 0 for all cores.
+    seed
+        Seed of what is random.
+
+    Attributes
+    ----------
+    certificate_
+        How far X is from the optimum at most.
+    history_
+        A `Step` an iteration.
+    specific_
+        Empty, of shape (n_users, n_items): there is no V.
+    rank_
+        The rank of X.
+    l1_
+        The strength on the rank.
+    l2_
+        None: there is no V.
+    costs_
+        What a miss costs by `rho`.
+    chosen_
+        How the settings were chosen.
+    fitted_
+        The problem as it was solved, for folding in.
+    user_factors_, item_factors_
+        Shapes (n_users, rank) and (n_items, rank): their products are X.
+    users_, items_
+        The ids of the training data, in the order of their rows.
+    titles_
+        The titles of the items, or None.
+    seen_
+        The training events: ones, sparse of shape (n_users, n_items).
+    calibration_
+        What turns scores into probabilities, after `calibrate`; or None.
+
+    Examples
+    --------
+    >>> model = csrr.MCShift(rho=0.3).fit(csrr.synthetic(60, 40, events_per_user=10).log)
+    >>> model.costs_.ratio == 1 / 0.7
+    True
     """
 
     loss = "II"
 
     def resolve_costs(self, log: Log) -> Costs:
-        """Return what a miss costs, in false alarms."""
         return Costs(1 / (1 - self.rho), f"rho={self.rho:g}")
 
 
@@ -69,11 +126,71 @@ class BiasMC(_PositiveUnlabelled):
         minimise  l1*||X||_* + 1/2*(b*sum_{A=1} (X - 1)^2 + (1 - b)*sum_{A=0} X^2)/(1 - b),   b = (1 + rho)/2
 
     b is the label-dependent weight that is right when a share `rho` of the ones was hidden: observed cells weigh
-    (1 + rho)/(1 - rho). It is CSRR's loss I without V. Parameters and fitted attributes as in `MCShift`.
+    (1 + rho)/(1 - rho). It is CSRR's loss I without V.
+
+    Parameters
+    ----------
+    rho
+        The share of the positive cells that was not observed.
+    reg_low_rank
+        Strength on the rank, as a fraction of what gives rank 0; "noise" is half the norm of the targets with random
+        signs.
+    l1
+        The strength on the rank itself, in place of `reg_low_rank`.
+    max_rank
+        The largest rank, for less time and memory; None for no bound. The certificate says when it binds.
+    tol
+        Stop at this relative gap to the optimum; of CSRRe, gain.
+    max_iter
+        Stop after this many iterations.
+    time_limit
+        Stop after this many seconds; choosing takes at most half of them.
+    dtype
+        The precision of the numbers that are computed with.
+    threads
+        The number of threads; 0 for all cores.
+    seed
+        Seed of what is random.
+
+    Attributes
+    ----------
+    certificate_
+        How far X is from the optimum at most.
+    history_
+        A `Step` an iteration.
+    specific_
+        Empty, of shape (n_users, n_items): there is no V.
+    rank_
+        The rank of X.
+    l1_
+        The strength on the rank.
+    l2_
+        None: there is no V.
+    costs_
+        What a miss costs by `rho`.
+    chosen_
+        How the settings were chosen.
+    fitted_
+        The problem as it was solved, for folding in.
+    user_factors_, item_factors_
+        Shapes (n_users, rank) and (n_items, rank): their products are X.
+    users_, items_
+        The ids of the training data, in the order of their rows.
+    titles_
+        The titles of the items, or None.
+    seen_
+        The training events: ones, sparse of shape (n_users, n_items).
+    calibration_
+        What turns scores into probabilities, after `calibrate`; or None.
+
+    Examples
+    --------
+    >>> model = csrr.BiasMC(rho=0.5).fit(csrr.synthetic(60, 40, events_per_user=10).log)
+    >>> model.costs_.ratio
+    3.0
     """
 
     loss = "I"
 
     def resolve_costs(self, log: Log) -> Costs:
-        """Return what a miss costs, in false alarms."""
         return Costs((1 + self.rho) / (1 - self.rho), f"rho={self.rho:g}")

@@ -75,6 +75,23 @@ class Recommender(ABC):
         The training events: ones, sparse of shape (n_users, n_items).
     calibration_
         What turns scores into probabilities, after `calibrate`; or None.
+    user_factors_, item_factors_
+        Of models that have factors: arrays of shapes (n_users, d) and (n_items, d) whose products are the scores.
+
+    Examples
+    --------
+    >>> class Random(csrr.Recommender):
+    ...     def __init__(self, seed=0):
+    ...         self.seed = seed
+    ...
+    ...     def fit(self, data):
+    ...         self.remember(self.read(data))
+    ...         return self
+    ...
+    ...     def score_rows(self, rows):
+    ...         return np.random.default_rng(self.seed).random((len(rows), len(self.items_)), np.float32)
+    >>> Random().fit(csrr.synthetic(60, 40, events_per_user=10).log).recommend([3, 5], k=4).items.shape
+    (2, 4)
     """
 
     users_: IdMap
@@ -96,20 +113,53 @@ class Recommender(ABC):
 
     @abstractmethod
     def fit(self, data: Any) -> Self:
-        """Fit to a log, a table with user and item columns, or a users x items matrix; return the model."""
+        """Fit to data, and return the model.
+
+        Parameters
+        ----------
+        data
+            A log, a table with user and item columns, or a users x items matrix.
+
+        Returns
+        -------
+        model
+            The model itself.
+        """
 
     # What a fit begins and ends with
 
     @staticmethod
     def read(data: Any) -> Log:
-        """Return training data as a log with at least one event."""
+        """Return training data as a log with at least one event.
+
+        Parameters
+        ----------
+        data
+            A log, a table with user and item columns, or a users x items matrix.
+
+        Returns
+        -------
+        log
+            The log.
+
+        Raises
+        ------
+        ParameterError
+            Where there are no events.
+        """
         log = as_log(data)
         if len(log) == 0:
             raise ParameterError("the log has no events; there is nothing to fit")
         return log
 
     def remember(self, log: Log) -> None:
-        """Keep what recommending needs of the training log."""
+        """Keep what recommending needs of the training log.
+
+        Parameters
+        ----------
+        log
+            The training log.
+        """
         self.users_, self.items_, self.titles_ = log.users, log.items, log.titles
         self.seen_ = log.to_csr()
         self.calibration_ = None
@@ -120,22 +170,61 @@ class Recommender(ABC):
         return hasattr(self, "seen_")
 
     def check_fitted(self) -> None:
-        """Raise NotFittedError unless `fit` has been called."""
+        """Raise an error unless `fit` has been called.
+
+        Raises
+        ------
+        NotFittedError
+            Where it has not.
+        """
         if not self.is_fitted:
             raise NotFittedError(f"this {type(self).__name__} is not fitted yet; call fit(data) first")
 
     # Parameters
 
     def check_params(self) -> None:
-        """Raise ParameterError for parameters that make no sense: by their declarations, as far as there are any."""
+        """Raise an error for parameters that make no sense: by their declarations, as far as there are any.
+
+        Raises
+        ------
+        ParameterError
+            For the first of them.
+        """
         check_params(self.get_params(), parameters_of(type(self)).values())
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters by name. `deep` is there for scikit-learn: no parameter is a model itself."""
+        """Return the parameters by name.
+
+        Parameters
+        ----------
+        deep
+            There for scikit-learn: no parameter is a model itself.
+
+        Returns
+        -------
+        params
+            What was given, or is the default.
+        """
         return {name: getattr(self, name) for name in defaults_of(type(self))}
 
     def set_params(self, **params: Any) -> Self:
-        """Change parameters by name; return the model. What was fitted stays until the next `fit`."""
+        """Change parameters by name; return the model. What was fitted stays until the next `fit`.
+
+        Parameters
+        ----------
+        **params
+            The new values.
+
+        Returns
+        -------
+        model
+            The model itself.
+
+        Raises
+        ------
+        ValueError
+            For a name that is no parameter of the model; nothing is changed then.
+        """
         valid = defaults_of(type(self))
         params = use_new_names(type(self), params)
         for name in params:
@@ -147,7 +236,25 @@ class Recommender(ABC):
         return self
 
     def start_value(self, name: str, log: Log) -> float:
-        """Return the number around which a parameter that is "auto" is searched, for a log."""
+        """Return the number around which a parameter that is "auto" is searched.
+
+        Parameters
+        ----------
+        name
+            The parameter.
+        log
+            The training log.
+
+        Returns
+        -------
+        value
+            Where the search begins.
+
+        Raises
+        ------
+        ParameterError
+            Where the model has no such parameter.
+        """
         raise ParameterError(f"{type(self).__name__} has no {name} that can be tuned around auto; give a Range")
 
     def __repr__(self) -> str:
@@ -161,17 +268,52 @@ class Recommender(ABC):
     # Scores
 
     def score_rows(self, rows: Rows) -> Float32Array:
-        """Return a new float32 array of scores, shape (len(rows), n_items), for the users with these rows."""
+        """Return the scores of all items for users by row number.
+
+        Parameters
+        ----------
+        rows
+            The rows of the users.
+
+        Returns
+        -------
+        scores
+            A new float32 array of shape (len(rows), n_items).
+        """
         if self.has_factors:
             return self.user_factors_[rows] @ self.item_factors_.T
         return self.score_histories(self.seen_, rows)
 
     def score_histories(self, seen: Any, rows: Rows) -> Float32Array:
-        """Return the scores, shape (len(rows), n_items), of people by their histories: those rows of `seen`, csr."""
+        """Return the scores of all items for people by their histories.
+
+        Parameters
+        ----------
+        seen
+            Histories, a row each: csr of shape (n, n_items).
+        rows
+            Which of them are asked for.
+
+        Returns
+        -------
+        scores
+            A new float32 array of shape (len(rows), n_items).
+        """
         raise NotImplementedError(f"a {type(self).__name__} knows only the users it was fitted to")
 
     def score_pairs(self, user_rows: Rows, item_rows: Rows) -> Float32Array:
-        """Return the score of each pair of a user row and an item row, shape (n,)."""
+        """Return the score of each pair of a user row and an item row.
+
+        Parameters
+        ----------
+        user_rows, item_rows
+            The rows of the users and of the items, shape (n,) each.
+
+        Returns
+        -------
+        scores
+            Shape (n,).
+        """
         if self.has_factors:
             products: Float32Array = np.einsum("nd,nd->n", self.user_factors_[user_rows], self.item_factors_[item_rows])
             return products
@@ -184,17 +326,50 @@ class Recommender(ABC):
         return scores
 
     def top_rows(self, rows: Rows, k: int, *, seen: Any = None, candidates: Rows | None = None) -> Top:
-        """Return the best items for users by row number, as item rows and scores, shapes (len(rows), k).
+        """Return the best items for users by row number.
 
-        Cells stored in `seen`, sparse of shape (n_users, n_items), are left out; see `ranking.top_k`.
+        Parameters
+        ----------
+        rows
+            The rows of the users.
+        k
+            The number of items for each.
+        seen
+            Cells to leave out: those stored in a sparse array of shape (n_users, n_items).
+        candidates
+            The rows of the items to choose among; None for all.
+
+        Returns
+        -------
+        top
+            Item rows and scores, shapes (len(rows), k); see `ranking.top_k`.
         """
         self.check_fitted()
         return top_k(self.score_rows, rows, len(self.items_), k, seen=seen, candidates=candidates)
 
     def score(self, users: Any, items: Any = None) -> Float32Array:
-        """Return the scores of pairs, shape (n,), or without `items` of all items, shape (n, n_items).
+        """Return the scores of pairs of a user and an item, or of users and all items.
 
-        `users` and `items` are ids, equally many; one id alone goes with each of the others.
+        Parameters
+        ----------
+        users, items
+            Ids, equally many; one id alone goes with each of the others.
+
+        Returns
+        -------
+        scores
+            Shape (n,); without `items`, (n, n_items).
+
+        Raises
+        ------
+        ValueError
+            Where there are not as many users as items.
+
+        Examples
+        --------
+        >>> model = csrr.PopRank().fit(csrr.synthetic(60, 40, events_per_user=10).log)
+        >>> model.score(3).shape, model.score(3, [5, 6]).shape
+        ((1, 40), (2,))
         """
         self.check_fitted()
         user_rows = self.users_.rows(list_ids(users))
@@ -224,15 +399,46 @@ class Recommender(ABC):
         min_score: float | None = None,
         threads: int | None = None,
     ) -> Recommendations:
-        """Return the `k` best items for each of `users`: one id, several, or None for all.
+        """Return the best items for users, best first.
 
-        Left out are items the user has in the training data (unless `exclude_seen` is false), items not among
-        `candidates` and items in `exclude`, both given by id. Equal scores go by item row. `k` is cut to the
-        number of items that are left for everyone; a user with fewer gets a list that ends in None.
+        Equal scores go by item row. Costs of single users and items need no more: they are in the scores already.
 
-        Items below `min_score` or, of a calibrated model, `min_probability` are left out too, and perhaps nothing is
-        left; "cost" stands for `decision_probability`, from which on recommending pays. Costs of single users and items
-        need no more: they are in the scores already.
+        Parameters
+        ----------
+        users
+            One id, several, or None for all.
+        k
+            The number of items for each. It is cut to the number of items that are left for everyone; a user with fewer
+            gets a list that ends in None.
+        exclude_seen
+            Whether items that the user has in the training data are left out.
+        candidates
+            The ids of the items to choose among; None for all.
+        exclude
+            The ids of items to leave out for everyone.
+        min_probability
+            Of a calibrated model: items below this probability are left out, and perhaps nothing is left. "cost" stands
+            for `decision_probability`, from which on recommending pays.
+        min_score
+            Items below this score are left out.
+        threads
+            The number of threads; 0 for all cores, None for what is in force.
+
+        Returns
+        -------
+        recommendations
+            Items, scores and, of a calibrated model, probabilities of each user.
+
+        Raises
+        ------
+        ParameterError
+            For a `min_probability` without a calibration, or without costs.
+
+        Examples
+        --------
+        >>> model = csrr.PopRank().fit(csrr.synthetic(60, 40, events_per_user=10).log)
+        >>> model.recommend([3, 5], k=4, exclude=[7]).items.shape
+        (2, 4)
         """
         self.check_fitted()
         cut = check_cut(self, min_probability, min_score)
@@ -244,26 +450,84 @@ class Recommender(ABC):
         return name_lists(self, self.users_.ids[rows], found, cut)
 
     def user_rows(self, users: Any) -> Rows:
-        """Return the rows of one user id, of several, or of all users for None."""
+        """Return the rows of users.
+
+        Parameters
+        ----------
+        users
+            One id, several, or None for all.
+
+        Returns
+        -------
+        rows
+            Shape (n,).
+        """
         return np.arange(len(self.users_)) if users is None else self.users_.rows(list_ids(users))
 
     def name_items(self, item_rows: Rows) -> tuple[npt.NDArray[Any], npt.NDArray[Any] | None]:
-        """Return the ids and, where known, the titles of items by row number."""
+        """Return the ids and titles of items by row number.
+
+        Parameters
+        ----------
+        item_rows
+            The rows, shape (n,).
+
+        Returns
+        -------
+        ids
+            Shape (n,).
+        titles
+            Shape (n,), or None where there are none.
+        """
         return self.items_.ids[item_rows], None if self.titles_ is None else self.titles_[item_rows]
 
     # New people
 
     def fold_in(self, histories: Any) -> FoldedUsers:
-        """People who were not in the training data, by their histories: their scores and recommendations.
+        """Return people who were not in the training data, by their histories: their scores and recommendations.
 
-        `histories` is a list of lists of item ids, or a log (table, matrix) whose items are the model's. What was
-        learnt of the items stays as it is.
+        What was learnt of the items stays as it is.
+
+        Parameters
+        ----------
+        histories
+            A list of lists of item ids, or a log (table, matrix) whose items are the model's.
+
+        Returns
+        -------
+        people
+            They have `score` and `recommend`, as the model has.
+
+        Raises
+        ------
+        ParameterError
+            For an empty history.
+
+        Examples
+        --------
+        >>> model = csrr.EASE(reg=10).fit(csrr.synthetic(60, 40, events_per_user=10).log)
+        >>> people = model.fold_in([[1, 5, 9], [2, 4]])
+        >>> len(people), people.recommend(k=3).items.shape
+        (2, (2, 3))
         """
         self.check_fitted()
         return self.fold_users(*read_histories(histories, self.items_, self.history_weight))
 
     def fold_users(self, users: npt.NDArray[Any], seen: Any) -> FoldedUsers:
-        """Return people by their ids and histories, `seen`: ones or weights, csr of shape (len(users), n_items)."""
+        """Return people who were not in the training data, by ids and histories.
+
+        Parameters
+        ----------
+        users
+            Their ids, shape (n,).
+        seen
+            Their histories: ones or weights, csr of shape (n, n_items).
+
+        Returns
+        -------
+        people
+            Their scores and recommendations.
+        """
         return FoldedUsers(users, seen, self, partial(self.score_histories, seen))
 
     @property
@@ -272,9 +536,27 @@ class Recommender(ABC):
         return None
 
     def recommend_for(self, history: Any, k: int = 10, **options: Any) -> Recommendations:
-        """Return the `k` best items for a person who was not in the training data, by the ids (or one) they chose.
+        """Return the best items for a person who was not in the training data.
 
-        `options` are those of `FoldedUsers.recommend`.
+        Parameters
+        ----------
+        history
+            The ids of the items that they chose, or one.
+        k
+            The number of items.
+        **options
+            Those of `recommend`, but for `threads`.
+
+        Returns
+        -------
+        recommendations
+            One list.
+
+        Examples
+        --------
+        >>> model = csrr.EASE(reg=10).fit(csrr.synthetic(60, 40, events_per_user=10).log)
+        >>> model.recommend_for([1, 5, 9], k=3).items.shape
+        (1, 3)
         """
         return self.fold_in([list(list_ids(history))]).recommend(k, **options)
 
@@ -283,24 +565,72 @@ class Recommender(ABC):
     def calibrate(self, heldout: Any, *, observed_share: float = 1.0, users: Any = None) -> Calibration:
         """Return what turns scores into probabilities, learnt from held-out events, and keep it as `calibration_`.
 
-        `heldout` is a log, or what becomes one. Its events of users or items that the model does not know, and those
-        that are in the training data, are left out. Counted are all cells of all users of the model that are not in
-        the training data, also of users without held-out events: to leave these out would overstate every probability.
-        If `heldout` is about some users only, give their ids as `users`. `observed_share` is the share of all
-        positives that the log shows, training and held-out events together; `Calibration` says what follows from it.
-        The calibration is saved with the model; a new `fit` drops it.
+        Counted are all cells of all users of the model that are not in the training data, also of users without
+        held-out events: to leave these out would overstate every probability. The calibration is saved with the model;
+        a new `fit` drops it.
+
+        Parameters
+        ----------
+        heldout
+            A log, or what becomes one. Its events of users or items that the model does not know, and those that are in
+            the training data, are left out.
+        observed_share
+            The share of all positives that the log shows, training and held-out events together; `Calibration` says
+            what follows from it.
+        users
+            The ids of those that `heldout` is about, if it is about some users only.
+
+        Returns
+        -------
+        calibration
+            The calibration.
+
+        Examples
+        --------
+        >>> train, heldout = csrr.split(csrr.synthetic(60, 40, events_per_user=10).log)
+        >>> model = csrr.EASE(reg=10).fit(train)
+        >>> calibration = model.calibrate(heldout)
+        >>> bool(0 < model.probability(3, 5)[0] < 1)
+        True
         """
         self.check_fitted()
         self.calibration_ = calibration_on(heldout, self, self.user_rows(users), observed_share)
         return self.calibration_
 
     def reliability(self, heldout: Any, *, users: Any = None) -> Reliability:
-        """Return the probabilities against other held-out events than `calibrate` had, given as there."""
+        """Return the probabilities against other held-out events than `calibrate` had.
+
+        Parameters
+        ----------
+        heldout, users
+            As for `calibrate`.
+
+        Returns
+        -------
+        reliability
+            What was said and what happened.
+        """
         self.check_fitted()
         return reliability_on(heldout, self, self.user_rows(users))
 
     def probability(self, users: Any, items: Any = None) -> npt.NDArray[np.float64]:
-        """Return the probability that a pair not in the training data is a positive; shapes are those of `score`."""
+        """Return the probability that a pair not in the training data is a positive.
+
+        Parameters
+        ----------
+        users, items
+            As for `score`.
+
+        Returns
+        -------
+        probabilities
+            Of the shape that `score` has.
+
+        Raises
+        ------
+        ParameterError
+            Before `calibrate`.
+        """
         self.check_fitted()
         return self.check_calibrated().probability(self.score(users, items))
 
@@ -310,7 +640,18 @@ class Recommender(ABC):
         return None
 
     def check_calibrated(self) -> Calibration:
-        """Return the calibration; ParameterError where there is none."""
+        """Return the calibration.
+
+        Returns
+        -------
+        calibration
+            What `calibrate` kept.
+
+        Raises
+        ------
+        ParameterError
+            Where there is none.
+        """
         if self.calibration_ is None:
             raise ParameterError(
                 f"this {type(self).__name__} has no probabilities yet; call calibrate(heldout) with events that it was"
@@ -321,21 +662,68 @@ class Recommender(ABC):
     # What is alike
 
     def similar_items(self, item: Id, k: int = 10) -> Neighbours:
-        """Return the `k` other items whose factors have the largest cosine with those of `item`."""
+        """Return the other items whose factors have the largest cosine with those of an item.
+
+        Parameters
+        ----------
+        item
+            Its id.
+        k
+            The number of others.
+
+        Returns
+        -------
+        neighbours
+            The others, most alike first.
+
+        Raises
+        ------
+        NotImplementedError
+            Where the model cannot tell.
+        """
         self._check_factors()
         rows, scores = _nearest(self.item_factors_[:, self._likeness], self.items_.row(item, "item"), k)
         ids, titles = self.name_items(rows)
         return Neighbours(item, ids, scores, titles)
 
     def similar_users(self, user: Id, k: int = 10) -> Neighbours:
-        """Return the `k` other users whose factors have the largest cosine with those of `user`."""
+        """Return the other users whose factors have the largest cosine with those of a user.
+
+        Parameters
+        ----------
+        user
+            Their id.
+        k
+            The number of others.
+
+        Returns
+        -------
+        neighbours
+            The others, most alike first.
+
+        Raises
+        ------
+        NotImplementedError
+            Where the model has no factors.
+        """
         self._check_factors()
         rows, scores = _nearest(self.user_factors_[:, self._likeness], self.users_.row(user), k)
         return Neighbours(user, self.users_.ids[rows], scores)
 
     @classmethod
     def can(cls, ability: str) -> bool:
-        """Return whether models of this kind have an ability that not all have: "explain", "similar_items", ..."""
+        """Return whether models of this kind have an ability that not all have.
+
+        Parameters
+        ----------
+        ability
+            The name of a method, such as "explain" or "similar_items".
+
+        Returns
+        -------
+        can
+            Whether they have it.
+        """
         method = getattr(cls, ability, None)
         needs_factors = ability.startswith("similar") and method is getattr(Recommender, ability, None)
         return method is not None and (cls.has_factors or not needs_factors)
@@ -350,47 +738,117 @@ class Recommender(ABC):
     def suspects(self, *, popularity: float = 0.0) -> Suspects:
         """Return how probable it is that each click of the training data is noise, and which users and items have most.
 
-        Noise is taken to fall on an item in proportion to (its clicks + 1)^popularity: 0 finds clicks at random, 0.5
-        finds more of those on popular items and of accounts that push one, and takes more of the good ones for noise.
+        Parameters
+        ----------
+        popularity
+            Noise is taken to fall on an item in proportion to (its clicks + 1)^popularity: 0 finds clicks at random,
+            0.5 finds more of those on popular items and of accounts that push one, and takes more of the good ones for
+            noise.
+
+        Returns
+        -------
+        suspects
+            A probability for each event.
+
+        Raises
+        ------
+        NotImplementedError
+            Where the model does not tell what a click would score without itself.
         """
         self.check_fitted()
         return find_suspects(self, popularity=popularity)
 
     def score_own(self) -> Float32Array:
-        """Return what each training event would score without itself, shape (n_events,), in the order of `seen_`."""
+        """Return what each training event would score without itself.
+
+        Returns
+        -------
+        scores
+            Shape (n_events,), in the order of `seen_`.
+        """
         raise NotImplementedError(f"a {type(self).__name__} does not tell what a click would score without itself")
 
     def as_judge(self) -> Any:
-        """Return the model that tells which clicks are noise: this one, or one like it that is fit to judge."""
+        """Return the model that tells which clicks are noise.
+
+        Returns
+        -------
+        judge
+            This one, or one like it that is fit to judge.
+        """
         return self
 
     def leave_out(self) -> LeftOut:
-        """Return the values of all cells by which noise is told, those of clicks without their own influence."""
+        """Return the values of all cells by which noise is told.
+
+        Returns
+        -------
+        values
+            Those of clicks are without their own influence.
+        """
         return LeftOut(Pattern.of(self.seen_), self.score_own(), lambda rows, items: self.score_rows(rows)[:, items])
 
     def explained_shares(self) -> Float32Array:
-        """Return the share of each training event, shape (n_events,), that its score explains."""
+        """Return the share of each training event that its score explains.
+
+        Returns
+        -------
+        shares
+            Shape (n_events,).
+        """
         rows = np.repeat(np.arange(len(self.users_)), np.diff(self.seen_.indptr))
         return self.score_pairs(rows, self.seen_.indices)
 
     def training_log(self) -> Log:
-        """Return the events that the model was fitted to, in their order, without weights or times."""
+        """Return the events that the model was fitted to.
+
+        Returns
+        -------
+        log
+            In their order, without weights or times.
+        """
         rows = np.repeat(np.arange(len(self.users_), dtype=np.int32), np.diff(self.seen_.indptr))
         return Log(self.users_, self.items_, rows, self.seen_.indices, titles=self.titles_)
 
     # Saving
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted model to one file, at once or not at all; `csrr.load` reads it."""
+        """Write the fitted model to one file, at once or not at all; `csrr.load` reads it.
+
+        Parameters
+        ----------
+        path
+            The file; one that is there is replaced.
+
+        Examples
+        --------
+        >>> csrr.PopRank().fit(csrr.synthetic(60, 40, events_per_user=10).log).save("popular.csrr")
+        >>> csrr.load("popular.csrr")
+        PopRank(), fitted to 60 users x 40 items
+        """
         self.check_fitted()
         write_model(path, self)
 
     def state(self) -> State:
-        """Return what was fitted beyond the training log, as arrays and as plain facts, for saving."""
+        """Return what was fitted beyond the training log, for saving.
+
+        Returns
+        -------
+        arrays
+            Arrays by name.
+        facts
+            Plain values by name.
+        """
         return plain_state(self)
 
     def restore(self, arrays: Arrays, facts: dict[str, Any]) -> None:
-        """Set what `state` returned."""
+        """Set what `state` returned.
+
+        Parameters
+        ----------
+        arrays, facts
+            As `state` returned them.
+        """
         restore_plain(self, arrays, facts)
 
 

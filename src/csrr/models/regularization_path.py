@@ -86,11 +86,44 @@ def path(
     callback: Callable[[Solution], object] | None = None,
     **params: Any,
 ) -> Path:
-    """Return the fits of `CSRR(**params)` along falling strengths `reg_low_rank`, fractions of the one that gives 0.
+    """Return the fits of a CSRR along falling strengths on the rank.
 
-    Without `strengths`, `n` of them from 1 down to `weakest`, equally spaced in logarithm. Each fit starts from the
-    one before; where one SVD solves the problem (loss II without V, or loss I with cost_ratio 1 and without V), one
-    SVD gives them all. All share their neighbours: those given or, with "auto", chosen as `CSRR(**params)` does.
+    Each fit starts from the one before; where one SVD solves the problem (loss II without V, or loss I with cost_ratio
+    1 and without V), one SVD gives them all. All share their neighbours: those given or, with "auto", chosen as
+    `CSRR(**params)` does.
+
+    Parameters
+    ----------
+    data
+        A log, a table with user and item columns, or a users x items matrix.
+    strengths
+        Values of `reg_low_rank`: fractions of the one that gives rank 0.
+    n
+        Without `strengths`, so many from 1 down to `weakest`, equally spaced in logarithm.
+    weakest
+        The last of these.
+    callback
+        Sees the solution of each strength.
+    **params
+        Parameters of `CSRR`, but for `reg_low_rank`, `l1` and `box`.
+
+    Returns
+    -------
+    path
+        The points, strongest first, each with its rank and certificate; `path.model(i)` is the fitted model of point i.
+
+    Raises
+    ------
+    ParameterError
+        For strengths, or parameters, that make no sense.
+
+    Examples
+    --------
+    >>> found = csrr.path(csrr.synthetic(60, 40, events_per_user=10).log, n=4, cost_ratio=1, reg_sparse=1, neighbors=0)
+    >>> [round(point.reg_low_rank, 2) for point in found], found[0].rank
+    ([1.0, 0.37, 0.14, 0.05], 0)
+    >>> found.model(3).recommend(5, k=3).items.shape
+    (1, 3)
     """
     model = CSRR(**params)
     model.check_params()

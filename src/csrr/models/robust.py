@@ -113,12 +113,29 @@ class RobustModel(Recommender):
         user_costs: Any = None,
         item_costs: Any = None,
     ) -> Self:
-        """Fit to a log, a table or a users x items matrix; return the model.
+        """Fit to data, and return the model.
 
-        `callback` sees a `Step` an iteration; what it raises ends the fit and leaves the model as it was. `start`, a
-        model of this family fitted to the same users and items, is where the solver begins. `user_costs` and
-        `item_costs`, numbers by id (1 for those not named) or one for each in the order of the log's ids, say how
-        many times the model's cost of a miss that of a user's, or an item's, clicks is.
+        Parameters
+        ----------
+        data
+            A log, a table with user and item columns, or a users x items matrix.
+        callback
+            Sees a `Step` an iteration; what it raises ends the fit and leaves the model as it was.
+        start
+            A model of this family fitted to the same users and items: where the solver begins.
+        user_costs, item_costs
+            How many times the model's cost of a miss that of a user's, or an item's, clicks is: numbers by id (1 for
+            those not named) or one for each in the order of the log's ids.
+
+        Returns
+        -------
+        model
+            The model itself.
+
+        Raises
+        ------
+        ParameterError
+            For parameters that make no sense, or not for these data.
         """
         # 1. What is asked for, and the log, checked.
         self.check_params()
@@ -136,19 +153,77 @@ class RobustModel(Recommender):
 
     @abstractmethod
     def solve(self, problem: ClickProblem, start: Start, callback: Callback | None) -> Fit:
-        """Return the factors of U for a problem, beginning at `start` if one is given."""
+        """Return the factors of U for a problem.
+
+        Parameters
+        ----------
+        problem
+            What the clicks ask for.
+        start
+            Where to begin, if given.
+        callback
+            As for `fit`.
+
+        Returns
+        -------
+        fit
+            Factors, certificate and steps.
+        """
 
     def solve_convex(self, problem: ClickProblem, start: Start, callback: Callback | None) -> Fit:
-        """Return the optimum of the convex problem, to a gap of `tol`, its rank bounded by the settings."""
+        """Return the optimum of the convex problem, to a gap of `tol`, its rank bounded by the settings.
+
+        Parameters
+        ----------
+        problem
+            What the clicks ask for.
+        start
+            Where to begin, if given.
+        callback
+            As for `fit`.
+
+        Returns
+        -------
+        fit
+            Factors, certificate and steps.
+        """
         first = start.low_rank(self.dtype) if isinstance(start, RobustModel) else start
         return Fit.of(solve(problem.problem, self.solver_options(problem.settings), start=first, callback=callback))
 
     def solver_options(self, settings: Settings) -> Options:
-        """Return when the solver is to stop."""
+        """Return when the solver is to stop.
+
+        Parameters
+        ----------
+        settings
+            What the fit takes for parameters that are left open.
+
+        Returns
+        -------
+        options
+            Gap, iterations, time and rank.
+        """
         return Options(self.tol, self.max_iter, self.time_limit, settings.max_rank, self.seed)
 
     def complete(self, log: Log, built: ClickProblem, found: Fit, chosen: Chosen) -> Self:
-        """Add to U what goes from item to item and what neither explains; set the fitted attributes."""
+        """Add to U what goes from item to item and what neither explains; set the fitted attributes.
+
+        Parameters
+        ----------
+        log
+            The training log.
+        built
+            Its problem.
+        found
+            What the solver found of U.
+        chosen
+            What was chosen for the fit, and how.
+
+        Returns
+        -------
+        model
+            The model itself.
+        """
         problem, scaling = built.problem, built.scaling
         users, items = found.factors.users, found.factors.items
         if found.free:
@@ -179,7 +254,18 @@ class RobustModel(Recommender):
         return self
 
     def is_bounded(self, words: Words) -> bool:
-        """Return whether the factors of a fit are bounded, as in the paper's CSRR-e."""
+        """Return whether the factors of a fit are bounded, as in the paper's CSRR-e.
+
+        Parameters
+        ----------
+        words
+            How the problem was posed.
+
+        Returns
+        -------
+        bounded
+            Whether they are.
+        """
         return False
 
     def _take(self, fitted: FittedProblem) -> None:
@@ -202,9 +288,28 @@ class RobustModel(Recommender):
         """Return a model for costs in your own units: what a miss costs you, and what a false alarm.
 
         They set the cost ratio of the fit (alpha = miss/false_alarm, Lemma 1) and where it pays to recommend: above the
-        probability false_alarm/(miss + false_alarm), `decision_probability`. Instead, `positive_cost` is c_p of
-        c_p + c_n = 1, and `recall_weight` is mu_p of mu_p*recall + mu_n*specificity, with T_n/T_p estimated from the
-        clicks of the fit.
+        probability false_alarm/(miss + false_alarm), `decision_probability`.
+
+        Parameters
+        ----------
+        miss, false_alarm
+            What either costs.
+        positive_cost
+            Instead, c_p of c_p + c_n = 1.
+        recall_weight
+            Instead, mu_p of mu_p*recall + mu_n*specificity, with T_n/T_p estimated from the clicks of the fit.
+        **params
+            Other parameters of the model.
+
+        Returns
+        -------
+        model
+            A new model, not fitted.
+
+        Raises
+        ------
+        ParameterError
+            Where no costs are given, or the model takes none.
         """
         words = CostWords(None, positive_cost, miss, false_alarm, recall_weight)
         if not words.are_given:
@@ -217,7 +322,13 @@ class RobustModel(Recommender):
         return model
 
     def check_params(self) -> None:
-        """Raise ParameterError for parameters that make no sense, alone or together."""
+        """Raise an error for parameters that make no sense, alone or together.
+
+        Raises
+        ------
+        ParameterError
+            For the first of them.
+        """
         super().check_params()
         if self.reg_low_rank == 0 and self.l1 is None:
             raise ParameterError("reg_low_rank=0 keeps every click as it is; give a number > 0")
@@ -229,7 +340,18 @@ class RobustModel(Recommender):
         return CostWords(self.cost_ratio, self.positive_cost, self.miss_cost, self.false_alarm_cost, self.recall_weight)
 
     def resolve_costs(self, log: Log) -> Costs:
-        """Return what a miss costs, in false alarms."""
+        """Return what a miss costs, in false alarms.
+
+        Parameters
+        ----------
+        log
+            The training log.
+
+        Returns
+        -------
+        costs
+            The cost ratio, and where it comes from.
+        """
         return self.cost_words.resolve(log)
 
     @property
@@ -249,7 +371,13 @@ class RobustModel(Recommender):
         return False
 
     def wanted(self) -> Wanted:
-        """Return what the parameters give, by rule where they give nothing, and what they leave to the data."""
+        """Return what the parameters give, by rule where they give nothing, and what they leave to the data.
+
+        Returns
+        -------
+        wanted
+            The settings, and the names of those that are open.
+        """
         names = ("reg_sparse", "neighbors", "reg_neighbors")
         given = {name: getattr(self, name) for name in names if getattr(self, name) != "auto"}
         settings, left = RULE._replace(neighbor_scaling=self.neighbor_scaling, **given), set(names) - set(given)
@@ -267,21 +395,47 @@ class RobustModel(Recommender):
         return Wanted(settings, frozenset(left), self._settled)
 
     def strength(self, data: Any) -> float:
-        """Return the l1 that a fit to `data` would have: what `reg_low_rank` comes to there."""
+        """Return the l1 that a fit would have: what `reg_low_rank` comes to there.
+
+        Parameters
+        ----------
+        data
+            A log, a table or a matrix, as for `fit`.
+
+        Returns
+        -------
+        l1
+            The strength on the rank.
+        """
         self.check_params()
         with use_threads(self.threads, blas=1):
             log = self.read(data)
             return float(build_problem(self, log, choose_settings(self, log).settings).problem.l1)
 
     def settled(self, settings: Settings) -> Self:
-        """Take these settings in place of what is left open, and return the model: its fits search nothing."""
+        """Take settings in place of what is left open, and return the model: its fits search nothing.
+
+        Parameters
+        ----------
+        settings
+            Those of another fit.
+
+        Returns
+        -------
+        model
+            The model itself.
+        """
         self._settled = settings
         return self
 
     def settled_params(self) -> dict[str, Any]:
-        """Return the parameters that give these scores again without a search: numbers for what was chosen.
+        """Return the parameters that give these scores again without a search.
 
-        A `reg_sparse` of 1 among them says that U was fitted without V; V is then left out altogether.
+        Returns
+        -------
+        params
+            Numbers for what was chosen, by name. A `reg_sparse` of 1 among them says that U was fitted without V; V is
+            then left out altogether.
         """
         self.check_fitted()
         settings, params = self.chosen_.settings, self.get_params()
@@ -309,18 +463,27 @@ class RobustModel(Recommender):
         return weights
 
     def score_rows(self, rows: Rows) -> npt.NDArray[np.float32]:
-        """Return the scores, shape (len(rows), n_items), of the users with these rows."""
         scores = super().score_rows(rows)
         self.fitted_.neighborhood.add(scores, self.seen_, rows)
         return scores
 
     def score_pairs(self, user_rows: Rows, item_rows: Rows) -> npt.NDArray[np.float32]:
-        """Return the score of each pair of a user row and an item row, shape (n,)."""
         common = super().score_pairs(user_rows, item_rows)
         return common + self.fitted_.neighborhood.of_pairs(self.seen_, user_rows, item_rows)
 
     def low_rank(self, dtype: str) -> LowRank:
-        """Return U as a start for another problem over the same users and items."""
+        """Return U as a start for another problem over the same users and items.
+
+        Parameters
+        ----------
+        dtype
+            The precision of the numbers.
+
+        Returns
+        -------
+        low_rank
+            U, in the units of the fit.
+        """
         return self.fitted_.factors(dtype).low_rank()
 
     @property
@@ -330,7 +493,20 @@ class RobustModel(Recommender):
         return None if kind == "ignore" else self.fitted_.clicks.typical_weight(kind)
 
     def fold_users(self, users: npt.NDArray[Any], seen: Any) -> FoldedFactors:
-        """Return new people: what was learnt of the items stays as it is."""
+        """Return new people by ids and histories: what was learnt of the items stays as it is.
+
+        Parameters
+        ----------
+        users
+            Their ids, shape (n,).
+        seen
+            Their histories: ones or weights, csr of shape (n, n_items).
+
+        Returns
+        -------
+        people
+            Their factors, V, scores and recommendations.
+        """
         with use_threads(self.threads, blas=1):
             factors, specific = self.fitted_.fold(seen)
         neighborhood, items = self.fitted_.neighborhood, self.item_factors_
@@ -343,10 +519,20 @@ class RobustModel(Recommender):
         return FoldedFactors(users, seen, self, score_rows, factors, specific)
 
     def explain(self, user: Id, item: Id) -> Explanation:
-        """Return how much each item of the user's history adds to the score of `item`; the amounts sum to it.
+        """Return how much each item of the user's history adds to the score of an item; the amounts sum to it.
 
-        `neighbors` is what of an amount comes from item to item, the rest is common taste. Exact at the optimum; what
-        the fit's tolerance leaves over of the common taste is spread in proportion.
+        Exact at the optimum; what the fit's tolerance leaves over of the common taste is spread in proportion.
+
+        Parameters
+        ----------
+        user, item
+            Their ids.
+
+        Returns
+        -------
+        explanation
+            An amount for each item of the history; `neighbors` is what of it comes from item to item, the rest is
+            common taste.
         """
         self.check_fitted()
         row, column, neighborhood = self.users_.row(user), self.items_.row(item, "item"), self.fitted_.neighborhood
@@ -357,10 +543,22 @@ class RobustModel(Recommender):
     def similar_items(
         self, item: Id, k: int = 10, *, by: Literal["auto", "neighbors", "factors"] = "auto"
     ) -> Neighbours:
-        """Return up to `k` other items that are most like `item`.
+        """Return the other items that are most like an item.
 
-        By "neighbors", those that speak most for it where a user has them (as many as have a positive weight); by
-        "factors", those of the largest cosine of common taste. "auto" is by neighbors if `item` has any.
+        Parameters
+        ----------
+        item
+            Its id.
+        k
+            The number of others, at most.
+        by
+            By "neighbors", those that speak most for it where a user has them (as many as have a positive weight); by
+            "factors", those of the largest cosine of common taste. "auto" is by neighbors if `item` has any.
+
+        Returns
+        -------
+        neighbours
+            The others, most alike first.
         """
         self.check_fitted()
         if by not in ("auto", "neighbors", "factors"):
@@ -375,8 +573,18 @@ class RobustModel(Recommender):
     def specific_preferences(self, user: Id) -> Preferences:
         """Return the user's entries of V, largest first: choices that the common taste does not explain.
 
-        In units of a click: 0.8 says that four fifths of this click are this user's own. `Preferences` tells taste from
-        junk; for that, the first question takes another fit, unless this model is fit to judge (see `suspects`).
+        The first question takes another fit, unless this model is fit to judge (see `suspects`).
+
+        Parameters
+        ----------
+        user
+            Their id.
+
+        Returns
+        -------
+        preferences
+            Amounts in units of a click: 0.8 says that four fifths of this click are this user's own. Each is told to be
+            taste or junk.
         """
         self.check_fitted()
         row = self.users_.row(user)
@@ -390,7 +598,13 @@ class RobustModel(Recommender):
         return Preferences(*self.name_items(chosen), mine.data[order], user, kinds, support)
 
     def tastes(self) -> Tastes:
-        """Return the tastes by which own choices are judged; made at the first question after a fit."""
+        """Return the tastes by which own choices are judged; made at the first question after a fit.
+
+        Returns
+        -------
+        tastes
+            How alike items are to everyone but the user who is asked about.
+        """
         if self._tastes is None:
             self._tastes = self.as_judge().fitted_.tastes(self.seen_)
         return self._tastes
@@ -399,9 +613,21 @@ class RobustModel(Recommender):
         """Return how probable it is that each click of the training data is noise, and which users and items have most.
 
         Judged by a model with `reg_sparse` 0.5 and the automatic `reg_low_rank`: this one, if it is such, or one fitted
-        to the same clicks. Noise is taken to fall on an item in proportion to (its clicks + 1)^popularity: 0 finds
-        clicks at random, 0.5 finds more of those on popular items and of accounts that push one, and takes more of
-        the good ones for noise. `stability` adds how much of it small changes leave, at the price of some fits.
+        to the same clicks.
+
+        Parameters
+        ----------
+        popularity
+            Noise is taken to fall on an item in proportion to (its clicks + 1)^popularity: 0 finds clicks at random,
+            0.5 finds more of those on popular items and of accounts that push one, and takes more of the good ones for
+            noise.
+        stability
+            Whether to add how much of it small changes leave, at the price of some fits.
+
+        Returns
+        -------
+        suspects
+            A probability for each event.
         """
         self.check_fitted()
         check_popularity(popularity)
@@ -409,22 +635,46 @@ class RobustModel(Recommender):
         return find_suspects(self, popularity=popularity, steady=steady)
 
     def suspect_scores(self, *, popularity: float = 0.0) -> npt.NDArray[np.floating[Any]]:
-        """Return `suspects(...).scores`, shape (n_events,), alone."""
+        """Return the scores of `suspects` alone.
+
+        Parameters
+        ----------
+        popularity
+            As for `suspects`.
+
+        Returns
+        -------
+        scores
+            Shape (n_events,).
+        """
         self.check_fitted()
         return score_suspects(self, popularity=popularity)
 
     def stability(self, *, popularity: float = 0.0) -> Stability:
         """Return how much of V and of the suspects is the same after a small change of seed, strengths or clicks.
 
-        Every row takes one or two fits.
+        Parameters
+        ----------
+        popularity
+            As for `suspects`.
+
+        Returns
+        -------
+        stability
+            A row a change; each takes one or two fits.
         """
         self.check_fitted()
         return find_stability(self, popularity=popularity)
 
     def as_judge(self) -> RobustModel:
-        """Return this model, or one like it fitted to its clicks, of `reg_sparse` 0.5 or less and "noise" low rank.
+        """Return the model that tells which clicks are noise: of `reg_sparse` 0.5 or less and "noise" low rank.
 
         The low-rank strength that ranks best is often weaker, and then U follows noise too.
+
+        Returns
+        -------
+        judge
+            This model, or one like it fitted to its clicks.
         """
         by_rule = {"reg_low_rank": "noise", "neighbors": 0, "reg_sparse": STRONG, "l1": None, "l2": None}
         other, log = self._again(**by_rule), self.costed_log()
@@ -435,21 +685,42 @@ class RobustModel(Recommender):
         return other.fit(log, start=self)
 
     def make_strict(self, log: Log) -> RobustModel:
-        """Return a new model with these parameters, but a `reg_sparse` that is fit to judge `log`."""
+        """Return a new model with these parameters, but a `reg_sparse` that is fit to judge.
+
+        Parameters
+        ----------
+        log
+            What is to be judged.
+
+        Returns
+        -------
+        model
+            Not fitted.
+        """
         share = RULE.reg_sparse if self.reg_sparse == "auto" else self.reg_sparse
         if self.l2 is not None:
             share = self.l2 / self.resolve_costs(log).ratio
         return type(self)(**self._exact_params() | {"reg_sparse": min(share, STRONG), "l2": None})
 
     def leave_out(self) -> LeftOut:
-        """Return U on the clicked cells less the influence of each cell's own click, and on the others."""
+        """Return U on the clicked cells less the influence of each cell's own click, and on the others.
+
+        Returns
+        -------
+        values
+            The values by which noise is told.
+
+        Raises
+        ------
+        ParameterError
+            Where U is 0.
+        """
         if self.rank_ == 0 and min(self.seen_.shape) > 1 and self.seen_.nnz < math.prod(self.seen_.shape):
             raise ParameterError("this model has found no common taste (rank 0) to judge clicks by; lower reg_low_rank")
         with use_threads(self.threads, blas=1):
             return self.fitted_.leave_out(self.seen_, self.dtype)
 
     def explained_shares(self) -> npt.NDArray[np.float32]:
-        """Return the share of each training event, shape (n_events,), that the model explains."""
         asked = self.costs_.ratio if self.fitted_.words.loss == "II" else 1.0
         return super().explained_shares() / asked
 
@@ -459,16 +730,41 @@ class RobustModel(Recommender):
         return self.fitted_.own_share
 
     def specific_on_clicks(self) -> npt.NDArray[np.floating[Any]]:
-        """Return V on the training events, shape (n_events,)."""
+        """Return V on the training events.
+
+        Returns
+        -------
+        values
+            Shape (n_events,).
+        """
         rows = np.repeat(np.arange(len(self.users_)), np.diff(self.seen_.indptr))
         return np.asarray(self.specific_[rows, self.seen_.indices]).ravel()
 
     def costed_log(self) -> Log:
-        """Return the training events with what their misses cost as weights, for `refit`."""
+        """Return the training events with what their misses cost as weights, for `refit`.
+
+        Returns
+        -------
+        log
+            The log.
+        """
         return replace(self.training_log(), weights=self.fitted_.clicks.values)
 
     def refit(self, log: Log, **changes: Any) -> RobustModel:
-        """Return a model with what this one chose, but for the changes, fitted to events of `costed_log`."""
+        """Return a model with what this one chose, but for some changes, fitted to other events.
+
+        Parameters
+        ----------
+        log
+            Events of `costed_log`.
+        **changes
+            Parameters by name.
+
+        Returns
+        -------
+        model
+            A new model, fitted.
+        """
         changed = {name: value for name, value in changes.items() if name in Settings._fields}
         return self._again(**changes).settled(self.chosen_.settings._replace(**changed)).fit(log)
 
@@ -489,7 +785,6 @@ class RobustModel(Recommender):
     # Saving
 
     def state(self) -> State:
-        """Return what was fitted, as arrays and as plain facts, for saving."""
         arrays, facts = self.fitted_.state()
         arrays |= {
             **step_arrays(self.history_),
@@ -505,7 +800,6 @@ class RobustModel(Recommender):
         return arrays, facts
 
     def restore(self, arrays: Arrays, facts: dict[str, Any]) -> None:
-        """Set what `state` returned."""
         bounded = self.is_bounded(Words(**facts["posed"]))
         self._take(FittedProblem.from_state(arrays, facts, is_bounded=bounded))
         self.specific_ = sparse_from(arrays, "specific", self.seen_.shape)

@@ -61,7 +61,7 @@ class WRMF(Recommender):
 
     over all cells, a = 1 and c = 1 + `confidence` on observed ones (1 + `confidence`*weight with `event_weights`
     "linear"), a = 0 and c = 1 elsewhere. reg_i = `reg`*(f_i/mean f)^`reg_exponent`, f_i the sum of c over the row (over
-    the column for an item): 0 is the plain penalty, 1 grows with the weight of the data.
+    the column for an item).
 
     `reg="auto"` is chosen by NDCG@20 on held-out training events, a tenth of them, all other parameters as given: a
     hill climb, by factors of 2, from half the norm of c with random signs, what noise of that size would have, times
@@ -71,7 +71,49 @@ class WRMF(Recommender):
     Alternates between the sides by preconditioned conjugate gradients until an iteration lowers the objective by
     less than `tol` of it, or after `max_iter`. `rank` None is 128, or as many as the matrix has users or items.
 
-    Fitted: `user_factors_`, `item_factors_`, `reg_`, `history_` (a `Step` an iteration, half the objective above).
+    Parameters
+    ----------
+    rank
+        The number of factors; None for a default, or as many as the matrix has users or items.
+    confidence
+        What an observed cell weighs more than one that is not.
+    reg
+        Strength of the penalty; "auto" is chosen on held-out events.
+    reg_exponent
+        From 0, the plain penalty, to 1: by the weight of the data.
+    event_weights
+        Whether the weights of the events count: "linear", as factors.
+    tol
+        Stop when an iteration gains less, relatively.
+    max_iter
+        Stop after this many iterations.
+    threads
+        The number of threads; 0 for all cores.
+    seed
+        Seed of what is random.
+
+    Attributes
+    ----------
+    history_
+        A `Step` an iteration, with half the objective above.
+    user_factors_, item_factors_
+        P and Q, shapes (n_users, rank) and (n_items, rank).
+    users_, items_
+        The ids of the training data, in the order of their rows.
+    titles_
+        The titles of the items, or None.
+    seen_
+        The training events: ones, sparse of shape (n_users, n_items).
+    calibration_
+        What turns scores into probabilities, after `calibrate`; or None.
+    reg_
+        The strength of the penalty, resolved.
+
+    Examples
+    --------
+    >>> model = csrr.WRMF(rank=4, reg=5.0).fit(csrr.synthetic(60, 40, events_per_user=10).log)
+    >>> model.user_factors_.shape, model.item_factors_.shape
+    ((60, 4), (40, 4))
     """
 
     has_factors = True
@@ -91,7 +133,25 @@ class WRMF(Recommender):
     }
 
     def fit(self, data: Any, *, callback: Callback | None = None) -> Self:
-        """Fit to a log, a table or a users x items matrix; return the model. `callback` sees a `Step` an iteration."""
+        """Fit to data, and return the model.
+
+        Parameters
+        ----------
+        data
+            A log, a table with user and item columns, or a users x items matrix.
+        callback
+            Sees a `Step` an iteration.
+
+        Returns
+        -------
+        model
+            The model itself.
+
+        Raises
+        ------
+        ParameterError
+            For parameters that make no sense, or `event_weights` that the data do not have.
+        """
         self.check_params()
         log = self.read(data)
         is_weighted = self.event_weights == "linear"
@@ -122,14 +182,24 @@ class WRMF(Recommender):
         return self._penalty.reg
 
     def start_value(self, name: str, log: Log) -> float:
-        """Return what reg="auto" begins its search with."""
         if name != "reg":
             return super().start_value(name, log)
         model = self if self.reg == "auto" else WRMF()
         return model.build_problem(log).l1
 
     def build_problem(self, log: Log) -> Problem:
-        """Return the weights and targets, with l1 the value of `reg`; for "auto", where its search begins."""
+        """Return the weights and targets of a log.
+
+        Parameters
+        ----------
+        log
+            The training log.
+
+        Returns
+        -------
+        problem
+            Its l1 is the value of `reg`; for "auto", where its search begins.
+        """
         matrix = log.to_csr(weighted=self.event_weights == "linear")
         pattern, weight = Pattern.of(matrix), _cell_weights(matrix.data, float(self.confidence))
         reg = _auto(pattern, weight, self.seed) if self.reg == "auto" else float(self.reg)
@@ -154,7 +224,20 @@ class WRMF(Recommender):
         return Problem(pattern, np.ones_like(weight), weight, None, self._penalty.reg)
 
     def fold_users(self, users: npt.NDArray[Any], seen: Any) -> FoldedFactors:
-        """Return new people by the factors that fit their histories, the items as they are."""
+        """Return new people by the factors that fit their histories, the items as they are.
+
+        Parameters
+        ----------
+        users
+            Their ids, shape (n,).
+        seen
+            Their histories: ones or weights, csr of shape (n, n_items).
+
+        Returns
+        -------
+        people
+            Their factors, scores and recommendations.
+        """
         problem = self._histories(seen)
         with use_threads(self.threads, blas=1):
             nothing = np.zeros((len(users), self.item_factors_.shape[1]), np.float32)
@@ -162,9 +245,19 @@ class WRMF(Recommender):
         return FoldedFactors.of(self, users, seen, factors)
 
     def explain(self, user: Id, item: Id) -> Explanation:
-        """Return how much each item of the user's history adds to the score of `item`; the amounts sum to it.
+        """Return how much each item of the user's history adds to the score of an item; the amounts sum to it.
 
         With Q fixed, p = (Q'CQ + reg*I)^-1 sum_j c_j q_j over the history: the score is a sum over it.
+
+        Parameters
+        ----------
+        user, item
+            Their ids.
+
+        Returns
+        -------
+        explanation
+            An amount for each item of the history.
         """
         self.check_fitted()
         row, column = self.users_.row(user), self.items_.row(item, "item")
@@ -180,7 +273,6 @@ class WRMF(Recommender):
         return explain_score(self, user, item, problem.pattern.indices, amounts)
 
     def state(self) -> State:
-        """Return what was fitted, as arrays and as plain facts, for saving."""
         arrays: Arrays = {
             "user_factors": self.user_factors_,
             "item_factors": self.item_factors_,
@@ -191,7 +283,6 @@ class WRMF(Recommender):
         return arrays, {"confidence": self._confidence, "penalty": self._penalty._asdict()}
 
     def restore(self, arrays: Arrays, facts: dict[str, Any]) -> None:
-        """Set what `state` returned."""
         self.user_factors_, self.item_factors_ = arrays["user_factors"], arrays["item_factors"]
         self.history_ = steps_from(arrays)
         self._confidence, self._penalty = facts["confidence"], Penalty(**facts["penalty"])

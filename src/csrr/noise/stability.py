@@ -20,14 +20,26 @@ STEP = 0.05
 
 
 class Stability(ResultTable):
-    """What is the same after a refit; one row a change, with the columns
+    """What is the same after a refit; one row a change.
 
-    - change: what was done to the model or its clicks;
-    - v_kept: the share of V's entries that are not zero again;
-    - v_correlation: of V before and after, over the clicks that both have;
-    - suspects_kept: the share of events with a score above 0.5 that have one again.
+    Attributes
+    ----------
+    columns
+        Arrays of shape (n_changes,), NaN where there is nothing to keep:
 
-    NaN where there is nothing to keep.
+        - change: what was done to the model or its clicks;
+        - v_kept: the share of V's entries that are not zero again;
+        - v_correlation: of V before and after, over the clicks that both have;
+        - suspects_kept: the share of events with a score above 0.5 that have one again.
+    types
+        The Arrow types of columns whose values may not tell.
+
+    Examples
+    --------
+    >>> model = csrr.CSRR(reg_low_rank="noise", reg_sparse=0.5, neighbors=0)
+    >>> found = model.fit(csrr.synthetic(60, 40, events_per_user=10).log).stability()
+    >>> len(found), list(found.columns)
+    (6, ['change', 'v_kept', 'v_correlation', 'suspects_kept'])
     """
 
     def __str__(self) -> str:

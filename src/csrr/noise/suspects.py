@@ -21,15 +21,30 @@ from csrr.registry import MODELS
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Suspects:
-    """How probable it is that each event of `log` is noise: a click that nobody meant.
+    """How probable it is that each event of a log is noise: a click that nobody meant.
 
-    `scores`, shape (n_events,), are these probabilities, in the order of the log (by user row, then item row): local
-    false discovery rates. They hold if noise falls evenly over the items (or, with a `popularity`, as that says) and
-    if all other clicks tell what a user likes. So an attack by many accounts that act alike passes as taste, and the
-    first click of a new interest looks like noise. `unexplained`, shape (n_events,), is the share of each click that
-    the model's common taste leaves over; `stability`, where asked for, says how much of this small changes leave.
+    The scores are local false discovery rates. They hold if noise falls evenly over the items (or, with a `popularity`,
+    as that says) and if all other clicks tell what a user likes. So an attack by many accounts that act alike passes as
+    taste, and the first click of a new interest looks like noise. Where tastes are diffuse the scores are too high, and
+    so is `noise_share`: on planted data by up to a tenth.
 
-    Where tastes are diffuse the scores are too high, and so is `noise_share`: on planted data by up to a tenth.
+    Attributes
+    ----------
+    log
+        The events.
+    scores
+        These probabilities, shape (n_events,), in the order of the log (by user row, then item row).
+    unexplained
+        The share of each click that the model's common taste leaves over, shape (n_events,).
+    stability
+        How much of this small changes leave, where asked for; or None.
+
+    Examples
+    --------
+    >>> log = csrr.synthetic(60, 40, events_per_user=10).log
+    >>> found = csrr.CSRR(reg_low_rank="noise", reg_sparse=0.5, neighbors=0).fit(log).suspects()
+    >>> len(found) == len(log), list(found.events.columns)
+    (True, ['user', 'item', 'title', 'score', 'unexplained'])
     """
 
     log: Log
@@ -46,7 +61,18 @@ class Suspects:
         return len(self.scores)
 
     def above(self, score: float) -> npt.NDArray[np.bool_]:
-        """Return which events have a larger score, shape (n_events,)."""
+        """Return which events have a larger score.
+
+        Parameters
+        ----------
+        score
+            The score.
+
+        Returns
+        -------
+        mask
+            Shape (n_events,).
+        """
         mask: npt.NDArray[np.bool_] = self.scores > score
         return mask
 
@@ -119,15 +145,40 @@ def suspects_in(data: Any, *, popularity: float = 0.0, model: Any = None) -> Sus
 
 
 def clean(data: Any, *, above: float = 0.5, popularity: float = 0.0, model: Any = None) -> Log:
-    """Return a log without the events that are noise with a probability of more than `above`.
+    """Return a log without the events that are probably noise.
 
-    Takes a log, a table or a matrix; weights, times and titles stay, and so do all users and items. `model` is a CSRR
-    or CSRRe with the parameters to judge by; it is not fitted itself. To see what goes, and why, take the two steps
-    yourself:
+    Weights, times and titles stay, and so do all users and items.
 
-        found = csrr.CSRR(reg_sparse=0.5).fit(log).suspects()
-        log.select(~found.above(0.5))           # what clean(log) returns
-        log.select(found.above(0.5))            # what it removes
+    Parameters
+    ----------
+    data
+        A log, a table with user and item columns, or a users x items matrix.
+    above
+        Events that are noise with a larger probability go.
+    popularity
+        Noise is taken to fall on an item in proportion to (its clicks + 1)^popularity.
+    model
+        A CSRR or CSRRe with the parameters to judge by; it is not fitted itself.
+
+    Returns
+    -------
+    log
+        The events that stay.
+
+    Raises
+    ------
+    ParameterError
+        For another model, or an `above` or `popularity` that makes no sense.
+
+    Examples
+    --------
+    To see what goes, and why, take the two steps yourself:
+
+    >>> log = csrr.synthetic(60, 40, events_per_user=10).log
+    >>> found = csrr.CSRR(reg_low_rank="noise", reg_sparse=0.5, neighbors=0).fit(log).suspects()
+    >>> kept, removed = log.select(~found.above(0.5)), log.select(found.above(0.5))
+    >>> len(csrr.clean(log)) == len(kept)
+    True
     """
     check_number("above", above, above=0, most=1)
     found = suspects_in(data, popularity=popularity, model=model)

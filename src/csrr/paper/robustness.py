@@ -50,15 +50,45 @@ def robustness(
     folder: str | os.PathLike[str] | None = None,
     callback: Callable[[Progress], object] | None = None,
 ) -> Robustness:
-    """Return how well systems rank and find noise when `shares` of the training events are planted.
+    """Return how well systems rank and find noise when shares of the training events are planted.
 
-    For each of `seeds` (a number of them counts from 0) the log is split 80 : 20 a user, and noise of each kind (see
-    `add_noise`) goes into the training part, on no test cell. Every system is tuned on validation data held out of
-    that noisy part, fitted to all of it and tested on the clean rest. `systems` are names of
-    `systems.NOISE_SYSTEMS`. Each is also fitted without noise, whether or not 0 is among the shares.
+    For each seed the log is split 80 : 20 a user, and noise goes into the training part, on no test cell. Every system
+    is tuned on validation data held out of that noisy part, fitted to all of it and tested on the clean rest. Each is
+    also fitted without noise.
 
-    `folder` keeps every result as soon as it is there: called again, `robustness` goes on where it was. `callback`
-    sees the `Progress` before each result.
+    Parameters
+    ----------
+    log
+        A log, a table with user and item columns, or a users x items matrix.
+    kinds
+        Kinds of noise; see `add_noise`.
+    shares
+        The shares of the noisy training events that are planted; no noise is tried whether or not 0 is among them.
+    systems
+        Names of `systems.NOISE_SYSTEMS`.
+    seeds
+        The seeds of the splits; a number of them counts from 0.
+    folder
+        Where every result is kept as soon as it is there: called again, `robustness` goes on where it was.
+    callback
+        Sees the `Progress` before each result.
+
+    Returns
+    -------
+    results
+        Tables, and curves that `csrr.plot` draws.
+
+    Raises
+    ------
+    ParameterError
+        For kinds, shares, systems or seeds that make no sense, before anything is fitted.
+
+    Examples
+    --------
+    >>> log = csrr.synthetic(60, 40, events_per_user=10).log
+    >>> found = csrr.robustness(log, kinds=["random"], shares=[0.2], systems=["EASE"], seeds=1)
+    >>> [(line.kind, line.share) for line in found.lines]
+    [(None, 0.0), ('random', 0.2)]
     """
     clean = as_log(log)
     chosen = _check_seeds(seeds)

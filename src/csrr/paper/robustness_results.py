@@ -86,15 +86,40 @@ Value = Callable[[NoisyResult], float | None]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Robustness:
-    """All results, and the curves of them; intervals are 95 % ones of the mean over splits, by Student's t."""
+    """All results, and the curves of them; intervals are 95 % ones of the mean over splits, by Student's t.
+
+    Attributes
+    ----------
+    lines
+        A result for each system, noise and split.
+    about
+        The data, in words.
+
+    Examples
+    --------
+    >>> log = csrr.synthetic(60, 40, events_per_user=10).log
+    >>> found = csrr.robustness(log, kinds=["random"], shares=[0.2], systems=["EASE"], seeds=1)
+    >>> found.kinds, found.systems, found.to_arrow().num_rows
+    (['random'], ['EASE'], 2)
+    """
 
     lines: list[NoisyResult]
     about: str = ""
-    """The data, in words."""
 
     @classmethod
     def of(cls, results: Iterable[Result]) -> Robustness:
-        """Return what the results that were kept say."""
+        """Return what results that were kept say.
+
+        Parameters
+        ----------
+        results
+            Those of one log.
+
+        Returns
+        -------
+        results
+            A line for each.
+        """
         results = list(results)
         clean = next(each.size for each in results if each.task.params["kind"] is None)
         seeds = sorted({each.task.split for each in results})
@@ -106,7 +131,23 @@ class Robustness:
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> Robustness:
-        """Return the results that `robustness` kept in a folder."""
+        """Return the results that `robustness` kept.
+
+        Parameters
+        ----------
+        folder
+            Where it kept them.
+
+        Returns
+        -------
+        results
+            Those of the systems as they are now.
+
+        Raises
+        ------
+        ResultsError
+            Where there are none, or those of several logs.
+        """
         found = [each for each in ResultStore(Path(folder)).read_all() if CLEAN in each.means]
         tried = {name: system.describe_search() for name, system in NOISE_SYSTEMS.items()}
         current = [each for each in found if each.task.params["tried"] == tried.get(each.task.system)]
@@ -157,7 +198,13 @@ class Robustness:
         return found
 
     def figures(self) -> dict[str, dict[str, Any]]:
-        """Return the figures by name, as plain values that the page can show; those without points are left out."""
+        """Return the figures by name; those without points are left out.
+
+        Returns
+        -------
+        figures
+            Title, caption, command and panels of each, as plain values that the page can show.
+        """
         return {
             name: {
                 "title": WORDS[name][0],
@@ -214,8 +261,17 @@ class Robustness:
     # Tables
 
     def worth_of_v(self) -> pa.Table:
-        """Return what V adds to NDCG@10, CSRR minus CSRR without V, both tuned: a row without noise, then for each
-        kind one a share and one over the means of these (share null). Each is a paired t test over the splits.
+        """Return what V adds to NDCG@10: CSRR minus CSRR without V, both tuned, by a paired t test over the splits.
+
+        Returns
+        -------
+        table
+            A row without noise, then for each kind one a share and one over the means of these (share null).
+
+        Raises
+        ------
+        ParameterError
+            Where one of the two systems is missing, or a second split.
         """
         if not {CSRR_WITH_V, CSRR_WITHOUT_V} <= set(self.systems):
             raise ParameterError(f"what V is worth takes the systems {CSRR_WITH_V!r} and {CSRR_WITHOUT_V!r}")
@@ -244,7 +300,13 @@ class Robustness:
         return [[float(np.mean([each[seed] for each in system])) for seed in seeds] for system in found]
 
     def to_arrow(self) -> pa.Table:
-        """Return a table with one row for each result; the parameters that were chosen are JSON."""
+        """Return a table of the results.
+
+        Returns
+        -------
+        table
+            A row for each; the parameters that were chosen are JSON.
+        """
         rows = []
         for line in self.lines:
             facts = {name: value for name, value in vars(line).items() if name not in ("aucs", "params")}
@@ -253,11 +315,23 @@ class Robustness:
         return pa.Table.from_pylist(rows)
 
     def to_frame(self) -> pd.DataFrame:
-        """Return the table of `to_arrow` as a pandas DataFrame."""
+        """Return the table of `to_arrow` as a pandas DataFrame.
+
+        Returns
+        -------
+        frame
+            The table.
+        """
         return to_pandas(self.to_arrow())
 
     def summary(self) -> dict[str, Any]:
-        """Return the figures, and what V is worth where that can be said, as plain values fit for JSON."""
+        """Return the figures, and what V is worth where that can be said.
+
+        Returns
+        -------
+        values
+            Plain values, fit for JSON.
+        """
         return {"figures": self.figures(), "worth_of_v": self.worth_of_v().to_pylist() if self._can_pair else []}
 
     @property

@@ -66,13 +66,42 @@ class Plottable(Protocol):
 
 @dataclass(frozen=True, repr=False)
 class Plot:
-    """A drawn plot: `svg` is a whole SVG document."""
+    """A drawn plot.
+
+    Attributes
+    ----------
+    title
+        Its title.
+    svg
+        A whole SVG document; a notebook shows it.
+
+    Examples
+    --------
+    >>> class Costs:
+    ...     title, caption = "Costs", "What a miss costs."
+    ...     panels = [{"x": "ratio", "y": "cost", "series": [{"name": "CSRR", "points": [{"x": 1, "mean": 2}]}]}]
+    >>> drawn = csrr.plot(Costs())
+    >>> drawn.save("costs.html")
+    >>> drawn
+    Plot: Costs; save(path) writes it as .svg or .html
+    """
 
     title: str
     svg: str
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the plot to a file ending in .svg, or in .html as a page, at once or not at all."""
+        """Write the plot to a file, at once or not at all.
+
+        Parameters
+        ----------
+        path
+            A file ending in .svg, or in .html for a page.
+
+        Raises
+        ------
+        ParameterError
+            For another ending.
+        """
         ending = Path(path).suffix.lower()
         if ending not in SUFFIXES:
             raise ParameterError(f"{path}: a plot is written as .svg or .html; end the name in one of the two")
@@ -86,7 +115,33 @@ class Plot:
 
 
 def plot(what: Plottable, path: str | os.PathLike[str] | None = None) -> Plot:
-    """Return `what` drawn, and with `path` write it to that file; `what` has a `title`, a `caption` and `panels`."""
+    """Return something drawn.
+
+    Parameters
+    ----------
+    what
+        A result of csrr, such as a cost curve, or anything that has a `title`, a `caption` and `panels`.
+    path
+        A file to write it to, ending in .svg or .html; None for none.
+
+    Returns
+    -------
+    plot
+        The plot, whose `svg` is a whole SVG document.
+
+    Raises
+    ------
+    ParameterError
+        For what cannot be drawn, or a file of another ending.
+
+    Examples
+    --------
+    >>> class Costs:
+    ...     title, caption = "Costs", "What a miss costs."
+    ...     panels = [{"x": "ratio", "y": "cost", "series": [{"name": "CSRR", "points": [{"x": 1, "mean": 2}]}]}]
+    >>> csrr.plot(Costs(), "costs.svg").svg[:4]
+    '<svg'
+    """
     if lacking := [name for name in ("title", "caption", "panels") if not hasattr(what, name)]:
         raise ParameterError(f"a {type(what).__name__} cannot be plotted: it has no {' and no '.join(lacking)}")
     panels = [read_dataclass(Panel, each, f"panel {place}") for place, each in enumerate(what.panels, start=1)]
