@@ -19,6 +19,7 @@ check: $(VENV)/.for-dev
 	$(BIN)/python -m pytest
 
 docs: $(VENV)/.for-dev
+	$(BIN)/python docs/write_docstrings.py
 	$(BIN)/python docs/from_results.py
 
 bench: $(VENV)/.for-bench
