@@ -256,3 +256,16 @@ class TestOtherModels:
         monkeypatch.setattr(Line, "show", lambda self, text, now=True: shown.append(text))
         Line().step(Step(3, 7.5, gap, 2, 0.1))
         assert shown == [f"iteration 3  {told}  rank 2  0.1 s"]
+
+
+def test_a_parameter_by_its_old_name_is_taken_and_said(log_file, tmp_path):
+    result = in_process("fit", log_file, "-o", tmp_path / "m.csrr", "--model", "item-knn", "-p", "neighbours=7")
+    assert result.exit_code == 0
+    assert "csrr: neighbours is now called neighbors\n" in result.stderr
+    assert csrr.load(tmp_path / "m.csrr").neighbors == 7
+
+
+def test_a_number_may_begin_with_its_point(log_file, tmp_path):
+    in_process("fit", log_file, "-o", tmp_path / "m.csrr", "-p", "recall_weight=.5", "-p", "user_scaling=.25")
+    assert csrr.load(tmp_path / "m.csrr").get_params()["recall_weight"] == 0.5
+    assert csrr.load(tmp_path / "m.csrr").user_scaling == 0.25

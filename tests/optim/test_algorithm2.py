@@ -1,6 +1,5 @@
 """Algorithm 2: the paper's steps to the letter, stationary points of the boxed problem, bounds without tolerance."""
 
-
 import numpy as np
 import pytest
 

@@ -1,6 +1,5 @@
 """The factored form: the convex optimum at enough rank, weighted least squares without V, and plain calculus."""
 
-
 import numpy as np
 import pytest
 

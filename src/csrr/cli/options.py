@@ -160,7 +160,10 @@ def made_model(
         if name not in known:
             raise click.UsageError(f"--{name.replace('_', '-')}: {_lacks(kind, known)}")
     for text in options["param"]:
-        ((name, value),) = use_new_names(kind, dict([read_param(text)])).items()
+        old, value = read_param(text)
+        ((name, value),) = use_new_names(kind, {old: value}, warn=False).items()
+        if name != old:
+            click.echo(f"csrr: {old} is now called {name}", err=True)
         if name not in known:
             raise click.UsageError(f"-p {text}: {_lacks(kind, known)}")
         if name in params:
@@ -174,7 +177,7 @@ def read_param(text: str) -> tuple[str, Any]:
     name, is_pair, value = text.partition("=")
     if not is_pair:
         raise click.UsageError(f"-p {text}: write NAME=VALUE")
-    return name.strip().replace("-", "_"), _value(value.strip())
+    return name.strip().replace("-", "_"), _read_value(value.strip())
 
 
 def _lacks(kind: type[csrr.Recommender], known: Iterable[str]) -> str:
@@ -182,10 +185,11 @@ def _lacks(kind: type[csrr.Recommender], known: Iterable[str]) -> str:
     return f"{kind.__name__} has no such parameter; it has " + (f"{has} (-p NAME=VALUE)" if has else "none")
 
 
-def _value(text: str) -> Any:
+def _read_value(text: str) -> Any:
     """Return what JSON makes of `text`, or `text`."""
     try:
-        return json.loads(text)
+        # JSON has no .5
+        return json.loads(re.sub(r"^(-?)\.(?=[0-9])", r"\g<1>0.", text))
     except ValueError:
         return text
 
