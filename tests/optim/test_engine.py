@@ -100,7 +100,7 @@ class Serial:
     def scatter_ranges(self, work, place, bounds, whole):
         self.asked.add("scatter_ranges")
         for a, b in pairwise([*range(bounds[0], bounds[-1], self.SIZE), bounds[-1]]):
-            place(a, b, self.own(work(a, b)), whole)
+            place(a, b, work(a, b), whole)
         return whole
 
 

@@ -128,24 +128,23 @@ def factorize(gram, k, rho, lower):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, fastmath=True, cache=True)
-def solve_items(start, stop, support, grams, asked, ks, rhos):  # type: ignore[no-untyped-def]
-    # out[j - start, v, r] = (grams[j] + rhos[r]*I)^-1 asked[v, j], of the first ks[r] neighbours, by Cholesky;
-    # and whether its system is singular
+def solve_items(start, stop, first, support, grams, asked, ks, rhos):  # type: ignore[no-untyped-def]
+    # out[v, r, j - start] = (grams[j] + rhos[r]*I)^-1 asked[v, first + j], of the first ks[r] neighbours, by Cholesky;
+    # and the first item whose system is singular, -1 if none is
     width = support.shape[1]
-    out = np.zeros((stop - start, len(asked), len(ks), width), np.float32)
-    singular = np.zeros(stop - start, np.bool_)
-    lower, x = np.empty((width, width)), np.empty(width)
+    out = np.zeros((len(asked), len(ks), stop - start, width), np.float32)
+    lower, x, singular = np.empty((width, width)), np.empty(width), -1
     for j in range(start, stop):
         there = 0
         while there < width and support[j, there] >= 0:
             there += 1
         for r in range(len(ks)):
             k = min(there, ks[r])
-            if not factorize(grams[j], k, rhos[r], lower):
-                singular[j - start] = True
+            if not factorize(grams[j], k, rhos[r], lower) and singular < 0:
+                singular = j
             for v in range(len(asked)):
                 for a in range(k):
-                    total = np.float64(asked[v, j, a])
+                    total = np.float64(asked[v, first + j, a])
                     for c in range(a):
                         total -= lower[a, c] * x[c]
                     x[a] = total / lower[a, a]
@@ -154,5 +153,5 @@ def solve_items(start, stop, support, grams, asked, ks, rhos):  # type: ignore[n
                     for c in range(a + 1, k):
                         total -= lower[c, a] * x[c]
                     x[a] = total / lower[a, a]
-                    out[j - start, v, r, a] = x[a]
+                    out[v, r, j - start, a] = x[a]
     return out, singular

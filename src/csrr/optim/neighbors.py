@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -93,22 +93,23 @@ class Regression:
         Shape (len(parts), len(ridges), m, K); 0 beyond a ridge's k. A singular system raises SingularError.
         """
         m, width = self.support.shape
-        if width == 0 or not ridges or not parts:
-            return np.zeros((len(parts), len(ridges), m, width), np.float32)
+        found = np.zeros((len(parts), len(ridges), m, width), np.float32)
+        if found.size == 0:
+            return found
         asked = self._cross_left_over(parts)
         ks, rhos = np.array([r.k for r in ridges]), np.array([r.rho for r in ridges])
         size = m if self._keeps_grams else max(_LEAST_ITEMS, _GRAM_BYTES // (8 * width * (width + 1)))
-        found = []
         for first in range(0, m, size):
             support = self.support[first : first + size]
             grams = self._all_grams if self._keeps_grams else self._gather_grams(support)
-            given = (support, grams, asked[:, first : first + size], ks, rhos)
-            weights, singular = self._map_items(solve_items, given, len(support))
-            if singular.any():
-                at = first + int(singular.argmax())
-                raise SingularError(f"the neighbours of item row {at} are linearly dependent")
-            found.append(weights)
-        return (found[0] if len(found) == 1 else np.concatenate(found)).transpose(1, 2, 0, 3)
+            given = (first, support, grams, asked, ks, rhos)
+            self.pattern.engine.scatter_ranges(
+                partial(_solve_range, given),
+                partial(_place_weights, first),
+                _cut_items(len(support)),
+                found,
+            )
+        return found
 
     def _map_items(
         self, loop: Callable[..., tuple[AnyArray, ...]], given: tuple[Any, ...], n: int
@@ -194,6 +195,20 @@ class Regression:
         matrix = sparse.csr_array((weights.ravel()[places], indices, indptr), shape=(m, m))
         matrix.eliminate_zeros()
         return matrix
+
+
+def _solve_range(given: tuple[Any, ...], start: int, stop: int) -> tuple[Float32Array, int]:
+    """What `solve_items` returns for a range of items: weights, (U's, ridges, items, K), and a singular one or -1."""
+    weights, singular = solve_items(start, stop, *given)
+    return weights, singular
+
+
+def _place_weights(first: int, start: int, stop: int, part: tuple[Float32Array, int], found: Float32Array) -> None:
+    """Puts the weights of items `first` + start to stop into `found`, (U's, ridges, m, K), unless one is singular."""
+    weights, singular = part
+    if singular >= 0:
+        raise SingularError(f"the neighbours of item row {first + singular} are linearly dependent")
+    found[:, :, first + start : first + stop] = weights
 
 
 def _sort_places(support: Support) -> Int64Array:
