@@ -182,8 +182,12 @@ class Search:
         most = min(self.built.problem.pattern.shape)
         assert point.max_rank is not None
         half = point._replace(max_rank=max(1, point.max_rank // 2))
-        expected = self._gain(point, self._best([half]), CERTAIN)
-        while expected >= WORTH and self.trials[point].rank == (bound := point.max_rank) and bound < most:
+        expected: float | None = None
+        while self.trials[point].rank == (bound := point.max_rank) and bound < most:
+            if expected is None:
+                expected = self._gain(point, self._best([half]), CERTAIN)
+            if expected < WORTH:
+                break
             wider = point._replace(max_rank=min(2 * bound, most))
             # Where the bound cuts less, the penalties have to cut more.
             stronger = [_penalized(wider, RIDGE_STEP)] if "reg_neighbors" in self.wanted else []
