@@ -132,3 +132,22 @@ class TestKinds:
                 declared.check(bad)
         with pytest.raises(ValueError, match="'d' is not one of a, b, c"):
             declared.read("d")
+
+
+@pytest.mark.parametrize(
+    ("model", "old", "new"),
+    [
+        (csrr.ItemKNN(neighbors=7), {"neighbours": 7}, {"neighbors": 7}),
+        (csrr.WRMF(rank=4, reg=1.0), {"weighted": False}, {"event_weights": "ignore"}),
+    ],
+)
+def test_files_from_before_a_name_changed_load_without_a_word(model, old, new, tmp_path, monkeypatch):
+    model.fit(csrr.synthetic(60, 40, events_per_user=8).log)
+    params = {name: value for name, value in model.get_params().items() if name not in new}
+    monkeypatch.setattr(type(model), "get_params", lambda self: params | old)
+    model.save(tmp_path / "old.csrr")
+    monkeypatch.undo()
+    loaded = csrr.load(tmp_path / "old.csrr")
+    assert loaded.get_params() == model.get_params()
+    assert new.items() <= loaded.get_params().items()
+    np.testing.assert_array_equal(loaded.score(0), model.score(0))

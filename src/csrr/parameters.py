@@ -24,7 +24,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Annotated, Any, Literal, NamedTuple, TypeVar, dataclass_transform, get_args, get_origin
+from typing import Annotated, Any, NamedTuple, TypeVar, dataclass_transform, get_args, get_origin
 
 Kind = TypeVar("Kind", bound=type)
 
@@ -218,11 +218,6 @@ def parameter(*, default: Any, kw_only: bool = True) -> Any:
     return dataclasses.field(default=default, kw_only=kw_only)
 
 
-def fitted(meaning: str, *, init: Literal[False] = False) -> Any:
-    """Return the place of an attribute that a fit sets, and what it means."""
-    return dataclasses.field(init=init, metadata={"meaning": meaning})
-
-
 class Renamed(NamedTuple):
     """The name that a parameter has now, and how its values were and are written."""
 
@@ -231,7 +226,7 @@ class Renamed(NamedTuple):
     to_old: Callable[[Any], Any] = lambda value: value
 
 
-@dataclass_transform(kw_only_default=True, field_specifiers=(parameter, fitted))
+@dataclass_transform(kw_only_default=True, field_specifiers=(parameter,))
 def declare(kind: Kind) -> Kind:
     """Make the `__init__` of a model from its declared parameters: it stores them, and does no more."""
     made: Any = dataclass(eq=False, repr=False, kw_only=True)(kind)
@@ -267,16 +262,10 @@ def use_new_names(kind: Any, params: Mapping[str, Any], *, warn: bool = True) ->
 def parameters_of(kind: type) -> dict[str, Parameter]:
     """Return the declared parameters of a model by name, in the order of its signature."""
     found = {}
-    for field in _fields(kind):
-        declared = _declaration(kind, field) if field.init else None
-        if declared is not None:
+    for field in dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else ():
+        if (declared := _declaration(kind, field)) is not None:
             found[field.name] = declared
     return found
-
-
-def attributes_of(kind: type) -> dict[str, str]:
-    """Return what each declared attribute of a fitted model means."""
-    return {field.name: field.metadata["meaning"] for field in _fields(kind) if "meaning" in field.metadata}
 
 
 def fitted_names(model: Any) -> list[str]:
@@ -304,10 +293,6 @@ def check_params(params: Mapping[str, Any], declared: Iterable[Parameter]) -> No
     """Raise ParameterError for the first of several values that its parameter may not have."""
     for each in declared:
         each.check(params[each.name])
-
-
-def _fields(kind: type) -> tuple[dataclasses.Field[Any], ...]:
-    return dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else ()
 
 
 def _declaration(kind: type, field: dataclasses.Field[Any]) -> Parameter | None:

@@ -7,7 +7,7 @@ neighbours, and what ranks the held-out events best is taken for the fit to the 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -47,10 +47,6 @@ class Chosen(ResultTable):
     settings: Settings = RULE
     note: str = ""
     start: LowRank | None = None
-
-    def take(self, which: Any) -> Chosen:
-        """Return the table of the rows that a slice, a mask or row numbers choose."""
-        return replace(self, columns={name: column[which] for name, column in self.columns.items()})
 
     def summary(self) -> dict[str, Any]:
         """Return all of it as plain values, fit for JSON."""

@@ -123,9 +123,6 @@ def improve(problem: Problem, start: LowRank, options: Options) -> LowRank:
     return state.low_rank.trimmed()
 
 
-improved = improve  # what it was called
-
-
 def first_guess(problem: Problem, options: Options) -> LowRank:
     """One proximal step from zero, V left out: the soft-thresholded SVD of w*t/L. It solves a one-shot problem.
 
