@@ -31,7 +31,7 @@ from benchmarks.measure import (
     timed,
 )
 from csrr.optim.algorithm1 import algorithm1
-from csrr.ranking.text_tables import text_table
+from csrr.ranking.text_tables import format_text_table
 from csrr.threads import available_cores
 
 GOWALLA_GRID: list[dict[str, Any]] = [
@@ -240,7 +240,7 @@ def main() -> None:
     header = ("data", "measure", "ours", "rival", "reach", "reached")
     lines = [(r.data, r.measure, r.ours, r.rival, r.reach, "yes" if r.reached else "NO") for r in measured]
     print(f"\n{platform.processor() or platform.machine()}, {available_cores()} cores, csrr {csrr.__version__}\n")
-    print(text_table(header, lines))
+    print(format_text_table(header, lines))
 
 
 if __name__ == "__main__":

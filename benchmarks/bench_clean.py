@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 
 import csrr
-from csrr.experiments.intervals import mean_interval
+from csrr.experiments.intervals import compute_mean_interval
 from csrr.paper.systems import NOISE_SYSTEMS
-from csrr.ranking.text_tables import text_table
+from csrr.ranking.text_tables import format_text_table
 
 ABOVE = (0.9, 0.7, 0.5, 0.4, 0.3, 0.2)
 SYSTEMS = ("WRMF", "EASE", "WRMF, tuned", "EASE, tuned")
@@ -76,7 +76,7 @@ def shares(found: list[dict[str, Any]], name: str, what: str) -> tuple[float, fl
     means = {each: np.mean([one["ndcg"][name][each] for one in found]) for each in ("noisy", "planted removed")}
     gain = means["planted removed"] - means["noisy"]
     parts = [(one["ndcg"][name][what] - one["ndcg"][name]["noisy"]) / gain for one in found]
-    return float(np.mean(parts)), *mean_interval(parts)
+    return float(np.mean(parts)), *compute_mean_interval(parts)
 
 
 def figure(found: list[dict[str, Any]], share: float) -> dict[str, Any]:
@@ -84,7 +84,7 @@ def figure(found: list[dict[str, Any]], share: float) -> dict[str, Any]:
 
     def point(x: float, name: str, what: str, note: str) -> dict[str, Any]:
         values = [one["ndcg"][name][what] for one in found]
-        low, high = mean_interval(values)
+        low, high = compute_mean_interval(values)
         return {"x": x, "mean": float(np.mean(values)), "low": low, "high": high, "note": note}
 
     panels = []
@@ -122,9 +122,11 @@ def main() -> None:
             part, low, high = shares(found, name, what)
             values = [one["ndcg"][name][what] for one in found]
             lines.append([what, np.mean(values), f"{part:.0%}", f"{low:.0%} to {high:.0%}"])
-        print(text_table([f"{name}, trained on the log", "NDCG@10", "of the gain", "95 %"], lines), end="\n\n")
+        print(format_text_table([f"{name}, trained on the log", "NDCG@10", "of the gain", "95 %"], lines), end="\n\n")
     print(
-        text_table(["", "mean"], [[each, np.mean([one["facts"][each] for one in found])] for each in found[0]["facts"]])
+        format_text_table(
+            ["", "mean"], [[each, np.mean([one["facts"][each] for one in found])] for each in found[0]["facts"]]
+        )
     )
     if given.json:
         facts = {"kind": given.kind, "share": given.share, "splits": found, "figure": figure(found, given.share)}

@@ -15,7 +15,7 @@ import numpy as np
 
 import csrr
 from csrr.ranking import measure_cells
-from csrr.ranking.text_tables import text_table
+from csrr.ranking.text_tables import format_text_table
 
 RATIOS = (2.0, 5.0, 20.0)
 COLUMNS = ("not in train", "in neither", "unadjusted", "nothing")
@@ -55,7 +55,7 @@ def main():
         model = getattr(csrr, args.model)().fit(train)
         found += [[seed, *line] for line in lines(model, train, valid, test)]
     worst = ["worst", "", *np.max(found, axis=0)[2:].tolist()]
-    print(text_table(["seed", "miss:false alarm", *COLUMNS], [*found, worst]))
+    print(format_text_table(["seed", "miss:false alarm", *COLUMNS], [*found, worst]))
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from csrr.ranking import top_k
-from csrr.ranking.score_blocks import default_block_rows
+from csrr.ranking.score_blocks import choose_block_rows
 
 K = 20
 SIZES = ((6_040, 3_706, 256), (30_000, 41_000, 128))
@@ -44,7 +44,7 @@ def main():
         per_user = 50
         cells = (np.repeat(np.arange(n_users), per_user), rng.integers(n_items, size=n_users * per_user))
         seen = sparse.csr_array((np.ones(len(cells[0]), np.float32), cells), shape=(n_users, n_items))
-        block = default_block_rows(n_items)
+        block = choose_block_rows(n_items)
         repeats = 5 if n_items < 10_000 else 2
         mine = seconds(lambda: ours(p, q, seen, block), repeats)  # noqa: B023
         numpy = seconds(lambda: plain(p, q, block), repeats)  # noqa: B023

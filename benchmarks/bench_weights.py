@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 import csrr
-from csrr.ranking.text_tables import text_table
+from csrr.ranking.text_tables import format_text_table
 
 ROUNDS = 3
 
@@ -47,7 +47,9 @@ def main() -> None:
     lines.append(ratios("MovieLens-1M, every tenth user x 3", train, user_costs=some))
     lines.append(ratios("MovieLens-1M, one user x 10", train, user_costs={train.users.ids[5].item(): 10.0}))
     shown = "iterations / rank / gap"
-    print(text_table(["data", "plain, s", "weighted, s", "ratio", f"plain: {shown}", f"weighted: {shown}"], lines))
+    print(
+        format_text_table(["data", "plain, s", "weighted, s", "ratio", f"plain: {shown}", f"weighted: {shown}"], lines)
+    )
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ from benchmarks.datasets import DATASETS
 from benchmarks.measure import in_fresh_process, timed
 from csrr.ranking import mark_hits, top_k
 from csrr.ranking.metrics import ndcg, recall
-from csrr.ranking.text_tables import text_table
+from csrr.ranking.text_tables import format_text_table
 from csrr.threads import available_cores
 
 EASE_ITEMS = 20_000
@@ -223,7 +223,7 @@ def table(kept: dict[str, Any]) -> str:
             gain = f"{100 * (ours / means[best] - 1):+.1f} %"
             shown = "  ".join(f"{each} {value:.4f}" for each, value in means.items())
             lines.append((data.name, measure, len(runs), f"{ours:.4f}", best, gain, shown))
-    return text_table(("data", "measure", "splits", "CSRR()", "best rival", "over it", "rivals, tuned"), lines)
+    return format_text_table(("data", "measure", "splits", "CSRR()", "best rival", "over it", "rivals, tuned"), lines)
 
 
 def main() -> None:

@@ -6,7 +6,7 @@ import re
 import textwrap
 from pathlib import Path
 
-from csrr.parameters import parameters_of
+from csrr.parameters import list_parameters
 from csrr.registry import HOMES, MODELS
 
 WIDTH, INDENT = 120, " " * 4
@@ -16,7 +16,7 @@ HEADING = re.compile(r"^    [A-Z][A-Za-z ]+\n    -{3,}$", re.MULTILINE)
 def write_section(kind: type) -> str:
     """Return the section, as it stands in the source of a class: an entry a parameter, its meaning broken to width."""
     lines = ["Parameters", "----------"]
-    for name, declared in parameters_of(kind).items():
+    for name, declared in list_parameters(kind).items():
         meaning = textwrap.wrap(
             declared.meaning, WIDTH - 2 * len(INDENT), break_long_words=False, break_on_hyphens=False
         )
@@ -34,7 +34,7 @@ def replace_section(docstring: str, section: str) -> str:
 
 def rewrite(name: str, source: str) -> str:
     """Return the source of a model's module with the section of its class; what declares no parameters needs none."""
-    if not parameters_of(MODELS[name]):
+    if not list_parameters(MODELS[name]):
         return source
     kind = next(node for node in ast.parse(source).body if isinstance(node, ast.ClassDef) and node.name == name)
     lines = source.splitlines(keepends=True)

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import csrr
-from csrr.parameters import parameters_of
+from csrr.parameters import list_parameters
 from csrr.registry import HOMES
 
 NAMES = [
@@ -161,7 +161,7 @@ def test_sections(name):
 @pytest.mark.parametrize("name", HOMES)
 def test_parameters_of_a_model_say_what_is_declared(name):
     kind = getattr(csrr, name)
-    declared = {each: parameter.meaning for each, parameter in parameters_of(kind).items()}
+    declared = {each: parameter.meaning for each, parameter in list_parameters(kind).items()}
     assert entries(sections(kind.__doc__).get("Parameters", "")) == declared, "run python docs/write_docstrings.py"
 
 
@@ -246,7 +246,7 @@ def test_the_tool_corrects_what_is_not_as_declared():
     tool = runpy.run_path(str(place))
     file = Path(inspect.getfile(csrr.EASE))
     source = file.read_text("utf-8")
-    drifted = source.replace(parameters_of(csrr.EASE)["dtype"].meaning, "Something else.")
+    drifted = source.replace(list_parameters(csrr.EASE)["dtype"].meaning, "Something else.")
     assert drifted != source
     assert tool["rewrite"]("EASE", drifted) == source == tool["rewrite"]("EASE", source)
     section = tool["write_section"](csrr.EASE)

@@ -10,7 +10,7 @@ from sklearn.base import clone
 import csrr
 from csrr.cli.options import MODEL_OPTIONS
 from csrr.model_parameters import OPTIONS
-from csrr.parameters import Choice, Number, Share, Whole, defaults_of, parameters_of, rivals_of
+from csrr.parameters import Choice, Number, Share, Whole, list_defaults, list_parameters, list_rivals
 from csrr.registry import HOMES, MODELS
 
 
@@ -20,8 +20,8 @@ def kind(request):
 
 
 def test_every_parameter_of_every_model_is_declared_under_its_own_name(kind):
-    declared = parameters_of(kind)
-    assert list(declared) == list(defaults_of(kind))
+    declared = list_parameters(kind)
+    assert list(declared) == list(list_defaults(kind))
     assert {name: each.name for name, each in declared.items()} == {name: name for name in declared}
     assert all(each.meaning.endswith(".") for each in declared.values())
 
@@ -32,21 +32,21 @@ def test_every_default_may_be(kind):
 
 @pytest.mark.parametrize("bad", [object(), -1, math.nan, "much", True, [1]])
 def test_what_may_not_be_is_refused_by_name(kind, bad):
-    for name, declared in parameters_of(kind).items():
+    for name, declared in list_parameters(kind).items():
         if isinstance(declared, Whole | Choice) or not (bad == -1 and declared.above is declared.least is None):
             with pytest.raises(csrr.ParameterError, match=rf"^{name}="):
                 kind().set_params(**{name: bad}).check_params()
 
 
 def test_the_options_of_the_command_line_are_the_parameters_of_csrr():
-    assert [each.name for each in OPTIONS] == list(defaults_of(csrr.CSRR))
-    assert tuple(parameters_of(csrr.CSRR).values()) == OPTIONS
+    assert [each.name for each in OPTIONS] == list(list_defaults(csrr.CSRR))
+    assert tuple(list_parameters(csrr.CSRR).values()) == OPTIONS
     assert len(MODEL_OPTIONS) == len(OPTIONS)
 
 
 def test_rivals_know_each_other():
-    declared = parameters_of(csrr.CSRR)
-    rivals = {name: set(rivals_of(name, declared)) for name in declared}
+    declared = list_parameters(csrr.CSRR)
+    rivals = {name: set(list_rivals(name, declared)) for name in declared}
     assert rivals["l1"] == {"reg_low_rank"}
     assert rivals["cost_ratio"] == {"positive_cost", "miss_cost", "false_alarm_cost", "recall_weight"}
     assert rivals["miss_cost"] == {"cost_ratio", "positive_cost", "recall_weight"}
@@ -63,7 +63,7 @@ def test_a_space_that_tunes_a_rival_is_refused_before_the_first_trial():
 
 
 def test_scikit_learn_clones_every_model(kind):
-    params = {"threads": 1} if "threads" in defaults_of(kind) else {}
+    params = {"threads": 1} if "threads" in list_defaults(kind) else {}
     model = kind(**params)
     other = clone(model)
     assert type(other) is kind

@@ -53,7 +53,7 @@ class Parameter:
         if (value is None and self.optional) or (isinstance(value, str) and value in self.words):
             return
         if not self.allows(value):
-            raise ParameterError(f"{self.name}={value!r} must {self.wanted()}{self._otherwise()}")
+            raise ParameterError(f"{self.name}={value!r} must {self.wanted()}{self._describe_otherwise()}")
 
     def allows(self, value: Any) -> bool:
         """Return whether a value other than a word or None will do."""
@@ -65,24 +65,24 @@ class Parameter:
 
     def read(self, text: str) -> Any:
         """Return the value that a text of the command line stands for; ValueError if it stands for none."""
-        return text if text in self.words else self._value(text)
+        return text if text in self.words else self._parse(text)
 
-    def _value(self, text: str) -> Any:
+    def _parse(self, text: str) -> Any:
         return text
 
-    def _not(self, kind: str, text: str) -> str:
+    def _describe_mismatch(self, kind: str, text: str) -> str:
         """What a text is not, in words."""
         return f"{text!r} is " + (f"neither {' nor '.join([kind, *self.words])}" if self.words else f"not {kind}")
 
     @property
     def placeholder(self) -> str:
         """What stands for a value in the help."""
-        return "|".join([self._kind(), *self.words])
+        return "|".join([self._name_kind(), *self.words])
 
-    def _kind(self) -> str:
+    def _name_kind(self) -> str:
         return "TEXT"
 
-    def _otherwise(self) -> str:
+    def _describe_otherwise(self) -> str:
         others = ["None"] * self.optional + [f'"{word}"' for word in self.words]
         return "".join(f" or {each}" for each in others)
 
@@ -101,15 +101,15 @@ class Number(Parameter):
 
     def wanted(self) -> str:
         """Return what a value must be, in words."""
-        return _number_words(self.above, self.least, self.most)
+        return _describe_range(self.above, self.least, self.most)
 
-    def _value(self, text: str) -> float:
+    def _parse(self, text: str) -> float:
         try:
             return float(text)
         except ValueError:
-            raise ValueError(self._not("a number", text)) from None
+            raise ValueError(self._describe_mismatch("a number", text)) from None
 
-    def _kind(self) -> str:
+    def _name_kind(self) -> str:
         return "NUMBER"
 
 
@@ -142,12 +142,12 @@ class Whole(Parameter):
         """Return what a value must be, in words."""
         return f"be a whole number >= {self.least}"
 
-    def _value(self, text: str) -> int:
+    def _parse(self, text: str) -> int:
         if not re.fullmatch(r"-?[0-9]+", text):
-            raise ValueError(self._not("a whole number", text))
+            raise ValueError(self._describe_mismatch("a whole number", text))
         return int(text)
 
-    def _kind(self) -> str:
+    def _name_kind(self) -> str:
         return "NUMBER"
 
 
@@ -167,12 +167,12 @@ class Choice(Parameter):
             return "be " + " or ".join(f'"{each}"' for each in self.choices)
         return f"be one of {', '.join(self.choices)}"
 
-    def _value(self, text: str) -> str:
+    def _parse(self, text: str) -> str:
         if text not in self.choices:
             raise ValueError(f"{text!r} is not one of {', '.join(self.choices)}")
         return text
 
-    def _kind(self) -> str:
+    def _name_kind(self) -> str:
         return "|".join(self.choices)
 
 
@@ -205,7 +205,7 @@ def check_whole(name: str, value: Any, *, least: int) -> None:
     Whole(name, "", least=least).check(value)
 
 
-def _number_words(above: float | None, least: float | None, most: float) -> str:
+def _describe_range(above: float | None, least: float | None, most: float) -> str:
     low = f"> {above}" if above is not None else f">= {least}" if least is not None else "finite"
     return f"be a number {low}" + ("" if most == math.inf else f" and <= {most:g}")
 
@@ -239,12 +239,12 @@ def declare(kind: Kind) -> Kind:
 
         made.__init__ = take_old_names
         for old, now in made.renamed.items():
-            setattr(made, old, _old_attribute(now))
+            setattr(made, old, _make_old_attribute(now))
     result: Kind = made
     return result
 
 
-def _old_attribute(now: Renamed) -> property:
+def _make_old_attribute(now: Renamed) -> property:
     return property(lambda model: now.to_old(getattr(model, now.name)), doc=f"What was called so is now `{now.name}`.")
 
 
@@ -259,27 +259,27 @@ def use_new_names(kind: Any, params: Mapping[str, Any], *, warn: bool = True) ->
     return found
 
 
-def parameters_of(kind: type) -> dict[str, Parameter]:
+def list_parameters(kind: type) -> dict[str, Parameter]:
     """Return the declared parameters of a model by name, in the order of its signature."""
     found = {}
     for field in dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else ():
-        if (declared := _declaration(kind, field)) is not None:
+        if (declared := _find_declaration(kind, field)) is not None:
             found[field.name] = declared
     return found
 
 
-def fitted_names(model: Any) -> list[str]:
+def list_fitted_names(model: Any) -> list[str]:
     """Return the attributes of a model that its fit set beyond what all models keep: their names end in one `_`."""
     common = ("users_", "items_", "titles_", "seen_", "calibration_")
     return [name for name in vars(model) if re.fullmatch(r"[^_].*[^_]_", name) and name not in common]
 
 
-def defaults_of(kind: type) -> dict[str, Any]:
+def list_defaults(kind: type) -> dict[str, Any]:
     """Return the default of each parameter of a model, declared or not."""
     return {each.name: each.default for each in inspect.signature(kind).parameters.values()}
 
 
-def rivals_of(name: str, declared: Mapping[str, Parameter]) -> tuple[str, ...]:
+def list_rivals(name: str, declared: Mapping[str, Parameter]) -> tuple[str, ...]:
     """Return the parameters that say the same as another in another way, and must be left out where it is given."""
     own = declared.get(name)
     if own is None or not own.says:
@@ -295,7 +295,7 @@ def check_params(params: Mapping[str, Any], declared: Iterable[Parameter]) -> No
         each.check(params[each.name])
 
 
-def _declaration(kind: type, field: dataclasses.Field[Any]) -> Parameter | None:
+def _find_declaration(kind: type, field: dataclasses.Field[Any]) -> Parameter | None:
     hint: Any = field.type
     if isinstance(hint, str):
         home = next(each for each in kind.__mro__ if field.name in inspect.get_annotations(each))

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 import csrr
-from csrr.cli.options import KINDS, find_kind, fit_model, model_kinds
+from csrr.cli.options import KINDS, find_kind, fit_model, list_kinds
 from csrr.cli.output import Line
 from csrr.optim.solver import Step
 from csrr.registry import MODELS
@@ -180,12 +180,12 @@ class TestOtherModels:
         assert as_json("fit", log_file, "-o", tmp_path / "m", "--model", name)["kind"] == "ItemKNN"
 
     def test_the_names_listed_are_names(self):
-        assert model_kinds()["item-knn"] is csrr.ItemKNN
-        assert "pop-rank" in model_kinds()
-        assert model_kinds()["ease"] is csrr.EASE
-        assert all(find_kind(name) is kind for name, kind in model_kinds().items())
-        assert len(model_kinds()) == len(MODELS)
-        assert tuple(model_kinds()) == KINDS
+        assert list_kinds()["item-knn"] is csrr.ItemKNN
+        assert "pop-rank" in list_kinds()
+        assert list_kinds()["ease"] is csrr.EASE
+        assert all(find_kind(name) is kind for name, kind in list_kinds().items())
+        assert len(list_kinds()) == len(MODELS)
+        assert tuple(list_kinds()) == KINDS
 
     def test_parameters_are_json_or_text(self, log_file, tmp_path):
         values = ("-p", "neighbors=7", "-p", "similarity=jaccard", "--param", "shrink = 2.5", "-p", "bm25-k1=3")
@@ -232,7 +232,7 @@ class TestOtherModels:
 
     def test_a_wrong_name_lists_the_right_ones(self, log_file, tmp_path):
         told = in_process("fit", log_file, "-o", tmp_path / "m", "--model", "eaze").stderr
-        assert told.split("there are ")[1].split("; see")[0].split(", ") == list(model_kinds())
+        assert told.split("there are ")[1].split("; see")[0].split(", ") == list(list_kinds())
 
     def test_the_steps_of_any_model_can_be_shown(self, log):
         class Told(csrr.PopRank):

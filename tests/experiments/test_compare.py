@@ -9,7 +9,7 @@ from scipy import stats
 import csrr
 from csrr.experiments.compare import compare, compare_paired, correct_holm
 from csrr.experiments.evaluate import Evaluation
-from csrr.experiments.intervals import f1_of_means_interval, mean_interval
+from csrr.experiments.intervals import compute_f1_interval, compute_mean_interval
 
 
 @pytest.fixture(scope="module")
@@ -100,19 +100,19 @@ def test_users_without_a_value_are_left_out():
 
 def test_intervals_of_plain_arrays():
     values = np.array([1.0, 2, 4, 8, np.nan])
-    assert mean_interval(values, 0.8) == pytest.approx(
+    assert compute_mean_interval(values, 0.8) == pytest.approx(
         stats.t.interval(0.8, 3, values[:4].mean(), stats.sem(values[:4])), rel=1e-12
     )
-    assert np.isnan(mean_interval([3.0])).all()
+    assert np.isnan(compute_mean_interval([3.0])).all()
     rng = np.random.default_rng(0)
     p = rng.beta(2, 6, 400)
     r = np.clip(p / 2 + rng.normal(0, 0.05, 400), 0, 1)
-    low, high = f1_of_means_interval(p, r)
+    low, high = compute_f1_interval(p, r)
     drawn = rng.integers(400, size=(4000, 400))
     p_means, r_means = p[drawn].mean(axis=1), r[drawn].mean(axis=1)
     bootstrap = np.quantile(2 * p_means * r_means / (p_means + r_means), [0.025, 0.975])
     assert (low, high) == pytest.approx(bootstrap, abs=0.1 * (high - low))
-    assert f1_of_means_interval(np.zeros(5), np.zeros(5)) == (0, 0)
+    assert compute_f1_interval(np.zeros(5), np.zeros(5)) == (0, 0)
 
 
 def test_every_pair_or_all_against_one(evaluations):

@@ -63,7 +63,7 @@ def parts():
 class TestTheDefaultStrength:
     def test_of_a_small_log_it_is_the_rule(self, log, clicks):
         counts = clicks.sum(axis=0).astype(np.float64)
-        assert EASE().fit(log).reg_ == ease.auto_reg(log.to_csr())
+        assert EASE().fit(log).reg_ == ease.guess_reg(log.to_csr())
         assert EASE().fit(log).reg_ == pytest.approx(5 * np.sqrt((counts**2).sum() / 80))
 
     def test_users_without_events_count_for_nothing(self, clicks):
@@ -72,7 +72,7 @@ class TestTheDefaultStrength:
 
     def test_of_a_larger_one_it_ranks_new_events_better_than_the_rule(self, parts):
         train, test = parts
-        auto, rule = EASE().fit(train), EASE(ease.auto_reg(train.to_csr())).fit(train)
+        auto, rule = EASE().fit(train), EASE(ease.guess_reg(train.to_csr())).fit(train)
         steps = np.log(auto.reg_ / rule.reg_) / np.log(ease.STEP)
         assert steps == pytest.approx(round(steps))
         ours, theirs = (csrr.evaluate(model, train, test, at=20)["ndcg@20"] for model in (auto, rule))
@@ -91,7 +91,7 @@ class TestTheDefaultStrength:
         assert one.reg_ == two.reg_
 
     def test_a_number_is_not_searched(self, parts, monkeypatch):
-        monkeypatch.setattr(ease, "best_multiple", lambda *_, **__: pytest.fail("a number was searched"))
+        monkeypatch.setattr(ease, "find_best_multiple", lambda *_, **__: pytest.fail("a number was searched"))
         assert EASE(7.0).fit(parts[0]).reg_ == 7.0
 
 
@@ -160,23 +160,23 @@ class TestWhatIsRefused:
         assert len(model.items_) == 60
 
     def test_more_items_than_memory(self, log, monkeypatch):
-        monkeypatch.setattr(ease, "_available_memory", lambda: 12 * 60**2 - 1)
+        monkeypatch.setattr(ease, "_measure_available_memory", lambda: 12 * 60**2 - 1)
         with pytest.raises(ParameterError, match=r"EASE needs .* GB for 60 items, and .* GB are available; leave out"):
             EASE().fit(log)
         EASE(dtype="float32").fit(log)
-        monkeypatch.setattr(ease, "_available_memory", lambda: None)
+        monkeypatch.setattr(ease, "_measure_available_memory", lambda: None)
         EASE().fit(log)
 
     def test_it_is_refused_before_anything_is_computed(self, log, monkeypatch):
-        monkeypatch.setattr(ease, "_available_memory", lambda: 1)
-        monkeypatch.setattr(ease, "_gram", lambda *_: pytest.fail("the counts were made"))
-        monkeypatch.setattr(ease, "best_multiple", lambda *_, **__: pytest.fail("events were held out"))
+        monkeypatch.setattr(ease, "_measure_available_memory", lambda: 1)
+        monkeypatch.setattr(ease, "_compute_gram", lambda *_: pytest.fail("the counts were made"))
+        monkeypatch.setattr(ease, "find_best_multiple", lambda *_, **__: pytest.fail("events were held out"))
         with pytest.raises(ParameterError, match="EASE needs"):
             EASE().fit(log)
 
 
 def test_the_memory_that_is_told_is_plausible():
-    there = ease._available_memory()
+    there = ease._measure_available_memory()
     assert there is None or 2**20 < there <= 2**50
 
 

@@ -9,7 +9,7 @@ import csrr
 from csrr import EASE, WRMF, ParameterError
 from csrr.models import strength_search
 from csrr.models.choose_settings import hold_out
-from csrr.models.strength_search import MOST_STEPS, best_multiple, climb, mean_ndcg
+from csrr.models.strength_search import MOST_STEPS, climb, find_best_multiple, measure_ndcg
 from tests.reference.metrics import best_items, metrics
 
 
@@ -69,28 +69,28 @@ def test_the_mean_is_that_of_plain_loops(large):
         for user, mine in zip(users, scores, strict=True)
     ]
     assert 0 < len(users) < 1000
-    assert mean_ndcg(model, heldout) == pytest.approx(np.mean(values))
+    assert measure_ndcg(model, heldout) == pytest.approx(np.mean(values))
 
 
 class TestBestMultiple:
     def test_it_is_the_best_of_the_strengths_around_it(self, large):
-        multiple = best_multiple(EASE(), large, lambda log: 20.0, step=3.0)
+        multiple = find_best_multiple(EASE(), large, lambda log: 20.0, step=3.0)
         rest, heldout = hold_out(large, 0)
-        below, at, above = (mean_ndcg(EASE(20 * multiple * x).fit(rest), heldout) for x in (1 / 3, 1, 3))
+        below, at, above = (measure_ndcg(EASE(20 * multiple * x).fit(rest), heldout) for x in (1 / 3, 1, 3))
         assert multiple > 1
         assert at > below
         assert at >= above
 
     def test_a_start_too_strong_and_one_too_weak_meet(self, large):
         weak, strong = (
-            first * best_multiple(EASE(), large, lambda log, x=first: x, step=3.0) for first in (4, 4 * 3**8)
+            first * find_best_multiple(EASE(), large, lambda log, x=first: x, step=3.0) for first in (4, 4 * 3**8)
         )
         assert weak == pytest.approx(strong)
         assert 4 < weak < 4 * 3**8
 
     def test_models_differ_by_their_strength_alone_and_see_the_rest_alone(self, large, counted):
         model = counted("auto", dtype="float32", threads=1)
-        best_multiple(model, large, lambda log: float(len(log)), step=3.0, seed=5)
+        find_best_multiple(model, large, lambda log: float(len(log)), step=3.0, seed=5)
         rest, _ = hold_out(large, 5)
         regs = [params.pop("reg") for params, _ in counted.fits]
         assert regs[0] == len(rest) < len(large)
@@ -100,24 +100,24 @@ class TestBestMultiple:
         assert not model.is_fitted
 
     def test_a_strength_too_weak_to_be_fitted_ends_the_walk_down(self, large, counted):
-        free = best_multiple(counted(), large, lambda log: 4 * 3.0**8, step=3.0)
+        free = find_best_multiple(counted(), large, lambda log: 4 * 3.0**8, step=3.0)
         assert free < 1 / 9
         counted.least = 0.9 * 4 * 3.0**6
-        assert best_multiple(counted(), large, lambda log: 4 * 3.0**8, step=3.0) == pytest.approx(1 / 9)
+        assert find_best_multiple(counted(), large, lambda log: 4 * 3.0**8, step=3.0) == pytest.approx(1 / 9)
 
     def test_a_first_strength_that_cannot_be_fitted_is_an_error(self, large, counted):
         counted.least = 100.0
         with pytest.raises(ParameterError, match="too small"):
-            best_multiple(counted(), large, lambda log: 50.0, step=3.0)
+            find_best_multiple(counted(), large, lambda log: 50.0, step=3.0)
 
     def test_small_logs_are_not_searched_and_it_says_so(self, log, monkeypatch, caplog):
         monkeypatch.setattr(strength_search, "climb", lambda *_: pytest.fail("a small log was searched"))
         with caplog.at_level(logging.INFO, "csrr"):
-            assert best_multiple(WRMF(), log, lambda _: pytest.fail("the rule was asked"), step=2.0) == 1.0
+            assert find_best_multiple(WRMF(), log, lambda _: pytest.fail("the rule was asked"), step=2.0) == 1.0
         assert caplog.messages == ["WRMF: reg is the rule's: fewer than 150 users have events to hold out"]
 
     def test_it_says_what_it_chose(self, large, caplog):
         with caplog.at_level(logging.INFO, "csrr.models.strength_search"):
-            multiple = best_multiple(EASE(), large, lambda log: 20.0, step=3.0)
+            multiple = find_best_multiple(EASE(), large, lambda log: 20.0, step=3.0)
         assert len(caplog.messages) == 1
         assert caplog.messages[0].startswith(f"EASE: reg is {multiple:g} times the rule's")

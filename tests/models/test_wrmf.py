@@ -155,7 +155,7 @@ class TestAutoOfALargerLog:
 
     def test_the_events_held_out_are_those_of_the_seed(self, parts, monkeypatch):
         seeds = []
-        monkeypatch.setattr(wrmf, "best_multiple", lambda *_, seed, **__: seeds.append(seed) or 1.0)
+        monkeypatch.setattr(wrmf, "find_best_multiple", lambda *_, seed, **__: seeds.append(seed) or 1.0)
         WRMF(rank=4, seed=3).fit(parts[0])
         assert seeds == [3]
 
@@ -173,7 +173,7 @@ class TestAutoOfALargerLog:
         assert steps == pytest.approx(round(steps))
 
     def test_a_number_is_not_searched(self, parts, monkeypatch):
-        monkeypatch.setattr(wrmf, "best_multiple", lambda *_, **__: pytest.fail("a number was searched"))
+        monkeypatch.setattr(wrmf, "find_best_multiple", lambda *_, **__: pytest.fail("a number was searched"))
         assert WRMF(rank=4, reg=2.5).fit(parts[0]).reg_ == 2.5
 
 
@@ -331,7 +331,7 @@ def test_weights_count_for_new_people_and_in_explanations(heavy, tmp_path):
         item = fitted.recommend(3, k=1).items[0, 0]
         seen = fitted.seen_[[3]]
         seen.data = log.to_csr(weighted=True)[[3]].data
-        problem = fitted._histories(seen)
+        problem = fitted._build_from_histories(seen)
         Q = fitted.item_factors_.astype(float)
         system = (Q.T * (1 + fitted.confidence * log.to_csr(weighted=True)[[3]].toarray()[0])) @ Q
         system += fitted._penalty.of(problem)[0] * np.eye(10)

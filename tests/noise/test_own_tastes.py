@@ -75,7 +75,7 @@ def test_a_users_own_share_in_an_item_is_taken_out_of_it(made):
     error = np.linalg.norm(whole - tastes.items) / np.linalg.norm(tastes.items)
     assert error < 0.01  # the shares of all users make up the item
     mine = slice(*tastes.pattern.indptr[7:9])
-    items, directions = tastes._own(7)
+    items, directions = tastes._select_own(7)
     others = whole[items] - tastes.entered[mine, None] * (tastes.users[7] @ tastes.inverse)
     np.testing.assert_allclose(directions, others / np.linalg.norm(others, axis=1, keepdims=True), atol=0.01)
     with_mine = whole[items] / np.linalg.norm(whole[items], axis=1, keepdims=True)

@@ -3,7 +3,7 @@ import pytest
 
 import csrr
 from csrr.noise.noise_scores import score_noise
-from csrr.noise.stability import _changes, find_stability
+from csrr.noise.stability import _list_changes, find_stability
 
 BY_RULE = {"reg_low_rank": "noise", "neighbors": 0}
 
@@ -56,7 +56,7 @@ def test_a_row_is_what_two_fits_have_in_common(log, model, found):
 
 
 def test_fewer_clicks_are_compared_where_both_fits_have_them(model, found):
-    change = list(_changes(model))[-1]
+    change = list(_list_changes(model))[-1]
     kept = model.costed_log().select(change.kept)
     other = csrr.CSRR(**BY_RULE, threads=1).fit(kept)
     both = model.specific_.multiply(other.seen_)
@@ -71,7 +71,7 @@ def test_the_seed_matters_least(found):
 
 
 def test_changes_are_what_they_are_called(log, model):
-    changes = list(_changes(model))
+    changes = list(_list_changes(model))
     seed, weaker, stronger, less, more, fewer = (model.refit(log, **each.params) for each in changes)
     assert seed.seed == model.seed + 1
     assert (weaker.l1_, stronger.l1_) == pytest.approx((0.9 * model.l1_, 1.1 * model.l1_))

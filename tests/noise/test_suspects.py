@@ -96,9 +96,9 @@ def test_a_cell_left_out_has_what_a_fit_without_its_click_gives_it(scaling):
     truth = []
     for event in events:
         refit = csrr.CSRR(**exact, l1=model.l1_).fit(log.select(np.arange(len(log)) != event))
-        factors = refit.fitted_.factors("float64")
+        factors = refit.fitted_.make_factors("float64")
         truth.append(factors.users[log.user_rows[event]] @ factors.items[log.item_rows[event]])
-    factors = model.fitted_.factors("float64")
+    factors = model.fitted_.make_factors("float64")
     with_click = cells.pattern.dots(factors.users, factors.items)[events]
     change = np.abs(with_click - truth).mean()
     assert np.abs(cells.values[events] - truth).mean() < 0.15 * change
@@ -131,7 +131,7 @@ def dense_scores(model, popularity):
 
 @pytest.mark.parametrize("popularity", [0, 0.5])
 def test_scores_in_blocks_are_those_of_one_array(monkeypatch, model, popularity):
-    monkeypatch.setattr("csrr.ranking.score_blocks.default_block_rows", lambda n: 33)
+    monkeypatch.setattr("csrr.ranking.score_blocks.choose_block_rows", lambda n: 33)
     expected, mostly_noise = dense_scores(model.as_judge(), popularity)
     scores = model.suspect_scores(popularity=popularity)
     assert 0 < mostly_noise.sum() < 0.2 * len(scores)

@@ -3,8 +3,15 @@
 import numpy as np
 import pytest
 
-from csrr.optim.algorithm2 import _WINDOW, _step_users, algorithm2, fold_in_nonnegative, nonnegative_part, upper_bound
-from csrr.optim.factored import Factors, objective
+from csrr.optim.algorithm2 import (
+    _WINDOW,
+    _step_users,
+    algorithm2,
+    compute_upper_bound,
+    fold_in_nonnegative,
+    take_nonnegative_part,
+)
+from csrr.optim.factored import Factors, compute_objective
 from csrr.optim.solver import Options
 from csrr.threads import use_threads
 from tests.optim.test_factored import product, random_factors, rises
@@ -12,7 +19,7 @@ from tests.optim.test_problem import LOSSES, clicks, make
 from tests.reference import factored as reference
 
 RANK = 4
-BOUND = upper_bound(RANK)
+BOUND = compute_upper_bound(RANK)
 SETTINGS = pytest.mark.parametrize(("loss", "l2"), [("I", None), ("I", 0.4), ("II", None), ("II", 0.4)])
 
 
@@ -27,7 +34,7 @@ def boxed(problem, rank=RANK, seed=0, dtype=np.float64):
     """Factors anywhere in the box."""
     rng = np.random.default_rng(seed)
     n, m = problem.pattern.shape
-    return Factors(*((upper_bound(rank) * rng.random((rows, rank))).astype(dtype) for rows in (n, m)))
+    return Factors(*((compute_upper_bound(rank) * rng.random((rows, rank))).astype(dtype) for rows in (n, m)))
 
 
 def setting(loss="I", l2=None, strength=0.02, alpha=3.0, dtype=np.float64, density=0.5, scaling=0.0):
@@ -57,7 +64,7 @@ def test_given_steps_are_those_of_the_paper(loss, l2, scaling, max_iter):
     np.testing.assert_allclose(found.factors.users, paper.P, atol=1e-10)
     np.testing.assert_allclose(found.factors.items, paper.Q, atol=1e-10)
     assert found.certificate.iterations == len(found.history) - 1 == paper.rounds
-    values = [objective(problem, start), reference.objective(paper.P, paper.Q, spec)]
+    values = [compute_objective(problem, start), reference.objective(paper.P, paper.Q, spec)]
     assert [found.history[0].objective, found.history[-1].objective] == pytest.approx(values, rel=1e-10)
     if max_iter == 3000:
         assert found.certificate.status == "converged"
@@ -86,7 +93,7 @@ def test_the_objective_never_rises_with_safe_steps(loss, l2, dtype):
     found = algorithm2(problem, RANK, Options(tol=1e-7, max_iter=1000))
     assert len(found.history) > 2
     assert rises(found.history) <= 0
-    assert found.history[-1].objective == pytest.approx(objective(problem, found.factors), rel=1e-12)
+    assert found.history[-1].objective == pytest.approx(compute_objective(problem, found.factors), rel=1e-12)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -106,8 +113,8 @@ def test_the_bounds_hold_to_the_last_bit(dtype, step, rank):
 
 def test_the_bound_is_next_to_one_over_the_root_of_the_rank():
     for rank in range(1, 600):
-        assert 1 - 1e-3 < upper_bound(rank) * np.sqrt(rank) < 1
-        factors = np.full((3, rank), upper_bound(rank), np.float32)
+        assert 1 - 1e-3 < compute_upper_bound(rank) * np.sqrt(rank) < 1
+        factors = np.full((3, rank), compute_upper_bound(rank), np.float32)
         assert (factors @ factors.T).max() <= 1
 
 
@@ -158,7 +165,7 @@ class TestStart:
 
     def test_the_larger_half_of_each_column_pair_is_kept(self):
         P, Q = np.array([[-3.0, 1.0], [0.1, 1.0]]), np.array([[-2.0, 1.0], [0.5, -0.1]])
-        half = nonnegative_part(Factors(P, Q), np.random.default_rng(0))
+        half = take_nonnegative_part(Factors(P, Q), np.random.default_rng(0))
         np.testing.assert_allclose(half.users, [[3, 1], [0, 1]], atol=0.13)
         np.testing.assert_allclose(half.items, [[2, 1], [0, 0]], atol=0.1)
         assert min(half.users.min(), half.items.min()) > 0

@@ -5,10 +5,10 @@ import pytest
 
 from csrr.optim.factored import (
     Factors,
+    compute_objective,
     descend,
     find_leading_factors,
-    first_factors,
-    objective,
+    guess_factors,
     solve_factored,
     sum_pulls,
     widen,
@@ -66,7 +66,7 @@ class TestAgainstTheConvexSolver:
         certificate = found.certificate
         assert certificate.status == "converged"
         assert certificate.primal == pytest.approx(convex.certificate.primal, rel=1e-6)
-        assert objective(problem, found.factors) == pytest.approx(certificate.primal, rel=1e-8)
+        assert compute_objective(problem, found.factors) == pytest.approx(certificate.primal, rel=1e-8)
         assert certificate.is_global
         assert not certificate.rank_capped
         assert certificate.gradient_ratio == pytest.approx(1, abs=1e-3)
@@ -118,7 +118,7 @@ class TestWithoutV:
         problem, spec, regs = self.both()
         P, Q = reference.weighted_als(spec.weight, spec.target, regs, rank=8, sweeps=300)
         found = solve_factored(problem, 8, Options(tol=1e-12, max_iter=2000))
-        assert objective(problem, found.factors) == pytest.approx(reference.objective(P, Q, spec), rel=1e-7)
+        assert compute_objective(problem, found.factors) == pytest.approx(reference.objective(P, Q, spec), rel=1e-7)
         np.testing.assert_allclose(product(found.factors), P @ Q.T, atol=2e-3)
 
     def test_many_steps_solve_each_row_exactly(self):
@@ -146,7 +146,7 @@ class TestCalculus:
     @CASES
     def test_the_objective_is_that_of_the_specification(self, loss, l2, alpha):
         problem, spec, factors, _ = self.setting(loss, l2, alpha)
-        assert objective(problem, factors) == pytest.approx(
+        assert compute_objective(problem, factors) == pytest.approx(
             reference.objective(factors.users, factors.items, spec), rel=1e-12
         )
 
@@ -161,7 +161,7 @@ class TestCalculus:
         for place in np.ndindex(P.shape):
             step = np.zeros_like(P)
             step[place] = 1e-6
-            up, down = (objective(problem, Factors(P + sign * step, Q)) for sign in (1, -1))
+            up, down = (compute_objective(problem, Factors(P + sign * step, Q)) for sign in (1, -1))
             numeric[place] = (up - down) / 2e-6
         np.testing.assert_allclose(by_calculus, numeric, atol=1e-7)
         u = product(factors)[spec.observed]
@@ -173,7 +173,7 @@ class TestCalculus:
         P, Q = factors.users, factors.items
         reg = np.full(9, problem.l1)
         own, value = descend(problem, P, Q, curvature, reg, steps=1)
-        assert value + problem.l1 / 2 * (Q**2).sum() == pytest.approx(objective(problem, factors), rel=1e-12)
+        assert value + problem.l1 / 2 * (Q**2).sum() == pytest.approx(compute_objective(problem, factors), rel=1e-12)
         downhill = -reference.gradient(P, Q, spec) / (curvature + problem.l1)
         lengths = ((own - P) * downhill).sum(1) / (downhill**2).sum(1)
         assert (lengths > 0).all()
@@ -209,7 +209,7 @@ class TestCalculus:
             )
         assert (flipped.cap is None) == (problem.cap is None)
         assert flipped.l1 == problem.l1
-        assert objective(flipped, factors.T) == pytest.approx(objective(problem, factors), rel=1e-12)
+        assert compute_objective(flipped, factors.T) == pytest.approx(compute_objective(problem, factors), rel=1e-12)
         sums, _ = sum_pulls(flipped, factors.items, factors.users)
         by_calculus = problem.l1 * factors.items + factors.items @ (factors.users.T @ factors.users) - sums
         exact = reference.gradient(factors.items, factors.users, reference.transposed(spec))
@@ -277,7 +277,7 @@ class TestFactors:
 
     def test_first_factors_have_the_rank_asked_for_and_no_dead_column(self):
         full, _ = make(np.ones((9, 7)))
-        found = first_factors(full, 7, np.random.default_rng(0))
+        found = guess_factors(full, 7, np.random.default_rng(0))
         assert found.users.shape == (9, 7)
         assert found.items.shape == (7, 7)
         assert np.abs(found.users).max(0).min() > 0

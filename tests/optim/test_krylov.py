@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from csrr.optim.krylov import BlockKrylov, LowRankPlusSparse, orthonormalize, partial_svd, spectral_norm
+from csrr.optim.krylov import (
+    BlockKrylov,
+    LowRankPlusSparse,
+    compute_partial_svd,
+    estimate_spectral_norm,
+    orthonormalize,
+)
 from csrr.optim.lowrank import LowRank
 from csrr.optim.pattern import Pattern
 from csrr.optim.thread_engine import THREADS
@@ -54,7 +60,7 @@ MATRICES = {
 @pytest.mark.parametrize("name", MATRICES)
 def test_spectral_norm(name):
     A = MATRICES[name]
-    norm, found = spectral_norm(Plain(A), rng(), dtype=np.float64, rtol=1e-6)
+    norm, found = estimate_spectral_norm(Plain(A), rng(), dtype=np.float64, rtol=1e-6)
     exact = np.linalg.norm(A, 2)
     assert norm == pytest.approx(exact, rel=1e-4, abs=1e-12)
     assert norm >= exact * (1 - 1e-9)
@@ -73,7 +79,7 @@ def test_partial_svd(name, fraction):
     A = MATRICES[name]
     exact = np.linalg.svd(A, compute_uv=False)
     above = max(fraction * exact[0], 1e-5)
-    found = partial_svd(Plain(A), rng(), above=above, dtype=np.float64)
+    found = compute_partial_svd(Plain(A), rng(), above=above, dtype=np.float64)
     wanted = exact[exact > above]
     assert found.left.shape == (A.shape[0], found.width)
     assert found.right.shape == (A.shape[1], found.width)
@@ -88,7 +94,7 @@ def test_partial_svd(name, fraction):
 def test_partial_svd_of_a_larger_matrix_is_least_accurate_at_the_threshold():
     A = MATRICES["large"]
     exact = np.linalg.svd(A, compute_uv=False)
-    found = partial_svd(Plain(A), rng(), above=0.6 * exact[0], dtype=np.float64)
+    found = compute_partial_svd(Plain(A), rng(), above=0.6 * exact[0], dtype=np.float64)
     wanted = exact[exact > 0.6 * exact[0]]
     assert abs(len(found.s) - len(wanted)) <= 2
     np.testing.assert_allclose(found.s[:5], wanted[:5], rtol=1e-3)
@@ -97,7 +103,7 @@ def test_partial_svd_of_a_larger_matrix_is_least_accurate_at_the_threshold():
 
 def test_partial_svd_of_equal_singular_values_finds_a_block_of_them():
     """A Krylov space sees as many of a multiple singular value as its block is wide."""
-    found = partial_svd(Plain(np.eye(40)), rng(), above=0.5, dtype=np.float64)
+    found = compute_partial_svd(Plain(np.eye(40)), rng(), above=0.5, dtype=np.float64)
     assert found.width >= 8
     np.testing.assert_allclose(found.s, 1, rtol=1e-9)
 
@@ -106,14 +112,14 @@ def test_partial_svd_of_equal_singular_values_finds_a_block_of_them():
 def test_partial_svd_keeps_at_most_cap(cap):
     A = deficient(40, 50, 12)
     exact = np.linalg.svd(A, compute_uv=False)[: min(cap, 12)]
-    found = partial_svd(Plain(A), rng(), above=1e-3, cap=cap, dtype=np.float64)
+    found = compute_partial_svd(Plain(A), rng(), above=1e-3, cap=cap, dtype=np.float64)
     np.testing.assert_allclose(found.s, exact, rtol=1e-6)
 
 
 def test_partial_svd_in_single_precision():
     A = deficient(60, 50, 20).astype(np.float32)
     exact = np.linalg.svd(A.astype(np.float64), compute_uv=False)
-    found = partial_svd(Plain(A), rng(), above=0.2 * exact[0])
+    found = compute_partial_svd(Plain(A), rng(), above=0.2 * exact[0])
     assert found.left.dtype == found.right.dtype == np.float32
     np.testing.assert_allclose(found.s, exact[exact > 0.2 * exact[0]], rtol=1e-4)
 
@@ -184,7 +190,7 @@ def test_low_rank_plus_sparse():
     np.testing.assert_allclose(op.times(np.eye(30)), exact, atol=1e-12)
     np.testing.assert_allclose(op.transposed_times(np.eye(20)), exact.T, atol=1e-12)
     assert low_rank.rank == 2
-    assert low_rank.trimmed().width == 2
+    assert low_rank.trim().width == 2
     assert low_rank.nuclear_norm(THREADS) == pytest.approx(4)
     assert low_rank.squared_norm(THREADS) == pytest.approx(10)
     np.testing.assert_allclose(low_rank.evaluate_on(pattern), U[pattern.rows, pattern.indices], atol=1e-12)

@@ -40,12 +40,12 @@ def test_hand_written_fractions():
     assert counts.false_alarms.tolist() == [[0], [1]]
     assert (counts.positives.tolist(), counts.negatives.tolist()) == ([1, 2], [2, 2])
     assert counts.auc().tolist() == [1, 1 / 2]
-    found = counts.measures(0.75)
+    found = counts.measure_rows(0.75)
     np.testing.assert_allclose(found.cell_recall[:, 0], [1, 0])
     np.testing.assert_allclose(found.specificity[:, 0], [1, 1 / 2])
     np.testing.assert_allclose(found.sum[:, 0], [1, 1 / 8])
     np.testing.assert_allclose(found.cost[:, 0], [0, 0.75 * 2 + 0.25])
-    together = counts.pooled(0.75)
+    together = counts.pool(0.75)
     assert together.cell_recall == pytest.approx([1 / 3])
     assert together.specificity == pytest.approx([3 / 4])
     assert together.sum == pytest.approx([0.75 / 3 + 0.25 * 3 / 4])
@@ -86,7 +86,7 @@ def test_scikit_learn_agrees():
     aucs = [sklearn.roc_auc_score(relevant[u][~seen[u]], scores[u][~seen[u]]) for u in range(len(scores))]
     np.testing.assert_allclose(counts.auc(), aucs, rtol=1e-12)
     table = sklearn.confusion_matrix(relevant[~seen], scores[~seen] > 0.5)
-    found = counts.pooled(0.5)
+    found = counts.pool(0.5)
     assert found.specificity == pytest.approx([table[0, 0] / table[0].sum()])
     assert found.cell_recall == pytest.approx([table[1, 1] / table[1].sum()])
 
@@ -145,17 +145,17 @@ def test_linearised_values_have_the_pooled_mean():
     scores, relevant, seen = random_cells(11)
     counts = counted(scores, as_csr(relevant), as_csr(seen), [0.3, 0.6])
     for name in ("cell_recall", "specificity", "sum", "cost"):
-        values = getattr(counts.linearised(0.8), name)
-        np.testing.assert_allclose(values.mean(axis=0), getattr(counts.pooled(0.8), name), rtol=1e-12)
+        values = getattr(counts.linearise(0.8), name)
+        np.testing.assert_allclose(values.mean(axis=0), getattr(counts.pool(0.8), name), rtol=1e-12)
 
 
 def test_no_negatives_no_value():
     full = as_csr(np.ones((1, 3)))
     counts = counted(np.ones((1, 3), np.float32), full, as_csr(np.zeros((1, 3))), [0.5])
     assert np.isnan(counts.auc()).all()
-    assert np.isnan(counts.pooled(0.5).specificity).all()
-    assert np.isnan(counts.linearised(0.5).sum).all()
-    assert counts.pooled(0.5).cell_recall.tolist() == [1]
+    assert np.isnan(counts.pool(0.5).specificity).all()
+    assert np.isnan(counts.linearise(0.5).sum).all()
+    assert counts.pool(0.5).cell_recall.tolist() == [1]
 
 
 def test_threads_do_not_change_the_counts():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from csrr.ranking.item_products import add_products, own_products, pair_products
+from csrr.ranking.item_products import add_products, multiply_own, multiply_pairs
 from csrr.ranking.row_loops import rank_rows
 
 
@@ -29,9 +29,9 @@ def test_blocks_pairs_and_own_clicks(made):
     np.testing.assert_allclose(out, 1 + wanted[rows], rtol=1e-5, atol=1e-6)
     items = np.array([0, 8, 4, 2])
     np.testing.assert_allclose(
-        pair_products(clicks, rows, items, weights, scale), wanted[rows, items], rtol=1e-5, atol=1e-6
+        multiply_pairs(clicks, rows, items, weights, scale), wanted[rows, items], rtol=1e-5, atol=1e-6
     )
-    np.testing.assert_allclose(own_products(clicks, weights, scale), wanted[clicks.nonzero()], rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(multiply_own(clicks, weights, scale), wanted[clicks.nonzero()], rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("row", [-1, 12])
@@ -40,7 +40,7 @@ def test_rows_that_are_not_there_are_refused(made, row):
     with pytest.raises(IndexError, match="from 0 to 11"):
         add_products(np.zeros((1, 9), np.float32), clicks, np.array([row]), weights, scale)
     with pytest.raises(IndexError, match="from 0 to 11"):
-        pair_products(clicks, np.array([row]), np.array([0]), weights, scale)
+        multiply_pairs(clicks, np.array([row]), np.array([0]), weights, scale)
 
 
 def test_ranks_of_held_out_items_ties_counted_half(made):

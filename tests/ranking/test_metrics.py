@@ -6,15 +6,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from csrr.ranking import mark_hits, mean_metrics, per_user_metrics
+from csrr.ranking import average_metrics, mark_hits, measure_users
 from csrr.ranking.metrics import (
     METRICS,
     average_precision,
     coverage,
     f1,
     hit_rate,
-    item_information,
     list_ndcg,
+    measure_item_information,
     ndcg,
     novelty,
     precision,
@@ -47,7 +47,7 @@ def test_hand_written_fractions_of_places():
 
 def test_novelty_counts_users_and_takes_an_item_of_nobody_as_of_one():
     seen = sparse.csr_array(np.array([[1, 1, 0], [1, 0, 0], [0, 0, 0], [1, 0, 0], [1, 0, 0]], np.float32))
-    bits = item_information(seen)  # four users have something: 4, 1 and 0 of them these items
+    bits = measure_item_information(seen)  # four users have something: 4, 1 and 0 of them these items
     assert bits.tolist() == [0, 2, 2]
     found = novelty(np.array([[0, 1], [2, -1], [-1, -1]], np.int32), bits)
     np.testing.assert_array_equal(found, [1, 2, np.nan])
@@ -60,7 +60,7 @@ def test_coverage_counts_items_in_any_list():
 
 
 def test_several_k_come_from_the_longest_list():
-    found = per_user_metrics(HITS, N_RELEVANT, (1, 4), ["precision", "ndcg"])
+    found = measure_users(HITS, N_RELEVANT, (1, 4), ["precision", "ndcg"])
     assert list(found) == ["precision@1", "precision@4", "ndcg@1", "ndcg@4"]
     assert found["precision@1"].tolist() == found["ndcg@1"].tolist() == [1, 0, 0]
 
@@ -71,24 +71,24 @@ def test_a_perfect_list_has_ndcg_1():
 
 
 def test_users_without_relevant_items_are_in_no_mean():
-    found = per_user_metrics(HITS, np.array([3, 0, 8]), (4,))
+    found = measure_users(HITS, np.array([3, 0, 8]), (4,))
     for values in found.values():
         assert np.isnan(values).tolist() == [False, True, False]
-    assert mean_metrics(found)["precision@4"] == (2 / 4 + 1 / 4) / 2
+    assert average_metrics(found)["precision@4"] == (2 / 4 + 1 / 4) / 2
 
 
 def test_both_f1_are_given():
-    means = mean_metrics(per_user_metrics(HITS, N_RELEVANT, (4,)))
+    means = average_metrics(measure_users(HITS, N_RELEVANT, (4,)))
     p, r = (2 / 4 + 1 / 4) / 3, (2 / 3 + 1 / 8) / 3
     assert means["f1@4"] == pytest.approx((4 / 7 + 2 / 12) / 3)
     assert means["f1_of_means@4"] == pytest.approx(2 * p * r / (p + r))
-    assert mean_metrics(per_user_metrics(HITS[1:2], N_RELEVANT[1:2], (4,)))["f1_of_means@4"] == 0
+    assert average_metrics(measure_users(HITS[1:2], N_RELEVANT[1:2], (4,)))["f1_of_means@4"] == 0
 
 
 def test_f1_of_means_comes_with_precision_and_recall():
-    assert list(mean_metrics(per_user_metrics(HITS, N_RELEVANT, (4,), ["f1"]))) == ["f1@4"]
-    found = mean_metrics(per_user_metrics(HITS, N_RELEVANT, (4,), ["recall", "precision"]))
-    assert found["f1_of_means@4"] == mean_metrics(per_user_metrics(HITS, N_RELEVANT, (4,)))["f1_of_means@4"]
+    assert list(average_metrics(measure_users(HITS, N_RELEVANT, (4,), ["f1"]))) == ["f1@4"]
+    found = average_metrics(measure_users(HITS, N_RELEVANT, (4,), ["recall", "precision"]))
+    assert found["f1_of_means@4"] == average_metrics(measure_users(HITS, N_RELEVANT, (4,)))["f1_of_means@4"]
 
 
 @given(st.data())
@@ -100,7 +100,7 @@ def test_every_metric_equals_the_naive_loop(data):
     k = data.draw(st.integers(1, n_items))
     held_out = sparse.csr_array(np.isin(np.arange(n_items), list(relevant))[None].astype(np.float32))
     hits = mark_hits(np.array([ranked], np.int32), held_out, np.array([0]))
-    found = per_user_metrics(hits, np.array([len(relevant)]), (k,), list(METRICS))
+    found = measure_users(hits, np.array([len(relevant)]), (k,), list(METRICS))
     for name, value in reference.metrics(ranked, relevant, k).items():
         assert found[f"{name}@{k}"][0] == pytest.approx(value, abs=1e-12)
         assert 0 <= value <= 1 + 1e-12
@@ -118,7 +118,7 @@ def test_an_independent_library_agrees():
     # Their AP@k divides by all relevant items, ours by those that fit.
     measures = {"ndcg": "nDCG@7", "map": "AP@7", "mrr": "RR@7", "precision": "P@7", "recall": "R@7"}
     measures["hit_rate"] = "Success@7"
-    found = per_user_metrics(mark_hits(ranked, held_out, np.arange(n)), n_relevant, (k,), list(measures))
+    found = measure_users(mark_hits(ranked, held_out, np.arange(n)), n_relevant, (k,), list(measures))
     found["map@7"] *= np.minimum(n_relevant, k) / np.maximum(n_relevant, 1)
     for name, theirs in measures.items():
         values = {m.query_id: m.value for m in ir_measures.iter_calc([ir_measures.parse_measure(theirs)], qrels, run)}

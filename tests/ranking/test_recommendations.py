@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from csrr.data import IdMap
-from csrr.ranking import Neighbours, Recommendations
+from csrr.ranking import Neighbors, Recommendations
 
 ITEMS = IdMap([10, 20, 30])
 TITLES = np.array(["Heat", None, "Alien"], object)
@@ -85,7 +85,7 @@ def test_nothing_to_recommend(rows):
 
 
 def test_neighbours():
-    near = Neighbours(10, np.array([20, 30]), np.array([0.5, 0.25], np.float32), TITLES[1:])
+    near = Neighbors(10, np.array([20, 30]), np.array([0.5, 0.25], np.float32), TITLES[1:])
     assert len(near) == 2
     assert near.to_frame().columns.tolist() == ["id", "score", "title"]
     assert repr(near).splitlines() == [

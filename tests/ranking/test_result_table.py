@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 
 from csrr.data import IdMap
-from csrr.ranking import Neighbours, Recommendations
+from csrr.ranking import Neighbors, Recommendations
 from csrr.ranking.result_table import SHOWN_IN_HTML, ResultTable
-from csrr.ranking.text_tables import latex_table
+from csrr.ranking.text_tables import format_latex_table
 
 NASTY = r"100% <b>R&D</b> $x_1^2$ #{a}~\b | "
 
@@ -131,7 +131,7 @@ def test_the_best_is_bold_and_what_looks_the_same():
 )
 def test_a_best_that_cannot_be(best, message):
     with pytest.raises(ValueError, match=message):
-        latex_table(["ndcg"], [[0.5]], best)
+        format_latex_table(["ndcg"], [[0.5]], best)
 
 
 def test_latex_and_html_need_no_library(monkeypatch):
@@ -185,6 +185,6 @@ def test_recommendations_and_neighbours_get_it_all():
     page = recs._repr_html_()
     assert page.startswith("<p>Recommendations: 1 user, k = 2</p>")
     assert Cells(page).cells[5:] == ["7", "4", "1", "2.0000", "R&D <1>", "7", "3", "2", "1.0000", ""]
-    near = Neighbours("<b>", np.array([3]), np.array([0.5], np.float32), titles[:1])
+    near = Neighbors("<b>", np.array([3]), np.array([0.5], np.float32), titles[:1])
     assert near._repr_html_().startswith("<p>Neighbours of &#x27;&lt;b&gt;&#x27;</p>")
     assert near.to_arrow().schema.types == [pa.int64(), pa.float32(), pa.string()]

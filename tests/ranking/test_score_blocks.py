@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from csrr.ranking.score_blocks import default_block_rows, score_blocks
+from csrr.ranking.score_blocks import choose_block_rows, score_blocks
 
 SCORES = np.arange(35, dtype=np.float32).reshape(7, 5)
 
@@ -35,7 +35,7 @@ def test_blocks_are_the_rows_asked_for_whatever_their_size(rows, items, block_ro
         expected = expected[:, chosen]
     np.testing.assert_array_equal(found, expected)
     assert [place for part in parts for place in range(len(rows))[part]] == list(range(len(rows)))
-    assert all(part.stop - part.start <= (block_rows or default_block_rows(5)) for part in parts)
+    assert all(part.stop - part.start <= (block_rows or choose_block_rows(5)) for part in parts)
 
 
 def test_scores_of_another_type_can_be_asked_for():

@@ -7,7 +7,7 @@ from scipy import sparse
 
 from csrr.ranking import block_top_k, mask_cells, top_k
 from csrr.ranking.row_loops import CHUNK
-from csrr.ranking.score_blocks import BLOCK_BYTES, default_block_rows
+from csrr.ranking.score_blocks import BLOCK_BYTES, choose_block_rows
 from csrr.threads import use_threads
 
 FEW_VALUES = st.sampled_from([-np.inf, -1.0, 0.0, -0.0, 0.5, 2.0, np.inf])
@@ -151,9 +151,9 @@ def test_blocks_never_exceed_their_size():
 
     top_k(score, np.arange(10), 2, 1, block_rows=4)
     assert sizes == [4, 4, 2]
-    assert default_block_rows(10) == 4096
-    assert default_block_rows(40_000) * 40_000 * 4 <= BLOCK_BYTES
-    assert default_block_rows(10**9) == 32
+    assert choose_block_rows(10) == 4096
+    assert choose_block_rows(40_000) * 40_000 * 4 <= BLOCK_BYTES
+    assert choose_block_rows(10**9) == 32
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 import click
 
-from csrr.cli.failures import NOTHING_WRITTEN, Failure, Interrupted, explained, hush, report, stoppable
+from csrr.cli.failures import NOTHING_WRITTEN, Failure, Interrupted, explain, hush, report, stoppable
 
 COMMANDS = {
     "demo": "demo",
@@ -57,7 +57,7 @@ class App(click.Group):
             hush()
             ctx.exit(141)
         except Exception as error:
-            if (message := explained(error, self._options(ctx))) is None:
+            if (message := explain(error, self._options(ctx))) is None:
                 raise
             raise Failure(message) from error
 
@@ -98,12 +98,12 @@ def app(ctx: click.Context, version: bool) -> None:
     `csrr recommend model.csrr --user 42`.
     """
     if version:
-        click.echo(f"csrr {_version()}")
+        click.echo(f"csrr {_read_version()}")
     elif ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
 
 
-def _version() -> str:
+def _read_version() -> str:
     from importlib.metadata import version
 
     return version("csrr")

@@ -10,14 +10,14 @@ import click
 from csrr.cli.failures import Failure
 from csrr.cli.options import (
     LOG_OPTIONS,
+    add_options,
     check_expendable,
     check_writable,
     json_option,
     model_argument,
     read_log,
-    with_options,
 )
-from csrr.cli.output import live_line, print_json
+from csrr.cli.output import print_json, show_live_line
 
 if TYPE_CHECKING:
     import csrr
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 @click.option("--plot", type=click.Path(path_type=Path), help="Draw probabilities against rates: .svg or .html.")
 @click.option("--miss", type=float, help="Cost of a missed choice, to find the best threshold; with --false-alarm.")
 @click.option("--false-alarm", type=float, help="Cost of a false alarm; with --miss.")
-@with_options(*LOG_OPTIONS, json_option)
+@add_options(*LOG_OPTIONS, json_option)
 def calibrate(model: Path, heldout: str, output: Path, plot: Path | None, as_json: bool, **options: Any) -> None:
     """Learn from HELDOUT, events that MODEL was not fitted to, how probable a choice is at each score.
 
@@ -56,20 +56,20 @@ def calibrate(model: Path, heldout: str, output: Path, plot: Path | None, as_jso
         check_writable(path)
     check_expendable(output)
     fitted = csrr.load(model)
-    with live_line() as line:
+    with show_live_line() as line:
         line.show(f"reading {heldout}")
         events = read_log(heldout, options)
         line.show(f"scoring {len(fitted.users_):,} users x {len(fitted.items_):,} items")
-        reliability = _judged(fitted, events, options["observed_share"])
+        reliability = _judge(fitted, events, options["observed_share"])
         calibration = fitted.calibrate(events, observed_share=options["observed_share"])
         fitted.save(output)
         if plot is not None:
             csrr.plot(reliability, plot)
-    choice = _choice(calibration, len(fitted.users_), options["miss"], options["false_alarm"])
+    choice = _choose_threshold(calibration, len(fitted.users_), options["miss"], options["false_alarm"])
     if as_json:
-        print_json(_summary(output, calibration, reliability, choice))
+        print_json(_summarise(output, calibration, reliability, choice))
     else:
-        click.echo("\n".join(_told(output, calibration, reliability, choice)))
+        click.echo("\n".join(_describe(output, calibration, reliability, choice)))
 
 
 def _check_usage(plot: Path | None, options: dict[str, Any]) -> None:
@@ -87,7 +87,7 @@ def _check_usage(plot: Path | None, options: dict[str, Any]) -> None:
         raise click.UsageError(f"--plot {plot}: the name must end in {' or '.join(SUFFIXES)}")
 
 
-def _judged(model: csrr.Recommender, events: csrr.Log, observed_share: float) -> csrr.Reliability:
+def _judge(model: csrr.Recommender, events: csrr.Log, observed_share: float) -> csrr.Reliability:
     """Return how probabilities learnt from half of the users do on the rest: where they are learnt, they fit."""
     import csrr
 
@@ -99,7 +99,7 @@ def _judged(model: csrr.Recommender, events: csrr.Log, observed_share: float) ->
         raise Failure(f"{error}; they must be of enough users to learn from a half and check on the other") from error
 
 
-def _choice(
+def _choose_threshold(
     calibration: csrr.Calibration, n_users: int, miss: float | None, false_alarm: float | None
 ) -> dict[str, float] | None:
     """Return the threshold for the costs, as a score and as a probability, and how much lies above it; or None."""
@@ -115,10 +115,10 @@ def _choice(
     }
 
 
-def _told(
+def _describe(
     output: Path, calibration: csrr.Calibration, reliability: csrr.Reliability, choice: dict[str, float] | None
 ) -> list[str]:
-    from csrr.ranking.text_tables import text_table
+    from csrr.ranking.text_tables import format_text_table
 
     rows = list(reliability.rows())
     names = ("probability", "rate", "low", "high", "cells", "positives")
@@ -126,7 +126,7 @@ def _told(
     lines = [
         f"{output}: {n_cells:,} cells that are not in the training data, {n_positives:,} of them positive",
         f"calibration error (ECE) {reliability.ece:.4f}, of half of the users, learnt from the others",
-        text_table(names, [[row[name] for name in names] for row in rows]),
+        format_text_table(names, [[row[name] for name in names] for row in rows]),
     ]
     if choice is None:
         return lines
@@ -140,7 +140,7 @@ def _told(
     ]
 
 
-def _summary(
+def _summarise(
     output: Path, calibration: csrr.Calibration, reliability: csrr.Reliability, choice: dict[str, float] | None
 ) -> dict[str, Any]:
     return {

@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
-from csrr.cli.options import LOG_OPTIONS, check_writable, json_option, read_log, with_options
-from csrr.cli.output import live_line, print_json
+from csrr.cli.options import LOG_OPTIONS, add_options, check_writable, json_option, read_log
+from csrr.cli.output import print_json, show_live_line
 
 
 @click.command()
@@ -19,7 +19,7 @@ from csrr.cli.output import live_line, print_json
 @click.option("--ratio", "ratios", type=float, multiple=True, help="A cost ratio to fit with; may be repeated.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the split.")
 @click.option("--plot", type=click.Path(path_type=Path), help="Draw the curve: .svg or .html.")
-@with_options(*LOG_OPTIONS, json_option)
+@add_options(*LOG_OPTIONS, json_option)
 def costs(
     log: str,
     miss: float,
@@ -42,7 +42,7 @@ def costs(
         if plot.suffix.lower() not in SUFFIXES:
             raise click.UsageError(f"--plot {plot}: the name must end in {' or '.join(SUFFIXES)}")
         check_writable(plot)
-    with live_line() as line:
+    with show_live_line() as line:
         line.show(f"reading {log}")
         events = read_log(log, options)
         curve = csrr.cost_curve(

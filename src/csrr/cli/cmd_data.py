@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from csrr.cli.options import json_option
-from csrr.cli.output import amount, live_line, print_json
+from csrr.cli.output import format_bytes, print_json, show_live_line
 
 
 @click.group()
@@ -36,11 +36,11 @@ def list_(as_json: bool) -> None:
         return
     width = max(len(row["name"]) for row in rows)
     for row in rows:
-        state = _state(row["path"], row["can_be_fetched"])
+        state = _describe_state(row["path"], row["can_be_fetched"])
         click.echo(f"{row['name']:{width}}  {state:8}  {row['description']} ({row['licence']})")
 
 
-def _state(path: str | None, can_be_fetched: bool) -> str:
+def _describe_state(path: str | None, can_be_fetched: bool) -> str:
     return "here" if path else "to fetch" if can_be_fetched else "by hand"
 
 
@@ -64,9 +64,9 @@ def fetch(name: str, as_json: bool) -> None:
     """Download the data set NAME, unless it is here, check it, and print its path."""
     from csrr.data import fetch as fetch_data
 
-    with live_line() as line:
-        path = fetch_data(name, progress=line.bytes)
+    with show_live_line() as line:
+        path = fetch_data(name, progress=line.show_bytes)
     if as_json:
         print_json({"name": name, "path": str(path), "bytes": path.stat().st_size})
     else:
-        click.echo(f"{path} ({amount(path.stat().st_size)})" if path.is_file() else str(path))
+        click.echo(f"{path} ({format_bytes(path.stat().st_size)})" if path.is_file() else str(path))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from csrr.cli.options import json_option
-from csrr.cli.output import live_line, print_json
+from csrr.cli.output import print_json, show_live_line
 
 if TYPE_CHECKING:
     import csrr
@@ -29,7 +29,7 @@ def demo(seed: int, as_json: bool) -> None:
     """
     import csrr
 
-    with live_line() as line:
+    with show_live_line() as line:
         line.show("making data, compiling (the first run takes longer)")
         made = csrr.synthetic(seed=seed)
         train, test = csrr.split(made.log, ratio=0.8, seed=seed)
@@ -38,7 +38,7 @@ def demo(seed: int, as_json: bool) -> None:
         line.show("testing")
         models = {"CSRR": model, "PopRank": csrr.PopRank().fit(train)}
         scores = {name: csrr.evaluate(each, train, test, at=LENGTH, threads=1) for name, each in models.items()}
-        facts = _facts(model, made, len(train), len(test))
+        facts = _collect_facts(model, made, len(train), len(test))
     facts["metrics"] = {name: {metric: each[metric] for metric in METRICS} for name, each in scores.items()}
     if as_json:
         print_json(facts)
@@ -46,9 +46,9 @@ def demo(seed: int, as_json: bool) -> None:
         _print(facts, str(model.certificate_))
 
 
-def _facts(model: csrr.CSRR, made: Synthetic, n_train: int, n_test: int) -> dict[str, Any]:
+def _collect_facts(model: csrr.CSRR, made: Synthetic, n_train: int, n_test: int) -> dict[str, Any]:
     """Return what the demo tells of a fitted model, as plain values."""
-    user = made.log.users.ids[_most_peculiar(model)].item()
+    user = made.log.users.ids[_find_most_peculiar(model)].item()
     recommended = list(model.recommend(user, SHOWN).rows())
     return {
         "n_users": made.log.n_users,
@@ -60,18 +60,18 @@ def _facts(model: csrr.CSRR, made: Synthetic, n_train: int, n_test: int) -> dict
         "recommendations": recommended,
         "because": model.explain(user, recommended[0]["item"]).rows()[:SHOWN],
         "specific": model.specific_preferences(user).rows()[:SHOWN],
-        "planted": _planted(model, made),
+        "planted": _count_planted(model, made),
     }
 
 
-def _most_peculiar(model: csrr.CSRR) -> int:
+def _find_most_peculiar(model: csrr.CSRR) -> int:
     """Return the row of the user with the most in V."""
     import numpy as np
 
     return int(np.argmax(np.asarray(model.specific_.sum(axis=1)).ravel()))
 
 
-def _planted(model: csrr.CSRR, made: Synthetic) -> dict[str, Any]:
+def _count_planted(model: csrr.CSRR, made: Synthetic) -> dict[str, Any]:
     """Return how many of the largest entries of V are planted, beside the share of all training events."""
     import numpy as np
     from scipy import sparse
@@ -114,8 +114,8 @@ def _print(facts: dict[str, Any], certificate: str) -> None:
 
 
 def _print_table(title: str, names: tuple[str, ...], rows: list[dict[str, Any]]) -> None:
-    from csrr.ranking.text_tables import text_table
+    from csrr.ranking.text_tables import format_text_table
 
     click.echo(f"\n{title}:")
-    for line in text_table(names, [[row[name] for name in names] for row in rows]).splitlines():
+    for line in format_text_table(names, [[row[name] for name in names] for row in rows]).splitlines():
         click.echo(f"  {line}")

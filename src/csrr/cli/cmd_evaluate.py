@@ -15,19 +15,19 @@ from csrr.cli.options import (
     MODEL_OPTIONS,
     PARAM_OPTION,
     SPLITS,
+    add_options,
     as_time,
     find_kind,
     fit_model,
-    given,
     json_option,
-    made_model,
-    model_kinds,
+    list_kinds,
+    make_model,
     read_log,
     read_param,
-    with_options,
+    select_given,
 )
-from csrr.cli.output import live_line, print_json
-from csrr.parameters import defaults_of
+from csrr.cli.output import print_json, show_live_line
+from csrr.parameters import list_defaults
 
 if TYPE_CHECKING:
     import csrr
@@ -56,7 +56,7 @@ SHARED = ("seed", "threads")
 @click.option("--metric", "metrics", metavar="NAME", multiple=True, help="What to measure; may be repeated.")
 @click.option("--threshold", type=float, help="Scores above it count as recommended in cell_recall, sum and cost.")
 @click.option("--miss-weight", type=float, help="c_p in cost and mu_p in sum, of 1 in all (0.5 if nothing is said).")
-@with_options(*LOG_OPTIONS, *MODEL_OPTIONS, json_option)
+@add_options(*LOG_OPTIONS, *MODEL_OPTIONS, json_option)
 def evaluate(log: str, models: tuple[str, ...], test: str | None, as_json: bool, **options: Any) -> None:
     """Compare models with each other and with PopRank, which recommends to everyone what most people have.
 
@@ -69,46 +69,46 @@ def evaluate(log: str, models: tuple[str, ...], test: str | None, as_json: bool,
     and at the threshold cell_recall, specificity, sum, cost, where --miss-weight weighs a missed choice. Below the
     table, paired tests over users against the first model, on the longest ndcg.
     """
-    from csrr.models.heldout import unseen_events
+    from csrr.models.heldout import find_unseen_events
 
     _check_usage(models, test, options)
-    unfitted = _models(models, options)
-    with live_line() as line:
+    unfitted = _find_models(models, options)
+    with show_live_line() as line:
         line.show(f"reading {log}")
         events = read_log(log, options)
-        train, test_log = _parts(unfitted[0], events, test, options)
-        at = _checked_lengths(options["lengths"], train.n_items)
-        fitted = _fitted(unfitted, train, line)
-        asked = unseen_events(test_log, next(iter(fitted.values())))
+        train, test_log = _find_parts(unfitted[0], events, test, options)
+        at = _choose_lengths(options["lengths"], train.n_items)
+        fitted = _fit(unfitted, train, line)
+        asked = find_unseen_events(test_log, next(iter(fitted.values())))
         line.show("testing")
-        found = {name: _evaluation(each, train, asked, at, options) for name, each in fitted.items()}
-    comparison = _comparison(found, f"ndcg@{at[-1]}")
+        found = {name: _evaluate(each, train, asked, at, options) for name, each in fitted.items()}
+    comparison = _compare(found, f"ndcg@{at[-1]}")
     proofs = {name: each.certificate_ for name, each in fitted.items() if getattr(each, "certificate_", None)}
     if as_json:
         first = proofs.get(next(iter(fitted)))
-        summary = _summary(train, asked, len(test_log), found)
+        summary = _summarise(train, asked, len(test_log), found)
         summary |= {"comparison": comparison and comparison.summary(), "certificate": first and first.to_dict()}
         print_json(summary)
     else:
         told = [f"{name}: {proof}" if len(models) > 1 else str(proof) for name, proof in proofs.items()]
-        click.echo("\n".join([_table(found), *told, *(["", repr(comparison)] if comparison else [])]))
+        click.echo("\n".join([_format_table(found), *told, *(["", repr(comparison)] if comparison else [])]))
 
 
-def _models(names: tuple[str, ...], options: dict[str, Any]) -> list[Any]:
+def _find_models(names: tuple[str, ...], options: dict[str, Any]) -> list[Any]:
     """Return the one model in a file, or new models of the kinds that are named (none: CSRR)."""
     import csrr
 
     kinds = [find_kind(name) for name in names] or [csrr.CSRR]
     if kinds[0] is None:
-        return [_loaded(Path(names[0]))]
+        return [_load(Path(names[0]))]
     if len(kinds) == 1:
-        return [made_model(kinds[0], options, shared=SHARED)]
-    known = {name for kind in kinds if kind is not None for name in defaults_of(kind)}
+        return [make_model(kinds[0], options, shared=SHARED)]
+    known = {name for kind in kinds if kind is not None for name in list_defaults(kind)}
     _check_known(known, options)
     return [
-        made_model(
+        make_model(
             kind,
-            options | {"param": [text for text in options["param"] if read_param(text)[0] in defaults_of(kind)]},
+            options | {"param": [text for text in options["param"] if read_param(text)[0] in list_defaults(kind)]},
             shared=MODEL_NAMES,
         )
         for kind in kinds
@@ -118,24 +118,24 @@ def _models(names: tuple[str, ...], options: dict[str, Any]) -> list[Any]:
 
 def _check_known(known: set[str], options: dict[str, Any]) -> None:
     """Raise an error for a parameter that none of several models has."""
-    asked = {f"--{name.replace('_', '-')}": name for name in given(options, MODEL_NAMES) if name not in SHARED}
+    asked = {f"--{name.replace('_', '-')}": name for name in select_given(options, MODEL_NAMES) if name not in SHARED}
     asked |= {f"-p {text}": read_param(text)[0] for text in options["param"]}
     for text, name in asked.items():
         if name not in known:
             raise click.UsageError(f"{text}: none of the models has such a parameter")
 
 
-def _loaded(file: Path) -> Any:
+def _load(file: Path) -> Any:
     """Return the model in a file whose name is no kind of model."""
     import csrr
 
     if not file.exists():
-        kinds = ", ".join(model_kinds())
+        kinds = ", ".join(list_kinds())
         raise click.UsageError(f"--model {file}: there is no such file, nor such a kind of model; there are {kinds}")
     return csrr.load(file)
 
 
-def _fitted(models: list[Any], train: csrr.Log, line: Line) -> dict[str, Any]:
+def _fit(models: list[Any], train: csrr.Log, line: Line) -> dict[str, Any]:
     """Return the models by name, fitted to `train` unless they are, and PopRank."""
     import csrr
 
@@ -146,12 +146,10 @@ def _fitted(models: list[Any], train: csrr.Log, line: Line) -> dict[str, Any]:
     return named if "PopRank" in named else named | {"PopRank": csrr.PopRank().fit(train)}
 
 
-def _evaluation(
-    model: Any, train: csrr.Log, test: csrr.Log, at: tuple[int, ...], options: dict[str, Any]
-) -> Evaluation:
+def _evaluate(model: Any, train: csrr.Log, test: csrr.Log, at: tuple[int, ...], options: dict[str, Any]) -> Evaluation:
     import csrr
 
-    chosen = given(options, ("threads", "threshold"))
+    chosen = select_given(options, ("threads", "threshold"))
     if options["miss_weight"] is not None:
         chosen["positive_cost"] = options["miss_weight"]
     if options["metrics"]:
@@ -159,7 +157,7 @@ def _evaluation(
     return csrr.evaluate(model, train, test, at=at, **chosen)
 
 
-def _comparison(found: dict[str, Evaluation], metric: str) -> csrr.Comparison | None:
+def _compare(found: dict[str, Evaluation], metric: str) -> csrr.Comparison | None:
     """Return the tests against the first model; None where there is nothing to test."""
     import csrr
 
@@ -180,7 +178,7 @@ def _check_usage(models: tuple[str, ...], test: str | None, options: dict[str, A
     chosen = [f"--{name}" for name, value in ways.items() if value is not None]
     if len(chosen) > 1:
         raise click.UsageError(f"{' and '.join(chosen)} do not go together")
-    fits = [name for name in given(options, MODEL_NAMES) if name != "threads"]
+    fits = [name for name in select_given(options, MODEL_NAMES) if name != "threads"]
     params = [*(f"--{name.replace('_', '-')}" for name in fits), *(f"-p {text}" for text in options["param"])]
     if files and params:
         raise click.UsageError(f"{params[0]} is for fitting; the model is fitted already")
@@ -200,7 +198,7 @@ def _check_measures(options: dict[str, Any]) -> None:
         raise click.UsageError(f"--miss-weight={options['miss_weight']}: it must lie between 0 and 1")
 
 
-def _parts(model: Any, events: csrr.Log, test: str | None, options: dict[str, Any]) -> tuple[csrr.Log, csrr.Log]:
+def _find_parts(model: Any, events: csrr.Log, test: str | None, options: dict[str, Any]) -> tuple[csrr.Log, csrr.Log]:
     """Return (train, test); of a fitted model, what it was fitted to and all events."""
     import csrr
 
@@ -208,20 +206,20 @@ def _parts(model: Any, events: csrr.Log, test: str | None, options: dict[str, An
         return model.training_log(), events
     if test is not None:
         return events, read_log(test, options)
-    chosen = given(options, (*SPLITS, "seed"))
+    chosen = select_given(options, (*SPLITS, "seed"))
     if "at" in chosen:
         chosen["at"] = as_time(chosen["at"])
     train, asked = csrr.split(events, **chosen)
     return train, asked
 
 
-def _checked_lengths(lengths: tuple[int, ...], n_items: int) -> tuple[int, ...]:
+def _choose_lengths(lengths: tuple[int, ...], n_items: int) -> tuple[int, ...]:
     if lengths and max(lengths) > n_items:
         raise click.UsageError(f"-k {max(lengths)}: there are only {n_items:,} items")
     return tuple(sorted(set(lengths))) or tuple(k for k in LENGTHS if k <= n_items) or (n_items,)
 
 
-def _summary(train: csrr.Log, test: csrr.Log, n_read: int, found: dict[str, Evaluation]) -> dict[str, Any]:
+def _summarise(train: csrr.Log, test: csrr.Log, n_read: int, found: dict[str, Evaluation]) -> dict[str, Any]:
     return {
         "n_users": train.n_users,
         "n_items": train.n_items,
@@ -232,10 +230,10 @@ def _summary(train: csrr.Log, test: csrr.Log, n_read: int, found: dict[str, Eval
     }
 
 
-def _table(found: dict[str, Evaluation]) -> str:
-    from csrr.ranking.text_tables import text_table
+def _format_table(found: dict[str, Evaluation]) -> str:
+    from csrr.ranking.text_tables import format_text_table
 
     first = next(iter(found.values()))
     left_out = f" ({first.n_left_out:,} without test events left out)" if first.n_left_out else ""
     lines = [[metric, *(each.text(metric) for each in found.values())] for metric in first.means]
-    return f"mean over {first.n_users:,} users ± 95 % interval{left_out}\n{text_table(['', *found], lines)}"
+    return f"mean over {first.n_users:,} users ± 95 % interval{left_out}\n{format_text_table(['', *found], lines)}"

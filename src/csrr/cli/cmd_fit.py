@@ -13,17 +13,17 @@ from csrr.cli.options import (
     LOG_OPTIONS,
     MODEL_OPTIONS,
     PARAM_OPTION,
+    add_options,
     check_expendable,
     check_writable,
     find_kind,
     fit_model,
     json_option,
-    made_model,
-    model_kinds,
+    list_kinds,
+    make_model,
     read_log,
-    with_options,
 )
-from csrr.cli.output import amount, live_line, print_json
+from csrr.cli.output import format_bytes, print_json, show_live_line
 
 if TYPE_CHECKING:
     import csrr
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 @click.option(
     "--model", default="csrr", metavar="NAME", show_default=True, help=f"The kind of model: {', '.join(KINDS)}."
 )
-@with_options(PARAM_OPTION, *LOG_OPTIONS, *MODEL_OPTIONS, json_option)
+@add_options(PARAM_OPTION, *LOG_OPTIONS, *MODEL_OPTIONS, json_option)
 @click.option("--force", is_flag=True, help="Write over a file even if it is no model.")
 def fit(log: str, output: Path, model: str, as_json: bool, force: bool, **options: Any) -> None:
     """Fit a model to LOG and write it to a file.
@@ -48,12 +48,12 @@ def fit(log: str, output: Path, model: str, as_json: bool, force: bool, **option
     """
     kind = find_kind(model)
     if kind is None:
-        raise click.UsageError(f"--model {model}: there is no such model; there are {', '.join(model_kinds())}")
-    fitted = made_model(kind, options)
+        raise click.UsageError(f"--model {model}: there is no such model; there are {', '.join(list_kinds())}")
+    fitted = make_model(kind, options)
     check_writable(output)
     if not force:
         check_expendable(output, ", or --force to write over it")
-    with live_line() as line:
+    with show_live_line() as line:
         line.show(f"reading {log}")
         events = read_log(log, options)
         line.show(f"fitting {events.n_users:,} users x {events.n_items:,} items, {len(events):,} events")
@@ -63,13 +63,13 @@ def fit(log: str, output: Path, model: str, as_json: bool, force: bool, **option
         line.show(f"writing {output}")
         fitted.save(output)
     if as_json:
-        print_json(_summary(fitted, events, output, seconds))
+        print_json(_summarise(fitted, events, output, seconds))
     else:
         click.echo(
             f"{output}: {events.n_users:,} users x {events.n_items:,} items, {len(events):,} events, ",
             nl=False,
         )
-        click.echo(amount(output.stat().st_size))
+        click.echo(format_bytes(output.stat().st_size))
         if (chosen := getattr(fitted, "chosen_", None)) is not None:
             click.echo(chosen.note)
         certificate = getattr(fitted, "certificate_", None)
@@ -78,7 +78,7 @@ def fit(log: str, output: Path, model: str, as_json: bool, force: bool, **option
             click.echo(str(costs))
 
 
-def _summary(model: csrr.Recommender, events: csrr.Log, output: Path, seconds: float) -> dict[str, Any]:
+def _summarise(model: csrr.Recommender, events: csrr.Log, output: Path, seconds: float) -> dict[str, Any]:
     certificate = getattr(model, "certificate_", None)
     return {
         "model": str(output),

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from csrr.cli.options import as_id, check_can, json_option, k_option, model_argument
-from csrr.cli.output import amount, print_json
+from csrr.cli.output import format_bytes, print_json
 
 FOUND = ("rank_", "reg_", "l1_", "l2_")
 """What a fit settles where a parameter leaves it open."""
@@ -23,7 +23,7 @@ FOUND = ("rank_", "reg_", "l1_", "l2_")
 def similar(model: Path, item: str | None, user: str | None, k: int, as_json: bool) -> None:
     """Find what MODEL holds to be like an item or a user."""
     import csrr
-    from csrr.ranking.text_tables import text_table
+    from csrr.ranking.text_tables import format_text_table
 
     if (item is None) == (user is None):
         raise click.UsageError("give one of --item and --user")
@@ -39,7 +39,7 @@ def similar(model: Path, item: str | None, user: str | None, k: int, as_json: bo
         print_json({"of": found.of, "neighbours": table.to_pylist()})
     else:
         names = [name for name in ("id", "title", "score") if name in table.column_names]
-        click.echo(text_table(names, [[row[name] for name in names] for row in table.to_pylist()]))
+        click.echo(format_text_table(names, [[row[name] for name in names] for row in table.to_pylist()]))
 
 
 @click.command()
@@ -68,7 +68,7 @@ def info(model: Path, as_json: bool) -> None:
     if as_json:
         print_json(facts)
         return
-    click.echo(f"{facts['kind']} in {model}, {amount(facts['bytes'])}")
+    click.echo(f"{facts['kind']} in {model}, {format_bytes(facts['bytes'])}")
     click.echo(f"{facts['n_users']:,} users x {facts['n_items']:,} items, {facts['n_events']:,} events", nl=False)
     click.echo("" if facts["n_specific"] is None else f", {facts['n_specific']:,} of them specific in part", nl=False)
     click.echo(f", {facts['n_neighbors']:,} weights between items" if facts["n_neighbors"] else "")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from csrr.cli.options import as_id, as_ids, check_can, check_writable, json_option, k_option, model_argument
-from csrr.cli.output import plain, print_json
+from csrr.cli.output import print_json, to_plain
 
 if TYPE_CHECKING:
     from csrr.ranking import Recommendations
@@ -18,7 +18,7 @@ REASONS = 3
 SUFFIXES = (".csv", ".parquet", ".jsonl")
 
 
-def least_probability(text: str) -> float | str:
+def parse_least_probability(text: str) -> float | str:
     """Return a probability, or the word "cost"."""
     try:
         value = text if text == "cost" else float(text)
@@ -40,7 +40,7 @@ def least_probability(text: str) -> float | str:
 @click.option("--exclude", multiple=True, metavar="ID", help="Leave this item out.")
 @click.option(
     "--min-probability",
-    type=least_probability,
+    type=parse_least_probability,
     metavar="P|cost",
     help="Only items at least as probable (see csrr calibrate); cost: that are worth it, by the model's costs.",
 )
@@ -81,15 +81,15 @@ def recommend(
     else:
         wanted = None if everyone else [as_id(user, fitted.users_) for user in users]
         recs = fitted.recommend(wanted, options["k"], **allowed)
-    reasons = _reasons(fitted, recs) if explain else None
+    reasons = _find_reasons(fitted, recs) if explain else None
     if output is not None:
         _write(recs, output)
     if as_json:
-        print_json(_summary(recs, output, reasons, is_new=bool(history)))
+        print_json(_summarise(recs, output, reasons, is_new=bool(history)))
     elif output is not None:
         click.echo(f"{output}: {len(recs):,} users, up to {recs.k} items each")
     else:
-        click.echo("\n".join(_told(recs, reasons, is_new=bool(history))))
+        click.echo("\n".join(_describe(recs, reasons, is_new=bool(history))))
 
 
 def _check_usage(users: bool, everyone: bool, history: bool, explain: bool, output: Path | None, as_json: bool) -> None:
@@ -103,23 +103,23 @@ def _check_usage(users: bool, everyone: bool, history: bool, explain: bool, outp
         raise click.UsageError("--explain goes with --user, and prints")
 
 
-def _reasons(model: Any, recs: Recommendations) -> list[list[dict[str, Any]]]:
+def _find_reasons(model: Any, recs: Recommendations) -> list[list[dict[str, Any]]]:
     """Return, for each recommended item, the rows of the user's history that add most to its score."""
     check_can(model, "explain", "explain")
     return [model.explain(row["user"], row["item"]).rows()[:REASONS] for row in recs.rows()]
 
 
-def _told(recs: Recommendations, reasons: list[list[dict[str, Any]]] | None, *, is_new: bool) -> list[str]:
+def _describe(recs: Recommendations, reasons: list[list[dict[str, Any]]] | None, *, is_new: bool) -> list[str]:
     """Return the table, unless it is empty, and a line for each user without a recommendation."""
     found = {row["user"] for row in recs.rows()}
     names = ["someone with this history"] if is_new else [f"user {user}" for user in recs.users.tolist()]
     idle = [name for name, user in zip(names, recs.users.tolist(), strict=True) if user not in found]
-    table = [_table(recs, reasons, name_users=not is_new)] if found else []
+    table = [_format_table(recs, reasons, name_users=not is_new)] if found else []
     return [*table, *(f"nothing for {name} is worth recommending" for name in idle)]
 
 
-def _table(recs: Recommendations, reasons: list[list[dict[str, Any]]] | None, *, name_users: bool) -> str:
-    from csrr.ranking.text_tables import text_table
+def _format_table(recs: Recommendations, reasons: list[list[dict[str, Any]]] | None, *, name_users: bool) -> str:
+    from csrr.ranking.text_tables import format_text_table
 
     rows = list(recs.rows())
     names = ["rank", "item", *(["title"] if recs.titles is not None else []), "score"]
@@ -127,19 +127,19 @@ def _table(recs: Recommendations, reasons: list[list[dict[str, Any]]] | None, *,
     if name_users and len(recs) > 1:
         names = ["user", *names]
     lines = [[row[name] for name in names] for row in rows]
-    table = text_table(names, lines)
+    table = format_text_table(names, lines)
     if reasons is None:
         return table
     head, *body = table.splitlines()
-    told = [f"{line}   because of {_because(reason)}" for line, reason in zip(body, reasons, strict=True)]
+    told = [f"{line}   because of {_format_reason(reason)}" for line, reason in zip(body, reasons, strict=True)]
     return "\n".join([head, *told])
 
 
-def _because(reason: list[dict[str, Any]]) -> str:
+def _format_reason(reason: list[dict[str, Any]]) -> str:
     return ", ".join(f"{row.get('title') or row['item']} ({row['amount']:+.3f})" for row in reason)
 
 
-def _summary(
+def _summarise(
     recs: Recommendations, output: Path | None, reasons: list[list[dict[str, Any]]] | None, *, is_new: bool
 ) -> dict[str, Any]:
     if output is not None:
@@ -158,7 +158,7 @@ def _write(recs: Recommendations, path: Path) -> None:
 
     with atomic_write(path) as file:
         if path.suffix == ".jsonl":
-            file.writelines(f"{json.dumps(plain(row))}\n".encode() for row in recs.rows())
+            file.writelines(f"{json.dumps(to_plain(row))}\n".encode() for row in recs.rows())
         elif path.suffix == ".csv":
             from pyarrow import csv
 

@@ -14,7 +14,7 @@ import click
 
 from csrr.cli.failures import Failure, stoppable
 from csrr.cli.options import Decorated, check_writable, json_option
-from csrr.cli.output import live_line, print_json
+from csrr.cli.output import print_json, show_live_line
 
 if TYPE_CHECKING:
     from csrr.paper.jobs import Experiment, Job
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
     from csrr.paper.summary_types import Figure
 
 
-def _repeat_option(name: str, metavar: str, what: str) -> Callable[[Decorated], Decorated]:
+def _make_repeat_option(name: str, metavar: str, what: str) -> Callable[[Decorated], Decorated]:
     return click.option(f"--{name}", f"{name}s", multiple=True, metavar=metavar, help=f"{what}; may be repeated.")
 
 
 @click.command()
-@_repeat_option("table", "comparison|ablation", "A table to make")
-@_repeat_option("figure", "cost|step|strengths", "A figure to make")
-@_repeat_option("protocol", "numbers|text|all-ratings", "Which ratings count and how NDCG is normalised")
+@_make_repeat_option("table", "comparison|ablation", "A table to make")
+@_make_repeat_option("figure", "cost|step|strengths", "A figure to make")
+@_make_repeat_option("protocol", "numbers|text|all-ratings", "Which ratings count and how NDCG is normalised")
 @click.option("--data", multiple=True, metavar="ml-100k|ml-1m|eachmovie", help="A data set; may be repeated.")
-@_repeat_option("system", "NAME", "A system of the comparison, such as WRMF")
+@_make_repeat_option("system", "NAME", "A system of the comparison, such as WRMF")
 @click.option("--splits", type=click.IntRange(min=1), help="Number of random partitions (5; of a quick run 2).")
 @click.option("--tune", type=click.Choice(["each", "once"]), help="Tune on each split's training data, or the first's.")
 @click.option("--quick", is_flag=True, help="MovieLens-100K, two splits, few parameters: all of it in minutes.")
@@ -104,7 +104,7 @@ def _run(run: Reproduction, results: Path) -> list[tuple[Job, Exception]]:
     """Run what is left and return what failed; what stops it is said together with what is kept."""
     kept = f"the results so far are in {results}, the same command goes on from there"
     try:
-        with stoppable(lambda: f"stopped: {kept}"), live_line() as line:
+        with stoppable(lambda: f"stopped: {kept}"), show_live_line() as line:
             return run.run((lambda progress: line.show(_describe(progress))) if line.live else None)
     except OSError as error:
         raise Failure(f"{error.filename or results}: {error.strerror or error}; {kept}") from error

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from csrr.cli.failures import Failure, stoppable
-from csrr.cli.options import LOG_OPTIONS, json_option, read_log, with_options
-from csrr.cli.output import live_line, print_json
+from csrr.cli.options import LOG_OPTIONS, add_options, json_option, read_log
+from csrr.cli.output import print_json, show_live_line
 
 if TYPE_CHECKING:
     import csrr
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 @click.option("--system", "systems", multiple=True, metavar="NAME", help="A system, such as WRMF; may be repeated.")
 @click.option("--seeds", type=click.IntRange(min=1), default=5, show_default=True, help="Number of random splits.")
 @click.option("--results", type=click.Path(path_type=Path), help="A folder that keeps every result: to go on later.")
-@with_options(*LOG_OPTIONS)
+@add_options(*LOG_OPTIONS)
 @json_option
 def robustness(
     log: str,
@@ -52,7 +52,7 @@ def robustness(
     events = read_log(log, options)
     given = {"kinds": kinds, "shares": shares, "systems": systems}
     chosen = {name: each for name, each in given.items() if each}
-    with live_line() as line:
+    with show_live_line() as line:
         found = _measure(events, {**chosen, "seeds": seeds, "folder": results}, line)
     if as_json:
         print_json({**found.summary(), "results": found.to_arrow().to_pylist()})

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from csrr.cli.failures import Failure
-from csrr.cli.options import LOG_OPTIONS, check_writable, json_option, model_argument, read_log, with_options
-from csrr.cli.output import live_line, print_json
+from csrr.cli.options import LOG_OPTIONS, add_options, check_writable, json_option, model_argument, read_log
+from csrr.cli.output import print_json, show_live_line
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -59,7 +59,7 @@ def suspects(
     fitted: Any = csrr.load(model)
     if "reg_sparse" not in fitted.get_params():
         raise Failure(f"{type(fitted).__name__} does not tell noise from taste; fit a CSRR or CSRRe")
-    with live_line() as line:
+    with show_live_line() as line:
         line.show("judging the clicks")
         found: Suspects = fitted.suspects(popularity=popularity, stability=stability)
         steady = found.stability
@@ -90,7 +90,7 @@ def suspects(
 )
 @popularity_option
 @click.option("--removed", type=click.Path(path_type=Path), help="Write what is removed, most suspect first, as CSV.")
-@with_options(*LOG_OPTIONS, json_option)
+@add_options(*LOG_OPTIONS, json_option)
 def clean(
     log: str, output: Path, above: float, popularity: float, removed: Path | None, as_json: bool, **options: Any
 ) -> None:
@@ -99,14 +99,14 @@ def clean(
     They are judged by a CSRR with --reg-sparse 0.5. The file has the columns user, item and, where known, weight, time
     and title, for any program to train on.
     """
-    from csrr.noise.suspects import suspects_in
+    from csrr.noise.suspects import find_suspects_in
 
     _check_files(log, output, removed)
-    with live_line() as line:
+    with show_live_line() as line:
         line.show(f"reading {log}")
         events = read_log(log, options)
         line.show(f"judging {len(events):,} events")
-        found = suspects_in(events, popularity=popularity)
+        found = find_suspects_in(events, popularity=popularity)
         out = found.above(above)
         if removed is not None:
             _write(found.events.take(found.events["score"] > above).to_arrow(), removed)

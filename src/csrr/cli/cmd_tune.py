@@ -18,20 +18,20 @@ from csrr.cli.options import (
     MODEL_NAMES,
     PARAM_OPTION,
     SPLITS,
+    add_options,
     as_time,
     check_writable,
     find_kind,
     fit_model,
-    given,
     json_option,
-    made_model,
-    model_kinds,
+    list_kinds,
+    make_model,
     read_log,
     read_param,
-    with_options,
+    select_given,
 )
-from csrr.cli.output import Line, live_line, plain, print_json
-from csrr.parameters import parameters_of, rivals_of
+from csrr.cli.output import Line, print_json, show_live_line, to_plain
+from csrr.parameters import list_parameters, list_rivals
 
 if TYPE_CHECKING:
     import csrr
@@ -63,7 +63,7 @@ if TYPE_CHECKING:
 @click.option("--no-prune", is_flag=True, help="Finish hopeless trials too.")
 @click.option("--threads", type=click.IntRange(min=0), help="Number of threads; 0 for all cores.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of splits and search.")
-@with_options(*LOG_OPTIONS, json_option)
+@add_options(*LOG_OPTIONS, json_option)
 def tune(log: str, model: str, output: Path | None, fitted: Path | None, as_json: bool, **options: Any) -> None:
     """Find the parameters with which a model ranks best what is held out of LOG.
 
@@ -72,14 +72,14 @@ def tune(log: str, model: str, output: Path | None, fitted: Path | None, as_json
     what -p says; -p also takes a parameter out of the search. With --storage, the same command goes on
     after a stop; without --trials or --minutes, a small grid is searched as a whole, a larger space 40 times.
     """
-    own, space = _asked(model, options)
+    own, space = _read_question(model, options)
     for path in (output, fitted, options["storage"]):
         if path is not None:
             check_writable(path)
-    with live_line() as line:
+    with show_live_line() as line:
         line.show(f"reading {log}")
         events = read_log(log, options)
-        found = _searched(own, space, events, options, line)
+        found = _search(own, space, events, options, line)
         if output is not None:
             found.save(output)
         if fitted is not None:
@@ -92,7 +92,7 @@ def tune(log: str, model: str, output: Path | None, fitted: Path | None, as_json
         _tell(found, log, fitted, options)
 
 
-def _asked(model: str, options: dict[str, Any]) -> tuple[csrr.Recommender, Any]:
+def _read_question(model: str, options: dict[str, Any]) -> tuple[csrr.Recommender, Any]:
     """Return the model with its fixed parameters, and the space without them."""
     from csrr.experiments.spaces import find_space
 
@@ -103,14 +103,14 @@ def _asked(model: str, options: dict[str, Any]) -> tuple[csrr.Recommender, Any]:
         raise click.UsageError(f"{' and '.join(chosen)} do not go together")
     kind = find_kind(model)
     if kind is None:
-        raise click.UsageError(f"--model {model}: there is no such model; there are {', '.join(model_kinds())}")
-    own = made_model(kind, dict.fromkeys(MODEL_NAMES) | {"param": options["param"]})
+        raise click.UsageError(f"--model {model}: there is no such model; there are {', '.join(list_kinds())}")
+    own = make_model(kind, dict.fromkeys(MODEL_NAMES) | {"param": options["param"]})
     named = options["space"]
     space = find_space(named, kind) if named in ("csrr", "paper") else _read_space(Path(named))
     fixed = {read_param(text)[0] for text in options["param"]}
-    declared = parameters_of(kind)
+    declared = list_parameters(kind)
     for name in [*space]:
-        if name in fixed or fixed & set(rivals_of(name, declared)):
+        if name in fixed or fixed & set(list_rivals(name, declared)):
             del space[name]
     return own, space
 
@@ -126,7 +126,7 @@ def _read_space(path: Path) -> dict[str, Any]:
         raise Failure(f"{path}: {error}") from error
 
 
-def _searched(own: csrr.Recommender, space: Any, events: csrr.Log, options: dict[str, Any], line: Line) -> csrr.Tuning:
+def _search(own: csrr.Recommender, space: Any, events: csrr.Log, options: dict[str, Any], line: Line) -> csrr.Tuning:
     """Return the result of the search; Ctrl-C says what there is so far."""
     import csrr
 
@@ -135,35 +135,36 @@ def _searched(own: csrr.Recommender, space: Any, events: csrr.Log, options: dict
 
     def show(found: csrr.Tuning) -> None:
         so_far[:] = [found]
-        line.show(_progress(found, time.perf_counter() - began))
+        line.show(_describe_progress(found, time.perf_counter() - began))
 
-    arguments = given(options, ("metric", "trials", "minutes", "folds", "seed", "storage", "threads"))
+    arguments = select_given(options, ("metric", "trials", "minutes", "folds", "seed", "storage", "threads"))
     if options["last"] is not None or options["at"] is not None:
         events, arguments["valid"] = csrr.split(events, last=options["last"], at=as_time(options["at"]))
     elif options["ratio"] is not None:
         arguments["ratio"] = options["ratio"]
     line.show(f"trial 1, {events.n_users:,} users x {events.n_items:,} items, {len(events):,} events")
     try:
-        with stoppable(lambda: _kept(so_far[0] if so_far else None, options["storage"])):
+        with stoppable(lambda: _describe_kept(so_far[0] if so_far else None, options["storage"])):
             return csrr.tune(own, events, space=space, prune=not options["no_prune"], callback=show, **arguments)
     except ImportError as error:
         raise Failure(str(error)) from error
 
 
-def _progress(found: csrr.Tuning, seconds: float) -> str:
+def _describe_progress(found: csrr.Tuning, seconds: float) -> str:
     trial, of = found.trials[-1], "" if found.total is None else f" of {found.total}"
-    best = f"{found.best_value:.4f} {_words(found.best.params)}" if found.leaders(1) else "none"
+    best = f"{found.best_value:.4f} {_format_params(found.best.params)}" if found.leaders(1) else "none"
     return f"trial {trial.number + 1}{of}  {seconds:.0f} s  best {best}"
 
 
-def _words(params: dict[str, Any]) -> str:
+def _format_params(params: dict[str, Any]) -> str:
     return " ".join(f"{name}={value}" for name, value in params.items() if value is not None)
 
 
-def _kept(found: csrr.Tuning | None, storage: Path | None) -> str:
+def _describe_kept(found: csrr.Tuning | None, storage: Path | None) -> str:
     if found is None or not found.leaders(1):
         return "interrupted: no trial was done"
-    best = f"{len(found.trials)} trials, best {found.metric} {found.best_value:.4f} with {_words(found.best.params)}"
+    params = _format_params(found.best.params)
+    best = f"{len(found.trials)} trials, best {found.metric} {found.best_value:.4f} with {params}"
     go_on = (
         "nothing was written; with --storage FILE a search can go on"
         if storage is None
@@ -187,17 +188,17 @@ def _tell(found: csrr.Tuning, log: str, fitted: Path | None, options: dict[str, 
         click.echo(f"the best, fitted to all of {log}: {fitted}")
         return
     click.echo("to fit the best:")
-    click.echo(f"  {_command(found, log, options)}")
+    click.echo(f"  {_make_command(found, log, options)}")
 
 
-def _command(found: csrr.Tuning, log: str, options: dict[str, Any]) -> str:
+def _make_command(found: csrr.Tuning, log: str, options: dict[str, Any]) -> str:
     """Return the command that fits the best parameters to the log, read in the same way."""
-    name = next(name for name, kind in model_kinds().items() if kind is found.kind)
+    name = next(name for name, kind in list_kinds().items() if kind is found.kind)
     words = ["csrr", "fit", log, "-o", "model.csrr", "--model", name]
     for param, value in found.best_params.items():
-        words += ["-p", f"{param}={value if isinstance(value, str) else json.dumps(plain(value))}"]
+        words += ["-p", f"{param}={value if isinstance(value, str) else json.dumps(to_plain(value))}"]
     columns = ("user", "item", "rating", "weight", "time", "title")
-    for option, value in given(options, LOG_NAMES).items():
+    for option, value in select_given(options, LOG_NAMES).items():
         if option == "header":
             words.append("--header" if value else "--no-header")
         else:

@@ -52,7 +52,7 @@ def _is_ctrl_c(error: BaseException | None) -> bool:
     return error is not None
 
 
-def explained(error: Exception, options: Iterable[str]) -> str | None:
+def explain(error: Exception, options: Iterable[str]) -> str | None:
     """Return the message of an error that the user can mend, its `options` as such, or None for a fault of ours."""
     if isinstance(error, click.ClickException | click.Abort | click.exceptions.Exit):
         return None
@@ -87,7 +87,7 @@ def as_options(message: str, options: Iterable[str]) -> str:
     )
 
 
-def one_line(error: click.ClickException) -> str:
+def format_line(error: click.ClickException) -> str:
     """Return what `error` says; bad usage also names the help."""
     message = " ".join(error.format_message().split())
     if isinstance(error, click.UsageError):
@@ -98,7 +98,7 @@ def one_line(error: click.ClickException) -> str:
 
 def report(error: click.ClickException, as_json: bool) -> int:
     """Print an error to stderr, with `as_json` to stdout too, and return its exit code."""
-    message = one_line(error)
+    message = format_line(error)
     code = 2 if isinstance(error, click.UsageError) else error.exit_code
     click.echo(message if isinstance(error, Interrupted) else f"csrr: error: {message}", err=True)
     if as_json:

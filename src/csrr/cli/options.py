@@ -14,7 +14,7 @@ import click
 
 from csrr.cli.failures import Failure
 from csrr.model_parameters import OPTIONS
-from csrr.parameters import Parameter, defaults_of, use_new_names
+from csrr.parameters import Parameter, list_defaults, use_new_names
 from csrr.registry import HOMES, MODELS
 
 if TYPE_CHECKING:
@@ -26,24 +26,26 @@ if TYPE_CHECKING:
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 
-def column(text: str) -> str | int | bool:
+def parse_column(text: str) -> str | int | bool:
     """Return a position as int, "none" (for no such column) as False, a name as it is."""
     if text == "none":
         return False
     return int(text) if text.isdecimal() else text
 
 
-def _column(role: str, what: str) -> Callable[[Decorated], Decorated]:
-    return click.option(f"--{role}-column", role, type=column, metavar="NAME|POSITION|none", help=f"Column of {what}.")
+def _make_column_option(role: str, what: str) -> Callable[[Decorated], Decorated]:
+    return click.option(
+        f"--{role}-column", role, type=parse_column, metavar="NAME|POSITION|none", help=f"Column of {what}."
+    )
 
 
 COLUMN_OPTIONS = (
-    _column("user", "user ids"),
-    _column("item", "item ids"),
-    _column("rating", "ratings"),
-    _column("weight", "weights, such as play counts"),
-    _column("time", "times"),
-    _column("title", "titles of items"),
+    _make_column_option("user", "user ids"),
+    _make_column_option("item", "item ids"),
+    _make_column_option("rating", "ratings"),
+    _make_column_option("weight", "weights, such as play counts"),
+    _make_column_option("time", "times"),
+    _make_column_option("title", "titles of items"),
 )
 LOG_OPTIONS = (
     click.option("--min-rating", type=float, help="Take only events rated at least this."),
@@ -74,12 +76,12 @@ class DeclaredType(click.ParamType):  # type: ignore[type-arg]
             self.fail(str(error), param, ctx)
 
 
-def _declared(each: Parameter) -> Callable[[Decorated], Decorated]:
+def _make_declared_option(each: Parameter) -> Callable[[Decorated], Decorated]:
     name = f"--{each.name.replace('_', '-')}"
     return click.option(name, type=DeclaredType(each), metavar=each.placeholder, help=each.meaning)
 
 
-MODEL_OPTIONS = tuple(_declared(each) for each in OPTIONS)
+MODEL_OPTIONS = tuple(_make_declared_option(each) for each in OPTIONS)
 PARAM_OPTION = click.option(
     "-p", "--param", "param", multiple=True, metavar="NAME=VALUE", help="Any parameter of the model; may be repeated."
 )
@@ -104,7 +106,7 @@ k_option = click.option("-k", type=click.IntRange(min=1), default=10, show_defau
 model_argument = click.argument("model", type=click.Path(path_type=Path))
 
 
-def with_options(*options: Callable[[Any], Any]) -> Callable[[Decorated], Decorated]:
+def add_options(*options: Callable[[Any], Any]) -> Callable[[Decorated], Decorated]:
     """Return a decorator that adds options, in their order in the help."""
 
     def decorate(command: Decorated) -> Decorated:
@@ -115,7 +117,7 @@ def with_options(*options: Callable[[Any], Any]) -> Callable[[Decorated], Decora
     return decorate
 
 
-def given(options: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
+def select_given(options: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
     """Return those options that were given: the library knows the defaults of the others."""
     return {name: options[name] for name in names if options[name] is not None}
 
@@ -124,48 +126,50 @@ def read_log(source: str, options: Mapping[str, Any]) -> csrr.Log:
     """Return the log at `source`, read as the options say."""
     import csrr
 
-    arguments = given(options, LOG_NAMES)
+    arguments = select_given(options, LOG_NAMES)
     if "separator" in arguments:
         arguments["separator"] = arguments["separator"].replace("\\t", "\t")
     return csrr.read(source, **arguments)
 
 
-def model_kinds() -> dict[str, type[csrr.Recommender]]:
+def list_kinds() -> dict[str, type[csrr.Recommender]]:
     """Return the models by their names on the command line."""
     return {spell(name): kind for name, kind in MODELS.items()}
 
 
 def find_kind(text: str) -> type[csrr.Recommender] | None:
     """Return the model of that name, in any case, with or without hyphens, or None."""
-    wanted = _bare(text)
-    return next((kind for name, kind in model_kinds().items() if _bare(name) == wanted), None)
+    wanted = _strip_name(text)
+    return next((kind for name, kind in list_kinds().items() if _strip_name(name) == wanted), None)
 
 
-def _bare(name: str) -> str:
+def _strip_name(name: str) -> str:
     return re.sub("[-_]", "", name).lower()
 
 
-def made_model(
+def make_model(
     kind: type[csrr.Recommender], options: Mapping[str, Any], *, shared: Iterable[str] = ()
 ) -> csrr.Recommender:
     """Return a new model with the parameters that were given.
 
     Of the options in `shared`, which mean something to the command too, the model gets those that it has.
     """
-    known = defaults_of(kind)
+    known = list_defaults(kind)
     params = {
-        name: value for name, value in given(options, MODEL_NAMES).items() if name in known or name not in set(shared)
+        name: value
+        for name, value in select_given(options, MODEL_NAMES).items()
+        if name in known or name not in set(shared)
     }
     for name in params:
         if name not in known:
-            raise click.UsageError(f"--{name.replace('_', '-')}: {_lacks(kind, known)}")
+            raise click.UsageError(f"--{name.replace('_', '-')}: {_explain_lack(kind, known)}")
     for text in options["param"]:
         old, value = read_param(text)
         ((name, value),) = use_new_names(kind, {old: value}, warn=False).items()
         if name != old:
             click.echo(f"csrr: {old} is now called {name}", err=True)
         if name not in known:
-            raise click.UsageError(f"-p {text}: {_lacks(kind, known)}")
+            raise click.UsageError(f"-p {text}: {_explain_lack(kind, known)}")
         if name in params:
             raise click.UsageError(f"-p {text}: {name} is given twice")
         params[name] = value
@@ -180,7 +184,7 @@ def read_param(text: str) -> tuple[str, Any]:
     return name.strip().replace("-", "_"), _read_value(value.strip())
 
 
-def _lacks(kind: type[csrr.Recommender], known: Iterable[str]) -> str:
+def _explain_lack(kind: type[csrr.Recommender], known: Iterable[str]) -> str:
     has = ", ".join(known)
     return f"{kind.__name__} has no such parameter; it has " + (f"{has} (-p NAME=VALUE)" if has else "none")
 

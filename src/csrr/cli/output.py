@@ -18,23 +18,23 @@ SECONDS_BETWEEN = 0.05
 
 def print_json(data: Mapping[str, Any]) -> None:
     """Print one JSON object; numpy values become plain ones, NaN and infinities null."""
-    click.echo(json.dumps(plain(data), allow_nan=False))
+    click.echo(json.dumps(to_plain(data), allow_nan=False))
 
 
-def plain(value: Any) -> Any:
+def to_plain(value: Any) -> Any:
     """Return a value as JSON has it."""
     if isinstance(value, Mapping):
-        return {str(name): plain(each) for name, each in value.items()}
+        return {str(name): to_plain(each) for name, each in value.items()}
     if isinstance(value, str | bool | int) or value is None:
         return value
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if hasattr(value, "tolist"):
-        return plain(value.tolist())
-    return [plain(each) for each in value] if isinstance(value, list | tuple) else str(value)
+        return to_plain(value.tolist())
+    return [to_plain(each) for each in value] if isinstance(value, list | tuple) else str(value)
 
 
-def amount(n_bytes: int) -> str:
+def format_bytes(n_bytes: int) -> str:
     """Return a number of bytes in words: 3.1 MB."""
     size, unit = float(n_bytes), "bytes"
     for larger in ("kB", "MB", "GB"):
@@ -67,13 +67,13 @@ class Line:
             now=step.iteration <= 1,
         )
 
-    def bytes(self, done: int, total: int | None) -> None:
+    def show_bytes(self, done: int, total: int | None) -> None:
         """Show how much has been fetched."""
-        self.show(amount(done) + (f" of {amount(total)}" if total else ""), now=done == total)
+        self.show(format_bytes(done) + (f" of {format_bytes(total)}" if total else ""), now=done == total)
 
 
 @contextmanager
-def live_line() -> Iterator[Line]:
+def show_live_line() -> Iterator[Line]:
     """Give a `Line`, and clear it at the end, whatever the end is."""
     line = Line()
     try:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from csrr.arrays import Float64Array
 from csrr.data import DataError
 from csrr.experiments.evaluate import Evaluation
-from csrr.experiments.intervals import mean_interval
+from csrr.experiments.intervals import compute_mean_interval
 from csrr.parameters import ParameterError
 from csrr.ranking.result_table import ResultTable, TabularResult
 
@@ -217,7 +217,15 @@ def compare_paired(a: npt.ArrayLike, b: npt.ArrayLike, *, lower_is_better: bool 
     better, worse = (d < 0, d > 0) if lower_is_better else (d > 0, d < 0)
     means = float(mine.mean()), float(theirs.mean()), float(d.mean())
     shares = (float(which.mean()) for which in (better, worse, d == 0))
-    return PairedTest(len(d), *means, *mean_interval(d), _t_p(d), _wilcoxon_p(d), _effect_size(d), *shares)
+    return PairedTest(
+        len(d),
+        *means,
+        *compute_mean_interval(d),
+        _compute_t_p(d),
+        _compute_wilcoxon_p(d),
+        _compute_effect_size(d),
+        *shares,
+    )
 
 
 def correct_holm(p_values: npt.ArrayLike) -> Float64Array:
@@ -234,20 +242,20 @@ def correct_holm(p_values: npt.ArrayLike) -> Float64Array:
     return adjusted
 
 
-def _effect_size(d: Float64Array) -> float:
+def _compute_effect_size(d: Float64Array) -> float:
     mean, spread = float(d.mean()), float(d.std(ddof=1))
     if spread == 0:
         return float(np.copysign(np.inf, mean)) if mean else 0.0
     return mean / spread
 
 
-def _t_p(d: Float64Array) -> float:
+def _compute_t_p(d: Float64Array) -> float:
     from scipy.special import stdtr
 
-    return float(2 * stdtr(len(d) - 1, -abs(_effect_size(d)) * np.sqrt(len(d))))
+    return float(2 * stdtr(len(d) - 1, -abs(_compute_effect_size(d)) * np.sqrt(len(d))))
 
 
-def _wilcoxon_p(d: Float64Array) -> float:
+def _compute_wilcoxon_p(d: Float64Array) -> float:
     from scipy.stats import wilcoxon
 
     return float(wilcoxon(d, zero_method="zsplit").pvalue)

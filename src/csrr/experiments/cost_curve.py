@@ -10,7 +10,7 @@ import numpy as np
 
 from csrr.arrays import Float64Array, Int64Array
 from csrr.data import DataError, Log, as_log, split
-from csrr.experiments.intervals import mean_interval
+from csrr.experiments.intervals import compute_mean_interval
 from csrr.model_parameters import LEAST_COST, MOST_COST
 from csrr.models.csrr import CSRR
 from csrr.parameters import ParameterError, check_number, check_whole
@@ -264,10 +264,10 @@ def cost_curve(
         if callback is not None:
             callback(number + 1, len(chosen))
     best = int(np.argmin([each.chosen_at for each in measured]))
-    apart = [mean_interval(each.costs - measured[best].costs) for each in measured]
+    apart = [compute_mean_interval(each.costs - measured[best].costs) for each in measured]
     alike = [place for place, (low, high) in enumerate(apart) if low <= 0 <= high]
     nothing = miss * np.diff(check.to_csr().indptr)
-    pays = bool(mean_interval(measured[best].costs - nothing)[1] < 0)
+    pays = bool(compute_mean_interval(measured[best].costs - nothing)[1] < 0)
     points = [each.point for each in measured]
     return CostCurve(points, float(miss), float(false_alarm), float(nothing.mean()), best, alike, pays)
 
@@ -308,9 +308,9 @@ class _Measured:
         costs = miss * other.missed[:, 0] + false_alarm * other.false_alarms[:, 0]
         best = miss * other.missed[:, 1].sum() + false_alarm * other.false_alarms[:, 1].sum()
         n_users = len(rows)
-        low, high = mean_interval(costs)
+        low, high = compute_mean_interval(costs)
         hits = int(other.positives.sum() - other.missed[:, 0].sum())
-        pooled = other.pooled(miss / (miss + false_alarm))
+        pooled = other.pool(miss / (miss + false_alarm))
         mean = float(costs.mean())
         point = CostPoint(
             cost_ratio=model.costs_.ratio,

@@ -14,24 +14,24 @@ from scipy import sparse
 from csrr.arrays import BoolArray, Float64Array, Int32Array, Int64Array, Rows
 from csrr.data import DataError, IdMap, Log, UnknownIdError, as_log
 from csrr.data.ids import Ids
-from csrr.experiments.intervals import Interval, f1_of_means_values, mean_interval
+from csrr.experiments.intervals import Interval, compute_mean_interval, linearise_f1
 from csrr.models.recommender import Recommender
 from csrr.parameters import ParameterError
 from csrr.ranking.cells import CELL_METRICS, CellCounts
 from csrr.ranking.metrics import (
     METRICS,
     STANDARD,
+    average_metrics,
     coverage,
-    item_information,
     mark_hits,
-    mean_metrics,
+    measure_item_information,
+    measure_users,
     novelty,
-    per_user_metrics,
-    precision_and_recall,
+    pair_precision_recall,
 )
 from csrr.ranking.result_table import ResultTable, TabularResult
 from csrr.ranking.score_blocks import score_blocks
-from csrr.ranking.text_tables import text_table
+from csrr.ranking.text_tables import format_text_table
 from csrr.ranking.topk import block_top_k
 from csrr.threads import use_threads
 
@@ -115,7 +115,7 @@ class Evaluation(TabularResult):
         """
         mean = self[name]
         values = self.linear.get(name, self.per_user.get(name))
-        return mean_interval(np.full(1, mean) if values is None else values, level)
+        return compute_mean_interval(np.full(1, mean) if values is None else values, level)
 
     def text(self, name: str) -> str:
         """Return a mean as people read it.
@@ -185,8 +185,8 @@ class Evaluation(TabularResult):
         of_lists = dict.fromkeys(name.split("@")[0] for name in self.means if "@" in name)
         lines = [[name, *(self.text(f"{name}@{k}") for k in self.at)] for name in of_lists]
         others = [[name, self.text(name)] for name in self.means if "@" not in name]
-        tables = [text_table(["", *(f"@{k}" for k in self.at)], lines)] if lines else []
-        tables += [text_table(["", ""], others)] if others else []
+        tables = [format_text_table(["", *(f"@{k}" for k in self.at)], lines)] if lines else []
+        tables += [format_text_table(["", ""], others)] if others else []
         return "\n".join([self._heading(), *tables])
 
 
@@ -284,14 +284,14 @@ def _measure_lists(
     seen: Any,
 ) -> tuple[PerUser, Means, PerUser]:
     """Return `per_user`, `means` and `linear` of an Evaluation, of lists of shape (n_users, max(at))."""
-    per_user = per_user_metrics(hits, n_relevant, at, [name for name in metrics if name in METRICS])
+    per_user = measure_users(hits, n_relevant, at, [name for name in metrics if name in METRICS])
     if "novelty" in metrics:
-        bits = item_information(seen)
+        bits = measure_item_information(seen)
         per_user |= {f"novelty@{k}": novelty(items[:, :k], bits) for k in at}
-    means = mean_metrics(per_user)
+    means = average_metrics(per_user)
     if "coverage" in metrics:
         means |= {f"coverage@{k}": coverage(items[:, :k], seen.shape[1]) for k in at}
-    linear = {f"f1_of_means@{k}": f1_of_means_values(p, r) for k, (p, r) in precision_and_recall(per_user).items()}
+    linear = {f"f1_of_means@{k}": linearise_f1(p, r) for k, (p, r) in pair_precision_recall(per_user).items()}
     return per_user, means, linear
 
 
@@ -300,11 +300,11 @@ def _measure_cells(
 ) -> tuple[PerUser, Means, PerUser]:
     """Return `per_user`, `means` and `linear` of an Evaluation, of all cells."""
     per_user = {"auc": counts.auc()} if "auc" in metrics else {}
-    means, linear = mean_metrics(per_user), {}
+    means, linear = average_metrics(per_user), {}
     for name in (name for name in metrics if name in CELL_METRICS):
-        per_user[name] = getattr(counts.measures(positive_cost), name)[:, 0]
-        means[name] = float(getattr(counts.pooled(positive_cost), name)[0])
-        linear[name] = getattr(counts.linearised(positive_cost), name)[:, 0]
+        per_user[name] = getattr(counts.measure_rows(positive_cost), name)[:, 0]
+        means[name] = float(getattr(counts.pool(positive_cost), name)[0])
+        linear[name] = getattr(counts.linearise(positive_cost), name)[:, 0]
     return per_user, means, linear
 
 

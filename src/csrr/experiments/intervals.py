@@ -11,7 +11,7 @@ from csrr.models import ParameterError
 Interval = tuple[float, float]
 
 
-def mean_interval(values: npt.ArrayLike, level: float = 0.95) -> Interval:
+def compute_mean_interval(values: npt.ArrayLike, level: float = 0.95) -> Interval:
     """Return Student's t interval (low, high) of the mean of `values`, shape (n,), NaN left out.
 
     It is (NaN, NaN) of fewer than two values.
@@ -29,15 +29,15 @@ def mean_interval(values: npt.ArrayLike, level: float = 0.95) -> Interval:
     return float(mean - half), float(mean + half)
 
 
-def f1_of_means_interval(precision: npt.ArrayLike, recall: npt.ArrayLike, level: float = 0.95) -> Interval:
+def compute_f1_interval(precision: npt.ArrayLike, recall: npt.ArrayLike, level: float = 0.95) -> Interval:
     """Return the interval (low, high) of the harmonic mean of mean `precision` and mean `recall`, shapes (n,).
 
     By the delta method: the t interval of what each user moves it by, to first order.
     """
-    return mean_interval(f1_of_means_values(precision, recall), level)
+    return compute_mean_interval(linearise_f1(precision, recall), level)
 
 
-def f1_of_means_values(precision: npt.ArrayLike, recall: npt.ArrayLike) -> Float64Array:
+def linearise_f1(precision: npt.ArrayLike, recall: npt.ArrayLike) -> Float64Array:
     """Return values of each user, shape (n,), whose mean is the F1 of the means, and whose spread its: F + dF."""
     p, r = np.asarray(precision, np.float64), np.asarray(recall, np.float64)
     if p.shape != r.shape or p.ndim != 1:

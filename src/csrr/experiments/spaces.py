@@ -13,7 +13,7 @@ import numpy as np
 
 from csrr.data import Log
 from csrr.models.recommender import Recommender
-from csrr.parameters import ParameterError, Whole, defaults_of, parameters_of, rivals_of, use_new_names
+from csrr.parameters import ParameterError, Whole, list_defaults, list_parameters, list_rivals, use_new_names
 from csrr.registry import MODELS
 
 Scalar = str | int | float | bool | None
@@ -183,11 +183,11 @@ def resolve_space(space: str | Mapping[str, Any], model: Recommender, train: Log
 
 def _check_names(space: Mapping[str, Any], model: Recommender) -> None:
     kind = type(model).__name__
-    known, defaults, declared = model.get_params(), defaults_of(type(model)), parameters_of(type(model))
+    known, defaults, declared = model.get_params(), list_defaults(type(model)), list_parameters(type(model))
     for name in space:
         if name not in known:
             raise ParameterError(f"space: {kind} has no parameter {name!r}; it has: {', '.join(known) or 'none'}")
-        for rival in rivals_of(name, declared):
+        for rival in list_rivals(name, declared):
             if rival in space:
                 raise ParameterError(f"space: {name} and {rival} say the same; leave one of them out")
             if rival in known and known[rival] != defaults[rival]:
@@ -244,10 +244,10 @@ def _check_walk(name: str, given: Walk, model: Recommender) -> Walk:
 
 def is_whole(name: str, kind: type[Recommender]) -> bool:
     """Return whether a parameter takes whole numbers only."""
-    declared = parameters_of(kind).get(name)
+    declared = list_parameters(kind).get(name)
     if declared is not None:
         return isinstance(declared, Whole)
-    return isinstance(defaults_of(kind)[name], int)
+    return isinstance(list_defaults(kind)[name], int)
 
 
 def find_model(model: Any) -> Recommender:

@@ -19,7 +19,7 @@ from csrr.experiments.study import Grid, Params, Study, Trial, make_grid, open_s
 from csrr.experiments.tuning_results import Tuning
 from csrr.experiments.validation import Validation, make_validation
 from csrr.models.recommender import Recommender
-from csrr.parameters import ParameterError, check_number, check_whole, defaults_of
+from csrr.parameters import ParameterError, check_number, check_whole, list_defaults
 
 if TYPE_CHECKING:
     import optuna
@@ -162,19 +162,19 @@ class _Search:
         """Run trials until the budget is used up; return all there are."""
         kept = study.trials()
         began = time.perf_counter() - sum(each.seconds for each in kept)
-        found = self._so_far(kept)
+        found = self._collect_so_far(kept)
         while not self._is_over(found.trials, began):
             if found.trials or not self.defaults:
                 self._try_next(study, began)
             else:
                 self._try_own(study)
-            found = self._so_far(study.trials())
+            found = self._collect_so_far(study.trials())
             if self.callback is not None:
                 self.callback(found)
         _ = found.best
         return found
 
-    def _so_far(self, trials: list[Trial]) -> Tuning:
+    def _collect_so_far(self, trials: list[Trial]) -> Tuning:
         return Tuning(
             type(self.own), self.validation.metric, self.seed, trials, get_changed_params(self.own), self.total
         )
@@ -248,7 +248,7 @@ def _count_trials(trials: int | None, minutes: float | None, grid: Grid | None, 
 
 def get_changed_params(model: Recommender) -> Params:
     """Return the parameters of a model that are not its defaults, but for those that change no result."""
-    defaults = defaults_of(type(model))
+    defaults = list_defaults(type(model))
     plain = {name: _to_plain(value) for name, value in model.get_params().items() if name != "threads"}
     return {name: value for name, value in plain.items() if value != defaults[name]}
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 from csrr.experiments.study import Params, Trial
 from csrr.files import write_text
 from csrr.models.recommender import Recommender
-from csrr.parameters import ParameterError, defaults_of
+from csrr.parameters import ParameterError, list_defaults
 from csrr.ranking.result_table import ResultTable, TabularResult
 
 _SHOWN = 5
@@ -67,7 +67,7 @@ class Tuning(TabularResult):
     @property
     def best_params(self) -> Params:
         """The parameters to pass to the model; those left out have their defaults."""
-        defaults = defaults_of(self.kind)
+        defaults = list_defaults(self.kind)
         both = {**self.params, **self.best.params}
         return {name: value for name, value in both.items() if value != defaults[name]}
 

@@ -12,7 +12,7 @@ from csrr.data import DataError, Log, as_log, split
 from csrr.experiments.evaluate import evaluate
 from csrr.experiments.spaces import Walk
 from csrr.models.bprmf import BPRMF, Epoch
-from csrr.models.heldout import unseen_events
+from csrr.models.heldout import find_unseen_events
 from csrr.models.popularity import PopRank
 from csrr.models.recommender import Recommender
 from csrr.parameters import ParameterError, check_whole
@@ -125,7 +125,7 @@ def make_validation(
     if valid is not None:
         if folds != 1:
             raise ParameterError(f"folds={folds!r} does not go with valid: that is one fold")
-        asked = unseen_events(as_log(valid), PopRank().fit(log))
+        asked = find_unseen_events(as_log(valid), PopRank().fit(log))
         if not len(asked):
             raise DataError("valid has no event with a user and an item of train that is not in train")
         return Validation([Fold(log, asked)], metric, threads)

@@ -185,7 +185,7 @@ class BPRMF(Recommender):
     def _climb(self, pattern: Pattern, watch: Watch) -> tuple[Factors, list[float]]:
         """Return the factors after all epochs, and the mean ln s of each epoch."""
         rng = np.random.default_rng(self.seed)
-        factors = self._start(pattern, rng)
+        factors = self._draw_start(pattern, rng)
         reg_negative = self.reg if self.reg_negative is None else self.reg_negative
         history: list[float] = []
         began = time.perf_counter()
@@ -201,7 +201,7 @@ class BPRMF(Recommender):
             watch(Epoch(number + 1, history[-1], time.perf_counter() - began), factors)
         return factors, history
 
-    def _start(self, pattern: Pattern, rng: np.random.Generator) -> Factors:
+    def _draw_start(self, pattern: Pattern, rng: np.random.Generator) -> Factors:
         """Return small random factors; zeros for users who have nothing to compare: no item, or every item."""
         width = resolve_rank(self.rank, DEFAULT_RANK, pattern.shape) + 1
         users, items = (rng.standard_normal((n, width), np.float32) * np.float32(_SPREAD) for n in pattern.shape)

@@ -12,7 +12,7 @@ from csrr.arrays import FloatArray
 from csrr.data import Log
 from csrr.models.costs import ClickCosts, Costs, EventWeights
 from csrr.models.settings import Settings
-from csrr.models.strengths import Scaling, noise_level, target_norm
+from csrr.models.strengths import Scaling, compute_noise_level, compute_target_norm
 from csrr.optim.neighbors import Regression, Support
 from csrr.optim.pattern import Pattern
 from csrr.optim.problem import Loss, Problem, build
@@ -41,7 +41,7 @@ class NoiseLevel:
 
     @cached_property
     def value(self) -> float:
-        return noise_level(self.pattern, self.targets, self.seed)
+        return compute_noise_level(self.pattern, self.targets, self.seed)
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +60,7 @@ class ClickProblem:
     @property
     def asked(self) -> FloatArray:
         """What each click asks for, in units of the cost ratio: its scaled target times its own cost, (nnz,)."""
-        return self.clicks.times(self.scaling.targets(self.problem.pattern))
+        return self.clicks.multiply(self.scaling.make_targets(self.problem.pattern))
 
     @property
     def noise(self) -> float:
@@ -68,7 +68,7 @@ class ClickProblem:
         # Not the norm of what costs make of the signs: one dear user would set it for all.
         return self.costs.ratio * self.clicks.level * self.noise_level.value
 
-    def at(self, strength: float) -> ClickProblem:
+    def with_strength(self, strength: float) -> ClickProblem:
         """The same problem at a strength in noise levels."""
         return replace(self, problem=self.problem.with_strength(strength * self.noise))
 
@@ -76,12 +76,12 @@ class ClickProblem:
         """The same clicks with other costs, V and strength."""
         ratio = settings.cost_ratio
         l2 = None if settings.reg_sparse >= 1 else settings.reg_sparse * ratio
-        targets = self.scaling.targets(self.problem.pattern)
+        targets = self.scaling.make_targets(self.problem.pattern)
         pattern, costs = self.problem.pattern, replace(self.costs, ratio=ratio)
         problem = build(pattern, targets, loss=self.loss, cost_ratio=ratio, l1=0.0, l2=l2, costs=self.clicks.values)
-        return replace(self, problem=problem, costs=costs, l2=l2, settings=settings).at(settings.strength)
+        return replace(self, problem=problem, costs=costs, l2=l2, settings=settings).with_strength(settings.strength)
 
-    def regression(self, support: Support, neighbor_scaling: float) -> Regression:
+    def build_regression(self, support: Support, neighbor_scaling: float) -> Regression:
         """The problem of the weights between items; users of X are scaled by that power of their clicks."""
         problem = self.problem
         counts = np.maximum(np.diff(problem.pattern.indptr), 1)
@@ -101,13 +101,13 @@ def build_problem(
     clicks.check(alpha, log)
     pattern = Pattern.of(log.to_csr())
     scaling = Scaling.of(pattern, model.user_scaling, model.item_scaling, model.dtype)
-    targets = scaling.targets(pattern)
+    targets = scaling.make_targets(pattern)
     l1, l2 = model.l1, model.l2
     if l2 is None and settings.reg_sparse < 1:
         l2 = settings.reg_sparse * alpha
     if l1 is None and not isinstance(model.reg_low_rank, str):
-        l1 = alpha * model.reg_low_rank * target_norm(pattern, clicks.times(targets), model.seed)
+        l1 = alpha * model.reg_low_rank * compute_target_norm(pattern, clicks.multiply(targets), model.seed)
     problem = build(pattern, targets, loss=model.loss, cost_ratio=alpha, l1=l1 or 0.0, l2=l2, costs=clicks.values)
     noise = NoiseLevel(pattern, targets, model.seed)
     built = ClickProblem(model.loss, problem, scaling, costs, clicks, l2, settings, noise)
-    return built if l1 is not None else built.at(settings.strength)
+    return built if l1 is not None else built.with_strength(settings.strength)

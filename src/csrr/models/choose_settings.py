@@ -60,12 +60,12 @@ def choose_settings(model: RobustModel, log: Log, user_costs: Any = None, item_c
     """Return what the parameters that say "auto" come to for a log: by its own held-out events, or by rule."""
     wanted = model.wanted()
     if wanted.settled is not None:
-        return by_rule(wanted.settled, "as given by another fit")
+        return choose_by_rule(wanted.settled, "as given by another fit")
     if wanted.is_complete or not model.searches:
-        return by_rule(wanted.given, "nothing was left to choose" if wanted.is_complete else "chosen by rule")
+        return choose_by_rule(wanted.given, "nothing was left to choose" if wanted.is_complete else "chosen by rule")
     parts = hold_out(log, model.seed)
     if parts is None:
-        return by_rule(wanted.given, _too_small(log, wanted.given))
+        return choose_by_rule(wanted.given, _explain_too_small(log, wanted.given))
     built = build_problem(model, parts[0], wanted.given, user_costs, item_costs)
     return search_settings(built, *parts, wanted, model.time_limit and model.time_limit / 2)
 
@@ -82,13 +82,13 @@ def search_settings(built: ClickProblem, part: Log, asked: Log, wanted: Wanted, 
     settings = search.run()
     users = int(np.count_nonzero(asked.user_counts()))
     where = f"{len(asked):,} held-out events of {users:,} users"
-    note = f"chosen on {where}: {_words(settings)}"
+    note = f"chosen on {where}: {_describe(settings)}"
     if (best := search.trials.get(settings)) is not None:
         note += f"; NDCG@{AT} {best.mean:.4f} there"
-    return Chosen(search.table(), settings, note, search.low_rank(settings))
+    return Chosen(search.list_columns(), settings, note, search.find_low_rank(settings))
 
 
-def _words(settings: Settings) -> str:
+def _describe(settings: Settings) -> str:
     """What a fit takes, in the words of its parameters."""
     neighbors = f"{settings.neighbors} neighbors (reg_neighbors {settings.reg_neighbors:g})"
     return (
@@ -97,16 +97,16 @@ def _words(settings: Settings) -> str:
     )
 
 
-def by_rule(settings: Settings, note: str) -> Chosen:
+def choose_by_rule(settings: Settings, note: str) -> Chosen:
     """Return settings that no search led to."""
     return Chosen({name: np.empty(0) for name in NAMES}, settings, note)
 
 
-def _too_small(log: Log, settings: Settings) -> str:
+def _explain_too_small(log: Log, settings: Settings) -> str:
     """Return why nothing was chosen on held-out events of a log."""
     return (
         f"by rule: of {log.n_users:,} users too few can spare an event to choose on ({LEAST_USERS} are needed); "
-        f"{_words(settings)}"
+        f"{_describe(settings)}"
     )
 
 

@@ -61,12 +61,12 @@ class CostWords(NamedTuple):
         if pair and (self.miss_cost is None or self.false_alarm_cost is None):
             raise ParameterError("miss_cost and false_alarm_cost go together")
         if self.recall_weight is None:
-            self.ratio()
+            self.compute_ratio()
 
     def resolve(self, log: Log) -> Costs:
         """Return the costs (Lemma 1: alpha = c_p/c_n, or mu_p*T_n/(mu_n*T_p)); `log` is what T_n/T_p is taken from."""
         if self.recall_weight is None:
-            return Costs(self.ratio(), "as given" if self.are_given else "the default", not self.are_given)
+            return Costs(self.compute_ratio(), "as given" if self.are_given else "the default", not self.are_given)
         cells = log.n_users * log.n_items
         if len(log) == cells:
             raise ParameterError("recall_weight needs cells without a click, and these data have none; give cost_ratio")
@@ -78,7 +78,7 @@ class CostWords(NamedTuple):
             " nobody clicked count as negatives",
         )
 
-    def ratio(self) -> float:
+    def compute_ratio(self) -> float:
         """Return what a miss costs, in false alarms, where that does not depend on the data."""
         if self.positive_cost is not None:
             ratio, said = self.positive_cost / (1 - self.positive_cost), f"positive_cost={self.positive_cost!r}"
@@ -113,13 +113,13 @@ class ClickCosts:
     @classmethod
     def of(cls, log: Log, weights: EventWeights, user_costs: Any, item_costs: Any, dtype: Any) -> ClickCosts:
         """Return the costs of a log's clicks: by its weights, its users and its items."""
-        user = _by_id("user_costs", user_costs, log.users)
-        item = _by_id("item_costs", item_costs, log.items)
+        user = _read_by_id("user_costs", user_costs, log.users)
+        item = _read_by_id("item_costs", item_costs, log.items)
         mean, values = 1.0, np.ones(len(log))
         if weights != "ignore":
             if log.weights is None:
                 raise ParameterError(f"event_weights={weights!r} needs events with weights, and these have none")
-            values = _transformed(log.weights, weights)
+            values = _transform(log.weights, weights)
             mean = 1.0 if weights == "cost" else float(values.mean())
             values = values / mean
         elif user is None and item is None:
@@ -135,7 +135,7 @@ class ClickCosts:
         """The root mean square of the costs: by so much they raise the norm of noise, if they fall anywhere."""
         return 1.0 if self.values is None else float(np.sqrt(np.mean(self.values.astype(np.float64) ** 2)))
 
-    def times(self, targets: FloatArray) -> FloatArray:
+    def multiply(self, targets: FloatArray) -> FloatArray:
         """Return what each click asks for, in units of the cost ratio: its target times its own cost, (nnz,)."""
         return targets if self.values is None else targets * self.values
 
@@ -143,31 +143,31 @@ class ClickCosts:
         """Raise ParameterError where a click's cost leaves the range in which the problem can be solved."""
         if self.values is None:
             return
-        at = _outside(ratio * self.values)
+        at = _find_outside(ratio * self.values)
         if at is not None:
-            user, item = _id(log.users, log.user_rows[at]), _id(log.items, log.item_rows[at])
+            user, item = _format_id(log.users, log.user_rows[at]), _format_id(log.items, log.item_rows[at])
             raise ParameterError(
                 f"the miss of item {item} by user {user} would cost {ratio * self.values[at]:.3g} false alarms; that"
                 f" must be {LEAST:g} to {MOST:g}: give costs nearer to each other"
                 + (', or event_weights="log"' if self.mean != 1 else "")
             )
 
-    def of_row(self, indptr: Any, row: int) -> FloatArray | None:
+    def select_row(self, indptr: Any, row: int) -> FloatArray | None:
         """Return the costs of one user's clicks, shape (number of clicks,)."""
         return None if self.values is None else self.values[indptr[row] : indptr[row + 1]]
 
-    def typical_weight(self, kind: EventWeights) -> float:
+    def find_typical_weight(self, kind: EventWeights) -> float:
         """Return the weight of an average click: that of new people's clicks whose weight is not known."""
         return float(np.expm1(self.mean)) if kind == "log" else self.mean
 
-    def of_new(self, pattern: Pattern, weights: FloatArray, kind: EventWeights, ratio: float) -> FloatArray | None:
+    def resolve_new(self, pattern: Pattern, weights: FloatArray, kind: EventWeights, ratio: float) -> FloatArray | None:
         """Return the costs of new people's clicks, shape (nnz,)."""
         if self.values is None:
             return None
-        values = np.ones(pattern.nnz) if kind == "ignore" else _transformed(weights, kind) / self.mean
+        values = np.ones(pattern.nnz) if kind == "ignore" else _transform(weights, kind) / self.mean
         if self.item is not None:
             values = values * self.item[pattern.indices]
-        at = _outside(ratio * values)
+        at = _find_outside(ratio * values)
         if at is not None:
             raise ParameterError(
                 f"weight {weights[at]:g} in a history makes a miss cost {ratio * values[at]:.3g} false alarms; that"
@@ -176,27 +176,27 @@ class ClickCosts:
         return values.astype(self.values.dtype)
 
 
-def _outside(costs: Any) -> int | None:
+def _find_outside(costs: Any) -> int | None:
     """Return the place of the first cost, in false alarms, that the problem cannot be solved with, or None."""
     bad = np.flatnonzero(~((costs >= LEAST) & (costs <= MOST)))
     return int(bad[0]) if bad.size else None
 
 
-def _transformed(weights: Any, kind: EventWeights) -> Any:
+def _transform(weights: Any, kind: EventWeights) -> Any:
     values = weights.astype(np.float64)
     return np.log1p(values) if kind == "log" else values
 
 
-def _by_id(name: str, given: Any, ids: IdMap) -> Any:
+def _read_by_id(name: str, given: Any, ids: IdMap) -> Any:
     """Return a cost for each id, shape (len(ids),), of a mapping (1 where it has none) or of as many numbers."""
     if given is None:
         return None
     if isinstance(given, Mapping):
         costs = np.ones(len(ids))
         if given:
-            costs[ids.rows(list(given), name.split("_")[0])] = _numbers(name, list(given.values()))
+            costs[ids.rows(list(given), name.split("_")[0])] = _read_numbers(name, list(given.values()))
     else:
-        costs = _numbers(name, given)
+        costs = _read_numbers(name, given)
         if costs.shape != (len(ids),):
             raise ParameterError(
                 f"{name} has shape {costs.shape}, but there are {len(ids)} {name.split('_')[0]}s; give a mapping from"
@@ -204,16 +204,16 @@ def _by_id(name: str, given: Any, ids: IdMap) -> Any:
             )
     bad = np.flatnonzero(~(np.isfinite(costs) & (costs > 0)))
     if bad.size:
-        raise ParameterError(f"{name}: {costs[bad[0]]:g} for {_id(ids, bad[0])} must be a finite number > 0")
+        raise ParameterError(f"{name}: {costs[bad[0]]:g} for {_format_id(ids, bad[0])} must be a finite number > 0")
     return costs
 
 
-def _id(ids: IdMap, row: Any) -> str:
+def _format_id(ids: IdMap, row: Any) -> str:
     """An id as it is written in Python."""
     return repr(ids.ids[[row]].tolist()[0])
 
 
-def _numbers(name: str, values: Any) -> Any:
+def _read_numbers(name: str, values: Any) -> Any:
     try:
         return np.asarray(values, np.float64)
     except (TypeError, ValueError):

@@ -37,7 +37,7 @@ from csrr.models.build_problem import ClickProblem, Words
 from csrr.models.robust import Fit, RobustModel, Start
 from csrr.models.settings_search import Wanted
 from csrr.models.strengths import resolve_rank
-from csrr.optim.algorithm2 import algorithm2, first_nonnegative, nonnegative_part
+from csrr.optim.algorithm2 import algorithm2, guess_nonnegative, take_nonnegative_part
 from csrr.optim.factored import Factors, pick_lower, solve_factored, widen
 from csrr.optim.problem import Problem
 from csrr.optim.solver import Callback, Options
@@ -211,14 +211,14 @@ class CSRRe(RobustModel):
             solution = solve_factored(core, rank, options, start=first, callback=callback)
         else:
             step = None if self.step == "auto" else float(self.step)
-            begin = self._first(core, start, rank) if isinstance(start, RobustModel) else None
+            begin = self._find_start(core, start, rank) if isinstance(start, RobustModel) else None
             solution = algorithm2(core, rank, options, step=step, start=begin, callback=callback)
         return Fit(solution.factors, solution.certificate, solution.history, free=self.factors == "free")
 
-    def _first(self, problem: Problem, start: RobustModel, rank: int) -> Factors:
+    def _find_start(self, problem: Problem, start: RobustModel, rank: int) -> Factors:
         """Non-negative factors to begin with: those of another such model, or what is positive of an SVD; none of
         these where a start without a model is lower, as it is when theirs are next to nothing."""
-        factors, rng = start.fitted_.factors(self.dtype), np.random.default_rng(self.seed)
+        factors, rng = start.fitted_.make_factors(self.dtype), np.random.default_rng(self.seed)
         if factors.users.shape[1] != rank or min(factors.users.min(), factors.items.min()) < 0:
-            factors = nonnegative_part(widen(Factors.of(start.low_rank(self.dtype)), rank, rng), rng)
-        return pick_lower(problem, factors, first_nonnegative(problem, rank, rng))
+            factors = take_nonnegative_part(widen(Factors.of(start.low_rank(self.dtype)), rank, rng), rng)
+        return pick_lower(problem, factors, guess_nonnegative(problem, rank, rng))

@@ -15,13 +15,13 @@ from csrr.data import Log
 from csrr.model_parameters import AutoReg, Precision, Threads
 from csrr.models.item_weights import ItemWeightsModel
 from csrr.models.store import Arrays, State
-from csrr.models.strength_search import best_multiple
+from csrr.models.strength_search import find_best_multiple
 from csrr.parameters import ParameterError, declare, parameter
-from csrr.ranking.score_blocks import row_bounds
+from csrr.ranking.score_blocks import split_rows
 from csrr.threads import run_ranges, use_threads
 
 AUTO_MULTIPLE = 5.0
-"""`auto_reg`: in units of the norm of the item counts over the root of the number of users."""
+"""`guess_reg`: in units of the norm of the item counts over the root of the number of users."""
 STEP = 3.0
 """The factor between strengths that `reg="auto"` tries."""
 
@@ -106,17 +106,17 @@ class EASE(ItemWeightsModel):
         clicks = log.to_csr()
         reg = self._choose(log, clicks) if isinstance(self.reg, str) else float(self.reg)
         with use_threads(self.threads):
-            weights = self._solve(_gram(clicks, self.dtype), reg)
+            weights = self._solve(_compute_gram(clicks, self.dtype), reg)
         self.remember(log)
         self.weights_, self.reg_ = weights, reg
         return self
 
     def start_value(self, name: str, log: Log) -> float:
-        return auto_reg(log.to_csr()) if name == "reg" else super().start_value(name, log)
+        return guess_reg(log.to_csr()) if name == "reg" else super().start_value(name, log)
 
     def _choose(self, log: Log, clicks: Any) -> float:
         """Return what "auto" comes to for a log, whose events are `clicks`."""
-        return auto_reg(clicks) * best_multiple(self, log, lambda part: auto_reg(part.to_csr()), step=STEP)
+        return guess_reg(clicks) * find_best_multiple(self, log, lambda part: guess_reg(part.to_csr()), step=STEP)
 
     def _solve(self, gram: AnyArray, reg: float) -> npt.NDArray[np.float32]:
         """Return B, shape (m, m), from X'X, C-contiguous of shape (m, m), which is overwritten."""
@@ -133,7 +133,7 @@ class EASE(ItemWeightsModel):
         inverse = lower.T
         diagonal = inverse.diagonal().copy()
         weights = np.empty(inverse.shape, np.float32)
-        run_ranges(lambda a, b: _scale_inverse(a, b, inverse, diagonal, weights), row_bounds(len(weights)))
+        run_ranges(lambda a, b: _scale_inverse(a, b, inverse, diagonal, weights), split_rows(len(weights)))
         return weights
 
     def state(self) -> State:
@@ -145,7 +145,7 @@ class EASE(ItemWeightsModel):
         self.reg_ = facts["reg"]
 
 
-def auto_reg(clicks: Any) -> float:
+def guess_reg(clicks: Any) -> float:
     """Return the strength that "auto" begins with, for clicks, csr of shape (n_users, n_items)."""
     counts = np.bincount(clicks.indices).astype(np.float64)
     n_active = np.count_nonzero(np.diff(clicks.indptr))
@@ -155,7 +155,7 @@ def auto_reg(clicks: Any) -> float:
 def _check_memory(n_items: int, dtype: str) -> None:
     """Raise ParameterError if the matrices of a fit do not fit into the memory there is."""
     needed = n_items**2 * (np.dtype(dtype).itemsize + 4)
-    there = _available_memory()
+    there = _measure_available_memory()
     if there is not None and needed > there:
         raise ParameterError(
             f"EASE needs {needed / 1e9:.1f} GB for {n_items:,} items, and {there / 1e9:.1f} GB are available;"
@@ -163,7 +163,7 @@ def _check_memory(n_items: int, dtype: str) -> None:
         )
 
 
-def _available_memory() -> int | None:
+def _measure_available_memory() -> int | None:
     """Return the bytes that a process may still take, or None where the system does not tell."""
     try:
         with open("/proc/meminfo", encoding="ascii") as lines:
@@ -177,12 +177,12 @@ def _available_memory() -> int | None:
         return None
 
 
-def _gram(clicks: Any, dtype: str) -> AnyArray:
+def _compute_gram(clicks: Any, dtype: str) -> AnyArray:
     """Return X'X, C-contiguous of shape (n_items, n_items): counts, exact in either type."""
     by_item = clicks.T.tocsr()
     gram = np.empty((clicks.shape[1], clicks.shape[1]), dtype)
     parts = (by_item.indptr, by_item.indices, clicks.indptr, clicks.indices, gram)
-    run_ranges(lambda a, b: _count_together(a, b, *parts), row_bounds(len(gram)))
+    run_ranges(lambda a, b: _count_together(a, b, *parts), split_rows(len(gram)))
     return gram
 
 

@@ -17,7 +17,7 @@ from csrr.models.store import Arrays, State, sparse_arrays, sparse_from
 from csrr.models.strengths import Scaling
 from csrr.noise.noise_scores import LeftOut
 from csrr.noise.own_tastes import Tastes
-from csrr.optim.algorithm2 import fold_in_nonnegative, upper_bound
+from csrr.optim.algorithm2 import compute_upper_bound, fold_in_nonnegative
 from csrr.optim.factored import Factors
 from csrr.optim.foldin import ItemSide, explain_value, fold_in
 from csrr.optim.pattern import Pattern
@@ -56,36 +56,36 @@ class FittedProblem:
         """The strength by which V is told, as a fraction of what gives none."""
         return 1.0 if self.own_l2 is None else self.own_l2 / self.costs.ratio
 
-    def factors(self, dtype: str) -> Factors:
+    def make_factors(self, dtype: str) -> Factors:
         """Return the factors in the units of the problem."""
         users, items = self.users * self.scaling.user[:, None], self.items * self.scaling.item[:, None]
         return Factors(users.astype(dtype), items.astype(dtype))
 
     # People and their histories
 
-    def pose(self, pattern: Pattern, costs: FloatArray | None) -> tuple[Problem, FloatArray]:
+    def build_problem(self, pattern: Pattern, costs: FloatArray | None) -> tuple[Problem, FloatArray]:
         """Return the problem of users with these histories and click costs, items as in training, and their D_u^-a."""
         counts = np.maximum(np.diff(pattern.indptr), 1)
         user = (counts**-self.words.user_scaling).astype(self.scaling.item.dtype)
-        targets = Scaling(user, self.scaling.item).targets(pattern)
+        targets = Scaling(user, self.scaling.item).make_targets(pattern)
         loss, alpha = self.words.loss, self.words.alpha
         return build(pattern, targets, loss=loss, cost_ratio=alpha, l1=self.l1, l2=self.l2, costs=costs), user
 
-    def fold(self, seen: Any) -> tuple[npt.NDArray[np.float32], Any]:
+    def fold_histories(self, seen: Any) -> tuple[npt.NDArray[np.float32], Any]:
         """Return the factors of people by their histories, csr, in units of a click, and V of these.
 
         The items stay as they are; each one's own small convex problem is solved, V included.
         """
         pattern = Pattern.of(seen)
-        costs = self.clicks.of_new(pattern, seen.data, self.words.event_weights, self.words.alpha)
-        problem, user_scaling = self.pose(pattern, costs)
+        costs = self.clicks.resolve_new(pattern, seen.data, self.words.event_weights, self.words.alpha)
+        problem, user_scaling = self.build_problem(pattern, costs)
         if self.is_bounded:
             factors = fold_in_nonnegative(problem, self.side.factors)
         else:
             factors = fold_in(problem, self.side, tol=FOLD_IN_TOL / 10)
         units = user_scaling[pattern.rows] * self.scaling.item[pattern.indices]
         explained = problem.pattern.dots(factors, self.side.factors)
-        explained += self.neighborhood.of_own(seen).astype(units.dtype) * units
+        explained += self.neighborhood.score_clicks(seen).astype(units.dtype) * units
         if self.own_l2 is not None:
             asked = units if costs is None else units * costs
             problem = replace(problem, cap=asked * units.dtype.type(self.own_l2))
@@ -95,7 +95,7 @@ class FittedProblem:
     def explain(self, seen: Any, row: int, item: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
         """Return the item rows of a user's history, (k,), and what each adds to the common taste for an item row."""
         pattern = Pattern.of(seen[[row]])
-        problem, user_scaling = self.pose(pattern, self.clicks.of_row(seen.indptr, row))
+        problem, user_scaling = self.build_problem(pattern, self.clicks.select_row(seen.indptr, row))
         factors = (self.users[[row]] * user_scaling[:, None]).astype(self.scaling.item.dtype)
         if self.is_bounded:
             found = self._share_inside(problem, factors, item)
@@ -106,7 +106,7 @@ class FittedProblem:
     def _share_inside(self, problem: Problem, factors: FloatArray, item: int) -> npt.NDArray[Any]:
         """What `explain_value` gives, of bounded factors: the coordinates that no bound holds answer to it."""
         Q = self.side.factors
-        inside = (factors[0] > 0) & (factors[0] < (1 - 1e-6) * upper_bound(Q.shape[1]))
+        inside = (factors[0] > 0) & (factors[0] < (1 - 1e-6) * compute_upper_bound(Q.shape[1]))
         observed = problem.pattern.dots(factors, Q)
         weights = problem.pull(observed) + observed
         part = Q[:, inside].astype(np.float64)
@@ -123,20 +123,23 @@ class FittedProblem:
         1 - f = (1 - h)*(1 - g) and h, g are the leverages of item and user: h = q'(Q'Q + l1*I)^-1 q.
         """
         pattern = Pattern.of(seen)
-        problem, _ = self.pose(pattern, self.clicks.values)
-        factors = self.factors(dtype)
+        problem, _ = self.build_problem(pattern, self.clicks.values)
+        factors = self.make_factors(dtype)
         users, items = factors.users, factors.items
         u = pattern.dots(users, items)
-        of_user, of_item = _leverages(users, self.l1)[pattern.rows], _leverages(items, self.l1)[pattern.indices]
+        of_user, of_item = (
+            _compute_leverages(users, self.l1)[pattern.rows],
+            _compute_leverages(items, self.l1)[pattern.indices],
+        )
         influence = 1 - (1 - of_user) * (1 - of_item)
         values = (u - (problem.pull(u) + u) * influence).astype(u.dtype)
         return LeftOut(pattern, values, lambda rows, items: users[rows] @ factors.items[items].T)
 
-    def tastes(self, seen: Any) -> Tastes:
+    def find_tastes(self, seen: Any) -> Tastes:
         """Return how alike items are, without the user who is asked about."""
         pattern = Pattern.of(seen)
-        problem, _ = self.pose(pattern, self.clicks.values)
-        factors = self.factors("float64")
+        problem, _ = self.build_problem(pattern, self.clicks.values)
+        factors = self.make_factors("float64")
         users, items = factors.users, factors.items
         u = pattern.dots(users, items)
         return Tastes.of(pattern, users, items, problem.pull(u) + u, self.l1)
@@ -189,7 +192,7 @@ class FittedProblem:
         )
 
 
-def _leverages(factors: FloatArray, l1: float) -> FloatArray:
+def _compute_leverages(factors: FloatArray, l1: float) -> FloatArray:
     """Return f'(F'F + l1*I)^-1 f for each row f of F, shape (len(factors),)."""
     side = ItemSide.of(factors, l1)
     leverages: FloatArray = side.turned**2 @ (1 / (side.curvature + l1))

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from csrr.models.recommender import Recommender
 
 
-def unseen_events(events: Log, model: Recommender) -> Log:
+def find_unseen_events(events: Log, model: Recommender) -> Log:
     """The events whose user and item the model knows and that are not in its training data, in its row numbers."""
-    rows = _rows_in(events.users, model.users_)[events.user_rows]
-    columns = _rows_in(events.items, model.items_)[events.item_rows]
+    rows = _find_rows(events.users, model.users_)[events.user_rows]
+    columns = _find_rows(events.items, model.items_)[events.item_rows]
     n_items = len(model.items_)
     seen = model.seen_.tocoo()
     keys = np.unique((rows * n_items + columns)[(rows >= 0) & (columns >= 0)])
@@ -29,21 +29,21 @@ def unseen_events(events: Log, model: Recommender) -> Log:
     return Log(model.users_, model.items_, left // n_items, left % n_items)
 
 
-def calibration_on(heldout: Any, model: Recommender, rows: Rows, observed_share: float) -> Calibration:
+def calibrate_on(heldout: Any, model: Recommender, rows: Rows, observed_share: float) -> Calibration:
     """The calibration of a model on the unseen cells of the user rows `rows`; see `Recommender.calibrate`."""
     check_number("observed_share", observed_share, above=0, most=1)
-    return Calibration.of(*_cells(heldout, model, rows), observed_share=observed_share)
+    return Calibration.of(*_collect_cells(heldout, model, rows), observed_share=observed_share)
 
 
-def reliability_on(heldout: Any, model: Recommender, rows: Rows) -> Reliability:
+def measure_reliability_on(heldout: Any, model: Recommender, rows: Rows) -> Reliability:
     """What a calibrated model says of the unseen cells of the user rows `rows`, against what happened."""
-    return model.check_calibrated().check(*_cells(heldout, model, rows))
+    return model.check_calibrated().check(*_collect_cells(heldout, model, rows))
 
 
-def _cells(heldout: Any, model: Recommender, rows: Rows) -> tuple[RowScorer, Rows, int, Any, Any]:
+def _collect_cells(heldout: Any, model: Recommender, rows: Rows) -> tuple[RowScorer, Rows, int, Any, Any]:
     """What `Calibration` asks for: scores, rows, the number of items, and which cells are positives and which seen."""
     log, rows = as_log(heldout), np.unique(rows)
-    relevant = unseen_events(log, model).to_csr()
+    relevant = find_unseen_events(log, model).to_csr()
     if not np.diff(relevant.indptr)[rows].any():
         raise ParameterError(
             "calibration needs positives: events that are not in the training data, of users and items that the model"
@@ -52,7 +52,7 @@ def _cells(heldout: Any, model: Recommender, rows: Rows) -> tuple[RowScorer, Row
     return model.score_rows, rows, len(model.items_), relevant, model.seen_
 
 
-def _rows_in(mine: IdMap, known: IdMap) -> npt.NDArray[np.int64]:
+def _find_rows(mine: IdMap, known: IdMap) -> npt.NDArray[np.int64]:
     """The row in `known` of each id of `mine`, or -1."""
     ids: npt.NDArray[Any] = mine.ids
     common = np.isin(ids, known.ids) if ids.dtype == known.ids.dtype else np.zeros(len(ids), np.bool_)

@@ -12,10 +12,10 @@ from csrr.arrays import Float32Array, Rows
 from csrr.data.ids import Id
 from csrr.models.recommender import Recommender, explain_score, rank_neighbors
 from csrr.models.store import Arrays, State, sparse_arrays, sparse_from
-from csrr.ranking import Neighbours
+from csrr.ranking import Neighbors
 from csrr.ranking.explanations import Explanation
-from csrr.ranking.item_products import add_products, pair_products
-from csrr.ranking.score_blocks import check_rows, row_bounds
+from csrr.ranking.item_products import add_products, multiply_pairs
+from csrr.ranking.score_blocks import check_rows, split_rows
 from csrr.threads import run_ranges
 
 
@@ -45,22 +45,22 @@ class ItemWeightsModel(Recommender):
         """
         if self._is_sparse:
             sums = np.zeros((len(rows), seen.shape[1]), np.float32)
-            add_products(sums, seen, rows, self.weights_, _ones(seen))
+            add_products(sums, seen, rows, self.weights_, _make_ones(seen))
             return sums
         check_rows(rows, len(rows), seen.shape[0])
         out = np.empty((len(rows), seen.shape[1]), np.float32)
         parts = (rows, seen.indptr, seen.indices, self.weights_, out)
-        run_ranges(lambda a, b: _add_dense(a, b, *parts), row_bounds(len(rows)))
+        run_ranges(lambda a, b: _add_dense(a, b, *parts), split_rows(len(rows)))
         return out
 
     def score_pairs(self, user_rows: Rows, item_rows: Rows) -> Float32Array:
         if self._is_sparse:
-            return pair_products(self.seen_, user_rows, item_rows, self.weights_, _ones(self.seen_))
+            return multiply_pairs(self.seen_, user_rows, item_rows, self.weights_, _make_ones(self.seen_))
         check_rows(user_rows, len(user_rows), self.seen_.shape[0])
         check_rows(item_rows, len(user_rows), self.seen_.shape[1])
         out = np.empty(len(user_rows), np.float32)
         parts = (user_rows, item_rows, self.seen_.indptr, self.seen_.indices, self.weights_, out)
-        run_ranges(lambda a, b: _add_pairs_dense(a, b, *parts), row_bounds(len(out)))
+        run_ranges(lambda a, b: _add_pairs_dense(a, b, *parts), split_rows(len(out)))
         return out
 
     @property
@@ -93,9 +93,9 @@ class ItemWeightsModel(Recommender):
         self.check_fitted()
         row, column = self.users_.row(user), self.items_.row(item, "item")
         history = self.seen_.indices[self.seen_.indptr[row] : self.seen_.indptr[row + 1]]
-        return explain_score(self, user, item, history, self._column(column)[history])
+        return explain_score(self, user, item, history, self._copy_column(column)[history])
 
-    def _column(self, column: int) -> Float32Array:
+    def _copy_column(self, column: int) -> Float32Array:
         """Return a copy of the weights for one item, shape (n_items,)."""
         if self._is_sparse:
             stored: Float32Array = self.weights_[:, [column]].toarray()[:, 0]
@@ -103,7 +103,7 @@ class ItemWeightsModel(Recommender):
         dense: Float32Array = self.weights_[:, column].copy()
         return dense
 
-    def similar_items(self, item: Id, k: int = 10) -> Neighbours:
+    def similar_items(self, item: Id, k: int = 10) -> Neighbors:
         """Return the other items with the largest weights for an item.
 
         Parameters
@@ -121,7 +121,7 @@ class ItemWeightsModel(Recommender):
         self.check_fitted()
         column = self.items_.row(item, "item")
         # Of sparse weights most are not there, and the item's own never is.
-        return rank_neighbors(self, item, self._column(column), k)
+        return rank_neighbors(self, item, self._copy_column(column), k)
 
     def state(self) -> State:
         if self._is_sparse:
@@ -134,7 +134,7 @@ class ItemWeightsModel(Recommender):
         self.weights_ = arrays["weights"] if is_dense else sparse_from(arrays, "weights", (n_items, n_items))
 
 
-def _ones(clicks: Any) -> Float32Array:
+def _make_ones(clicks: Any) -> Float32Array:
     return np.ones(clicks.shape[0], np.float32)
 
 

@@ -12,7 +12,7 @@ from csrr.model_parameters import Threads
 from csrr.models.item_weights import ItemWeightsModel
 from csrr.optim.nearest import Likeness, find_nearest_items
 from csrr.parameters import Choice, Number, Renamed, Whole, declare, parameter
-from csrr.ranking.score_blocks import default_block_rows
+from csrr.ranking.score_blocks import choose_block_rows
 from csrr.threads import use_threads
 
 Nearest = Annotated[int, Whole("neighbors", "How many nearest items speak for an item.", least=1)]
@@ -134,12 +134,12 @@ class ItemKNN(ItemWeightsModel):
         self.check_params()
         log = self.read(data)
         with use_threads(self.threads):
-            weights = self._weights(log.to_csr())
+            weights = self._compute_weights(log.to_csr())
         self.remember(log)
         self.weights_ = weights
         return self
 
-    def _weighted(self, clicks: Any) -> Weighted:
+    def _weigh_clicks(self, clicks: Any) -> Weighted:
         """Return the factors of Y."""
         n_users, n_items = clicks.shape
         user, item = np.ones(n_users), np.ones(n_items)
@@ -155,7 +155,7 @@ class ItemKNN(ItemWeightsModel):
         mean_square = float(user**2 @ lengths) / clicks.nnz
         return Weighted(user / np.sqrt(mean_square) if mean_square > 0 else user, item)
 
-    def _sizes(self, squares: Float64Array) -> tuple[Float64Array, Float64Array]:
+    def _measure_sizes(self, squares: Float64Array) -> tuple[Float64Array, Float64Array]:
         """Return what the denominator takes of the item had and of the item scored, given |y|^2; all (n_items,)."""
         if self.similarity == "jaccard":
             return squares, squares
@@ -164,16 +164,16 @@ class ItemKNN(ItemWeightsModel):
             return np.ones_like(squares), np.ones_like(squares)
         return squares**power, squares ** (1 - power)
 
-    def _weights(self, clicks: Any) -> Any:
+    def _compute_weights(self, clicks: Any) -> Any:
         """Return `weights_` for clicks, csr of shape (n_users, n_items)."""
-        weighted = self._weighted(clicks)
+        weighted = self._weigh_clicks(clicks)
         by_item = clicks.T.tocsr()
         user = weighted.user**2
-        sizes = self._sizes(weighted.item**2 * (by_item @ user))
+        sizes = self._measure_sizes(weighted.item**2 * (by_item @ user))
         likeness = Likeness(user, weighted.item, *sizes, float(self.shrink), self.similarity == "jaccard")
         n_items = by_item.shape[0]
         width = min(int(self.neighbors), n_items)
-        size = default_block_rows(width)
+        size = choose_block_rows(width)
         columns = []
         for first in range(0, n_items, size):
             values, items, found = find_nearest_items(

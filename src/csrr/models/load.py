@@ -6,7 +6,7 @@ import os
 
 from csrr.models.recommender import Recommender
 from csrr.models.store import ModelFileError, read, restore_model
-from csrr.parameters import defaults_of, use_new_names
+from csrr.parameters import list_defaults, use_new_names
 from csrr.registry import MODELS
 
 
@@ -42,7 +42,7 @@ def load(path: str | os.PathLike[str]) -> Recommender:
         )
     kind = MODELS[header["model"]]
     params = use_new_names(kind, header["params"], warn=False)
-    if unknown := sorted(params.keys() - defaults_of(kind).keys()):
+    if unknown := sorted(params.keys() - list_defaults(kind).keys()):
         raise ModelFileError(
             f"{path}: a {kind.__name__} with parameters that this csrr does not know: {', '.join(unknown)}"
         )

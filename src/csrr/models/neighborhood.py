@@ -12,7 +12,7 @@ from scipy import sparse
 from csrr.arrays import FloatArray, Rows
 from csrr.models.build_problem import ClickProblem
 from csrr.optim.neighbors import Ridge, find_nearest
-from csrr.ranking.item_products import add_products, own_products, pair_products
+from csrr.ranking.item_products import add_products, multiply_own, multiply_pairs
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +36,7 @@ class Neighborhood:
         n_items, settings = built.problem.pattern.shape[1], built.settings
         if settings.neighbors == 0:
             return cls.none(n_items)
-        regression = built.regression(
+        regression = built.build_regression(
             find_nearest(built.problem.pattern, settings.neighbors), settings.neighbor_scaling
         )
         ridge = Ridge(settings.neighbors, settings.reg_neighbors * regression.mean_diagonal)
@@ -61,24 +61,24 @@ class Neighborhood:
         if not self.is_empty:
             add_products(scores, clicks, rows, self.weights, self.scale(clicks))
 
-    def of_pairs(self, clicks: Any, user_rows: Rows, item_rows: Rows) -> npt.NDArray[np.float32]:
+    def score_pairs(self, clicks: Any, user_rows: Rows, item_rows: Rows) -> npt.NDArray[np.float32]:
         """What neighbours say of pairs of a user and an item, (n,)."""
         if self.is_empty:
             return np.zeros(len(user_rows), np.float32)
-        return pair_products(clicks, user_rows, item_rows, self.weights, self.scale(clicks))
+        return multiply_pairs(clicks, user_rows, item_rows, self.weights, self.scale(clicks))
 
-    def of_own(self, clicks: Any) -> npt.NDArray[np.float32]:
+    def score_clicks(self, clicks: Any) -> npt.NDArray[np.float32]:
         """What neighbours say of every click itself, (nnz,)."""
         if self.is_empty:
             return np.zeros(len(clicks.indices), np.float32)
-        return own_products(clicks, self.weights, self.scale(clicks))
+        return multiply_own(clicks, self.weights, self.scale(clicks))
 
-    def of_history(self, history: Rows, item: int) -> npt.NDArray[np.float32]:
+    def explain_history(self, history: Rows, item: int) -> npt.NDArray[np.float32]:
         """What each item row of one user's history adds to the score of an item row, (len(history),)."""
-        weights: npt.NDArray[np.float32] = self.column(item)[history]
+        weights: npt.NDArray[np.float32] = self.get_column(item)[history]
         return weights * np.float32(max(len(history), 1) ** self.power)
 
-    def column(self, item: int) -> npt.NDArray[np.float32]:
+    def get_column(self, item: int) -> npt.NDArray[np.float32]:
         """The weights for one item, (n_items,)."""
         column: npt.NDArray[np.float32] = self.weights[:, [item]].toarray()[:, 0]
         return column

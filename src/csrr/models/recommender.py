@@ -26,13 +26,13 @@ from csrr.models.folded_users import (
     name_lists,
     read_histories,
 )
-from csrr.models.heldout import calibration_on, reliability_on
+from csrr.models.heldout import calibrate_on, measure_reliability_on
 from csrr.models.store import Arrays, State, plain_state, restore_plain, write_model
 from csrr.noise.noise_scores import LeftOut
 from csrr.noise.suspects import Suspects, find_suspects
 from csrr.optim.pattern import Pattern
-from csrr.parameters import ParameterError, Renamed, check_params, defaults_of, parameters_of, use_new_names
-from csrr.ranking import Neighbours, Recommendations, block_top_k, top_k
+from csrr.parameters import ParameterError, Renamed, check_params, list_defaults, list_parameters, use_new_names
+from csrr.ranking import Neighbors, Recommendations, block_top_k, top_k
 from csrr.ranking.calibration import Calibration
 from csrr.ranking.explanations import Explanation, spread_amounts
 from csrr.ranking.reliability import Reliability
@@ -190,7 +190,7 @@ class Recommender(ABC):
         ParameterError
             For the first of them.
         """
-        check_params(self.get_params(), parameters_of(type(self)).values())
+        check_params(self.get_params(), list_parameters(type(self)).values())
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters by name.
@@ -205,7 +205,7 @@ class Recommender(ABC):
         params
             What was given, or is the default.
         """
-        return {name: getattr(self, name) for name in defaults_of(type(self))}
+        return {name: getattr(self, name) for name in list_defaults(type(self))}
 
     def set_params(self, **params: Any) -> Self:
         """Change parameters by name; return the model. What was fitted stays until the next `fit`.
@@ -225,7 +225,7 @@ class Recommender(ABC):
         ValueError
             For a name that is no parameter of the model; nothing is changed then.
         """
-        valid = defaults_of(type(self))
+        valid = list_defaults(type(self))
         params = use_new_names(type(self), params)
         for name in params:
             if name not in valid:
@@ -258,7 +258,7 @@ class Recommender(ABC):
         raise ParameterError(f"{type(self).__name__} has no {name} that can be tuned around auto; give a Range")
 
     def __repr__(self) -> str:
-        defaults = defaults_of(type(self))
+        defaults = list_defaults(type(self))
         given = {name: value for name, value in self.get_params().items() if _differs(value, defaults[name])}
         call = f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in given.items())})"
         if not self.is_fitted:
@@ -594,7 +594,7 @@ class Recommender(ABC):
         True
         """
         self.check_fitted()
-        self.calibration_ = calibration_on(heldout, self, self.user_rows(users), observed_share)
+        self.calibration_ = calibrate_on(heldout, self, self.user_rows(users), observed_share)
         return self.calibration_
 
     def reliability(self, heldout: Any, *, users: Any = None) -> Reliability:
@@ -611,7 +611,7 @@ class Recommender(ABC):
             What was said and what happened.
         """
         self.check_fitted()
-        return reliability_on(heldout, self, self.user_rows(users))
+        return measure_reliability_on(heldout, self, self.user_rows(users))
 
     def probability(self, users: Any, items: Any = None) -> npt.NDArray[np.float64]:
         """Return the probability that a pair not in the training data is a positive.
@@ -661,7 +661,7 @@ class Recommender(ABC):
 
     # What is alike
 
-    def similar_items(self, item: Id, k: int = 10) -> Neighbours:
+    def similar_items(self, item: Id, k: int = 10) -> Neighbors:
         """Return the other items whose factors have the largest cosine with those of an item.
 
         Parameters
@@ -684,9 +684,9 @@ class Recommender(ABC):
         self._check_factors()
         rows, scores = _nearest(self.item_factors_[:, self._likeness], self.items_.row(item, "item"), k)
         ids, titles = self.name_items(rows)
-        return Neighbours(item, ids, scores, titles)
+        return Neighbors(item, ids, scores, titles)
 
-    def similar_users(self, user: Id, k: int = 10) -> Neighbours:
+    def similar_users(self, user: Id, k: int = 10) -> Neighbors:
         """Return the other users whose factors have the largest cosine with those of a user.
 
         Parameters
@@ -708,7 +708,7 @@ class Recommender(ABC):
         """
         self._check_factors()
         rows, scores = _nearest(self.user_factors_[:, self._likeness], self.users_.row(user), k)
-        return Neighbours(user, self.users_.ids[rows], scores)
+        return Neighbors(user, self.users_.ids[rows], scores)
 
     @classmethod
     def can(cls, ability: str) -> bool:
@@ -868,13 +868,13 @@ def explain_score(
     return Explanation(*named, amounts[order].astype(np.float32), user, item, score, parts)
 
 
-def rank_neighbors(model: Recommender, item: Id, weights: npt.NDArray[Any], k: int) -> Neighbours:
+def rank_neighbors(model: Recommender, item: Id, weights: npt.NDArray[Any], k: int) -> Neighbors:
     """Return the `k` items with the largest weights, shape (n_items,), or as many as have one: zero is none."""
     weights = np.where(weights == 0, -np.inf, weights)
     rows, scores = block_top_k(weights[None], min(check_k(k), len(weights)))
     found = rows[0] >= 0
     ids, titles = model.name_items(rows[0][found])
-    return Neighbours(item, ids, scores[0][found], titles)
+    return Neighbors(item, ids, scores[0][found], titles)
 
 
 def _nearest(factors: Float32Array, row: int, k: int) -> Top:

@@ -14,7 +14,7 @@ from csrr.models.choose_settings import Chosen, choose_settings
 from csrr.models.csrr import CSRR
 from csrr.models.robust import Fit
 from csrr.models.settings import RULE
-from csrr.models.strengths import target_norm
+from csrr.models.strengths import compute_target_norm
 from csrr.optim.certificate import Certificate
 from csrr.optim.solve_path import solve_path
 from csrr.optim.solver import Solution
@@ -129,7 +129,7 @@ def path(
     model.check_params()
     if model.l1 is not None or "reg_low_rank" in params or model.box != "none":
         raise ParameterError("a path chooses the strength itself: leave out reg_low_rank, l1 and box")
-    fractions = _fractions(strengths, n, weakest)
+    fractions = _choose_fractions(strengths, n, weakest)
     log = model.read(data)
     with use_threads(model.threads, blas=1):
         chosen = choose_settings(model, log)
@@ -137,14 +137,14 @@ def path(
         if model.max_rank == "auto":
             settings = settings._replace(max_rank=RULE.max_rank)
         built = build_problem(model, log, settings)
-        signal = built.costs.ratio * target_norm(built.problem.pattern, built.asked, model.seed)
+        signal = built.costs.ratio * compute_target_norm(built.problem.pattern, built.asked, model.seed)
         l1s = [float(fraction * signal) for fraction in fractions]
         fits = solve_path(built.problem, l1s, model.solver_options(settings), callback=callback)
     points = [PathPoint(f, l1, fit.certificate) for f, l1, fit in zip(fractions, l1s, fits, strict=True)]
     return Path(points, log, built, fits, params, chosen)
 
 
-def _fractions(strengths: Sequence[float] | None, n: int, weakest: float) -> list[float]:
+def _choose_fractions(strengths: Sequence[float] | None, n: int, weakest: float) -> list[float]:
     if strengths is None:
         if n < 2 or not 0 < weakest < 1:
             raise ParameterError(f"n={n!r} must be at least 2 and weakest={weakest!r} between 0 and 1")

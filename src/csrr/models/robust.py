@@ -17,7 +17,7 @@ from csrr.arrays import Rows
 from csrr.data import Log
 from csrr.data.ids import Id
 from csrr.models.build_problem import ClickProblem, Words, build_problem
-from csrr.models.choose_settings import Chosen, by_rule, choose_settings
+from csrr.models.choose_settings import Chosen, choose_by_rule, choose_settings
 from csrr.models.costs import Costs, CostWords, EventWeights
 from csrr.models.fitted_problem import FOLD_IN_TOL, FittedProblem, keep_nonzero
 from csrr.models.folded_users import FoldedFactors
@@ -38,8 +38,8 @@ from csrr.optim.lowrank import LowRank
 from csrr.optim.neighbors import SingularError
 from csrr.optim.problem import Loss
 from csrr.optim.solver import Callback, Options, Solution, Step, solve
-from csrr.parameters import ParameterError, defaults_of
-from csrr.ranking import Neighbours
+from csrr.parameters import ParameterError, list_defaults
+from csrr.ranking import Neighbors
 from csrr.ranking.explanations import Explanation
 from csrr.threads import use_threads
 
@@ -141,7 +141,7 @@ class RobustModel(Recommender):
         self.check_params()
         log = self.read(data)
         _check_start(start, log)
-        with use_threads(self.threads, blas=1), _told_as_parameter(self.reg_neighbors):
+        with use_threads(self.threads, blas=1), _blame_parameter(self.reg_neighbors):
             # 2. What is left open, by the log's own held-out events.
             chosen = choose_settings(self, log, user_costs, item_costs)
             # 3. The problem: targets, weights, strengths.
@@ -229,8 +229,8 @@ class RobustModel(Recommender):
         if found.free:
             users = fold_in(problem, ItemSide.of(items, problem.l1), users, tol=FOLD_IN_TOL)
         neighborhood = Neighborhood.of(built, users, items, float(self.user_scaling))
-        units = scaling.targets(problem.pattern)
-        own = neighborhood.of_own(log.to_csr()).astype(units.dtype)
+        units = scaling.make_targets(problem.pattern)
+        own = neighborhood.score_clicks(log.to_csr()).astype(units.dtype)
         explained = problem.pattern.dots(users, items) + own * units
         # V that U's problem does without still says what neither part explains.
         own_l2 = built.l2
@@ -315,7 +315,7 @@ class RobustModel(Recommender):
         if not words.are_given:
             raise ParameterError("give miss and false_alarm, or positive_cost, or recall_weight")
         given = {name: value for name, value in words._asdict().items() if value is not None}
-        if not given.keys() <= defaults_of(cls).keys():
+        if not given.keys() <= list_defaults(cls).keys():
             raise ParameterError(f"{cls.__name__} takes no costs: its rho says what a miss weighs; take CSRR or CSRRe")
         model = cls(**given, **params)
         model.check_params()
@@ -363,7 +363,7 @@ class RobustModel(Recommender):
         words = self.cost_words
         if not words.are_given or (words.recall_weight is not None and not self.is_fitted):
             return None
-        return (self.costs_ if self.is_fitted else Costs(words.ratio(), "")).probability
+        return (self.costs_ if self.is_fitted else Costs(words.compute_ratio(), "")).probability
 
     @property
     def searches(self) -> bool:
@@ -469,7 +469,7 @@ class RobustModel(Recommender):
 
     def score_pairs(self, user_rows: Rows, item_rows: Rows) -> npt.NDArray[np.float32]:
         common = super().score_pairs(user_rows, item_rows)
-        return common + self.fitted_.neighborhood.of_pairs(self.seen_, user_rows, item_rows)
+        return common + self.fitted_.neighborhood.score_pairs(self.seen_, user_rows, item_rows)
 
     def low_rank(self, dtype: str) -> LowRank:
         """Return U as a start for another problem over the same users and items.
@@ -484,13 +484,13 @@ class RobustModel(Recommender):
         low_rank
             U, in the units of the fit.
         """
-        return self.fitted_.factors(dtype).low_rank()
+        return self.fitted_.make_factors(dtype).low_rank()
 
     @property
     def history_weight(self) -> float | None:
         """What a click of a new history weighs where its log does not say; None where weights do not count."""
         kind = self.fitted_.words.event_weights
-        return None if kind == "ignore" else self.fitted_.clicks.typical_weight(kind)
+        return None if kind == "ignore" else self.fitted_.clicks.find_typical_weight(kind)
 
     def fold_users(self, users: npt.NDArray[Any], seen: Any) -> FoldedFactors:
         """Return new people by ids and histories: what was learnt of the items stays as it is.
@@ -508,7 +508,7 @@ class RobustModel(Recommender):
             Their factors, V, scores and recommendations.
         """
         with use_threads(self.threads, blas=1):
-            factors, specific = self.fitted_.fold(seen)
+            factors, specific = self.fitted_.fold_histories(seen)
         neighborhood, items = self.fitted_.neighborhood, self.item_factors_
 
         def score_rows(rows: Rows) -> npt.NDArray[np.float32]:
@@ -537,12 +537,12 @@ class RobustModel(Recommender):
         self.check_fitted()
         row, column, neighborhood = self.users_.row(user), self.items_.row(item, "item"), self.fitted_.neighborhood
         history, amounts = self.fitted_.explain(self.seen_, row, column)
-        through = None if neighborhood.is_empty else neighborhood.of_history(history, column)
+        through = None if neighborhood.is_empty else neighborhood.explain_history(history, column)
         return explain_score(self, user, item, history, amounts, through)
 
     def similar_items(
         self, item: Id, k: int = 10, *, by: Literal["auto", "neighbors", "factors"] = "auto"
-    ) -> Neighbours:
+    ) -> Neighbors:
         """Return the other items that are most like an item.
 
         Parameters
@@ -563,7 +563,7 @@ class RobustModel(Recommender):
         self.check_fitted()
         if by not in ("auto", "neighbors", "factors"):
             raise ParameterError(f'by={by!r} must be "auto", "neighbors" or "factors"')
-        weights = self.fitted_.neighborhood.column(self.items_.row(item, "item"))
+        weights = self.fitted_.neighborhood.get_column(self.items_.row(item, "item"))
         if by == "factors" or (by == "auto" and not (weights > 0).any()):
             return super().similar_items(item, k)
         return rank_neighbors(self, item, np.where(weights > 0, weights, 0), k)
@@ -606,7 +606,7 @@ class RobustModel(Recommender):
             How alike items are to everyone but the user who is asked about.
         """
         if self._tastes is None:
-            self._tastes = self.as_judge().fitted_.tastes(self.seen_)
+            self._tastes = self.as_judge().fitted_.find_tastes(self.seen_)
         return self._tastes
 
     def suspects(self, *, popularity: float = 0.0, stability: bool = False) -> Suspects:
@@ -677,7 +677,7 @@ class RobustModel(Recommender):
             This model, or one like it fitted to its clicks.
         """
         by_rule = {"reg_low_rank": "noise", "neighbors": 0, "reg_sparse": STRONG, "l1": None, "l2": None}
-        other, log = self._again(**by_rule), self.costed_log()
+        other, log = self._copy_with(**by_rule), self.costed_log()
         is_exact = self.get_params().get("box", "none") == "none"
         is_strict = self.l2_ is not None and self.l2_ <= STRONG * self.costs_.ratio * (1 + 1e-6)
         if is_exact and is_strict and np.isclose(self.l1_, other.strength(log), rtol=1e-3):
@@ -700,7 +700,7 @@ class RobustModel(Recommender):
         share = RULE.reg_sparse if self.reg_sparse == "auto" else self.reg_sparse
         if self.l2 is not None:
             share = self.l2 / self.resolve_costs(log).ratio
-        return type(self)(**self._exact_params() | {"reg_sparse": min(share, STRONG), "l2": None})
+        return type(self)(**self._make_exact_params() | {"reg_sparse": min(share, STRONG), "l2": None})
 
     def leave_out(self) -> LeftOut:
         """Return U on the clicked cells less the influence of each cell's own click, and on the others.
@@ -766,16 +766,16 @@ class RobustModel(Recommender):
             A new model, fitted.
         """
         changed = {name: value for name, value in changes.items() if name in Settings._fields}
-        return self._again(**changes).settled(self.chosen_.settings._replace(**changed)).fit(log)
+        return self._copy_with(**changes).settled(self.chosen_.settings._replace(**changed)).fit(log)
 
-    def _again(self, **changes: Any) -> RobustModel:
+    def _copy_with(self, **changes: Any) -> RobustModel:
         """Return a new model with these parameters and some changes, to be fitted to events of `costed_log`."""
-        params = self._exact_params()
+        params = self._make_exact_params()
         if self.fitted_.clicks.values is not None:
             params["event_weights"] = "cost"
         return type(self)(**params | changes)
 
-    def _exact_params(self) -> dict[str, Any]:
+    def _make_exact_params(self) -> dict[str, Any]:
         """Return the parameters, those of the exact solver in place of the paper's; ParameterError without V."""
         params = self.get_params()
         if "reg_sparse" not in params:
@@ -805,7 +805,7 @@ class RobustModel(Recommender):
         self.specific_ = sparse_from(arrays, "specific", self.seen_.shape)
         self.history_, self.rank_ = steps_from(arrays), facts["rank"]
         self.certificate_ = Certificate(**facts["certificate"])
-        self.chosen_ = by_rule(self.wanted().given, "saved before choices were kept")
+        self.chosen_ = choose_by_rule(self.wanted().given, "saved before choices were kept")
         if "settings" in facts:
             columns = {name: arrays[f"chosen.{name}"] for name in NAMES}
             self.chosen_ = Chosen(columns, Settings(**facts["settings"]), facts["chosen"])
@@ -839,7 +839,7 @@ def check_precision(tol: float, dtype: str) -> None:
 
 
 @contextmanager
-def _told_as_parameter(reg_neighbors: Any) -> Iterator[None]:
+def _blame_parameter(reg_neighbors: Any) -> Iterator[None]:
     """Say of a singular system which parameter makes it one."""
     try:
         yield

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from csrr.models.build_problem import ClickProblem
 from csrr.models.settings import Settings
-from csrr.optim.krylov import LowRankPlusSparse, partial_svd
+from csrr.optim.krylov import LowRankPlusSparse, compute_partial_svd
 from csrr.optim.lowrank import LowRank
 from csrr.optim.neighbors import Factored, Regression, Ridge, find_nearest
 from csrr.optim.solver import Options, improve, solve
@@ -115,19 +115,19 @@ class Search:
             return best._replace(cost_ratio=self._given.cost_ratio, reg_sparse=share)
 
     def _walk(self) -> Settings:
-        best = self._first()
+        best = self._choose_first()
         if "strength" not in self.wanted:
-            return self._with_neighbors(best)
-        best = self._with_strength(best)
+            return self._choose_neighbors(best)
+        best = self._choose_strength(best)
         if "max_rank" in self.wanted:
-            best = self._widened(best)
-        best = self._with_neighbors(best)
-        best = self._with_costs(best)
-        return self._with_v(best) if "reg_sparse" in self.wanted else best
+            best = self._widen(best)
+        best = self._choose_neighbors(best)
+        best = self._choose_costs(best)
+        return self._choose_v(best) if "reg_sparse" in self.wanted else best
 
     # Steps of the walk
 
-    def _first(self) -> Settings:
+    def _choose_first(self) -> Settings:
         """What the search begins with: what is given, but for costs and V, which come later."""
         first = self._given
         if "strength" in self.wanted:
@@ -144,36 +144,36 @@ class Search:
         ratio, l2 = self.built.costs.ratio, self.built.l2
         return self.wanted.given._replace(cost_ratio=ratio, reg_sparse=1.0 if l2 is None else l2 / ratio)
 
-    def _with_strength(self, point: Settings) -> Settings:
+    def _choose_strength(self, point: Settings) -> Settings:
         """The point with the best strength, from the middle of the list up or down."""
         ladder = [point._replace(strength=strength) for strength in STRENGTHS]
         low, high = len(ladder) // 2 - 1, len(ladder) // 2 + 2
-        best = self._best(ladder[low:high])
+        best = self._find_best(ladder[low:high])
         while best == ladder[low] and low > 0:
             low -= 1
-            best = self._best(ladder[low : low + 2])
+            best = self._find_best(ladder[low : low + 2])
         while best == ladder[high - 1] and high < len(ladder):
             high += 1
-            best = self._best(ladder[high - 2 : high])
+            best = self._find_best(ladder[high - 2 : high])
         return best
 
-    def _with_neighbors(self, point: Settings) -> Settings:
+    def _choose_neighbors(self, point: Settings) -> Settings:
         """The point with other neighbours, or none, where that gains more than noise."""
         if not point.neighbors:
-            return self._best([point])
+            return self._find_best([point])
         widths = (0, *WIDTHS) if "neighbors" in self.wanted else ()
         factors = (1 / RIDGE_STEP, RIDGE_STEP) if "reg_neighbors" in self.wanted else ()
-        others = [_penalized(point, factor) for factor in factors]
+        others = [_penalize(point, factor) for factor in factors]
         # All at once: their U is scored once.
-        self._best([point, *others, *(point._replace(neighbors=k) for k in widths)])
-        best = self._better(point, *others)
+        self._find_best([point, *others, *(point._replace(neighbors=k) for k in widths)])
+        best = self._find_better(point, *others)
         if best.reg_neighbors != point.reg_neighbors:
             factor = RIDGE_STEP if best.reg_neighbors > point.reg_neighbors else 1 / RIDGE_STEP
-            while (other := self._better(best, _penalized(best, factor))) != best:
+            while (other := self._find_better(best, _penalize(best, factor))) != best:
                 best = other
-        return self._better(best, *(best._replace(neighbors=k) for k in widths), errors=CERTAIN)
+        return self._find_better(best, *(best._replace(neighbors=k) for k in widths), errors=CERTAIN)
 
-    def _widened(self, point: Settings) -> Settings:
+    def _widen(self, point: Settings) -> Settings:
         """The point with twice the bound on the rank, again and again, while the bound holds and more rank gains.
 
         What a doubling is expected to gain is what the last one surely gained, or the share DECAY of what that was
@@ -185,52 +185,52 @@ class Search:
         expected: float | None = None
         while self.trials[point].rank == (bound := point.max_rank) and bound < most:
             if expected is None:
-                expected = self._gain(point, self._best([half]), CERTAIN)
+                expected = self._measure_gain(point, self._find_best([half]), CERTAIN)
             if expected < WORTH:
                 break
             wider = point._replace(max_rank=min(2 * bound, most))
             # Where the bound cuts less, the penalties have to cut more.
-            stronger = [_penalized(wider, RIDGE_STEP)] if "reg_neighbors" in self.wanted else []
-            best = self._best([wider, _moved(wider, STEP), *stronger])
-            if self._gain(best, point, 0) < WORTH / 2:
+            stronger = [_penalize(wider, RIDGE_STEP)] if "reg_neighbors" in self.wanted else []
+            best = self._find_best([wider, _scale_strength(wider, STEP), *stronger])
+            if self._measure_gain(best, point, 0) < WORTH / 2:
                 break
             # What rank alone gains is often the surer.
-            gain = max(self._gain(each, point, CERTAIN) for each in (wider, best))
+            gain = max(self._measure_gain(each, point, CERTAIN) for each in (wider, best))
             expected, point = max(gain, DECAY * expected), best
         return point
 
-    def _with_costs(self, point: Settings) -> Settings:
+    def _choose_costs(self, point: Settings) -> Settings:
         """The point with the costs and V that are wanted, and the strength that goes with them.
 
         A default cost gives way to the point's own, 1, where that gains more than noise.
         """
         other = point._replace(cost_ratio=self._given.cost_ratio)
         if "reg_sparse" not in self.wanted:
-            other = _held_back(other, self._given.reg_sparse)
-        best = self._best([other, _moved(other, 1 / STEP)])
+            other = _hold_back(other, self._given.reg_sparse)
+        best = self._find_best([other, _scale_strength(other, 1 / STEP)])
         if self.trials[other].rank == other.max_rank:
             # Where the bound on the rank cuts, a weaker penalty has to show what it is good for.
-            best = self._better(other, best, errors=CERTAIN)
-        while best != other and (weaker := self._better(best, _moved(best, 1 / STEP))) != best:
+            best = self._find_better(other, best, errors=CERTAIN)
+        while best != other and (weaker := self._find_better(best, _scale_strength(best, 1 / STEP))) != best:
             best = weaker
-        return self._better(best, point, errors=CERTAIN) if "cost_ratio" in self.wanted else best
+        return self._find_better(best, point, errors=CERTAIN) if "cost_ratio" in self.wanted else best
 
-    def _with_v(self, point: Settings) -> Settings:
+    def _choose_v(self, point: Settings) -> Settings:
         """The point with V in U's problem, if that gains more than noise."""
-        return self._better(point, _held_back(point, ROBUST), errors=CERTAIN)
+        return self._find_better(point, _hold_back(point, ROBUST), errors=CERTAIN)
 
-    def _better(self, point: Settings, *others: Settings, errors: float = NOISE) -> Settings:
+    def _find_better(self, point: Settings, *others: Settings, errors: float = NOISE) -> Settings:
         """The best of several points, if it gains more than noise over a first."""
-        best = self._best([point, *others])
-        return best if self._gain(best, point, errors) > 0 else point
+        best = self._find_best([point, *others])
+        return best if self._measure_gain(best, point, errors) > 0 else point
 
-    def _gain(self, point: Settings, other: Settings, errors: float) -> float:
+    def _measure_gain(self, point: Settings, other: Settings, errors: float) -> float:
         """What a point gains over another at least, relatively: the mean over users less its standard errors."""
         theirs = self.trials[other]
         gains = self.trials[point].scores - theirs.scores
-        return float((gains.mean() - errors * _error(gains)) / theirs.mean) if theirs.mean else 0.0
+        return float((gains.mean() - errors * _compute_error(gains)) / theirs.mean) if theirs.mean else 0.0
 
-    def _best(self, points: Sequence[Settings]) -> Settings:
+    def _find_best(self, points: Sequence[Settings]) -> Settings:
         """Try those points that have not been; return the best of all, of equal ones the first."""
         new = [point for point in dict.fromkeys(points) if point not in self.trials]
         if new:
@@ -239,36 +239,38 @@ class Search:
             self._try(new)
         best = max(points, key=lambda point: self.trials[point].mean)
         # Each is as large as the model; only where the walk stands is one needed again.
-        self._low_ranks = {key: u for key, u in self._low_ranks.items() if key in map(_of_low_rank, (best, points[0]))}
+        self._low_ranks = {
+            key: u for key, u in self._low_ranks.items() if key in map(_drop_neighbors, (best, points[0]))
+        }
         return best
 
     def _try(self, points: list[Settings]) -> None:
         """Score points; the systems of their neighbours are solved together."""
         regression = self._regression
-        keys = list(dict.fromkeys(_of_low_rank(point) for point in points))
-        low_ranks = [self.low_rank(key) for key in keys]
-        factored = [_factored(low_rank) for low_rank in low_ranks]
+        keys = list(dict.fromkeys(_drop_neighbors(point) for point in points))
+        low_ranks = [self.find_low_rank(key) for key in keys]
+        factored = [_split_factors(low_rank) for low_rank in low_ranks]
         found = [low_rank.rank for low_rank in low_ranks]
         del low_ranks
         unit = regression.mean_diagonal
         ridges = list(dict.fromkeys(Ridge(p.neighbors, p.reg_neighbors * unit) for p in points if p.neighbors))
         solved = regression.solve(factored, ridges)
         for place, key in enumerate(keys):
-            mine = [point for point in points if _of_low_rank(point) == key]
+            mine = [point for point in points if _drop_neighbors(point) == key]
             weights = np.zeros((len(mine), *regression.support.shape), np.float32)
             for at, point in enumerate(mine):
                 if point.neighbors:
                     weights[at] = solved[place, ridges.index(Ridge(point.neighbors, point.reg_neighbors * unit))]
-            for point, scores in zip(mine, self._ndcg(factored[place], regression, weights), strict=True):
+            for point, scores in zip(mine, self._measure_ndcg(factored[place], regression, weights), strict=True):
                 self.trials[point] = Trial(found[place], scores)
 
     # Models
 
-    def low_rank(self, point: Settings) -> LowRank:
+    def find_low_rank(self, point: Settings) -> LowRank:
         """Return U: the soft-thresholded SVD or, where that is not the solution, a few steps from there."""
-        point = _of_low_rank(point)
+        point = _drop_neighbors(point)
         if point not in self._low_ranks:
-            problem, found = self.built.with_settings(point).problem, self._thresholded(point)
+            problem, found = self.built.with_settings(point).problem, self._threshold(point)
             if problem.is_slack:
                 # Where V takes over, the way from there is long.
                 found = solve(problem, Options(_LOOSE, rank_cap=point.max_rank, seed=self.seed)).low_rank
@@ -277,14 +279,14 @@ class Search:
             self._low_ranks[point] = found
         return self._low_ranks[point]
 
-    def _thresholded(self, point: Settings) -> LowRank:
+    def _threshold(self, point: Settings) -> LowRank:
         """The singular triplets of the targets, thresholded; those of no use are kept as spare directions."""
         built = self.built.with_settings(point._replace(cost_ratio=1.0, reg_sparse=1.0))
         problem, max_rank = built.problem, point.max_rank
         if self._svd is None or _falls_short(self._svd[0], max_rank):
             operator = LowRankPlusSparse(LowRank.zero(problem.pattern.shape), problem.pattern, problem.target)
             weakest = STRENGTHS[0] if "strength" in self.wanted else point.strength
-            found = partial_svd(
+            found = compute_partial_svd(
                 operator,
                 np.random.default_rng(self.seed),
                 above=weakest * built.noise,
@@ -302,11 +304,11 @@ class Search:
     def _regression(self) -> Regression:
         given = self.wanted.given
         neighbors = NEIGHBORS if "neighbors" in self.wanted else given.neighbors
-        return self.built.regression(find_nearest(self.built.problem.pattern, neighbors), given.neighbor_scaling)
+        return self.built.build_regression(find_nearest(self.built.problem.pattern, neighbors), given.neighbor_scaling)
 
     # Scores
 
-    def _ndcg(self, u: Factored, regression: Regression, weights: npt.NDArray[np.float32]) -> list[Scores]:
+    def _measure_ndcg(self, u: Factored, regression: Regression, weights: npt.NDArray[np.float32]) -> list[Scores]:
         """The NDCG of each user with events held out, for one U and several `weights`, (w, m, K), on the support."""
         left, right = u
         item, rows = self.built.scaling.item, np.flatnonzero(np.diff(self.asked.indptr))
@@ -329,39 +331,39 @@ class Search:
         starts = np.cumsum(counts) - counts
         return [np.add.reduceat(each, starts) / ideal for each in gains]
 
-    def table(self) -> dict[str, npt.NDArray[Any]]:
+    def list_columns(self) -> dict[str, npt.NDArray[Any]]:
         """Return the columns of `Chosen`."""
         rows = [
-            (trial.rank, *point._replace(max_rank=point.max_rank or 0), trial.mean, _error(trial.scores))
+            (trial.rank, *point._replace(max_rank=point.max_rank or 0), trial.mean, _compute_error(trial.scores))
             for point, trial in self.trials.items()
         ]
         return {name: np.array(column) for name, column in zip(NAMES, zip(*rows, strict=True), strict=True)}
 
 
-def _of_low_rank(point: Settings) -> Settings:
+def _drop_neighbors(point: Settings) -> Settings:
     """What U depends on alone."""
     return point._replace(neighbors=0, reg_neighbors=0.0, neighbor_scaling=0.0)
 
 
-def _factored(low_rank: LowRank) -> Factored:
-    used = low_rank.trimmed()
+def _split_factors(low_rank: LowRank) -> Factored:
+    used = low_rank.trim()
     return np.ascontiguousarray(used.scaled_left), np.ascontiguousarray(used.right)
 
 
-def _penalized(point: Settings, factor: float) -> Settings:
+def _penalize(point: Settings, factor: float) -> Settings:
     return point._replace(reg_neighbors=float(f"{point.reg_neighbors * factor:.2g}"))
 
 
-def _held_back(point: Settings, reg_sparse: float) -> Settings:
+def _hold_back(point: Settings, reg_sparse: float) -> Settings:
     """The point with V in its problem: what V holds back, a weaker penalty lets through."""
-    return _moved(point._replace(reg_sparse=reg_sparse), min(1.0, max(reg_sparse, 1e-3)) ** 0.5)
+    return _scale_strength(point._replace(reg_sparse=reg_sparse), min(1.0, max(reg_sparse, 1e-3)) ** 0.5)
 
 
-def _moved(point: Settings, factor: float) -> Settings:
+def _scale_strength(point: Settings, factor: float) -> Settings:
     return point._replace(strength=float(f"{point.strength * factor:.3g}"))
 
 
-def _error(values: Scores) -> float:
+def _compute_error(values: Scores) -> float:
     """The standard error of a mean."""
     return float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else 0.0
 

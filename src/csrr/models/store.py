@@ -21,7 +21,7 @@ from scipy import sparse
 from csrr.data import IdMap
 from csrr.files import atomic_write
 from csrr.optim.solver import Step
-from csrr.parameters import fitted_names
+from csrr.parameters import list_fitted_names
 from csrr.ranking.calibration import Calibration
 
 if TYPE_CHECKING:
@@ -180,7 +180,7 @@ def plain_state(model: Recommender) -> State:
     """Return the fitted attributes of a model, as far as they are arrays, sparse arrays or plain values."""
     arrays: Arrays = {}
     facts: dict[str, Any] = {}
-    for name in fitted_names(model):
+    for name in list_fitted_names(model):
         value: Any = getattr(model, name)
         if isinstance(value, sparse.csr_array):
             arrays |= sparse_arrays(name, value)

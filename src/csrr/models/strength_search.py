@@ -23,7 +23,9 @@ MOST_STEPS = 8
 """A walk ends after so many steps, if it still gains."""
 
 
-def best_multiple(model: Recommender, log: Log, rule: Callable[[Log], float], *, step: float, seed: int = 0) -> float:
+def find_best_multiple(
+    model: Recommender, log: Log, rule: Callable[[Log], float], *, step: float, seed: int = 0
+) -> float:
     """Return the power of `step` by which a rule's `reg` is to be multiplied to rank held-out events best.
 
     A tenth of the events is held out of the log. Models like `model`, which has the parameters `reg` and `threads`,
@@ -47,7 +49,7 @@ def best_multiple(model: Recommender, log: Log, rule: Callable[[Log], float], *,
             return -np.inf
         # One thread of BLAS rounds alike, however many there are.
         with use_threads(params["threads"], blas=1):
-            return mean_ndcg(fitted, heldout)
+            return measure_ndcg(fitted, heldout)
 
     multiple, n_fits = climb(score, step)
     logger.info("%s: reg is %g times the rule's, the best of %d fits", name, multiple, n_fits)
@@ -70,7 +72,7 @@ def climb(score: Callable[[float], float], step: float) -> tuple[float, int]:
     return 1.0, n_scored
 
 
-def mean_ndcg(model: Recommender, heldout: Log) -> float:
+def measure_ndcg(model: Recommender, heldout: Log) -> float:
     """Return the mean, over the users with an event in `heldout`, of the NDCG@20 of a model's lists of unseen items.
 
     The row numbers of `heldout` are those of the log that the model was fitted to.

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from csrr.arrays import FloatArray
-from csrr.optim.krylov import LowRankPlusSparse, spectral_norm
+from csrr.optim.krylov import LowRankPlusSparse, estimate_spectral_norm
 from csrr.optim.lowrank import LowRank
 from csrr.optim.pattern import Pattern
 from csrr.parameters import ParameterError
@@ -40,20 +40,20 @@ class Scaling:
         items = np.maximum(np.bincount(pattern.indices, minlength=pattern.shape[1]), 1)
         return cls((users ** -float(user_power)).astype(dtype), (items ** -float(item_power)).astype(dtype))
 
-    def targets(self, pattern: Pattern) -> FloatArray:
+    def make_targets(self, pattern: Pattern) -> FloatArray:
         """The scaled targets in (0, 1], (nnz,)."""
         return self.user[pattern.rows] * self.item[pattern.indices]
 
 
-def target_norm(pattern: Pattern, targets: FloatArray, seed: int) -> float:
+def compute_target_norm(pattern: Pattern, targets: FloatArray, seed: int) -> float:
     """||T||_2, rounded up: times alpha, an l1 that leaves nothing."""
     zero = LowRank.zero(pattern.shape, targets.dtype.type)
     operator = LowRankPlusSparse(zero, pattern, targets)
-    norm = spectral_norm(operator, np.random.default_rng(seed), dtype=targets.dtype.type)[0]
+    norm = estimate_spectral_norm(operator, np.random.default_rng(seed), dtype=targets.dtype.type)[0]
     return norm * (1 + 100 * float(np.finfo(targets.dtype).eps))
 
 
-def noise_level(pattern: Pattern, targets: FloatArray, seed: int) -> float:
+def compute_noise_level(pattern: Pattern, targets: FloatArray, seed: int) -> float:
     """||T o random signs||_2: the norm that the same clicks would have if they were noise."""
     signs = np.random.default_rng(seed).integers(0, 2, len(targets)).astype(targets.dtype) * 2 - 1
-    return target_norm(pattern, targets * signs, seed)
+    return compute_target_norm(pattern, targets * signs, seed)

@@ -15,9 +15,9 @@ from csrr.model_parameters import AutoReg, MaxIter, Rank, Seed, Threads
 from csrr.models.folded_users import FoldedFactors
 from csrr.models.recommender import Recommender, explain_score
 from csrr.models.store import Arrays, State, step_arrays, steps_from
-from csrr.models.strength_search import best_multiple
-from csrr.models.strengths import AUTO_NOISE_MULTIPLE, noise_level, resolve_rank
-from csrr.optim.factored import Factors, alternate, descend, first_factors
+from csrr.models.strength_search import find_best_multiple
+from csrr.models.strengths import AUTO_NOISE_MULTIPLE, compute_noise_level, resolve_rank
+from csrr.optim.factored import Factors, alternate, descend, guess_factors
 from csrr.optim.foldin import ItemSide
 from csrr.optim.pattern import Pattern
 from csrr.optim.problem import Problem
@@ -49,7 +49,7 @@ WeightsOrNot = Annotated[
 Gain = Annotated[float, Number("tol", "Stop when an iteration gains less, relatively.", least=0, most=1)]
 
 
-def _weighs(event_weights: str) -> bool:
+def _uses_weights(event_weights: str) -> bool:
     return event_weights != "ignore"
 
 
@@ -129,7 +129,9 @@ class WRMF(Recommender):
     seed: Seed = 0
 
     renamed = {  # noqa: RUF012
-        "weighted": Renamed("event_weights", lambda given: {True: "linear", False: "ignore"}.get(given, given), _weighs)
+        "weighted": Renamed(
+            "event_weights", lambda given: {True: "linear", False: "ignore"}.get(given, given), _uses_weights
+        )
     }
 
     def fit(self, data: Any, *, callback: Callback | None = None) -> Self:
@@ -160,15 +162,15 @@ class WRMF(Recommender):
         with use_threads(self.threads, blas=1):
             problem = self.build_problem(log)
             if self.reg == "auto":
-                problem = problem.with_strength(problem.l1 * self._multiple(log))
+                problem = problem.with_strength(problem.l1 * self._choose_multiple(log))
             began = time.perf_counter()
             rank = resolve_rank(self.rank, DEFAULT_RANK, problem.pattern.shape)
-            penalty = self._penalty_for(problem)
-            regs = penalty.of(problem), self._penalty_for(problem.T).of(problem.T)
-            first = first_factors(problem, rank, np.random.default_rng(self.seed))
+            penalty = self._make_penalty(problem)
+            regs = penalty.of(problem), self._make_penalty(problem.T).of(problem.T)
+            first = guess_factors(problem, rank, np.random.default_rng(self.seed))
             options = Options(self.tol, self.max_iter)
             factors, _, history = alternate(problem, regs, first, options, callback=callback, began=began)
-            users = _solved(problem, regs[0], factors)
+            users = _solve_rows(problem, regs[0], factors)
         self.remember(log)
         self.user_factors_, self.item_factors_ = (np.ascontiguousarray(f, np.float32) for f in (users, factors.items))
         self.history_ = history
@@ -201,26 +203,26 @@ class WRMF(Recommender):
             Its l1 is the value of `reg`; for "auto", where its search begins.
         """
         matrix = log.to_csr(weighted=self.event_weights == "linear")
-        pattern, weight = Pattern.of(matrix), _cell_weights(matrix.data, float(self.confidence))
-        reg = _auto(pattern, weight, self.seed) if self.reg == "auto" else float(self.reg)
+        pattern, weight = Pattern.of(matrix), _weigh_cells(matrix.data, float(self.confidence))
+        reg = _guess_reg(pattern, weight, self.seed) if self.reg == "auto" else float(self.reg)
         return Problem(pattern, np.ones_like(weight), weight, None, reg)
 
-    def _multiple(self, log: Log) -> float:
+    def _choose_multiple(self, log: Log) -> float:
         """What "auto" comes to for a log, in units of where its search begins."""
-        return best_multiple(self, log, lambda part: self.build_problem(part).l1, step=STEP, seed=self.seed)
+        return find_best_multiple(self, log, lambda part: self.build_problem(part).l1, step=STEP, seed=self.seed)
 
-    def _penalty_for(self, problem: Problem) -> Penalty:
+    def _make_penalty(self, problem: Problem) -> Penalty:
         """The penalty on the rows of a problem, those of its transpose for the items."""
-        return Penalty(problem.l1, float(self.reg_exponent), float(_row_weights(problem).mean()))
+        return Penalty(problem.l1, float(self.reg_exponent), float(_sum_row_weights(problem).mean()))
 
     @property
     def history_weight(self) -> float | None:
         """What a click of a new history weighs where its log does not say; None where weights do not count."""
         return None if self._weights is None else 1.0
 
-    def _histories(self, seen: Any) -> Problem:
+    def _build_from_histories(self, seen: Any) -> Problem:
         """The problem of people with these histories; values of `seen` are weights."""
-        pattern, weight = Pattern.of(seen), _cell_weights(seen.data, self._confidence)
+        pattern, weight = Pattern.of(seen), _weigh_cells(seen.data, self._confidence)
         return Problem(pattern, np.ones_like(weight), weight, None, self._penalty.reg)
 
     def fold_users(self, users: npt.NDArray[Any], seen: Any) -> FoldedFactors:
@@ -238,10 +240,10 @@ class WRMF(Recommender):
         people
             Their factors, scores and recommendations.
         """
-        problem = self._histories(seen)
+        problem = self._build_from_histories(seen)
         with use_threads(self.threads, blas=1):
             nothing = np.zeros((len(users), self.item_factors_.shape[1]), np.float32)
-            factors = _solved(problem, self._penalty.of(problem), Factors(nothing, self.item_factors_))
+            factors = _solve_rows(problem, self._penalty.of(problem), Factors(nothing, self.item_factors_))
         return FoldedFactors.of(self, users, seen, factors)
 
     def explain(self, user: Id, item: Id) -> Explanation:
@@ -264,7 +266,7 @@ class WRMF(Recommender):
         seen = self.seen_[[row]]
         if self._weights is not None:
             seen.data = self._weights[self.seen_.indptr[row] : self.seen_.indptr[row + 1]]
-        problem = self._histories(seen)
+        problem = self._build_from_histories(seen)
         Q = self.item_factors_.astype(np.float64)
         mine = Q[problem.pattern.indices]
         system = Q.T @ Q + (mine.T * (problem.weight - 1)) @ mine
@@ -298,11 +300,11 @@ class Penalty(NamedTuple):
 
     def of(self, problem: Problem) -> npt.NDArray[np.float64]:
         """The strength for every row, (n,)."""
-        strengths: npt.NDArray[np.float64] = self.reg * (_row_weights(problem) / self.mean) ** self.exponent
+        strengths: npt.NDArray[np.float64] = self.reg * (_sum_row_weights(problem) / self.mean) ** self.exponent
         return strengths
 
 
-def _cell_weights(values: FloatArray, confidence: float) -> npt.NDArray[np.float32]:
+def _weigh_cells(values: FloatArray, confidence: float) -> npt.NDArray[np.float32]:
     """c on the observed cells, (nnz,): 1 + confidence*value."""
     largest = float(values.max(initial=0))
     if confidence * largest > _MOST:
@@ -312,19 +314,19 @@ def _cell_weights(values: FloatArray, confidence: float) -> npt.NDArray[np.float
     return (1 + confidence * values).astype(np.float32)
 
 
-def _auto(pattern: Pattern, weight: FloatArray, seed: int) -> float:
+def _guess_reg(pattern: Pattern, weight: FloatArray, seed: int) -> float:
     """A strength that suits the data: the heavier the observed cells, the less of the noise has to be held down."""
-    return AUTO_NOISE_MULTIPLE * noise_level(pattern, weight, seed) * float(np.sqrt(2 / weight.mean()))
+    return AUTO_NOISE_MULTIPLE * compute_noise_level(pattern, weight, seed) * float(np.sqrt(2 / weight.mean()))
 
 
-def _row_weights(problem: Problem) -> npt.NDArray[np.float64]:
+def _sum_row_weights(problem: Problem) -> npt.NDArray[np.float64]:
     """The sum of the weights of all cells of every row, (n,): 1 for each, and what the observed ones have more."""
     n, m = problem.pattern.shape
     more = np.bincount(problem.pattern.rows, problem.weight - 1.0, minlength=n).astype(np.float64)
     return more + m
 
 
-def _solved(problem: Problem, regs: npt.NDArray[np.float64], factors: Factors) -> FloatArray:
+def _solve_rows(problem: Problem, regs: npt.NDArray[np.float64], factors: Factors) -> FloatArray:
     """The best P given Q, (n, d), from the one given: those seen and those new are treated alike."""
     side = ItemSide.of(factors.items, problem.l1)
     users = problem.engine.multiply(factors.users, side.turn)

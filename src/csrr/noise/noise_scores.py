@@ -64,7 +64,7 @@ def score_noise(left: LeftOut, popularity: float = 0.0, seed: int = 0) -> FloatA
             " two items at least, and cells without a click"
         )
     background = (np.bincount(left.pattern.indices, minlength=items) + 1.0) ** popularity
-    return _rates(left, background / background.mean(), seed)
+    return _compute_probabilities(left, background / background.mean(), seed)
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +88,7 @@ def _survey(left: LeftOut, background: FloatArray, edges: FloatArray, seed: int)
     density = background[items]
     cells, mass = np.zeros(len(edges) + 1), np.zeros(len(edges) + 1)
     cuts, low_mass = np.empty((n, len(LOW))), np.empty((n, len(LOW)))
-    for rows, block in _blocks(left, items):
+    for rows, block in _fill_blocks(left, items):
         bins = np.searchsorted(edges, block).ravel()
         cells += np.bincount(bins, minlength=len(cells))
         mass += np.bincount(bins, np.broadcast_to(density, block.shape).ravel(), minlength=len(mass))
@@ -99,12 +99,12 @@ def _survey(left: LeftOut, background: FloatArray, edges: FloatArray, seed: int)
     sampled = np.isin(left.pattern.indices, items)
     scale = (n * m - len(sampled)) / max(1, n * len(items) - sampled.sum())
     weights = np.where(sampled, 1 - scale, 1.0)
-    cells = scale * cells + _counts(edges, left.values, weights)
-    mass = scale * mass + _counts(edges, left.values, weights * background[left.pattern.indices])
+    cells = scale * cells + _count_in_bins(edges, left.values, weights)
+    mass = scale * mass + _count_in_bins(edges, left.values, weights * background[left.pattern.indices])
     return _Survey(cells, mass, cuts, low_mass * (m / len(items)))
 
 
-def _blocks(left: LeftOut, items: npt.NDArray[np.int64]) -> Iterator[tuple[slice, FloatArray]]:
+def _fill_blocks(left: LeftOut, items: npt.NDArray[np.int64]) -> Iterator[tuple[slice, FloatArray]]:
     """Yield which users a block has, and its values for `items`: those left out on clicked cells, U on the others."""
     place = np.full(left.pattern.shape[1], -1)
     place[items] = np.arange(len(items))
@@ -119,26 +119,28 @@ def _blocks(left: LeftOut, items: npt.NDArray[np.int64]) -> Iterator[tuple[slice
         yield part, block
 
 
-def _counts(edges: FloatArray, values: FloatArray, weights: FloatArray | None = None) -> FloatArray:
+def _count_in_bins(edges: FloatArray, values: FloatArray, weights: FloatArray | None = None) -> FloatArray:
     return np.bincount(np.searchsorted(edges, values), weights, minlength=len(edges) + 1).astype(np.float64)
 
 
-def _rates(left: LeftOut, background: FloatArray, seed: int) -> FloatArray:
+def _compute_probabilities(left: LeftOut, background: FloatArray, seed: int) -> FloatArray:
     """Return the probability of noise of each click, (nnz,)."""
     from scipy.optimize import isotonic_regression
 
     m, rows, columns = left.pattern.shape[1], left.pattern.rows, left.pattern.indices
     edges = np.unique(np.quantile(left.values, np.linspace(0, 1, BINS)).astype(left.values.dtype))
     found = _survey(left, background, edges, seed)
-    noise, everyone = _noise_rates(found, left.values / background[columns], rows, m)
+    noise, everyone = _estimate_noise_rates(found, left.values / background[columns], rows, m)
     cells = np.maximum(found.cells, 1e-9)
-    excess = np.maximum((_counts(edges, left.values) - everyone * found.mass) / cells, 0)
+    excess = np.maximum((_count_in_bins(edges, left.values) - everyone * found.mass) / cells, 0)
     taste = isotonic_regression(excess, weights=cells).x[np.searchsorted(edges, left.values)]
     expected = noise[rows] * background[columns]
-    return _share(expected, _discounted(taste, expected, rows, noise * m) * taste)
+    return _compute_share(expected, _discount_taste(taste, expected, rows, noise * m) * taste)
 
 
-def _noise_rates(found: _Survey, ratios: FloatArray, rows: npt.NDArray[np.int32], m: int) -> tuple[FloatArray, float]:
+def _estimate_noise_rates(
+    found: _Survey, ratios: FloatArray, rows: npt.NDArray[np.int32], m: int
+) -> tuple[FloatArray, float]:
     """Return the rate of noise of each user, (n,), and of all, from clicks on what the common taste ranks lowest.
 
     `ratios`, (nnz,), are the clicks' values over background. The lower half of the catalogue has clicks enough to tell
@@ -153,7 +155,7 @@ def _noise_rates(found: _Survey, ratios: FloatArray, rows: npt.NDArray[np.int32]
     return (clicks[:, 1] + pseudo * half) / (found.low_mass[:, 1] + pseudo) * (level / half), float(level)
 
 
-def _discounted(
+def _discount_taste(
     taste: FloatArray, expected: FloatArray, rows: npt.NDArray[np.int32], n_noise: FloatArray
 ) -> FloatArray:
     """Return what taste is multiplied by, (nnz,): below 1 for users whose clicks are noise for the greater part.
@@ -166,13 +168,13 @@ def _discounted(
     low, high = np.full(len(n_noise), -20.0), np.zeros(len(n_noise))
     for _ in range(40):
         middle = (low + high) / 2
-        total = np.bincount(rows, _share(expected, np.exp(middle)[rows] * taste), minlength=len(n_noise))
+        total = np.bincount(rows, _compute_share(expected, np.exp(middle)[rows] * taste), minlength=len(n_noise))
         low, high = np.where(total > wanted, middle, low), np.where(total > wanted, high, middle)
     factor: FloatArray = np.where(n_noise > clicks / 2, np.exp(high), 1.0)[rows]
     return factor
 
 
-def _share(part: FloatArray, rest: FloatArray) -> FloatArray:
+def _compute_share(part: FloatArray, rest: FloatArray) -> FloatArray:
     """Return part / (part + rest), 0 where both are."""
     whole = part + rest
     share: FloatArray = np.divide(part, whole, out=np.zeros_like(whole), where=whole > 0)

@@ -102,48 +102,48 @@ class Tastes:
         able = np.flatnonzero(np.diff(self.pattern.indptr) > COMPANY)
         found: list[FloatArray] = [np.empty(0)]
         for row in np.sort(rng.permutation(able)[:SAMPLED_USERS]):
-            items, directions = self._own(row)
+            items, directions = self._select_own(row)
             others = np.setdiff1d(rng.integers(0, len(self.items), SAMPLED_ITEMS), items)
-            found.append(_company(_directions(self.items[others]) @ directions.T))
+            found.append(_average_nearest(_normalise_rows(self.items[others]) @ directions.T))
         return np.sort(np.concatenate(found))
 
-    def _own(self, row: int) -> tuple[npt.NDArray[np.int32], FloatArray]:
+    def _select_own(self, row: int) -> tuple[npt.NDArray[np.int32], FloatArray]:
         """Return the items that a user chose, (n,), and their directions less that user's share in them, (n, d)."""
         mine = slice(self.pattern.indptr[row], self.pattern.indptr[row + 1])
         items = self.pattern.indices[mine]
         share = self.entered[mine, None] * (self.users[row] @ self.inverse)
-        return items, _directions(self.items[items] - share)
+        return items, _normalise_rows(self.items[items] - share)
 
-    def support(self, row: int) -> tuple[npt.NDArray[np.int32], FloatArray]:
+    def measure_support(self, row: int) -> tuple[npt.NDArray[np.int32], FloatArray]:
         """Return the items that a user chose, (n,), and the share of chance pairs that are less alike, (n,).
 
         It is NaN for a user with too few choices to compare with.
         """
-        items, directions = self._own(row)
+        items, directions = self._select_own(row)
         if len(items) <= COMPANY:
             return items, np.full(len(items), np.nan)
         alike = directions @ directions.T
         np.fill_diagonal(alike, -np.inf)
-        return items, np.searchsorted(self.chance, _company(alike)) / max(1, len(self.chance))
+        return items, np.searchsorted(self.chance, _average_nearest(alike)) / max(1, len(self.chance))
 
 
 def judge_choices(tastes: Tastes, row: int, chosen: npt.NDArray[Any]) -> tuple[npt.NDArray[np.str_], FloatArray]:
     """Return the kind and the support of those items, by row, that are a user's own choices; both (len(chosen),)."""
-    items, of_all = tastes.support(row)
+    items, of_all = tastes.measure_support(row)
     support = of_all[np.searchsorted(items, chosen)]
     others = np.bincount(tastes.pattern.indices, minlength=len(tastes.items))[chosen] - 1
     support = np.where(others < LEAST_OTHERS, np.nan, support)
     return np.select([support >= OWN, support < ISOLATED], ["own taste", "isolated"], "unclear"), support
 
 
-def _directions(factors: FloatArray) -> FloatArray:
+def _normalise_rows(factors: FloatArray) -> FloatArray:
     """Return the rows at length 1, or 0 where they have none."""
     lengths = np.linalg.norm(factors, axis=1, keepdims=True)
     directions: FloatArray = np.divide(factors, lengths, out=np.zeros_like(factors), where=lengths > 0)
     return directions
 
 
-def _company(alike: FloatArray) -> FloatArray:
+def _average_nearest(alike: FloatArray) -> FloatArray:
     """Return the mean of the `COMPANY` largest of each row, shape (len(alike),)."""
     means: FloatArray = np.partition(alike, -COMPANY, axis=1)[:, -COMPANY:].mean(axis=1)
     return means

@@ -60,15 +60,15 @@ def find_stability(model: Refitted, *, popularity: float = 0.0) -> Stability:
     court = model.as_judge()
     before, scores = model.specific_on_clicks(), score_noise(court.leave_out(), popularity, court.seed)
     rows = []
-    for change, appeal in zip(_changes(model), _changes(court), strict=True):
+    for change, appeal in zip(_list_changes(model), _list_changes(court), strict=True):
         fitted = _refit(model, change)
         after = fitted.specific_on_clicks()
         judge = fitted if court is model else _refit(court, appeal)
         again = score_noise(judge.leave_out(), popularity, judge.seed)
         mine = before[change.kept]
-        kept = _share((after != 0) & (mine != 0), mine != 0)
+        kept = _compute_share((after != 0) & (mine != 0), mine != 0)
         suspect = scores[change.kept] > SUSPECT
-        rows.append((change.words, kept, _correlation(mine, after), _share((again > SUSPECT) & suspect, suspect)))
+        rows.append((change.words, kept, _correlate(mine, after), _compute_share((again > SUSPECT) & suspect, suspect)))
     names = ("change", "v_kept", "v_correlation", "suspects_kept")
     return Stability({name: np.array(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)})
 
@@ -78,7 +78,7 @@ def _refit(model: Refitted, change: _Change) -> Refitted:
     return model.refit(log if change.kept.all() else log.select(change.kept), **change.params)
 
 
-def _changes(model: Refitted) -> Iterator[_Change]:
+def _list_changes(model: Refitted) -> Iterator[_Change]:
     n_events = len(model.training_log())
     everything = np.ones(n_events, np.bool_)
     yield _Change("another seed", {"seed": model.seed + 1}, everything)
@@ -90,11 +90,11 @@ def _changes(model: Refitted) -> Iterator[_Change]:
     yield _Change("nine tenths of the clicks", {}, np.random.default_rng(model.seed).random(n_events) < 0.9)
 
 
-def _share(part: npt.NDArray[np.bool_], whole: npt.NDArray[np.bool_]) -> float:
+def _compute_share(part: npt.NDArray[np.bool_], whole: npt.NDArray[np.bool_]) -> float:
     return float(part.sum() / whole.sum()) if whole.any() else float("nan")
 
 
-def _correlation(left: FloatArray, right: FloatArray) -> float:
+def _correlate(left: FloatArray, right: FloatArray) -> float:
     if left.std() == 0 or right.std() == 0:
         return float("nan")
     return float(np.corrcoef(left, right)[0, 1])

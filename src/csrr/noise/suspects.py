@@ -80,26 +80,26 @@ class Suspects:
     def events(self) -> ResultTable:
         """The events, most suspect first: user, item, title (where known), score, unexplained."""
         log, order = self.log, np.lexsort((-self.unexplained, -self.scores))
-        columns = {"user": log.users.ids[log.user_rows[order]]} | self._named(log.item_rows[order])
+        columns = {"user": log.users.ids[log.user_rows[order]]} | self._name_items(log.item_rows[order])
         return ResultTable(columns | {"score": self.scores[order], "unexplained": self.unexplained[order]})
 
     @cached_property
     def users(self) -> ResultTable:
         """The users with events, most suspect first: user, clicks, noise (the share of these that is noise)."""
-        order, clicks, noise = self._grouped(self.log.user_rows, self.log.n_users)
+        order, clicks, noise = self._group_by(self.log.user_rows, self.log.n_users)
         return ResultTable({"user": self.log.users.ids[order], "clicks": clicks, "noise": noise})
 
     @cached_property
     def items(self) -> ResultTable:
         """The items with events, most suspect first: item, title (where known), clicks, noise (as for users)."""
-        order, clicks, noise = self._grouped(self.log.item_rows, self.log.n_items)
-        return ResultTable(self._named(order) | {"clicks": clicks, "noise": noise})
+        order, clicks, noise = self._group_by(self.log.item_rows, self.log.n_items)
+        return ResultTable(self._name_items(order) | {"clicks": clicks, "noise": noise})
 
-    def _named(self, item_rows: npt.NDArray[Any]) -> dict[str, npt.NDArray[Any]]:
+    def _name_items(self, item_rows: npt.NDArray[Any]) -> dict[str, npt.NDArray[Any]]:
         columns = {"item": self.log.items.ids[item_rows]}
         return columns if self.log.titles is None else columns | {"title": self.log.titles[item_rows]}
 
-    def _grouped(self, rows: npt.NDArray[Any], n: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any], FloatArray]:
+    def _group_by(self, rows: npt.NDArray[Any], n: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any], FloatArray]:
         """Return the rows with events, most suspect first, their numbers of events and mean scores."""
         clicks = np.bincount(rows, minlength=n)
         noise = np.bincount(rows, self.scores, minlength=n) / np.maximum(clicks, 1)
@@ -131,7 +131,7 @@ def score_suspects(model: Judged, *, popularity: float = 0.0) -> FloatArray:
     return score_noise(judge.leave_out(), popularity, getattr(judge, "seed", 0))
 
 
-def suspects_in(data: Any, *, popularity: float = 0.0, model: Any = None) -> Suspects:
+def find_suspects_in(data: Any, *, popularity: float = 0.0, model: Any = None) -> Suspects:
     """Return how suspect the events of a log are, by a new model with the parameters of `model`, or a CSRR's own."""
     check_popularity(popularity)
     if model is None:
@@ -181,5 +181,5 @@ def clean(data: Any, *, above: float = 0.5, popularity: float = 0.0, model: Any 
     True
     """
     check_number("above", above, above=0, most=1)
-    found = suspects_in(data, popularity=popularity, model=model)
+    found = find_suspects_in(data, popularity=popularity, model=model)
     return found.log.select(~found.above(above))

@@ -114,7 +114,7 @@ def algorithm1(
     """
     _check_choices(loss, box)
     _check_numbers(alpha=alpha, l1=l1, l2=l2, step=step, max_iter=max_iter, tol=tol, time_limit=time_limit)
-    problem = _problem(_targets(observed, target, np.dtype(dtype)), float(alpha), float(l1), l2, loss)
+    problem = _build_problem(_make_targets(observed, target, np.dtype(dtype)), float(alpha), float(l1), l2, loss)
     limits = _Limits(int(max_iter), float(tol), math.inf if time_limit is None else time_limit)
     with np.errstate(over="ignore", invalid="ignore"):  # a step too long overflows: that is "diverged"
         return _iterate(problem, float(step or problem.safe_step), box == "paper", momentum, limits, callback)
@@ -145,7 +145,7 @@ def _iterate(
     while status is None:
         gradient = problem.gradient(U + V)
         U_new, rank = _shrink(U - step * gradient, step * problem.l1)
-        V_new = V if problem.cap is None else _soft(V - step * gradient, step * problem.cap)
+        V_new = V if problem.cap is None else _soft_threshold(V - step * gradient, step * problem.cap)
         tau_new = (1 + math.sqrt(1 + 4 * tau**2)) / 2
         ahead = (tau - 1) / tau_new if momentum else 0.0
         U, V = U_new + ahead * (U_new - U_old), V_new + ahead * (V_new - V_old)
@@ -159,11 +159,11 @@ def _iterate(
         history.append(Iteration(len(history) + 1, objectives[-1], seconds, rank))
         if callback is not None:
             callback(history[-1], U, V)
-        status = "converged" if loss == 0 else _status(objectives, seconds, limits)
+        status = "converged" if loss == 0 else _find_status(objectives, seconds, limits)
     return DenseResult(U, V, objectives[-1], len(history), status, history)
 
 
-def _status(objectives: list[float], seconds: float, limits: _Limits) -> Status | None:
+def _find_status(objectives: list[float], seconds: float, limits: _Limits) -> Status | None:
     """Why to stop, or None; `objectives` starts with the value at zero."""
     if not objectives[-1] <= _BLOW_UP * objectives[0]:
         return "diverged"
@@ -183,12 +183,12 @@ def _shrink(X: FloatArray, threshold: float) -> tuple[FloatArray, int]:
     return (P[:, :rank] * (sigma[:rank] - threshold)) @ Qt[:rank], rank
 
 
-def _soft(X: FloatArray, threshold: FloatArray) -> FloatArray:
+def _soft_threshold(X: FloatArray, threshold: FloatArray) -> FloatArray:
     """sign(X) * [|X| - threshold]_+, (n, m)."""
     return np.sign(X) * np.maximum(np.abs(X) - threshold, 0)
 
 
-def _problem(targets: FloatArray, alpha: float, l1: float, l2: float | None, loss: Loss) -> _Problem:
+def _build_problem(targets: FloatArray, alpha: float, l1: float, l2: float | None, loss: Loss) -> _Problem:
     """The problem for the targets t, (n, m), which are 0 where nothing was observed."""
     seen = targets > 0
     one = targets.dtype.type(1)
@@ -198,14 +198,14 @@ def _problem(targets: FloatArray, alpha: float, l1: float, l2: float | None, los
     return _Problem(weight, targets if loss == "I" else alpha * targets, cap, l1)
 
 
-def _targets(observed: Any, target: Any, dtype: np.dtype[Any]) -> FloatArray:
+def _make_targets(observed: Any, target: Any, dtype: np.dtype[Any]) -> FloatArray:
     """The targets t, (n, m): those given, else 1, on the observed cells, and 0 elsewhere."""
-    A = _dense("observed", observed, dtype)
+    A = _to_dense("observed", observed, dtype)
     if not ((A == 0) | (A == 1)).all():
         raise ValueError("observed must hold only 0 and 1 (or False and True)")
     if target is None:
         return A
-    T = _dense("target", target, dtype)
+    T = _to_dense("target", target, dtype)
     if T.shape != A.shape:
         raise ValueError(f"target has shape {T.shape}, observed {A.shape}; they must agree")
     if not np.array_equal(T != 0, A != 0) or not ((T >= 0) & (T <= 1)).all():
@@ -213,7 +213,7 @@ def _targets(observed: Any, target: Any, dtype: np.dtype[Any]) -> FloatArray:
     return T
 
 
-def _dense(name: str, matrix: Any, dtype: np.dtype[Any]) -> FloatArray:
+def _to_dense(name: str, matrix: Any, dtype: np.dtype[Any]) -> FloatArray:
     """A sparse or dense matrix as a new dense array, (n, m)."""
     if dtype.kind != "f":
         raise ValueError(f"dtype must be a floating one, got {dtype}")

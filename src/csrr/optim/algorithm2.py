@@ -11,7 +11,7 @@ import numpy as np
 
 from csrr.arrays import FloatArray
 from csrr.optim.certificate import Status
-from csrr.optim.factored import FactoredSolution, Factors, certify, first_factors, objective, sum_pulls
+from csrr.optim.factored import FactoredSolution, Factors, certify, compute_objective, guess_factors, sum_pulls
 from csrr.optim.problem import Problem
 from csrr.optim.solver import Callback, Options, Step, Trace
 
@@ -22,7 +22,7 @@ Moves = Iterator[tuple[Factors, float]]
 _WINDOW = 10
 
 
-def upper_bound(rank: int) -> float:
+def compute_upper_bound(rank: int) -> float:
     """1/sqrt(d), less what rounding could add to a sum of d products: P Q' <= 1 holds to the last bit.
 
     Rounding to single precision, whatever the factors are computed in: that is how models keep them.
@@ -52,24 +52,26 @@ def algorithm2(
     1/(largest weight * ||Q'Q||_2), which cannot raise the objective, and with momentum, dropped when it does.
     """
     began = time.perf_counter()
-    bound = upper_bound(rank)
+    bound = compute_upper_bound(rank)
     rng = np.random.default_rng(options.seed)
-    factors = _clip(first_nonnegative(problem, rank, rng) if start is None else start, bound)
+    factors = _clip(guess_nonnegative(problem, rank, rng) if start is None else start, bound)
     trace = Trace(callback, began)
     status: Status | None = None
     left = options.max_iter
     deadline = np.inf if options.time_limit is None else began + options.time_limit
     while status is None:
-        here = trace.add(objective(problem, factors), float("nan"), rank)
+        here = trace.add(compute_objective(problem, factors), float("nan"), rank)
         status = _find_reason(trace.history, options.tol, left, is_late=began + here.seconds > deadline)
         if status is None:
             v = problem.specific(problem.pattern.dots(factors.users, factors.items))
             fixed = replace(problem, target=problem.target - v, cap=None)
-            moves = _in_turns(fixed, factors, bound) if step is None else _at_once(fixed, factors, bound, step)
+            moves = (
+                _step_in_turns(fixed, factors, bound) if step is None else _step_at_once(fixed, factors, bound, step)
+            )
             moved, used = _run_until_flat(moves, 0.1 * options.tol, left, deadline)
             left -= used
             # Momentum may end a round above its start; the round is then left out.
-            if step is not None or objective(problem, moved) < here.objective:
+            if step is not None or compute_objective(problem, moved) < here.objective:
                 factors = moved
     certificate = certify(problem, factors, options, trace.history, status, began, rng)
     return FactoredSolution(factors, replace(certificate, rank_capped=False), trace.history)
@@ -97,7 +99,7 @@ def _run_until_flat(moves: Moves, tol: float, most: int, deadline: float) -> tup
     return factors, len(before)
 
 
-def _at_once(problem: Problem, factors: Factors, bound: float, step: float) -> Moves:
+def _step_at_once(problem: Problem, factors: Factors, bound: float, step: float) -> Moves:
     """The paper's steps: both gradients at the same point."""
     while True:
         users, value = _step_users(problem, factors, bound, step)
@@ -106,7 +108,7 @@ def _at_once(problem: Problem, factors: Factors, bound: float, step: float) -> M
         yield factors, value
 
 
-def _in_turns(problem: Problem, factors: Factors, bound: float) -> Moves:
+def _step_in_turns(problem: Problem, factors: Factors, bound: float) -> Moves:
     """Steps in turns, each as long as the curvature allows, from a point beyond the last two."""
     last, ahead, pace, before = factors, factors, 1.0, np.inf
     while True:
@@ -114,12 +116,12 @@ def _in_turns(problem: Problem, factors: Factors, bound: float) -> Moves:
         items, _ = _step_users(problem.T, Factors(ahead.items, users), bound)
         now = Factors(users, items)
         yield now, value
-        pace, beta = _momentum(pace, has_risen=value > before)
+        pace, beta = _choose_momentum(pace, has_risen=value > before)
         ahead = Factors(_go_beyond(users, last.users, beta, bound), _go_beyond(items, last.items, beta, bound))
         last, before = now, value
 
 
-def _momentum(pace: float, *, has_risen: bool) -> tuple[float, float]:
+def _choose_momentum(pace: float, *, has_risen: bool) -> tuple[float, float]:
     """The next pace and how far to go on beyond the last step; from a standstill when the objective has risen."""
     if has_risen:
         return 1.0, 0.0
@@ -149,12 +151,12 @@ def _step_users(
     return np.clip((P - P.dtype.type(step) * gradient) * scale, 0, P.dtype.type(bound)), value
 
 
-def first_nonnegative(problem: Problem, rank: int, rng: np.random.Generator) -> Factors:
+def guess_nonnegative(problem: Problem, rank: int, rng: np.random.Generator) -> Factors:
     """Factors to begin with: what is positive of a rough SVD of the targets."""
-    return nonnegative_part(first_factors(problem, rank, rng), rng)
+    return take_nonnegative_part(guess_factors(problem, rank, rng), rng)
 
 
-def nonnegative_part(factors: Factors, rng: np.random.Generator) -> Factors:
+def take_nonnegative_part(factors: Factors, rng: np.random.Generator) -> Factors:
     """Of each column pair of P and Q its positive or its negative half, the larger; zeros become small.
 
     A coordinate that is 0 on both sides would stay so.
@@ -184,12 +186,12 @@ def fold_in_nonnegative(problem: Problem, items: FloatArray, *, tol: float = 1e-
     Accelerated projected gradient, until no step moves a user by more than tol of the largest factor norm.
     """
     rank = items.shape[1]
-    bound = upper_bound(rank)
+    bound = compute_upper_bound(rank)
     P = ahead = np.full((problem.pattern.shape[0], rank), 0.1 * bound, items.dtype)
     pace, before = 1.0, np.inf
     for _ in range(max_iter):
         moved, value = _step_users(problem, Factors(ahead, items), bound)
-        pace, beta = _momentum(pace, has_risen=value > before)
+        pace, beta = _choose_momentum(pace, has_risen=value > before)
         ahead, shift = _go_beyond(moved, P, beta, bound), np.linalg.norm(moved - P, axis=1)
         P, before = moved, value
         if shift.max(initial=0) <= tol * np.linalg.norm(P, axis=1).max(initial=0):

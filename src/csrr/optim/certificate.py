@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from csrr.arrays import FloatArray
-from csrr.optim.krylov import LowRankPlusSparse, spectral_norm
+from csrr.optim.krylov import LowRankPlusSparse, estimate_spectral_norm
 from csrr.optim.lowrank import LowRank
 from csrr.optim.problem import Problem
 
@@ -74,7 +74,7 @@ class Point:
     def at(cls, problem: Problem, low_rank: LowRank, *, exact: bool = False) -> Point:
         """The point U; `exact` takes the norms from the factors as rounded, not from the singular values."""
         u, engine = low_rank.evaluate_on(problem.pattern), problem.engine
-        squared = low_rank.trimmed().squared_norm(engine) if exact else float(low_rank.s @ low_rank.s)
+        squared = low_rank.trim().squared_norm(engine) if exact else float(low_rank.s @ low_rank.s)
         nuclear = low_rank.nuclear_norm(engine) if exact else float(low_rank.s.sum())
         unobserved = max(squared - engine.sum_cells(sum_squares, u), 0.0)
         return cls(low_rank, u, problem.pull(u), unobserved, nuclear)
@@ -108,16 +108,16 @@ class Gap(NamedTuple):
     leading: LowRank
 
 
-def duality_gap(problem: Problem, low_rank: LowRank, rng: np.random.Generator, rtol: float) -> Gap:
+def compute_gap(problem: Problem, low_rank: LowRank, rng: np.random.Generator, rtol: float) -> Gap:
     """The primal and the dual value at U; the norm of the gradient is taken to about rtol."""
     point = Point.at(problem, low_rank, exact=True)
     gradient = LowRankPlusSparse(low_rank, problem.pattern, point.gradient_values)
-    norm, leading = spectral_norm(gradient, rng, dtype=low_rank.left.dtype.type, rtol=rtol)
+    norm, leading = estimate_spectral_norm(gradient, rng, dtype=low_rank.left.dtype.type, rtol=rtol)
     # The products behind the norm are rounded; the bound must not be.
     norm *= 1 + 100 * float(np.finfo(low_rank.left.dtype).eps)
     return Gap(point.primal(problem), point.dual(problem, norm), norm, leading)
 
 
-def relative_gap(primal: float, dual: float) -> float:
+def compute_relative_gap(primal: float, dual: float) -> float:
     """(primal - dual)/primal; 0 where both are 0."""
     return (primal - dual) / primal if primal > 0 else 0.0

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from csrr.arrays import Float64Array, FloatArray
-from csrr.optim.certificate import SLACK, Certificate, Status, duality_gap, relative_gap
+from csrr.optim.certificate import SLACK, Certificate, Status, compute_gap, compute_relative_gap
 from csrr.optim.engine import Engine
 from csrr.optim.factor_loops import descend_rows, pull_rows
 from csrr.optim.krylov import eigh_falling, orthonormalize
@@ -41,7 +41,7 @@ class Factors:
     def low_rank(self, engine: Engine = THREADS) -> LowRank:
         """The singular triplets of P Q', those that are nothing left out."""
         balanced, s = self.balance(engine=engine)
-        keep = s > max(_nothing(self.users.dtype) * s.max(initial=0), _LEAST)
+        keep = s > max(_choose_cutoff(self.users.dtype) * s.max(initial=0), _LEAST)
         scale = (s[keep] ** -0.5).astype(self.users.dtype)
         left, right = (np.ascontiguousarray(f[:, keep]) for f in (balanced.users, balanced.items))
         left *= scale
@@ -56,7 +56,7 @@ class Factors:
         rounding, the factors are smaller than balanced ones; what is returned as s, (d,), is always the diagonal of
         Q'Q. `diagonal`, (d,), if given, is g where P'P is known to be diagonal.
         """
-        nothing = _nothing(self.users.dtype)
+        nothing = _choose_cutoff(self.users.dtype)
         if diagonal is None:
             g, E = eigh_falling(engine.cross(self.users, self.users))
         else:
@@ -83,7 +83,7 @@ class Factors:
 _LEAST = 1e-30
 
 
-def _nothing(dtype: Any) -> float:
+def _choose_cutoff(dtype: Any) -> float:
     """The share of the largest singular value below which another is rounding."""
     return 1e-6 if dtype == np.float32 else 1e-9
 
@@ -134,7 +134,7 @@ def sum_pulls(problem: Problem, own: FloatArray, other: FloatArray) -> tuple[Flo
     return sums, float(loss.sum())
 
 
-def objective(problem: Problem, factors: Factors) -> float:
+def compute_objective(problem: Problem, factors: Factors) -> float:
     """l1/2*(||P||^2 + ||Q||^2) + sum_obs h(P Q') + 1/2*sum_unobs (P Q')^2."""
     P, Q = factors.users, factors.items
     _, loss = sum_pulls(problem, P, Q)
@@ -167,7 +167,7 @@ def find_leading_factors(
     return widen(Factors(users, items), rank, rng)
 
 
-def first_factors(problem: Problem, rank: int, rng: np.random.Generator) -> Factors:
+def guess_factors(problem: Problem, rank: int, rng: np.random.Generator) -> Factors:
     """Factors to begin with: one proximal step from zero, V left out, roughly."""
     scale = problem.smoothness
     values = problem.weight * problem.target / problem.target.dtype.type(scale)
@@ -192,7 +192,7 @@ def widen(factors: Factors, rank: int, rng: np.random.Generator) -> Factors:
 
 def pick_lower(problem: Problem, start: Factors, other: Factors) -> Factors:
     """`start`, unless the objective is lower at `other`: a start at or near zero is a saddle that looks like rest."""
-    return start if objective(problem, start) <= objective(problem, other) else other
+    return start if compute_objective(problem, start) <= compute_objective(problem, other) else other
 
 
 class Alternation(NamedTuple):
@@ -233,7 +233,7 @@ def alternate(
         value = 0.5 * float(regs[1] @ np.einsum("ik,ik->i", factors.items, factors.items, dtype=np.float64))
         users, of_users = descend(problem, factors.users, factors.items, curvature, regs[0], steps, _RELAX)
         factors, value = Factors(users, factors.items), value + of_users
-        rank = int(np.count_nonzero(curvature > _nothing(factors.users.dtype) * curvature[0]))
+        rank = int(np.count_nonzero(curvature > _choose_cutoff(factors.users.dtype) * curvature[0]))
         step = trace.add(value, float("nan"), rank)
         if iteration and trace.history[-2].objective - value <= options.tol * value:
             return Alternation(factors, "converged", trace.history)
@@ -276,7 +276,7 @@ def solve_factored(
     """
     began = time.perf_counter()
     rng = np.random.default_rng(options.seed)
-    factors = first_factors(problem, rank, rng)
+    factors = guess_factors(problem, rank, rng)
     if start is not None:
         factors = pick_lower(problem, widen(Factors.of(start), rank, rng), factors)
     n, m = problem.pattern.shape
@@ -297,8 +297,8 @@ def certify(
 ) -> Certificate:
     """How far P Q' is from the optimum of the convex problem, at most."""
     u = factors.low_rank(problem.engine)
-    primal, dual, norm, _ = duality_gap(problem, u, rng, rtol=min(0.01, 10 * options.tol))
-    gap, ratio = relative_gap(primal, dual), norm / problem.l1
+    primal, dual, norm, _ = compute_gap(problem, u, rng, rtol=min(0.01, 10 * options.tol))
+    gap, ratio = compute_relative_gap(primal, dual), norm / problem.l1
     is_full = u.rank == factors.users.shape[1] < min(problem.pattern.shape)
     capped = is_full and gap > options.tol and ratio > 1 + SLACK
     seconds = time.perf_counter() - began

@@ -57,13 +57,13 @@ def fold_in(
     for _ in range(max_iter):
         before = factors
         factors, _ = descend(problem, before, side.turned, side.curvature, reg, steps=2)
-        moved, largest = _largest_row(before - factors), _largest_row(factors)
+        moved, largest = _find_largest_norm(before - factors), _find_largest_norm(factors)
         if moved <= tol * largest or moved == 0:
             break
     return engine.multiply(factors, side.turn.T)
 
 
-def _largest_row(x: FloatArray) -> float:
+def _find_largest_norm(x: FloatArray) -> float:
     """The largest norm of a row of x, (n, k)."""
     return float(np.sqrt(np.einsum("ik,ik->i", x, x).max(initial=0)))
 

@@ -32,7 +32,7 @@ class LowRankPlusSparse:
     """a*U + b*S: U low-rank, S with `values`, (nnz,), on the observed cells."""
 
     def __init__(self, low_rank: LowRank, pattern: Pattern, values: FloatArray, a: float = 1.0, b: float = 1.0) -> None:
-        self.low_rank = low_rank.trimmed()
+        self.low_rank = low_rank.trim()
         self.sparse = pattern.fill(values * values.dtype.type(b) if b != 1.0 else values)
         self.a = values.dtype.type(a)
         self.shape, self.engine = pattern.shape, pattern.engine
@@ -134,7 +134,7 @@ class BlockKrylov:
         return LowRank(left, s[:count], self.engine.multiply(self.basis, vectors))
 
 
-def spectral_norm(
+def estimate_spectral_norm(
     op: Operator,
     rng: np.random.Generator,
     *,
@@ -159,7 +159,7 @@ def spectral_norm(
     return 2 * theta - before, found.T if flip else found
 
 
-def partial_svd(
+def compute_partial_svd(
     op: Operator,
     rng: np.random.Generator,
     *,

@@ -47,7 +47,7 @@ class LowRank:
         """left * s, (n, k)."""
         return self.left * self.s.astype(self.left.dtype)
 
-    def trimmed(self) -> LowRank:
+    def trim(self) -> LowRank:
         """The same matrix without spare directions."""
         r = self.rank
         return LowRank(self.left[:, :r], self.s[:r], self.right[:, :r])

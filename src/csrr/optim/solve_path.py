@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from csrr.optim.certificate import Certificate, Point, relative_gap, sum_squares
-from csrr.optim.krylov import LowRankPlusSparse, spectral_norm
+from csrr.optim.certificate import Certificate, Point, compute_relative_gap, sum_squares
+from csrr.optim.krylov import LowRankPlusSparse, estimate_spectral_norm
 from csrr.optim.lowrank import LowRank
 from csrr.optim.problem import Problem
 from csrr.optim.solver import Options, Solution, solve
@@ -24,7 +24,7 @@ def solve_path(
 ) -> list[Solution]:
     """A solution for each l1 of `strengths`, falling: by one SVD where that is enough, else warm-started fits."""
     if problem.is_one_shot:
-        solutions = _one_shot_path(problem, strengths, options)
+        solutions = _solve_one_shot_path(problem, strengths, options)
         for solution in solutions if callback else ():
             callback(solution)  # type: ignore[misc]
         return solutions
@@ -38,7 +38,7 @@ def solve_path(
     return solutions
 
 
-def _one_shot_path(problem: Problem, strengths: Sequence[float], options: Options) -> list[Solution]:
+def _solve_one_shot_path(problem: Problem, strengths: Sequence[float], options: Options) -> list[Solution]:
     """One SVD, at the weakest strength, serves all: U(l1) = left (sigma - l1)_+ right'."""
     began = time.perf_counter()
     weakest = problem.with_strength(strengths[-1])
@@ -47,7 +47,7 @@ def _one_shot_path(problem: Problem, strengths: Sequence[float], options: Option
     sigma = u.s + weakest.l1
     gradient = LowRankPlusSparse(u, problem.pattern, Point.at(weakest, u).gradient_values)
     rng, dtype = np.random.default_rng(options.seed), u.left.dtype.type
-    norm = spectral_norm(gradient, rng, dtype=dtype, rtol=0.1 * options.tol)[0]
+    norm = estimate_spectral_norm(gradient, rng, dtype=dtype, rtol=0.1 * options.tol)[0]
     # <left_i right_i', T>: sigma, but for the error of the triplets
     along = problem.engine.dot_columns(u.left, problem.pattern.fill(problem.target).times(u.right))
     square = problem.engine.sum_cells(sum_squares, problem.target)
@@ -63,14 +63,14 @@ def _one_shot_path(problem: Problem, strengths: Sequence[float], options: Option
             base.certificate,
             primal=primal,
             dual=dual,
-            gap=relative_gap(primal, dual),
+            gap=compute_relative_gap(primal, dual),
             rank=int(np.count_nonzero(s)),
             seconds=time.perf_counter() - began,
             rank_capped=base.certificate.rank_capped and bool(np.all(s > 0)),
         )
-        solutions.append(Solution(LowRank(u.left, s, u.right), _with_status(certificate, options), []))
+        solutions.append(Solution(LowRank(u.left, s, u.right), _mark_converged(certificate, options), []))
     return solutions
 
 
-def _with_status(certificate: Certificate, options: Options) -> Certificate:
+def _mark_converged(certificate: Certificate, options: Options) -> Certificate:
     return replace(certificate, status="converged") if certificate.gap <= options.tol else certificate

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from csrr.arrays import FloatArray
-from csrr.optim.certificate import Certificate, Point, Status, duality_gap, relative_gap
-from csrr.optim.krylov import LowRankPlusSparse, eigh_falling, orthonormalize, partial_svd
+from csrr.optim.certificate import Certificate, Point, Status, compute_gap, compute_relative_gap
+from csrr.optim.krylov import LowRankPlusSparse, compute_partial_svd, eigh_falling, orthonormalize
 from csrr.optim.lowrank import LowRank
 from csrr.optim.problem import Problem
 from csrr.optim.proximal_step import (
@@ -74,14 +74,14 @@ def solve(
     A problem that one SVD solves is solved by one SVD. `callback` sees every step and may raise to stop.
     """
     trace, rng, cap = Trace(callback), np.random.default_rng(options.seed), options.rank_cap
-    state = State.at(problem, first_guess(problem, options) if start is None else start, cap)
+    state = State.at(problem, guess_low_rank(problem, options) if start is None else start, cap)
     probe, optimism = _draw_probe(problem, rng), 1.0
     for iteration in range(options.max_iter + 1):
         # 1. Where we are: the objective, and what the gap is about.
         point = Point.at(problem, state.low_rank)
         norm, probe = _estimate_norm(problem, point, probe, rounds=1 if iteration else 4)
         primal = point.primal(problem)
-        step = trace.add(primal, relative_gap(primal, point.dual(problem, norm)), state.low_rank.rank)
+        step = trace.add(primal, compute_relative_gap(primal, point.dual(problem, norm)), state.low_rank.rank)
         # 2. A step that was too long for the cells it moved is taken back.
         is_rejected = _is_too_long(problem, state, trace)
         if is_rejected:
@@ -94,7 +94,7 @@ def solve(
         if status or (step.gap * optimism <= options.tol and not is_rejected):
             certificate, missing = _certify(problem, state, trace, options, status or "converged", rng)
             if status or certificate.gap <= options.tol:
-                return Solution(state.low_rank.trimmed(), certificate, trace.history)
+                return Solution(state.low_rank.trim(), certificate, trace.history)
             optimism, state = _distrust(problem, state, certificate.gap, step.gap)
         # 4. More directions, if some are missing.
         ahead = look_ahead(problem, state, point, has_risen=trace.has_risen)
@@ -120,10 +120,10 @@ def improve(problem: Problem, start: LowRank, options: Options) -> LowRank:
             break
         before = objective
         state = take_step(problem, state, point, look_ahead(problem, state, point), options.rank_cap)
-    return state.low_rank.trimmed()
+    return state.low_rank.trim()
 
 
-def first_guess(problem: Problem, options: Options) -> LowRank:
+def guess_low_rank(problem: Problem, options: Options) -> LowRank:
     """One proximal step from zero, V left out: the soft-thresholded SVD of w*t/L. It solves a one-shot problem.
 
     Of a slack problem V is not left out: the linear part would let go of what is too much but slowly.
@@ -137,7 +137,7 @@ def first_guess(problem: Problem, options: Options) -> LowRank:
     operator = LowRankPlusSparse(LowRank.zero(problem.pattern.shape), problem.pattern, values)
     threshold = problem.l1 / scale
     cap = options.rank_cap
-    found = partial_svd(
+    found = compute_partial_svd(
         operator,
         np.random.default_rng(options.seed),
         above=threshold * scale**0.15,
@@ -227,8 +227,8 @@ def _certify(
 ) -> tuple[Certificate, LowRank]:
     """The certificate of U, and the leading triplets of the gradient there."""
     u = state.low_rank
-    primal, dual, norm, leading = duality_gap(problem, u, rng, rtol=0.1 * options.tol)
-    gap = relative_gap(primal, dual)
+    primal, dual, norm, leading = compute_gap(problem, u, rng, rtol=0.1 * options.tol)
+    gap = compute_relative_gap(primal, dual)
     if status in ("max_iter", "timeout") and gap <= options.tol:
         status = "converged"
     is_capped = state.is_cut and gap > options.tol

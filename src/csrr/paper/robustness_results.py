@@ -14,13 +14,13 @@ import pyarrow as pa
 
 from csrr.data.add_noise import NOISE_KINDS
 from csrr.experiments.compare import compare_paired
-from csrr.experiments.intervals import mean_interval
+from csrr.experiments.intervals import compute_mean_interval
 from csrr.paper.results import Result, ResultsError, ResultStore
 from csrr.paper.systems import CSRR_WITH_V, CSRR_WITHOUT_V, NOISE_SYSTEMS
 from csrr.parameters import ParameterError
 from csrr.plots.dataclass_json import write_plain
 from csrr.plots.panels import Panel, Point, Series
-from csrr.ranking.text_tables import text_table, to_pandas
+from csrr.ranking.text_tables import format_text_table, to_pandas
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -248,7 +248,7 @@ class Robustness:
         for share in (0.0, *self.shares):
             values = [each for line in self._select(kind, share, system) if (each := value(line)) is not None]
             if values:
-                low, high = (None if np.isnan(end) else end for end in mean_interval(values))
+                low, high = (None if np.isnan(end) else end for end in compute_mean_interval(values))
                 points.append(Point(share, float(np.mean(values)), low, high, splits=len(values)))
         return points
 
@@ -355,7 +355,7 @@ def _make_curve_table(panels: Sequence[Panel]) -> str:
         means = [{point.x: point.mean for point in each.points} for each in panel.series]
         places = sorted({x for each in means for x in each})
         lines += [[panel.title, f"{x:.0%}", *(each.get(x) for each in means)] for x in places]
-    return text_table(["noise", "share", *(each.name for each in panels[0].series)], lines)
+    return format_text_table(["noise", "share", *(each.name for each in panels[0].series)], lines)
 
 
 def _make_worth_table(table: pa.Table) -> str:
@@ -369,7 +369,7 @@ def _make_worth_table(table: pa.Table) -> str:
         ]
         for row in table.to_pylist()
     ]
-    return text_table(["noise", "share", "difference", "interval", "t p"], lines)
+    return format_text_table(["noise", "share", "difference", "interval", "t p"], lines)
 
 
 WORDS = {

@@ -10,7 +10,7 @@ import numpy as np
 
 from csrr.arrays import Float64Array
 from csrr.experiments.compare import compare_paired, correct_holm
-from csrr.experiments.intervals import Interval, f1_of_means_interval, mean_interval
+from csrr.experiments.intervals import Interval, compute_f1_interval, compute_mean_interval
 from csrr.paper.claims import judge_claims
 from csrr.paper.headlines import write_headlines
 from csrr.paper.jobs import (
@@ -93,8 +93,8 @@ class SystemResults:
     def _compute_interval(self, metric: str) -> Interval:
         name, k = metric.split("@")
         if name == "f1_of_means":
-            return f1_of_means_interval(self.values[f"precision@{k}"], self.values[f"recall@{k}"])
-        return mean_interval(self.values[metric])
+            return compute_f1_interval(self.values[f"precision@{k}"], self.values[f"recall@{k}"])
+        return compute_mean_interval(self.values[metric])
 
 
 BySystem = dict[str, SystemResults]

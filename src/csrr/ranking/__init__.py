@@ -1,20 +1,20 @@
 """Ranking: score blocks -> top-k -> lists in the caller's ids; lists -> metrics."""
 
 from csrr.ranking.cells import Measures, measure_cells
-from csrr.ranking.metrics import mark_hits, mean_metrics, per_user_metrics
-from csrr.ranking.recommendations import Neighbours, Recommendations
+from csrr.ranking.metrics import average_metrics, mark_hits, measure_users
+from csrr.ranking.recommendations import Neighbors, Recommendations
 from csrr.ranking.score_blocks import mask_cells
 from csrr.ranking.topk import block_top_k, top_k
 
 __all__ = [
     "Measures",
-    "Neighbours",
+    "Neighbors",
     "Recommendations",
+    "average_metrics",
     "block_top_k",
     "mark_hits",
     "mask_cells",
-    "mean_metrics",
     "measure_cells",
-    "per_user_metrics",
+    "measure_users",
     "top_k",
 ]

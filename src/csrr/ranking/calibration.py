@@ -130,14 +130,14 @@ class Calibration(TabularResult):
         """
         if not 0 < observed_share <= 1:
             raise DataError(f"observed_share={observed_share!r}: a share of all positives, it must lie in (0, 1]")
-        rate = _label_rate(int(self.n_positives.sum()), self.n_training, observed_share)
+        rate = _compute_label_rate(int(self.n_positives.sum()), self.n_training, observed_share)
         probabilities = np.clip(self.probabilities / rate, 0, 1)
         return replace(self, probabilities=probabilities, observed_share=float(observed_share))
 
     @property
     def label_rate(self) -> float:
         """The chance that a positive among the unseen cells was shown as one."""
-        return _label_rate(int(self.n_positives.sum()), self.n_training, self.observed_share)
+        return _compute_label_rate(int(self.n_positives.sum()), self.n_training, self.observed_share)
 
     def probability(self, scores: npt.ArrayLike) -> Float64Array:
         """Return the probability of scores.
@@ -279,7 +279,7 @@ class Calibration(TabularResult):
         relevant, seen = relevant.tocsr(), seen.tocsr()
         n_cells, n_positives = _count_in_bins(self.edges, score_rows, rows, n_items, relevant, seen)
         share = self.observed_share if observed_share is None else observed_share
-        label_rate = _label_rate(int(n_positives.sum()), int(np.diff(seen.indptr)[rows].sum()), share)
+        label_rate = _compute_label_rate(int(n_positives.sum()), int(np.diff(seen.indptr)[rows].sum()), share)
         return Reliability.of(self.probabilities, n_positives, n_cells, label_rate=label_rate, n_bins=n_bins)
 
     def arrays(self) -> dict[str, AnyArray]:
@@ -345,7 +345,7 @@ class Calibration(TabularResult):
 _PARTS = ("edges", "n_cells", "n_positives", "probabilities", "numbers")
 
 
-def _label_rate(n_shown: int, n_training: int, observed_share: float) -> float:
+def _compute_label_rate(n_shown: int, n_training: int, observed_share: float) -> float:
     # At a share of 1 this is 1 exactly, whatever is rounded.
     return n_shown / ((n_training + n_shown) / observed_share - n_training)
 
@@ -375,14 +375,14 @@ def _count_in_bins(
     """Return the numbers of unseen cells and of positives in each bin, shapes (n_bins,)."""
     n_cells, n_positives = (np.zeros(len(edges) + 1, np.int64) for _ in range(2))
     for scores, positives in _score_positives(score_rows, rows, n_items, relevant, seen):
-        n_cells += _histogram(scores.reshape(-1), edges)
-        n_positives += _histogram(positives, edges)
+        n_cells += _fill_histogram(scores.reshape(-1), edges)
+        n_positives += _fill_histogram(positives, edges)
     # Seen cells are -inf, in the first bin.
     n_cells[0] -= np.diff(seen.indptr)[rows].sum()
     return n_cells, n_positives
 
 
-def _histogram(scores: Float32Array, edges: Float32Array) -> Int64Array:
+def _fill_histogram(scores: Float32Array, edges: Float32Array) -> Int64Array:
     """Return the number of scores in each bin, shape (n_bins,); `scores`, shape (n,), are sorted in place."""
     scores.sort()
     if len(scores) and np.isnan(scores[-1]):

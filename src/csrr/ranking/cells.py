@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from csrr.arrays import Float32Array, Float64Array, Int64Array, Rows
 from csrr.ranking.row_loops import count_cell_rows
-from csrr.ranking.score_blocks import RowScorer, check_rows, row_bounds, score_blocks
+from csrr.ranking.score_blocks import RowScorer, check_rows, score_blocks, split_rows
 from csrr.threads import run_ranges
 
 CELL_METRICS = ("cell_recall", "specificity", "sum", "cost")
@@ -83,7 +83,7 @@ class CellCounts:
             bounds = self.thresholds
             count_cell_rows(start, stop, scores, indptr, indices, rows, n_seen, bounds, missed, false_alarms, beaten)
 
-        run_ranges(count, row_bounds(len(scores)))
+        run_ranges(count, split_rows(len(scores)))
 
     def auc(self) -> Float64Array:
         """Return the share of pairs of a positive and a negative that the scores order rightly, ties half: shape (n,).
@@ -92,23 +92,23 @@ class CellCounts:
         """
         return 1 - _share(self.beaten, 2 * self.positives * self.negatives)
 
-    def measures(self, positive_cost: float) -> Measures:
+    def measure_rows(self, positive_cost: float) -> Measures:
         """Return the measures of each row and threshold, shape (n, n_thresholds)."""
         sizes = self.positives[:, None], self.negatives[:, None]
         return _compute_measures(self.missed, self.false_alarms, *sizes, positive_cost)
 
-    def pooled(self, positive_cost: float) -> Measures:
+    def pool(self, positive_cost: float) -> Measures:
         """Return the measures of all rows' cells together at each threshold, shape (n_thresholds,)."""
         sizes = self.positives.sum(), self.negatives.sum()
         return _compute_measures(self.missed.sum(axis=0), self.false_alarms.sum(axis=0), *sizes, positive_cost)
 
-    def linearised(self, positive_cost: float) -> Measures:
-        """Return values of each row, shape (n, n_thresholds), whose mean over rows is `pooled`, and whose spread its.
+    def linearise(self, positive_cost: float) -> Measures:
+        """Return values of each row, shape (n, n_thresholds), whose mean over rows is `pool`, and whose spread its.
 
         For a ratio of sums, mean M / mean P, this is the delta method: a row has ratio + (M_row - ratio*P_row)/mean P.
         """
-        missed = _ratio_values(self.missed, self.positives[:, None])
-        false = _ratio_values(self.false_alarms, self.negatives[:, None])
+        missed = _linearise_ratio(self.missed, self.positives[:, None])
+        false = _linearise_ratio(self.false_alarms, self.negatives[:, None])
         cost = positive_cost * self.missed + (1 - positive_cost) * self.false_alarms
         both = positive_cost * (1 - missed) + (1 - positive_cost) * (1 - false)
         return Measures(1 - missed, 1 - false, both, len(self.rows) * cost)
@@ -136,7 +136,7 @@ def measure_cells(
     counts = CellCounts.empty(rows, relevant, seen, bounds, auc=False)
     for part, scores in score_blocks(score_rows, rows, n_items, seen=seen):
         counts.add(part, scores)
-    return counts.pooled(positive_cost)
+    return counts.pool(positive_cost)
 
 
 def _compute_measures(missed: Any, false_alarms: Any, positives: Any, negatives: Any, positive_cost: float) -> Measures:
@@ -152,7 +152,7 @@ def _share(part: Any, whole: Any) -> Float64Array:
     return share
 
 
-def _ratio_values(part: Int64Array, whole: Int64Array) -> Float64Array:
+def _linearise_ratio(part: Int64Array, whole: Int64Array) -> Float64Array:
     if not whole.any():
         return np.full(part.shape, np.nan)
     ratio = part.sum(axis=0) / whole.sum()

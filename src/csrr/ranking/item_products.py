@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from csrr.arrays import AnyArray, Float32Array, Rows
-from csrr.ranking.row_loops import add_sparse_product, sparse_product_own, sparse_product_pairs
-from csrr.ranking.score_blocks import check_rows, row_bounds
+from csrr.ranking.row_loops import add_sparse_product, multiply_sparse_own, multiply_sparse_pairs
+from csrr.ranking.score_blocks import check_rows, split_rows
 from csrr.threads import run_ranges
 
 
@@ -20,23 +20,23 @@ def add_products(out: Float32Array, clicks: Any, rows: Rows, weights: Any, scale
     """
     check_rows(rows, len(out), clicks.shape[0])
     parts = (rows, scale, clicks.indptr, clicks.indices, weights.indptr, weights.indices, weights.data, out)
-    run_ranges(lambda a, b: add_sparse_product(a, b, *parts), row_bounds(len(rows)))
+    run_ranges(lambda a, b: add_sparse_product(a, b, *parts), split_rows(len(rows)))
 
 
-def pair_products(clicks: Any, user_rows: Rows, item_rows: Rows, weights: Any, scale: AnyArray) -> Float32Array:
+def multiply_pairs(clicks: Any, user_rows: Rows, item_rows: Rows, weights: Any, scale: AnyArray) -> Float32Array:
     """Return the same for pairs of a user row and an item row, shape (n,); indices of `weights` are sorted."""
     check_rows(user_rows, len(user_rows), clicks.shape[0])
     check_rows(item_rows, len(user_rows), clicks.shape[1])
     out = np.empty(len(user_rows), np.float32)
     sides = (user_rows, item_rows, scale, clicks.indptr, clicks.indices)
     parts = (*sides, weights.indptr, weights.indices, weights.data, out)
-    run_ranges(lambda a, b: sparse_product_pairs(a, b, *parts), row_bounds(len(out)))
+    run_ranges(lambda a, b: multiply_sparse_pairs(a, b, *parts), split_rows(len(out)))
     return out
 
 
-def own_products(clicks: Any, weights: Any, scale: AnyArray) -> Float32Array:
+def multiply_own(clicks: Any, weights: Any, scale: AnyArray) -> Float32Array:
     """Return the same for the stored entries of `clicks`, shape (nnz,)."""
     out = np.empty(len(clicks.indices), np.float32)
     parts = (scale, clicks.indptr, clicks.indices, weights.indptr, weights.indices, weights.data, out)
-    run_ranges(lambda a, b: sparse_product_own(a, b, *parts), row_bounds(clicks.shape[0]))
+    run_ranges(lambda a, b: multiply_sparse_own(a, b, *parts), split_rows(clicks.shape[0]))
     return out

@@ -14,7 +14,7 @@ import numpy as np
 
 from csrr.arrays import BoolArray, Float64Array, Int32Array, Int64Array, Rows
 from csrr.ranking.row_loops import hit_rows
-from csrr.ranking.score_blocks import check_rows, row_bounds
+from csrr.ranking.score_blocks import check_rows, split_rows
 from csrr.threads import run_ranges
 
 
@@ -23,7 +23,7 @@ def mark_hits(items: Int32Array, relevant: Any, rows: Rows) -> BoolArray:
     check_rows(rows, len(items), relevant.shape[0])
     hits = np.empty(items.shape, np.bool_)
     indptr, indices = relevant.indptr, relevant.indices
-    run_ranges(lambda a, b: hit_rows(a, b, items, indptr, indices, rows, hits), row_bounds(len(items)))
+    run_ranges(lambda a, b: hit_rows(a, b, items, indptr, indices, rows, hits), split_rows(len(items)))
     return hits
 
 
@@ -44,7 +44,7 @@ def f1(hits: BoolArray, n_relevant: Int64Array) -> Float64Array:
 
 def ndcg(hits: BoolArray, n_relevant: Int64Array) -> Float64Array:
     """Return DCG / ideal DCG: a hit at rank r gains 1 / log2(1 + r), the ideal has min(k, relevant) hits."""
-    return _normalised_dcg(hits, np.minimum(n_relevant, hits.shape[1]), n_relevant)
+    return _normalise_dcg(hits, np.minimum(n_relevant, hits.shape[1]), n_relevant)
 
 
 def list_ndcg(hits: BoolArray, n_relevant: Int64Array) -> Float64Array:
@@ -52,7 +52,7 @@ def list_ndcg(hits: BoolArray, n_relevant: Int64Array) -> Float64Array:
 
     This is not the usual NDCG: finding fewer of the relevant items costs nothing.
     """
-    return _normalised_dcg(hits, hits.sum(axis=1), n_relevant)
+    return _normalise_dcg(hits, hits.sum(axis=1), n_relevant)
 
 
 def average_precision(hits: BoolArray, n_relevant: Int64Array) -> Float64Array:
@@ -75,7 +75,7 @@ def hit_rate(hits: BoolArray, n_relevant: Int64Array) -> Float64Array:
     return _mask_undefined(np.asarray(hits.any(axis=1), np.float64), n_relevant)
 
 
-def item_information(seen: Any) -> Float64Array:
+def measure_item_information(seen: Any) -> Float64Array:
     """Return -log2 of the share of users who have each item, shape (n_items,).
 
     The users are those with an event in `seen`, CSR of shape (n_users, n_items) with at least one. An item that
@@ -89,7 +89,7 @@ def item_information(seen: Any) -> Float64Array:
 def novelty(items: Int32Array, bits: Float64Array) -> Float64Array:
     """Return the mean of `bits`, shape (n_items,), over the items of each list, shape (b, k), where -1 is none.
 
-    With `item_information` this is the mean of -log2(share of users who have the item); NaN for an empty list.
+    With `measure_item_information` this is the mean of -log2(share of users who have the item); NaN for an empty list.
     """
     listed = items >= 0
     total, n = np.where(listed, bits[items], 0).sum(axis=1), listed.sum(axis=1)
@@ -119,26 +119,26 @@ METRICS: dict[str, Callable[[BoolArray, Int64Array], Float64Array]] = {
 STANDARD = ("precision", "recall", "f1", "ndcg")
 
 
-def per_user_metrics(
+def measure_users(
     hits: BoolArray, n_relevant: Int64Array, at: Sequence[int], metrics: Sequence[str] = STANDARD
 ) -> dict[str, Float64Array]:
     """Return every metric at every k of `at`, none above the lists' length, under names like "ndcg@10"."""
     return {f"{name}@{k}": METRICS[name](hits[:, :k], n_relevant) for name in metrics for k in at}
 
 
-def mean_metrics(per_user: dict[str, Float64Array]) -> dict[str, float]:
+def average_metrics(per_user: dict[str, Float64Array]) -> dict[str, float]:
     """Return the mean over users of each metric, NaN left out, and, from precision and recall, "f1_of_means@k".
 
     That is the harmonic mean of mean precision and mean recall, and differs from "f1@k", the mean of F1.
     """
-    means = {name: _mean(values) for name, values in per_user.items()}
-    for k, (p, r) in precision_and_recall(per_user).items():
-        both = _mean(p) + _mean(r)
-        means[f"f1_of_means@{k}"] = 2 * _mean(p) * _mean(r) / both if both else 0.0
+    means = {name: _average(values) for name, values in per_user.items()}
+    for k, (p, r) in pair_precision_recall(per_user).items():
+        both = _average(p) + _average(r)
+        means[f"f1_of_means@{k}"] = 2 * _average(p) * _average(r) / both if both else 0.0
     return means
 
 
-def precision_and_recall(per_user: dict[str, Float64Array]) -> dict[str, tuple[Float64Array, Float64Array]]:
+def pair_precision_recall(per_user: dict[str, Float64Array]) -> dict[str, tuple[Float64Array, Float64Array]]:
     """Return precision and recall at each k that has both, by k as it is written in names."""
     both = {}
     for name, values in per_user.items():
@@ -148,13 +148,13 @@ def precision_and_recall(per_user: dict[str, Float64Array]) -> dict[str, tuple[F
     return both
 
 
-def _mean(values: Float64Array) -> float:
+def _average(values: Float64Array) -> float:
     """Return the mean of what is not NaN; NaN if nothing is."""
     known = values[~np.isnan(values)]
     return float(known.mean()) if len(known) else float("nan")
 
 
-def _normalised_dcg(hits: BoolArray, n_ideal: Int64Array, n_relevant: Int64Array) -> Float64Array:
+def _normalise_dcg(hits: BoolArray, n_ideal: Int64Array, n_relevant: Int64Array) -> Float64Array:
     """Return DCG / DCG of `n_ideal`, shape (b,), hits at the front; 0 where that is none."""
     gains = 1 / np.log2(np.arange(2, hits.shape[1] + 2))
     ideal = np.concatenate(([1.0], np.cumsum(gains)))

@@ -156,7 +156,7 @@ class Recommendations(TabularResult):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Neighbours(TabularResult):
+class Neighbors(TabularResult):
     """What is nearest to an item or a user, best first.
 
     Attributes

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from csrr.arrays import AnyArray
-from csrr.ranking.text_tables import BestColumns, html_table, latex_table, text_table, to_pandas
+from csrr.ranking.text_tables import BestColumns, format_html_table, format_latex_table, format_text_table, to_pandas
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -177,7 +177,7 @@ class ResultTable:
         text
             Numbers to four digits, all else escaped.
         """
-        return latex_table(list(self.columns), self.lines(), best)
+        return format_latex_table(list(self.columns), self.lines(), best)
 
     def summary(self) -> dict[str, Any]:
         """Return the table as plain values, fit for JSON.
@@ -191,10 +191,10 @@ class ResultTable:
 
     def _repr_html_(self) -> str:
         shown = self.take(slice(SHOWN_IN_HTML))
-        return html_table(list(self.columns), shown.lines(), len(self) - len(shown))
+        return format_html_table(list(self.columns), shown.lines(), len(self) - len(shown))
 
     def __str__(self) -> str:
-        return text_table(list(self.columns), self.lines())
+        return format_text_table(list(self.columns), self.lines())
 
     def __repr__(self) -> str:
         more = [f"... {len(self) - SHOWN:,} more"] if len(self) > SHOWN else []

@@ -11,7 +11,7 @@ CHUNK = 64
 
 
 @njit(nogil=True, cache=True)
-def top_k_rows(start, stop, block, top_scores, top_items, not_a_number):  # type: ignore[no-untyped-def]
+def find_top_k_rows(start, stop, block, top_scores, top_items, not_a_number):  # type: ignore[no-untyped-def]
     # Items come in ascending order, so one that only ties with the worst kept never enters.
     n_items, k = block.shape[1], top_items.shape[1]
     for i in range(start, stop):
@@ -113,7 +113,7 @@ def add_sparse_product(start, stop, rows, scale, indptr, indices, w_indptr, w_in
 
 
 @njit(nogil=True, fastmath=True, cache=True)
-def sparse_product_pairs(start, stop, rows, columns, scale, indptr, indices, w_indptr, w_indices, w_data, out):  # type: ignore[no-untyped-def]
+def multiply_sparse_pairs(start, stop, rows, columns, scale, indptr, indices, w_indptr, w_indices, w_data, out):  # type: ignore[no-untyped-def]
     # out[n] = scale[rows[n]] * (A[rows[n]] @ W)[columns[n]]; the indices of a row of W are sorted
     for n in range(start, stop):
         total = out.dtype.type(0)
@@ -126,7 +126,7 @@ def sparse_product_pairs(start, stop, rows, columns, scale, indptr, indices, w_i
 
 
 @njit(nogil=True, fastmath=True, cache=True)
-def sparse_product_own(start, stop, scale, indptr, indices, w_indptr, w_indices, w_data, out):  # type: ignore[no-untyped-def]
+def multiply_sparse_own(start, stop, scale, indptr, indices, w_indptr, w_indices, w_data, out):  # type: ignore[no-untyped-def]
     # out[p] = scale[i] * (A[i] @ W)[indices[p]] for every entry p of row i of A
     sums = np.zeros(len(w_indptr) - 1)
     for i in range(start, stop):

@@ -37,7 +37,7 @@ def score_blocks(
     it.
     """
     past = None if seen is None else seen.tocsr()
-    size = block_rows or default_block_rows(n_items)
+    size = block_rows or choose_block_rows(n_items)
     for first in range(0, len(rows), size):
         part = slice(first, min(first + size, len(rows)))
         scores = _check_block(score_rows(rows[part]), (part.stop - first, n_items), np.dtype(dtype))
@@ -49,15 +49,15 @@ def score_blocks(
 def mask_cells(scores: FloatArray, indptr: Rows, indices: Rows, rows: Rows) -> None:
     """Set to -inf, in row i of `scores`, shape (b, n_items), the cells that CSR row `rows[i]` stores."""
     check_rows(rows, len(scores), len(indptr) - 1)
-    run_ranges(lambda a, b: mask_rows(a, b, scores, indptr, indices, rows), row_bounds(len(scores)))
+    run_ranges(lambda a, b: mask_rows(a, b, scores, indptr, indices, rows), split_rows(len(scores)))
 
 
-def default_block_rows(n_items: int) -> int:
+def choose_block_rows(n_items: int) -> int:
     """Return the number of rows that make a block of about BLOCK_BYTES."""
     return max(MIN_BLOCK_ROWS, min(MAX_BLOCK_ROWS, BLOCK_BYTES // (4 * max(1, n_items))))
 
 
-def row_bounds(n_rows: int) -> list[int]:
+def split_rows(n_rows: int) -> list[int]:
     """Return row numbers that cut `n_rows` rows into a few ranges for each thread in force."""
     n_ranges = min(n_rows, 4 * n_threads())
     return [n_rows * i // n_ranges for i in range(n_ranges + 1)] if n_ranges else [0]

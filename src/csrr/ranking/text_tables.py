@@ -29,7 +29,7 @@ _LATEX = {
 }
 
 
-def text_table(header: Sequence[str], lines: Iterable[Sequence[object]]) -> str:
+def format_text_table(header: Sequence[str], lines: Iterable[Sequence[object]]) -> str:
     """Return the lines under their header, in aligned columns: numbers to the right, the rest to the left."""
     body = [list(line) for line in lines]
     cells = [list(header), *([_shorten(_format_value(value)) for value in line] for line in body)]
@@ -43,7 +43,9 @@ def text_table(header: Sequence[str], lines: Iterable[Sequence[object]]) -> str:
     )
 
 
-def latex_table(header: Sequence[str], lines: Iterable[Sequence[object]], best: BestColumns | None = None) -> str:
+def format_latex_table(
+    header: Sequence[str], lines: Iterable[Sequence[object]], best: BestColumns | None = None
+) -> str:
     r"""Return the lines under their header as a LaTeX tabular, for \usepackage{booktabs}.
 
     In the columns that `best` names the largest or smallest number is bold, and what looks the same to four digits.
@@ -66,7 +68,7 @@ def latex_table(header: Sequence[str], lines: Iterable[Sequence[object]], best: 
     )
 
 
-def html_table(header: Sequence[str], lines: Iterable[Sequence[object]], n_more: int = 0) -> str:
+def format_html_table(header: Sequence[str], lines: Iterable[Sequence[object]], n_more: int = 0) -> str:
     """Return the lines under their header as HTML, and how many more there are."""
     body = [list(line) for line in lines]
     flush = ["right" if each else "left" for each in _find_numeric(len(header), body)]

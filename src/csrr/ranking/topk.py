@@ -9,8 +9,8 @@ import numpy.typing as npt
 from scipy import sparse
 
 from csrr.arrays import Float32Array, Int32Array, Rows
-from csrr.ranking.row_loops import top_k_rows
-from csrr.ranking.score_blocks import RowScorer, mask_cells, row_bounds, score_blocks
+from csrr.ranking.row_loops import find_top_k_rows
+from csrr.ranking.score_blocks import RowScorer, mask_cells, score_blocks, split_rows
 from csrr.threads import run_ranges
 
 Top = tuple[Int32Array, Float32Array]
@@ -36,7 +36,7 @@ def block_top_k(scores: npt.ArrayLike, k: int) -> Top:
     if k == 0:
         return items, best
     bad = np.zeros(len(block), np.bool_)
-    run_ranges(lambda a, b: top_k_rows(a, b, block, best, items, bad), row_bounds(len(block)))
+    run_ranges(lambda a, b: find_top_k_rows(a, b, block, best, items, bad), split_rows(len(block)))
     if bad.any():
         row = int(bad.argmax())
         item = int(np.isnan(block[row]).argmax())

@@ -13,11 +13,11 @@ import pyarrow as pa
 from scipy.sparse import csr_array
 
 from csrr.arrays import BoolArray, Float64Array
-from csrr.experiments.intervals import mean_interval
+from csrr.experiments.intervals import compute_mean_interval
 from csrr.models import CSRR, ParameterError
 from csrr.paper.theory.bounds import noise_bound
 from csrr.parameters import check_number, check_whole
-from csrr.ranking.text_tables import text_table, to_pandas
+from csrr.ranking.text_tables import format_text_table, to_pandas
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -125,7 +125,9 @@ class Simulation:
             for (setting, measure), each in self.slopes.items()
         ]
         head = f"Simulation: {len(self.rows)} fits, alpha={self.alpha:g}, q={self.q:g}, rho={self.rho:g}"
-        table = text_table(["setting", "per cell, at sqrt(mn) =", *(f"{each:g}" for each in sides), "slope", ""], lines)
+        table = format_text_table(
+            ["setting", "per cell, at sqrt(mn) =", *(f"{each:g}" for each in sides), "slope", ""], lines
+        )
         return f"{head}\n{table}"
 
     def _select_values(self, setting: str, measure: str, side: float) -> list[float]:
@@ -139,7 +141,9 @@ class Simulation:
             one = [(math.sqrt(each.n * each.m), getattr(each, measure)) for each in chosen if each.repeat == repeat]
             side, excess = np.log(np.array([pair for pair in one if pair[1] > 0])).reshape(-1, 2).T
             slopes.append(np.polyfit(side, excess, 1)[0] if len(side) > 1 else math.nan)
-        return Slope(float(np.nanmean(slopes)) if np.any(np.isfinite(slopes)) else math.nan, *mean_interval(slopes))
+        return Slope(
+            float(np.nanmean(slopes)) if np.any(np.isfinite(slopes)) else math.nan, *compute_mean_interval(slopes)
+        )
 
     def _draw_panel(self, setting: str, title: str) -> dict[str, Any]:
         sides = sorted({math.sqrt(each.n * each.m) for each in self.rows})
@@ -248,7 +252,7 @@ def excess_cost(scores: Float64Array, positive: BoolArray, *, alpha: float, q: f
 def _make_point(side: float, values: Sequence[float]) -> dict[str, Any]:
     """Return the mean of log10 of the values that have one, and its 95 % interval."""
     logs = [math.log10(each) for each in values if each > 0]
-    low, high = mean_interval(logs)
+    low, high = compute_mean_interval(logs)
     return {"x": side, "mean": float(np.mean(logs)) if logs else math.nan, "low": low, "high": high}
 
 
