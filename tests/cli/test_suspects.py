@@ -1,9 +1,12 @@
+import re
+
 import numpy as np
 import pytest
 from pyarrow import csv
 
 import csrr
 from csrr.data.synthetic import NOISE
+from csrr.registry import MODELS
 from tests.cli.conftest import as_json, in_process
 
 
@@ -48,6 +51,23 @@ def test_a_file_has_all_that_are_suspect_enough(model, model_file, tmp_path):
     assert written.column_names == ["user", "item", "title", "score", "unexplained"]
     assert f"{out}: {expected:,} events" in text
     assert as_json("suspects", model_file, "-o", out)["output"] == str(out)
+
+
+@pytest.mark.parametrize("kind", [csrr.EASE, csrr.ItemKNN])
+def test_models_without_v_judge_too(kind, noisy_file, tmp_path):
+    path, noise = noisy_file
+    model = kind().fit(csrr.read(path))
+    model.save(tmp_path / "model.csrr")
+    told = as_json("suspects", tmp_path / "model.csrr", "-n", 100)
+    assert told["suspects"] == list(model.suspects().events.head(100).rows())
+    found = sum((row["user"], row["item"]) in noise for row in told["suspects"])
+    assert found / 100 > 2 * len(noise) / told["n_events"]
+
+
+def test_the_help_names_those_that_judge():
+    able = {name for name, kind in MODELS.items() if kind.can("suspects")}
+    text = " ".join(in_process("suspects", "--help").stdout.split())
+    assert able == set(re.findall(r"[A-Z]\w+", re.search("MODEL is an? ([^:]*):", text)[1]))
 
 
 def test_stability_is_printed_beside(model, model_file):
@@ -102,10 +122,12 @@ def test_clean_never_writes_over_its_log(noisy_file, tmp_path, monkeypatch):
 def test_mistakes(model_file, noisy_file, tmp_path):
     path, _ = noisy_file
     csrr.EASE().fit(csrr.read(path)).save(tmp_path / "ease.csrr")
+    csrr.PopRank().fit(csrr.read(path)).save(tmp_path / "popular.csrr")
     csrr.MCShift(threads=1).fit(csrr.read(path)).save(tmp_path / "shift.csrr")
     for args, words in (
-        (["suspects", tmp_path / "ease.csrr"], "fit a CSRR or CSRRe"),
-        (["suspects", tmp_path / "shift.csrr"], "MCShift does not tell noise"),
+        (["suspects", tmp_path / "ease.csrr", "--stability"], "(--stability); these do: CSRR, CSRRe\n"),
+        (["suspects", tmp_path / "shift.csrr"], "MCShift does not tell noise from taste; these do: CSRR, CSRRe, "),
+        (["suspects", tmp_path / "popular.csrr"], "PopRank does not tell noise from taste; these do: CSRR, CSRRe, "),
         (["suspects", model_file, "--popularity", 2], "--popularity"),
         (["suspects", model_file, "-o", tmp_path / "a.txt"], "must end in .csv"),
         (["suspects", model_file, "-n", 0], "-n"),

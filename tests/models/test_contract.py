@@ -47,6 +47,14 @@ def test_refit_on_other_sizes(kind, log):
     assert model.score(1).shape == (1, 3)
 
 
+def test_those_that_can_judge_clicks_do_and_the_others_say_so(model):
+    if model.can("suspects"):
+        assert len(model.suspects()) == model.seen_.nnz
+    else:
+        with pytest.raises((NotImplementedError, csrr.ParameterError), match=type(model).__name__):
+            model.suspects()
+
+
 def test_lists_hold_k_unseen_items(model, clicks):
     recs = model.recommend(k=7)
     assert recs.items.shape == recs.scores.shape == (80, 7)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from csrr.cli.failures import Failure
-from csrr.cli.options import LOG_OPTIONS, add_options, check_writable, json_option, model_argument, read_log
+from csrr.cli.options import LOG_OPTIONS, add_options, check_can, check_writable, json_option, model_argument, read_log
 from csrr.cli.output import print_json, show_live_line
 
 if TYPE_CHECKING:
@@ -49,6 +49,7 @@ def suspects(
 ) -> None:
     """List the clicks that MODEL was fitted to, or their users or items, most suspect first.
 
+    MODEL is a CSRR, CSRRe, EASE or ItemKNN: these tell what a click would score without itself.
     The score of a click is the probability that it is noise, if noise falls on items regardless of taste; a user's or
     an item's is the expected share of noise among its clicks.
     """
@@ -57,12 +58,13 @@ def suspects(
     if output is not None:
         _check_csv("-o", output)
     fitted: Any = csrr.load(model)
-    if "reg_sparse" not in fitted.get_params():
-        raise Failure(f"{type(fitted).__name__} does not tell noise from taste; fit a CSRR or CSRRe")
+    check_can(fitted, "suspects", "tell noise from taste")
+    if stability:
+        check_can(fitted, "stability", "tell what small changes leave (--stability)")
     with show_live_line() as line:
         line.show("judging the clicks")
-        found: Suspects = fitted.suspects(popularity=popularity, stability=stability)
-        steady = found.stability
+        found: Suspects = fitted.suspects(popularity=popularity, **({"stability": True} if stability else {}))
+    steady = found.stability
     table: ResultTable = getattr(found, f"{by}s")
     table = table.take(table["score" if by == "event" else "noise"] >= min_score)
     if output is not None:

@@ -725,8 +725,14 @@ class Recommender(ABC):
             Whether they have it.
         """
         method = getattr(cls, ability, None)
-        needs_factors = ability.startswith("similar") and method is getattr(Recommender, ability, None)
-        return method is not None and (cls.has_factors or not needs_factors)
+        if method is None or method is not getattr(Recommender, ability, None):
+            return method is not None
+        # The contract's own methods ask for something that not all models give.
+        if ability.startswith("similar"):
+            return cls.has_factors
+        if ability == "suspects":
+            return cls.score_own is not Recommender.score_own or cls.leave_out is not Recommender.leave_out
+        return True
 
     def _check_factors(self) -> None:
         self.check_fitted()

@@ -634,6 +634,11 @@ class RobustModel(Recommender):
         steady = self.stability(popularity=popularity) if stability else None
         return find_suspects(self, popularity=popularity, steady=steady)
 
+    @classmethod
+    def can(cls, ability: str) -> bool:
+        needs_v = ability in ("suspects", "stability")
+        return super().can(ability) and ("reg_sparse" in list_defaults(cls) or not needs_v)
+
     def suspect_scores(self, *, popularity: float = 0.0) -> npt.NDArray[np.floating[Any]]:
         """Return the scores of `suspects` alone.
 
