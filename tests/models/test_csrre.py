@@ -5,7 +5,7 @@ import pytest
 
 import csrr
 from csrr import CSRR, WRMF, CSRRe, NotFittedError, ParameterError
-from csrr.models import recommender
+from csrr.models import explain_score
 from csrr.models.strengths import resolve_rank
 from tests.reference import dense
 
@@ -180,14 +180,14 @@ class TestAnswers:
 
     def test_what_an_explanation_spreads_is_little(self, forms, log, monkeypatch):
         seen = []
-        plain = recommender.spread_amounts
+        plain = explain_score.spread_amounts
 
         def spy(amounts, score, neighbors):
             assert neighbors is None
             seen.append((amounts.sum(), score))
             return plain(amounts, score, neighbors)
 
-        monkeypatch.setattr(recommender, "spread_amounts", spy)
+        monkeypatch.setattr(explain_score, "spread_amounts", spy)
         for model in forms.values():
             for user in range(0, 80, 3):
                 model.explain(user, 2)

@@ -10,7 +10,9 @@ from scipy import sparse
 
 from csrr.arrays import Float32Array, Rows
 from csrr.data.ids import Id
-from csrr.models.recommender import Recommender, explain_score, rank_neighbors
+from csrr.models.explain_score import explain_score
+from csrr.models.most_alike import rank_neighbors
+from csrr.models.recommender import Recommender
 from csrr.models.store import Arrays, State, sparse_arrays, sparse_from
 from csrr.ranking import Neighbors
 from csrr.ranking.explanations import Explanation

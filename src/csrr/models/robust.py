@@ -19,10 +19,12 @@ from csrr.data.ids import Id
 from csrr.models.build_problem import ClickProblem, Words, build_problem
 from csrr.models.choose_settings import Chosen, choose_by_rule, choose_settings
 from csrr.models.costs import Costs, CostWords, EventWeights
+from csrr.models.explain_score import explain_score
 from csrr.models.fitted_problem import FOLD_IN_TOL, FittedProblem, keep_nonzero
 from csrr.models.folded_users import FoldedFactors
+from csrr.models.most_alike import rank_neighbors
 from csrr.models.neighborhood import Neighborhood
-from csrr.models.recommender import Recommender, explain_score, rank_neighbors
+from csrr.models.recommender import Recommender
 from csrr.models.settings import RULE, Settings
 from csrr.models.settings_search import NAMES, Wanted
 from csrr.models.store import Arrays, State, sparse_arrays, sparse_from, step_arrays, steps_from

@@ -12,8 +12,9 @@ from csrr.arrays import FloatArray
 from csrr.data import Log
 from csrr.data.ids import Id
 from csrr.model_parameters import AutoReg, MaxIter, Rank, Seed, Threads
+from csrr.models.explain_score import explain_score
 from csrr.models.folded_users import FoldedFactors
-from csrr.models.recommender import Recommender, explain_score
+from csrr.models.recommender import Recommender
 from csrr.models.store import Arrays, State, step_arrays, steps_from
 from csrr.models.strength_search import find_best_multiple
 from csrr.models.strengths import AUTO_NOISE_MULTIPLE, compute_noise_level, resolve_rank
