@@ -215,10 +215,8 @@ class BPRMF(Recommender):
 
         Parameters
         ----------
-        users
-            Their ids, shape (n,).
-        seen
-            Their histories: ones, csr of shape (n, n_items).
+        users, seen
+            As for `Recommender.fold_users`.
 
         Returns
         -------

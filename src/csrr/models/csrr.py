@@ -34,7 +34,9 @@ from csrr.model_parameters import (
     UserScaling,
 )
 from csrr.models.build_problem import ClickProblem
-from csrr.models.robust import Fit, RobustModel, Start, check_precision
+from csrr.models.judging_model import JudgingModel
+from csrr.models.robust import Fit, Start
+from csrr.models.robust_parameters import check_precision
 from csrr.optim.algorithm1 import Iteration, algorithm1
 from csrr.optim.certificate import Certificate, compute_gap, compute_relative_gap
 from csrr.optim.lowrank import LowRank
@@ -43,7 +45,7 @@ from csrr.parameters import ParameterError, declare, parameter
 
 
 @declare
-class CSRR(RobustModel):
+class CSRR(JudgingModel):
     """Scores U + X*S: common taste, and what goes with what one has. U is that of a convex model of clicks A:
 
         minimise  l1*||U||_* + l2*sum(t*V) + sum_ij loss(U_ij + V_ij, t_ij),   0 <= V <= 1
@@ -209,12 +211,8 @@ class CSRR(RobustModel):
 
         Parameters
         ----------
-        problem
-            What the clicks ask for.
-        start
-            Where to begin, if given.
-        callback
-            As for `fit`.
+        problem, start, callback
+            As for `RobustModel.solve`.
 
         Returns
         -------

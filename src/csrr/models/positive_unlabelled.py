@@ -6,13 +6,15 @@ from csrr.data import Log
 from csrr.model_parameters import L1, MaxIter, MaxRank, Precision, RegLowRank, Rho, Seed, Threads, TimeLimit, Tol
 from csrr.models.build_problem import ClickProblem
 from csrr.models.costs import Costs
-from csrr.models.robust import Fit, RobustModel, Start, check_precision
+from csrr.models.judging_model import JudgingModel
+from csrr.models.robust import Fit, Start
+from csrr.models.robust_parameters import check_precision
 from csrr.optim.solver import Callback
 from csrr.parameters import declare, parameter
 
 
 @declare
-class _PositiveUnlabelled(RobustModel):
+class _PositiveUnlabelled(JudgingModel):
     """A share `rho` of the positive cells is taken to be unobserved; no V, no scaling, otherwise the core's problem."""
 
     reg_sparse = 1.0

@@ -1,8 +1,7 @@
-"""What CSRR and its relatives share: the fit of common taste U, neighbours S and own choices V, and their answers."""
+"""What CSRR and its relatives share: the fit of common taste U, neighbours S and own choices V, and its scores."""
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,29 +17,23 @@ from csrr.data import Log
 from csrr.data.ids import Id
 from csrr.models.build_problem import ClickProblem, Words, build_problem
 from csrr.models.choose_settings import Chosen, choose_by_rule, choose_settings
-from csrr.models.costs import Costs, CostWords, EventWeights
+from csrr.models.costs import Costs
 from csrr.models.explain_score import explain_score
 from csrr.models.fitted_problem import FOLD_IN_TOL, FittedProblem, keep_nonzero
 from csrr.models.folded_users import FoldedFactors
 from csrr.models.most_alike import rank_neighbors
 from csrr.models.neighborhood import Neighborhood
-from csrr.models.recommender import Recommender
-from csrr.models.settings import RULE, Settings
-from csrr.models.settings_search import NAMES, Wanted
+from csrr.models.robust_parameters import RobustParameters
+from csrr.models.settings import Settings
+from csrr.models.settings_search import NAMES
 from csrr.models.store import Arrays, State, sparse_arrays, sparse_from, step_arrays, steps_from
-from csrr.noise.judged import STRONG
-from csrr.noise.noise_scores import LeftOut, check_popularity
-from csrr.noise.own_tastes import Preferences, Tastes, judge_choices
-from csrr.noise.stability import Stability, find_stability
-from csrr.noise.suspects import Suspects, find_suspects, score_suspects
 from csrr.optim.certificate import Certificate
 from csrr.optim.factored import Factors
 from csrr.optim.foldin import ItemSide, fold_in
 from csrr.optim.lowrank import LowRank
 from csrr.optim.neighbors import SingularError
-from csrr.optim.problem import Loss
-from csrr.optim.solver import Callback, Options, Solution, Step, solve
-from csrr.parameters import ParameterError, list_defaults
+from csrr.optim.solver import Callback, Solution, Step, solve
+from csrr.parameters import ParameterError
 from csrr.ranking import Neighbors
 from csrr.ranking.explanations import Explanation
 from csrr.threads import use_threads
@@ -63,32 +56,8 @@ class Fit(NamedTuple):
         return cls(Factors.of(solution.low_rank), solution.certificate, solution.history, free)
 
 
-class RobustModel(Recommender):
-    """Scores U + X*S, fitted to clicks. A subclass has the parameters, as arguments or as constants, and `solve`."""
-
-    loss: Loss
-    cost_ratio: float | None = None
-    positive_cost: float | None = None
-    miss_cost: float | None = None
-    false_alarm_cost: float | None = None
-    recall_weight: float | None = None
-    event_weights: EventWeights = "ignore"
-    reg_low_rank: float | Literal["auto", "noise"]
-    reg_sparse: float | Literal["auto"]
-    neighbors: int | Literal["auto"] = 0
-    reg_neighbors: float | Literal["auto"] = "auto"
-    neighbor_scaling: float = 0.0
-    l1: float | None
-    l2: float | None
-    user_scaling: float
-    item_scaling: float
-    max_rank: int | Literal["auto"] | None = None
-    tol: float
-    max_iter: int
-    time_limit: float | None
-    dtype: Literal["float32", "float64"]
-    threads: int
-    seed: int
+class RobustModel(RobustParameters):
+    """Scores U + X*S, fitted to clicks. A subclass has the parameters and `solve`."""
 
     has_factors = True
 
@@ -101,8 +70,6 @@ class RobustModel(Recommender):
     costs_: Costs
     chosen_: Chosen
     fitted_: FittedProblem
-    _settled: Settings | None = None
-    _tastes: Tastes | None = None
 
     # Fitting
 
@@ -177,12 +144,8 @@ class RobustModel(Recommender):
 
         Parameters
         ----------
-        problem
-            What the clicks ask for.
-        start
-            Where to begin, if given.
-        callback
-            As for `fit`.
+        problem, start, callback
+            As for `solve`.
 
         Returns
         -------
@@ -191,21 +154,6 @@ class RobustModel(Recommender):
         """
         first = start.low_rank(self.dtype) if isinstance(start, RobustModel) else start
         return Fit.of(solve(problem.problem, self.solver_options(problem.settings), start=first, callback=callback))
-
-    def solver_options(self, settings: Settings) -> Options:
-        """Return when the solver is to stop.
-
-        Parameters
-        ----------
-        settings
-            What the fit takes for parameters that are left open.
-
-        Returns
-        -------
-        options
-            Gap, iterations, time and rank.
-        """
-        return Options(self.tol, self.max_iter, self.time_limit, settings.max_rank, self.seed)
 
     def complete(self, log: Log, built: ClickProblem, found: Fit, chosen: Chosen) -> Self:
         """Add to U what goes from item to item and what neither explains; set the fitted attributes.
@@ -271,90 +219,11 @@ class RobustModel(Recommender):
         return False
 
     def _take(self, fitted: FittedProblem) -> None:
-        self.fitted_, self._tastes = fitted, None
+        self.fitted_ = fitted
         self.user_factors_, self.item_factors_ = fitted.users, fitted.items
         self.l1_, self.l2_, self.costs_ = fitted.l1, fitted.l2, fitted.costs
 
-    # What the parameters ask for
-
-    @classmethod
-    def from_costs(
-        cls,
-        miss: float | None = None,
-        false_alarm: float | None = None,
-        *,
-        positive_cost: float | None = None,
-        recall_weight: float | None = None,
-        **params: Any,
-    ) -> Self:
-        """Return a model for costs in your own units: what a miss costs you, and what a false alarm.
-
-        They set the cost ratio of the fit (alpha = miss/false_alarm, Lemma 1) and where it pays to recommend: above the
-        probability false_alarm/(miss + false_alarm), `decision_probability`.
-
-        Parameters
-        ----------
-        miss, false_alarm
-            What either costs.
-        positive_cost
-            Instead, c_p of c_p + c_n = 1.
-        recall_weight
-            Instead, mu_p of mu_p*recall + mu_n*specificity, with T_n/T_p estimated from the clicks of the fit.
-        **params
-            Other parameters of the model.
-
-        Returns
-        -------
-        model
-            A new model, not fitted.
-
-        Raises
-        ------
-        ParameterError
-            Where no costs are given, or the model takes none.
-        """
-        words = CostWords(None, positive_cost, miss, false_alarm, recall_weight)
-        if not words.are_given:
-            raise ParameterError("give miss and false_alarm, or positive_cost, or recall_weight")
-        given = {name: value for name, value in words._asdict().items() if value is not None}
-        if not given.keys() <= list_defaults(cls).keys():
-            raise ParameterError(f"{cls.__name__} takes no costs: its rho says what a miss weighs; take CSRR or CSRRe")
-        model = cls(**given, **params)
-        model.check_params()
-        return model
-
-    def check_params(self) -> None:
-        """Raise an error for parameters that make no sense, alone or together.
-
-        Raises
-        ------
-        ParameterError
-            For the first of them.
-        """
-        super().check_params()
-        if self.reg_low_rank == 0 and self.l1 is None:
-            raise ParameterError("reg_low_rank=0 keeps every click as it is; give a number > 0")
-        self.cost_words.check()
-
-    @property
-    def cost_words(self) -> CostWords:
-        """What was said of costs, in which words."""
-        return CostWords(self.cost_ratio, self.positive_cost, self.miss_cost, self.false_alarm_cost, self.recall_weight)
-
-    def resolve_costs(self, log: Log) -> Costs:
-        """Return what a miss costs, in false alarms.
-
-        Parameters
-        ----------
-        log
-            The training log.
-
-        Returns
-        -------
-        costs
-            The cost ratio, and where it comes from.
-        """
-        return self.cost_words.resolve(log)
+    # What a fit came to
 
     @property
     def decision_probability(self) -> float | None:
@@ -366,69 +235,6 @@ class RobustModel(Recommender):
         if not words.are_given or (words.recall_weight is not None and not self.is_fitted):
             return None
         return (self.costs_ if self.is_fitted else Costs(words.compute_ratio(), "")).probability
-
-    @property
-    def searches(self) -> bool:
-        """Whether what is left open is chosen on held-out events."""
-        return False
-
-    def wanted(self) -> Wanted:
-        """Return what the parameters give, by rule where they give nothing, and what they leave to the data.
-
-        Returns
-        -------
-        wanted
-            The settings, and the names of those that are open.
-        """
-        names = ("reg_sparse", "neighbors", "reg_neighbors")
-        given = {name: getattr(self, name) for name in names if getattr(self, name) != "auto"}
-        settings, left = RULE._replace(neighbor_scaling=self.neighbor_scaling, **given), set(names) - set(given)
-        if self.l1 is None and self.reg_low_rank == "auto":
-            left.add("strength")
-        if self.l2 is not None or "strength" not in left:
-            # The problem of U is given, or as good as.
-            left.discard("reg_sparse")
-        if {"strength", "reg_sparse"} <= left and self.loss == "I" and not self.cost_words.are_given:
-            left.add("cost_ratio")
-        if self.max_rank != "auto":
-            settings = settings._replace(max_rank=self.max_rank)
-        elif "strength" in left:
-            left.add("max_rank")
-        return Wanted(settings, frozenset(left), self._settled)
-
-    def strength(self, data: Any) -> float:
-        """Return the l1 that a fit would have: what `reg_low_rank` comes to there.
-
-        Parameters
-        ----------
-        data
-            A log, a table or a matrix, as for `fit`.
-
-        Returns
-        -------
-        l1
-            The strength on the rank.
-        """
-        self.check_params()
-        with use_threads(self.threads, blas=1):
-            log = self.read(data)
-            return float(build_problem(self, log, choose_settings(self, log).settings).problem.l1)
-
-    def settled(self, settings: Settings) -> Self:
-        """Take settings in place of what is left open, and return the model: its fits search nothing.
-
-        Parameters
-        ----------
-        settings
-            Those of another fit.
-
-        Returns
-        -------
-        model
-            The model itself.
-        """
-        self._settled = settings
-        return self
 
     def settled_params(self) -> dict[str, Any]:
         """Return the parameters that give these scores again without a search.
@@ -488,6 +294,8 @@ class RobustModel(Recommender):
         """
         return self.fitted_.make_factors(dtype).low_rank()
 
+    # New people
+
     @property
     def history_weight(self) -> float | None:
         """What a click of a new history weighs where its log does not say; None where weights do not count."""
@@ -499,10 +307,8 @@ class RobustModel(Recommender):
 
         Parameters
         ----------
-        users
-            Their ids, shape (n,).
-        seen
-            Their histories: ones or weights, csr of shape (n, n_items).
+        users, seen
+            As for `Recommender.fold_users`.
 
         Returns
         -------
@@ -519,6 +325,8 @@ class RobustModel(Recommender):
             return scores
 
         return FoldedFactors(users, seen, self, score_rows, factors, specific)
+
+    # Reasons and likeness
 
     def explain(self, user: Id, item: Id) -> Explanation:
         """Return how much each item of the user's history adds to the score of an item; the amounts sum to it.
@@ -570,225 +378,6 @@ class RobustModel(Recommender):
             return super().similar_items(item, k)
         return rank_neighbors(self, item, np.where(weights > 0, weights, 0), k)
 
-    # Noisy clicks, and a taste of one's own
-
-    def specific_preferences(self, user: Id) -> Preferences:
-        """Return the user's entries of V, largest first: choices that the common taste does not explain.
-
-        The first question takes another fit, unless this model is fit to judge (see `suspects`).
-
-        Parameters
-        ----------
-        user
-            Their id.
-
-        Returns
-        -------
-        preferences
-            Amounts in units of a click: 0.8 says that four fifths of this click are this user's own. Each is told to be
-            taste or junk.
-        """
-        self.check_fitted()
-        row = self.users_.row(user)
-        mine = self.specific_[[row]].tocsr()
-        order = np.argsort(-mine.data, kind="stable")
-        chosen = mine.indices[order]
-        kinds: npt.NDArray[np.str_] = np.empty(0, np.str_)
-        support: npt.NDArray[np.floating[Any]] = np.empty(0)
-        if len(chosen):
-            kinds, support = judge_choices(self.tastes(), row, chosen)
-        return Preferences(*self.name_items(chosen), mine.data[order], user, kinds, support)
-
-    def tastes(self) -> Tastes:
-        """Return the tastes by which own choices are judged; made at the first question after a fit.
-
-        Returns
-        -------
-        tastes
-            How alike items are to everyone but the user who is asked about.
-        """
-        if self._tastes is None:
-            self._tastes = self.as_judge().fitted_.find_tastes(self.seen_)
-        return self._tastes
-
-    def suspects(self, *, popularity: float = 0.0, stability: bool = False) -> Suspects:
-        """Return how probable it is that each click of the training data is noise, and which users and items have most.
-
-        Judged by a model with `reg_sparse` 0.5 and the automatic `reg_low_rank`: this one, if it is such, or one fitted
-        to the same clicks.
-
-        Parameters
-        ----------
-        popularity
-            Noise is taken to fall on an item in proportion to (its clicks + 1)^popularity: 0 finds clicks at random,
-            0.5 finds more of those on popular items and of accounts that push one, and takes more of the good ones for
-            noise.
-        stability
-            Whether to add how much of it small changes leave, at the price of some fits.
-
-        Returns
-        -------
-        suspects
-            A probability for each event.
-        """
-        self.check_fitted()
-        check_popularity(popularity)
-        steady = self.stability(popularity=popularity) if stability else None
-        return find_suspects(self, popularity=popularity, steady=steady)
-
-    @classmethod
-    def can(cls, ability: str) -> bool:
-        needs_v = ability in ("suspects", "stability")
-        return super().can(ability) and ("reg_sparse" in list_defaults(cls) or not needs_v)
-
-    def suspect_scores(self, *, popularity: float = 0.0) -> npt.NDArray[np.floating[Any]]:
-        """Return the scores of `suspects` alone.
-
-        Parameters
-        ----------
-        popularity
-            As for `suspects`.
-
-        Returns
-        -------
-        scores
-            Shape (n_events,).
-        """
-        self.check_fitted()
-        return score_suspects(self, popularity=popularity)
-
-    def stability(self, *, popularity: float = 0.0) -> Stability:
-        """Return how much of V and of the suspects is the same after a small change of seed, strengths or clicks.
-
-        Parameters
-        ----------
-        popularity
-            As for `suspects`.
-
-        Returns
-        -------
-        stability
-            A row a change; each takes one or two fits.
-        """
-        self.check_fitted()
-        return find_stability(self, popularity=popularity)
-
-    def as_judge(self) -> RobustModel:
-        """Return the model that tells which clicks are noise: of `reg_sparse` 0.5 or less and "noise" low rank.
-
-        The low-rank strength that ranks best is often weaker, and then U follows noise too.
-
-        Returns
-        -------
-        judge
-            This model, or one like it fitted to its clicks.
-        """
-        by_rule = {"reg_low_rank": "noise", "neighbors": 0, "reg_sparse": STRONG, "l1": None, "l2": None}
-        other, log = self._copy_with(**by_rule), self.costed_log()
-        is_exact = self.get_params().get("box", "none") == "none"
-        is_strict = self.l2_ is not None and self.l2_ <= STRONG * self.costs_.ratio * (1 + 1e-6)
-        if is_exact and is_strict and np.isclose(self.l1_, other.strength(log), rtol=1e-3):
-            return self
-        return other.fit(log, start=self)
-
-    def make_strict(self, log: Log) -> RobustModel:
-        """Return a new model with these parameters, but a `reg_sparse` that is fit to judge.
-
-        Parameters
-        ----------
-        log
-            What is to be judged.
-
-        Returns
-        -------
-        model
-            Not fitted.
-        """
-        share = RULE.reg_sparse if self.reg_sparse == "auto" else self.reg_sparse
-        if self.l2 is not None:
-            share = self.l2 / self.resolve_costs(log).ratio
-        return type(self)(**self._make_exact_params() | {"reg_sparse": min(share, STRONG), "l2": None})
-
-    def leave_out(self) -> LeftOut:
-        """Return U on the clicked cells less the influence of each cell's own click, and on the others.
-
-        Returns
-        -------
-        values
-            The values by which noise is told.
-
-        Raises
-        ------
-        ParameterError
-            Where U is 0.
-        """
-        if self.rank_ == 0 and min(self.seen_.shape) > 1 and self.seen_.nnz < math.prod(self.seen_.shape):
-            raise ParameterError("this model has found no common taste (rank 0) to judge clicks by; lower reg_low_rank")
-        with use_threads(self.threads, blas=1):
-            return self.fitted_.leave_out(self.seen_, self.dtype)
-
-    def explained_shares(self) -> npt.NDArray[np.float32]:
-        asked = self.costs_.ratio if self.fitted_.words.loss == "II" else 1.0
-        return super().explained_shares() / asked
-
-    @property
-    def own_share(self) -> float:
-        """The strength by which V is told, as a fraction of what gives none."""
-        return self.fitted_.own_share
-
-    def specific_on_clicks(self) -> npt.NDArray[np.floating[Any]]:
-        """Return V on the training events.
-
-        Returns
-        -------
-        values
-            Shape (n_events,).
-        """
-        rows = np.repeat(np.arange(len(self.users_)), np.diff(self.seen_.indptr))
-        return np.asarray(self.specific_[rows, self.seen_.indices]).ravel()
-
-    def costed_log(self) -> Log:
-        """Return the training events with what their misses cost as weights, for `refit`.
-
-        Returns
-        -------
-        log
-            The log.
-        """
-        return replace(self.training_log(), weights=self.fitted_.clicks.values)
-
-    def refit(self, log: Log, **changes: Any) -> RobustModel:
-        """Return a model with what this one chose, but for some changes, fitted to other events.
-
-        Parameters
-        ----------
-        log
-            Events of `costed_log`.
-        **changes
-            Parameters by name.
-
-        Returns
-        -------
-        model
-            A new model, fitted.
-        """
-        changed = {name: value for name, value in changes.items() if name in Settings._fields}
-        return self._copy_with(**changes).settled(self.chosen_.settings._replace(**changed)).fit(log)
-
-    def _copy_with(self, **changes: Any) -> RobustModel:
-        """Return a new model with these parameters and some changes, to be fitted to events of `costed_log`."""
-        params = self._make_exact_params()
-        if self.fitted_.clicks.values is not None:
-            params["event_weights"] = "cost"
-        return type(self)(**params | changes)
-
-    def _make_exact_params(self) -> dict[str, Any]:
-        """Return the parameters, those of the exact solver in place of the paper's; ParameterError without V."""
-        params = self.get_params()
-        if "reg_sparse" not in params:
-            raise ParameterError(f"{type(self).__name__} has no V to tell noise by; fit a CSRR or CSRRe")
-        return params | ({"box": "none", "step": "auto"} if params.get("box", "none") != "none" else {})
-
     # Saving
 
     def state(self) -> State:
@@ -832,16 +421,6 @@ def _check_start(start: Any, log: Log) -> None:
         raise ParameterError(
             f"start was fitted to {len(start.users_)} users x {len(start.items_)} items, "
             f"the data has {log.n_users} x {log.n_items}"
-        )
-
-
-def check_precision(tol: float, dtype: str) -> None:
-    """Raise ParameterError for a gap that a precision cannot resolve."""
-    smallest = 1e-5 if dtype == "float32" else 1e-12
-    if tol < smallest:
-        raise ParameterError(
-            f"tol={tol!r} is beyond {dtype}, which resolves a relative gap of {smallest:g}"
-            + ('; use dtype="float64"' if dtype == "float32" else "")
         )
 
 

@@ -231,10 +231,8 @@ class WRMF(Recommender):
 
         Parameters
         ----------
-        users
-            Their ids, shape (n,).
-        seen
-            Their histories: ones or weights, csr of shape (n, n_items).
+        users, seen
+            As for `Recommender.fold_users`.
 
         Returns
         -------

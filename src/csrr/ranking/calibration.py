@@ -184,10 +184,8 @@ class Calibration(TabularResult):
 
         Parameters
         ----------
-        miss
-            What it costs not to recommend a positive.
-        false_alarm
-            What it costs to recommend another.
+        miss, false_alarm
+            As for `threshold`.
 
         Returns
         -------
@@ -255,17 +253,8 @@ class Calibration(TabularResult):
 
         Parameters
         ----------
-        score_rows
-            From row numbers of users, shape (b,), to a new float32 array of scores, shape (b, n_items), which is
-            overwritten.
-        rows
-            The row numbers of the users to count, shape (n,).
-        n_items
-            Number of items.
-        relevant
-            The positives, sparse of shape (n_users, n_items).
-        seen
-            The cells that are not counted, of the same shape; it shares none with `relevant`.
+        score_rows, rows, n_items, relevant, seen
+            As for `of`.
         observed_share
             That of this data; without it, the calibration's own.
         n_bins
