@@ -98,8 +98,9 @@ class JudgingModel(RobustModel):
 
     @classmethod
     def can(cls, ability: str) -> bool:
-        needs_v = ability in ("suspects", "stability")
-        return super().can(ability) and ("reg_sparse" in list_defaults(cls) or not needs_v)
+        # Those without V cannot be fitted again as a judge.
+        has_v = "reg_sparse" in list_defaults(cls)
+        return super().can(ability) and (has_v or ability not in ("suspects", "stability"))
 
     def suspect_scores(self, *, popularity: float = 0.0) -> npt.NDArray[np.floating[Any]]:
         """Return the scores of `suspects` alone.
