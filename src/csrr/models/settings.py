@@ -10,8 +10,8 @@ from csrr.models.strengths import AUTO_NOISE_MULTIPLE
 class Settings(NamedTuple):
     """Numbers for what a model may leave to the data; the model's own, where it gives them.
 
-    `cost_ratio` is what a miss costs, `strength` l1 in noise levels (`strengths.compute_noise_level`), unless the model gives
-    l1 or its fraction. `max_rank` bounds the rank of U (None: nothing does), `reg_sparse` is that of U's problem.
+    `cost_ratio` is what a miss costs, `strength` l1 in noise levels (`strengths.compute_noise_level`), unless the model
+    gives l1 or its fraction. `max_rank` bounds the rank of U (None: nothing does), `reg_sparse` is that of U's problem.
     `neighbors` is K, 0 for none, `reg_neighbors` rho over the mean diagonal of X'X, and `neighbor_scaling` the power of
     a user's number of clicks that X is divided by.
     """
