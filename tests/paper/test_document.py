@@ -38,7 +38,7 @@ def one_table(**cell):
 
 
 def only_cell(summary):
-    return make_document(read(summary)).comparison[0].groups[0][1][0].cells[0]
+    return make_document(read(summary)).tables["comparison"][0].groups[0][1][0].cells[0]
 
 
 @pytest.mark.parametrize("render", RENDERERS)
@@ -129,7 +129,7 @@ def test_the_best_of_a_column_and_the_ranks():
         {"system": name, "cells": {"NDCG@5": {"mean": ours, "printed": printed}}}
         for name, (ours, printed) in values.items()
     ]
-    table = make_document(read(summary)).comparison[0]
+    table = make_document(read(summary)).tables["comparison"][0]
     assert [row.system for row in table.groups[0][1] if row.cells[0].best] == ["b", "c"]
     assert [(rank.system, rank.ours, rank.printed) for rank in table.ranks] == [("c", 1, 3), ("b", 2, 2), ("a", 3, 1)]
 
@@ -137,7 +137,7 @@ def test_the_best_of_a_column_and_the_ranks():
 def test_groups_are_apart_the_paper_first():
     summary = one_table(mean=0.1)
     summary["comparison"][0]["rows"] = [{"system": "new", "group": "today"}, {"system": "old", "group": "paper"}]
-    groups = make_document(read(summary)).comparison[0].groups
+    groups = make_document(read(summary)).tables["comparison"][0].groups
     assert [(title, [row.system for row in rows]) for title, rows in groups] == [
         ("The paper's systems", ["old"]),
         ("Systems of today", ["new"]),
@@ -147,7 +147,7 @@ def test_groups_are_apart_the_paper_first():
 def test_parameters_that_splits_share_are_said_once():
     summary = one_table(mean=0.1)
     summary["comparison"][0]["rows"][0]["params"] = [{"rank": 10, "reg": 0.5}, {"rank": 20, "reg": 0.5}]
-    assert make_document(read(summary)).comparison[0].settings[0].params == "reg 0.5; rank 10, 20 by split"
+    assert make_document(read(summary)).tables["comparison"][0].settings[0].params == "reg 0.5; rank 10, 20 by split"
 
 
 def test_hostile_text_stays_text_on_the_page():

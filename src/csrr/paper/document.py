@@ -54,8 +54,7 @@ class Document:
     made: list[tuple[str, str]]
     headlines: list[str]
     claims: list[Claim]
-    comparison: list[ShownTable]
-    ablation: list[ShownTable]
+    tables: dict[str, list[ShownTable]]
     figures: list[ShownFigure]
     missing: list[MissingPart]
     protocols: list[tuple[str, str]]
@@ -66,23 +65,23 @@ class Document:
 
 def make_document(summary: Summary) -> Document:
     """Return what is to be shown of a summary."""
-    comparison, ablation = ([show_table(table) for table in each] for each in (summary.comparison, summary.ablation))
+    tables: dict[str, list[ShownTable]] = {
+        name: [show_table(each) for each in getattr(summary, name)] for name in TABLES
+    }
     order = [*FIGURES, *BEYOND, *sorted(summary.figures)]
     figures = [_show_figure(summary.figures[name]) for name in sorted(summary.figures, key=order.index)]
-    named = [("Comparison", each.title, each.command) for each in comparison]
-    named += [("Ablation", each.title, each.command) for each in ablation]
+    named = [(name.capitalize(), each.title, each.command) for name, shown in tables.items() for each in shown]
     named += [("Figure", each.title, each.command) for each in figures]
     return Document(
         quick=summary.made.quick,
         made=_list_made(summary.made),
         headlines=[_tie_percents(each) for each in summary.headlines],
         claims=[replace(each, evidence=_tie_percents(each.evidence)) for each in summary.claims],
-        comparison=comparison,
-        ablation=ablation,
+        tables=tables,
         figures=figures,
         missing=_list_missing(summary),
         protocols=list(summary.protocols.items()),
-        data_sets=_list_data_sets(summary, comparison),
+        data_sets=_list_data_sets(summary, tables["comparison"]),
         commands=[(f"{kind}, {title}", command) for kind, title, command in named if command],
     )
 
@@ -129,8 +128,7 @@ def _show_point(point: Point | None) -> str:
 
 def _list_missing(summary: Summary) -> list[MissingPart]:
     """Return the parts not run: those the summary names, and those it has nothing of."""
-    tables = {"comparison": summary.comparison, "ablation": summary.ablation}
-    absent = [f"--table {name}" for name in TABLES if not tables[name]]
+    absent = [f"--table {name}" for name in TABLES if not getattr(summary, name)]
     absent += [f"--figure {name}" for name in FIGURES if name not in summary.figures]
     named = [f"{each.part} {each.command}" for each in summary.missing]
     silent = [part for part in absent if not any(part in words for words in named)]

@@ -19,9 +19,9 @@ def render_markdown(summary: Summary) -> str:
     """Return the Markdown of a summary."""
     doc = make_document(summary)
     blocks = [f"# {_escape(doc.title)}", *_write_opening(doc), *_write_claims(doc)]
-    blocks += ["## Comparison", *_write_tables(doc.comparison)]
-    blocks += ["## Paired tests", *_write_tests(doc.comparison)]
-    blocks += ["## Ablation", *_write_tables(doc.ablation), *_write_tests(doc.ablation, none="")]
+    for name, tables in doc.tables.items():
+        blocks += [f"## {name.capitalize()}", *_write_tables(tables)]
+        blocks += ["## Paired tests", *_write_tests(tables)] if name == "comparison" else _write_tests(tables, none="")
     blocks += ["## Figures", *(block for figure in doc.figures for block in _write_figure(figure))]
     blocks += [*([] if doc.figures else ["Not run."]), *_write_method(doc), *_write_missing(doc)]
     return "\n\n".join(block for block in blocks if block) + "\n"

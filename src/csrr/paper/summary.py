@@ -103,17 +103,16 @@ BySystem = dict[str, SystemResults]
 def summarise(run: Reproduction, *, command: str) -> Summary:
     """Return all that is there of the experiments of a run; the page is made of it."""
     found = run.list_results()
-    tables: dict[str, list[SystemTable]] = {name: [] for name in TABLES}
+    tables: dict[str, Any] = {name: [] for name in TABLES}
     for each in run.experiments:
         if each.name in tables and (table := _make_table(run, each)):
             tables[each.name].append(table)
     summary = Summary(
         made=Made(**_list_made_with(found), command=command, seconds=_sum_seconds(found), quick=run.quick),
-        comparison=tables["comparison"],
-        ablation=tables["ablation"],
         figures=_make_figures(run),
         missing=_list_missing(run),
         protocols={name: protocol.about for name, protocol in PROTOCOLS.items()},
+        **tables,
     )
     return replace(summary, claims=judge_claims(summary), headlines=write_headlines(summary))
 
@@ -154,7 +153,7 @@ def _make_table(run: Reproduction, experiment: Experiment) -> SystemTable | None
         splits=sorted({result.task.split for each in results.values() for result in each.splits}),
         tuned=tuned,
         command=experiment.command,
-        columns=list(COLUMNS if experiment.name == "comparison" else ABLATION_COLUMNS),
+        columns=list(rows[0].cells),
         rows=rows,
         tests=tests,
     )
