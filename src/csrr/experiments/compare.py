@@ -141,9 +141,6 @@ class Comparison(TabularResult):
         users = f"{self.rows[0].paired.n:,} users"
         return f"Comparison: {self.metric}, mean difference over {users} ± 95 % interval; p corrected by Holm"
 
-    def __repr__(self) -> str:
-        return f"{self._heading()}\n{self.display_table()}"
-
 
 def compare(evaluations: Mapping[str, Evaluation], metric: str = "ndcg@10", baseline: str | None = None) -> Comparison:
     """Return paired tests of models on one metric.

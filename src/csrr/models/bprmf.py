@@ -211,18 +211,7 @@ class BPRMF(Recommender):
         return Factors(users, items)
 
     def fold_users(self, users: npt.NDArray[Any], seen: Any) -> FoldedFactors:
-        """Return new people: each one's own concave problem, the items as they are, by averaged stochastic steps.
-
-        Parameters
-        ----------
-        users, seen
-            As for `Recommender.fold_users`.
-
-        Returns
-        -------
-        people
-            Their factors, scores and recommendations.
-        """
+        # Each one's own concave problem, the items as they are, by averaged stochastic steps.
         with use_threads(self.threads):
             factors = fold_in(Pattern.of(seen), self.item_factors_, self._reg)
         return FoldedFactors.of(self, users, seen, factors)

@@ -31,20 +31,6 @@ class ItemWeightsModel(Recommender):
     weights_: Any
 
     def score_histories(self, seen: Any, rows: Rows) -> Float32Array:
-        """Return seen[rows] @ weights_, the scores of people by their histories.
-
-        Parameters
-        ----------
-        seen
-            Histories, a row each: ones, csr of shape (n, n_items).
-        rows
-            Which of them are asked for.
-
-        Returns
-        -------
-        scores
-            A new float32 array of shape (len(rows), n_items).
-        """
         if self._is_sparse:
             sums = np.zeros((len(rows), seen.shape[1]), np.float32)
             add_products(sums, seen, rows, self.weights_, _make_ones(seen))
@@ -70,13 +56,7 @@ class ItemWeightsModel(Recommender):
         return bool(sparse.issparse(self.weights_))
 
     def score_own(self) -> Float32Array:
-        """Return what each training event scores: no item speaks for itself.
-
-        Returns
-        -------
-        scores
-            Shape (n_events,), in the order of `seen_`.
-        """
+        # No item speaks for itself.
         return self.explained_shares()
 
     def explain(self, user: Id, item: Id) -> Explanation:

@@ -303,18 +303,6 @@ class RobustModel(RobustParameters):
         return None if kind == "ignore" else self.fitted_.clicks.find_typical_weight(kind)
 
     def fold_users(self, users: npt.NDArray[Any], seen: Any) -> FoldedFactors:
-        """Return new people by ids and histories: what was learnt of the items stays as it is.
-
-        Parameters
-        ----------
-        users, seen
-            As for `Recommender.fold_users`.
-
-        Returns
-        -------
-        people
-            Their factors, V, scores and recommendations.
-        """
         with use_threads(self.threads, blas=1):
             factors, specific = self.fitted_.fold_histories(seen)
         neighborhood, items = self.fitted_.neighborhood, self.item_factors_

@@ -92,13 +92,6 @@ class RobustParameters(Recommender):
         return model
 
     def check_params(self) -> None:
-        """Raise an error for parameters that make no sense, alone or together.
-
-        Raises
-        ------
-        ParameterError
-            For the first of them.
-        """
         super().check_params()
         if self.reg_low_rank == 0 and self.l1 is None:
             raise ParameterError("reg_low_rank=0 keeps every click as it is; give a number > 0")

@@ -227,18 +227,6 @@ class WRMF(Recommender):
         return Problem(pattern, np.ones_like(weight), weight, None, self._penalty.reg)
 
     def fold_users(self, users: npt.NDArray[Any], seen: Any) -> FoldedFactors:
-        """Return new people by the factors that fit their histories, the items as they are.
-
-        Parameters
-        ----------
-        users, seen
-            As for `Recommender.fold_users`.
-
-        Returns
-        -------
-        people
-            Their factors, scores and recommendations.
-        """
         problem = self._build_from_histories(seen)
         with use_threads(self.threads, blas=1):
             nothing = np.zeros((len(users), self.item_factors_.shape[1]), np.float32)

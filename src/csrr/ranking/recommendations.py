@@ -193,9 +193,6 @@ class Neighbors(TabularResult):
     def _heading(self) -> str:
         return f"Neighbours of {self.of!r}"
 
-    def __repr__(self) -> str:
-        return f"{self._heading()}\n{self.table()}"
-
 
 def _look_up(values: Any, rows: Int32Array, missing: BoolArray) -> Any:
     """Return `values[rows]`, None where `missing`."""

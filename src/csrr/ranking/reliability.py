@@ -139,9 +139,6 @@ class Reliability(TabularResult):
     def _heading(self) -> str:
         return f"Reliability: ECE {self.ece:.4f}, {self.n_cells.sum():,} cells"
 
-    def __repr__(self) -> str:
-        return f"{self._heading()}\n{self.table()}"
-
     # What `csrr.plot` draws
 
     title = "Reliability"

@@ -264,6 +264,9 @@ class TabularResult(ABC):
         """
         return self.display_table().to_latex(best=best)
 
+    def __repr__(self) -> str:
+        return f"{self._heading()}\n{self.display_table()}"
+
     def _repr_html_(self) -> str:
         return f"<p>{html.escape(self._heading())}</p>\n{self.display_table()._repr_html_()}"
 
