@@ -53,13 +53,13 @@ class Parameter:
         if (value is None and self.optional) or (isinstance(value, str) and value in self.words):
             return
         if not self.allows(value):
-            raise ParameterError(f"{self.name}={value!r} must {self.wanted()}{self._describe_otherwise()}")
+            raise ParameterError(f"{self.name}={value!r} must {self.describe_wanted()}{self._describe_otherwise()}")
 
     def allows(self, value: Any) -> bool:
         """Return whether a value other than a word or None will do."""
         raise NotImplementedError
 
-    def wanted(self) -> str:
+    def describe_wanted(self) -> str:
         """Return what a value must be, in words."""
         raise NotImplementedError
 
@@ -99,7 +99,7 @@ class Number(Parameter):
         """Return whether a value is a number in the range."""
         return is_number(value, above=self.above, least=self.least, most=self.most)
 
-    def wanted(self) -> str:
+    def describe_wanted(self) -> str:
         """Return what a value must be, in words."""
         return _describe_range(self.above, self.least, self.most)
 
@@ -123,7 +123,7 @@ class Share(Number):
         """Return whether a value lies between 0 and 1."""
         return is_number(value) and 0 < value < 1
 
-    def wanted(self) -> str:
+    def describe_wanted(self) -> str:
         """Return what a value must be, in words."""
         return f"lie between 0 and 1, both excluded ({self.letters})"
 
@@ -138,7 +138,7 @@ class Whole(Parameter):
         """Return whether a value is a whole number in the range."""
         return is_whole(value, self.least)
 
-    def wanted(self) -> str:
+    def describe_wanted(self) -> str:
         """Return what a value must be, in words."""
         return f"be a whole number >= {self.least}"
 
@@ -161,7 +161,7 @@ class Choice(Parameter):
         """Return whether a value is one of the texts."""
         return isinstance(value, str) and value in self.choices
 
-    def wanted(self) -> str:
+    def describe_wanted(self) -> str:
         """Return what a value must be, in words."""
         if len(self.choices) == 2:
             return "be " + " or ".join(f'"{each}"' for each in self.choices)

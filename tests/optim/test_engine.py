@@ -44,7 +44,7 @@ class Serial:
         return x.copy()
 
     def rows_of(self, matrix, a, b):
-        return matrix.pattern.matrix(matrix.values)[a:b]
+        return matrix.pattern.make_matrix(matrix.values)[a:b]
 
     def multiply_sparse(self, matrix, x):
         self.asked.add("multiply_sparse")
@@ -262,7 +262,7 @@ def count_cells(indptr, indices, values, left):
 class TestThreads:
     def test_every_operation_is_what_it_says(self, large):
         pattern, values, left, right = large
-        S = pattern.matrix(values).toarray()
+        S = pattern.make_matrix(values).toarray()
         found = everything(THREADS, *large)
         exact = {
             "put": left,

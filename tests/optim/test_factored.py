@@ -165,7 +165,7 @@ class TestCalculus:
             numeric[place] = (up - down) / 2e-6
         np.testing.assert_allclose(by_calculus, numeric, atol=1e-7)
         u = product(factors)[spec.observed]
-        assert loss_sum == pytest.approx(problem.observed_loss(u) - (u**2).sum() / 2, rel=1e-12)
+        assert loss_sum == pytest.approx(problem.sum_observed_loss(u) - (u**2).sum() / 2, rel=1e-12)
 
     @CASES
     def test_one_step_goes_down_the_preconditioned_gradient(self, loss, l2, alpha):
@@ -205,7 +205,7 @@ class TestCalculus:
             *([] if problem.cap is None else [(problem.cap, flipped.cap)]),
         ):
             np.testing.assert_array_equal(
-                flipped.pattern.matrix(theirs).toarray(), problem.pattern.matrix(mine).toarray().T
+                flipped.pattern.make_matrix(theirs).toarray(), problem.pattern.make_matrix(mine).toarray().T
             )
         assert (flipped.cap is None) == (problem.cap is None)
         assert flipped.l1 == problem.l1
@@ -249,14 +249,14 @@ class TestFactors:
             assert np.isfinite(balanced.users).all()
             assert np.isfinite(balanced.items).all()
             assert (curvature >= 0).all()
-            assert factors.low_rank().rank == 0
+            assert factors.to_low_rank().rank == 0
 
     def test_singular_triplets(self):
         problem, _ = make(clicks())
         factors = random_factors(problem, rank=6)
         factors.users[:, 5] = factors.users[:, 4]  # of rank 5
         factors.items[:, 5] = factors.items[:, 4]
-        found = factors.low_rank()
+        found = factors.to_low_rank()
         assert found.rank == 5
         np.testing.assert_allclose((found.left * found.s) @ found.right.T, product(factors), atol=1e-9)
         np.testing.assert_allclose(found.left.T @ found.left, np.eye(5), atol=1e-8)
@@ -267,7 +267,7 @@ class TestFactors:
     def test_leading_factors_are_the_leading_triplets(self):
         rng = np.random.default_rng(0)
         problem, _ = make(clicks())
-        A = problem.pattern.matrix(problem.target).toarray()
+        A = problem.pattern.make_matrix(problem.target).toarray()
         threshold = 3.0
         found = find_leading_factors(problem.pattern, problem.target, 1, threshold, rng, passes=20)
         left, s, right = np.linalg.svd(A)

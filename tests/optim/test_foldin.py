@@ -18,7 +18,7 @@ def objective(P, problem, Q):
     """l1/2*||P||^2 + sum_obs h(P Q') + 1/2*sum_unobs (P Q')^2, densely."""
     U = P @ Q.T
     u = U[problem.pattern.rows, problem.pattern.indices]
-    return problem.l1 / 2 * (P**2).sum() + problem.observed_loss(u) + ((U**2).sum() - (u**2).sum()) / 2
+    return problem.l1 / 2 * (P**2).sum() + problem.sum_observed_loss(u) + ((U**2).sum() - (u**2).sum()) / 2
 
 
 def setting(loss, l2, alpha, n=6):

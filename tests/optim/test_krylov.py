@@ -175,7 +175,7 @@ def test_a_cluster_of_singular_values_at_the_top():
         Q = np.linalg.qr(r.standard_normal((30, 30)))[0]
         gram = (Q * np.concatenate([r.uniform(0, 90, 23), np.full(7, 96.0)])) @ Q.T
         space._gram = (gram + gram.T) / 2
-        assert space.top() == pytest.approx(np.sqrt(96))
+        assert space.estimate_norm() == pytest.approx(np.sqrt(96))
 
 
 def test_low_rank_plus_sparse():
@@ -186,11 +186,11 @@ def test_low_rank_plus_sparse():
     values = r.standard_normal(pattern.nnz)
     op = LowRankPlusSparse(low_rank, pattern, values, a=0.5, b=-2.0)
     U = (left * low_rank.s) @ right.T
-    exact = 0.5 * U - 2 * pattern.matrix(values).toarray()
+    exact = 0.5 * U - 2 * pattern.make_matrix(values).toarray()
     np.testing.assert_allclose(op.times(np.eye(30)), exact, atol=1e-12)
     np.testing.assert_allclose(op.transposed_times(np.eye(20)), exact.T, atol=1e-12)
     assert low_rank.rank == 2
     assert low_rank.trim().width == 2
-    assert low_rank.nuclear_norm(THREADS) == pytest.approx(4)
-    assert low_rank.squared_norm(THREADS) == pytest.approx(10)
+    assert low_rank.compute_nuclear_norm(THREADS) == pytest.approx(4)
+    assert low_rank.compute_squared_norm(THREADS) == pytest.approx(10)
     np.testing.assert_allclose(low_rank.evaluate_on(pattern), U[pattern.rows, pattern.indices], atol=1e-12)

@@ -35,10 +35,10 @@ def dense_solution(regression, left, right, ridge):
     """S by a dense solve for each column, float64."""
     X = (
         regression.user[:, None]
-        * (regression.pattern.matrix(np.ones(regression.pattern.nnz)).toarray())
+        * (regression.pattern.make_matrix(np.ones(regression.pattern.nnz)).toarray())
         * regression.item
     )
-    left_over = regression.pattern.matrix(regression.target).toarray() - left.astype(float) @ right.T.astype(float)
+    left_over = regression.pattern.make_matrix(regression.target).toarray() - left.astype(float) @ right.T.astype(float)
     S = np.zeros((25, 25))
     for j, near in enumerate(regression.support[:, : ridge.k]):
         near = near[near >= 0]
@@ -51,7 +51,7 @@ class TestTheSystems:
     @pytest.mark.parametrize("ridge", [Ridge(8, 0.5), Ridge(3, 0.5), Ridge(8, 20.0)])
     def test_they_are_those_of_a_dense_solve(self, clicks, ridge):
         regression, left, right = parts_of(clicks, 8)
-        found = regression.matrix(regression.solve([(left, right)], [ridge])[0, 0]).toarray()
+        found = regression.make_matrix(regression.solve([(left, right)], [ridge])[0, 0]).toarray()
         np.testing.assert_allclose(found, dense_solution(regression, left, right, ridge), atol=2e-5)
         assert np.abs(found).max() > 0.01
 
@@ -66,10 +66,10 @@ class TestTheSystems:
     def test_the_objective_rises_whichever_weight_is_moved(self, clicks):
         regression, left, right = parts_of(clicks, 5, np.float64)
         ridge = Ridge(5, 0.7)
-        S = regression.matrix(regression.solve([(left, right)], [ridge])[0, 0]).toarray()
-        X = regression.user[:, None] * regression.pattern.matrix(np.ones(regression.pattern.nnz)).toarray()
+        S = regression.make_matrix(regression.solve([(left, right)], [ridge])[0, 0]).toarray()
+        X = regression.user[:, None] * regression.pattern.make_matrix(np.ones(regression.pattern.nnz)).toarray()
         X = X * regression.item
-        left_over = regression.pattern.matrix(regression.target).toarray() - left @ right.T
+        left_over = regression.pattern.make_matrix(regression.target).toarray() - left @ right.T
 
         def objective(S):
             return ridge.rho / 2 * (S**2).sum() + 0.5 * ((left_over - X @ S) ** 2).sum()
@@ -83,7 +83,7 @@ class TestTheSystems:
 
     def test_zero_on_the_diagonal_and_off_the_support(self, clicks):
         regression, left, right = parts_of(clicks, 4)
-        S = regression.matrix(regression.solve([(left, right)], [Ridge(4, 0.1)])[0, 0])
+        S = regression.make_matrix(regression.solve([(left, right)], [Ridge(4, 0.1)])[0, 0])
         allowed = np.zeros((25, 25), bool)
         for j, near in enumerate(regression.support):
             allowed[near[near >= 0], j] = True

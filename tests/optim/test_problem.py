@@ -62,12 +62,12 @@ def test_observed_cells_cost_pull_and_leave_what_the_specification_says(loss, l2
     seen = reference.observed
     u = U[seen]
     V = dense.specific(U, reference)
-    np.testing.assert_allclose(problem.specific(u), V[seen], atol=1e-12)
+    np.testing.assert_allclose(problem.find_specific(u), V[seen], atol=1e-12)
     np.testing.assert_allclose(problem.pull(u), dense.pull(U, reference)[seen], atol=1e-12)
     unobserved = (U[~seen] ** 2).sum() / 2
-    assert problem.observed_loss(u) + unobserved == pytest.approx(dense.smooth(U, reference), rel=1e-12)
+    assert problem.sum_observed_loss(u) + unobserved == pytest.approx(dense.smooth(U, reference), rel=1e-12)
     with_v = dense.objective(U, V, reference) - reference.l1 * dense.nuclear_norm(U)
-    assert problem.observed_loss(u) + unobserved == pytest.approx(with_v, rel=1e-12)
+    assert problem.sum_observed_loss(u) + unobserved == pytest.approx(with_v, rel=1e-12)
 
 
 cell = st.tuples(
@@ -89,14 +89,16 @@ def one_cell(target, alpha, l2, loss):
 def test_v_is_the_best_on_a_grid_and_the_pull_is_minus_the_slope(drawn):
     u, target, alpha, l2, loss = drawn
     problem = one_cell(target, alpha, l2, loss)
-    at = problem.observed_loss(np.array([u]))
+    at = problem.sum_observed_loss(np.array([u]))
     grid = np.linspace(0, 1, 201) if l2 is not None else np.zeros(1)
     t, w = float(problem.target[0]), float(problem.weight[0])
     cost = (0 if l2 is None else float(problem.cap[0])) * grid + w / 2 * (u + grid - t) ** 2
     assert at <= cost.min() + 1e-9
     assert at >= cost.min() - w * 0.005**2  # no better than the grid allows
     step = 1e-5
-    slope = (problem.observed_loss(np.array([u + step])) - problem.observed_loss(np.array([u - step]))) / (2 * step)
+    slope = (problem.sum_observed_loss(np.array([u + step])) - problem.sum_observed_loss(np.array([u - step]))) / (
+        2 * step
+    )
     assert float(problem.pull(np.array([u]))[0]) == pytest.approx(-slope, abs=1e-3)
 
 
@@ -106,10 +108,10 @@ def test_the_dual_of_a_cell_is_its_conjugate(drawn, y):
     """-h*(-y) <= h(u) + y*u for all u, with equality at y = pull(u)."""
     u, target, alpha, l2, loss = drawn
     problem = one_cell(target, alpha, l2, loss)
-    value = problem.observed_loss(np.array([u]))
-    assert problem.observed_dual(np.array([y])) <= value + y * u + 1e-9 * (1 + abs(value) + abs(y * u))
+    value = problem.sum_observed_loss(np.array([u]))
+    assert problem.sum_observed_dual(np.array([y])) <= value + y * u + 1e-9 * (1 + abs(value) + abs(y * u))
     best = problem.pull(np.array([u]))
-    assert problem.observed_dual(best) == pytest.approx(value + float(best[0]) * u, abs=1e-9 * (1 + value))
+    assert problem.sum_observed_dual(best) == pytest.approx(value + float(best[0]) * u, abs=1e-9 * (1 + value))
 
 
 def test_which_problems_one_svd_solves():
@@ -140,7 +142,7 @@ class TestPattern:
             rng.standard_normal((shape[0], 3)).astype(dtype),
             rng.standard_normal((shape[1], 3)).astype(dtype),
         )
-        exact = pattern.matrix(values).toarray()
+        exact = pattern.make_matrix(values).toarray()
         tol = 1e-5 if dtype == np.float32 else 1e-12
         np.testing.assert_allclose(pattern.fill(values).times(right), exact @ right, atol=tol)
         np.testing.assert_allclose(pattern.fill(values).transposed_times(left), exact.T @ left, atol=tol)
@@ -163,6 +165,6 @@ class TestPattern:
     def test_a_matrix_may_be_changed_without_changing_the_pattern(self):
         pattern = Pattern.of(sparse.csr_array(np.eye(5)))
         before = pattern.indptr.copy(), pattern.indices.copy()
-        pattern.matrix(np.array([0.0, 1.0, 0.0, 1.0, 1.0])).eliminate_zeros()
+        pattern.make_matrix(np.array([0.0, 1.0, 0.0, 1.0, 1.0])).eliminate_zeros()
         np.testing.assert_array_equal(pattern.indptr, before[0])
         np.testing.assert_array_equal(pattern.indices, before[1])

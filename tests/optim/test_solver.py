@@ -44,7 +44,7 @@ class TestAgainstTheSpecification:
         assert certificate.primal == pytest.approx(dense.objective_eliminated(U, reference), rel=1e-10)
         assert certificate.dual <= exact.objective * (1 + 1e-10)
         np.testing.assert_allclose(U, exact.U, atol=1e-4 * np.abs(exact.U).max())
-        V = problem.specific(U[reference.observed])
+        V = problem.find_specific(U[reference.observed])
         np.testing.assert_allclose(V, exact.V[reference.observed], atol=1e-4)
         assert (V > 0).any() == (share is not None)
         # The gap, by hand, with the exact spectral norm
@@ -210,7 +210,7 @@ class TestStrengthsThatGiveNothing:
         for l2, left in ((3.0, 0), (0.99 * 3.0, None)):
             problem, reference = make(clicks(), loss=loss, alpha=3.0, strength=1.01, l2=l2, scaling=scaling)
             found = solve(problem, tight())
-            V = problem.specific(found.low_rank.evaluate_on(problem.pattern))
+            V = problem.find_specific(found.low_rank.evaluate_on(problem.pattern))
             assert np.count_nonzero(V > 1e-12) == (left if left == 0 else reference.observed.sum())
 
 

@@ -78,7 +78,7 @@ class Grid:
     def __len__(self) -> int:
         return len(self.points)
 
-    def params(self, place: int) -> Params:
+    def get_params(self, place: int) -> Params:
         """Return the parameters of a point by its place in the order."""
         return dict(zip(self.choices, self.points[place], strict=True))
 
@@ -98,7 +98,7 @@ class Study:
         self._study, self._space, self._grid, self._seed = study, space, grid, seed
         self._walks = any(isinstance(each, Walk) for each in space.values())
 
-    def trials(self) -> list[Trial]:
+    def list_trials(self) -> list[Trial]:
         """Return the trials that came to an end, in their order; what a kill cut short is not among them."""
         first = self._study.user_attrs.get("first")
         rows = [] if first is None else [Trial(**first)]
@@ -123,7 +123,7 @@ class Study:
             place = next(place for place in range(len(self._grid)) if place not in tried)
             trial = self._study.ask()
             trial.set_user_attr("place", place)
-            return trial, self._grid.params(place)
+            return trial, self._grid.get_params(place)
         # A draw depends on the seed and on what was found before alone, so that a search cut short goes on the same.
         self._study.sampler = _make_sampler(self._seed, len(ended))
         trial = self._study.ask(_make_distributions(self._space))

@@ -160,7 +160,7 @@ class _Search:
 
     def run(self, study: Study) -> Tuning:
         """Run trials until the budget is used up; return all there are."""
-        kept = study.trials()
+        kept = study.list_trials()
         began = time.perf_counter() - sum(each.seconds for each in kept)
         found = self._collect_so_far(kept)
         while not self._is_over(found.trials, began):
@@ -168,7 +168,7 @@ class _Search:
                 self._try_next(study, began)
             else:
                 self._try_own(study)
-            found = self._collect_so_far(study.trials())
+            found = self._collect_so_far(study.list_trials())
             if self.callback is not None:
                 self.callback(found)
         _ = found.best

@@ -245,8 +245,8 @@ class CSRR(JudgingModel):
                 callback(history[-1])
 
         result = algorithm1(
-            problem.pattern.matrix(np.ones(problem.pattern.nnz)),
-            target=problem.pattern.matrix(built.asked.astype(np.float64)),
+            problem.pattern.make_matrix(np.ones(problem.pattern.nnz)),
+            target=problem.pattern.make_matrix(built.asked.astype(np.float64)),
             alpha=built.costs.ratio,
             l1=problem.l1,
             l2=built.l2,

@@ -89,7 +89,7 @@ class FittedProblem:
         if self.own_l2 is not None:
             asked = units if costs is None else units * costs
             problem = replace(problem, cap=asked * units.dtype.type(self.own_l2))
-        specific = keep_nonzero(pattern, problem.specific(explained) / units)
+        specific = keep_nonzero(pattern, problem.find_specific(explained) / units)
         return (factors / user_scaling[:, None]).astype(np.float32), specific
 
     def explain(self, seen: Any, row: int, item: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
@@ -201,6 +201,6 @@ def _compute_leverages(factors: FloatArray, l1: float) -> FloatArray:
 
 def keep_nonzero(pattern: Pattern, values: FloatArray) -> Any:
     """Return the sparse (n, m) array of those values that are not 0."""
-    matrix = pattern.matrix(values.astype(np.float32))
+    matrix = pattern.make_matrix(values.astype(np.float32))
     matrix.eliminate_zeros()
     return matrix

@@ -41,7 +41,7 @@ class Neighborhood:
         )
         ridge = Ridge(settings.neighbors, settings.reg_neighbors * regression.mean_diagonal)
         solved = regression.solve([(users, items)], [ridge])[0, 0]
-        weights, scale = regression.matrix(solved), built.scaling.item
+        weights, scale = regression.make_matrix(solved), built.scaling.item
         weights.data *= np.repeat(scale, np.diff(weights.indptr)) / scale[weights.indices]
         return cls(weights, user_scaling - settings.neighbor_scaling)
 

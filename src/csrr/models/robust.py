@@ -187,7 +187,7 @@ class RobustModel(RobustParameters):
         if own_l2 is None and self.reg_sparse == "auto":
             own_l2 = built.costs.ratio * (1 - _LITTLE * float(np.mean(np.clip(explained / problem.target, 0, 1))))
         with_v = problem if own_l2 is None else replace(problem, cap=built.asked * units.dtype.type(own_l2))
-        specific = with_v.specific(explained)
+        specific = with_v.find_specific(explained)
         words = Words(self.loss, built.costs.ratio, float(self.user_scaling), found.free, self.event_weights)
         user_factors = (users / scaling.user[:, None]).astype(np.float32)
         item_factors = (items / scaling.item[:, None]).astype(np.float32)
@@ -292,7 +292,7 @@ class RobustModel(RobustParameters):
         low_rank
             U, in the units of the fit.
         """
-        return self.fitted_.make_factors(dtype).low_rank()
+        return self.fitted_.make_factors(dtype).to_low_rank()
 
     # New people
 

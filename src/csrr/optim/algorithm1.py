@@ -63,15 +63,15 @@ class _Problem:
         """One over the Lipschitz constant of the gradient: max weight in U alone, twice that in (U, V)."""
         return 1 / ((1 if self.cap is None else 2) * max(float(self.weight.max()), 1.0))
 
-    def loss(self, X: FloatArray) -> float:
+    def compute_loss(self, X: FloatArray) -> float:
         """sum weight/2*(X - target)^2."""
         return float(np.sum(self.weight * (X - self.target) ** 2, dtype=np.float64)) / 2
 
-    def gradient(self, X: FloatArray) -> FloatArray:
+    def compute_gradient(self, X: FloatArray) -> FloatArray:
         """The subgradient of the loss in X, and so in U and in V, (n, m)."""
         return self.weight * (X - self.target)
 
-    def objective(self, U: FloatArray, V: FloatArray, loss: float) -> float:
+    def compute_objective(self, U: FloatArray, V: FloatArray, loss: float) -> float:
         """The objective at (U, V), where the loss is already known."""
         if not math.isfinite(loss):
             return math.inf
@@ -138,12 +138,12 @@ def _iterate(
     started = time.perf_counter()
     U = V = U_old = V_old = np.zeros_like(problem.target)
     tau = 1.0
-    loss = problem.loss(U + V)
+    loss = problem.compute_loss(U + V)
     objectives = [loss]
     history: list[Iteration] = []
     status: Status | None = "converged" if loss == 0 else None
     while status is None:
-        gradient = problem.gradient(U + V)
+        gradient = problem.compute_gradient(U + V)
         U_new, rank = _shrink(U - step * gradient, step * problem.l1)
         V_new = V if problem.cap is None else _soft_threshold(V - step * gradient, step * problem.cap)
         tau_new = (1 + math.sqrt(1 + 4 * tau**2)) / 2
@@ -153,8 +153,8 @@ def _iterate(
             U, V = np.clip(U, 0, 1), np.clip(V, 0, 1)
         U_old, V_old, tau = U_new, V_new, tau_new
 
-        loss = problem.loss(U + V)
-        objectives.append(problem.objective(U, V, loss))
+        loss = problem.compute_loss(U + V)
+        objectives.append(problem.compute_objective(U, V, loss))
         seconds = time.perf_counter() - started
         history.append(Iteration(len(history) + 1, objectives[-1], seconds, rank))
         if callback is not None:

@@ -63,7 +63,7 @@ def algorithm2(
         here = trace.add(compute_objective(problem, factors), float("nan"), rank)
         status = _find_reason(trace.history, options.tol, left, is_late=began + here.seconds > deadline)
         if status is None:
-            v = problem.specific(problem.pattern.dots(factors.users, factors.items))
+            v = problem.find_specific(problem.pattern.dots(factors.users, factors.items))
             fixed = replace(problem, target=problem.target - v, cap=None)
             moves = (
                 _step_in_turns(fixed, factors, bound) if step is None else _step_at_once(fixed, factors, bound, step)

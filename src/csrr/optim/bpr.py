@@ -173,12 +173,12 @@ class _Strata(NamedTuple):
     order: Int32Array
     cuts: Int64Array
 
-    def pairs(self, block: int) -> tuple[Int32Array, Int32Array]:
+    def select_pairs(self, block: int) -> tuple[Int32Array, Int32Array]:
         """The users and the items of a block's pairs, (pairs of the block,) each."""
         mine = slice(self.starts[block], self.starts[block + 1])
         return self.users[mine], self.items[mine]
 
-    def stratum(self, number: int) -> Int32Array:
+    def select_stratum(self, number: int) -> Int32Array:
         """The items of a stratum, (about m / strata,)."""
         return self.order[self.cuts[number] : self.cuts[number + 1]]
 
@@ -220,7 +220,7 @@ def run_epoch(pattern: Pattern, factors: Factors, rates: Rates, rng: np.random.G
     def climb(s: int, shift: int) -> tuple[int, float, Int32Array, Int32Array]:
         of_items = (s + shift) % n_strata
         block = s * n_strata + of_items
-        return block, *_climb_block(states[block], *strata.pairs(block), strata.stratum(of_items), *fixed)
+        return block, *_climb_block(states[block], *strata.select_pairs(block), strata.select_stratum(of_items), *fixed)
 
     def run_round(shift: int) -> list[list[tuple[int, float, Int32Array, Int32Array]]]:
         return map_ranges(lambda a, b: [climb(s, shift) for s in range(a, b)], bounds)

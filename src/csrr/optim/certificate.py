@@ -74,8 +74,8 @@ class Point:
     def at(cls, problem: Problem, low_rank: LowRank, *, exact: bool = False) -> Point:
         """The point U; `exact` takes the norms from the factors as rounded, not from the singular values."""
         u, engine = low_rank.evaluate_on(problem.pattern), problem.engine
-        squared = low_rank.trim().squared_norm(engine) if exact else float(low_rank.s @ low_rank.s)
-        nuclear = low_rank.nuclear_norm(engine) if exact else float(low_rank.s.sum())
+        squared = low_rank.trim().compute_squared_norm(engine) if exact else float(low_rank.s @ low_rank.s)
+        nuclear = low_rank.compute_nuclear_norm(engine) if exact else float(low_rank.s.sum())
         unobserved = max(squared - engine.sum_cells(sum_squares, u), 0.0)
         return cls(low_rank, u, problem.pull(u), unobserved, nuclear)
 
@@ -84,14 +84,14 @@ class Point:
         """S, (nnz,): the gradient is U + S, S on the observed cells."""
         return -(self.pull + self.observed)
 
-    def primal(self, problem: Problem) -> float:
+    def compute_primal(self, problem: Problem) -> float:
         """The objective at U, V minimised out."""
-        return problem.l1 * self.nuclear_norm + 0.5 * self.unobserved + problem.observed_loss(self.observed)
+        return problem.l1 * self.nuclear_norm + 0.5 * self.unobserved + problem.sum_observed_loss(self.observed)
 
-    def dual(self, problem: Problem, gradient_norm: float) -> float:
+    def compute_dual(self, problem: Problem, gradient_norm: float) -> float:
         """The dual value at Y = c*(pull on observed cells, -U elsewhere), c so that ||Y||_2 <= l1."""
         c = min(1.0, problem.l1 / gradient_norm) if gradient_norm > 0 else 1.0
-        return problem.observed_dual(self.pull * self.pull.dtype.type(c)) - 0.5 * c**2 * self.unobserved
+        return problem.sum_observed_dual(self.pull * self.pull.dtype.type(c)) - 0.5 * c**2 * self.unobserved
 
 
 def sum_squares(u: FloatArray) -> float:
@@ -115,7 +115,7 @@ def compute_gap(problem: Problem, low_rank: LowRank, rng: np.random.Generator, r
     norm, leading = estimate_spectral_norm(gradient, rng, dtype=low_rank.left.dtype.type, rtol=rtol)
     # The products behind the norm are rounded; the bound must not be.
     norm *= 1 + 100 * float(np.finfo(low_rank.left.dtype).eps)
-    return Gap(point.primal(problem), point.dual(problem, norm), norm, leading)
+    return Gap(point.compute_primal(problem), point.compute_dual(problem, norm), norm, leading)
 
 
 def compute_relative_gap(primal: float, dual: float) -> float:

@@ -38,7 +38,7 @@ class Factors:
         root = np.sqrt(u.s).astype(u.left.dtype)
         return cls(u.left * root, np.ascontiguousarray(u.right * root))
 
-    def low_rank(self, engine: Engine = THREADS) -> LowRank:
+    def to_low_rank(self, engine: Engine = THREADS) -> LowRank:
         """The singular triplets of P Q', those that are nothing left out."""
         balanced, s = self.balance(engine=engine)
         keep = s > max(_choose_cutoff(self.users.dtype) * s.max(initial=0), _LEAST)
@@ -296,7 +296,7 @@ def certify(
     rng: np.random.Generator,
 ) -> Certificate:
     """How far P Q' is from the optimum of the convex problem, at most."""
-    u = factors.low_rank(problem.engine)
+    u = factors.to_low_rank(problem.engine)
     primal, dual, norm, _ = compute_gap(problem, u, rng, rtol=min(0.01, 10 * options.tol))
     gap, ratio = compute_relative_gap(primal, dual), norm / problem.l1
     is_full = u.rank == factors.users.shape[1] < min(problem.pattern.shape)

@@ -116,7 +116,7 @@ class BlockKrylov:
         self.image = self.engine.join_columns([self.image, self._last])
         return True
 
-    def top(self) -> float:
+    def estimate_norm(self) -> float:
         """The largest Ritz value: a lower bound on the norm."""
         return float(np.sqrt(max(np.linalg.eigvalsh(self._gram)[-1], 0.0)))
 
@@ -124,7 +124,7 @@ class BlockKrylov:
         """How many Ritz values, each a lower bound on a singular value, exceed `above`."""
         return int(np.count_nonzero(np.linalg.eigvalsh(self._gram.astype(np.float32)) > above**2))
 
-    def triplets(self, count: int) -> LowRank:
+    def find_triplets(self, count: int) -> LowRank:
         """The `count` leading Ritz triplets of op."""
         values, vectors = eigh_falling(self._gram)
         s = np.sqrt(values[:count])
@@ -148,14 +148,14 @@ def estimate_spectral_norm(
     """
     side, flip = _pick_short_side(op)
     space = BlockKrylov(side, _draw(side, min(8, *side.shape), rng, dtype))
-    before = theta = space.top()
+    before = theta = space.estimate_norm()
     for _ in range(0, max_steps, 4):
         grown = [space.extend() for _ in range(4)][-1]
         # Once the space is exhausted, the top Ritz value is the norm itself.
-        before, theta = theta if grown else space.top(), space.top()
+        before, theta = theta if grown else space.estimate_norm(), space.estimate_norm()
         if theta - before <= rtol * theta:
             break
-    found = space.triplets(space.width)
+    found = space.find_triplets(space.width)
     return 2 * theta - before, found.T if flip else found
 
 
@@ -188,7 +188,7 @@ def compute_partial_svd(
         if space.width >= enough:
             break
         check_at = max(enough - block, 1.25 * space.width)
-    found = space.triplets(cap or space.width)
+    found = space.find_triplets(cap or space.width)
     keep = max(int(np.count_nonzero(found.s > above)), min(int(spare * space.width), found.width))
     found = LowRank(found.left[:, :keep], found.s[:keep], found.right[:, :keep])
     return found.T if flip else found

@@ -52,11 +52,11 @@ class LowRank:
         r = self.rank
         return LowRank(self.left[:, :r], self.s[:r], self.right[:, :r])
 
-    def nuclear_norm(self, engine: Engine) -> float:
+    def compute_nuclear_norm(self, engine: Engine) -> float:
         """||.||_*, from above: 1/2*(||left*sqrt(s)||^2 + ||right*sqrt(s)||^2), exact for orthonormal factors."""
         return 0.5 * float(sum(self.s @ engine.dot_columns(side, side) for side in (self.left, self.right)))
 
-    def squared_norm(self, engine: Engine) -> float:
+    def compute_squared_norm(self, engine: Engine) -> float:
         """||.||_F^2 from the two Gram matrices, so it holds whatever the factors' rounding."""
         left, right = (engine.cross(side, side) for side in (self.left, self.right))
         return float(self.s @ (left * right) @ self.s)

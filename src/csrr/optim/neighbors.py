@@ -188,7 +188,7 @@ class Regression:
         indptr = np.concatenate(([0], np.cumsum(counts)))
         return Layout(indptr, (there // max(width, 1)).astype(np.int32), there)
 
-    def matrix(self, weights: Float32Array) -> Any:
+    def make_matrix(self, weights: Float32Array) -> Any:
         """The (m, m) csr array with `weights`, (m, K), on the support; zeros are left out."""
         m = self.pattern.shape[1]
         indptr, indices, places = self.by_neighbor

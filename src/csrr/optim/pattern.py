@@ -78,7 +78,7 @@ class Pattern:
         """The values, (nnz,), in the order of the transposed pattern, (nnz,)."""
         return values[self._by_item[1]]
 
-    def matrix(self, values: FloatArray) -> Any:
+    def make_matrix(self, values: FloatArray) -> Any:
         """The (n, m) sparse array with `values`, (nnz,), on the observed cells."""
         return sparse.csr_array((values, self.indices, self.indptr), shape=self.shape, copy=True)
 

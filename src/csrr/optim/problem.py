@@ -79,7 +79,7 @@ class Problem:
         """Whether one soft-thresholded SVD of the targets solves it: no V, every cell of weight 1."""
         return self.cap is None and bool((self.weight == 1).all())
 
-    def specific(self, u: FloatArray) -> FloatArray:
+    def find_specific(self, u: FloatArray) -> FloatArray:
         """The best V given U on the observed cells, (nnz,), on those, (nnz,)."""
         return self.engine.map_cells(_find_specific, u, *self.given)
 
@@ -87,11 +87,11 @@ class Problem:
         """-h'(u), (nnz,), u (nnz,): how hard each observed cell pulls U up; at most cap while V < 1."""
         return self.engine.map_cells(_find_pull, u, *self.given)
 
-    def observed_loss(self, u: FloatArray) -> float:
+    def sum_observed_loss(self, u: FloatArray) -> float:
         """sum_obs h(u), u (nnz,)."""
         return self.engine.sum_cells(_sum_loss, u, *self.given)
 
-    def observed_dual(self, y: FloatArray) -> float:
+    def sum_observed_dual(self, y: FloatArray) -> float:
         """-sum_obs h*(-y), y (nnz,): what the observed cells add to the dual value at Y."""
         return self.engine.sum_cells(_sum_dual, y, *self.given)
 

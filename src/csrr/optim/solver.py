@@ -80,8 +80,8 @@ def solve(
         # 1. Where we are: the objective, and what the gap is about.
         point = Point.at(problem, state.low_rank)
         norm, probe = _estimate_norm(problem, point, probe, rounds=1 if iteration else 4)
-        primal = point.primal(problem)
-        step = trace.add(primal, compute_relative_gap(primal, point.dual(problem, norm)), state.low_rank.rank)
+        primal = point.compute_primal(problem)
+        step = trace.add(primal, compute_relative_gap(primal, point.compute_dual(problem, norm)), state.low_rank.rank)
         # 2. A step that was too long for the cells it moved is taken back.
         is_rejected = _is_too_long(problem, state, trace)
         if is_rejected:
@@ -115,7 +115,7 @@ def improve(problem: Problem, start: LowRank, options: Options) -> LowRank:
     state, before = State.at(problem, start, options.rank_cap), np.inf
     for _ in range(options.max_iter):
         point = Point.at(problem, state.low_rank)
-        objective = point.primal(problem)
+        objective = point.compute_primal(problem)
         if before - objective < options.tol * objective:
             break
         before = objective
