@@ -75,9 +75,7 @@ def stored(kind):
 
 def fitted_attributes(kind):
     """Return what a fit of a model sets, its own before what all models have; factors only where it has any."""
-    # What all models have is declared.
-    kinds = [(each, () if each is csrr.Recommender else stored(each)) for each in ours(kind)]
-    found = [name for each, more in kinds for name in (*inspect.get_annotations(each), *more)]
+    found = [name for each in ours(kind) for name in (*inspect.get_annotations(each), *stored(each))]
     absent = () if kind.has_factors or kind is csrr.Recommender else ("user_factors_", "item_factors_")
     return [name for name in dict.fromkeys(found) if re.fullmatch(r"[^_].*_", name) and name not in absent]
 

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from csrr.registry import HOMES, MODELS
+
 SOURCE = Path(__file__).parents[1] / "src" / "csrr"
 LOW = {"threads", "files", "heap", "parameters", "model_parameters", "registry", "arrays"}
 ROOMS = ("data", "optim", "ranking", "noise", "models", "experiments", "plots", "paper", "cli")
@@ -45,6 +47,13 @@ def test_every_room_has_its_place():
 def test_no_file_name_is_used_twice():
     names = Counter(path.name for path in FILES if path.name != "__init__.py")
     assert [name for name, times in names.items() if times > 1] == []
+
+
+@pytest.mark.parametrize("name", HOMES)
+def test_at_most_two_classes_stand_above_a_model(name):
+    above = [kind.__name__ for kind in MODELS[name].__mro__[1:] if kind.__module__.startswith("csrr.")]
+    assert len(above) <= 2
+    assert above[-1] == "Recommender"
 
 
 def test_the_reader_of_imports_sees_them_all():

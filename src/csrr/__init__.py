@@ -41,9 +41,9 @@ if TYPE_CHECKING:
     from csrr.models.popularity import PopRank as PopRank
     from csrr.models.positive_unlabelled import BiasMC as BiasMC
     from csrr.models.positive_unlabelled import MCShift as MCShift
+    from csrr.models.recommender import NotFittedError as NotFittedError
     from csrr.models.recommender import Recommender as Recommender
     from csrr.models.regularization_path import path as path
-    from csrr.models.scorer import NotFittedError as NotFittedError
     from csrr.models.store import ModelFileError as ModelFileError
     from csrr.models.wrmf import WRMF as WRMF
     from csrr.noise.stability import Stability as Stability
@@ -73,9 +73,8 @@ _HOMES = {
     "csrr.experiments.tuning_results": "Tuning",
     "csrr.experiments.cost_curve": "CostCurve cost_curve",
     "csrr.models.load": "load",
-    "csrr.models.recommender": "Recommender",
+    "csrr.models.recommender": "NotFittedError Recommender",
     "csrr.models.regularization_path": "path",
-    "csrr.models.scorer": "NotFittedError",
     "csrr.models.store": "ModelFileError",
     "csrr.noise.stability": "Stability",
     "csrr.noise.suspects": "Suspects clean",

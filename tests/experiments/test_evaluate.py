@@ -10,7 +10,7 @@ from csrr.experiments import evaluate
 from csrr.experiments.evaluate import METRIC_NAMES
 from csrr.models.ease import EASE
 from csrr.models.popularity import PopRank
-from csrr.models.scorer import NotFittedError
+from csrr.models.recommender import NotFittedError
 from tests.reference import metrics as reference
 
 EVERY_METRIC = ("precision", "recall", "f1", "ndcg", "list_ndcg", "map", "mrr", "hit_rate")

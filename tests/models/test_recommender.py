@@ -4,8 +4,7 @@ from scipy import sparse
 
 from csrr.data import DataError, UnknownIdError, as_log, synthetic
 from csrr.models.popularity import PopRank
-from csrr.models.recommender import Recommender
-from csrr.models.scorer import NotFittedError
+from csrr.models.recommender import NotFittedError, Recommender
 from tests.reference.metrics import best_items
 
 
@@ -106,7 +105,7 @@ class TestContract:
 
     def test_many_pairs_are_scored_in_parts(self, model, monkeypatch):
         monkeypatch.setattr("csrr.models.recommender.PAIRS", 100)
-        monkeypatch.setattr("csrr.models.scorer.USERS", 7)
+        monkeypatch.setattr("csrr.models.recommender.USERS", 7)
         users, items = np.repeat(np.arange(80), 60), np.tile(np.arange(60), 80)
         found = model.score(users, items).reshape(80, 60)
         np.testing.assert_allclose(found, model.score(np.arange(80)), rtol=1e-4, atol=1e-5)

@@ -18,7 +18,7 @@ from csrr.optim.pattern import Pattern
 from csrr.optim.problem import Loss, Problem, build
 
 if TYPE_CHECKING:
-    from csrr.models.robust_parameters import RobustParameters
+    from csrr.models.robust import RobustModel
 
 
 class Words(NamedTuple):
@@ -90,7 +90,7 @@ class ClickProblem:
 
 
 def build_problem(
-    model: RobustParameters, log: Log, settings: Settings, user_costs: Any = None, item_costs: Any = None
+    model: RobustModel, log: Log, settings: Settings, user_costs: Any = None, item_costs: Any = None
 ) -> ClickProblem:
     """Return the problem that a model's parameters, and settings for what they leave open, make of a log."""
     costs = model.resolve_costs(log)

@@ -20,7 +20,7 @@ from csrr.optim.lowrank import LowRank
 from csrr.ranking.result_table import ResultTable
 
 if TYPE_CHECKING:
-    from csrr.models.robust_parameters import RobustParameters
+    from csrr.models.robust import RobustModel
 
 SHARE = 0.1
 """The share of each user's events that is held out."""
@@ -56,7 +56,7 @@ class Chosen(ResultTable):
         return f"{super().__str__()}\n{self.note}" if len(self) else self.note
 
 
-def choose_settings(model: RobustParameters, log: Log, user_costs: Any = None, item_costs: Any = None) -> Chosen:
+def choose_settings(model: RobustModel, log: Log, user_costs: Any = None, item_costs: Any = None) -> Chosen:
     """Return what the parameters that say "auto" come to for a log: by its own held-out events, or by rule."""
     wanted = model.wanted()
     if wanted.settled is not None:

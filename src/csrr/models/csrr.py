@@ -34,9 +34,8 @@ from csrr.model_parameters import (
     UserScaling,
 )
 from csrr.models.build_problem import ClickProblem
-from csrr.models.judging_model import JudgingModel
-from csrr.models.robust import Fit, Start
-from csrr.models.robust_parameters import check_precision
+from csrr.models.read_parameters import check_precision
+from csrr.models.robust import Fit, RobustModel, Start
 from csrr.optim.algorithm1 import Iteration, algorithm1
 from csrr.optim.certificate import Certificate, compute_gap, compute_relative_gap
 from csrr.optim.lowrank import LowRank
@@ -45,7 +44,7 @@ from csrr.parameters import ParameterError, declare, parameter
 
 
 @declare
-class CSRR(JudgingModel):
+class CSRR(RobustModel):
     """Scores U + X*S: common taste, and what goes with what one has. U is that of a convex model of clicks A:
 
         minimise  l1*||U||_* + l2*sum(t*V) + sum_ij loss(U_ij + V_ij, t_ij),   0 <= V <= 1

@@ -34,7 +34,6 @@ from csrr.model_parameters import (
     UserScaling,
 )
 from csrr.models.build_problem import ClickProblem, Words
-from csrr.models.judging_model import JudgingModel
 from csrr.models.robust import Fit, RobustModel, Start
 from csrr.models.settings_search import Wanted
 from csrr.models.strengths import resolve_rank
@@ -48,7 +47,7 @@ DEFAULT_RANK = 128
 
 
 @declare
-class CSRRe(JudgingModel):
+class CSRRe(RobustModel):
     """Scores U + X*S as `CSRR` does, with U = P Q' of its problem with P of (n_users, rank) and Q of (n_items, rank):
 
         minimise  l1/2*(||P||^2 + ||Q||^2) + l2*sum(t*V) + sum_ij loss((P Q')_ij + V_ij, t_ij),   0 <= V <= 1

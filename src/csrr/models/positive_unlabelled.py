@@ -1,4 +1,7 @@
-"""Matrix completion from positive and unlabelled cells: MC-Shift and BiasMC, on the convex core."""
+"""Matrix completion from positive and unlabelled cells: MC-Shift and BiasMC, on the convex core.
+
+A share `rho` of the positive cells is taken to be unobserved; no V, no scaling, otherwise the core's problem.
+"""
 
 from __future__ import annotations
 
@@ -6,43 +9,14 @@ from csrr.data import Log
 from csrr.model_parameters import L1, MaxIter, MaxRank, Precision, RegLowRank, Rho, Seed, Threads, TimeLimit, Tol
 from csrr.models.build_problem import ClickProblem
 from csrr.models.costs import Costs
-from csrr.models.judging_model import JudgingModel
-from csrr.models.robust import Fit, Start
-from csrr.models.robust_parameters import check_precision
+from csrr.models.read_parameters import check_precision
+from csrr.models.robust import Fit, RobustModel, Start
 from csrr.optim.solver import Callback
 from csrr.parameters import declare, parameter
 
 
 @declare
-class _PositiveUnlabelled(JudgingModel):
-    """A share `rho` of the positive cells is taken to be unobserved; no V, no scaling, otherwise the core's problem."""
-
-    reg_sparse = 1.0
-    user_scaling = 0.0
-    item_scaling = 0.0
-    l2 = None
-    walked = ("reg_low_rank", "l1")
-
-    rho: Rho = parameter(default=0.5, kw_only=False)
-    reg_low_rank: RegLowRank = "auto"
-    l1: L1 = None
-    max_rank: MaxRank = 1000
-    tol: Tol = 0.01
-    max_iter: MaxIter = 100
-    time_limit: TimeLimit = None
-    dtype: Precision = "float32"
-    threads: Threads = 0
-    seed: Seed = 0
-
-    def check_params(self) -> None:
-        super().check_params()
-        check_precision(self.tol, self.dtype)
-
-    def solve(self, problem: ClickProblem, start: Start, callback: Callback | None) -> Fit:
-        return self.solve_convex(problem, start, callback)
-
-
-class MCShift(_PositiveUnlabelled):
+class MCShift(RobustModel):
     """Scores X of ShiftMC (Hsieh, Natarajan, Dhillon 2015), nuclear norm as a penalty:
 
         minimise  l1*||X||_* + 1/2*sum_ij s(X_ij, A_ij)
@@ -117,12 +91,32 @@ class MCShift(_PositiveUnlabelled):
     """
 
     loss = "II"
+    walked = ("reg_low_rank", "l1")
+
+    rho: Rho = parameter(default=0.5, kw_only=False)
+    reg_low_rank: RegLowRank = "auto"
+    l1: L1 = None
+    max_rank: MaxRank = 1000
+    tol: Tol = 0.01
+    max_iter: MaxIter = 100
+    time_limit: TimeLimit = None
+    dtype: Precision = "float32"
+    threads: Threads = 0
+    seed: Seed = 0
+
+    def check_params(self) -> None:
+        super().check_params()
+        check_precision(self.tol, self.dtype)
 
     def resolve_costs(self, log: Log) -> Costs:
         return Costs(1 / (1 - self.rho), f"rho={self.rho:g}")
 
+    def solve(self, problem: ClickProblem, start: Start, callback: Callback | None) -> Fit:
+        return self.solve_convex(problem, start, callback)
 
-class BiasMC(_PositiveUnlabelled):
+
+@declare
+class BiasMC(RobustModel):
     """Scores X of BiasMC (Hsieh, Natarajan, Dhillon 2015), nuclear norm as a penalty:
 
         minimise  l1*||X||_* + 1/2*(b*sum_{A=1} (X - 1)^2 + (1 - b)*sum_{A=0} X^2)/(1 - b),   b = (1 + rho)/2
@@ -193,6 +187,25 @@ class BiasMC(_PositiveUnlabelled):
     """
 
     loss = "I"
+    walked = ("reg_low_rank", "l1")
+
+    rho: Rho = parameter(default=0.5, kw_only=False)
+    reg_low_rank: RegLowRank = "auto"
+    l1: L1 = None
+    max_rank: MaxRank = 1000
+    tol: Tol = 0.01
+    max_iter: MaxIter = 100
+    time_limit: TimeLimit = None
+    dtype: Precision = "float32"
+    threads: Threads = 0
+    seed: Seed = 0
+
+    def check_params(self) -> None:
+        super().check_params()
+        check_precision(self.tol, self.dtype)
 
     def resolve_costs(self, log: Log) -> Costs:
         return Costs((1 + self.rho) / (1 - self.rho), f"rho={self.rho:g}")
+
+    def solve(self, problem: ClickProblem, start: Start, callback: Callback | None) -> Fit:
+        return self.solve_convex(problem, start, callback)

@@ -17,23 +17,30 @@ from csrr.data import Log
 from csrr.data.ids import Id
 from csrr.models.build_problem import ClickProblem, Words, build_problem
 from csrr.models.choose_settings import Chosen, choose_by_rule, choose_settings
-from csrr.models.costs import Costs
+from csrr.models.costs import Costs, CostWords, EventWeights
 from csrr.models.explain_score import explain_score
 from csrr.models.fitted_problem import FOLD_IN_TOL, FittedProblem, keep_nonzero
 from csrr.models.folded_users import FoldedFactors
+from csrr.models.judge import find_judge, leave_out, list_preferences, make_strict, refit
 from csrr.models.most_alike import rank_neighbors
 from csrr.models.neighborhood import Neighborhood
-from csrr.models.robust_parameters import RobustParameters
+from csrr.models.read_parameters import find_strength, find_wanted, make_from_costs, settle_params
+from csrr.models.recommender import Recommender
 from csrr.models.settings import Settings
-from csrr.models.settings_search import NAMES
+from csrr.models.settings_search import NAMES, Wanted
 from csrr.models.store import Arrays, State, sparse_arrays, sparse_from, step_arrays, steps_from
+from csrr.noise.noise_scores import LeftOut, check_popularity
+from csrr.noise.own_tastes import Preferences, Tastes
+from csrr.noise.stability import Stability, find_stability
+from csrr.noise.suspects import Suspects, find_suspects, score_suspects
 from csrr.optim.certificate import Certificate
 from csrr.optim.factored import Factors
 from csrr.optim.foldin import ItemSide, fold_in
 from csrr.optim.lowrank import LowRank
 from csrr.optim.neighbors import SingularError
-from csrr.optim.solver import Callback, Solution, Step, solve
-from csrr.parameters import ParameterError
+from csrr.optim.problem import Loss
+from csrr.optim.solver import Callback, Options, Solution, Step, solve
+from csrr.parameters import ParameterError, list_defaults
 from csrr.ranking import Neighbors
 from csrr.ranking.explanations import Explanation
 from csrr.threads import use_threads
@@ -56,10 +63,36 @@ class Fit(NamedTuple):
         return cls(Factors.of(solution.low_rank), solution.certificate, solution.history, free)
 
 
-class RobustModel(RobustParameters):
-    """Scores U + X*S, fitted to clicks. A subclass has the parameters and `solve`."""
+class RobustModel(Recommender):
+    """Scores U + X*S, fitted to clicks with costs. A subclass has `solve`, and parameters; the rest are as here."""
 
     has_factors = True
+
+    loss: Loss
+    cost_ratio: float | None = None
+    positive_cost: float | None = None
+    miss_cost: float | None = None
+    false_alarm_cost: float | None = None
+    recall_weight: float | None = None
+    event_weights: EventWeights = "ignore"
+    reg_low_rank: float | Literal["auto", "noise"]
+    reg_sparse: float | Literal["auto"] = 1.0
+    neighbors: int | Literal["auto"] = 0
+    reg_neighbors: float | Literal["auto"] = "auto"
+    neighbor_scaling: float = 0.0
+    l1: float | None
+    l2: float | None = None
+    user_scaling: float = 0.0
+    item_scaling: float = 0.0
+    max_rank: int | Literal["auto"] | None = None
+    tol: float
+    max_iter: int
+    time_limit: float | None
+    dtype: Literal["float32", "float64"]
+    threads: int
+    seed: int
+    _settled: Settings | None = None
+    _tastes: Tastes | None = None
 
     certificate_: Certificate
     history_: list[Step]
@@ -155,6 +188,21 @@ class RobustModel(RobustParameters):
         first = start.low_rank(self.dtype) if isinstance(start, RobustModel) else start
         return Fit.of(solve(problem.problem, self.solver_options(problem.settings), start=first, callback=callback))
 
+    def solver_options(self, settings: Settings) -> Options:
+        """Return when the solver is to stop.
+
+        Parameters
+        ----------
+        settings
+            What the fit takes for parameters that are left open.
+
+        Returns
+        -------
+        options
+            Gap, iterations, time and rank.
+        """
+        return Options(self.tol, self.max_iter, self.time_limit, settings.max_rank, self.seed)
+
     def complete(self, log: Log, built: ClickProblem, found: Fit, chosen: Chosen) -> Self:
         """Add to U what goes from item to item and what neither explains; set the fitted attributes.
 
@@ -222,8 +270,74 @@ class RobustModel(RobustParameters):
         self.fitted_ = fitted
         self.user_factors_, self.item_factors_ = fitted.users, fitted.items
         self.l1_, self.l2_, self.costs_ = fitted.l1, fitted.l2, fitted.costs
+        self._tastes = None
 
-    # What a fit came to
+    # What the parameters ask for
+
+    @classmethod
+    def from_costs(
+        cls,
+        miss: float | None = None,
+        false_alarm: float | None = None,
+        *,
+        positive_cost: float | None = None,
+        recall_weight: float | None = None,
+        **params: Any,
+    ) -> Self:
+        """Return a model for costs in your own units: what a miss costs you, and what a false alarm.
+
+        They set the cost ratio of the fit (alpha = miss/false_alarm, Lemma 1) and where it pays to recommend: above the
+        probability false_alarm/(miss + false_alarm), `decision_probability`.
+
+        Parameters
+        ----------
+        miss, false_alarm
+            What either costs.
+        positive_cost
+            Instead, c_p of c_p + c_n = 1.
+        recall_weight
+            Instead, mu_p of mu_p*recall + mu_n*specificity, with T_n/T_p estimated from the clicks of the fit.
+        **params
+            Other parameters of the model.
+
+        Returns
+        -------
+        model
+            A new model, not fitted.
+
+        Raises
+        ------
+        ParameterError
+            Where no costs are given, or the model takes none.
+        """
+        words = CostWords(None, positive_cost, miss, false_alarm, recall_weight)
+        return make_from_costs(cls, words, params)
+
+    def check_params(self) -> None:
+        super().check_params()
+        if self.reg_low_rank == 0 and self.l1 is None:
+            raise ParameterError("reg_low_rank=0 keeps every click as it is; give a number > 0")
+        self.cost_words.check()
+
+    @property
+    def cost_words(self) -> CostWords:
+        """What was said of costs, in which words."""
+        return CostWords(self.cost_ratio, self.positive_cost, self.miss_cost, self.false_alarm_cost, self.recall_weight)
+
+    def resolve_costs(self, log: Log) -> Costs:
+        """Return what a miss costs, in false alarms.
+
+        Parameters
+        ----------
+        log
+            The training log.
+
+        Returns
+        -------
+        costs
+            The cost ratio, and where it comes from.
+        """
+        return self.cost_words.resolve(log)
 
     @property
     def decision_probability(self) -> float | None:
@@ -236,6 +350,52 @@ class RobustModel(RobustParameters):
             return None
         return (self.costs_ if self.is_fitted else Costs(words.compute_ratio(), "")).probability
 
+    @property
+    def searches(self) -> bool:
+        """Whether what is left open is chosen on held-out events."""
+        return False
+
+    def wanted(self) -> Wanted:
+        """Return what the parameters give, by rule where they give nothing, and what they leave to the data.
+
+        Returns
+        -------
+        wanted
+            The settings, and the names of those that are open.
+        """
+        return find_wanted(self, self._settled)
+
+    def strength(self, data: Any) -> float:
+        """Return the l1 that a fit would have: what `reg_low_rank` comes to there.
+
+        Parameters
+        ----------
+        data
+            A log, a table or a matrix, as for `fit`.
+
+        Returns
+        -------
+        l1
+            The strength on the rank.
+        """
+        return find_strength(self, data)
+
+    def settled(self, settings: Settings) -> Self:
+        """Take settings in place of what is left open, and return the model: its fits search nothing.
+
+        Parameters
+        ----------
+        settings
+            Those of another fit.
+
+        Returns
+        -------
+        model
+            The model itself.
+        """
+        self._settled = settings
+        return self
+
     def settled_params(self) -> dict[str, Any]:
         """Return the parameters that give these scores again without a search.
 
@@ -246,17 +406,7 @@ class RobustModel(RobustParameters):
             then left out altogether.
         """
         self.check_fitted()
-        settings, params = self.chosen_.settings, self.get_params()
-        found = {
-            "reg_sparse": 1.0 if self.l2_ is None else self.l2_ / self.costs_.ratio,
-            **{name: getattr(settings, name) for name in ("max_rank", "neighbors", "reg_neighbors")},
-        }
-        found = {name: value for name, value in found.items() if params.get(name) == "auto"}
-        if params["reg_low_rank"] in ("auto", "noise") and self.l1 is None:
-            found["l1"] = self.l1_
-        if self.costs_.is_default:
-            found["cost_ratio"] = self.costs_.ratio
-        return found
+        return settle_params(self)
 
     # Scores, and what they are made of
 
@@ -365,6 +515,191 @@ class RobustModel(RobustParameters):
         if by == "factors" or (by == "auto" and not (weights > 0).any()):
             return super().similar_items(item, k)
         return rank_neighbors(self, item, np.where(weights > 0, weights, 0), k)
+
+    # Noisy clicks, and a taste of one's own
+
+    def specific_preferences(self, user: Id) -> Preferences:
+        """Return the user's entries of V, largest first: choices that the common taste does not explain.
+
+        The first question takes another fit, unless this model is fit to judge (see `suspects`).
+
+        Parameters
+        ----------
+        user
+            Their id.
+
+        Returns
+        -------
+        preferences
+            Amounts in units of a click: 0.8 says that four fifths of this click are this user's own. Each is told to be
+            taste or junk.
+        """
+        self.check_fitted()
+        return list_preferences(self, user)
+
+    def tastes(self) -> Tastes:
+        """Return the tastes by which own choices are judged; made at the first question after a fit.
+
+        Returns
+        -------
+        tastes
+            How alike items are to everyone but the user who is asked about.
+        """
+        if self._tastes is None:
+            self._tastes = self.as_judge().fitted_.find_tastes(self.seen_)
+        return self._tastes
+
+    def suspects(self, *, popularity: float = 0.0, stability: bool = False) -> Suspects:
+        """Return how probable it is that each click of the training data is noise, and which users and items have most.
+
+        Judged by a model with `reg_sparse` 0.5 and the automatic `reg_low_rank`: this one, if it is such, or one fitted
+        to the same clicks.
+
+        Parameters
+        ----------
+        popularity
+            Noise is taken to fall on an item in proportion to (its clicks + 1)^popularity: 0 finds clicks at random,
+            0.5 finds more of those on popular items and of accounts that push one, and takes more of the good ones for
+            noise.
+        stability
+            Whether to add how much of it small changes leave, at the price of some fits.
+
+        Returns
+        -------
+        suspects
+            A probability for each event.
+        """
+        self.check_fitted()
+        check_popularity(popularity)
+        steady = self.stability(popularity=popularity) if stability else None
+        return find_suspects(self, popularity=popularity, steady=steady)
+
+    @classmethod
+    def can(cls, ability: str) -> bool:
+        # Those without V cannot be fitted again as a judge.
+        has_v = "reg_sparse" in list_defaults(cls)
+        return super().can(ability) and (has_v or ability not in ("suspects", "stability"))
+
+    def suspect_scores(self, *, popularity: float = 0.0) -> npt.NDArray[np.floating[Any]]:
+        """Return the scores of `suspects` alone.
+
+        Parameters
+        ----------
+        popularity
+            As for `suspects`.
+
+        Returns
+        -------
+        scores
+            Shape (n_events,).
+        """
+        self.check_fitted()
+        return score_suspects(self, popularity=popularity)
+
+    def stability(self, *, popularity: float = 0.0) -> Stability:
+        """Return how much of V and of the suspects is the same after a small change of seed, strengths or clicks.
+
+        Parameters
+        ----------
+        popularity
+            As for `suspects`.
+
+        Returns
+        -------
+        stability
+            A row a change; each takes one or two fits.
+        """
+        self.check_fitted()
+        return find_stability(self, popularity=popularity)
+
+    def as_judge(self) -> Self:
+        """Return the model that tells which clicks are noise: of `reg_sparse` 0.5 or less and "noise" low rank.
+
+        The low-rank strength that ranks best is often weaker, and then U follows noise too.
+
+        Returns
+        -------
+        judge
+            This model, or one like it fitted to its clicks.
+        """
+        return find_judge(self)
+
+    def make_strict(self, log: Log) -> Self:
+        """Return a new model with these parameters, but a `reg_sparse` that is fit to judge.
+
+        Parameters
+        ----------
+        log
+            What is to be judged.
+
+        Returns
+        -------
+        model
+            Not fitted.
+        """
+        return make_strict(self, log)
+
+    def leave_out(self) -> LeftOut:
+        """Return U on the clicked cells less the influence of each cell's own click, and on the others.
+
+        Returns
+        -------
+        values
+            The values by which noise is told.
+
+        Raises
+        ------
+        ParameterError
+            Where U is 0.
+        """
+        return leave_out(self)
+
+    def explained_shares(self) -> npt.NDArray[np.float32]:
+        asked = self.costs_.ratio if self.fitted_.words.loss == "II" else 1.0
+        return super().explained_shares() / asked
+
+    @property
+    def own_share(self) -> float:
+        """The strength by which V is told, as a fraction of what gives none."""
+        return self.fitted_.own_share
+
+    def specific_on_clicks(self) -> npt.NDArray[np.floating[Any]]:
+        """Return V on the training events.
+
+        Returns
+        -------
+        values
+            Shape (n_events,).
+        """
+        rows = np.repeat(np.arange(len(self.users_)), np.diff(self.seen_.indptr))
+        return np.asarray(self.specific_[rows, self.seen_.indices]).ravel()
+
+    def costed_log(self) -> Log:
+        """Return the training events with what their misses cost as weights, for `refit`.
+
+        Returns
+        -------
+        log
+            The log.
+        """
+        return replace(self.training_log(), weights=self.fitted_.clicks.values)
+
+    def refit(self, log: Log, **changes: Any) -> Self:
+        """Return a model with what this one chose, but for some changes, fitted to other events.
+
+        Parameters
+        ----------
+        log
+            Events of `costed_log`.
+        **changes
+            Parameters by name.
+
+        Returns
+        -------
+        model
+            A new model, fitted.
+        """
+        return refit(self, log, changes)
 
     # Saving
 
