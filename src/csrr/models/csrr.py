@@ -36,7 +36,7 @@ from csrr.model_parameters import (
 from csrr.models.build_problem import ClickProblem
 from csrr.models.robust import Fit, RobustModel, Start, check_precision
 from csrr.optim.algorithm1 import Iteration, algorithm1
-from csrr.optim.certificate import Certificate, duality_gap, relative_gap
+from csrr.optim.certificate import duality_gap
 from csrr.optim.lowrank import LowRank
 from csrr.optim.solver import Callback, Solution, Step
 from csrr.parameters import ParameterError, declare, parameter
@@ -266,9 +266,7 @@ class CSRR(RobustModel):
         low_rank = LowRank(
             left[:, keep].astype(self.dtype), s[keep], np.ascontiguousarray(right[keep].T).astype(self.dtype)
         )
-        primal, dual, norm, _ = duality_gap(problem, low_rank, np.random.default_rng(self.seed), rtol=1e-5)
-        gap, seconds = relative_gap(primal, dual), history[-1].seconds if history else 0.0
-        certificate = Certificate(
-            *(primal, dual, gap, low_rank.rank, result.iterations, result.status, seconds, cut, norm / problem.l1)
-        )
+        gap = duality_gap(problem, low_rank, np.random.default_rng(self.seed), rtol=1e-5)
+        seconds = history[-1].seconds if history else 0.0
+        certificate = gap.certify(problem, low_rank.rank, result.iterations, result.status, seconds, cut)
         return Fit.of(Solution(low_rank, certificate, history), free=False)

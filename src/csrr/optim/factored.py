@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from csrr.arrays import Float64Array, FloatArray
-from csrr.optim.certificate import SLACK, Certificate, Status, duality_gap, relative_gap
+from csrr.optim.certificate import SLACK, Certificate, Status, duality_gap
 from csrr.optim.engine import Engine
 from csrr.optim.factor_loops import descend_rows, pull_rows
 from csrr.optim.krylov import eigh_falling, orthonormalize
@@ -297,9 +297,7 @@ def certify(
 ) -> Certificate:
     """How far P Q' is from the optimum of the convex problem, at most."""
     u = factors.low_rank(problem.engine)
-    primal, dual, norm, _ = duality_gap(problem, u, rng, rtol=min(0.01, 10 * options.tol))
-    gap, ratio = relative_gap(primal, dual), norm / problem.l1
+    gap = duality_gap(problem, u, rng, rtol=min(0.01, 10 * options.tol))
     is_full = u.rank == factors.users.shape[1] < min(problem.pattern.shape)
-    capped = is_full and gap > options.tol and ratio > 1 + SLACK
-    seconds = time.perf_counter() - began
-    return Certificate(primal, dual, gap, u.rank, history[-1].iteration, status, seconds, capped, ratio)
+    capped = is_full and gap.relative > options.tol and gap.gradient_norm > (1 + SLACK) * problem.l1
+    return gap.certify(problem, u.rank, history[-1].iteration, status, time.perf_counter() - began, capped)
