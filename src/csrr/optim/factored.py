@@ -283,6 +283,9 @@ def solve_factored(
     regs = np.full(n, problem.l1), np.full(m, problem.l1)
     factors, status, history = alternate(problem, regs, factors, options, callback=callback, began=began)
     certificate = certify(problem, factors, options, history, status, began, rng)
+    if certificate.rank == 0:
+        # What is left is rounding; the certificate is that of zero.
+        factors = Factors(np.zeros_like(factors.users), np.zeros_like(factors.items))
     return FactoredSolution(factors, certificate, history)
 
 
