@@ -8,8 +8,8 @@ from csrr.parameters import Choice, Number, Parameter, Share, Whole
 
 LEAST_COST, MOST_COST = 1e-4, 1e4
 """Between these lies what a miss may cost, in false alarms."""
-MOST = 1e30
-"""The largest strength: far beyond any use, far within a float."""
+MOST = 1e15
+"""The largest strength: far beyond any use, and its square still within single precision."""
 
 EVENT_WEIGHTS = ("ignore", "cost", "linear", "log")
 
@@ -93,6 +93,7 @@ RegLowRank: TypeAlias = Annotated[
         'Strength on the rank, as a fraction of what gives rank 0; "noise" is half the norm of the targets with random'
         " signs.",
         least=0,
+        most=MOST,
         words=("auto", "noise"),
         says="strength of the low rank",
     ),
@@ -103,6 +104,7 @@ RegSparse: TypeAlias = Annotated[
         "reg_sparse",
         "Strength on a user's own choices V, as a fraction of what gives none; 1 or more leaves V out.",
         least=0,
+        most=MOST,
         words=("auto",),
         says="strength of the own choices",
     ),

@@ -1,5 +1,8 @@
 """What holds for every model."""
 
+import copy
+import pickle
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -8,6 +11,7 @@ from scipy import sparse
 
 import csrr
 from csrr import BPRMF, CSRR, NotFittedError
+from csrr.parameters import list_parameters
 from csrr.registry import MODELS as BY_NAME
 
 MODELS = list(BY_NAME.values())
@@ -254,3 +258,88 @@ def test_not_fitted_csrr():
     ):
         with pytest.raises(NotFittedError):
             ask()
+
+
+def test_pickled_and_copied(kind, log, model, named):
+    rows = np.arange(80)
+    expected = model.score(rows)
+    for again in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model), copy.copy(model)):
+        assert type(again) is kind
+        np.testing.assert_array_equal(again.score(rows), expected)
+        np.testing.assert_array_equal(again.recommend(k=5).items, model.recommend(k=5).items)
+        again.fit(named)  # of its own
+        np.testing.assert_array_equal(model.score(rows), expected)
+    assert not pickle.loads(pickle.dumps(kind())).is_fitted
+
+
+@pytest.mark.parametrize(
+    "turn",
+    [
+        lambda X: X.astype(bool),
+        lambda X: X.astype(np.int8),
+        lambda X: X.astype(np.uint64),
+        lambda X: X.astype(np.float16),
+        np.asfortranarray,
+        lambda X: np.repeat(X, 2, axis=1)[:, ::2],
+        lambda X: X.astype(X.dtype.newbyteorder()),
+        lambda X: sparse.csr_array(X)[:, ::-1][:, ::-1],
+        lambda X: _with_wide_indices(sparse.csr_array(X)),
+        lambda X: _with_zeros(sparse.coo_array(X)),
+    ],
+)
+def test_the_type_and_layout_of_a_matrix_are_nothing(kind, clicks, model, turn):
+    np.testing.assert_array_equal(kind().fit(turn(clicks)).score(np.arange(80)), model.score(np.arange(80)))
+
+
+def _with_wide_indices(X):
+    X.indptr, X.indices = X.indptr.astype(np.int64), X.indices.astype(np.int64)
+    return X
+
+
+def _with_zeros(X):
+    """A coo array with two cells more, of value 0."""
+    empty = np.nonzero(X.toarray() == 0)
+    cells = tuple(np.r_[own, more[:2]] for own, more in zip(X.coords, empty, strict=True))
+    return sparse.coo_array((np.r_[X.data, 0, 0], cells), X.shape)
+
+
+def test_an_event_told_twice_is_one(kind, log, model):
+    frame = log.to_frame()
+    twice = kind().fit(pd.concat([frame, frame.iloc[::3]]))
+    np.testing.assert_array_equal(twice.score(np.arange(80)), model.score(np.arange(80)))
+
+
+def test_the_order_of_users_and_items_is_next_to_nothing(kind, clicks, model):
+    users, items = np.random.default_rng(5).permutation(80), np.random.default_rng(6).permutation(60)
+    turned = kind().fit(clicks[users][:, items]).score(np.arange(80))
+    scores = model.score(np.arange(80))[users][:, items]
+    # What is drawn at random, such as the signs that tell the level of noise, falls on other cells.
+    assert np.corrcoef(turned.ravel(), scores.ravel())[0, 1] > (0.9 if kind is BPRMF else 0.99)
+
+
+def test_items_that_all_or_none_have_and_users_with_all_or_none(kind, clicks):
+    X = clicks.copy()
+    X[:, 3], X[:, 5], X[7], X[9] = 1, 0, 1, 0
+    model = kind().fit(X)
+    scores = model.score(np.arange(80))
+    assert np.isfinite(scores).all()
+    lists = model.recommend(k=60)
+    counts = [sum(item is not None for item in row) for row in lists.items]
+    assert counts == (60 - X.sum(1)).tolist()
+
+
+@pytest.mark.parametrize("span", [3, 30])
+def test_weights_over_many_orders_of_magnitude(kind, clicks, span):
+    X = clicks * 10.0 ** np.random.default_rng(0).uniform(-span, span, clicks.shape)
+    declared = list_parameters(kind).get("event_weights")
+    models = [kind()] if declared is None else [kind(event_weights=choice) for choice in declared.choices]
+    for model in models:
+        try:
+            model.fit(X)
+        except csrr.ParameterError:
+            assert model.event_weights != "ignore"
+            with pytest.raises(csrr.ParameterError, match=r"weight|cost"):
+                model.fit(X)
+        else:
+            assert np.isfinite(model.score(np.arange(80))).all()
+            assert np.isfinite(model.recommend_for([3, 4], k=5).scores).all()

@@ -45,6 +45,8 @@ def read_entries(
     if matrix.dtype.kind not in "buif":
         raise DataError(f"a matrix holds bool, integer or float values; this one holds {matrix.dtype}")
     _check_id_counts((n_users, n_items), n_user_ids, n_item_ids)
+    if matrix.dtype == np.float16 or not matrix.dtype.isnative:  # scipy takes neither
+        matrix = matrix.astype(np.float32 if matrix.dtype == np.float16 else matrix.dtype.newbyteorder("="))
     coo = sparse.coo_array(matrix)
     _check_values(coo.row, coo.col, coo.data)
     summed = sparse.csr_array(coo.astype(np.float64)).tocoo()

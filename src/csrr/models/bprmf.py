@@ -27,6 +27,9 @@ DEFAULT_RANK = 50
 _SPREAD = 0.1
 """Standard deviation of the factors that a fit begins with."""
 
+_LARGEST_SCORE = 1e30
+"""A bound that leaves room in float32."""
+
 _MOST = 1e6
 """The largest rate or strength: far beyond any use, far within float32."""
 
@@ -193,9 +196,10 @@ class BPRMF(Recommender):
             step = self.learning_rate * self.decay ** (number / max(self.epochs - 1, 1))
             rates = Rates.of(step, self.reg, reg_negative, self.reg_bias)
             history.append(run_epoch(pattern, factors, rates, rng))
-            if not all(np.isfinite(side).all() for side in (factors.users, factors.items)):
+            largest = [max(float(side.max()), -float(side.min())) for side in (factors.users, factors.items)]
+            if not largest[0] * largest[1] * factors.users.shape[1] < _LARGEST_SCORE:
                 raise ParameterError(
-                    f"learning_rate={self.learning_rate!r} is too long a step: the factors left float32 in epoch"
+                    f"learning_rate={self.learning_rate!r} is too long a step: scores left float32 in epoch"
                     f" {number + 1}; take a smaller one, or weaker reg, reg_negative and reg_bias"
                 )
             watch(Epoch(number + 1, history[-1], time.perf_counter() - began), factors)

@@ -65,7 +65,7 @@ def choose_settings(model: RobustModel, log: Log, user_costs: Any = None, item_c
         return choose_by_rule(wanted.given, "nothing was left to choose" if wanted.is_complete else "chosen by rule")
     parts = hold_out(log, model.seed)
     if parts is None:
-        return choose_by_rule(wanted.given, _explain_too_small(log, wanted.given))
+        return choose_by_rule(wanted.given, _explain_too_small(log, wanted))
     built = build_problem(model, parts[0], wanted.given, user_costs, item_costs)
     return search_settings(built, *parts, wanted, model.time_limit and model.time_limit / 2)
 
@@ -82,19 +82,23 @@ def search_settings(built: ClickProblem, part: Log, asked: Log, wanted: Wanted, 
     settings = search.run()
     users = int(np.count_nonzero(asked.user_counts()))
     where = f"{len(asked):,} held-out events of {users:,} users"
-    note = f"chosen on {where}: {_describe(settings)}"
+    note = f"chosen on {where}: {_describe(settings, wanted)}"
     if (best := search.trials.get(settings)) is not None:
         note += f"; NDCG@{AT} {best.mean:.4f} there"
     return Chosen(search.list_columns(), settings, note, search.find_low_rank(settings))
 
 
-def _describe(settings: Settings) -> str:
-    """What a fit takes, in the words of its parameters."""
+def _describe(settings: Settings, wanted: Wanted) -> str:
+    """What a fit takes, in the words of its parameters; those in place of which others are given are left out."""
     neighbors = f"{settings.neighbors} neighbors (reg_neighbors {settings.reg_neighbors:g})"
-    return (
-        f"strength {settings.strength:g} x noise, max_rank {settings.max_rank}, cost_ratio {settings.cost_ratio:g}, "
-        f"reg_sparse {settings.reg_sparse:g}, " + (neighbors if settings.neighbors else "no neighbors")
-    )
+    words = [
+        f"strength {settings.strength:g} x noise" if "strength" in wanted else "",
+        f"max_rank {settings.max_rank}",
+        f"cost_ratio {settings.cost_ratio:g}" if "cost_ratio" in wanted else "",
+        f"reg_sparse {settings.reg_sparse:g}",
+        neighbors if settings.neighbors else "no neighbors",
+    ]
+    return ", ".join(filter(None, words))
 
 
 def choose_by_rule(settings: Settings, note: str) -> Chosen:
@@ -102,11 +106,11 @@ def choose_by_rule(settings: Settings, note: str) -> Chosen:
     return Chosen({name: np.empty(0) for name in NAMES}, settings, note)
 
 
-def _explain_too_small(log: Log, settings: Settings) -> str:
+def _explain_too_small(log: Log, wanted: Wanted) -> str:
     """Return why nothing was chosen on held-out events of a log."""
     return (
         f"by rule: of {log.n_users:,} users too few can spare an event to choose on ({LEAST_USERS} are needed); "
-        f"{_describe(settings)}"
+        f"{_describe(wanted.given, wanted)}"
     )
 
 

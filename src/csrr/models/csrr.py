@@ -37,7 +37,7 @@ from csrr.models.build_problem import ClickProblem
 from csrr.models.read_parameters import check_precision
 from csrr.models.robust import Fit, RobustModel, Start
 from csrr.optim.algorithm1 import Iteration, algorithm1
-from csrr.optim.certificate import Certificate, compute_gap, compute_relative_gap
+from csrr.optim.certificate import compute_gap
 from csrr.optim.lowrank import LowRank
 from csrr.optim.solver import Callback, Solution, Step
 from csrr.parameters import ParameterError, declare, parameter
@@ -263,9 +263,7 @@ class CSRR(RobustModel):
         low_rank = LowRank(
             left[:, keep].astype(self.dtype), s[keep], np.ascontiguousarray(right[keep].T).astype(self.dtype)
         )
-        primal, dual, norm, _ = compute_gap(problem, low_rank, np.random.default_rng(self.seed), rtol=1e-5)
-        gap, seconds = compute_relative_gap(primal, dual), history[-1].seconds if history else 0.0
-        certificate = Certificate(
-            *(primal, dual, gap, low_rank.rank, result.iterations, result.status, seconds, cut, norm / problem.l1)
-        )
+        gap = compute_gap(problem, low_rank, np.random.default_rng(self.seed), rtol=1e-5)
+        seconds = history[-1].seconds if history else 0.0
+        certificate = gap.certify(problem, low_rank.rank, result.iterations, result.status, seconds, cut)
         return Fit.of(Solution(low_rank, certificate, history), free=False)

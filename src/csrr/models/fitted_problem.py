@@ -111,7 +111,7 @@ class FittedProblem:
         weights = problem.pull(observed) + observed
         part = Q[:, inside].astype(np.float64)
         gram = part.T @ part + problem.l1 * np.eye(int(inside.sum()))
-        along = part[problem.pattern.indices] @ np.linalg.solve(gram, part[item])
+        along = part[problem.pattern.indices] @ np.linalg.lstsq(gram, part[item])[0]
         return np.asarray(weights * along)
 
     # Noise

@@ -258,7 +258,7 @@ class WRMF(Recommender):
         mine = Q[problem.pattern.indices]
         system = Q.T @ Q + (mine.T * (problem.weight - 1)) @ mine
         system[np.diag_indices_from(system)] += self._penalty.of(problem)[0]
-        amounts = problem.weight * (mine @ np.linalg.solve(system, Q[column]))
+        amounts = problem.weight * (mine @ np.linalg.lstsq(system, Q[column])[0])
         return explain_score(self, user, item, problem.pattern.indices, amounts)
 
     def state(self) -> State:

@@ -12,7 +12,11 @@ from csrr.optim.krylov import LowRankPlusSparse, estimate_spectral_norm
 from csrr.optim.lowrank import LowRank
 from csrr.optim.problem import Problem
 
-Status = Literal["converged", "max_iter", "timeout", "diverged"]
+Status = Literal["converged", "rank_cap", "max_iter", "timeout", "diverged"]
+"""Why a solver stopped: at a gap of `tol`; where the cap on the rank lets the objective fall no more; at a limit."""
+
+_ROUNDING = 2.0
+"""Measured errors of sums and norms are up to half a machine epsilon of what is added up; so many are allowed for."""
 
 SLACK = 0.01
 """How far ||gradient||_2 may exceed l1 at a point that passes for optimal, as a share of l1."""
@@ -23,7 +27,8 @@ class Certificate:
     """Proof of how good a fit is: `dual` <= the optimum <= `primal`.
 
     `gap` is (primal - dual)/primal. `rank_capped` says that a cap on the rank binds: the gap then is to the
-    optimum without the cap. `gradient_ratio` is ||gradient||_2 / l1.
+    optimum without the cap. `gradient_ratio` is ||gradient||_2 / l1. `rounding` is the share of `primal` that `dual`
+    was lowered by, so that the bound holds in spite of rounding.
     """
 
     primal: float
@@ -35,6 +40,7 @@ class Certificate:
     seconds: float
     rank_capped: bool = False
     gradient_ratio: float | None = None
+    rounding: float = 0.0
 
     @property
     def is_global(self) -> bool:
@@ -50,10 +56,13 @@ class Certificate:
         return asdict(self)
 
     def __str__(self) -> str:
-        capped = ", rank capped" if self.rank_capped else ""
+        status = "settled under its cap on the rank" if self.status == "rank_cap" else self.status
+        without = " without the cap" if self.rank_capped else ""
+        if self.gap < 2 * self.rounding:
+            without += " (most of it is rounding)"
         return (
-            f"{self.status}: objective {self.primal:.6g}, within {self.gap:.2g} of the optimum, rank {self.rank}"
-            f"{capped}, {self.iterations} iterations, {self.seconds:.2f} s"
+            f"{status}: objective {self.primal:.6g}, within {self.gap:.2g} of the optimum{without}, rank {self.rank},"
+            f" {self.iterations} iterations, {self.seconds:.2f} s"
         )
 
 
@@ -100,22 +109,61 @@ def sum_squares(u: FloatArray) -> float:
 
 
 class Gap(NamedTuple):
-    """primal >= optimum >= dual, ||gradient||_2 (rounded up), and the leading triplets of the gradient."""
+    """primal >= optimum >= dual, ||gradient||_2 (rounded up), the leading triplets of the gradient, and `rounding`.
+
+    `rounding` is what `dual` was lowered by, so that it is a bound in spite of rounding.
+    """
 
     primal: float
     dual: float
     gradient_norm: float
     leading: LowRank
+    rounding: float
+
+    @property
+    def relative(self) -> float:
+        """(primal - dual)/primal."""
+        return compute_relative_gap(self.primal, self.dual)
+
+    def certify(
+        self, problem: Problem, rank: int, iterations: int, status: Status, seconds: float, rank_capped: bool
+    ) -> Certificate:
+        """The certificate of a solver that stopped here."""
+        share = self.rounding / self.primal if self.primal > 0 else 0.0
+        ratio = self.gradient_norm / problem.l1
+        return Certificate(
+            *(self.primal, self.dual, self.relative, rank, iterations, status, seconds, rank_capped, ratio, share)
+        )
 
 
 def compute_gap(problem: Problem, low_rank: LowRank, rng: np.random.Generator, rtol: float) -> Gap:
-    """The primal and the dual value at U; the norm of the gradient is taken to about rtol."""
+    """The primal and the dual value at U; the norm of the gradient is taken to about rtol.
+
+    Where rounding would blur them by more than that, they are computed in double precision.
+    """
     point = Point.at(problem, low_rank, exact=True)
+    rounding, of_norm = _allow_for_rounding(problem, point)
+    is_blurred = rounding > rtol * point.compute_primal(problem) or of_norm > rtol * problem.l1
+    if is_blurred and problem.target.dtype != np.float64:
+        return compute_gap(problem.astype(np.float64), low_rank.astype(np.float64), rng, rtol)
     gradient = LowRankPlusSparse(low_rank, problem.pattern, point.gradient_values)
     norm, leading = estimate_spectral_norm(gradient, rng, dtype=low_rank.left.dtype.type, rtol=rtol)
     # The products behind the norm are rounded; the bound must not be.
-    norm *= 1 + 100 * float(np.finfo(low_rank.left.dtype).eps)
-    return Gap(point.compute_primal(problem), point.compute_dual(problem, norm), norm, leading)
+    norm = norm * (1 + 100 * float(np.finfo(low_rank.left.dtype).eps)) + of_norm
+    # No objective is below zero.
+    dual = max(point.compute_dual(problem, norm) - rounding, 0.0)
+    return Gap(point.compute_primal(problem), dual, norm, leading, rounding)
+
+
+def _allow_for_rounding(problem: Problem, point: Point) -> tuple[float, float]:
+    """What primal and dual together, and the norm of the gradient, may be off by rounding.
+
+    On cells that are fitted well, U and the target cancel: what is left is small, its error is not.
+    """
+    eps = _ROUNDING * float(np.finfo(point.observed.dtype).eps)
+    size = float(np.sqrt(point.unobserved + problem.engine.sum_cells(sum_squares, point.observed)))
+    pull = float(np.sqrt(problem.engine.sum_cells(sum_squares, point.pull)))
+    return 2 * eps * (size * (size + pull) + point.compute_primal(problem)), eps * size
 
 
 def compute_relative_gap(primal: float, dual: float) -> float:

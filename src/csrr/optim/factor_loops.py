@@ -65,7 +65,8 @@ def descend_rows(  # type: ignore[no-untyped-def]
         mine = own[i]
         total = 0.0
         for k in range(width):
-            m[k] = curvature[k] + reg[i]
+            # A column without curvature or penalty has no say, and must not divide by zero.
+            m[k] = max(curvature[k] + reg[i], kind(1e-30))
             residual[k] = -m[k] * mine[k]
             total -= 0.5 * mine[k] * residual[k]
         first, last = indptr[i], indptr[i + 1]

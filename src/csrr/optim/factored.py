@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from csrr.arrays import Float64Array, FloatArray
-from csrr.optim.certificate import SLACK, Certificate, Status, compute_gap, compute_relative_gap
+from csrr.optim.certificate import SLACK, Certificate, Status, compute_gap
 from csrr.optim.engine import Engine
 from csrr.optim.factor_loops import descend_rows, pull_rows
 from csrr.optim.krylov import eigh_falling, orthonormalize
@@ -283,6 +283,9 @@ def solve_factored(
     regs = np.full(n, problem.l1), np.full(m, problem.l1)
     factors, status, history = alternate(problem, regs, factors, options, callback=callback, began=began)
     certificate = certify(problem, factors, options, history, status, began, rng)
+    if certificate.rank == 0:
+        # What is left is rounding; the certificate is that of zero.
+        factors = Factors(np.zeros_like(factors.users), np.zeros_like(factors.items))
     return FactoredSolution(factors, certificate, history)
 
 
@@ -297,9 +300,7 @@ def certify(
 ) -> Certificate:
     """How far P Q' is from the optimum of the convex problem, at most."""
     u = factors.to_low_rank(problem.engine)
-    primal, dual, norm, _ = compute_gap(problem, u, rng, rtol=min(0.01, 10 * options.tol))
-    gap, ratio = compute_relative_gap(primal, dual), norm / problem.l1
+    gap = compute_gap(problem, u, rng, rtol=min(0.01, 10 * options.tol))
     is_full = u.rank == factors.users.shape[1] < min(problem.pattern.shape)
-    capped = is_full and gap > options.tol and ratio > 1 + SLACK
-    seconds = time.perf_counter() - began
-    return Certificate(primal, dual, gap, u.rank, history[-1].iteration, status, seconds, capped, ratio)
+    capped = is_full and gap.relative > options.tol and gap.gradient_norm > (1 + SLACK) * problem.l1
+    return gap.certify(problem, u.rank, history[-1].iteration, status, time.perf_counter() - began, capped)

@@ -73,6 +73,10 @@ def orthonormalize(engine: Engine, x: FloatArray, against: FloatArray | None = N
     """
     eps = float(np.finfo(x.dtype).eps)
     size = float(engine.dot_columns(x, x).max(initial=0))
+    if size > 0 and not 1e-20 < size < 1e20:
+        # Products of such numbers would leave single precision; a power of two costs no digit.
+        scale = 2.0 ** -np.clip(np.round(np.log2(size) / 2), -120, 120)
+        x, size = x * x.dtype.type(scale), size * scale**2
     for least in ((100 * eps) ** 2 * size, 0.25)[:rounds]:
         if against is not None and against.shape[1]:
             x = x - engine.multiply(against, engine.cross(against, x).astype(x.dtype))

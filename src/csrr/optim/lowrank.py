@@ -47,6 +47,10 @@ class LowRank:
         """left * s, (n, k)."""
         return self.left * self.s.astype(self.left.dtype)
 
+    def astype(self, dtype: type) -> LowRank:
+        """The same matrix in another precision."""
+        return LowRank(self.left.astype(dtype), self.s, self.right.astype(dtype))
+
     def trim(self) -> LowRank:
         """The same matrix without spare directions."""
         r = self.rank

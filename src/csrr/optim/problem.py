@@ -35,6 +35,11 @@ class Problem:
         """The same problem with another l1."""
         return replace(self, l1=l1)
 
+    def astype(self, dtype: type) -> Problem:
+        """The same problem in another precision."""
+        cap: FloatArray | None = None if self.cap is None else self.cap.astype(dtype)
+        return replace(self, target=self.target.astype(dtype), weight=self.weight.astype(dtype), cap=cap)
+
     @property
     def engine(self) -> Engine:
         """What computes, for all that has to do with this problem."""
@@ -56,6 +61,11 @@ class Problem:
     def smoothness(self) -> float:
         """The largest curvature of a cell."""
         return max(1.0, float(self.weight.max()))
+
+    @cached_property
+    def value_at_zero(self) -> float:
+        """The objective at U = 0."""
+        return self.sum_observed_loss(np.zeros_like(self.target))
 
     @cached_property
     def typical_curvature(self) -> float:

@@ -90,7 +90,7 @@ def solve(
         else:
             trace.accepted = step.objective
         # 3. Stop? At a limit, or where the gap is small enough and the certificate says so too.
-        status, missing = _find_reason(state, trace, options), None
+        status, missing = _find_reason(problem, state, trace, options), None
         if status or (step.gap * optimism <= options.tol and not is_rejected):
             certificate, missing = _certify(problem, state, trace, options, status or "converged", rng)
             if status or certificate.gap <= options.tol:
@@ -207,13 +207,14 @@ def _is_too_long(problem: Problem, state: State, trace: Trace) -> bool:
     return is_daring and not trace.history[-1].objective <= trace.accepted
 
 
-def _find_reason(state: State, trace: Trace, options: Options) -> Status | None:
+def _find_reason(problem: Problem, state: State, trace: Trace, options: Options) -> Status | None:
     """Why to stop here, if there is a reason other than the gap."""
     first, last = trace.history[0], trace.history[-1]
+    rounding = 10 * float(np.finfo(problem.target.dtype).eps) * problem.value_at_zero
     if state.is_cut and trace.has_settled(options.tol):
         # The cap on the rank is all that keeps the gap open.
-        return "converged"
-    if not np.isfinite(trace.accepted) or trace.accepted > 10 * first.objective + 1e-12:
+        return "rank_cap"
+    if not np.isfinite(trace.accepted) or trace.accepted > 10 * first.objective + rounding:
         return "diverged"
     if last.iteration >= options.max_iter:
         return "max_iter"
@@ -227,13 +228,11 @@ def _certify(
 ) -> tuple[Certificate, LowRank]:
     """The certificate of U, and the leading triplets of the gradient there."""
     u = state.low_rank
-    primal, dual, norm, leading = compute_gap(problem, u, rng, rtol=0.1 * options.tol)
-    gap = compute_relative_gap(primal, dual)
-    if status in ("max_iter", "timeout") and gap <= options.tol:
+    gap = compute_gap(problem, u, rng, rtol=0.1 * options.tol)
+    if status != "diverged" and gap.relative <= options.tol:
         status = "converged"
-    is_capped = state.is_cut and gap > options.tol
-    iterations, ratio = trace.history[-1].iteration, norm / problem.l1
-    return Certificate(primal, dual, gap, u.rank, iterations, status, trace.seconds, is_capped, ratio), leading
+    is_capped = state.is_cut and gap.relative > options.tol
+    return gap.certify(problem, u.rank, trace.history[-1].iteration, status, trace.seconds, is_capped), gap.leading
 
 
 def _distrust(problem: Problem, state: State, gap: float, estimate: float) -> tuple[float, State]:

@@ -1,0 +1,8 @@
+"""The campaigns by name. A new one is a file of its own and a line here."""
+
+from __future__ import annotations
+
+from fuzz.campaign import Campaign
+from fuzz.fits import Fits
+
+CAMPAIGNS: dict[str, Campaign] = {campaign.name: campaign for campaign in (Fits(),)}

@@ -1,0 +1,221 @@
+"""Random fits: every model with any values that its parameters allow, on small and odd matrices."""
+
+from __future__ import annotations
+
+import json
+import math
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+import csrr
+from csrr.model_parameters import MOST
+from csrr.models.robust import Fit, RobustModel
+from csrr.parameters import Choice, Number, Parameter, Share, Whole, list_parameters, list_rivals
+from csrr.registry import MODELS
+from fuzz.campaign import Finding
+from tests.reference import dense
+
+_SMALL = 200
+"""Up to this many cells a certificate is held against the optimum by a dense solver; beyond, against U alone."""
+_SLOW = {"max_iter": 60, "epochs": 5, "iterations": 5}
+
+
+class Fits:
+    """A model fitted to a small matrix: it fits, or refuses with a ValueError that says why."""
+
+    name = "fits"
+    about = "every model x any parameters on small matrices: scores are finite, certificates hold, files round-trip"
+    patience = 120.0
+
+    def prepare(self) -> None:
+        """Compile the kernels."""
+        warnings.simplefilter("ignore")
+        X = (np.random.default_rng(0).random((8, 6)) < 0.5).astype(float)
+        for kind in MODELS.values():
+            kind().fit(X).recommend(0, 2)
+
+    def make(self, rng: np.random.Generator) -> bytes:
+        """A model, its parameters and a matrix, as JSON."""
+        kind = MODELS[str(rng.choice(list(MODELS)))]
+        values = draw_matrix(rng)
+        cells = np.flatnonzero(values)
+        case = {
+            "model": kind.__name__,
+            "params": draw_parameters(rng, kind, min(values.shape)),
+            "shape": values.shape,
+            "cells": cells.tolist(),
+            "values": values.flat[cells].tolist(),
+            "history": rng.integers(values.shape[1], size=rng.integers(0, 4)).tolist(),
+            "is_saved": bool(rng.random() < 0.05),
+        }
+        return json.dumps(case).encode()
+
+    def check(self, case: bytes, folder: Path) -> None:
+        """Fit, and look at all that the model answers."""
+        drawn: dict[str, Any] = json.loads(case)
+        X = np.zeros(drawn["shape"])
+        X.flat[drawn["cells"]] = drawn["values"]
+        found: list[tuple[Any, Fit]] = []
+        model: Any = watch(MODELS[drawn["model"]], found)(**drawn["params"])
+        try:
+            model.fit(sparse.csr_array(X))
+        except (csrr.ParameterError, csrr.DataError, FloatingPointError) as error:
+            if not str(error):
+                raise Finding(f"{type(error).__name__} without a word") from error
+            return
+        check_answers(model, X > 0, drawn["history"])
+        for problem, fit in found:
+            check_certificate(problem, fit)
+        if drawn["is_saved"]:
+            model.save(folder / "model.csrr")
+            again = csrr.load(folder / "model.csrr")
+            if not np.array_equal(again.score_rows(np.arange(len(X))), model.score_rows(np.arange(len(X)))):
+                raise Finding("a loaded model scores otherwise")
+
+
+def draw_matrix(rng: np.random.Generator) -> Any:
+    """A small matrix, (n, m), of a random kind: sparse to full, in blocks, with odd weights."""
+    n, m = (int(k) for k in rng.integers(1, rng.choice([3, 8, 20, 40]), 2))
+    kind = rng.integers(6)
+    X = rng.random((n, m)) < rng.choice([0.05, 0.3, 0.6, 1.0])
+    if kind == 0:
+        X = np.eye(n, m, dtype=bool)
+    elif kind == 1:
+        X = np.repeat(X[:1], n, axis=0)
+    elif kind == 2:
+        X[: n // 2, : m // 2] = X[n // 2 :, m // 2 :] = True
+    elif kind == 3:
+        X[rng.integers(n)] = True
+        X[:, rng.integers(m)] = True
+    if not X.any():
+        X[0, 0] = True
+    weights = np.ones((n, m))
+    if rng.random() < 0.3:
+        weights = 10.0 ** rng.uniform(-30, 30, (n, m)) if rng.random() < 0.3 else rng.integers(1, 6, (n, m)) * 1.0
+    return X * weights
+
+
+def draw_parameters(rng: np.random.Generator, kind: Any, small: int) -> dict[str, Any]:
+    """Values for some of a model's parameters, within what they may be and often at the edge of it."""
+    declared, chosen = list_parameters(kind), {}
+    for name in rng.permutation(list(declared))[: rng.integers(0, 6)]:
+        name = str(name)
+        if set(list_rivals(name, declared)) & chosen.keys() or name in ("threads", "time_limit"):
+            continue
+        chosen[name] = draw_value(rng, declared[name], small)
+        for other in declared[name].beside:
+            chosen[other] = draw_value(rng, declared[other], small)
+    return chosen | {name: most for name, most in _SLOW.items() if name in declared and name not in chosen}
+
+
+def draw_value(rng: np.random.Generator, declared: Parameter, small: int) -> Any:
+    """A value that a parameter may have."""
+    if declared.words and rng.random() < 0.3:
+        return str(rng.choice(declared.words))
+    if declared.optional and rng.random() < 0.1:
+        return None
+    match declared:
+        case Choice():
+            return str(rng.choice(declared.choices))
+        case Whole():
+            most = {"rank": small, "max_rank": 2 * small}.get(declared.name, 12)
+            return int(rng.integers(declared.least, max(most, declared.least) + 1))
+        case Share():
+            return float(rng.choice([1e-9, 0.01, rng.uniform(0.05, 0.95), 0.99, 1 - 1e-9]))
+        case Number():
+            low = declared.above if declared.above is not None else declared.least
+            low, most = -MOST if low is None else low, min(declared.most, MOST)
+            edges = [value for value in (low, most) if math.isfinite(value) and declared.allows(value)]
+            if edges and rng.random() < 0.2:
+                return float(rng.choice(edges))
+            size = 10.0 ** (rng.uniform(-3, 1) if rng.random() < 0.7 else rng.uniform(-30, 30))
+            return float(np.clip(max(low, 0.0) + size, np.nextafter(low, np.inf), most))
+    raise TypeError(f"no way to draw {declared.name}")
+
+
+def check_answers(model: Any, seen: Any, history: list[int]) -> None:
+    """A finding where an answer is not finite, not in order, or has been seen."""
+    n, m = seen.shape
+    scores = model.score_rows(np.arange(n))
+    if scores.shape != (n, m) or not np.isfinite(scores).all():
+        raise Finding("a score is not finite")
+    best = model.recommend(np.arange(n), m)
+    is_there = best.scores > -np.inf
+    if not np.isfinite(best.scores[is_there]).all():
+        raise Finding("a recommendation's score is not finite")
+    if (is_there.sum(axis=1) != (~seen).sum(axis=1)).any():
+        raise Finding("not all that is new is recommended")
+    users, _ = np.nonzero(is_there)
+    if seen[users, best.items[is_there].astype(int)].any():
+        raise Finding("an item is recommended to one who has it")
+    if (best.scores[:, 1:] > best.scores[:, :-1]).any():
+        raise Finding("recommendations are not in order")
+    if not history:
+        return
+    new = model.recommend_for(history, m)
+    is_there = new.scores > -np.inf
+    if set(new.items[is_there].tolist()) & set(history) or not np.isfinite(new.scores[is_there]).all():
+        raise Finding("a new user's recommendations hold what they have, or are not finite")
+    if model.can("explain"):
+        model.explain(0, int(np.argmin(seen[0])))
+    if model.can("similar_items"):
+        model.similar_items(history[0])
+
+
+def watch(kind: Any, found: list[tuple[Any, Fit]]) -> Any:
+    """The same kind of model, whose solver also puts what it finds, with its problem, into a list."""
+    if not issubclass(kind, RobustModel):
+        return kind
+
+    def solve(self: Any, problem: Any, *given: Any) -> Fit:
+        fit: Fit = kind.solve(self, problem, *given)
+        found.append((problem.problem, fit))
+        return fit
+
+    return type(kind.__name__, (kind,), {"solve": solve})
+
+
+def check_certificate(problem: Any, fit: Fit) -> None:
+    """A finding where the certificate's bounds do not hold, by dense arithmetic in double precision."""
+    certificate = fit.certificate
+    exact = _Exact(problem)
+    U = fit.factors.users.astype(float) @ fit.factors.items.astype(float).T
+    primal, lower = dense.objective_eliminated(U, exact), certificate.dual
+    # The factors are rounded once more than the U that was certified.
+    rounded = float(np.finfo(fit.factors.users.dtype).eps) ** 2 * float(exact.weight.sum() * (U**2).max())
+    allowed = (2 * certificate.rounding + 1e-6) * certificate.primal + 4 * rounded + 1e-30
+    if not certificate.gap >= 0:
+        raise Finding(f"a gap of {certificate.gap}: {certificate}")
+    if primal - lower > (certificate.gap + 1e-5) * primal + allowed and certificate.status == "converged":
+        raise Finding(f"objective {primal}, above the certified {certificate.primal}: {certificate}")
+    if U.size <= _SMALL:
+        try:
+            best = min(primal, dense.solve(exact, tol=1e-9, max_iter=1000).objective)
+        except RuntimeError:
+            best = primal
+        if lower > best + allowed:
+            raise Finding(f"dual {lower} above the optimum {best}: {certificate}")
+
+
+class _Exact(dense.Dense):
+    """A problem in dense arrays, with the cells' numbers as they are."""
+
+    def __init__(self, problem: Any) -> None:
+        pattern = problem.pattern
+        seen = pattern.make_matrix(np.ones(pattern.nnz)).toarray() > 0
+
+        def spread(values: Any, elsewhere: float) -> Any:
+            out = np.full(pattern.shape, elsewhere)
+            out[seen] = values
+            return out
+
+        object.__setattr__(self, "l1", float(problem.l1))
+        cells = vars(self)
+        cells["observed"] = seen
+        cells["weight"] = spread(problem.weight, 1.0)
+        cells["target"] = cells["T"] = spread(problem.target, 0.0)
+        cells["cap"] = spread(np.inf if problem.cap is None else problem.cap, np.inf)
