@@ -197,11 +197,14 @@ def compare(evaluations: Mapping[str, Evaluation], metric: str = "ndcg@10", base
     )
 
 
-def compare_paired(a: npt.ArrayLike, b: npt.ArrayLike, *, lower_is_better: bool = False) -> PairedTest:
+def compare_paired(
+    a: npt.ArrayLike, b: npt.ArrayLike, *, lower_is_better: bool = False, overlap: float = 0.0
+) -> PairedTest:
     """Return the tests of `a` minus `b`, values of the same users in the same order, shapes (n,).
 
     A user with a NaN is left out. Differences that are all the same leave no doubt: p is 1 where they are 0, else the
-    t test's p is 0 and the effect size infinite.
+    t test's p is 0 and the effect size infinite. Values of random splits of the same data, in place of users, need
+    their `overlap` (`intervals.compute_error`): interval and t test are then those of Nadeau and Bengio.
     """
     mine, theirs = np.asarray(a, np.float64), np.asarray(b, np.float64)
     if mine.shape != theirs.shape or mine.ndim != 1:
@@ -217,8 +220,8 @@ def compare_paired(a: npt.ArrayLike, b: npt.ArrayLike, *, lower_is_better: bool 
     return PairedTest(
         len(d),
         *means,
-        *compute_mean_interval(d),
-        _compute_t_p(d),
+        *compute_mean_interval(d, overlap=overlap),
+        _compute_t_p(d, overlap),
         _compute_wilcoxon_p(d),
         _compute_effect_size(d),
         *shares,
@@ -246,10 +249,10 @@ def _compute_effect_size(d: Float64Array) -> float:
     return mean / spread
 
 
-def _compute_t_p(d: Float64Array) -> float:
+def _compute_t_p(d: Float64Array, overlap: float = 0.0) -> float:
     from scipy.special import stdtr
 
-    return float(2 * stdtr(len(d) - 1, -abs(_compute_effect_size(d)) * np.sqrt(len(d))))
+    return float(2 * stdtr(len(d) - 1, -abs(_compute_effect_size(d)) / np.sqrt(1 / len(d) + overlap)))
 
 
 def _compute_wilcoxon_p(d: Float64Array) -> float:

@@ -11,10 +11,10 @@ from csrr.models import ParameterError
 Interval = tuple[float, float]
 
 
-def compute_mean_interval(values: npt.ArrayLike, level: float = 0.95) -> Interval:
+def compute_mean_interval(values: npt.ArrayLike, level: float = 0.95, *, overlap: float = 0.0) -> Interval:
     """Return Student's t interval (low, high) of the mean of `values`, shape (n,), NaN left out.
 
-    It is (NaN, NaN) of fewer than two values.
+    It is (NaN, NaN) of fewer than two values. `overlap` is for random splits of the same data: see `compute_error`.
     """
     from scipy.special import stdtrit
 
@@ -24,9 +24,19 @@ def compute_mean_interval(values: npt.ArrayLike, level: float = 0.95) -> Interva
     known = known[~np.isnan(known)]
     if len(known) < 2:
         return float("nan"), float("nan")
-    mean, error = known.mean(), known.std(ddof=1) / np.sqrt(len(known))
+    mean, error = known.mean(), compute_error(known, overlap)
     half = stdtrit(len(known) - 1, (1 + level) / 2) * error
     return float(mean - half), float(mean + half)
+
+
+def compute_error(values: Float64Array, overlap: float = 0.0) -> float:
+    """Return the standard error of the mean of `values`, shape (n,).
+
+    Random splits of the same data share training events, so that their results vary less than fresh data would make
+    them. With `overlap` = test events / training events the error is Nadeau and Bengio's (2003),
+    s*sqrt(1/n + overlap).
+    """
+    return float(values.std(ddof=1) * np.sqrt(1 / len(values) + overlap))
 
 
 def compute_f1_interval(precision: npt.ArrayLike, recall: npt.ArrayLike, level: float = 0.95) -> Interval:

@@ -21,11 +21,11 @@ from csrr.models.recommender import Recommender
 from csrr.paper.detection import auc, measure_target_hits, score_by_detector
 from csrr.paper.reproduce import Progress
 from csrr.paper.results import Result, ResultStore, Task
-from csrr.paper.robustness_results import AUC, CLEAN, HITS, METRIC, Robustness
+from csrr.paper.robustness_results import AUC, CLEAN, HITS, METRIC, RATIO, Robustness
 from csrr.paper.systems import CSRR_WITH_V, NOISE_SYSTEMS, System
 from csrr.parameters import ParameterError, check_whole
 
-RATIO, VALIDATION_RATIO = 0.8, 0.9
+VALIDATION_RATIO = 0.9
 SHARES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)
 
 

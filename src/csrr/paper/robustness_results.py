@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from csrr.data.add_noise import NOISE_KINDS
-from csrr.experiments.compare import compare_paired
+from csrr.experiments.compare import compare_paired, correct_holm
 from csrr.experiments.intervals import compute_mean_interval
 from csrr.paper.results import Result, ResultsError, ResultStore
 from csrr.paper.systems import CSRR_WITH_V, CSRR_WITHOUT_V, NOISE_SYSTEMS
@@ -24,6 +24,11 @@ from csrr.ranking.text_tables import format_text_table, to_pandas
 
 if TYPE_CHECKING:
     import pandas as pd
+
+RATIO = 0.8
+"""The share of each user's events that is trained on."""
+OVERLAP = (1 - RATIO) / RATIO
+"""Test events for each training event, for errors over splits (`intervals.compute_error`)."""
 
 METRIC, CLEAN, HITS, AUC = "ndcg@10", "clean ndcg@10", "target hits", "auc, "
 """Names of means in a result; the last is followed by a detector's."""
@@ -248,7 +253,7 @@ class Robustness:
         for share in (0.0, *self.shares):
             values = [each for line in self._select(kind, share, system) if (each := value(line)) is not None]
             if values:
-                low, high = (None if np.isnan(end) else end for end in compute_mean_interval(values))
+                low, high = (None if np.isnan(end) else end for end in compute_mean_interval(values, overlap=OVERLAP))
                 points.append(Point(share, float(np.mean(values)), low, high, splits=len(values)))
         return points
 
@@ -262,6 +267,8 @@ class Robustness:
 
     def worth_of_v(self) -> pa.Table:
         """Return what V adds to NDCG@10: CSRR minus CSRR without V, both tuned, by a paired t test over the splits.
+
+        Splits share training events, so the test is Nadeau and Bengio's; `t_p_holm` is corrected over all rows.
 
         Returns
         -------
@@ -286,9 +293,10 @@ class Robustness:
         for which, share_or_all, pair in compared:
             if len(pair[0]) < 2:
                 continue
-            test = compare_paired(*pair)
+            test = compare_paired(*pair, overlap=OVERLAP)
             rows.append({"kind": which, "share": share_or_all, **{name: getattr(test, name) for name in names}})
-        return pa.Table.from_pylist(rows)
+        corrected = correct_holm([row["t_p"] for row in rows]).tolist()
+        return pa.Table.from_pylist([row | {"t_p_holm": p} for row, p in zip(rows, corrected, strict=True)])
 
     def _collect_pair(self, kind: str | None, shares: Sequence[float]) -> list[list[float]]:
         """Return NDCG@10 with V and without, a mean over shares for every split that has all of them."""
@@ -366,10 +374,11 @@ def _make_worth_table(table: pa.Table) -> str:
             f"{row['difference']:+.4f}",
             f"{row['low']:+.4f} to {row['high']:+.4f}",
             f"{row['t_p']:.4f}",
+            f"{row['t_p_holm']:.4f}",
         ]
         for row in table.to_pylist()
     ]
-    return format_text_table(["noise", "share", "difference", "interval", "t p"], lines)
+    return format_text_table(["noise", "share", "difference", "interval", "t p", "Holm"], lines)
 
 
 WORDS = {
