@@ -92,7 +92,7 @@ def test_fetch_downloads_once_and_reports_progress(serve, folder):
     path = fetch("ml-100k", progress=lambda done, total: calls.append((done, total)))
     assert path == folder / "ml-100k.zip"
     assert path.read_bytes() == ARCHIVE
-    assert [file.name for file in folder.iterdir()] == ["ml-100k.zip"]
+    assert sorted(file.name for file in folder.iterdir()) == ["ml-100k.zip", "ml-100k.zip.sha256"]
     assert calls[-1] == (len(ARCHIVE), len(ARCHIVE))
     serve("/missing.zip")
     assert fetch("ml-100k") == path

@@ -17,7 +17,7 @@ from csrr.cli.options import (
     read_log,
     with_options,
 )
-from csrr.cli.output import live_line, print_json
+from csrr.cli.output import live_line, print_json, say
 
 if TYPE_CHECKING:
     import csrr
@@ -69,7 +69,7 @@ def calibrate(model: Path, heldout: str, output: Path, plot: Path | None, as_jso
     if as_json:
         print_json(_summary(output, calibration, reliability, choice))
     else:
-        click.echo("\n".join(_told(output, calibration, reliability, choice)))
+        say("\n".join(_told(output, calibration, reliability, choice)))
 
 
 def _check_usage(plot: Path | None, options: dict[str, Any]) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from csrr.cli.options import LOG_OPTIONS, check_writable, json_option, read_log, with_options
-from csrr.cli.output import live_line, print_json
+from csrr.cli.output import live_line, print_json, say
 
 
 @click.command()
@@ -68,4 +68,4 @@ def costs(
             }
         )
     else:
-        click.echo(str(curve))
+        say(str(curve))

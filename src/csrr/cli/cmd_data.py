@@ -7,7 +7,8 @@ from typing import Any
 import click
 
 from csrr.cli.options import json_option
-from csrr.cli.output import amount, live_line, print_json
+from csrr.cli.output import live_line, print_json, say
+from csrr.printable import describe_size
 
 
 @click.group()
@@ -37,7 +38,7 @@ def list_(as_json: bool) -> None:
     width = max(len(row["name"]) for row in rows)
     for row in rows:
         state = _state(row["path"], row["can_be_fetched"])
-        click.echo(f"{row['name']:{width}}  {state:8}  {row['description']} ({row['licence']})")
+        say(f"{row['name']:{width}}  {state:8}  {row['description']} ({row['licence']})")
 
 
 def _state(path: str | None, can_be_fetched: bool) -> str:
@@ -54,7 +55,7 @@ def where(as_json: bool) -> None:
     if as_json:
         print_json({"folder": str(folder), "exists": folder.is_dir()})
     else:
-        click.echo(str(folder))
+        say(str(folder))
 
 
 @data.command()
@@ -69,4 +70,4 @@ def fetch(name: str, as_json: bool) -> None:
     if as_json:
         print_json({"name": name, "path": str(path), "bytes": path.stat().st_size})
     else:
-        click.echo(f"{path} ({amount(path.stat().st_size)})" if path.is_file() else str(path))
+        say(f"{path} ({describe_size(path.stat().st_size)})" if path.is_file() else str(path))

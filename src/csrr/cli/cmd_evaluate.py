@@ -26,7 +26,7 @@ from csrr.cli.options import (
     read_param,
     with_options,
 )
-from csrr.cli.output import live_line, print_json
+from csrr.cli.output import live_line, print_json, say
 from csrr.parameters import defaults_of
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def evaluate(log: str, models: tuple[str, ...], test: str | None, as_json: bool,
         print_json(summary)
     else:
         told = [f"{name}: {proof}" if len(models) > 1 else str(proof) for name, proof in proofs.items()]
-        click.echo("\n".join([_table(found), *told, *(["", repr(comparison)] if comparison else [])]))
+        say("\n".join([_table(found), *told, *(["", repr(comparison)] if comparison else [])]))
 
 
 def _models(names: tuple[str, ...], options: dict[str, Any]) -> list[Any]:

@@ -23,7 +23,8 @@ from csrr.cli.options import (
     read_log,
     with_options,
 )
-from csrr.cli.output import amount, live_line, print_json
+from csrr.cli.output import live_line, print_json, say
+from csrr.printable import describe_size
 
 if TYPE_CHECKING:
     import csrr
@@ -65,17 +66,17 @@ def fit(log: str, output: Path, model: str, as_json: bool, force: bool, **option
     if as_json:
         print_json(_summary(fitted, events, output, seconds))
     else:
-        click.echo(
+        say(
             f"{output}: {events.n_users:,} users x {events.n_items:,} items, {len(events):,} events, ",
             nl=False,
         )
-        click.echo(amount(output.stat().st_size))
+        say(describe_size(output.stat().st_size))
         if (chosen := getattr(fitted, "chosen_", None)) is not None:
-            click.echo(chosen.note)
+            say(chosen.note)
         certificate = getattr(fitted, "certificate_", None)
-        click.echo(f"{type(fitted).__name__}, fitted in {seconds:.2f} s" if certificate is None else str(certificate))
+        say(f"{type(fitted).__name__}, fitted in {seconds:.2f} s" if certificate is None else str(certificate))
         if getattr(fitted, "recall_weight", None) is not None and (costs := getattr(fitted, "costs_", None)):
-            click.echo(str(costs))
+            say(str(costs))
 
 
 def _summary(model: csrr.Recommender, events: csrr.Log, output: Path, seconds: float) -> dict[str, Any]:

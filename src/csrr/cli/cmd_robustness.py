@@ -9,7 +9,7 @@ import click
 
 from csrr.cli.failures import Failure, stoppable
 from csrr.cli.options import LOG_OPTIONS, json_option, read_log, with_options
-from csrr.cli.output import live_line, print_json
+from csrr.cli.output import live_line, print_json, say
 
 if TYPE_CHECKING:
     import csrr
@@ -57,7 +57,7 @@ def robustness(
     if as_json:
         print_json({**found.summary(), "results": found.to_arrow().to_pylist()})
     else:
-        click.echo(repr(found))
+        say(repr(found))
 
 
 def _measure(events: csrr.Log, arguments: dict[str, Any], line: Line) -> csrr.Robustness:

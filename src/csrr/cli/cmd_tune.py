@@ -30,7 +30,7 @@ from csrr.cli.options import (
     read_param,
     with_options,
 )
-from csrr.cli.output import Line, live_line, plain, print_json
+from csrr.cli.output import Line, live_line, plain, print_json, say
 from csrr.parameters import parameters_of, rivals_of
 
 if TYPE_CHECKING:
@@ -180,14 +180,14 @@ def _tell(found: csrr.Tuning, log: str, fitted: Path | None, options: dict[str, 
     failed = f", {states.count('failed')} failed" if "failed" in states else ""
     failed += f", {states.count('pruned')} pruned" if "pruned" in states else ""
     if len(found.trials) == 1 and found.total == 1 and not found.best.params:
-        click.echo(f"{found.kind.__name__} has nothing to tune")
-    click.echo(f"{states.count('done')} trials done{failed}; {found.metric} is a validation score")
-    click.echo(format_trials(found))
+        say(f"{found.kind.__name__} has nothing to tune")
+    say(f"{states.count('done')} trials done{failed}; {found.metric} is a validation score")
+    say(format_trials(found))
     if fitted is not None:
-        click.echo(f"the best, fitted to all of {log}: {fitted}")
+        say(f"the best, fitted to all of {log}: {fitted}")
         return
-    click.echo("to fit the best:")
-    click.echo(f"  {_command(found, log, options)}")
+    say("to fit the best:")
+    say(f"  {_command(found, log, options)}")
 
 
 def _command(found: csrr.Tuning, log: str, options: dict[str, Any]) -> str:

@@ -86,7 +86,8 @@ def read(
         format, member = recognise(bundle, format)
         if format == "user-lists" and bundle.main is None:
             present = [name for name in PARTS if bundle.find(f"{name}.txt")]
-            content = _join_parts([_read_part(bundle, name) for name in (present if part == "all" else [part])])
+            wanted = present if part == "all" else [part]
+            content = _join_parts([_read_part(bundle, name) for name in wanted or PARTS])
         elif part != "all":
             raise DataError(f"part={part!r} needs a folder or archive with train.txt and test.txt")
         else:
