@@ -15,11 +15,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet
 
-from csrr.data.errors import DataError, show_value
+from csrr.data.errors import DataError, quote_error, show_value
 from csrr.data.limits import Limit, find_limit
 
 FILE_MAGIC = b"ARROW1"
-_UNREADABLE = (pa.ArrowException, OSError, ValueError, KeyError, TypeError, struct.error)
+_UNREADABLE = (pa.ArrowException, OSError, EOFError, ValueError, LookupError, TypeError, struct.error)
 """What Arrow raises on damaged bytes."""
 
 
@@ -41,7 +41,9 @@ class CheckedColumns(Mapping[str, Any]):
         except DataError:
             raise
         except _UNREADABLE as error:
-            raise DataError(f"column {show_value(name)} is damaged: {shorten(error)}; get the file again") from error
+            raise DataError(
+                f"column {show_value(name)} is damaged: {quote_error(error)}; get the file again"
+            ) from error
         return column
 
     def _read(self, place: int) -> pa.ChunkedArray:
@@ -64,23 +66,23 @@ class ParquetColumns(CheckedColumns):
             # Text stays in its dictionary until its size is known: a long text may be repeated a million times.
             texts = [field.name for field in schema if pa.types.is_string(field.type) or pa.types.is_binary(field.type)]
             self._file = parquet.ParquetFile(pa.BufferReader(data), read_dictionary=texts)
-            n_rows = self._file.metadata.num_rows
+            # More of the metadata must not be touched: of columns in a damaged file, pyarrow ends the process.
+            about = self._file.metadata
+            n_rows, size = about.num_rows, sum(about.row_group(i).total_byte_size for i in range(about.num_row_groups))
+            names, self._types = schema.names, schema.types
         except _UNREADABLE as error:
             raise _damaged(error) from error
-        super().__init__(schema.names, find_limit(len(data)))
+        super().__init__(names, find_limit(len(data)))
         self._limit.check_rows(n_rows)
+        self._limit.check(size)
 
     def _read(self, place: int) -> pa.ChunkedArray:
-        name = self._names[place]
-        about = self._file.metadata
-        parts = [about.row_group(group).column(i) for group in range(about.num_row_groups) for i in self._find(name)]
-        self._limit.check(sum(max(8 * part.num_values, part.total_uncompressed_size) for part in parts))
+        name, kind = self._names[place], self._types[place]
+        if kind.num_fields:  # nested values may be far more than there are rows
+            raise DataError(
+                f"column {show_value(name)} is of type {kind}; a log has integers, numbers, texts and times"
+            )
         return self._file.read(columns=[name]).column(name)
-
-    def _find(self, name: str) -> list[int]:
-        """Return the numbers of the stored columns that a column is made of."""
-        schema = self._file.metadata.schema
-        return [i for i in range(len(schema)) if schema.column(i).path.partition(".")[0] == name.partition(".")[0]]
 
 
 class ArrowColumns(CheckedColumns):
@@ -95,11 +97,12 @@ class ArrowColumns(CheckedColumns):
             messages = _list_file_messages(buffer) if is_file else pa.ipc.MessageReader.open_stream(buffer)
             limit.check(sum(_measure_message(message) for message in messages))
             self._table = reader.read_all()
+            names = self._table.column_names
         except DataError:
             raise
         except _UNREADABLE as error:
             raise _damaged(error) from error
-        super().__init__(self._table.column_names, limit)
+        super().__init__(names, limit)
 
     def _read(self, place: int) -> pa.ChunkedArray:
         return self._table.column(place)
@@ -142,13 +145,7 @@ def _measure_texts(values: pa.Array) -> pa.Array | None:
 
 
 def _damaged(error: Exception) -> DataError:
-    return DataError(f"the file is damaged or of another format: {shorten(error)}")
-
-
-def shorten(error: Exception) -> str:
-    """Return the first line of what a library says, not too much of it."""
-    lines = str(error).splitlines() or [type(error).__name__]
-    return lines[0][:200]
+    return DataError(f"the file is damaged or of another format: {quote_error(error)}")
 
 
 # An Arrow file is made of flatbuffers. Of these, the following reads what is needed to know how large packed buffers

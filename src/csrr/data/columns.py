@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from csrr.arrays import Float64Array, Int64Array
-from csrr.data.errors import DataError, RowNamer, name_table_row, show_value
+from csrr.data.errors import DataError, RowNamer, name_table_row, quote_error, show_value
 
 Times = Int64Array | Float64Array
 
@@ -125,7 +125,9 @@ def as_arrow_array(values: Any, column: str, where: RowNamer) -> pa.Array:
             return _flatten(array)
         return pa.concat_arrays([_flatten(chunk) for chunk in array.chunks or [pa.array([], array.type)]])
     except pa.ArrowException as error:
-        raise DataError(f"{_name_column(column)} of type {_show_type(array.type)} cannot be read: {error}") from None
+        raise DataError(
+            f"{_name_column(column)} of type {_show_type(array.type)} cannot be read: {quote_error(error)}"
+        ) from None
 
 
 def _flatten(array: pa.Array) -> pa.Array:
@@ -156,7 +158,7 @@ def _make_unlike_error(values: Any, column: str, where: RowNamer, error: Excepti
             return DataError(f"{name}, {where(row)}: {show_value(cell)} does not fit in 64 bits; pass it as text")
         if isinstance(cell, str) and not _is_unicode(cell):
             return DataError(f"{name}, {where(row)}: {show_value(cell)} holds half a character; correct it")
-    return DataError(f"{name} cannot be read: {error}")
+    return DataError(f"{name} cannot be read: {quote_error(error)}")
 
 
 def _is_missing(cell: Any) -> bool:

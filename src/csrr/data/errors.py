@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection
 
 SHOWN_CHARACTERS = 60
 SHOWN_NAMES = 20
+SHOWN_ERROR = 200
 
 RowNamer = Callable[[int], str]
 """Names the place of a data row, counted from 0, in words: "row 3" or "line 4 of ratings.csv"."""
@@ -41,6 +42,12 @@ def show_value(value: object) -> str:
     except (ValueError, RecursionError):
         text = f"a {type(value).__name__}"
     return text if len(text) <= SHOWN_CHARACTERS else text[: SHOWN_CHARACTERS - 3] + "..."
+
+
+def quote_error(error: Exception) -> str:
+    """Return the first line of what a library says, not too much of it."""
+    lines = str(error).splitlines() or [type(error).__name__]
+    return lines[0] if len(lines[0]) <= SHOWN_ERROR else lines[0][: SHOWN_ERROR - 3] + "..."
 
 
 def list_names(names: Collection[str]) -> str:

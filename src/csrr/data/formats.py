@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from csrr.data.arrow_files import ArrowColumns, ParquetColumns
 from csrr.data.errors import DataError, RowNamer, list_names, name_table_row, show_value
 from csrr.data.event_tables import Column
-from csrr.data.limits import LONGEST_LINE
+from csrr.data.limits import LONGEST_LINE, find_limit
 from csrr.data.sources import Bundle
 from csrr.data.text import parse_text, split_rows, to_utf8
 
@@ -104,6 +104,7 @@ def load_content(
     layout = LAYOUTS.get(format)
     names = layout.names if layout else None
     table = parse_text(data, separator=separator, header=header, names=names, expected=expected)
+    find_limit().check_rows(table.n_rows)
     roles: dict[str, Column] = dict.fromkeys(layout.without, False) if layout else {}
     if not table.has_header and names is None:
         roles |= {"user": 0, "item": 1}
@@ -124,6 +125,7 @@ def parse_user_lists(data: bytes) -> Content:
     words = pc.utf8_split_whitespace(pc.utf8_trim_whitespace(lines))
     sizes = pc.list_value_length(words).to_numpy()
     flat = words.flatten()
+    find_limit().check_rows(len(flat) - len(words))
     starts = np.cumsum(sizes) - sizes
     users = flat.take(pa.array(np.repeat(starts, sizes - 1)))
     is_item = np.ones(len(flat), bool)
@@ -179,12 +181,13 @@ class SparseColumns(Mapping[str, Any]):
 
 
 def _parse_json(data: bytes) -> Content:
-    columns, numbers = SparseColumns(), array("q")
+    columns, numbers, limit = SparseColumns(), array("q"), find_limit()
     for number, line in enumerate(io.BytesIO(to_utf8(data)), 1):
         if not (text := line.decode()).strip():
             continue
         columns.add(_parse_json_line(text.rstrip("\r\n"), number))
         numbers.append(number)
+        limit.check_rows(len(numbers))
     return Content(columns, lambda row: f"line {numbers[row]}")
 
 

@@ -16,6 +16,8 @@ RATIO = 200
 """A packed file may hold so many times its size; logs are packed 3 to 50 times."""
 ALWAYS = 1 << 28
 """So many bytes are accepted on any machine, and from a packed file of any size."""
+BYTES_A_ROW = 32
+"""What a row counts for at least: the log is made of numbers, however short the text was."""
 UNKNOWN_MEMORY = 8 << 30
 
 LONGEST_LINE = 1 << 24
@@ -41,8 +43,8 @@ class Limit:
             )
 
     def check_rows(self, n_rows: int, what: str = "the file") -> None:
-        """Raise an error where so many rows, at eight bytes each, are too many."""
-        self.check(8 * n_rows, f"{what} claims {n_rows:,} rows: it")
+        """Raise an error where so many rows are too many."""
+        self.check(BYTES_A_ROW * n_rows, f"{what} has {n_rows:,} rows, which count for {BYTES_A_ROW} bytes each: it")
 
 
 def find_limit(packed: int | None = None) -> Limit:

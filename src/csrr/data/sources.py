@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from csrr.data.catalog import DATASETS, data_dir, locate
-from csrr.data.errors import DataError, list_names
+from csrr.data.errors import DataError, list_names, quote_error
 from csrr.data.limits import find_limit
 from csrr.data.unpack import DAMAGE, read_file, read_stream, strip_suffix, unpack
 
@@ -42,7 +42,7 @@ class Bundle:
         except DataError:
             raise
         except DAMAGE as error:
-            raise DataError(f"cannot read {name} in {self.path}: {error}") from error
+            raise DataError(f"cannot read {name} in {self.path}: {quote_error(error)}") from error
         return unpack(content, name)
 
 
@@ -106,7 +106,7 @@ def _list_zip(path: Path) -> dict[str, tuple[str, ...]]:
         with zipfile.ZipFile(path) as archive:
             names = archive.namelist()
     except DAMAGE as error:
-        raise DataError(f"{path} is not a readable zip archive ({error}); get it again") from error
+        raise DataError(f"{path} is not a readable zip archive ({quote_error(error)}); get it again") from error
     real = [name for name in names if not name.endswith("/") and not name.startswith("__MACOSX")]
     return _group_by_name([(name.rpartition("/")[2], name) for name in real])
 

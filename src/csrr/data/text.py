@@ -11,7 +11,7 @@ from itertools import islice
 import pyarrow as pa
 from pyarrow import csv as arrow_csv
 
-from csrr.data.errors import DataError, show_value
+from csrr.data.errors import DataError, quote_error, show_value
 from csrr.data.event_tables import find_role, quote_names
 from csrr.data.limits import LONGEST_LINE, MOST_COLUMNS
 from csrr.printable import describe_size
@@ -32,6 +32,11 @@ class TextTable:
     text: bytes
     separator: str
     has_header: bool
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows, without the header."""
+        return len(next(iter(self.columns.values())))
 
     def where(self, row: int) -> str:
         """Return the line number and the text of a row, counted from 0 without the header."""
@@ -177,7 +182,7 @@ def _read_columns(text: bytes, separator: str, columns: list[str], header: bool)
             ),
         )
     except pa.ArrowInvalid as error:
-        raise _find_bad_line(text, separator, len(columns)) or DataError(str(error)) from None
+        raise _find_bad_line(text, separator, len(columns)) or DataError(quote_error(error)) from None
     return dict(zip(columns, table.columns, strict=True))
 
 

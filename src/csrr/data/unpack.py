@@ -19,7 +19,7 @@ from typing import IO, Any
 
 import pyarrow as pa
 
-from csrr.data.errors import DataError
+from csrr.data.errors import DataError, quote_error
 from csrr.data.limits import Limit, find_limit
 
 BLOCK_BYTES = 1 << 20
@@ -83,7 +83,7 @@ def unpack(content: bytes, what: str) -> bytes:
     except DataError:
         raise
     except (*DAMAGE, pa.ArrowException) as error:
-        raise DataError(f"cannot read {what}: {error}; the file is damaged, get it again") from error
+        raise DataError(f"cannot read {what}: {quote_error(error)}; the file is damaged, get it again") from error
     if _find_opener(unpacked) is not None:
         raise DataError(f"{what} is packed more than once; unpack it by hand")
     return unpacked
