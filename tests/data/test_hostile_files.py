@@ -81,11 +81,11 @@ def test_a_zip_bomb_is_not_unpacked(refuse, one_megabyte, method):
 def test_the_limit_follows_memory_and_packed_size(monkeypatch):
     monkeypatch.delenv("CSRR_MAX_BYTES", raising=False)
     monkeypatch.setattr(limits, "find_memory", lambda: 32 << 30)
-    assert limits.find_limit().n_bytes == 8 << 30
+    assert limits.find_limit().n_bytes == 4 << 30
     assert limits.find_limit(10 << 20).n_bytes == 2000 << 20
     assert "200 times its packed size" in limits.find_limit(10 << 20).reason
     assert limits.find_limit(1000).n_bytes == limits.ALWAYS
-    assert limits.find_limit(1 << 30).n_bytes == 8 << 30
+    assert limits.find_limit(1 << 30).n_bytes == 4 << 30
     monkeypatch.setenv("CSRR_MAX_BYTES", "5000000000")
     assert limits.find_limit().n_bytes == limits.find_limit(1).n_bytes == 5_000_000_000
     for wrong in ("much", "-1", "nan", "inf"):
@@ -96,9 +96,9 @@ def test_the_limit_follows_memory_and_packed_size(monkeypatch):
 
 def test_a_large_plain_file_and_many_rows_count_too(refuse, one_megabyte):
     assert "log.csv holds more than 1.0 MB" in refuse("log.csv", CSV * 50_000)
-    assert "has 49,999 rows, which count for 32 bytes" in refuse("log.csv", b"user,item\n" + b"1,2\n" * 49_999)
+    assert "has 49,999 rows, which count for 24 bytes" in refuse("log.csv", b"user,item\n" + b"1,2\n" * 49_999)
     assert "has 50,000 rows" in refuse("train.txt", b"7" + b" 1" * 50_000)
-    assert "has 31,251 rows" in refuse("log.jsonl", b'{"user":1,"item":2}\n' * 40_000)
+    assert "has 41,667 rows" in refuse("log.jsonl", b'{"user":1,"item":2}\n' * 45_000)
 
 
 def test_a_damaged_zip_is_refused(refuse):
@@ -281,7 +281,7 @@ def test_columns_that_nobody_asked_for_are_not_looked_at(write):
 
 @pytest.mark.parametrize("compression", ["zstd", "lz4"])
 def test_packed_buffers_count_before_they_are_unpacked(refuse, one_megabyte, compression):
-    zeros = pa.table(dict.fromkeys(("user", "item", "x", "y", "z"), np.zeros(30_000)))
+    zeros = pa.table(dict.fromkeys(("user", "item", *"tuvwxyz"), np.zeros(20_000)))
     data = to_ipc(zeros, compression)
     assert len(data) < 30_000
     assert "the file holds more than 1.0 MB" in refuse("log.arrow", data)

@@ -2,6 +2,8 @@
 
 import time
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
 from fuzz.logs import Logs
@@ -53,3 +55,14 @@ def test_what_is_wrong_is_seen(campaign, monkeypatch, wrong, words):
 
     monkeypatch.setattr("csrr.read", fail)
     assert words in try_case(campaign, b'{"name": "log.csv", "options": {}}\nuser,item\n1,2\n')
+
+
+def test_memory_that_is_not_python_s_is_seen(campaign, monkeypatch):
+    def hoard(path, **_):
+        import csrr
+
+        assert len(pa.array(np.ones(30 << 20)).cast(pa.float32()))
+        raise csrr.DataError(path.name)
+
+    monkeypatch.setattr("csrr.read", hoard)
+    assert "bytes of memory, more than" in try_case(campaign, b'{"name": "log.csv", "options": {}}\n')

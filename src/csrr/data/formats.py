@@ -8,7 +8,7 @@ import re
 from array import array
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -153,15 +153,16 @@ class SparseColumns(Mapping[str, Any]):
     """Columns of which every row has only some: lists of values, None where a row has none."""
 
     def __init__(self) -> None:
-        self._cells: dict[str, tuple[list[int], list[Any]]] = {}
+        self._cells: dict[str, tuple[array[int], list[Any]]] = {}
         self._n_rows = 0
 
     def add(self, row: Mapping[str, Any]) -> None:
         """Put a row under the others."""
         for name, value in row.items():
-            rows, values = self._cells.setdefault(name, ([], []))
-            rows.append(self._n_rows)
-            values.append(value)
+            if (cells := self._cells.get(name)) is None:
+                cells = self._cells[name] = (array("q"), [])
+            cells[0].append(self._n_rows)
+            cells[1].append(value)
         self._n_rows += 1
 
     def __getitem__(self, name: str) -> list[Any]:
@@ -185,25 +186,25 @@ def _parse_json(data: bytes) -> Content:
     for number, line in enumerate(io.BytesIO(to_utf8(data)), 1):
         if not (text := line.decode()).strip():
             continue
-        columns.add(_parse_json_line(text.rstrip("\r\n"), number))
+        columns.add(_parse_json_line(text, number))
         numbers.append(number)
         limit.check_rows(len(numbers))
     return Content(columns, lambda row: f"line {numbers[row]}")
 
 
 def _parse_json_line(line: str, number: int) -> dict[str, Any]:
-    place = f"line {number} ({show_value(line)})"
     try:
         row = json.loads(line)
+        wrong = None if isinstance(row, dict) else "is not a JSON object; each line must be one"
     except json.JSONDecodeError:
-        row = None
+        wrong = "is not a JSON object; each line must be one"
     except RecursionError:
-        raise DataError(f"{place} is nested too deeply") from None
+        wrong = "is nested too deeply"
     except ValueError:
-        raise DataError(f"{place} holds a number with too many digits; write it as text") from None
-    if not isinstance(row, dict):
-        raise DataError(f"{place} is not a JSON object; each line must be one")
-    return row
+        wrong = "holds a number with too many digits; write it as text"
+    if wrong:
+        raise DataError(f"line {number} ({show_value(line.strip())}) {wrong}")
+    return cast(dict[str, Any], row)
 
 
 def _parse_eachmovie_dates(column: pa.ChunkedArray) -> pa.ChunkedArray:

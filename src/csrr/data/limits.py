@@ -10,13 +10,13 @@ from csrr.data.errors import DataError
 from csrr.printable import describe_size
 
 VARIABLE = "CSRR_MAX_BYTES"
-SHARE = 4
-"""A file may hold this part of the memory: the log made of it takes two or three times its size."""
+SHARE = 8
+"""A file may hold this part of the memory: to make a log of a CSV file takes about eight times its size."""
 RATIO = 200
 """A packed file may hold so many times its size; logs are packed 3 to 50 times."""
 ALWAYS = 1 << 28
 """So many bytes are accepted on any machine, and from a packed file of any size."""
-BYTES_A_ROW = 32
+BYTES_A_ROW = 24
 """What a row counts for at least: the log is made of numbers, however short the text was."""
 UNKNOWN_MEMORY = 8 << 30
 
@@ -54,7 +54,7 @@ def find_limit(packed: int | None = None) -> Limit:
     most = max(find_memory() // SHARE, ALWAYS)
     if packed is not None and packed * RATIO < most:
         return Limit(max(packed * RATIO, ALWAYS), f"more than {RATIO} times its packed size")
-    return Limit(most, "a quarter of this machine's memory")
+    return Limit(most, "an eighth of this machine's memory")
 
 
 def find_memory() -> int:
