@@ -128,6 +128,12 @@ def test_other_values_are_not_in_the_map(id):
         ([b"a"], "row 1: b'a' is of type binary"),
         (["\ud800"], "row 1: '\\ud800' holds half a character"),
         ("abc", "the single value 'abc'"),
+        (
+            [np.datetime64("2000-01-01"), np.int64(4)],
+            "row 2: np.int64(4) is a int64, but the values before it are like",
+        ),
+        ([10**5000], "row 1: an integer of 16,610 bits does not fit in 64 bits"),
+        ([[1], object()], "row 2: <object object"),
         (5, "the single value 5"),
         ([3, 1, 3], "3 appears more than once"),
     ],

@@ -34,7 +34,7 @@ def read_id_column(values: Any, column: str, where: RowNamer = name_table_row) -
     if len(array) == 0:
         return pa.array([], pa.int64())
     raise DataError(
-        f"{_name_column(column)}, {where(0)}: {_show_cell(array, 0)} is of type {_show_type(kind)};"
+        f"{_name_column(column)}, {where(0)}: {_show_cell(array, 0)} is of type {show_type(kind)};"
         " ids are integers or strings"
     )
 
@@ -117,6 +117,8 @@ def as_arrow_array(values: Any, column: str, where: RowNamer) -> pa.Array:
         if isinstance(values, str | bytes):
             raise TypeError("text is one value")
         is_arrow = isinstance(values, pa.Array | pa.ChunkedArray)
+        if not is_arrow:
+            _reject_mixed_times(values)
         array = values if is_arrow else pa.array(values, from_pandas=True)
     except (pa.ArrowException, OverflowError, ValueError, TypeError, RecursionError) as error:
         raise _make_unlike_error(values, column, where, error) from None
@@ -126,8 +128,16 @@ def as_arrow_array(values: Any, column: str, where: RowNamer) -> pa.Array:
         return pa.concat_arrays([_flatten(chunk) for chunk in array.chunks or [pa.array([], array.type)]])
     except pa.ArrowException as error:
         raise DataError(
-            f"{_name_column(column)} of type {_show_type(array.type)} cannot be read: {quote_error(error)}"
+            f"{_name_column(column)} of type {show_type(array.type)} cannot be read: {quote_error(error)}"
         ) from None
+
+
+def _reject_mixed_times(values: Any) -> None:
+    """Raise a TypeError where numpy's times stand among other values: pyarrow 26 crashes on [datetime64, int64]."""
+    if isinstance(values, list | tuple) or getattr(values, "dtype", None) == np.object_:
+        kinds = set(map(type, values)) - {type(None), float}
+        if len(kinds) > 1 and kinds & {np.datetime64, np.timedelta64}:
+            raise TypeError("times of numpy among other values")
 
 
 def _flatten(array: pa.Array) -> pa.Array:
@@ -177,7 +187,8 @@ def _name_column(column: str) -> str:
     return f"column {show_value(column)}"
 
 
-def _show_type(kind: pa.DataType) -> str:
+def show_type(kind: pa.DataType) -> str:
+    """Return the name of an Arrow type, in at most 60 characters."""
     return show_value(str(kind)).strip("'")
 
 
@@ -186,7 +197,7 @@ def _show_cell(array: pa.Array, row: int) -> str:
     try:
         return show_value(array[row].as_py())
     except (pa.ArrowException, ValueError, OverflowError, TypeError, LookupError, NotImplementedError):
-        return f"a value of type {_show_type(array.type)}"
+        return f"a value of type {show_type(array.type)}"
 
 
 def _name_kind(cell: Any) -> str:

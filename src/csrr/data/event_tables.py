@@ -19,6 +19,7 @@ from csrr.data.columns import (
     read_number_column,
     read_text_id_column,
     read_time_column,
+    show_type,
 )
 from csrr.data.errors import DataError, RowNamer, list_names, name_table_row, show_value
 
@@ -198,7 +199,7 @@ def _read_title_column(values: Any, column: str, where: RowNamer) -> pa.Array:
         titles = array.cast(pa.large_string())
     except pa.ArrowException:
         raise DataError(
-            f"column {show_value(column)} holds {array.type} values, not titles; pass title=False"
+            f"column {show_value(column)} holds {show_type(array.type)} values, not titles; pass title=False"
         ) from None
     return pc.if_else(pc.equal(titles, ""), None, titles)
 

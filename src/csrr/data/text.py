@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 from collections.abc import Collection, Iterator, Sequence
@@ -19,6 +20,7 @@ from csrr.printable import describe_size
 SEPARATORS = ("::", "\t", ",", ";", "|")
 QUOTING = (",", ";")
 SAMPLE_LINES = 20
+BLOCK_BYTES = 1 << 22
 
 # Arrow splits at one byte; longer separators are replaced by this one, which a text may not hold then.
 UNIT = "\x1f"
@@ -54,11 +56,20 @@ def to_utf8(content: bytes) -> bytes:
             raise DataError(
                 f"the text begins like UTF-16, but byte {error.start + 1} is not ({error.reason}); save it as UTF-8"
             ) from None
-    try:
-        content.decode()
-    except UnicodeDecodeError:
+    if not _is_utf8(content):
         return content.decode("latin-1").encode()
     return content.removeprefix(b"\xef\xbb\xbf")
+
+
+def _is_utf8(content: bytes) -> bool:
+    decoder, view = codecs.getincrementaldecoder("utf-8")(), memoryview(content)
+    try:
+        for start in range(0, len(content), BLOCK_BYTES):  # the whole at once would be a second copy of it
+            decoder.decode(view[start : start + BLOCK_BYTES])
+        decoder.decode(b"", final=True)
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def parse_text(
