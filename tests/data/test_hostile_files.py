@@ -165,6 +165,10 @@ def test_a_pipe_of_the_shell_is_read():
 
 def test_line_ends_of_old_machines(write):
     assert read(write("log.csv", CSV.replace(b"\n", b"\r"))) == LOG
+    for end in (b"\n", b"\r", b"\r\n"):
+        assert read(write("train.txt", b"1 10 20" + end + b"2 10" + end)) == LOG
+        lines = (b'{"user": 1, "item": 10}', b'{"user": 1, "item": 20}', b'{"user": 2, "item": 10}')
+        assert read(write("log.jsonl", end.join(lines))) == LOG
 
 
 def test_a_long_title_is_read_and_a_line_without_end_is_not(write, refuse, monkeypatch):
@@ -277,6 +281,13 @@ def test_offsets_that_point_outside_are_found_before_use(refuse):
 def test_columns_that_nobody_asked_for_are_not_looked_at(write):
     data = to_ipc(pa.table({"user": [1, 1, 2], "item": [10, 20, 10], "other": ["a", "bb", "ccc"]}))
     assert read(write("log.arrow", swap(data, [0, 1, 3, 6], [0, 1, 2**30, 6]))) == LOG
+
+
+@pytest.mark.parametrize("name", ["user.id", "", "user", "é.ü"])
+def test_columns_of_parquet_of_any_name(write, name):
+    file = io.BytesIO()
+    parquet.write_table(pa.table({name: [1, 1, 2], "item": [10, 20, 10], "user.other": ["a", "b", "c"]}), file)
+    assert read(write("log.parquet", file.getvalue()), user=name) == LOG
 
 
 @pytest.mark.parametrize("compression", ["zstd", "lz4"])

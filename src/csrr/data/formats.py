@@ -19,7 +19,7 @@ from csrr.data.errors import DataError, RowNamer, list_names, name_table_row, sh
 from csrr.data.event_tables import Column
 from csrr.data.limits import LONGEST_LINE, find_limit
 from csrr.data.sources import Bundle
-from csrr.data.text import parse_text, split_rows, to_utf8
+from csrr.data.text import end_lines, parse_text, split_rows, to_utf8
 
 RATINGS = ("user", "item", "rating", "timestamp")
 PARTS = ("train", "test")
@@ -117,7 +117,7 @@ def load_content(
 
 def parse_user_lists(data: bytes) -> Content:
     """Return the events of a text with a line a user: the user's id, then item ids, separated by blanks."""
-    text = to_utf8(data)
+    text = end_lines(to_utf8(data))
     first = next((line for line in io.BytesIO(text[:LONGEST_LINE]) if line.strip()), b"")
     if any(mark in first for mark in b",;|:"):
         raise DataError("a line of a user list holds ids separated by blanks; for columns pass format='text'")
@@ -183,7 +183,7 @@ class SparseColumns(Mapping[str, Any]):
 
 def _parse_json(data: bytes) -> Content:
     columns, numbers, limit = SparseColumns(), array("q"), find_limit()
-    for number, line in enumerate(io.BytesIO(to_utf8(data)), 1):
+    for number, line in enumerate(io.BytesIO(end_lines(to_utf8(data))), 1):
         if not (text := line.decode()).strip():
             continue
         columns.add(_parse_json_line(text, number))

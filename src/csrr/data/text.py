@@ -61,6 +61,11 @@ def to_utf8(content: bytes) -> bytes:
     return content.removeprefix(b"\xef\xbb\xbf")
 
 
+def end_lines(text: bytes) -> bytes:
+    r"""Return a text whose lines end in \n, where they ended in \r\n or \r. Not for text with quotes around fields."""
+    return text.replace(b"\r\n", b"\n").replace(b"\r", b"\n") if b"\r" in text else text
+
+
 def _is_utf8(content: bytes) -> bool:
     decoder, view = codecs.getincrementaldecoder("utf-8")(), memoryview(content)
     try:
