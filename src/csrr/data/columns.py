@@ -196,7 +196,7 @@ def _show_cell(array: pa.Array, row: int) -> str:
     """Return the value of a row in words; not every value of Arrow is one of Python's."""
     try:
         return show_value(array[row].as_py())
-    except (pa.ArrowException, ValueError, OverflowError, TypeError, LookupError, NotImplementedError):
+    except (pa.ArrowException, ValueError, ArithmeticError, TypeError, LookupError, NotImplementedError):
         return f"a value of type {show_type(array.type)}"
 
 

@@ -32,6 +32,7 @@ DAMAGE = (
     RuntimeError,  # of zipfile: a password is needed; NotImplementedError: an unknown way of packing
     ValueError,  # UnicodeDecodeError among them
     LookupError,
+    MemoryError,  # a header that asks for more than there is
     struct.error,
     zipfile.BadZipFile,
     zlib.error,
