@@ -66,6 +66,10 @@ def test_packed_files_are_read_and_bombs_are_not(write, refuse, one_megabyte, su
     assert "packed more than once" in refuse(f"twice.csv.{suffix}", pack(pack(CSV)))
 
 
+def test_text_that_begins_like_a_packed_file(write):
+    assert read(write("log.csv", "BZh,user,item\n1,2,3\n")).items.ids.tolist() == [3]
+
+
 @pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
 def test_a_zip_bomb_is_not_unpacked(refuse, one_megabyte, method):
     file = io.BytesIO()

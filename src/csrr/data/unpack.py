@@ -99,6 +99,8 @@ def strip_suffix(name: str) -> str:
 
 
 def _find_opener(content: bytes) -> Callable[[IO[bytes]], Any] | None:
+    if content.startswith(b"BZh") and not content[4:].startswith((b"1AY&SY", b"\x17rE8P\x90")):
+        return None  # text may begin so
     return next((opener for magic, opener in _OPENERS.items() if content.startswith(magic)), None)
 
 
