@@ -4,5 +4,6 @@ from __future__ import annotations
 
 from fuzz.campaign import Campaign
 from fuzz.fits import Fits
+from fuzz.logs import Logs
 
-CAMPAIGNS: dict[str, Campaign] = {campaign.name: campaign for campaign in (Fits(),)}
+CAMPAIGNS: dict[str, Campaign] = {campaign.name: campaign for campaign in (Fits(), Logs())}

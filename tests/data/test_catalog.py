@@ -1,3 +1,4 @@
+import gc
 import hashlib
 import io
 import threading
@@ -20,14 +21,41 @@ def archive():
 
 ARCHIVE = archive()
 MD5 = hashlib.md5(ARCHIVE).hexdigest()
+SHA256 = hashlib.sha256(ARCHIVE).hexdigest()
+OTHER = ARCHIVE + b"more"
+LENGTHS = {
+    "/short.zip": str(len(ARCHIVE) + 10),
+    "/word.zip": "many",
+    "/negative.zip": "-5",
+    "/huge.zip": "9" * 5000,
+    "/signs.zip": "\u00b2",
+}
+REDIRECTS = {
+    "/moved.zip": "/good.zip",
+    "/loop.zip": "/loop.zip",
+    "/file.zip": "file:///etc/passwd",
+    "/broken.zip": "http://[::1/x.zip",
+    "/port.zip": "http://127.0.0.1:99999/x.zip",
+    "/blank.zip": "http://127.0.0.1:1/a b\x7f.zip",
+}
+"""What a server may say of itself and should not."""
 
 
 class Handler(BaseHTTPRequestHandler):
     def do_GET(self):
-        content = {"/good.zip": ARCHIVE, "/short.zip": ARCHIVE, "/page.zip": b"<html>"}.get(self.path)
+        if self.path in REDIRECTS:
+            self.send_response(302)
+            self.send_header("Location", REDIRECTS[self.path])
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return
+        content = {"/page.zip": b"<html>", "/other.zip": OTHER, "/missing.zip": None}.get(self.path, ARCHIVE)
         self.send_response(404 if content is None else 200)
-        length = len(content or b"") + (10 if self.path == "/short.zip" else 0)
-        self.send_header("Content-Length", str(length))
+        if self.path in LENGTHS:
+            self.send_header("Content-Length", LENGTHS[self.path])
+            self.close_connection = True
+        else:
+            self.send_header("Content-Length", str(len(content or b"")))
         self.end_headers()
         self.wfile.write(content or b"")
 
@@ -92,7 +120,7 @@ def test_fetch_downloads_once_and_reports_progress(serve, folder):
     path = fetch("ml-100k", progress=lambda done, total: calls.append((done, total)))
     assert path == folder / "ml-100k.zip"
     assert path.read_bytes() == ARCHIVE
-    assert [file.name for file in folder.iterdir()] == ["ml-100k.zip"]
+    assert sorted(file.name for file in folder.iterdir()) == ["ml-100k.zip", "ml-100k.zip.sha256"]
     assert calls[-1] == (len(ARCHIVE), len(ARCHIVE))
     serve("/missing.zip")
     assert fetch("ml-100k") == path
@@ -109,15 +137,46 @@ def test_an_archive_without_a_published_checksum_is_only_checked_to_be_one(serve
     [
         ("/good.zip", "0" * 32, f"has the md5 {MD5}, not the published {'0' * 32}"),
         ("/page.zip", None, "did not answer with a zip archive"),
-        ("/short.zip", None, "could not download"),
+        *((path, None, "could not download") for path in ("/short.zip", "/huge.zip")),
+        *((path, None, "could not download") for path in REDIRECTS if path != "/moved.zip"),
         ("/missing.zip", MD5, "(Not Found); get it by hand from https://grouplens.org/datasets/movielens/"),
     ],
 )
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_a_failed_download_leaves_nothing_behind(serve, folder, path, md5, words):
     serve(path, md5)
     with pytest.raises(DataError) as caught:
         fetch("ml-100k")
     assert words in str(caught.value)
+    del caught
+    gc.collect()  # urllib leaves a socket open where a redirection leads to no address
+    assert list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize("path", ["/word.zip", "/negative.zip", "/signs.zip", "/moved.zip"])
+def test_a_length_that_is_none_is_not_believed(serve, folder, path):
+    serve(path)
+    assert fetch("ml-100k").read_bytes() == ARCHIVE
+
+
+def test_the_first_download_is_pinned_by_its_sha256(serve, folder):
+    serve("/good.zip")
+    fetch("ml-100k").unlink()
+    pin = folder / "ml-100k.zip.sha256"
+    assert pin.read_text() == f"{SHA256}  ml-100k.zip\n"
+    serve("/other.zip", md5=None)
+    with pytest.raises(DataError, match=f"not {SHA256} as at the first download; .* delete {pin}"):
+        fetch("ml-100k")
+    assert list(folder.iterdir()) == [pin]
+    pin.unlink()
+    assert fetch("ml-100k").read_bytes() == OTHER
+
+
+def test_a_server_that_does_not_stop_is_stopped(serve, folder, monkeypatch):
+    monkeypatch.setattr("csrr.data.catalog.MOST_BYTES", 50)
+    serve("/good.zip")
+    with pytest.raises(DataError, match="the server sends more than 50 bytes"):
+        fetch("ml-100k")
     assert list(folder.iterdir()) == []
 
 

@@ -17,7 +17,7 @@ from csrr.cli.options import (
     model_argument,
     read_log,
 )
-from csrr.cli.output import print_json, show_live_line
+from csrr.cli.output import print_json, say, show_live_line
 
 if TYPE_CHECKING:
     import csrr
@@ -69,7 +69,7 @@ def calibrate(model: Path, heldout: str, output: Path, plot: Path | None, as_jso
     if as_json:
         print_json(_summarise(output, calibration, reliability, choice))
     else:
-        click.echo("\n".join(_describe(output, calibration, reliability, choice)))
+        say("\n".join(_describe(output, calibration, reliability, choice)))
 
 
 def _check_usage(plot: Path | None, options: dict[str, Any]) -> None:

@@ -7,7 +7,8 @@ from typing import Any
 import click
 
 from csrr.cli.options import json_option
-from csrr.cli.output import format_bytes, print_json, show_live_line
+from csrr.cli.output import print_json, say, show_live_line
+from csrr.printable import describe_size
 
 
 @click.group()
@@ -37,7 +38,7 @@ def list_(as_json: bool) -> None:
     width = max(len(row["name"]) for row in rows)
     for row in rows:
         state = _describe_state(row["path"], row["can_be_fetched"])
-        click.echo(f"{row['name']:{width}}  {state:8}  {row['description']} ({row['licence']})")
+        say(f"{row['name']:{width}}  {state:8}  {row['description']} ({row['licence']})")
 
 
 def _describe_state(path: str | None, can_be_fetched: bool) -> str:
@@ -54,7 +55,7 @@ def where(as_json: bool) -> None:
     if as_json:
         print_json({"folder": str(folder), "exists": folder.is_dir()})
     else:
-        click.echo(str(folder))
+        say(str(folder))
 
 
 @data.command()
@@ -69,4 +70,4 @@ def fetch(name: str, as_json: bool) -> None:
     if as_json:
         print_json({"name": name, "path": str(path), "bytes": path.stat().st_size})
     else:
-        click.echo(f"{path} ({format_bytes(path.stat().st_size)})" if path.is_file() else str(path))
+        say(f"{path} ({describe_size(path.stat().st_size)})" if path.is_file() else str(path))

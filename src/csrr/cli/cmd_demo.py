@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from csrr.cli.options import json_option
-from csrr.cli.output import print_json, show_live_line
+from csrr.cli.output import print_json, say, show_live_line
 
 if TYPE_CHECKING:
     import csrr
@@ -93,29 +93,29 @@ def _count_planted(model: csrr.CSRR, made: Synthetic) -> dict[str, Any]:
 def _print(facts: dict[str, Any], certificate: str) -> None:
     """Print the demo as a story."""
     user, best = facts["user"], facts["recommendations"][0]
-    click.echo(
+    say(
         f"Made-up data: {facts['n_users']:,} users x {facts['n_items']:,} items,"
         f" {facts['n_train']:,} choices to learn from, {facts['n_test']:,} to test on."
     )
-    click.echo(f"\nThe fit, with a certificate of how far it is from the optimum at most:\n  {certificate}")
+    say(f"\nThe fit, with a certificate of how far it is from the optimum at most:\n  {certificate}")
     _print_table(f"Recommendations for user {user}", ("rank", "item", "title", "score"), facts["recommendations"])
     _print_table(f"Why {best['title']}: what user {user} chose before", ("item", "title", "amount"), facts["because"])
     own = ("item", "title", "amount", "kind")
     _print_table(f"User {user}'s own choices, beyond common taste", own, facts["specific"])
     planted = facts["planted"]
     if planted["share_of_top"] is not None:
-        click.echo(
+        say(
             f"\nOf the {planted['n_top']} largest such entries of all users, {planted['share_of_top']:.0%}"
             f" were planted as peculiarity or noise; of all choices, {planted['share_of_all']:.0%} were."
         )
     rows = [{"model": name, **metrics} for name, metrics in facts["metrics"].items()]
     _print_table("On the choices held back", ("model", *METRICS), rows)
-    click.echo("\nNow your own data: csrr fit log.csv -o model.csrr")
+    say("\nNow your own data: csrr fit log.csv -o model.csrr")
 
 
 def _print_table(title: str, names: tuple[str, ...], rows: list[dict[str, Any]]) -> None:
     from csrr.ranking.text_tables import format_text_table
 
-    click.echo(f"\n{title}:")
+    say(f"\n{title}:")
     for line in format_text_table(names, [[row[name] for name in names] for row in rows]).splitlines():
-        click.echo(f"  {line}")
+        say(f"  {line}")

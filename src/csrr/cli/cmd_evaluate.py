@@ -26,7 +26,7 @@ from csrr.cli.options import (
     read_param,
     select_given,
 )
-from csrr.cli.output import print_json, show_live_line
+from csrr.cli.output import print_json, say, show_live_line
 from csrr.parameters import list_defaults
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def evaluate(log: str, models: tuple[str, ...], test: str | None, as_json: bool,
         print_json(summary)
     else:
         told = [f"{name}: {proof}" if len(models) > 1 else str(proof) for name, proof in proofs.items()]
-        click.echo("\n".join([_format_table(found), *told, *(["", repr(comparison)] if comparison else [])]))
+        say("\n".join([_format_table(found), *told, *(["", repr(comparison)] if comparison else [])]))
 
 
 def _find_models(names: tuple[str, ...], options: dict[str, Any]) -> list[Any]:

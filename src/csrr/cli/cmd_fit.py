@@ -23,7 +23,8 @@ from csrr.cli.options import (
     make_model,
     read_log,
 )
-from csrr.cli.output import format_bytes, print_json, show_live_line
+from csrr.cli.output import print_json, say, show_live_line
+from csrr.printable import describe_size
 
 if TYPE_CHECKING:
     import csrr
@@ -65,17 +66,17 @@ def fit(log: str, output: Path, model: str, as_json: bool, force: bool, **option
     if as_json:
         print_json(_summarise(fitted, events, output, seconds))
     else:
-        click.echo(
+        say(
             f"{output}: {events.n_users:,} users x {events.n_items:,} items, {len(events):,} events, ",
             nl=False,
         )
-        click.echo(format_bytes(output.stat().st_size))
+        say(describe_size(output.stat().st_size))
         if (chosen := getattr(fitted, "chosen_", None)) is not None:
-            click.echo(chosen.note)
+            say(chosen.note)
         certificate = getattr(fitted, "certificate_", None)
-        click.echo(f"{type(fitted).__name__}, fitted in {seconds:.2f} s" if certificate is None else str(certificate))
+        say(f"{type(fitted).__name__}, fitted in {seconds:.2f} s" if certificate is None else str(certificate))
         if getattr(fitted, "recall_weight", None) is not None and (costs := getattr(fitted, "costs_", None)):
-            click.echo(str(costs))
+            say(str(costs))
 
 
 def _summarise(model: csrr.Recommender, events: csrr.Log, output: Path, seconds: float) -> dict[str, Any]:

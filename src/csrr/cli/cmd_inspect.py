@@ -8,7 +8,8 @@ from typing import Any
 import click
 
 from csrr.cli.options import as_id, check_can, json_option, k_option, model_argument
-from csrr.cli.output import format_bytes, print_json
+from csrr.cli.output import print_json, say
+from csrr.printable import describe_size
 
 FOUND = ("rank_", "reg_", "l1_", "l2_")
 """What a fit settles where a parameter leaves it open."""
@@ -39,7 +40,7 @@ def similar(model: Path, item: str | None, user: str | None, k: int, as_json: bo
         print_json({"of": found.of, "neighbours": table.to_pylist()})
     else:
         names = [name for name in ("id", "title", "score") if name in table.column_names]
-        click.echo(format_text_table(names, [[row[name] for name in names] for row in table.to_pylist()]))
+        say(format_text_table(names, [[row[name] for name in names] for row in table.to_pylist()]))
 
 
 @click.command()
@@ -68,17 +69,17 @@ def info(model: Path, as_json: bool) -> None:
     if as_json:
         print_json(facts)
         return
-    click.echo(f"{facts['kind']} in {model}, {format_bytes(facts['bytes'])}")
-    click.echo(f"{facts['n_users']:,} users x {facts['n_items']:,} items, {facts['n_events']:,} events", nl=False)
-    click.echo("" if facts["n_specific"] is None else f", {facts['n_specific']:,} of them specific in part", nl=False)
-    click.echo(f", {facts['n_neighbors']:,} weights between items" if facts["n_neighbors"] else "")
+    say(f"{facts['kind']} in {model}, {describe_size(facts['bytes'])}")
+    say(f"{facts['n_users']:,} users x {facts['n_items']:,} items, {facts['n_events']:,} events", nl=False)
+    say("" if facts["n_specific"] is None else f", {facts['n_specific']:,} of them specific in part", nl=False)
+    say(f", {facts['n_neighbors']:,} weights between items" if facts["n_neighbors"] else "")
     for name, value in facts["params"].items():
-        click.echo(f"  {name} = {value}")
+        say(f"  {name} = {value}")
     for name, value in facts["found"].items():
-        click.echo(f"  {name} = {value:g} (found by the fit)")
+        say(f"  {name} = {value:g} (found by the fit)")
     if facts["costs"] is not None:
-        click.echo(str(fitted.costs_))
+        say(str(fitted.costs_))
     if facts["chosen"] is not None:
-        click.echo(fitted.chosen_.note)
+        say(fitted.chosen_.note)
     if facts["certificate"] is not None:
-        click.echo(str(fitted.certificate_))
+        say(str(fitted.certificate_))

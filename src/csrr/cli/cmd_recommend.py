@@ -8,8 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from csrr.cli.options import as_id, as_ids, check_can, check_writable, json_option, k_option, model_argument
-from csrr.cli.output import print_json, to_plain
+from csrr.cli.options import (
+    as_id,
+    as_ids,
+    check_can,
+    check_writable,
+    json_option,
+    k_option,
+    model_argument,
+    spreadsheet_option,
+)
+from csrr.cli.output import print_json, say, to_plain, write_csv
 
 if TYPE_CHECKING:
     from csrr.ranking import Recommendations
@@ -52,6 +61,7 @@ def parse_least_probability(text: str) -> float | str:
     type=click.Path(path_type=Path),
     help="Write .csv, .parquet or .jsonl instead of printing.",
 )
+@spreadsheet_option
 @json_option
 def recommend(
     model: Path,
@@ -83,13 +93,13 @@ def recommend(
         recs = fitted.recommend(wanted, options["k"], **allowed)
     reasons = _find_reasons(fitted, recs) if explain else None
     if output is not None:
-        _write(recs, output)
+        _write(recs, output, options["spreadsheet"])
     if as_json:
         print_json(_summarise(recs, output, reasons, is_new=bool(history)))
     elif output is not None:
-        click.echo(f"{output}: {len(recs):,} users, up to {recs.k} items each")
+        say(f"{output}: {len(recs):,} users, up to {recs.k} items each")
     else:
-        click.echo("\n".join(_describe(recs, reasons, is_new=bool(history))))
+        say("\n".join(_describe(recs, reasons, is_new=bool(history))))
 
 
 def _check_usage(users: bool, everyone: bool, history: bool, explain: bool, output: Path | None, as_json: bool) -> None:
@@ -112,7 +122,9 @@ def _find_reasons(model: Any, recs: Recommendations) -> list[list[dict[str, Any]
 def _describe(recs: Recommendations, reasons: list[list[dict[str, Any]]] | None, *, is_new: bool) -> list[str]:
     """Return the table, unless it is empty, and a line for each user without a recommendation."""
     found = {row["user"] for row in recs.rows()}
-    names = ["someone with this history"] if is_new else [f"user {user}" for user in recs.users.tolist()]
+    from csrr.ranking.text_tables import format_cell
+
+    names = ["someone with this history"] if is_new else [f"user {format_cell(user)}" for user in recs.users.tolist()]
     idle = [name for name, user in zip(names, recs.users.tolist(), strict=True) if user not in found]
     table = [_format_table(recs, reasons, name_users=not is_new)] if found else []
     return [*table, *(f"nothing for {name} is worth recommending" for name in idle)]
@@ -136,7 +148,9 @@ def _format_table(recs: Recommendations, reasons: list[list[dict[str, Any]]] | N
 
 
 def _format_reason(reason: list[dict[str, Any]]) -> str:
-    return ", ".join(f"{row.get('title') or row['item']} ({row['amount']:+.3f})" for row in reason)
+    from csrr.ranking.text_tables import format_cell
+
+    return ", ".join(f"{format_cell(row.get('title') or row['item'])} ({row['amount']:+.3f})" for row in reason)
 
 
 def _summarise(
@@ -152,17 +166,16 @@ def _summarise(
     return {"k": recs.k, "recommendations": rows}
 
 
-def _write(recs: Recommendations, path: Path) -> None:
+def _write(recs: Recommendations, path: Path, spreadsheet: bool) -> None:
     """Write the table of recommendations; the file appears only when it is complete."""
     from csrr.files import atomic_write
 
+    if path.suffix == ".csv":
+        write_csv(recs.to_arrow(), path, spreadsheet=spreadsheet)
+        return
     with atomic_write(path) as file:
         if path.suffix == ".jsonl":
             file.writelines(f"{json.dumps(to_plain(row))}\n".encode() for row in recs.rows())
-        elif path.suffix == ".csv":
-            from pyarrow import csv
-
-            csv.write_csv(recs.to_arrow(), file)
         else:
             from pyarrow import parquet
 

@@ -14,7 +14,7 @@ import click
 
 from csrr.cli.failures import Failure, stoppable
 from csrr.cli.options import Decorated, check_writable, json_option
-from csrr.cli.output import print_json, show_live_line
+from csrr.cli.output import print_json, say, show_live_line
 
 if TYPE_CHECKING:
     from csrr.paper.jobs import Experiment, Job
@@ -89,7 +89,7 @@ def reproduce(
     with ResultStore.open(results) as store:
         run = Reproduction(store, asked, tuned=tune)
         if not as_json:
-            click.echo(f"{_count_results(run)}; about {_format_duration(run.estimate_seconds_left())} to go", err=True)
+            say(f"{_count_results(run)}; about {_format_duration(run.estimate_seconds_left())} to go", err=True)
         failed = _run(run, results)
         shown = Reproduction(store, _add_others(asked, quick), tuned=tune)
         more = {} if robustness is None else _read_noise_figures(robustness)
@@ -165,11 +165,11 @@ def _write(run: Reproduction, command: str, more: dict[str, Figure], results: Pa
         print_json({"page": str(html), "summary": plain})
         return
     for headline in summary.headlines:
-        click.echo(headline)
+        say(headline)
     for each in summary.claims:
         if each.verdict != "untestable":
-            click.echo(f"{each.verdict:>6}: {each.claim}")
-    click.echo(f"{html} and {markdown.name}; numbers in {results / 'summary.json'} and rows.parquet")
+            say(f"{each.verdict:>6}: {each.claim}")
+    say(f"{html} and {markdown.name}; numbers in {results / 'summary.json'} and rows.parquet")
 
 
 def _print_plan(run: Reproduction, as_json: bool) -> None:
@@ -179,8 +179,8 @@ def _print_plan(run: Reproduction, as_json: bool) -> None:
         return
     for each in run.experiments:
         n_results = len(each.list_jobs())
-        click.echo(f"{each.name}, {each.data}, {each.protocol}, {len(each.splits)} splits: {n_results} results")
-    click.echo(f"{_count_results(run)}; about {_format_duration(run.estimate_seconds_left())}")
+        say(f"{each.name}, {each.data}, {each.protocol}, {len(each.splits)} splits: {n_results} results")
+    say(f"{_count_results(run)}; about {_format_duration(run.estimate_seconds_left())}")
 
 
 def _count_results(run: Reproduction) -> str:

@@ -9,7 +9,7 @@ import click
 
 from csrr.cli.failures import Failure, stoppable
 from csrr.cli.options import LOG_OPTIONS, add_options, json_option, read_log
-from csrr.cli.output import print_json, show_live_line
+from csrr.cli.output import print_json, say, show_live_line
 
 if TYPE_CHECKING:
     import csrr
@@ -57,7 +57,7 @@ def robustness(
     if as_json:
         print_json({**found.summary(), "results": found.to_arrow().to_pylist()})
     else:
-        click.echo(repr(found))
+        say(repr(found))
 
 
 def _measure(events: csrr.Log, arguments: dict[str, Any], line: Line) -> csrr.Robustness:

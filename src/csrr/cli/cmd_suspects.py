@@ -8,12 +8,19 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from csrr.cli.failures import Failure
-from csrr.cli.options import LOG_OPTIONS, add_options, check_can, check_writable, json_option, model_argument, read_log
-from csrr.cli.output import print_json, show_live_line
+from csrr.cli.options import (
+    LOG_OPTIONS,
+    add_options,
+    check_can,
+    check_writable,
+    json_option,
+    model_argument,
+    read_log,
+    spreadsheet_option,
+)
+from csrr.cli.output import print_json, say, show_live_line, write_csv
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from csrr.noise.suspects import Suspects
     from csrr.ranking.result_table import ResultTable
 
@@ -36,6 +43,7 @@ popularity_option = click.option(
 @popularity_option
 @click.option("--stability", is_flag=True, help="Refit with small changes, and say what stays.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write the whole list as CSV.")
+@spreadsheet_option
 @json_option
 def suspects(
     model: Path,
@@ -45,6 +53,7 @@ def suspects(
     popularity: float,
     stability: bool,
     output: Path | None,
+    spreadsheet: bool,
     as_json: bool,
 ) -> None:
     """List the clicks that MODEL was fitted to, or their users or items, most suspect first.
@@ -68,16 +77,16 @@ def suspects(
     table: ResultTable = getattr(found, f"{by}s")
     table = table.take(table["score" if by == "event" else "noise"] >= min_score)
     if output is not None:
-        _write(table.to_arrow(), output)
+        write_csv(table.to_arrow(), output, spreadsheet=spreadsheet)
     if as_json:
         facts = {"n_events": len(found), "noise_share": found.noise_share, "by": by, "n_suspects": len(table)}
         shown = {"output": str(output)} if output is not None else {"suspects": list(table.head(n).rows())}
         print_json(facts | shown | ({} if steady is None else {"stability": list(steady.rows())}))
         return
-    click.echo(f"{found.noise_share:.1%} of {len(found):,} events are noise, by estimate")
-    click.echo(f"{output}: {len(table):,} {by}s" if output is not None else str(table.head(n)))
+    say(f"{found.noise_share:.1%} of {len(found):,} events are noise, by estimate")
+    say(f"{output}: {len(table):,} {by}s" if output is not None else str(table.head(n)))
     if steady is not None:
-        click.echo(f"\n{steady}")
+        say(f"\n{steady}")
 
 
 @click.command()
@@ -92,14 +101,21 @@ def suspects(
 )
 @popularity_option
 @click.option("--removed", type=click.Path(path_type=Path), help="Write what is removed, most suspect first, as CSV.")
-@add_options(*LOG_OPTIONS, json_option)
+@add_options(spreadsheet_option, *LOG_OPTIONS, json_option)
 def clean(
-    log: str, output: Path, above: float, popularity: float, removed: Path | None, as_json: bool, **options: Any
+    log: str,
+    output: Path,
+    above: float,
+    popularity: float,
+    removed: Path | None,
+    spreadsheet: bool,
+    as_json: bool,
+    **options: Any,
 ) -> None:
     """Write LOG without the events that are probably noise.
 
     They are judged by a CSRR with --reg-sparse 0.5. The file has the columns user, item and, where known, weight, time
-    and title, for any program to train on.
+    and title, for any program to train on: ids and titles as they are, unless --spreadsheet is given.
     """
     from csrr.noise.suspects import find_suspects_in
 
@@ -111,13 +127,13 @@ def clean(
         found = find_suspects_in(events, popularity=popularity)
         out = found.above(above)
         if removed is not None:
-            _write(found.events.take(found.events["score"] > above).to_arrow(), removed)
-        _write(events.select(~out).to_arrow(), output)
+            write_csv(found.events.take(found.events["score"] > above).to_arrow(), removed, spreadsheet=spreadsheet)
+        write_csv(events.select(~out).to_arrow(), output, spreadsheet=spreadsheet)
     if as_json:
         facts = {"n_events": len(events), "n_removed": out.sum(), "noise_share": found.noise_share}
         print_json({"output": str(output), "removed": None if removed is None else str(removed)} | facts)
     else:
-        click.echo(f"{output}: {out.sum():,} of {len(events):,} events removed, {(~out).sum():,} left")
+        say(f"{output}: {out.sum():,} of {len(events):,} events removed, {(~out).sum():,} left")
 
 
 def _check_files(log: str, output: Path, removed: Path | None) -> None:
@@ -135,13 +151,3 @@ def _check_csv(option: str, path: Path) -> None:
     if path.suffix != ".csv":
         raise click.UsageError(f"{option} {path}: the name must end in .csv")
     check_writable(path)
-
-
-def _write(table: pa.Table, path: Path) -> None:
-    """Write a table as CSV; the file appears only when it is complete."""
-    from pyarrow import csv
-
-    from csrr.files import atomic_write
-
-    with atomic_write(path) as file:
-        csv.write_csv(table, file)

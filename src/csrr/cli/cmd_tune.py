@@ -30,7 +30,7 @@ from csrr.cli.options import (
     read_param,
     select_given,
 )
-from csrr.cli.output import Line, print_json, show_live_line, to_plain
+from csrr.cli.output import Line, print_json, say, show_live_line, to_plain
 from csrr.parameters import list_parameters, list_rivals
 
 if TYPE_CHECKING:
@@ -181,14 +181,14 @@ def _tell(found: csrr.Tuning, log: str, fitted: Path | None, options: dict[str, 
     failed = f", {states.count('failed')} failed" if "failed" in states else ""
     failed += f", {states.count('pruned')} pruned" if "pruned" in states else ""
     if len(found.trials) == 1 and found.total == 1 and not found.best.params:
-        click.echo(f"{found.kind.__name__} has nothing to tune")
-    click.echo(f"{states.count('done')} trials done{failed}; {found.metric} is a validation score")
-    click.echo(format_trials(found))
+        say(f"{found.kind.__name__} has nothing to tune")
+    say(f"{states.count('done')} trials done{failed}; {found.metric} is a validation score")
+    say(format_trials(found))
     if fitted is not None:
-        click.echo(f"the best, fitted to all of {log}: {fitted}")
+        say(f"the best, fitted to all of {log}: {fitted}")
         return
-    click.echo("to fit the best:")
-    click.echo(f"  {_make_command(found, log, options)}")
+    say("to fit the best:")
+    say(f"  {_make_command(found, log, options)}")
 
 
 def _make_command(found: csrr.Tuning, log: str, options: dict[str, Any]) -> str:

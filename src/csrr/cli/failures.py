@@ -11,6 +11,8 @@ from contextlib import contextmanager
 
 import click
 
+from csrr.cli.output import say
+
 COLUMNS = ("user", "item", "rating", "weight", "time", "title")
 NOTHING_WRITTEN = "interrupted: nothing was written"
 
@@ -67,6 +69,8 @@ def explain(error: Exception, options: Iterable[str]) -> str | None:
     )
     if isinstance(error, mendable):
         return as_options(str(error), options)
+    if isinstance(error, MemoryError):
+        return "this needs more memory than there is; take a smaller log, or a larger machine"
     if isinstance(error, OSError):
         named = f"{error.filename}: " if error.filename is not None else ""
         return f"{named}{error.strerror or error}"
@@ -100,7 +104,7 @@ def report(error: click.ClickException, as_json: bool) -> int:
     """Print an error to stderr, with `as_json` to stdout too, and return its exit code."""
     message = format_line(error)
     code = 2 if isinstance(error, click.UsageError) else error.exit_code
-    click.echo(message if isinstance(error, Interrupted) else f"csrr: error: {message}", err=True)
+    say(message if isinstance(error, Interrupted) else f"csrr: error: {message}", err=True)
     if as_json:
         click.echo(json.dumps({"error": message}))
     return code

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from csrr.cli.failures import Failure
+from csrr.cli.output import say
 from csrr.model_parameters import OPTIONS
 from csrr.parameters import Parameter, list_defaults, use_new_names
 from csrr.registry import HOMES, MODELS
@@ -102,6 +103,11 @@ SPLITS = ("ratio", "last", "at")
 """The ways to split a log."""
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+spreadsheet_option = click.option(
+    "--spreadsheet",
+    is_flag=True,
+    help="Write the CSV for a spreadsheet: texts that begin like a formula get an apostrophe in front.",
+)
 k_option = click.option("-k", type=click.IntRange(min=1), default=10, show_default=True, help="Length of the list.")
 model_argument = click.argument("model", type=click.Path(path_type=Path))
 
@@ -167,7 +173,7 @@ def make_model(
         old, value = read_param(text)
         ((name, value),) = use_new_names(kind, {old: value}, warn=False).items()
         if name != old:
-            click.echo(f"csrr: {old} is now called {name}", err=True)
+            say(f"csrr: {old} is now called {name}", err=True)
         if name not in known:
             raise click.UsageError(f"-p {text}: {_explain_lack(kind, known)}")
         if name in params:

@@ -9,11 +9,48 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from csrr.printable import describe_size, make_printable
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 SECONDS_BETWEEN = 0.05
+
+
+def say(text: object = "", *, err: bool = False, nl: bool = True) -> None:
+    """Print a text for people. All that is printed goes through here: what data holds, no terminal shall obey."""
+    click.echo(make_printable(str(text), keep="\n\t"), err=err, nl=nl)
+
+
+def write_csv(table: pa.Table, path: Path, *, spreadsheet: bool = False) -> None:
+    """Write a table as CSV; the file appears only when it is complete.
+
+    Values are written as they are, so that what reads the file gets them back. With `spreadsheet`, texts that a
+    spreadsheet would run as a formula get an apostrophe in front.
+    """
+    from pyarrow import csv
+
+    from csrr.files import atomic_write
+
+    with atomic_write(path) as file:
+        csv.write_csv(_disarm(table) if spreadsheet else table, file)
+
+
+def _disarm(table: pa.Table) -> pa.Table:
+    """Return a table whose texts are no formulas: those that begin with one of = + - @, a tab or a line end change."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    for place, field in enumerate(table.schema):
+        if pa.types.is_string(field.type) or pa.types.is_large_string(field.type):
+            texts = pc.replace_substring_regex(table.column(place), r"^([=+\-@\t\r\n])", r"'\1", max_replacements=1)
+            table = table.set_column(place, field, texts)
+    return table
 
 
 def print_json(data: Mapping[str, Any]) -> None:
@@ -34,15 +71,6 @@ def to_plain(value: Any) -> Any:
     return [to_plain(each) for each in value] if isinstance(value, list | tuple) else str(value)
 
 
-def format_bytes(n_bytes: int) -> str:
-    """Return a number of bytes in words: 3.1 MB."""
-    size, unit = float(n_bytes), "bytes"
-    for larger in ("kB", "MB", "GB"):
-        if size >= 1000:
-            size, unit = size / 1000, larger
-    return f"{size:.1f} {unit}" if unit != "bytes" else f"{n_bytes} bytes"
-
-
 class Line:
     """One line on stderr that is written over and over; nothing where stderr is no terminal."""
 
@@ -56,7 +84,7 @@ class Line:
             return
         self.due = time.monotonic() + SECONDS_BETWEEN
         width = shutil.get_terminal_size().columns - 1
-        sys.stderr.write(f"\r{text[:width]}\x1b[K")
+        sys.stderr.write(f"\r{make_printable(text)[:width]}\x1b[K")
         sys.stderr.flush()
 
     def step(self, step: Any) -> None:
@@ -69,7 +97,7 @@ class Line:
 
     def show_bytes(self, done: int, total: int | None) -> None:
         """Show how much has been fetched."""
-        self.show(format_bytes(done) + (f" of {format_bytes(total)}" if total else ""), now=done == total)
+        self.show(describe_size(done) + (f" of {describe_size(total)}" if total else ""), now=done == total)
 
 
 @contextmanager

@@ -16,6 +16,8 @@ from typing import IO
 from urllib.error import HTTPError
 
 from csrr.data.errors import DataError
+from csrr.files import write_text
+from csrr.printable import describe_size
 
 logger = logging.getLogger(__name__)
 
@@ -24,11 +26,17 @@ Progress = Callable[[int, int | None], None]
 
 TIMEOUT_SECONDS = 30
 BLOCK_BYTES = 1 << 18
+MOST_BYTES = 4 << 30
+"""No data set is larger; a server that sends more is stopped."""
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """A public data set: its archive, and `url` and `md5` where it can be fetched and checked."""
+    """A public data set: its archive, and `url` where it can be fetched.
+
+    `md5` is what its publishers print: it finds damage, not malice. No publisher prints a SHA-256; `fetch` keeps that
+    of the first download, and takes nothing else afterwards.
+    """
 
     name: str
     file: str
@@ -143,7 +151,8 @@ def fetch(name: str, *, progress: Progress | None = None) -> Path:
     Raises
     ------
     DataError
-        Where it is not known, may not be downloaded, or could not be; nothing that failed a check is kept.
+        Where it is not known, may not be downloaded, or could not be; nothing that failed a check is kept. The SHA-256
+        of the first download is kept beside it; a later one must have the same.
 
     Examples
     --------
@@ -166,10 +175,13 @@ def fetch(name: str, *, progress: Progress | None = None) -> Path:
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with partial.open("wb") as file:
-            digest = _download(data.url, file, progress)
-        _verify(data, partial, digest)
+            md5, sha256 = _download(data.url, file, progress)
+        _verify(data, partial, md5)
+        _pin(data, target, sha256)
         partial.replace(target)
-    except (OSError, HTTPException) as error:
+    except DataError:
+        raise
+    except (OSError, HTTPException, ValueError) as error:  # ValueError: an address or a header that is none
         if isinstance(error, HTTPError):
             error.close()
         raise DataError(
@@ -182,22 +194,42 @@ def fetch(name: str, *, progress: Progress | None = None) -> Path:
     return target
 
 
-def _download(url: str, file: IO[bytes], progress: Progress | None) -> str:
-    """Return the md5 of the content of `url`, written to `file`."""
-    digest = hashlib.md5(usedforsecurity=False)
+def _download(url: str, file: IO[bytes], progress: Progress | None) -> tuple[str, str]:
+    """Return the md5 and the SHA-256 of the content of `url`, written to `file`."""
+    digests = hashlib.md5(usedforsecurity=False), hashlib.sha256()
     with urllib.request.urlopen(url, timeout=TIMEOUT_SECONDS) as answer:
-        length = answer.headers.get("Content-Length")
-        total = int(length) if length else None
+        total = _read_length(answer.headers.get("Content-Length"))
         done = 0
         while block := answer.read(BLOCK_BYTES):
             file.write(block)
-            digest.update(block)
+            for digest in digests:
+                digest.update(block)
             done += len(block)
+            if done > MOST_BYTES:
+                raise OSError(f"the server sends more than {describe_size(MOST_BYTES)}")
             if progress is not None:
                 progress(done, total)
     if total is not None and done < total:
         raise OSError(f"the connection ended after {done:,} of {total:,} bytes")
-    return digest.hexdigest()
+    return digests[0].hexdigest(), digests[1].hexdigest()
+
+
+def _read_length(header: str | None) -> int | None:
+    """Return the length that a server announces, or None where it says nothing that is one."""
+    return int(header) if header and header.isascii() and header.isdigit() else None
+
+
+def _pin(data: Dataset, target: Path, sha256: str) -> None:
+    """Keep the SHA-256 of the first download, as sha256sum writes it, and raise an error where a later one differs."""
+    pin = target.with_name(f"{target.name}.sha256")
+    first = pin.read_text().split()[:1] if pin.exists() else []
+    if first and first != [sha256]:
+        raise DataError(
+            f"{data.url} has the SHA-256 {sha256}, not {first[0]} as at the first download;"
+            f" nothing was kept; if its publishers have changed it, delete {pin}"
+        )
+    if not first:
+        write_text(pin, f"{sha256}  {target.name}\n")
 
 
 def _verify(data: Dataset, path: Path, digest: str) -> None:

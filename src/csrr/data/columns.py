@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from csrr.arrays import Float64Array, Int64Array
-from csrr.data.errors import DataError, RowNamer, name_table_row
+from csrr.data.errors import DataError, RowNamer, name_table_row, quote_error, show_value
 
 Times = Int64Array | Float64Array
 
@@ -33,8 +33,10 @@ def read_id_column(values: Any, column: str, where: RowNamer = name_table_row) -
         return _as_int64(array, column, where)
     if len(array) == 0:
         return pa.array([], pa.int64())
-    value = array[0].as_py()
-    raise DataError(f"column {column!r}, {where(0)}: {value!r} is of type {kind}; ids are integers or strings")
+    raise DataError(
+        f"{_name_column(column)}, {where(0)}: {_show_cell(array, 0)} is of type {show_type(kind)};"
+        " ids are integers or strings"
+    )
 
 
 def read_text_id_column(values: Any, column: str, where: RowNamer = name_table_row) -> pa.Array:
@@ -59,11 +61,11 @@ def read_number_column(values: Any, column: str, where: RowNamer = name_table_ro
     _reject_missing(array, column, where)
     try:
         numbers = _to_numbers(array)
-    except pa.ArrowInvalid:
+    except pa.ArrowException:
         row = _find_first_failure(array, _to_numbers)
-        value = array[row].as_py()
         raise DataError(
-            f"column {column!r}, {where(row)}: {value!r} is not a number; correct it, or leave the column out"
+            f"{_name_column(column)}, {where(row)}: {_show_cell(array, row)} is not a number;"
+            " correct it, or leave the column out"
         ) from None
     missing = np.flatnonzero(np.isnan(numbers))
     if missing.size:
@@ -88,7 +90,7 @@ def read_time_column(values: Any, column: str, where: RowNamer = name_table_row)
     numbers = read_number_column(array, column, where)
     endless = np.flatnonzero(np.isinf(numbers))
     if endless.size:
-        raise DataError(f"column {column!r}, {where(int(endless[0]))}: an infinite time")
+        raise DataError(f"{_name_column(column)}, {where(int(endless[0]))}: an infinite time")
     return numbers
 
 
@@ -98,7 +100,9 @@ def parse_time(at: float | str | date | np.datetime64) -> float:
         try:
             at = datetime.fromisoformat(at.strip())
         except ValueError:
-            raise DataError(f"{at!r} is not a time: give a number, a datetime or text like 2000-12-31") from None
+            raise DataError(
+                f"{show_value(at)} is not a time: give a number, a datetime or text like 2000-12-31"
+            ) from None
     if isinstance(at, np.datetime64):
         at = at.astype("datetime64[us]").item()
     if isinstance(at, date):
@@ -113,36 +117,87 @@ def as_arrow_array(values: Any, column: str, where: RowNamer) -> pa.Array:
         if isinstance(values, str | bytes):
             raise TypeError("text is one value")
         is_arrow = isinstance(values, pa.Array | pa.ChunkedArray)
+        if not is_arrow:
+            _reject_mixed_times(values)
         array = values if is_arrow else pa.array(values, from_pandas=True)
-    except (pa.ArrowException, OverflowError, UnicodeError, TypeError) as error:
+    except (pa.ArrowException, OverflowError, ValueError, TypeError, RecursionError) as error:
         raise _make_unlike_error(values, column, where, error) from None
-    if not isinstance(array, pa.ChunkedArray):
-        return _flatten(array)
-    return pa.concat_arrays([_flatten(chunk) for chunk in array.chunks or [pa.array([], array.type)]])
+    try:
+        if not isinstance(array, pa.ChunkedArray):
+            return _flatten(array)
+        return pa.concat_arrays([_flatten(chunk) for chunk in array.chunks or [pa.array([], array.type)]])
+    except pa.ArrowException as error:
+        raise DataError(
+            f"{_name_column(column)} of type {show_type(array.type)} cannot be read: {quote_error(error)}"
+        ) from None
+
+
+def _reject_mixed_times(values: Any) -> None:
+    """Raise a TypeError where numpy's times stand among other values: pyarrow 26 crashes on [datetime64, int64]."""
+    if isinstance(values, list | tuple) or getattr(values, "dtype", None) == np.object_:
+        kinds = set(map(type, values)) - {type(None), float}
+        if len(kinds) > 1 and kinds & {np.datetime64, np.timedelta64}:
+            raise TypeError("times of numpy among other values")
 
 
 def _flatten(array: pa.Array) -> pa.Array:
-    """Return an array without a dictionary or string views, which Arrow computes less with."""
+    """Return an array without what Arrow computes less with: dictionaries, runs, views and types of others."""
+    if isinstance(array, pa.ExtensionArray):
+        return _flatten(array.storage)
     if pa.types.is_dictionary(array.type):
         return _flatten(array.dictionary).take(array.indices)
+    if pa.types.is_run_end_encoded(array.type):
+        return _flatten(pc.run_end_decode(array))
     return array.cast(pa.large_string()) if pa.types.is_string_view(array.type) else array
 
 
 def _make_unlike_error(values: Any, column: str, where: RowNamer, error: Exception) -> DataError:
     """Return an error for a column that is no array, naming the first row whose type differs."""
+    name = _name_column(column)
     if isinstance(values, str | bytes) or not hasattr(values, "__iter__"):
-        return DataError(f"column {column!r} is the single value {values!r}, not a list of values")
+        return DataError(f"{name} is the single value {show_value(values)}, not a list of values")
     cells = list(values)
-    first = next((cell for cell in cells if cell is not None and cell == cell), None)
+    first = next((cell for cell in cells if not _is_missing(cell)), None)
     for row, cell in enumerate(cells):
-        if type(cell) is not type(first) and cell is not None and cell == cell:
+        if type(cell) is not type(first) and not _is_missing(cell):
             return DataError(
-                f"column {column!r}, {where(row)}: {cell!r} is {_name_kind(cell)}, but the values before it are"
-                f" like {first!r}, {_name_kind(first)}; make the column one type"
+                f"{name}, {where(row)}: {show_value(cell)} is {_name_kind(cell)}, but the values before it are"
+                f" like {show_value(first)}, {_name_kind(first)}; make the column one type"
             )
         if isinstance(cell, int) and not -(2**63) <= cell < 2**63:
-            return DataError(f"column {column!r}, {where(row)}: {cell} does not fit in 64 bits; pass it as text")
-    return DataError(f"column {column!r} cannot be read: {error}")
+            return DataError(f"{name}, {where(row)}: {show_value(cell)} does not fit in 64 bits; pass it as text")
+        if isinstance(cell, str) and not _is_unicode(cell):
+            return DataError(f"{name}, {where(row)}: {show_value(cell)} holds half a character; correct it")
+    return DataError(f"{name} cannot be read: {quote_error(error)}")
+
+
+def _is_missing(cell: Any) -> bool:
+    return cell is None or (isinstance(cell, float) and cell != cell)
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _name_column(column: str) -> str:
+    return f"column {show_value(column)}"
+
+
+def show_type(kind: pa.DataType) -> str:
+    """Return the name of an Arrow type, in at most 60 characters."""
+    return show_value(str(kind)).strip("'")
+
+
+def _show_cell(array: pa.Array, row: int) -> str:
+    """Return the value of a row in words; not every value of Arrow is one of Python's."""
+    try:
+        return show_value(array[row].as_py())
+    except (pa.ArrowException, ValueError, ArithmeticError, TypeError, LookupError, NotImplementedError):
+        return f"a value of type {show_type(array.type)}"
 
 
 def _name_kind(cell: Any) -> str:
@@ -151,7 +206,7 @@ def _name_kind(cell: Any) -> str:
 
 
 def _make_missing_error(column: str, place: str) -> DataError:
-    return DataError(f"column {column!r}, {place}: the value is missing; remove the row or fill it in")
+    return DataError(f"{_name_column(column)}, {place}: the value is missing; remove the row or fill it in")
 
 
 def _reject_missing(array: pa.Array, column: str, where: RowNamer) -> None:
@@ -166,10 +221,11 @@ def _is_text(kind: pa.DataType) -> bool:
 def _as_int64(array: pa.Array, column: str, where: RowNamer) -> pa.Array:
     try:
         return array.cast(pa.int64())
-    except pa.ArrowInvalid:
+    except pa.ArrowException:
         row = _find_first_failure(array, lambda part: part.cast(pa.int64()))
         raise DataError(
-            f"column {column!r}, {where(row)}: {array[row].as_py()!r} is not a 64-bit integer; use integers or strings"
+            f"{_name_column(column)}, {where(row)}: {_show_cell(array, row)} is not a 64-bit integer;"
+            " use integers or strings"
         ) from None
 
 
@@ -179,7 +235,7 @@ def _find_first_failure(array: pa.Array, convert: Callable[[pa.Array], object]) 
     def fails(n_rows: int) -> bool:
         try:
             convert(array[:n_rows])
-        except pa.ArrowInvalid:
+        except pa.ArrowException:
             return True
         return False
 
@@ -200,8 +256,14 @@ def _is_number(kind: pa.DataType) -> bool:
 
 
 def _to_epoch_seconds(array: pa.Array) -> Float64Array:
-    micros = array.cast(pa.timestamp("us", getattr(array.type, "tz", None)), safe=False).cast(pa.int64())
-    return np.asarray(micros.to_numpy()) / 1e6
+    kind = array.type
+    if pa.types.is_date32(kind):
+        return np.asarray(array.cast(pa.int32()).to_numpy()) * 86400.0
+    unit = "ms" if pa.types.is_date64(kind) else kind.unit
+    ticks = np.asarray(array.cast(pa.int64()).to_numpy())
+    if unit == "ns":  # a float has no room for them
+        ticks, unit = ticks // 1000, "us"
+    return ticks / {"s": 1.0, "ms": 1e3, "us": 1e6}[unit]
 
 
 def _parse_text_times(array: pa.Array, column: str, where: RowNamer) -> Times:
@@ -216,5 +278,5 @@ def _parse_text_times(array: pa.Array, column: str, where: RowNamer) -> Times:
         try:
             seconds[row] = parse_time(text)
         except DataError as error:
-            raise DataError(f"column {column!r}, {where(row)}: {error}") from None
+            raise DataError(f"{_name_column(column)}, {where(row)}: {error}") from None
     return seconds

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+
+SHOWN_CHARACTERS = 60
+SHOWN_NAMES = 20
+SHOWN_ERROR = 200
 
 RowNamer = Callable[[int], str]
 """Names the place of a data row, counted from 0, in words: "row 3" or "line 4 of ratings.csv"."""
@@ -23,3 +27,31 @@ class UnknownIdError(KeyError):
 def name_table_row(row: int) -> str:
     """Return the name of a row of a table, counted from 1."""
     return f"row {row + 1}"
+
+
+def show_value(value: object) -> str:
+    """Return a value as code would spell it, in at most 60 characters."""
+    if isinstance(value, str):
+        return repr(value if len(value) <= SHOWN_CHARACTERS else value[: SHOWN_CHARACTERS - 3] + "...")
+    if isinstance(value, bytes):
+        value = value[:SHOWN_CHARACTERS]
+    if isinstance(value, int) and value.bit_length() > 200:
+        return f"an integer of {value.bit_length():,} bits"
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):
+        text = f"a {type(value).__name__}"
+    return text if len(text) <= SHOWN_CHARACTERS else text[: SHOWN_CHARACTERS - 3] + "..."
+
+
+def quote_error(error: Exception) -> str:
+    """Return the first line of what a library says, not too much of it."""
+    lines = str(error).splitlines() or [type(error).__name__]
+    return lines[0] if len(lines[0]) <= SHOWN_ERROR else lines[0][: SHOWN_ERROR - 3] + "..."
+
+
+def list_names(names: Collection[str]) -> str:
+    """Return names with commas between them, at most 20 of them, each cut where it is long."""
+    shown = [name if len(name) <= SHOWN_CHARACTERS else name[:SHOWN_CHARACTERS] + "..." for name in names]
+    more = f" and {len(names) - SHOWN_NAMES:,} more" if len(names) > SHOWN_NAMES else ""
+    return ", ".join(shown[:SHOWN_NAMES]) + more

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -18,8 +19,9 @@ from csrr.data.columns import (
     read_number_column,
     read_text_id_column,
     read_time_column,
+    show_type,
 )
-from csrr.data.errors import DataError, RowNamer, name_table_row
+from csrr.data.errors import DataError, RowNamer, list_names, name_table_row, show_value
 
 Column = str | int | Literal[False] | None
 """A column by name or position; None to recognise it by its name, False to do without it."""
@@ -100,7 +102,9 @@ def read_events(
         "time": read_time_column,
         "title": _read_title_column,
     }
-    arrays = {role: None if name is None else readers[role](cells[name], name, where) for role, name in chosen.items()}
+    arrays = {
+        role: None if name is None else readers[role](cells[name](), name, where) for role, name in chosen.items()
+    }
     lengths = {chosen[role]: len(array) for role, array in arrays.items() if array is not None}
     if len(set(lengths.values())) > 1:
         raise DataError(f"columns differ in length: {lengths}")
@@ -119,8 +123,7 @@ def find_role(name: str) -> str | None:
 
 def quote_names(names: Collection[str]) -> str:
     """Return names, in quotes and commas, at most 20 of them."""
-    shown = ", ".join(repr(name) for name in list(names)[:20])
-    return (shown or "none") + (f" and {len(names) - 20} more" if len(names) > 20 else "")
+    return list_names([show_value(name) for name in names]) or "none"
 
 
 def _normalise_name(name: str) -> str:
@@ -138,14 +141,18 @@ def _find_column(role: str, given: Column, names: tuple[str, ...]) -> str | None
         return names[given]
     if isinstance(given, str):
         if given not in names:
-            raise DataError(f"{role}={given!r}: there is no such column; the columns are {quote_names(names)}")
+            raise DataError(
+                f"{role}={show_value(given)}: there is no such column; the columns are {quote_names(names)}"
+            )
         return given
     for tier in NAMES[role]:
         matches = [name for name in names if _normalise_name(name) in tier]
         if len(matches) == 1:
             return matches[0]
         if matches:
-            raise DataError(f"which column is the {role}: {quote_names(matches)}? Say so with {role}={matches[0]!r}")
+            raise DataError(
+                f"which column is the {role}: {quote_names(matches)}? Say so with {role}={show_value(matches[0])}"
+            )
     if role in REQUIRED:
         raise DataError(
             f"no column looks like the {role}; the columns are {quote_names(names)}; name it with {role}='...'"
@@ -157,21 +164,33 @@ def _is_pandas(data: object) -> bool:
     return type(data).__module__.partition(".")[0] == "pandas" and hasattr(data, "columns")
 
 
-def _split_columns(table: Any) -> dict[str, Any]:
-    """Return the columns of any table by name, converting nothing that is not asked for."""
+def _split_columns(table: Any) -> dict[str, Callable[[], Any]]:
+    """Return a function for each column of any table, by name, that gives it: nothing is read that is not asked for."""
+    pairs: list[tuple[str, Callable[[], Any]]]
     if isinstance(table, Mapping):
-        pairs = [(str(name), column) for name, column in table.items()]
+        pairs = [(str(name), partial(table.__getitem__, name)) for name in table]
     elif _is_pandas(table):
-        pairs = [(str(name), table.iloc[:, i]) for i, name in enumerate(table.columns)]
+        pairs = [(str(name), partial(_take_series, table, i)) for i, name in enumerate(table.columns)]
     else:
-        arrow = pa.table(table)
-        pairs = list(zip(arrow.column_names, arrow.columns, strict=True))
+        arrow = _as_arrow_table(table)
+        pairs = [(name, partial(arrow.column, i)) for i, name in enumerate(arrow.column_names)]
     cells = dict(pairs)
     if len(cells) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise DataError(f"two columns are called {twice!r}; rename one")
+        raise DataError(f"two columns are called {show_value(twice)}; rename one")
     return cells
+
+
+def _take_series(table: Any, place: int) -> Any:
+    return table.iloc[:, place]
+
+
+def _as_arrow_table(table: Any) -> pa.Table:
+    try:
+        return pa.table(table)
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise DataError(f"a {type(table).__name__} cannot be read as a table: {error}") from error
 
 
 def _read_title_column(values: Any, column: str, where: RowNamer) -> pa.Array:
@@ -179,7 +198,9 @@ def _read_title_column(values: Any, column: str, where: RowNamer) -> pa.Array:
     try:
         titles = array.cast(pa.large_string())
     except pa.ArrowException:
-        raise DataError(f"column {column!r} holds {array.type} values, not titles; pass title=False") from None
+        raise DataError(
+            f"column {show_value(column)} holds {show_type(array.type)} values, not titles; pass title=False"
+        ) from None
     return pc.if_else(pc.equal(titles, ""), None, titles)
 
 
@@ -191,5 +212,6 @@ def _check_weights(found: Events, column: str | None) -> None:
     if bad.size:
         row = int(bad[0])
         raise DataError(
-            f"column {column!r}, {found.where(row)}: the weight {found.weight[row]:g} is not a finite number >= 0"
+            f"column {show_value(column)}, {found.where(row)}:"
+            f" the weight {found.weight[row]:g} is not a finite number >= 0"
         )

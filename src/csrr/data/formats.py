@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 import re
-from collections.abc import Collection, Mapping
+from array import array
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow import parquet
 
-from csrr.data.errors import DataError, RowNamer, name_table_row
+from csrr.data.arrow_files import ArrowColumns, ParquetColumns
+from csrr.data.errors import DataError, RowNamer, list_names, name_table_row, show_value
 from csrr.data.event_tables import Column
+from csrr.data.limits import LONGEST_LINE, find_limit
 from csrr.data.sources import Bundle
-from csrr.data.text import parse_text, to_utf8
+from csrr.data.text import end_lines, parse_text, split_rows, to_utf8
 
 RATINGS = ("user", "item", "rating", "timestamp")
 PARTS = ("train", "test")
@@ -76,7 +77,7 @@ def recognise(bundle: Bundle, format: str | None) -> tuple[str, str]:
             return name, member
     candidates = [name for name in bundle.members if _get_suffix(name) in (*TEXT, *JSON, *ARROW, *PARQUET)]
     if len(candidates) != 1:
-        found = ", ".join(candidates or bundle.members) or "no files"
+        found = list_names(candidates or list(bundle.members)) or "no files"
         raise DataError(f"it is not clear which file holds the events; there are {found}; pass the path of one file")
     return format or _guess_format(candidates[0]), candidates[0]
 
@@ -95,14 +96,15 @@ def load_content(
     if format == "json":
         return _parse_json(data)
     if format == "parquet":
-        return Content(_parse_binary(data, parquet.read_table))
+        return Content(ParquetColumns(data))
     if format == "arrow":
-        return Content(_parse_binary(data, _read_ipc))
+        return Content(ArrowColumns(data))
     if format == "user-lists":
         return parse_user_lists(data)
     layout = LAYOUTS.get(format)
     names = layout.names if layout else None
     table = parse_text(data, separator=separator, header=header, names=names, expected=expected)
+    find_limit().check_rows(table.n_rows)
     roles: dict[str, Column] = dict.fromkeys(layout.without, False) if layout else {}
     if not table.has_header and names is None:
         roles |= {"user": 0, "item": 1}
@@ -115,14 +117,20 @@ def load_content(
 
 def parse_user_lists(data: bytes) -> Content:
     """Return the events of a text with a line a user: the user's id, then item ids, separated by blanks."""
-    lines = [line.split() for line in to_utf8(data).decode().split("\n")]
-    first = next((line for line in lines if line), [])
-    if any(mark in "".join(first) for mark in ",;|:"):
+    text = end_lines(to_utf8(data))
+    first = next((line for line in io.BytesIO(text[:LONGEST_LINE]) if line.strip()), b"")
+    if any(mark in first for mark in b",;|:"):
         raise DataError("a line of a user list holds ids separated by blanks; for columns pass format='text'")
-    sizes = np.array([max(0, len(line) - 1) for line in lines], np.int64)
-    users = pa.array([line[0] if line else "" for line in lines], pa.large_string())
-    items = pa.array([item for line in lines for item in line[1:]], pa.large_string())
-    return Content({"user": users.take(pa.array(np.repeat(np.arange(len(lines)), sizes))), "item": items}, is_text=True)
+    lines = pc.list_flatten(pc.split_pattern(pa.array([text.decode()], pa.large_string()), "\n"))
+    words = pc.utf8_split_whitespace(pc.utf8_trim_whitespace(lines))
+    sizes = pc.list_value_length(words).to_numpy()
+    flat = words.flatten()
+    find_limit().check_rows(len(flat) - len(words))
+    starts = np.cumsum(sizes) - sizes
+    users = flat.take(pa.array(np.repeat(starts, sizes - 1)))
+    is_item = np.ones(len(flat), bool)
+    is_item[starts] = False
+    return Content({"user": users, "item": flat.filter(pa.array(is_item))}, is_text=True)
 
 
 def _get_suffix(name: str) -> str:
@@ -141,35 +149,62 @@ def _guess_format(name: str) -> str:
     return known or by_suffix
 
 
+class SparseColumns(Mapping[str, Any]):
+    """Columns of which every row has only some: lists of values, None where a row has none."""
+
+    def __init__(self) -> None:
+        self._cells: dict[str, tuple[array[int], list[Any]]] = {}
+        self._n_rows = 0
+
+    def add(self, row: Mapping[str, Any]) -> None:
+        """Put a row under the others."""
+        for name, value in row.items():
+            if (cells := self._cells.get(name)) is None:
+                cells = self._cells[name] = (array("q"), [])
+            cells[0].append(self._n_rows)
+            cells[1].append(value)
+        self._n_rows += 1
+
+    def __getitem__(self, name: str) -> list[Any]:
+        rows, values = self._cells[name]
+        if len(rows) == self._n_rows:
+            return values
+        column: list[Any] = [None] * self._n_rows
+        for row, value in zip(rows, values, strict=True):
+            column[row] = value
+        return column
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._cells)
+
+    def __len__(self) -> int:
+        return len(self._cells)
+
+
 def _parse_json(data: bytes) -> Content:
-    lines = [(number, line) for number, line in enumerate(to_utf8(data).decode().split("\n"), 1) if line.strip()]
-    rows = []
-    for number, line in lines:
-        try:
-            row = json.loads(line)
-        except json.JSONDecodeError:
-            row = None
-        if not isinstance(row, dict):
-            raise DataError(f"line {number} ({line[:60]!r}) is not a JSON object; each line must be one")
-        rows.append(row)
-    names = dict.fromkeys(name for row in rows for name in row)
-    columns = {name: [row.get(name) for row in rows] for name in names}
-    return Content(columns, lambda row: f"line {lines[row][0]}")
+    columns, numbers, limit = SparseColumns(), array("q"), find_limit()
+    for number, line in enumerate(io.BytesIO(end_lines(to_utf8(data))), 1):
+        if not (text := line.decode()).strip():
+            continue
+        columns.add(_parse_json_line(text, number))
+        numbers.append(number)
+        limit.check_rows(len(numbers))
+    return Content(columns, lambda row: f"line {numbers[row]}")
 
 
-def _parse_binary(data: bytes, reader: Any) -> pa.Table:
+def _parse_json_line(line: str, number: int) -> dict[str, Any]:
     try:
-        return reader(pa.BufferReader(data))
-    except (pa.ArrowException, OSError) as error:
-        raise DataError(f"the file is damaged or of another format: {error}") from error
-
-
-def _read_ipc(buffer: pa.BufferReader) -> pa.Table:
-    try:
-        return pa.ipc.open_file(buffer).read_all()
-    except pa.ArrowInvalid:
-        buffer.seek(0)
-        return pa.ipc.open_stream(buffer).read_all()
+        row = json.loads(line)
+        wrong = None if isinstance(row, dict) else "is not a JSON object; each line must be one"
+    except json.JSONDecodeError:
+        wrong = "is not a JSON object; each line must be one"
+    except RecursionError:
+        wrong = "is nested too deeply"
+    except ValueError:
+        wrong = "holds a number with too many digits; write it as text"
+    if wrong:
+        raise DataError(f"line {number} ({show_value(line.strip())}) {wrong}")
+    return cast(dict[str, Any], row)
 
 
 def _parse_eachmovie_dates(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -182,10 +217,11 @@ def _parse_eachmovie_dates(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 def _read_titles(bundle: Bundle, member: str) -> dict[str, str]:
     """Return titles by item id, as written, from a file whose first two fields they are."""
-    text = to_utf8(bundle.read(member)).decode()
-    if member.lower().endswith(".csv"):
-        rows: Any = csv.reader(io.StringIO(text, newline=""))
-    else:
-        separator = {"u.item": "|", "movies.dat": "::"}.get(member.lower(), "\t")
-        rows = (line.split(separator) for line in text.split("\n"))
-    return {row[0]: row[1].strip() for row in rows if len(row) > 1 and row[1].strip()}
+    text = to_utf8(bundle.read(member))
+    known = {"u.item": "|", "movies.dat": "::"}
+    separator = "," if member.lower().endswith(".csv") else known.get(member.lower(), "\t")
+    try:
+        rows = (fields for _, fields in split_rows(text, separator))
+        return {row[0]: row[1].strip() for row in rows if len(row) > 1 and row[1].strip()}
+    except DataError as error:
+        raise DataError(f"the titles in {member}: {error}; correct them, or move the file away") from None

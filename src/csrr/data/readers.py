@@ -40,8 +40,11 @@ def read(
     """Return the log of a file, folder, zip archive, table or matrix.
 
     Known are MovieLens, EachMovie, Last.fm (HetRec 2011) and LightGCN's user lists, zipped, unpacked or their main file
-    alone; and one CSV, TSV, RecBole .inter, Parquet, Arrow or JSON-lines file, plain, gzipped or zipped. Ids in text
-    become integers only if every one is written like an integer ("7", but not "007").
+    alone; and one CSV, TSV, RecBole .inter, Parquet, Arrow or JSON-lines file, plain, packed (gzip, bzip2, xz, zstd) or
+    zipped. Ids in text become integers only if every one is written like an integer ("7", but not "007").
+
+    A file may hold an eighth of the memory, and a packed one 200 times its size where that is more than 268 MB. The
+    environment variable CSRR_MAX_BYTES, where it is set, is the limit in place of both.
 
     Parameters
     ----------
@@ -86,7 +89,8 @@ def read(
         format, member = recognise(bundle, format)
         if format == "user-lists" and bundle.main is None:
             present = [name for name in PARTS if bundle.find(f"{name}.txt")]
-            content = _join_parts([_read_part(bundle, name) for name in (present if part == "all" else [part])])
+            wanted = present if part == "all" else [part]
+            content = _join_parts([_read_part(bundle, name) for name in wanted or PARTS])
         elif part != "all":
             raise DataError(f"part={part!r} needs a folder or archive with train.txt and test.txt")
         else:

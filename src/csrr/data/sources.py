@@ -1,28 +1,26 @@
-"""Paths -> bytes: files, folders, zip archives, gzip."""
+"""Paths -> bytes: files, folders, zip archives."""
 
 from __future__ import annotations
 
 import difflib
-import gzip
 import os
 import zipfile
-import zlib
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from csrr.data.catalog import DATASETS, data_dir, locate
-from csrr.data.errors import DataError
-
-GZIP_MAGIC = b"\x1f\x8b"
+from csrr.data.errors import DataError, list_names, quote_error
+from csrr.data.limits import find_limit
+from csrr.data.unpack import DAMAGE, read_file, read_stream, strip_suffix, unpack
 
 
 @dataclass(frozen=True)
 class Bundle:
     """The files of a folder or a zip archive, or a file (`main`) among its neighbours.
 
-    `members` maps a name without folders and without .gz to the files that bear it.
+    `members` maps a name without folders and without .gz and the like to the files that bear it.
     """
 
     path: Path
@@ -38,31 +36,41 @@ class Bundle:
         """Return the content of the member `name`, unpacked."""
         files = self.members[name]
         if len(files) > 1:
-            raise DataError(f"{self.path} has several files called {name}: {', '.join(files)}; pass the path of one")
+            raise DataError(f"{self.path} has several files called {name}: {list_names(files)}; pass the path of one")
         try:
-            if self.zipped:
-                with zipfile.ZipFile(self.path) as archive:
-                    content = archive.read(files[0])
-            else:
-                content = Path(files[0]).read_bytes()
-            return gzip.decompress(content) if content.startswith(GZIP_MAGIC) else content
-        except (OSError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
-            raise DataError(f"cannot read {name} in {self.path}: {error}") from error
+            content = _read_member(self.path, files[0]) if self.zipped else read_file(Path(files[0]))
+        except DataError:
+            raise
+        except DAMAGE as error:
+            raise DataError(f"cannot read {name} in {self.path}: {quote_error(error)}") from error
+        return unpack(content, name)
 
 
 def open_bundle(source: str | os.PathLike[str]) -> Bundle:
     """Return the files behind a path, or behind the name of a file or data set in the data folder."""
-    path = _resolve(source)
-    if path.is_dir():
-        return Bundle(path, None, _list_folder(path), zipped=False)
-    if path.suffix.lower() == ".zip":
-        return Bundle(path, None, _list_zip(path), zipped=True)
-    members = _list_folder(path.parent) | {_strip_gz(path.name): (str(path),)}
-    return Bundle(path, _strip_gz(path.name), members, zipped=False)
+    try:
+        path = _resolve(source)
+        if path.is_dir():
+            return Bundle(path, None, _list_folder(path), zipped=False)
+        if path.suffix.lower() == ".zip":
+            return Bundle(path, None, _list_zip(path), zipped=True)
+    except OSError as error:
+        raise DataError(f"cannot read {os.fspath(source)}: {error.strerror or error}") from error
+    name = strip_suffix(path.name)
+    try:
+        neighbours = _list_folder(path.parent)
+    except OSError:  # a file in a folder that may be entered, but not listed
+        neighbours = {}
+    return Bundle(path, name, neighbours | {name: (str(path),)}, zipped=False)
 
 
 def _resolve(source: str | os.PathLike[str]) -> Path:
-    path = Path(source).expanduser()
+    try:
+        path = Path(source).expanduser()
+    except RuntimeError:
+        raise DataError(
+            f"{os.fspath(source)}: there is no such user on this machine; write the folder in full"
+        ) from None
     if path.exists():
         return path
     bare = path.name == str(path)
@@ -80,15 +88,11 @@ def _resolve(source: str | os.PathLike[str]) -> Path:
     raise DataError(f"there is no {path.name} in {' or '.join(str(place) for place in places)}{hint}")
 
 
-def _strip_gz(name: str) -> str:
-    return name[:-3] if name.lower().endswith(".gz") else name
-
-
 def _group_by_name(files: list[tuple[str, str]]) -> dict[str, tuple[str, ...]]:
-    members: defaultdict[str, tuple[str, ...]] = defaultdict(tuple)
+    members: defaultdict[str, list[str]] = defaultdict(list)
     for name, file in files:
-        members[_strip_gz(name)] += (file,)
-    return dict(members)
+        members[strip_suffix(name)].append(file)
+    return {name: tuple(found) for name, found in members.items()}
 
 
 def _list_folder(folder: Path) -> dict[str, tuple[str, ...]]:
@@ -96,10 +100,21 @@ def _list_folder(folder: Path) -> dict[str, tuple[str, ...]]:
 
 
 def _list_zip(path: Path) -> dict[str, tuple[str, ...]]:
+    if not path.is_file():
+        raise DataError(f"{path} is a pipe or a device; a zip archive must be a file")
     try:
         with zipfile.ZipFile(path) as archive:
             names = archive.namelist()
-    except (OSError, zipfile.BadZipFile) as error:
-        raise DataError(f"{path} is not a readable zip archive ({error}); get it again") from error
+    except DAMAGE as error:
+        raise DataError(f"{path} is not a readable zip archive ({quote_error(error)}); get it again") from error
     real = [name for name in names if not name.endswith("/") and not name.startswith("__MACOSX")]
     return _group_by_name([(name.rpartition("/")[2], name) for name in real])
+
+
+def _read_member(path: Path, name: str) -> bytes:
+    with zipfile.ZipFile(path) as archive:
+        entry = archive.getinfo(name)
+        limit = find_limit(entry.compress_size)
+        limit.check(entry.file_size, name)
+        with archive.open(entry) as file:
+            return read_stream(file, limit, name)

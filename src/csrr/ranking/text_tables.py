@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
 
+from csrr.printable import make_printable
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -32,7 +34,7 @@ _LATEX = {
 def format_text_table(header: Sequence[str], lines: Iterable[Sequence[object]]) -> str:
     """Return the lines under their header, in aligned columns: numbers to the right, the rest to the left."""
     body = [list(line) for line in lines]
-    cells = [list(header), *([_shorten(_format_value(value)) for value in line] for line in body)]
+    cells = [[make_printable(name) for name in header], *([format_cell(value) for value in line] for line in body)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     return "\n".join(
         "  ".join(
@@ -77,7 +79,7 @@ def format_html_table(header: Sequence[str], lines: Iterable[Sequence[object]], 
         cells = zip(texts, flush, strict=True)
         return "".join(f'<{name} style="text-align: {side}">{html.escape(text)}</{name}>' for text, side in cells)
 
-    rows = [f"<tr>{tag('td', (_shorten(_format_value(value)) for value in line))}</tr>" for line in body]
+    rows = [f"<tr>{tag('td', (format_cell(value) for value in line))}</tr>" for line in body]
     more = [f"<p>... {n_more:,} more</p>"] if n_more else []
     head = f"<thead><tr>{tag('th', header)}</tr></thead>"
     return "\n".join(["<table>", head, "<tbody>", *rows, "</tbody>", "</table>", *more])
@@ -100,12 +102,16 @@ def _find_numeric(n_columns: int, body: Sequence[Sequence[object]]) -> list[bool
     return [all(isinstance(value, int | float) for value in column) for column in zip(*body, strict=True)]
 
 
+def format_cell(value: object) -> str:
+    """Return a value as it is shown: on one line, short, with nothing in it that a terminal would obey."""
+    text = _format_value(value)
+    # Cut first: a title may have a million characters, and each may be spelt out.
+    text = make_printable(text if len(text) <= WIDEST else text[: WIDEST - 3] + "...")
+    return text if len(text) <= WIDEST else text[: WIDEST - 3] + "..."
+
+
 def _format_value(value: object) -> str:
     return f"{value:.4f}" if isinstance(value, float) else "" if value is None else str(value)
-
-
-def _shorten(text: str) -> str:
-    return text if len(text) <= WIDEST else text[: WIDEST - 3] + "..."
 
 
 def _escape_latex(text: str) -> str:

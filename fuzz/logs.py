@@ -1,0 +1,221 @@
+"""Damaged and odd files: what is read must be a sound log, or an error that says what is wrong with which file."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import tempfile
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from click.testing import CliRunner
+
+import csrr
+from csrr.cli import app
+from csrr.printable import make_printable
+from fuzz.alter import alter
+from fuzz.arrow_tables import draw_table_file
+from fuzz.campaign import Finding
+from fuzz.log_files import Files, make_bombs, make_good_files, pack
+
+MAX_BYTES = 4 << 20
+ALLOWANCE = 48 << 20
+"""What reading may take beside four times the file, or four times what it may unpack to."""
+OPTIONS: tuple[dict[str, Any], ...] = (
+    *({"separator": each} for each in (",", ";", "\t", "::", "§", "ab", " ", "\x00", '"', "\n", "\udcff", "\x01")),
+    *({"header": True}, {"header": False}, {"header": False, "user": 0, "item": 1, "rating": 2}),
+    *({"format": each} for each in ("text", "json", "arrow", "parquet", "user-lists", "ml-1m", "eachmovie", "xlsx")),
+    *({"user": 1, "item": 0}, {"user": "item", "item": "user"}, {"user": 99}, {"title": "user"}, {"time": "title"}),
+    *({"rating": "time"}, {"weight": "rating"}, {"time": False, "title": False, "weight": False, "rating": False}),
+    *({"min_rating": 3.0}, {"min_rating": float("nan")}, {"min_weight": 1.0}, {"part": "train"}, {"part": "test"}),
+)
+CLI_NAMES = {name: f"--{name}-column" for name in ("user", "item", "rating", "weight", "time", "title")}
+
+
+class Logs:
+    """A file read by `csrr.read` or by the command line. A case is a line of JSON, then the bytes of the file."""
+
+    name = "logs"
+    about = "files of every format, damaged: a sound log or a DataError naming the file; no crash, no hang, no bomb"
+    patience = 20.0
+
+    def __init__(self) -> None:
+        self._good: list[Files] = []
+        self.bombs: list[tuple[str, bytes]] = []
+
+    def prepare(self) -> None:
+        """Make the files and load what reads them."""
+        self._good, self.bombs = make_good_files(), make_bombs()
+        with tempfile.TemporaryDirectory() as folder:  # a first run loads much that stays
+            file = Path(folder) / "log.csv"
+            file.write_text("user,item,title\n1,2,a\n2,3,b\n")
+            _check_read(file, {})
+            _check_command(file, {})
+
+    def make(self, rng: np.random.Generator) -> bytes:
+        """Draw a file and do harm to it, to its packing, or to none."""
+        options = {} if rng.random() < 0.7 else OPTIONS[int(rng.integers(len(OPTIONS)))]
+        kind = rng.random()
+        if kind < 0.005:
+            name, data = self.bombs[int(rng.integers(len(self.bombs)))]
+        elif kind < 0.35:
+            name, data = draw_table_file(rng)
+            if rng.random() < 0.3:
+                data = alter(data, rng)
+        else:
+            files = dict(self._good[int(rng.integers(len(self._good)))])
+            if rng.random() < 0.7:
+                harmed = list(files)[int(rng.integers(len(files)))]
+                files[harmed] = alter(files[harmed], rng)
+            if rng.random() < 0.03:  # somebody else's bytes under this name
+                files[next(iter(files))] = next(iter(self._good[int(rng.integers(len(self._good)))].values()))
+            name, data = pack(files, rng)
+            if rng.random() < 0.4:
+                data = alter(data, rng)
+        about = {"name": name, "options": options}
+        if rng.random() < 0.02:
+            about["cli"] = True
+        return json.dumps(about).encode() + b"\n" + data
+
+    def check(self, case: bytes, folder: Path) -> None:
+        """Read the file, within limits of memory."""
+        head, _, data = case.partition(b"\n")
+        about = json.loads(head)
+        path = folder / Path(about["name"]).name
+        path.write_bytes(data)
+        limits = {"CSRR_MAX_BYTES": str(MAX_BYTES), "CSRR_DATA_DIR": str(folder / "none")}
+        most = 4 * (len(data) + MAX_BYTES) + ALLOWANCE
+        with _limit_process(most, path.name), _environment(limits), warnings.catch_warnings():
+            warnings.simplefilter("error")
+            if about.get("cli"):
+                _check_command(path, about["options"])
+            else:
+                _check_read(path, about["options"])
+
+
+@contextmanager
+def _environment(values: dict[str, str]) -> Iterator[None]:
+    """Set variables of the environment for a while."""
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+@contextmanager
+def _limit_process(most: int, what: str) -> Iterator[None]:
+    """A finding where the process grows by more than `most` bytes, Arrow's memory included.
+
+    `limit_memory` does not see Arrow's. Nor may it run beside Arrow's threads: Python 3.11 can crash where tracemalloc
+    stops while another thread asks for memory (python/cpython#128679).
+    """
+    before = _read_resident()
+    yield
+    if (grown := _read_peak() - before) > most:
+        raise Finding(f"{what} took {grown:,} bytes of memory, more than {most:,}")
+
+
+def _read_resident() -> int:
+    """The memory that the process has now; where the system can, its peak is set back to that."""
+    try:
+        Path("/proc/self/clear_refs").write_text("5")
+        return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+    except OSError:
+        return _read_peak()
+
+
+def _read_peak() -> int:
+    try:
+        status = Path("/proc/self/status").read_text()
+    except OSError:
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    return int(status.partition("VmHWM:")[2].split()[0]) * 1024
+
+
+def _check_read(path: Path, options: dict[str, Any]) -> None:
+    try:
+        log = csrr.read(path, **options)
+    except csrr.DataError as error:
+        _check_message(str(error), path)
+    else:
+        _check_log(log)
+
+
+def _check_message(message: str, path: Path) -> None:
+    if path.name not in message:
+        raise Finding(f"the message does not name the file: {message[:300]}")
+    if len(message) > 2000:
+        raise Finding(f"a message of {len(message):,} characters: {message[:300]}")
+
+
+def _check_log(log: csrr.Log) -> None:
+    if not len(log):
+        raise Finding("a log without events")
+    for ids, counts in ((log.users, log.user_counts()), (log.items, log.item_counts())):
+        listed = ids.ids.tolist()
+        if len(set(listed)) < len(listed) or not all(isinstance(each, int | str) for each in listed):
+            raise Finding(f"ids that are not distinct integers or strings: {listed[:5]}")
+        if not counts.all():
+            raise Finding("an id without an event")
+    if log.weights is not None and not (np.isfinite(log.weights) & (log.weights > 0)).all():
+        raise Finding("a weight that is not finite and positive")
+    if log.times is not None and not np.isfinite(log.times).all():
+        raise Finding("a time that is not finite")
+    if log.titles is not None and not all(each is None or (isinstance(each, str) and each) for each in log.titles):
+        raise Finding("a title that is no text")
+    X = log.to_csr(weighted=log.weights is not None)
+    if X.shape != (log.n_users, log.n_items) or X.nnz != len(log):
+        raise Finding("the matrix is not the log")
+    if csrr.Log.from_table(log.to_arrow()) != log:
+        raise Finding("the log as a table is another log")
+    train, test = csrr.split(log, 0.5)
+    if len(train) + len(test) != len(log):
+        raise Finding("a split loses events")
+    model = csrr.PopRank().fit(log)
+    if not np.isfinite(model.score_rows(np.arange(min(2, log.n_users)))).all():
+        raise Finding("a score is not finite")
+
+
+def _check_command(path: Path, options: dict[str, Any]) -> None:
+    """Fit and recommend as a user would: a result, or one line."""
+    model = path.with_name("model.csrr")
+    result = _run("fit", str(path), "-o", str(model), "--model", "pop-rank", *_as_arguments(options))
+    if result.exit_code == 0:
+        user = csrr.load(model).users_.ids[0]
+        _run("recommend", str(model), f"--user={user}")
+
+
+def _run(*args: str) -> Any:
+    result = CliRunner().invoke(app, list(args))
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    for line in (*result.stdout.split("\n"), *result.stderr.split("\n")):
+        if make_printable(line) != line:
+            raise Finding(f"csrr {args[0]} prints what a terminal obeys: {line[:200]!r}")
+    if result.exit_code == 2 and (not result.stderr.startswith("csrr: error: ") or result.stderr.count("\n") != 1):
+        raise Finding(f"csrr {args[0]} fails with more than a line: {result.stderr[:300]!r}")
+    if result.exit_code not in (0, 2):
+        raise Finding(f"csrr {args[0]} ends with {result.exit_code}: {result.stderr[:300]!r}")
+    return result
+
+
+def _as_arguments(options: dict[str, Any]) -> list[str]:
+    arguments = []
+    for name, value in options.items():
+        if name == "header":
+            arguments.append("--header" if value else "--no-header")
+        elif name != "part":
+            option = CLI_NAMES.get(name, f"--{name.replace('_', '-')}")
+            arguments.append(f"{option}={'none' if value is False else value}")
+    return arguments
