@@ -4,5 +4,8 @@ from __future__ import annotations
 
 from fuzz.campaign import Campaign
 from fuzz.fits import Fits
+from fuzz.interrupts import Interrupts
+from fuzz.kills import Kills
+from fuzz.storage import Storage
 
-CAMPAIGNS: dict[str, Campaign] = {campaign.name: campaign for campaign in (Fits(),)}
+CAMPAIGNS: dict[str, Campaign] = {campaign.name: campaign for campaign in (Fits(), Interrupts(), Kills(), Storage())}
