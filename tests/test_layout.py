@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "csrr"
-LOW = {"threads", "files", "heap", "parameters", "model_parameters", "registry", "arrays"}
+LOW = {"deadline", "threads", "files", "heap", "parameters", "model_parameters", "registry", "arrays"}
 ROOMS = ("data", "optim", "ranking", "noise", "models", "experiments", "plots", "paper", "cli")
 MAY_IMPORT = {room: {*ROOMS[: place + 1], *LOW} for place, room in enumerate(ROOMS)} | {
-    "optim": {"optim", "threads", "heap", "arrays"},
+    "optim": {"optim", "deadline", "threads", "heap", "arrays"},
     "plots": {"plots", "data", "files", "parameters"},
     "cli": {*ROOMS, *LOW, ""},
 }

@@ -8,8 +8,10 @@ fit for use.
 
 from __future__ import annotations
 
+import math
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -19,6 +21,8 @@ from queue import Empty, SimpleQueue
 from typing import Generic, TypeVar
 
 from threadpoolctl import LibController, ThreadpoolController
+
+from csrr.deadline import TimeUpError, cut_time
 
 Part = TypeVar("Part")
 
@@ -164,13 +168,14 @@ def map_ranges(work: Callable[[int, int], Part], bounds: Sequence[int]) -> list[
     """What `work(start, stop)` returns for each consecutive pair of `bounds`, in their order.
 
     Runs on the threads in force, in any order: a range must change nothing that another one reads. What a range raises
-    is raised here; ranges that have not begun by then never do.
+    is raised here, and TimeUpError where the time is up (`deadline.cut_off`); ranges that have not begun by then never
+    do.
     """
     ranges = list(pairwise(bounds))
     threads = n_threads()
-    if threads == 1 or len(ranges) <= 1 or getattr(_worker, "is_one", False):
-        return [work(start, stop) for start, stop in ranges]
     call = _Call(work, ranges)
+    if threads == 1 or len(ranges) <= 1 or getattr(_worker, "is_one", False):
+        return [call.do(place) for place in range(len(ranges))]
     tasks = _pool(threads).tasks
     for _ in range(min(threads, len(ranges))):
         tasks.put(call.run)
@@ -182,14 +187,21 @@ class _Call(Generic[Part]):
 
     def __init__(self, work: Callable[[int, int], Part], ranges: list[tuple[int, int]]) -> None:
         self._work, self._ranges = work, ranges
+        self._latest = cut_time()
         self._left = iter(range(len(ranges)))
         self._ended: SimpleQueue[tuple[int, list[Part], BaseException | None]] = SimpleQueue()
+
+    def do(self, place: int) -> Part:
+        """What a range returns."""
+        if self._latest < math.inf and time.perf_counter() > self._latest:
+            raise TimeUpError
+        return self._work(*self._ranges[place])
 
     def run(self) -> None:
         """Works on ranges, on a thread of the pool. `next` is one step: no two threads get the same range."""
         while (place := next(self._left, None)) is not None:
             try:
-                self._ended.put((place, [self._work(*self._ranges[place])], None))
+                self._ended.put((place, [self.do(place)], None))
             except BaseException as error:
                 self._ended.put((place, [], error))
 

@@ -14,6 +14,8 @@ from csrr.optim.problem import Problem
 
 Status = Literal["converged", "max_iter", "timeout", "diverged"]
 
+ROUGH = 0.05
+"""How well the norm of the gradient is known where the time is up."""
 SLACK = 0.01
 """How far ||gradient||_2 may exceed l1 at a point that passes for optimal, as a share of l1."""
 
@@ -109,12 +111,17 @@ class Gap(NamedTuple):
 
 
 def duality_gap(problem: Problem, low_rank: LowRank, rng: np.random.Generator, rtol: float) -> Gap:
-    """The primal and the dual value at U; the norm of the gradient is taken to about rtol."""
+    """The primal and the dual value at U; the norm of the gradient is taken to about rtol.
+
+    A norm that is only roughly known, to a hundredth or worse, counts for as much larger.
+    """
     point = Point.at(problem, low_rank, exact=True)
     gradient = LowRankPlusSparse(low_rank, problem.pattern, point.gradient_values)
     norm, leading = spectral_norm(gradient, rng, dtype=low_rank.left.dtype.type, rtol=rtol)
     # The products behind the norm are rounded; the bound must not be.
     norm *= 1 + 100 * float(np.finfo(low_rank.left.dtype).eps)
+    if rtol >= ROUGH:
+        norm *= 1 + rtol
     return Gap(point.primal(problem), point.dual(problem, norm), norm, leading)
 
 
