@@ -217,3 +217,22 @@ def test_a_model_that_was_written_is_said_to_be(log_file, tmp_path):
     result = in_child("fit", log_file, "-o", tmp_path / "m.csrr", before=before)
     assert (result.returncode, result.stderr) == (130, f"interrupted: {tmp_path / 'm.csrr'} written\n")
     csrr.load(tmp_path / "m.csrr")
+
+
+def test_a_second_signal_while_the_last_line_is_said_does_not_swallow_it(log_file, tmp_path):
+    before = (
+        "import os, signal, sys\n"
+        "class Finder:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == 'csrr.cli.cmd_fit':\n"
+        "            os.kill(os.getpid(), signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Finder())\n"
+        "import click\n"
+        "say = click.echo\n"
+        "def echo(*args, **options):\n"
+        "    os.kill(os.getpid(), signal.SIGINT)\n"
+        "    say(*args, **options)\n"
+        "click.echo = echo\n"
+    )
+    result = in_child("fit", log_file, "-o", tmp_path / "m.csrr", before=before)
+    assert (result.returncode, result.stdout, result.stderr) == (130, "", "interrupted: nothing was written\n")

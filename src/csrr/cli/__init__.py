@@ -3,6 +3,8 @@
 Nothing of weight is imported here: `main` is in force against signals before anything else is.
 """
 
+from csrr.cli import interrupts
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, NoReturn
@@ -14,8 +16,6 @@ __all__ = ["app", "main"]
 
 def main() -> "NoReturn":
     """Run the command line of this process and exit."""
-    from csrr.cli import interrupts
-
     interrupts.guard()
     try:
         from csrr.cli.commands import run

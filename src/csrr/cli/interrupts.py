@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 NOTHING_WRITTEN = "interrupted: nothing was written"
 """What is said unless a command knows better. Files are written at once or not at all, so there is none."""
 
+_SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 _GRACE = 2.0
 """Seconds that cleaning up may take."""
 
@@ -39,13 +40,12 @@ _last_word = _thread.allocate_lock()
 
 def guard() -> None:
     """Catch the signals that end a process from now on, but for those that it was started to ignore."""
+    for number in _SIGNALS:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _stop)
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
     signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
-    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
-        number = getattr(signal, name, None)
-        if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, _stop)
     sys.unraisablehook = _look_at_lost
     _thread.start_new_thread(_watch, (reader,))
 
@@ -78,14 +78,15 @@ def find_message() -> str:
 
 
 def claim() -> None:
-    """Return if this thread is to say the last line; wait for the end where another one does."""
+    """Return if the main thread is to say the last line, undisturbed; wait for the end where the watch does."""
     if _caught:
+        _ignore_signals()
         _last_word.acquire()
 
 
 def end() -> NoReturn:
     """End the process here and now, with what there is to say, and no part of a file left."""
-    if _last_word.acquire(blocking=False):
+    if _last_word.acquire(timeout=_GRACE):  # or another thread is saying it, and cannot get it out
         try:
             message = " ".join(find_message().split())
         except BaseException:
@@ -100,15 +101,18 @@ def leave(code: Any) -> NoReturn:
 
     Arrow's readers do that now and then (apache/arrow#39862, "terminate called without an active exception").
     """
-    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
-        if hasattr(signal, name):
-            signal.signal(getattr(signal, name), signal.SIG_IGN)
+    _ignore_signals()
     try:
         sys.stdout.flush()
         sys.stderr.flush()
     except BrokenPipeError:
         code = 141
     os._exit(code if isinstance(code, int) else int(code is not None))
+
+
+def _ignore_signals() -> None:
+    for number in _SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
 
 
 def _stop(number: int, _frame: object) -> None:
