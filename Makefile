@@ -1,10 +1,10 @@
-# make demo | test | check | docs | bench | clean. Everything runs in .venv, which is made where it is missing.
+# make demo | test | check | docs | bench | lock | audit | sbom | clean. Everything runs in .venv, which is made where it is missing.
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test check docs bench clean
+.PHONY: demo test check docs bench lock audit sbom clean
 
 demo: $(VENV)/.for-use
 	$(BIN)/csrr demo
@@ -25,6 +25,19 @@ docs: $(VENV)/.for-dev
 bench: $(VENV)/.for-bench
 	$(BIN)/python -m benchmarks
 
+# Anew: the newest versions that pyproject.toml allows, with their checksums.
+lock: $(VENV)/pyvenv.cfg
+	$(BIN)/python .ci/lock.py
+
+# Known weaknesses of what is locked; the list of them is on the network.
+audit: $(VENV)/.for-audit
+	$(BIN)/pip-audit --requirement requirements-dev.txt --no-deps --disable-pip \
+	    || { echo "make audit: a weakness is listed above, or the list could not be reached: it needs the network" >&2; exit 1; }
+
+# What is installed, as CycloneDX has it.
+sbom: $(VENV)/.for-audit
+	$(BIN)/cyclonedx-py requirements requirements-dev.txt --output-file sbom.json
+
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
@@ -37,9 +50,20 @@ $(VENV)/.for-use: pyproject.toml $(VENV)/pyvenv.cfg
 	$(BIN)/pip install --quiet --disable-pip-version-check -e .
 	touch $@
 
-$(VENV)/.for-dev: pyproject.toml $(VENV)/pyvenv.cfg
-	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev]'
+# The lock names the files for one Python and one system; elsewhere pyproject.toml says what will do.
+$(VENV)/.for-dev: pyproject.toml requirements-dev.txt $(VENV)/pyvenv.cfg
+	if grep -q "^# .*Python $$($(BIN)/python -c 'import sys; print("%d.%d, %s" % (*sys.version_info[:2], sys.platform))')\." \
+	    requirements-dev.txt && [ "$$(uname -m)" = x86_64 ]; then \
+	    $(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.txt && \
+	    $(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .; \
+	else \
+	    $(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev]'; \
+	fi
 	touch $@ $(VENV)/.for-use
+
+$(VENV)/.for-audit: $(VENV)/pyvenv.cfg
+	$(BIN)/pip install --quiet --disable-pip-version-check 'pip-audit>=2.7' 'cyclonedx-bom>=5'
+	touch $@
 
 $(VENV)/.for-bench: pyproject.toml $(VENV)/pyvenv.cfg
 	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[bench]'

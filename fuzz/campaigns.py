@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from fuzz.campaign import Campaign
 from fuzz.fits import Fits
+from fuzz.interrupts import Interrupts
+from fuzz.kills import Kills
 from fuzz.logs import Logs
+from fuzz.storage import Storage
 
-CAMPAIGNS: dict[str, Campaign] = {campaign.name: campaign for campaign in (Fits(), Logs())}
+CAMPAIGNS: dict[str, Campaign] = {
+    campaign.name: campaign for campaign in (Fits(), Logs(), Interrupts(), Kills(), Storage())
+}

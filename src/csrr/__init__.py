@@ -1,11 +1,14 @@
 """Recommendation from implicit feedback: robust, cost-sensitive, convex, certified."""
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
 
 from csrr.registry import HOMES as _MODELS
 
+# Not from typing, whose import takes longer than all the rest of this.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from csrr import theory as theory
     from csrr.data import DATASETS as DATASETS
     from csrr.data import DataError as DataError
@@ -92,7 +95,7 @@ _HOME = {name: home for home, names in _HOMES.items() for name in names.split()}
 __all__ = sorted([*_HOME, "theory"])
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
     if name == "__version__":
         from importlib.metadata import version
 

@@ -232,7 +232,7 @@ TimeLimit: TypeAlias = Annotated[
     float | None,
     Number(
         "time_limit",
-        "Stop after this many seconds; choosing takes at most half of them.",
+        "Stop after this many seconds, half of them for choosing; one SVD and its certificate are the least.",
         above=0,
         most=MOST,
         optional=True,

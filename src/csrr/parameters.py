@@ -299,7 +299,8 @@ def _find_declaration(kind: type, field: dataclasses.Field[Any]) -> Parameter | 
     hint: Any = field.type
     if isinstance(hint, str):
         home = next(each for each in kind.__mro__ if field.name in inspect.get_annotations(each))
-        hint = eval(hint, vars(sys.modules[home.__module__]))
+        # An annotation in the source of the class, as typing.get_type_hints has it.
+        hint = eval(hint, vars(sys.modules[home.__module__]))  # noqa: S307
     if get_origin(hint) is not Annotated:
         return None
     return next((each for each in get_args(hint)[1:] if isinstance(each, Parameter)), None)

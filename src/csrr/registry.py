@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from importlib import import_module
-from typing import Any, TypeVar
 
-Kind = TypeVar("Kind", bound=type)
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, TypeVar
+
+    Kind = TypeVar("Kind", bound=type)
 
 HOMES = {
     "CSRR": "csrr.models.csrr",
@@ -24,7 +27,7 @@ HOMES = {
 _added: dict[str, type] = {}
 
 
-class Models(Mapping[str, Any]):
+class Models(Mapping[str, "Any"]):
     """The models that can be loaded, tuned and named on the command line: classes by name."""
 
     def __getitem__(self, name: str) -> Any:

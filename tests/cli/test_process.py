@@ -12,7 +12,7 @@ import time
 import pytest
 
 import csrr
-from tests.cli.conftest import COMMAND, in_child, on_one_core, write_log
+from tests.cli.conftest import COMMAND, PROGRAM, in_child, on_one_core, write_log
 
 PATIENCE = 45
 
@@ -146,3 +146,93 @@ def test_ctrl_c_during_a_fit_writes_nothing(slow_log, tmp_path, old):
     assert terminal.left == ["interrupted: nothing was written"]
     assert list(tmp_path.iterdir()) == ([] if old is None else [path])
     assert old is None or path.read_bytes() == old
+
+
+STUCK = """
+import time
+import csrr.cli.cmd_data
+def sleep_on(self):
+    with open("began", "w"): pass
+    while True:
+        try:
+            while True: time.sleep(0.01)
+        except BaseException: pass  # as a destructor, or a callback from C, would
+import csrr.models.popularity
+csrr.models.popularity.PopRank.fit = lambda self, data: sleep_on(self)
+"""
+
+
+@pytest.mark.parametrize(("number", "times"), [("SIGINT", 1), ("SIGINT", 2), ("SIGTERM", 1), ("SIGHUP", 1)])
+def test_a_signal_ends_what_swallows_it(log_file, tmp_path, number, times):
+    """One signal that is lost ends the process all the same, a second one at once."""
+    number = getattr(signal, number)
+    with subprocess.Popen(
+        [sys.executable, "-c", STUCK + PROGRAM, "fit", str(log_file), "-o", "m.csrr", "--model", "poprank"],
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        preexec_fn=on_one_core,
+    ) as command:
+        deadline = time.monotonic() + PATIENCE
+        while not (tmp_path / "began").exists():
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        for _ in range(times):
+            command.send_signal(number)
+        out, err = command.communicate(timeout=PATIENCE)
+    assert (command.returncode, out, err) == (128 + number, "", "interrupted: nothing was written\n")
+
+
+def test_a_signal_that_the_process_was_started_to_ignore_is_ignored():
+    result = in_child("--version", before="import signal; signal.signal(signal.SIGINT, signal.SIG_IGN);")
+    assert result.returncode == 0
+
+
+def test_ctrl_c_while_it_imports_is_one_line(log_file, tmp_path):
+    """The signal comes when the first thing of weight is imported, and again as another error."""
+    before = (
+        "import os, signal, sys\n"
+        "class Finder:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == 'click':\n"
+        "            os.kill(os.getpid(), signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Finder())\n"
+    )
+    result = in_child("fit", log_file, "-o", tmp_path / "m.csrr", before=before)
+    assert (result.returncode, result.stdout, result.stderr) == (130, "", "interrupted: nothing was written\n")
+
+
+def test_the_entry_of_the_command_imports_next_to_nothing():
+    code = (
+        "import sys; before = set(sys.modules); import csrr.cli, csrr.cli.interrupts; print(*set(sys.modules) - before)"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE)
+    assert found.returncode == 0
+    assert not {"click", "typing", "numpy", "logging", "threading"} & set(found.stdout.split())
+
+
+def test_a_model_that_was_written_is_said_to_be(log_file, tmp_path):
+    before = "import csrr.cli.cmd_fit as c\ndef fail(_): raise KeyboardInterrupt\nc.describe_size = fail\n"
+    result = in_child("fit", log_file, "-o", tmp_path / "m.csrr", before=before)
+    assert (result.returncode, result.stderr) == (130, f"interrupted: {tmp_path / 'm.csrr'} written\n")
+    csrr.load(tmp_path / "m.csrr")
+
+
+def test_a_second_signal_while_the_last_line_is_said_does_not_swallow_it(log_file, tmp_path):
+    before = (
+        "import os, signal, sys\n"
+        "class Finder:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == 'csrr.cli.cmd_fit':\n"
+        "            os.kill(os.getpid(), signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Finder())\n"
+        "import click\n"
+        "say = click.echo\n"
+        "def echo(*args, **options):\n"
+        "    os.kill(os.getpid(), signal.SIGINT)\n"
+        "    say(*args, **options)\n"
+        "click.echo = echo\n"
+    )
+    result = in_child("fit", log_file, "-o", tmp_path / "m.csrr", before=before)
+    assert (result.returncode, result.stdout, result.stderr) == (130, "", "interrupted: nothing was written\n")

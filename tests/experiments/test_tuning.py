@@ -387,3 +387,12 @@ def test_the_result_as_tables_text_and_file(log, tmp_path):
 def test_bad_arguments(log, arguments, message):
     with pytest.raises((ParameterError, DataError), match=message):
         csrr.tune(**{"model": "ease", "train": log} | arguments)
+
+
+@pytest.mark.parametrize("kept", [1, 5, 11, 40])
+def test_a_record_torn_in_its_first_line_is_begun_anew(log, tmp_path, kept):
+    path = tmp_path / "search.journal"
+    whole = csrr.tune(csrr.ItemKNN, log, space=GRID, storage=path)
+    path.write_bytes(path.read_bytes()[:kept])
+    again = csrr.tune(csrr.ItemKNN, log, space=GRID, storage=path)
+    assert [each.value for each in again.trials] == [each.value for each in whole.trials]

@@ -6,9 +6,12 @@ import pytest
 import csrr
 from csrr import CSRR, CSRRe
 from csrr.data import Log, synthetic
+from csrr.deadline import TimeUpError
 from csrr.models import choose_settings as choosing
 from csrr.models.choose_settings import LEAST_USERS, hold_out
+from csrr.models.neighborhood import Neighborhood
 from csrr.models.settings import RULE
+from csrr.models.settings_search import Search
 
 
 @pytest.fixture(scope="module")
@@ -168,8 +171,41 @@ class TestTheChoice:
         model = CSRR(event_weights="log").fit(log, user_costs={3: 2.0})
         assert len(model.chosen_) > 3
 
-    def test_a_time_limit_ends_it_early(self, tastes, fitted):
-        assert 0 < len(CSRR(time_limit=1e-6).fit(tastes).chosen_) < len(fitted.chosen_)
+    def test_a_time_limit_ends_it_early(self, tastes, fitted, monkeypatch):
+        try_points, calls = Search._try, []
+
+        def try_once(self, points):
+            if calls:
+                raise TimeUpError
+            calls.append(points)
+            try_points(self, points)
+
+        monkeypatch.setattr(Search, "_try", try_once)
+        cut = CSRR(time_limit=1000).fit(tastes).chosen_
+        assert 0 < len(cut) < len(fitted.chosen_)
+        assert f"the time limit ended the search after {len(cut)} tries" in cut.note
+
+    def test_no_time_at_all_leaves_the_rule_and_says_so(self, tastes):
+        model = CSRR(time_limit=1e-6).fit(tastes)
+        assert len(model.chosen_) == 0
+        assert "by rule: the time limit left no time to choose" in model.chosen_.note
+        assert model.certificate_.status == "timeout"
+        assert np.isfinite(model.score_rows(np.arange(5))).all()
+
+    def test_neighbours_that_there_is_no_time_for_are_left_out_aloud(self, tastes, fitted, monkeypatch):
+        def too_late(*_):
+            raise TimeUpError
+
+        monkeypatch.setattr(Neighborhood, "of", too_late)
+        assert fitted.chosen_.settings.neighbors
+        model = CSRR(time_limit=1000).fit(tastes)
+        assert model.neighbors_.nnz == 0
+        assert "the time limit left no time for neighbors" in model.chosen_.note
+        assert model.settled_params()["neighbors"] == 0
+        monkeypatch.undo()
+        # A number is never overruled.
+        given = CSRR(reg_low_rank=0.1, neighbors=3, time_limit=1e-6).fit(tastes)
+        assert given.neighbors_.nnz > 0
 
     def test_it_is_kept_in_a_file(self, fitted, tmp_path):
         fitted.save(tmp_path / "model.csrr")

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from csrr.cli import interrupts
+from csrr.cli.failures import tell_written
 from csrr.cli.options import (
     KINDS,
     LOG_OPTIONS,
@@ -54,6 +56,7 @@ def fit(log: str, output: Path, model: str, as_json: bool, force: bool, **option
     check_writable(output)
     if not force:
         check_expendable(output, ", or --force to write over it")
+    interrupts.say_at_the_end(tell_written(output))
     with show_live_line() as line:
         line.show(f"reading {log}")
         events = read_log(log, options)

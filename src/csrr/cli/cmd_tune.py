@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from csrr.cli.failures import Failure, stoppable
+from csrr.cli import interrupts
+from csrr.cli.failures import Failure, stoppable, tell_written
 from csrr.cli.options import (
     KINDS,
     LOG_NAMES,
@@ -76,6 +77,7 @@ def tune(log: str, model: str, output: Path | None, fitted: Path | None, as_json
     for path in (output, fitted, options["storage"]):
         if path is not None:
             check_writable(path)
+    interrupts.say_at_the_end(tell_written(output, fitted))
     with show_live_line() as line:
         line.show(f"reading {log}")
         events = read_log(log, options)

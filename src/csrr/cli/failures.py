@@ -8,13 +8,15 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import click
 
+from csrr.cli import interrupts
+from csrr.cli.interrupts import NOTHING_WRITTEN, Stopped
 from csrr.cli.output import say
 
 COLUMNS = ("user", "item", "rating", "weight", "time", "title")
-NOTHING_WRITTEN = "interrupted: nothing was written"
 
 
 class Failure(click.ClickException):
@@ -24,7 +26,7 @@ class Failure(click.ClickException):
 
 
 class Interrupted(Failure):
-    """Ctrl-C. Files are written at once or not at all, so there is none."""
+    """Ctrl-C, or another signal that ends a process; the exit code says which."""
 
     exit_code = 130
 
@@ -33,25 +35,53 @@ class Interrupted(Failure):
 
 
 @contextmanager
-def stoppable(message: Callable[[], str]) -> Iterator[None]:
-    """Turn Ctrl-C into `Interrupted` with a message, also where compiled code has made another error of it."""
+def stoppable(message: Callable[[], str] | None = None) -> Iterator[None]:
+    """Turn Ctrl-C into `Interrupted` with a message, also where compiled code has made another error of it.
+
+    Without a message, the last one is said that the block has announced (`interrupts.say_at_the_end`).
+    """
+    if message is not None:
+        interrupts.say_at_the_end(message)
+    say = message or interrupts.find_message
     try:
         yield
-    except KeyboardInterrupt:
-        raise Interrupted(message()) from None
+    except (KeyboardInterrupt, Stopped):
+        raise Interrupted(say()) from None
     except click.ClickException:
         raise
     except Exception as error:
-        if not _is_ctrl_c(error):
+        if not (interrupts.is_caught() or _is_ctrl_c(error)):
             raise
-        raise Interrupted(message()) from None
+        raise Interrupted(say()) from None
+    finally:
+        if message is not None:
+            interrupts.forget(message)
 
 
 def _is_ctrl_c(error: BaseException | None) -> bool:
     """Return whether an error is Ctrl-C, or came of it."""
-    while error is not None and not isinstance(error, KeyboardInterrupt):
+    while error is not None and not isinstance(error, KeyboardInterrupt | Stopped):
         error = error.__cause__ or error.__context__
     return error is not None
+
+
+def tell_written(*paths: Path | None) -> Callable[[], str]:
+    """Return a message that says, once it is asked for, which of these files have been written since now."""
+    before = {path: _identify(path) for path in paths if path is not None}
+
+    def message() -> str:
+        written = [str(path) for path, was in before.items() if _identify(path) != was]
+        return f"interrupted: {' and '.join(written)} written" if written else NOTHING_WRITTEN
+
+    return message
+
+
+def _identify(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns
 
 
 def explain(error: Exception, options: Iterable[str]) -> str | None:
@@ -104,6 +134,9 @@ def report(error: click.ClickException, as_json: bool) -> int:
     """Print an error to stderr, with `as_json` to stdout too, and return its exit code."""
     message = format_line(error)
     code = 2 if isinstance(error, click.UsageError) else error.exit_code
+    if isinstance(error, Interrupted):
+        interrupts.claim()
+        code = interrupts.exit_code()
     say(message if isinstance(error, Interrupted) else f"csrr: error: {message}", err=True)
     if as_json:
         click.echo(json.dumps({"error": message}))

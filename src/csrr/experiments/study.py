@@ -29,6 +29,8 @@ BEFORE_PRUNING = 5
 """Number of whole trials that others are compared with, at least."""
 
 _NAME = "csrr"
+_MARK = b'{"op_code":'
+"""What every line of the record begins with."""
 
 Params = dict[str, Any]
 
@@ -272,7 +274,8 @@ def _mend(path: Path) -> None:
     with path.open("r+b") as file:
         first = file.readline()
         # A first line is cut short only if nothing came after it.
-        if not first.startswith(b'{"op_code":'):
+        is_begun = not first.endswith(b"\n") and _MARK.startswith(first)
+        if not (is_begun or first.startswith(_MARK)):
             raise DataError(f"{path} is no record of a search; give the name of a new file")
         data = first + file.read()
         whole = data.rfind(b"\n") + 1

@@ -6,13 +6,13 @@ neighbours, and what ranks the held-out events best is taken for the fit to the 
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from csrr.data import Log
+from csrr.deadline import TimeUpError, cut_off, seconds_left
 from csrr.models.build_problem import ClickProblem, build_problem
 from csrr.models.settings import RULE, Settings
 from csrr.models.settings_search import AT, NAMES, Search, Wanted
@@ -63,29 +63,35 @@ def choose_settings(model: RobustModel, log: Log, user_costs: Any = None, item_c
         return choose_by_rule(wanted.settled, "as given by another fit")
     if wanted.is_complete or not model.searches:
         return choose_by_rule(wanted.given, "nothing was left to choose" if wanted.is_complete else "chosen by rule")
-    parts = hold_out(log, model.seed)
-    if parts is None:
-        return choose_by_rule(wanted.given, _explain_too_small(log, wanted))
-    built = build_problem(model, parts[0], wanted.given, user_costs, item_costs)
-    return search_settings(built, *parts, wanted, model.time_limit and model.time_limit / 2)
+    try:
+        with cut_off(seconds_left(0.5)):
+            parts = hold_out(log, model.seed)
+            if parts is None:
+                return choose_by_rule(wanted.given, _explain_too_small(log, wanted))
+            built = build_problem(model, parts[0], wanted.given, user_costs, item_costs)
+            return search_settings(built, *parts, wanted)
+    except TimeUpError:
+        note = f"by rule: the time limit left no time to choose; {_describe(wanted.given, wanted)}"
+        return choose_by_rule(wanted.given, note)
 
 
-def search_settings(built: ClickProblem, part: Log, asked: Log, wanted: Wanted, seconds: float | None = None) -> Chosen:
+def search_settings(built: ClickProblem, part: Log, asked: Log, wanted: Wanted) -> Chosen:
     """Return the settings that rank best the events `asked`, held out of `part`, for which `built` is the problem.
 
-    After `seconds`, if given, nothing more is tried.
+    Where the search is cut off, the best of what was tried by then; raises TimeUpError if that is nothing.
     """
     if part.to_csr().multiply(asked.to_csr()).nnz:
         raise AssertionError("an event that is asked for is among those that are fitted")
-    deadline = None if seconds is None else time.perf_counter() + seconds
-    search = Search(built, part.to_csr(), asked.to_csr(), wanted, deadline)
+    search = Search(built, part.to_csr(), asked.to_csr(), wanted)
     settings = search.run()
     users = int(np.count_nonzero(asked.user_counts()))
     where = f"{len(asked):,} held-out events of {users:,} users"
     note = f"chosen on {where}: {_describe(settings, wanted)}"
     if (best := search.trials.get(settings)) is not None:
         note += f"; NDCG@{AT} {best.mean:.4f} there"
-    return Chosen(search.list_columns(), settings, note, search.find_low_rank(settings))
+    if search.is_cut:
+        note += f"; the time limit ended the search after {len(search.trials)} tries"
+    return Chosen(search.list_columns(), settings, note, search.find_start(settings))
 
 
 def _describe(settings: Settings, wanted: Wanted) -> str:

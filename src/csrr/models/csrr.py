@@ -112,7 +112,7 @@ class CSRR(RobustModel):
     max_iter
         Stop after this many iterations.
     time_limit
-        Stop after this many seconds; choosing takes at most half of them.
+        Stop after this many seconds, half of them for choosing; one SVD and its certificate are the least.
     dtype
         The precision of the numbers that are computed with.
     threads
@@ -252,7 +252,7 @@ class CSRR(RobustModel):
             loss=self.loss,
             step=None if self.step == "auto" else self.step,
             max_iter=self.max_iter,
-            time_limit=self.time_limit,
+            time_limit=self.time_left(),
             callback=record,
         )
         left, s, right = np.linalg.svd(result.U, full_matrices=False)

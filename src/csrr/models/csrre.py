@@ -109,7 +109,7 @@ class CSRRe(RobustModel):
     max_iter
         Stop after this many iterations.
     time_limit
-        Stop after this many seconds; choosing takes at most half of them.
+        Stop after this many seconds, half of them for choosing; one SVD and its certificate are the least.
     dtype
         The precision of the numbers that are computed with.
     threads
@@ -205,7 +205,7 @@ class CSRRe(RobustModel):
     def solve(self, problem: ClickProblem, start: Start, callback: Callback | None) -> Fit:
         core = problem.problem
         rank = resolve_rank(self.rank, DEFAULT_RANK, core.pattern.shape)
-        options = Options(self.tol, self.max_iter, self.time_limit, None, self.seed)
+        options = Options(self.tol, self.max_iter, self.time_left(), None, self.seed)
         if self.factors == "free":
             first = start.low_rank(self.dtype) if isinstance(start, RobustModel) else start
             solution = solve_factored(core, rank, options, start=first, callback=callback)

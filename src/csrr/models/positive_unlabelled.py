@@ -44,7 +44,7 @@ class MCShift(RobustModel):
     max_iter
         Stop after this many iterations.
     time_limit
-        Stop after this many seconds; choosing takes at most half of them.
+        Stop after this many seconds, half of them for choosing; one SVD and its certificate are the least.
     dtype
         The precision of the numbers that are computed with.
     threads
@@ -140,7 +140,7 @@ class BiasMC(RobustModel):
     max_iter
         Stop after this many iterations.
     time_limit
-        Stop after this many seconds; choosing takes at most half of them.
+        Stop after this many seconds, half of them for choosing; one SVD and its certificate are the least.
     dtype
         The precision of the numbers that are computed with.
     threads

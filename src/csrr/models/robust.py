@@ -12,9 +12,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from csrr.arrays import Rows
+from csrr.arrays import FloatArray, Rows
 from csrr.data import Log
 from csrr.data.ids import Id
+from csrr.deadline import TimeUpError, cut_off, limit_time, seconds_left
 from csrr.models.build_problem import ClickProblem, Words, build_problem
 from csrr.models.choose_settings import Chosen, choose_by_rule, choose_settings
 from csrr.models.costs import Costs, CostWords, EventWeights
@@ -45,6 +46,8 @@ from csrr.ranking import Neighbors
 from csrr.ranking.explanations import Explanation
 from csrr.threads import use_threads
 
+_BEFORE_NEIGHBORS = 0.6
+"""The share of the time left that U gets where there will be neighbours."""
 _LITTLE = 1 / 3
 """A click is a user's own, where U's problem has no V, if less of it is explained than this share of the mean."""
 
@@ -143,13 +146,18 @@ class RobustModel(Recommender):
         self.check_params()
         log = self.read(data)
         _check_start(start, log)
-        with use_threads(self.threads, blas=1), _blame_parameter(self.reg_neighbors):
+        with (
+            limit_time(self.time_limit),
+            use_threads(self.threads, blas=1),
+            _blame_parameter(self.reg_neighbors),
+        ):
             # 2. What is left open, by the log's own held-out events.
             chosen = choose_settings(self, log, user_costs, item_costs)
             # 3. The problem: targets, weights, strengths.
             problem = build_problem(self, log, chosen.settings, user_costs, item_costs)
             # 4. U, to its certificate.
-            found = self.solve(problem, start or chosen.start, callback)
+            with limit_time(seconds_left(_BEFORE_NEIGHBORS if chosen.settings.neighbors else 1.0)):
+                found = self.solve(problem, start or chosen.start, callback)
             # 5. S and V on what U leaves over; all of it is kept.
             return self.complete(log, problem, found, chosen)
 
@@ -201,7 +209,18 @@ class RobustModel(Recommender):
         options
             Gap, iterations, time and rank.
         """
-        return Options(self.tol, self.max_iter, self.time_limit, settings.max_rank, self.seed)
+        return Options(self.tol, self.max_iter, self.time_left(), settings.max_rank, self.seed)
+
+    def time_left(self) -> float | None:
+        """Return how long the solver may take.
+
+        Returns
+        -------
+        seconds
+            What is left to the fit, or all of `time_limit` outside of one; None without a limit.
+        """
+        left = seconds_left()
+        return self.time_limit if left is None else max(left, 1e-9)
 
     def complete(self, log: Log, built: ClickProblem, found: Fit, chosen: Chosen) -> Self:
         """Add to U what goes from item to item and what neither explains; set the fitted attributes.
@@ -224,9 +243,14 @@ class RobustModel(Recommender):
         """
         problem, scaling = built.problem, built.scaling
         users, items = found.factors.users, found.factors.items
-        if found.free:
+        # Once more for the users alone, unless the time is up.
+        if found.free and seconds_left() != 0:
             users = fold_in(problem, ItemSide.of(items, problem.l1), users, tol=FOLD_IN_TOL)
-        neighborhood = Neighborhood.of(built, users, items, float(self.user_scaling))
+        neighborhood = self._find_neighborhood(built, users, items)
+        if neighborhood is None:
+            neighborhood = Neighborhood.none(log.n_items)
+            note = f"{chosen.note}; then none: the time limit left no time for neighbors"
+            chosen = replace(chosen, settings=chosen.settings._replace(neighbors=0), note=note)
         units = scaling.make_targets(problem.pattern)
         own = neighborhood.score_clicks(log.to_csr()).astype(units.dtype)
         explained = problem.pattern.dots(users, items) + own * units
@@ -250,6 +274,14 @@ class RobustModel(Recommender):
         self.chosen_ = replace(chosen, start=None)
         self.rank_, self.certificate_, self.history_ = found.certificate.rank, found.certificate, found.history
         return self
+
+    def _find_neighborhood(self, built: ClickProblem, users: FloatArray, items: FloatArray) -> Neighborhood | None:
+        """Return what goes from item to item; None where the time is up, unless a number of neighbours was given."""
+        try:
+            with cut_off(seconds_left() if self.neighbors == "auto" else None):
+                return Neighborhood.of(built, users, items, float(self.user_scaling))
+        except TimeUpError:
+            return None
 
     def is_bounded(self, words: Words) -> bool:
         """Return whether the factors of a fit are bounded, as in the paper's CSRR-e.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -11,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from csrr.deadline import TimeUpError
 from csrr.models.build_problem import ClickProblem
 from csrr.models.settings import Settings
 from csrr.optim.krylov import LowRankPlusSparse, compute_partial_svd
@@ -77,24 +77,20 @@ class Wanted:
         return not self.open - ({"reg_neighbors"} if without else set())
 
 
-class _LateError(Exception):
-    """Time is up, and something was tried."""
-
-
 @dataclass(eq=False)
 class Search:
     """A walk over settings: strengths, ranks and neighbours by one SVD, then costs and V by a few steps from there.
 
     `built` is the problem of what is left, whose events are `clicks`, csr; `asked`, csr, are those held out. A default
-    gives way only to what gains more than its standard error. After the `deadline`, in seconds of
-    `time.perf_counter`, nothing more is tried.
+    gives way only to what gains more than its standard error. `is_cut` says that the time was up before the end
+    (`deadline.cut_off`).
     """
 
     built: ClickProblem
     clicks: Any
     asked: Any
     wanted: Wanted
-    deadline: float | None = None
+    is_cut: bool = False
     trials: dict[Settings, Trial] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -109,7 +105,10 @@ class Search:
         """Return the settings that rank best, of those there was time for."""
         try:
             return self._walk()
-        except _LateError:
+        except TimeUpError:
+            if not self.trials:
+                raise
+            self.is_cut = True
             best = max(self.trials, key=lambda point: self.trials[point].mean)
             share = 1.0 if "reg_sparse" in self.wanted else self._given.reg_sparse
             return best._replace(cost_ratio=self._given.cost_ratio, reg_sparse=share)
@@ -234,8 +233,6 @@ class Search:
         """Try those points that have not been; return the best of all, of equal ones the first."""
         new = [point for point in dict.fromkeys(points) if point not in self.trials]
         if new:
-            if self.trials and self.deadline is not None and time.perf_counter() > self.deadline:
-                raise _LateError
             self._try(new)
         best = max(points, key=lambda point: self.trials[point].mean)
         # Each is as large as the model; only where the walk stands is one needed again.
@@ -278,6 +275,13 @@ class Search:
                 found = improve(problem, found, Options(_NEAR, _STEPS, rank_cap=point.max_rank, seed=self.seed))
             self._low_ranks[point] = found
         return self._low_ranks[point]
+
+    def find_start(self, point: Settings) -> LowRank | None:
+        """Return U, or None where there is no time to compute it again."""
+        try:
+            return self.find_low_rank(point)
+        except TimeUpError:
+            return None
 
     def _threshold(self, point: Settings) -> LowRank:
         """The singular triplets of the targets, thresholded; those of no use are kept as spare directions."""

@@ -18,6 +18,8 @@ Status = Literal["converged", "rank_cap", "max_iter", "timeout", "diverged"]
 _ROUNDING = 2.0
 """Measured errors of sums and norms are up to half a machine epsilon of what is added up; so many are allowed for."""
 
+ROUGH = 0.05
+"""How well the norm of the gradient is known where the time is up."""
 SLACK = 0.01
 """How far ||gradient||_2 may exceed l1 at a point that passes for optimal, as a share of l1."""
 
@@ -139,7 +141,8 @@ class Gap(NamedTuple):
 def compute_gap(problem: Problem, low_rank: LowRank, rng: np.random.Generator, rtol: float) -> Gap:
     """The primal and the dual value at U; the norm of the gradient is taken to about rtol.
 
-    Where rounding would blur them by more than that, they are computed in double precision.
+    Where rounding would blur them by more than that, they are computed in double precision. A norm that is only
+    roughly known, to `ROUGH` or worse, counts for as much larger.
     """
     point = Point.at(problem, low_rank, exact=True)
     rounding, of_norm = _allow_for_rounding(problem, point)
@@ -150,6 +153,8 @@ def compute_gap(problem: Problem, low_rank: LowRank, rng: np.random.Generator, r
     norm, leading = estimate_spectral_norm(gradient, rng, dtype=low_rank.left.dtype.type, rtol=rtol)
     # The products behind the norm are rounded; the bound must not be.
     norm = norm * (1 + 100 * float(np.finfo(low_rank.left.dtype).eps)) + of_norm
+    if rtol >= ROUGH:
+        norm *= 1 + rtol
     # No objective is below zero.
     dual = max(point.compute_dual(problem, norm) - rounding, 0.0)
     return Gap(point.compute_primal(problem), dual, norm, leading, rounding)

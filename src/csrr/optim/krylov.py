@@ -7,6 +7,7 @@ from typing import Protocol
 import numpy as np
 
 from csrr.arrays import Float64Array, FloatArray
+from csrr.deadline import seconds_left
 from csrr.optim.engine import Engine
 from csrr.optim.lowrank import LowRank
 from csrr.optim.pattern import Pattern
@@ -163,6 +164,10 @@ def estimate_spectral_norm(
     return 2 * theta - before, found.T if flip else found
 
 
+_WIDEST_LATE = 16
+"""The width of a block where the time was up before the first."""
+
+
 def compute_partial_svd(
     op: Operator,
     rng: np.random.Generator,
@@ -176,14 +181,17 @@ def compute_partial_svd(
 
     The space grows until it is wider than the triplets asked for, twice for a few and 1.3 times for many, so
     those near the threshold, which matter least after soft-thresholding, are the least accurate. `spare` returns
-    triplets below it too, up to that share of the space.
+    triplets below it too, up to that share of the space. Where the time is up, the space is as wide as it is then.
     """
     side, flip = _pick_short_side(op)
     small = min(op.shape)
-    block = int(np.clip(small // 64 if cap is None else cap // 4, 8, 128))
+    widest = _WIDEST_LATE if seconds_left() == 0 else 128
+    block = int(np.clip(small // 64 if cap is None else cap // 4, 8, widest))
     space = BlockKrylov(side, _draw(side, min(block, small), rng, dtype))
     check_at = 6.0 * block
     while space.extend():
+        if seconds_left() == 0:
+            break
         if space.width < check_at:
             continue
         wanted = space.count(above)

@@ -36,9 +36,9 @@ def render_html(summary: Summary) -> str:
         doc=document,
         method=method,
         verdicts=VERDICTS,
-        colours=Markup(read_colour_sheet()),
+        colours=Markup(read_colour_sheet()),  # noqa: S704
         drawn=Markup,
-        marker=lambda place: Markup(draw_marker(place)),
+        marker=lambda place: Markup(draw_marker(place)),  # noqa: S704
         ranked_by=RANKED_BY,
         test_columns=TEST_COLUMNS,
     )

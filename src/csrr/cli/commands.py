@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -11,7 +10,8 @@ from typing import Any, NoReturn
 
 import click
 
-from csrr.cli.failures import NOTHING_WRITTEN, Failure, Interrupted, explain, hush, report, stoppable
+from csrr.cli import interrupts
+from csrr.cli.failures import Failure, Interrupted, explain, hush, report, stoppable
 
 COMMANDS = {
     "demo": "demo",
@@ -51,7 +51,8 @@ class App(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; what its user can mend becomes a `Failure`, what we must mend stays as it is."""
         try:
-            with stoppable(lambda: NOTHING_WRITTEN):
+            interrupts.forget()
+            with stoppable():
                 return super().invoke(ctx)
         except BrokenPipeError:
             hush()
@@ -109,8 +110,8 @@ def _read_version() -> str:
     return version("csrr")
 
 
-def main() -> NoReturn:
-    """Run the command line of this process and exit."""
+def run() -> Any:
+    """Run the command line of this process; return its exit code."""
     logging.getLogger("csrr").addHandler(logging.NullHandler())
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
@@ -118,17 +119,4 @@ def main() -> NoReturn:
     try:
         app.main()
     except SystemExit as end:
-        _leave(end.code)
-
-
-def _leave(code: Any) -> NoReturn:
-    """End the process here: all is written, and taking down libraries whose threads still wind up can abort it.
-
-    Arrow's readers do that now and then (apache/arrow#39862, "terminate called without an active exception").
-    """
-    try:
-        sys.stdout.flush()
-        sys.stderr.flush()
-    except BrokenPipeError:
-        code = 141
-    os._exit(code if isinstance(code, int) else int(code is not None))
+        return end.code
