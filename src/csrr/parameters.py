@@ -268,10 +268,17 @@ def parameters_of(kind: type) -> dict[str, Parameter]:
     return found
 
 
+_COMMON = ("users_", "items_", "titles_", "seen_", "calibration_")
+
+
 def fitted_names(model: Any) -> list[str]:
-    """Return the attributes of a model that its fit set beyond what all models keep: their names end in one `_`."""
-    common = ("users_", "items_", "titles_", "seen_", "calibration_")
-    return [name for name in vars(model) if re.fullmatch(r"[^_].*[^_]_", name) and name not in common]
+    """Return the attributes of a model that its fit set beyond what all models keep."""
+    return [name for name in vars(model) if is_fitted_name(name)]
+
+
+def is_fitted_name(name: str) -> bool:
+    """Return whether an attribute is one that a fit sets beyond what all models keep: its name ends in one `_`."""
+    return re.fullmatch(r"[^_].*[^_]_", name) is not None and name not in _COMMON
 
 
 def defaults_of(kind: type) -> dict[str, Any]:

@@ -10,8 +10,9 @@ from scipy import sparse
 
 from csrr.arrays import Float32Array, Rows
 from csrr.data.ids import Id
+from csrr.models.kept import Arrays
 from csrr.models.recommender import Recommender, explain_score, rank_neighbors
-from csrr.models.store import Arrays, State, sparse_arrays, sparse_from
+from csrr.models.store import State, sparse_arrays, sparse_from
 from csrr.ranking import Neighbours
 from csrr.ranking.explanations import Explanation
 from csrr.ranking.item_products import add_products, pair_products

@@ -6,8 +6,8 @@ import math
 from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
-from typing import Any, Literal, NamedTuple, Self
+from dataclasses import dataclass, fields, replace
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -19,13 +19,14 @@ from csrr.data.ids import Id
 from csrr.models.build_problem import ClickProblem, Words, build_problem
 from csrr.models.choose_settings import Chosen, by_rule, choose_settings
 from csrr.models.costs import Costs, CostWords, EventWeights
-from csrr.models.fitted_problem import FOLD_IN_TOL, FittedProblem, keep_nonzero
+from csrr.models.fitted_problem import FOLD_IN_TOL, KEPT, FittedProblem, ProblemFacts, keep_nonzero
 from csrr.models.folded_users import FoldedFactors
+from csrr.models.kept import FLOATS, WHOLE, Arrays, Kept, Sparse, Values
 from csrr.models.neighborhood import Neighborhood
 from csrr.models.recommender import Recommender, explain_score, rank_neighbors
 from csrr.models.settings import RULE, Settings
 from csrr.models.settings_search import NAMES, Wanted
-from csrr.models.store import Arrays, State, sparse_arrays, sparse_from, step_arrays, steps_from
+from csrr.models.store import STEPS, State, sparse_arrays, sparse_from, step_arrays, steps_from
 from csrr.noise.judged import STRONG
 from csrr.noise.noise_scores import LeftOut, check_popularity
 from csrr.noise.own_tastes import Preferences, Tastes, judge_choices
@@ -38,13 +39,23 @@ from csrr.optim.lowrank import LowRank
 from csrr.optim.neighbors import SingularError
 from csrr.optim.problem import Loss
 from csrr.optim.solver import Callback, Options, Solution, Step, solve
-from csrr.parameters import ParameterError, defaults_of
+from csrr.parameters import ParameterError, Whole, defaults_of
 from csrr.ranking import Neighbours
 from csrr.ranking.explanations import Explanation
 from csrr.threads import use_threads
 
 _LITTLE = 1 / 3
 """A click is a user's own, where U's problem has no V, if less of it is explained than this share of the mean."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Facts(ProblemFacts):
+    """What a file keeps beside arrays; files from before choices were kept have no settings."""
+
+    certificate: Certificate
+    rank: Annotated[int, Whole("rank", "The rank of U.")]
+    settings: Settings | None = None
+    chosen: str = ""
 
 
 class Fit(NamedTuple):
@@ -89,6 +100,15 @@ class RobustModel(Recommender):
     seed: int
 
     has_factors = True
+    kept = Kept(
+        (
+            *KEPT,
+            STEPS,
+            Sparse.of("specific", ("users", "items")),
+            *(Values(f"chosen.{name}", ("trials",), (*FLOATS, *WHOLE), is_free=True, optional=True) for name in NAMES),
+        ),
+        Facts,
+    )
 
     certificate_: Certificate
     history_: list[Step]
@@ -792,23 +812,22 @@ class RobustModel(Recommender):
             **{f"chosen.{name}": column for name, column in self.chosen_.columns.items()},
         }
         facts |= {
-            "certificate": self.certificate_.to_dict(),
+            "certificate": self.certificate_,
             "rank": self.rank_,
-            "settings": self.chosen_.settings._asdict(),
+            "settings": self.chosen_.settings,
             "chosen": self.chosen_.note,
         }
         return arrays, facts
 
     def restore(self, arrays: Arrays, facts: dict[str, Any]) -> None:
-        bounded = self.is_bounded(Words(**facts["posed"]))
-        self._take(FittedProblem.from_state(arrays, facts, is_bounded=bounded))
+        own = Facts(**{each.name: facts[each.name] for each in fields(Facts)})
+        self._take(FittedProblem.from_state(arrays, own, is_bounded=self.is_bounded(own.posed)))
         self.specific_ = sparse_from(arrays, "specific", self.seen_.shape)
-        self.history_, self.rank_ = steps_from(arrays), facts["rank"]
-        self.certificate_ = Certificate(**facts["certificate"])
+        self.history_, self.rank_, self.certificate_ = steps_from(arrays), own.rank, own.certificate
         self.chosen_ = by_rule(self.wanted().given, "saved before choices were kept")
-        if "settings" in facts:
+        if own.settings is not None:
             columns = {name: arrays[f"chosen.{name}"] for name in NAMES}
-            self.chosen_ = Chosen(columns, Settings(**facts["settings"]), facts["chosen"])
+            self.chosen_ = Chosen(columns, own.settings, own.chosen)
 
 
 Start = LowRank | RobustModel | None
