@@ -261,6 +261,11 @@ def use_new_names(kind: Any, params: Mapping[str, Any], *, warn: bool = True) ->
 
 def parameters_of(kind: type) -> dict[str, Parameter]:
     """Return the declared parameters of a model by name, in the order of its signature."""
+    return dict(_find_parameters(kind))
+
+
+@functools.cache
+def _find_parameters(kind: type) -> dict[str, Parameter]:
     found = {}
     for field in dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else ():
         if (declared := _declaration(kind, field)) is not None:
@@ -283,6 +288,11 @@ def is_fitted_name(name: str) -> bool:
 
 def defaults_of(kind: type) -> dict[str, Any]:
     """Return the default of each parameter of a model, declared or not."""
+    return dict(_find_defaults(kind))
+
+
+@functools.cache
+def _find_defaults(kind: type) -> dict[str, Any]:
     return {each.name: each.default for each in inspect.signature(kind).parameters.values()}
 
 

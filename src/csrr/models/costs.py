@@ -17,7 +17,7 @@ from csrr.optim.pattern import Pattern
 from csrr.parameters import Number, ParameterError
 
 EventWeights = Literal["ignore", "cost", "linear", "log"]
-Ratio = Annotated[float, Number("ratio", "What a miss costs, in false alarms.", above=0, most=10 * MOST)]
+Ratio = Annotated[float, Number("ratio", "What a miss costs, in false alarms.", least=LEAST, most=10 * MOST)]
 
 
 @dataclass(frozen=True)

@@ -78,10 +78,9 @@ class Values:
         # A comparison with NaN is false: that is refused too, and nothing of the array's size is made.
         least, most = array.min(), array.max()
         if not (least >= self.least and most <= self.most and (self.above is None or least > self.above)):
-            low = f"above {self.above:g}" if self.above is not None else f"from {self.least:g}"
-            raise ModelFileError(
-                f"array {self.name!r} has values from {least} to {most}: not all {low} to {self.most:g}"
-            )
+            low = f"> {self.above:g}" if self.above is not None else f">= {self.least:g}"
+            found = f"array {self.name!r} has values from {least} to {most}"
+            raise ModelFileError(f"{found}; they must be {low} and <= {self.most:g}")
 
 
 @dataclass(frozen=True)

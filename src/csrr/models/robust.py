@@ -21,7 +21,7 @@ from csrr.models.choose_settings import Chosen, by_rule, choose_settings
 from csrr.models.costs import Costs, CostWords, EventWeights
 from csrr.models.fitted_problem import FOLD_IN_TOL, KEPT, FittedProblem, ProblemFacts, keep_nonzero
 from csrr.models.folded_users import FoldedFactors
-from csrr.models.kept import FLOATS, WHOLE, Arrays, Kept, Sparse, Values
+from csrr.models.kept import FLOATS, WHOLE, Arrays, Kept, ModelFileError, Sparse, Values
 from csrr.models.neighborhood import Neighborhood
 from csrr.models.recommender import Recommender, explain_score, rank_neighbors
 from csrr.models.settings import RULE, Settings
@@ -826,6 +826,8 @@ class RobustModel(Recommender):
         self.history_, self.rank_, self.certificate_ = steps_from(arrays), own.rank, own.certificate
         self.chosen_ = by_rule(self.wanted().given, "saved before choices were kept")
         if own.settings is not None:
+            if missing := [name for name in NAMES if f"chosen.{name}" not in arrays]:
+                raise ModelFileError(f"array 'chosen.{missing[0]}' is missing")
             columns = {name: arrays[f"chosen.{name}"] for name in NAMES}
             self.chosen_ = Chosen(columns, own.settings, own.chosen)
 

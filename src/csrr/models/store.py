@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import re
 import stat
@@ -60,6 +61,7 @@ _TYPES = {
 }
 _TEXT = re.compile(rb'"(?:[^"\\]|\\.)*+(?:"|\Z)', re.DOTALL)
 _NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+_STEPS = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
 
 State = tuple[Arrays, dict[str, Any]]
 
@@ -124,7 +126,7 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays]:
     # Looked at before it is opened: to open a pipe would wait.
     if not stat.S_ISREG(mode := os.stat(path).st_mode) and not stat.S_ISDIR(mode):
         raise ModelFileError("not a file")
-    with open(path, "rb") as file:
+    with open(path, "rb", buffering=0) as file:  # a buffer would have the bytes twice
         start = file.read(_PREFIX)
         if start[:8] != MAGIC:
             raise ModelFileError("not a csrr model (its first bytes are not ours)")
@@ -148,9 +150,8 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays]:
 def read_header(text: bytes) -> dict[str, Any]:
     """Return the header that a text is: the name of a model, params, facts and the places of arrays."""
     # The reader of JSON calls itself for what lies inside: it must not be led too deep.
-    brackets = _TEXT.sub(b"", text).translate(None, _NOT_BRACKETS)
-    steps = np.where(np.isin(np.frombuffer(brackets, np.uint8), list(b"[{")), 1, -1)
-    if len(steps) and int(steps.cumsum().max()) > DEEPEST:
+    brackets = _TEXT.sub(b"", text).translate(_STEPS, _NOT_BRACKETS)
+    if np.frombuffer(brackets, np.int8).cumsum(dtype=np.int64).max(initial=0) > DEEPEST:
         raise ModelFileError(f"the header has lists in lists more than {DEEPEST} deep")
     try:
         header = json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse_constant)
@@ -184,7 +185,7 @@ def _find_arrays(payload: memoryview, places: list[Any]) -> Arrays:
     offset = 0
     for place in places:
         name, dtype, shape = _check_place(place, arrays, len(payload))
-        size = int(np.prod(shape, dtype=object)) * dtype.itemsize
+        size = math.prod(shape) * dtype.itemsize
         if place["offset"] != offset or offset + size > len(payload):
             raise ModelFileError(f"array {name!r} of {size:,} bytes is not where it must be, at {offset:,}")
         arrays[name] = np.frombuffer(payload[offset : offset + size], dtype).reshape(shape)
@@ -234,11 +235,27 @@ def text_arrays(name: str, texts: npt.NDArray[Any]) -> Arrays:
 
 def text_from(arrays: Arrays, name: str) -> npt.NDArray[np.object_]:
     """What `text_arrays` was given."""
+    column = _text_column(arrays, name)
     try:
-        found: npt.NDArray[np.object_] = _text_column(arrays, name).to_numpy(zero_copy_only=False)
+        column.validate(full=True)
+        found: npt.NDArray[np.object_] = column.to_numpy(zero_copy_only=False)
         return found
-    except (pa.ArrowInvalid, UnicodeDecodeError):
-        raise ModelFileError(f"array '{name}.text' holds bytes that are no text") from None
+    except pa.ArrowInvalid:
+        # Halves of surrogate pairs, which Python's texts may have and Arrow's not.
+        return _lone_surrogates(arrays, name)
+
+
+def _lone_surrogates(arrays: Arrays, name: str) -> npt.NDArray[np.object_]:
+    data, ends, there = (arrays[f"{name}.{part}"] for part in ("text", "ends", "there"))
+    out = np.empty(len(ends), np.object_)
+    raw, start = data.tobytes(), 0
+    for place, end in enumerate(ends.tolist()):
+        try:
+            out[place] = raw[start:end].decode("utf-8", "surrogatepass") if there[place] else None
+        except UnicodeDecodeError:
+            raise ModelFileError(f"array '{name}.text' holds bytes that are no text, at {start}") from None
+        start = end
+    return out
 
 
 def _text_column(arrays: Arrays, name: str) -> pa.Array:
@@ -246,9 +263,7 @@ def _text_column(arrays: Arrays, name: str) -> pa.Array:
     text, ends, there = (arrays[f"{name}.{part}"] for part in ("text", "ends", "there"))
     starts = pa.py_buffer(np.concatenate(([0], ends)).astype(np.int64))
     valid = pa.py_buffer(np.packbits(there, bitorder="little"))
-    column = pa.LargeStringArray.from_buffers(len(ends), starts, pa.py_buffer(np.ascontiguousarray(text)), valid)
-    column.validate(full=True)
-    return column
+    return pa.LargeStringArray.from_buffers(len(ends), starts, pa.py_buffer(np.ascontiguousarray(text)), valid)
 
 
 def ids_arrays(name: str, ids: IdMap) -> Arrays:
