@@ -1,15 +1,19 @@
 """A few hundred hostile model files, the same ones every time; and that the campaign sees what it must."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import csrr
 from csrr.models.kept import Values
+from fuzz import model_files
 from fuzz.campaign import Finding
 from fuzz.model_files import File, reseal, seal
 from fuzz.runner import draw, try_case
+
+CASES = Path(model_files.__file__).parent / "cases"
 
 
 @pytest.fixture(scope="module")
@@ -60,10 +64,17 @@ def test_numbers_that_are_not_finite_are_found_where_the_library_lets_them_in(ca
         campaign.check(case, tmp_path)
 
 
+@pytest.mark.parametrize("file", sorted(CASES.glob("models-*.case")), ids=lambda file: file.stem)
+def test_kept_cases_are_refused_and_take_no_memory(campaign, monkeypatch, tmp_path, file):
+    monkeypatch.setattr(model_files, "WATCHED", 1)
+    monkeypatch.setattr(model_files, "use", lambda model, folder: pytest.fail("loaded"))
+    campaign.check(file.read_bytes(), tmp_path)
+
+
 def test_memory_is_found(campaign, monkeypatch, tmp_path):
     monkeypatch.setattr(csrr, "load", lambda path: np.ones(10**6))
     with pytest.raises(Finding, match="loading took"):
-        campaign.check(b"", tmp_path)
+        campaign.check(b"", tmp_path)  # of which the sum is 0: watched
 
 
 def test_another_error_is_found(campaign, monkeypatch, tmp_path):

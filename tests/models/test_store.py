@@ -17,7 +17,7 @@ import pytest
 import csrr
 from csrr import CSRR, ModelFileError, PopRank
 from csrr.data import Log
-from csrr.models import store
+from csrr.models import model_file
 
 PREFIX = 52  # magic 8, version 4, length 8, SHA-256 32
 
@@ -239,10 +239,10 @@ def kinds(log, tmp_path_factory):
 
 def altered(folder, kind, tmp_path, change):
     """Return a file of that kind after a change of its header and arrays, its checksum right."""
-    header, arrays = store.read(folder / kind)
+    header, arrays = model_file.read(folder / kind)
     arrays = {name: array.copy() for name, array in arrays.items()}
     change(header, arrays)
-    store.write(tmp_path / "bad.csrr", header, arrays)
+    model_file.write(tmp_path / "bad.csrr", header, arrays)
     return tmp_path / "bad.csrr"
 
 
@@ -294,7 +294,7 @@ def test_numbers_are_finite(kinds, tmp_path, kind, name, value):
 
 def test_every_array_of_every_kind_has_its_shape_and_type(kinds, tmp_path):
     for kind in sorted(each.name for each in kinds.iterdir()):
-        for name, array in store.read(kinds / kind)[1].items():
+        for name, array in model_file.read(kinds / kind)[1].items():
             others = [array[None], array.astype(np.float16), np.zeros((2**12, 0), array.dtype), None]
             if name != "history" and array.size:  # which may have any number of steps
                 others.append(array[:-1])
@@ -314,7 +314,7 @@ def test_every_array_of_every_kind_has_its_shape_and_type(kinds, tmp_path):
 def test_every_fact_of_every_kind_has_its_type(kinds, tmp_path):
     odd = [True, "x", [], {"a": 1}, [1]]
     for kind in sorted(each.name for each in kinds.iterdir()):
-        for name, value in store.read(kinds / kind)[0]["facts"].items():
+        for name, value in model_file.read(kinds / kind)[0]["facts"].items():
             for other in odd:
                 if isinstance(other, type(value)):
                     continue

@@ -272,7 +272,7 @@ def _read_value(hint: Any, value: Any, where: str) -> Any:
         try:
             declared.check(value)
         except ParameterError as error:
-            raise ModelFileError(f"{where}: {_cut(str(error))}") from None
+            raise ModelFileError(f"{where}: {shorten(str(error))}") from None
         return float(value) if isinstance(declared, Number) and isinstance(value, int) else value
     if origin is types.UnionType:
         if value is None and types.NoneType in inner:
@@ -299,8 +299,9 @@ def _is_plain(hint: Any, value: Any) -> bool:
 
 
 def _shown(value: Any) -> str:
-    return _cut(repr(value))
+    return shorten(repr(value))
 
 
-def _cut(text: str, length: int = 200) -> str:
+def shorten(text: str, length: int = 200) -> str:
+    """Return a text for a message, cut where it is too long for one."""
     return text if len(text) <= length else f"{text[:length]}..."

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from csrr.models.kept import ModelFileError
+from csrr.models.kept import ModelFileError, shorten
+from csrr.models.model_file import read
 from csrr.models.recommender import Recommender
-from csrr.models.store import read, restore_model
+from csrr.models.store import restore_model
 from csrr.parameters import defaults_of, use_new_names
 from csrr.registry import MODELS
 
@@ -43,10 +44,11 @@ def load(path: str | os.PathLike[str]) -> Recommender:
     except (OSError, MemoryError):
         raise
     except ValueError as error:
-        raise ModelFileError(f"{path}: {error}") from None
+        raise ModelFileError(f"{path}: {shorten(str(error), 1000)}") from None
     except Exception as error:
         # Under the checks, a net: of a model of one's own they know little.
-        raise ModelFileError(f"{path}: cannot be made a model of ({type(error).__name__}: {error})") from error
+        what = shorten(f"{type(error).__name__}: {error}", 1000)
+        raise ModelFileError(f"{path}: cannot be made a model of ({what})") from error
     return model
 
 
@@ -60,7 +62,12 @@ def _make_model(name: str, params: dict[str, Any]) -> Recommender:
     kind = MODELS[name]
     params = use_new_names(kind, params, warn=False)
     if unknown := sorted(params.keys() - defaults_of(kind).keys()):
-        raise ModelFileError(f"a {kind.__name__} with parameters that this csrr does not know: {', '.join(unknown)}")
+        raise ModelFileError(f"a {kind.__name__} with parameters that this csrr does not know: {_list(unknown)}")
     model: Recommender = kind(**params)
     model.check_params()
     return model
+
+
+def _list(names: list[str]) -> str:
+    """Names of a file in words: those that are none as Python writes them."""
+    return shorten(", ".join(name if name.isidentifier() else repr(name) for name in names))
