@@ -169,7 +169,9 @@ def write_model(path: str | os.PathLike[str], model: Recommender) -> None:
     # What could not be read again is not written.
     model.check_params()
     kept, others = kept_by(model, arrays)
-    kept.check(arrays, {}, others=others)
+    sizes: Sizes = {}
+    kept.check(arrays, sizes, others=others)
+    _check_factors(model, sizes)
     facts = {name: write_record(value) for name, value in facts.items()}
     write(path, {"model": type(model).__name__, "params": model.get_params(), "facts": facts}, arrays)
 
@@ -185,6 +187,11 @@ def restore_model(model: Recommender, arrays: Arrays, facts: dict[str, Any]) -> 
     model.seen_ = sparse_from(arrays, "seen", (sizes["users"], sizes["items"]))
     model.calibration_ = Calibration.from_arrays(arrays)
     model.restore(arrays, facts)
+    _check_factors(model, sizes)
+
+
+def _check_factors(model: Recommender, sizes: Sizes) -> None:
+    """Raise ModelFileError unless factors that a model does not declare go with its users and items."""
     if model.has_factors and model.kept is None:
         own = {name: getattr(model, f"{name}_", np.empty(0)) for name in ("user_factors", "item_factors")}
         for name, rows in (("user_factors", "users"), ("item_factors", "items")):
