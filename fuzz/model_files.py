@@ -125,7 +125,7 @@ class ModelFiles:
         if how < 0.2:
             return reseal(_alter_bytes(self.whole[place], rng).ljust(PREFIX, b"\0"))
         source = self.files[place]
-        file = File(copy.deepcopy(source.header), list(source.arrays))
+        file = File(json.loads(json.dumps(source.header)), list(source.arrays))
         for _ in range(1 + int(rng.random() < 0.2)):
             change = CHANGES[int(rng.integers(len(CHANGES)))]
             change(file, self.files[int(rng.integers(len(self.files)))], rng)

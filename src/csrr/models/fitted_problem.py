@@ -15,7 +15,7 @@ from csrr.models.costs import ClickCosts, Costs
 from csrr.models.kept import FLOATS, Arrays, ModelFileError, Part, Sparse, Values
 from csrr.models.neighborhood import Neighborhood
 from csrr.models.store import State, factors, sparse_arrays, sparse_from
-from csrr.models.strengths import Scaling
+from csrr.models.strengths import Scaling, solve_penalized
 from csrr.noise.noise_scores import LeftOut
 from csrr.noise.own_tastes import Tastes
 from csrr.optim.algorithm2 import fold_in_nonnegative, upper_bound
@@ -139,7 +139,7 @@ class FittedProblem:
         weights = problem.pull(observed) + observed
         part = Q[:, inside].astype(np.float64)
         gram = part.T @ part + problem.l1 * np.eye(int(inside.sum()))
-        along = part[problem.pattern.indices] @ np.linalg.solve(gram, part[item])
+        along = part[problem.pattern.indices] @ solve_penalized(gram, part[item])
         return np.asarray(weights * along)
 
     # Noise
@@ -202,13 +202,15 @@ class FittedProblem:
         if "neighbors.indptr" in arrays:
             weights = sparse_from(arrays, "neighbors", neighborhood.weights.shape)
             neighborhood = Neighborhood(weights, facts.neighbor_power)
-        if is_bounded and items.shape[1] == 0:
-            raise ModelFileError("bounded factors need at least one column")
+        users, scaling = arrays["user_factors"], Scaling(arrays["user_scaling"], arrays["item_scaling"])
+        if is_bounded:
+            _check_bounds("user_factors", users, scaling.user)
+            _check_bounds("item_factors", items, scaling.item)
         return cls(
             words,
-            arrays["user_factors"],
+            users,
             items,
-            Scaling(arrays["user_scaling"], arrays["item_scaling"]),
+            scaling,
             ClickCosts(arrays.get("click_costs"), arrays.get("item_costs"), facts.mean_weight),
             facts.costs or Costs(words.alpha, "as given"),
             neighborhood,
@@ -217,6 +219,15 @@ class FittedProblem:
             facts.l2 if isinstance(facts.own_l2, str) else facts.own_l2,
             is_bounded,
         )
+
+
+def _check_bounds(name: str, factors: FloatArray, scaling: FloatArray) -> None:
+    """Raise ModelFileError unless factors, (n, d), in units of a click, lie in [0, 1/sqrt(d)] once scaled, (n,)."""
+    rank = factors.shape[1]
+    if not rank or not (
+        factors.min(initial=0) >= 0 and (factors.max(axis=1) * scaling).max(initial=0) * rank**0.5 <= 1.001
+    ):
+        raise ModelFileError(f"array {name!r} leaves the bounds of the paper's form")
 
 
 def _leverages(factors: FloatArray, l1: float) -> FloatArray:

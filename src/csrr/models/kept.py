@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, Literal, Protocol, get_args, get_origin, get_type_hints
 
+import numpy as np
 import numpy.typing as npt
 
 from csrr.parameters import Number, Parameter, ParameterError
@@ -70,7 +71,7 @@ class Values:
                 return
             raise ModelFileError(f"array {self.name!r} is missing")
         array = arrays[self.name]
-        if array.dtype.name not in self.types:
+        if _name_of(array.dtype) not in self.types:
             raise ModelFileError(f"array {self.name!r} is of type {array.dtype}; it must be {' or '.join(self.types)}")
         _check_shape(self.name, array.shape, self.shape, sizes)
         if self.is_free or array.size == 0:
@@ -195,6 +196,11 @@ class Kept:
         """Return the facts by name, records among them made of plain values; `others` may be there too."""
         found = vars(read_record(self.facts, facts, "facts", others=others))
         return {**facts, **found} if others else dict(found)
+
+
+@cache
+def _name_of(dtype: np.dtype[Any]) -> str:
+    return dtype.name
 
 
 def _check_shape(name: str, shape: tuple[int, ...], wanted: tuple[str | int, ...], sizes: Sizes) -> None:

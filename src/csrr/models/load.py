@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from csrr.data import DataError
 from csrr.models.kept import ModelFileError, shorten
 from csrr.models.model_file import read
 from csrr.models.recommender import Recommender
 from csrr.models.store import restore_model
-from csrr.parameters import defaults_of, use_new_names
+from csrr.parameters import ParameterError, defaults_of, use_new_names
 from csrr.registry import MODELS
 
 
@@ -43,7 +44,7 @@ def load(path: str | os.PathLike[str]) -> Recommender:
         restore_model(model, arrays, header["facts"])
     except (OSError, MemoryError):
         raise
-    except ValueError as error:
+    except (ModelFileError, DataError, ParameterError) as error:
         raise ModelFileError(f"{path}: {shorten(str(error), 1000)}") from None
     except Exception as error:
         # Under the checks, a net: of a model of one's own they know little.

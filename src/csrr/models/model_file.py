@@ -28,13 +28,8 @@ _START = struct.Struct("<8sIQ")
 _DIGEST = 32
 _PREFIX = _START.size + _DIGEST
 _ALIGN = 64
-TYPES = {
-    "bool",
-    "float16",
-    "float32",
-    "float64",
-    *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)),
-}
+_NAMES = ("bool", "float16", "float32", "float64", *(f"{u}int{bits}" for u in ("", "u") for bits in (8, 16, 32, 64)))
+TYPES = {name: np.dtype(name).newbyteorder("<") for name in _NAMES}
 _TEXT = re.compile(rb'"(?:[^"\\]|\\.)*+(?:"|\Z)', re.DOTALL)
 _NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _STEPS = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
@@ -158,7 +153,7 @@ def _check_place(place: Any, before: Arrays, length: int) -> tuple[str, np.dtype
     is_size = isinstance(shape, list) and len(shape) <= 8 and all(type(n) is int and 0 <= n <= length for n in shape)
     if not is_size:
         raise ModelFileError(f"array {name!r} has the shape {str(shape)[:100]}, which no array in this file can have")
-    return name, np.dtype(dtype).newbyteorder("<"), tuple(shape)
+    return name, TYPES[dtype], tuple(shape)
 
 
 def _padded(size: int) -> int:

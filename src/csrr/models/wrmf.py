@@ -18,7 +18,7 @@ from csrr.models.kept import Arrays, Kept, Values
 from csrr.models.recommender import Recommender, explain_score
 from csrr.models.store import STEPS, State, factors, step_arrays, steps_from
 from csrr.models.strength_search import best_multiple
-from csrr.models.strengths import AUTO_NOISE_MULTIPLE, noise_level, resolve_rank
+from csrr.models.strengths import AUTO_NOISE_MULTIPLE, noise_level, resolve_rank, solve_penalized
 from csrr.optim.factored import Factors, alternate, descend, first_factors
 from csrr.optim.foldin import ItemSide
 from csrr.optim.pattern import Pattern
@@ -297,7 +297,7 @@ class WRMF(Recommender):
         mine = Q[problem.pattern.indices]
         system = Q.T @ Q + (mine.T * (problem.weight - 1)) @ mine
         system[np.diag_indices_from(system)] += self._penalty.of(problem)[0]
-        amounts = problem.weight * (mine @ np.linalg.solve(system, Q[column]))
+        amounts = problem.weight * (mine @ solve_penalized(system, Q[column]))
         return explain_score(self, user, item, problem.pattern.indices, amounts)
 
     def state(self) -> State:
