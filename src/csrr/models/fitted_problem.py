@@ -224,9 +224,8 @@ class FittedProblem:
 def _check_bounds(name: str, factors: FloatArray, scaling: FloatArray) -> None:
     """Raise ModelFileError unless factors, (n, d), in units of a click, lie in [0, 1/sqrt(d)] once scaled, (n,)."""
     rank = factors.shape[1]
-    if not rank or not (
-        factors.min(initial=0) >= 0 and (factors.max(axis=1) * scaling).max(initial=0) * rank**0.5 <= 1.001
-    ):
+    largest = (factors.max(axis=1, initial=0) * scaling).max(initial=0)
+    if rank == 0 or factors.min(initial=0) < 0 or largest * rank**0.5 > 1.001:
         raise ModelFileError(f"array {name!r} leaves the bounds of the paper's form")
 
 
