@@ -63,11 +63,6 @@ def fold_in(
     return engine.multiply(factors, side.turn.T)
 
 
-def _least(x: FloatArray) -> FloatArray:
-    """The least positive number of an array's type that is a full one, ()."""
-    return np.asarray(np.finfo(x.dtype).tiny, x.dtype)
-
-
 def _largest_row(x: FloatArray) -> float:
     """The largest norm of a row of x, (n, k)."""
     return float(np.sqrt(np.einsum("ik,ik->i", x, x).max(initial=0)))
@@ -80,7 +75,9 @@ def explain_value(problem: Problem, side: ItemSide, factors: FloatArray, item: i
     """
     observed = problem.pattern.dots(factors, side.factors)
     weights = problem.pull(observed) + observed
-    # Where both are too small for the type, the least number stands for them.
-    towards = side.turned[item] / np.maximum((side.curvature + side.l1).astype(side.turn.dtype), _least(side.turn))
+    # Of factors far apart in size curvature is rounded to less than nothing: l1 alone is left, or the least there is.
+    strengths = (side.curvature + side.l1).astype(side.turn.dtype)
+    least = float(np.finfo(strengths.dtype).tiny)
+    towards = side.turned[item] / np.where(strengths > least, strengths, strengths.dtype.type(max(side.l1, least)))
     along: FloatArray = side.turned[problem.pattern.indices] @ towards
     return weights * along
