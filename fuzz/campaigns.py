@@ -7,8 +7,9 @@ from fuzz.fits import Fits
 from fuzz.interrupts import Interrupts
 from fuzz.kills import Kills
 from fuzz.logs import Logs
+from fuzz.model_files import ModelFiles
 from fuzz.storage import Storage
 
 CAMPAIGNS: dict[str, Campaign] = {
-    campaign.name: campaign for campaign in (Fits(), Logs(), Interrupts(), Kills(), Storage())
+    campaign.name: campaign for campaign in (Fits(), Logs(), ModelFiles(), Interrupts(), Kills(), Storage())
 }

@@ -145,6 +145,7 @@ def test_files_from_before_a_name_changed_load_without_a_word(model, old, new, t
     model.fit(csrr.synthetic(60, 40, events_per_user=8).log)
     params = {name: value for name, value in model.get_params().items() if name not in new}
     monkeypatch.setattr(type(model), "get_params", lambda self: params | old)
+    monkeypatch.setattr(type(model), "check_params", lambda self: None)
     model.save(tmp_path / "old.csrr")
     monkeypatch.undo()
     loaded = csrr.load(tmp_path / "old.csrr")

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from csrr.models.csrre import CSRRe as CSRRe
     from csrr.models.ease import EASE as EASE
     from csrr.models.itemknn import ItemKNN as ItemKNN
+    from csrr.models.kept import ModelFileError as ModelFileError
     from csrr.models.load import load as load
     from csrr.models.popularity import PopRank as PopRank
     from csrr.models.positive_unlabelled import BiasMC as BiasMC
@@ -47,7 +48,6 @@ if TYPE_CHECKING:
     from csrr.models.recommender import NotFittedError as NotFittedError
     from csrr.models.recommender import Recommender as Recommender
     from csrr.models.regularization_path import path as path
-    from csrr.models.store import ModelFileError as ModelFileError
     from csrr.models.wrmf import WRMF as WRMF
     from csrr.noise.stability import Stability as Stability
     from csrr.noise.suspects import Suspects as Suspects
@@ -78,7 +78,7 @@ _HOMES = {
     "csrr.models.load": "load",
     "csrr.models.recommender": "NotFittedError Recommender",
     "csrr.models.regularization_path": "path",
-    "csrr.models.store": "ModelFileError",
+    "csrr.models.kept": "ModelFileError",
     "csrr.noise.stability": "Stability",
     "csrr.noise.suspects": "Suspects clean",
     "csrr.paper.robustness": "robustness",

@@ -3,32 +3,54 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import io
 import os
-import tempfile
+import re
+import secrets
+import stat
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
+_DAY = 86_400.0
+
 
 @contextlib.contextmanager
 def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """Give a file that takes the place of `path` at the end; if anything goes wrong, what was there stays."""
-    target = Path(path)
+    """Give a file that takes the place of `path` at the end; if anything goes wrong, what was there stays.
+
+    A link is followed. The new file has the permissions of the one it replaces. What is no file, such as a pipe, is
+    written to at the end. Parts that a killed process left of the same file are removed.
+    """
+    with _told_of(path):
+        mode = _mode_of(Path(path))
+    if mode is not None and not stat.S_ISREG(mode):
+        with _told_of(path):
+            yield from _write_through(Path(path))
+        return
+    target = Path(os.path.realpath(path))
+    with _told_of(path):
+        _sweep(target)
+        part, handle = _open_part(target, 0o666 if mode is None else stat.S_IMODE(mode))
     try:
-        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
-    except OSError as error:
-        # The name that the caller knows, not that of the part.
-        raise type(error)(error.errno, error.strerror, str(target)) from None
-    try:
-        with os.fdopen(handle, "w+b") as file:
+        with _told_of(path, part), os.fdopen(handle, "w+b") as file:
             yield file
             file.flush()
+            if mode is not None and hasattr(os, "fchmod"):  # what the umask took
+                os.fchmod(file.fileno(), stat.S_IMODE(mode))
             os.fsync(file.fileno())
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, target)
+            if os.name == "posix":
+                # Still locked, so that nobody sweeps it; elsewhere what is open cannot be moved.
+                os.replace(part, target)
+        with _told_of(path, part):
+            if os.name != "posix":
+                os.replace(part, target)
+        _sync_folder(target.parent)
     except BaseException:
         with contextlib.suppress(OSError):
-            os.unlink(temporary)
+            os.unlink(part)
         raise
 
 
@@ -44,21 +66,123 @@ def try_lock(path: str | os.PathLike[str]) -> Iterator[bool]:
 
     The file stays, empty: to remove it would let one process lock the old file and another a new one.
     """
+    with Path(path).open("ab") as file:
+        with _told_of(path):
+            is_free = _lock(file.fileno())
+        yield is_free
+
+
+def _lock(handle: int, *, wait: bool = False) -> bool:
+    """Lock an open file until it is closed; return whether it was free. POSIX and Windows have calls of their own."""
     try:
         import fcntl
     except ImportError:
-        raise OSError(f"a lock on {path} needs a POSIX system") from None
+        return _lock_on_windows(handle)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except BlockingIOError:
+        return False
+    return True
 
-    with Path(path).open("a") as file:
+
+def _lock_on_windows(handle: int) -> bool:
+    try:
+        import msvcrt
+    except ImportError:
+        raise OSError(errno.ENOLCK, "this system has no locks on files") from None
+    locking, at_once = getattr(msvcrt, "locking"), getattr(msvcrt, "LK_NBLCK")  # noqa: B009
+    os.lseek(handle, 0, os.SEEK_SET)
+    try:
+        locking(handle, at_once, 1)
+    except OSError as error:
+        if error.errno in (errno.EACCES, errno.EAGAIN, errno.EDEADLK):
+            return False
+        raise
+    return True
+
+
+# Parts
+
+
+def _open_part(target: Path, mode: int) -> tuple[Path, int]:
+    """Return a new file beside the target, open and locked as long as it is open, with permissions as by the umask."""
+    # Not inherited, nor changed on the way: both flags are Windows's.
+    flags = os.O_CREAT | os.O_EXCL | os.O_RDWR | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOINHERIT", 0)
+    while True:
+        part = target.with_name(f".{target.name}.{secrets.token_hex(8)}.part")
+        handle = os.open(part, flags, mode)
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield False
-        else:
-            yield True
+            with contextlib.suppress(OSError):
+                if os.name == "posix":
+                    _lock(handle, wait=True)
+            # Swept before it was locked: once more.
+            if part.exists():
+                return part, handle
+        except BaseException:
+            os.close(handle)
+            raise
+        os.close(handle)
 
 
-def _umask() -> int:
-    mask = os.umask(0o022)
-    os.umask(mask)
-    return mask
+def _sweep(target: Path) -> None:
+    """Remove the parts of a target that no process writes any more."""
+    ours = re.compile(re.escape(f".{target.name}.") + r"[0-9a-f]{16}\.part")
+    names: list[str] = []
+    with contextlib.suppress(OSError):  # a folder that may be written to, not read
+        names = os.listdir(target.parent)
+    for name in filter(ours.fullmatch, names):
+        with contextlib.suppress(OSError):
+            _remove_stale(target.with_name(name))
+
+
+def _remove_stale(part: Path) -> None:
+    if os.name != "posix":
+        # What is open cannot be removed; between its close and its move a part is young.
+        if time.time() - part.stat().st_mtime > _DAY:
+            part.unlink()
+        return
+    with part.open("rb") as file:
+        # Who writes a part holds its lock until it has another name.
+        if _lock(file.fileno()):
+            part.unlink()
+
+
+def _write_through(target: Path) -> Iterator[BinaryIO]:
+    """Give a file in memory, and write it to what is no file: a pipe, a terminal."""
+    kept = io.BytesIO()
+    yield kept
+    with target.open("wb") as file:
+        file.write(kept.getbuffer())
+
+
+def _mode_of(target: Path) -> int | None:
+    """Return type and permissions of what is there; None for nothing, an error for a folder or links in a circle."""
+    try:
+        mode = target.stat().st_mode
+    except FileNotFoundError:
+        return None
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    return mode
+
+
+def _sync_folder(folder: Path) -> None:
+    """Have the new name survive a loss of power, where the system can."""
+    with contextlib.suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+@contextlib.contextmanager
+def _told_of(path: str | os.PathLike[str], part: Path | None = None) -> Iterator[None]:
+    """Name the file that the caller knows, not its part, in an error about it."""
+    try:
+        yield
+    except OSError as error:
+        is_ours = part is None or error.filename is None or os.fspath(error.filename) == os.fspath(part)
+        if error.errno is None or not is_ours:
+            raise
+        raise OSError(error.errno, error.strerror, os.fspath(path)) from None

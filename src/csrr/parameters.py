@@ -261,6 +261,11 @@ def use_new_names(kind: Any, params: Mapping[str, Any], *, warn: bool = True) ->
 
 def list_parameters(kind: type) -> dict[str, Parameter]:
     """Return the declared parameters of a model by name, in the order of its signature."""
+    return dict(_find_parameters(kind))
+
+
+@functools.cache
+def _find_parameters(kind: type) -> dict[str, Parameter]:
     found = {}
     for field in dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else ():
         if (declared := _find_declaration(kind, field)) is not None:
@@ -268,14 +273,26 @@ def list_parameters(kind: type) -> dict[str, Parameter]:
     return found
 
 
+_COMMON = ("users_", "items_", "titles_", "seen_", "calibration_")
+
+
 def list_fitted_names(model: Any) -> list[str]:
-    """Return the attributes of a model that its fit set beyond what all models keep: their names end in one `_`."""
-    common = ("users_", "items_", "titles_", "seen_", "calibration_")
-    return [name for name in vars(model) if re.fullmatch(r"[^_].*[^_]_", name) and name not in common]
+    """Return the attributes of a model that its fit set beyond what all models keep."""
+    return [name for name in vars(model) if is_fitted_name(name)]
+
+
+def is_fitted_name(name: str) -> bool:
+    """Return whether an attribute is one that a fit sets beyond what all models keep: its name ends in one `_`."""
+    return re.fullmatch(r"[^_].*[^_]_", name) is not None and name not in _COMMON
 
 
 def list_defaults(kind: type) -> dict[str, Any]:
     """Return the default of each parameter of a model, declared or not."""
+    return dict(_find_defaults(kind))
+
+
+@functools.cache
+def _find_defaults(kind: type) -> dict[str, Any]:
     return {each.name: each.default for each in inspect.signature(kind).parameters.values()}
 
 

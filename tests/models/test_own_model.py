@@ -9,6 +9,8 @@ from sklearn.base import clone
 
 import csrr
 from csrr import registry
+from csrr.models import model_file
+from csrr.models.kept import Kept, Values
 
 FILE = Path(__file__).parents[2] / "examples" / "own_model.py"
 
@@ -115,3 +117,74 @@ def test_what_is_not_an_array_nor_plain_needs_a_state_of_its_own(model, tmp_path
 def test_a_name_of_ours_cannot_be_taken():
     with pytest.raises(ValueError, match="CSRR is the name of a model of csrr"):
         csrr.register(type("CSRR", (csrr.PopRank,), {}))
+
+
+@pytest.fixture
+def Factors(monkeypatch):
+    """A model of factors whose state is its fitted attributes, known by its name."""
+
+    class Factors(csrr.Recommender):
+        has_factors = True
+
+        def fit(self, data):
+            self.remember(self.read(data))
+            self.user_factors_, self.item_factors_ = (
+                np.ones((len(ids), 2), np.float32) for ids in (self.users_, self.items_)
+            )
+            return self
+
+    monkeypatch.setitem(registry._added, "Factors", Factors)
+    return Factors
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("item_factors_", np.ones((59, 2), np.float32), r"'item_factors' has shape \(59, 2\)"),
+        ("item_factors_", np.ones((60, 3), np.float32), r"it must be \(items, rank\) = \(60, 2\)"),
+        ("user_factors_", np.full((200, 2), np.nan), "'user_factors' has values from nan"),
+        ("user_factors_", np.ones((200, 2), np.int64), "it must be float32 or float64"),
+    ],
+)
+def test_factors_of_a_file_are_checked(Factors, parts, tmp_path, name, value, words):
+    model = Factors().fit(parts[0])
+    model.save(tmp_path / "own.csrr")
+    np.testing.assert_array_equal(csrr.load(tmp_path / "own.csrr").score(0), model.score(0))
+    header, arrays = model_file.read(tmp_path / "own.csrr")
+    model_file.write(tmp_path / "bad.csrr", header, arrays | {name: value})
+    setattr(model, name, value)
+    for attempt in (lambda: model.save(tmp_path / "own.csrr"), lambda: csrr.load(tmp_path / "bad.csrr")):
+        with pytest.raises(csrr.ModelFileError, match=words):
+            attempt()
+
+
+def test_a_declaration_of_its_own_is_checked(Factors, parts, tmp_path, monkeypatch):
+    monkeypatch.setattr(Factors, "kept", Kept((Values("user_factors_", ("users", 2)),)))
+    model = Factors().fit(parts[0])
+    model.save(tmp_path / "own.csrr")
+    assert csrr.load(tmp_path / "own.csrr").item_factors_.shape == (60, 2)
+    model.user_factors_ = model.user_factors_[:, :1]
+    with pytest.raises(csrr.ModelFileError, match=r"'user_factors_' has shape \(200, 1\)"):
+        model.save(tmp_path / "own.csrr")
+
+
+@pytest.mark.parametrize("name", ["recommend", "seen_", "__class__", "_private", "x"])
+def test_a_file_sets_nothing_but_fitted_attributes(model, tmp_path, name):
+    model.save(tmp_path / "own.csrr")
+    header, arrays = model_file.read(tmp_path / "own.csrr")
+    for change in ({"facts": {**header["facts"], name: 1}}, {"more": {name: np.ones(2)}}):
+        more = change.pop("more", {})
+        model_file.write(tmp_path / "bad.csrr", {**header, **change}, {**arrays, **more})
+        with pytest.raises(csrr.ModelFileError, match="no fitted attribute"):
+            csrr.load(tmp_path / "bad.csrr")
+
+
+def test_whatever_its_restore_raises_is_told_of_the_file(model, tmp_path, monkeypatch):
+    model.save(tmp_path / "own.csrr")
+
+    def fail(self, arrays, facts):
+        raise ZeroDivisionError("no")
+
+    monkeypatch.setattr(type(model), "restore", fail)
+    with pytest.raises(csrr.ModelFileError, match=r"own\.csrr: cannot be made a model of \(ZeroDivisionError: no\)"):
+        csrr.load(tmp_path / "own.csrr")

@@ -1,11 +1,14 @@
 """Model files: whole or refused, written at once or not at all, nothing executed."""
 
+import hashlib
+import json
 import os
 import pickle
 import resource
 import struct
 import subprocess
 import sys
+import tracemalloc
 import zipfile
 
 import numpy as np
@@ -14,6 +17,7 @@ import pytest
 import csrr
 from csrr import CSRR, ModelFileError, PopRank
 from csrr.data import Log
+from csrr.models import model_file
 
 PREFIX = 52  # magic 8, version 4, length 8, SHA-256 32
 
@@ -208,3 +212,260 @@ def test_a_model_of_rank_zero(tmp_path, log):
     again = roundtrip(model, tmp_path)
     assert again.rank_ == model.rank_ == 0
     np.testing.assert_array_equal(again.recommend(k=5).items, model.recommend(k=5).items)
+
+
+# Files whose checksum fits, and that are wrong all the same: anyone can write one
+
+
+@pytest.fixture(scope="module")
+def kinds(log, tmp_path_factory):
+    """A saved model of each kind, by name."""
+    folder = tmp_path_factory.mktemp("kinds")
+    models = {
+        "CSRR": CSRR(reg_low_rank=0.2, neighbors=3),
+        "CSRRe": csrr.CSRRe(rank=2, factors="nonnegative", max_iter=5),
+        "MCShift": csrr.MCShift(reg_low_rank=0.5),
+        "BiasMC": csrr.BiasMC(reg_low_rank=0.5),
+        "WRMF": csrr.WRMF(rank=3, reg=1.0, max_iter=2),
+        "BPRMF": csrr.BPRMF(rank=3, epochs=1),
+        "EASE": csrr.EASE(reg=10.0),
+        "ItemKNN": csrr.ItemKNN(neighbors=4),
+        "PopRank": PopRank(),
+    }
+    for name, model in models.items():
+        model.fit(log).save(folder / name)
+    return folder
+
+
+def altered(folder, kind, tmp_path, change):
+    """Return a file of that kind after a change of its header and arrays, its checksum right."""
+    header, arrays = model_file.read(folder / kind)
+    arrays = {name: array.copy() for name, array in arrays.items()}
+    change(header, arrays)
+    model_file.write(tmp_path / "bad.csrr", header, arrays)
+    return tmp_path / "bad.csrr"
+
+
+def set_to(name, place, value):
+    def change(header, arrays):
+        arrays[name].flat[place] = value
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "place", "value"),
+    [
+        ("EASE", "seen.indices", 3, 10**9),
+        ("CSRR", "seen.indices", 0, -1),
+        ("CSRR", "neighbors.indices", 0, 60),
+        ("CSRR", "specific.indptr", 4, 10**6),
+        ("ItemKNN", "weights.indptr", 0, 1),
+        ("ItemKNN", "weights.indptr", -1, 3),
+        ("WRMF", "seen.indptr", 5, 0),
+    ],
+)
+def test_a_sparse_array_that_points_outside(kinds, tmp_path, kind, name, place, value):
+    data = altered(kinds, kind, tmp_path, set_to(name, place, value)).read_bytes()
+    refused(tmp_path, data, f"array '{name}'")
+
+
+@pytest.mark.parametrize("same", [True, False])
+def test_items_of_a_row_rise(kinds, tmp_path, same):
+    def change(header, arrays):
+        two = arrays["seen.indices"][:2]
+        two[:] = two[0] if same else two[::-1].copy()
+
+    refused(tmp_path, altered(kinds, "EASE", tmp_path, change).read_bytes(), "does not rise within a row, at entry 1")
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        *((kind, "item_factors") for kind in ("CSRR", "CSRRe", "MCShift", "BiasMC", "WRMF", "BPRMF")),
+        *(("EASE", "weights"), ("ItemKNN", "weights.data"), ("PopRank", "popularity"), ("CSRR", "user_scaling")),
+    ],
+)
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 3e38])
+def test_numbers_are_finite(kinds, tmp_path, kind, name, value):
+    data = altered(kinds, kind, tmp_path, set_to(name, 1, value)).read_bytes()
+    refused(tmp_path, data, f"array '{name}' has values from .* they must be")
+
+
+def test_every_array_of_every_kind_has_its_shape_and_type(kinds, tmp_path):
+    for kind in sorted(each.name for each in kinds.iterdir()):
+        for name, array in model_file.read(kinds / kind)[1].items():
+            others = [array[None], array.astype(np.float16), np.zeros((2**12, 0), array.dtype), None]
+            if name != "history" and array.size:  # which may have any number of steps
+                others.append(array[:-1])
+            for other in others:
+
+                def change(header, arrays, name=name, other=other):
+                    arrays[name] = other
+                    if other is None:
+                        del arrays[name]
+
+                path = altered(kinds, kind, tmp_path, change)
+                with pytest.raises(ModelFileError, match=r"array|ids|texts") as caught:
+                    csrr.load(path)
+                assert "cannot be made" not in str(caught.value), "checked, not caught in the net"
+
+
+def test_every_fact_of_every_kind_has_its_type(kinds, tmp_path):
+    odd = [True, "x", [], {"a": 1}, [1]]
+    for kind in sorted(each.name for each in kinds.iterdir()):
+        for name, value in model_file.read(kinds / kind)[0]["facts"].items():
+            for other in odd:
+                if isinstance(other, type(value)):
+                    continue
+
+                def change(header, arrays, name=name, other=other):
+                    header["facts"][name] = other
+
+                with pytest.raises(ModelFileError, match=f"facts, {name}"):
+                    csrr.load(altered(kinds, kind, tmp_path, change))
+
+
+@pytest.mark.parametrize(
+    ("kind", "change", "words"),
+    [
+        ("CSRR", lambda header: header["params"].update(tol=-1), "tol=-1 must be"),
+        ("CSRR", lambda header: header["params"].update(loss=[]), r"loss=\[\] must be"),
+        ("WRMF", lambda header: header["params"].update(weighted={}), "must be"),
+        ("WRMF", lambda header: header["facts"]["penalty"].update(mean=0), "facts, penalty, mean"),
+        ("WRMF", lambda header: header["facts"]["penalty"].pop("mean"), "facts, penalty: 'mean' is missing"),
+        ("CSRR", lambda header: header["facts"]["posed"].update(loss="III"), "facts, posed, loss"),
+        ("CSRR", lambda header: header["facts"]["certificate"].update(status="fine"), "facts, certificate, status"),
+        ("CSRR", lambda header: header["facts"].pop("l1"), "'l1' is missing"),
+        ("EASE", lambda header: header["facts"].update(more=1), "does not know 'more'"),
+        ("EASE", lambda header: header.update(model="WRMF"), "parameters that this csrr does not know: dtype"),
+        ("EASE", lambda header: header.update(model=1), "model is of type int"),
+        ("EASE", lambda header: header.update(params=[]), "params is of type list"),
+        ("EASE", lambda header: header.update(facts=None), "facts is of type NoneType"),
+    ],
+)
+def test_header_parameters_and_facts(kinds, tmp_path, kind, change, words):
+    path = altered(kinds, kind, tmp_path, lambda header, arrays: change(header))
+    refused(tmp_path, path.read_bytes(), words)
+
+
+def test_arrays_that_no_model_has(kinds, tmp_path):
+    path = altered(kinds, "EASE", tmp_path, lambda header, arrays: arrays.update(more=np.ones(2)))
+    refused(tmp_path, path.read_bytes(), "arrays that this csrr does not know: 'more'")
+
+
+def test_ids_in_another_order_would_stand_for_other_rows(kinds, tmp_path):
+    def change(header, arrays):
+        arrays["items"] = arrays["items"][::-1].copy()
+
+    refused(tmp_path, altered(kinds, "EASE", tmp_path, change).read_bytes(), "ids of items are not in order")
+
+
+def sealed(text, payload=b""):
+    """A file with a header of any bytes, its checksum right."""
+    text += b" " * (-(len(text) + PREFIX) % 64)
+    start = struct.pack("<8sIQ", b"CSRRMODL", 1, len(text))
+    return start + hashlib.sha256(start + text + payload).digest() + text + payload
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (b"", "a header of 12 bytes|cannot be read"),
+        (b"{", "cannot be read"),
+        (b"\xff\xfe", "cannot be read"),
+        (b"[]", "does not hold model, params"),
+        (b"[" * 10**5, "more than 32 deep"),
+        (b'{"a":' * 33 + b"1" + b"}" * 33, "more than 32 deep"),
+        (b'{"a": "' + b"[" * 100 + b'"}', "does not hold"),
+        (b'{"a": "\\"' + b"[" * 100 + b'"}', "does not hold"),
+        (b'{"a": 1, "a": 2}', "a name twice"),
+        (b'{"a": NaN}', "a number that is NaN"),
+        (b'{"a": ' + b"9" * 5000 + b"}", "cannot be read"),
+        (b'"' + b'\\"' * 10**5, "cannot be read"),
+        (b" " * 2**22, "a header of"),
+    ],
+)
+def test_headers(tmp_path, text, words):
+    refused(tmp_path, sealed(text), words)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"offset": 64}, "not where it must be"),
+        ({"offset": -64}, "not where it must be"),
+        ({"offset": "0"}, "not where it must be"),
+        ({"dtype": "object"}, "unknown type 'object'"),
+        ({"dtype": ["float32"]}, "unknown type"),
+        ({"shape": [3 * 10**8, 0]}, "no array in this file can have"),
+        ({"shape": [-1]}, "no array in this file can have"),
+        ({"shape": [True]}, "no array in this file can have"),
+        ({"shape": [10**30]}, "no array in this file can have"),
+        ({"shape": 4}, "no array in this file can have"),
+        ({"shape": [1] * 9}, "no array in this file can have"),
+        ({"name": 1}, "no name"),
+        ({"name": "items"}, "there twice"),
+        ({"more": 1}, "not said by name, dtype, shape and offset"),
+    ],
+)
+def test_places(kinds, tmp_path, change, words):
+    whole = (kinds / "PopRank").read_bytes()
+    (length,) = struct.unpack_from("<Q", whole, 12)
+    header = json.loads(whole[PREFIX : PREFIX + length])
+    header["arrays"][1 if change == {"offset": 64} else 0].update(change)
+    if change == {"offset": 64}:
+        header["arrays"][2]["offset"] = 64
+    refused(tmp_path, sealed(json.dumps(header).encode(), whole[PREFIX + length :]), words)
+
+
+def test_bytes_after_the_arrays(kinds, tmp_path):
+    whole = (kinds / "PopRank").read_bytes()
+    (length,) = struct.unpack_from("<Q", whole, 12)
+    body = whole[PREFIX:]
+    refused(tmp_path, sealed(body[:length], body[length:] + b"\0" * 64), "the arrays take")
+
+
+def test_what_is_no_file_is_refused_and_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", "/dev/zero"):
+        with pytest.raises(ModelFileError, match="not a file"):
+            csrr.load(path)
+    with pytest.raises(IsADirectoryError):
+        csrr.load(tmp_path)
+
+
+def test_a_file_takes_little_more_memory_than_its_size(log, tmp_path):
+    csrr.WRMF(rank=40, reg=1.0, max_iter=1).fit(csrr.synthetic(6000, 4000, events_per_user=10).log).save(tmp_path / "m")
+    tracemalloc.start()
+    model = csrr.load(tmp_path / "m")
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 2 * (tmp_path / "m").stat().st_size
+    assert not model.user_factors_.flags.writeable
+
+
+def test_what_could_not_be_loaded_is_not_saved(log, tmp_path):
+    model = CSRR().fit(log)
+    with pytest.raises(csrr.ParameterError, match="tol=-1"):
+        model.set_params(tol=-1).save(tmp_path / "m")
+    popular = PopRank().fit(log)
+    popular.popularity_ = popular.popularity_[:-1]
+    with pytest.raises(ModelFileError, match=r"'popularity' has shape \(59,\); it must be \(items,\) = \(60,\)"):
+        popular.save(tmp_path / "m")
+    popular.popularity_ = np.array(["a"])
+    with pytest.raises(ValueError, match="type"):
+        popular.save(tmp_path / "m")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_numbers_of_another_byte_order_are_saved_as_they_are(log, tmp_path):
+    model = PopRank().fit(log)
+    scores = model.score(0)
+    model.popularity_ = model.popularity_.astype(">f4")
+    np.testing.assert_array_equal(roundtrip(model, tmp_path).score(0), scores)
+
+
+def test_titles_with_half_a_pair_of_surrogates_come_back(tmp_path):
+    model = PopRank().fit(Log.from_matrix(np.eye(3), titles=["a\ud800", None, "b"]))
+    assert roundtrip(model, tmp_path).titles_.tolist() == ["a\ud800", None, "b"]

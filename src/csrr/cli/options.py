@@ -235,7 +235,7 @@ def check_can(model: csrr.Recommender, method: str, what: str) -> None:
 
 def check_expendable(path: Path, otherwise: str = "") -> None:
     """Raise an error if `path` holds something that is not a model: perhaps the log; `otherwise` is what else to do."""
-    from csrr.models.store import MAGIC
+    from csrr.models.model_file import MAGIC
 
     if path.exists():
         with path.open("rb") as file:

@@ -13,8 +13,9 @@ import numpy.typing as npt
 from csrr.data import Log
 from csrr.model_parameters import Rank, Seed, Threads
 from csrr.models.folded_users import FoldedFactors
+from csrr.models.kept import Arrays, Kept, Values
 from csrr.models.recommender import Recommender
-from csrr.models.store import Arrays, State
+from csrr.models.store import State, factors
 from csrr.models.strengths import resolve_rank
 from csrr.optim.bpr import Rates, fold_in, run_epoch
 from csrr.optim.factored import Factors
@@ -44,6 +45,13 @@ RegNegative = Annotated[
 ]
 RegBias = Annotated[float, Number("reg_bias", "Strength on the items' biases.", least=0, most=_MOST)]
 Epochs = Annotated[int, Whole("epochs", "How many times each event is taken.", least=1)]
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a file keeps beside arrays."""
+
+    reg: Reg
 
 
 @dataclass(frozen=True)
@@ -118,6 +126,7 @@ class BPRMF(Recommender):
     """
 
     has_factors = True
+    kept = Kept((*factors("rank+1"), Values("history", ("epochs",), ("float64",))), Facts)
     _likeness = slice(-1)
 
     rank: Rank = parameter(default=None, kw_only=False)

@@ -10,7 +10,8 @@ import numpy as np
 
 from csrr.arrays import FloatArray
 from csrr.data import Log
-from csrr.models.costs import ClickCosts, Costs, EventWeights
+from csrr.model_parameters import UserScaling
+from csrr.models.costs import ClickCosts, Costs, EventWeights, Ratio
 from csrr.models.settings import Settings
 from csrr.models.strengths import Scaling, compute_noise_level, compute_target_norm
 from csrr.optim.neighbors import Regression, Support
@@ -25,8 +26,8 @@ class Words(NamedTuple):
     """The words a problem was posed in, which later changes of the parameters must not touch."""
 
     loss: Loss
-    alpha: float
-    user_scaling: float
+    alpha: Ratio
+    user_scaling: UserScaling
     free: bool = True
     event_weights: EventWeights = "ignore"
 

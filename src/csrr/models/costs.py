@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -14,16 +14,17 @@ from csrr.model_parameters import LEAST_COST as LEAST
 from csrr.model_parameters import MOST_COST as MOST
 from csrr.models.settings import RULE
 from csrr.optim.pattern import Pattern
-from csrr.parameters import ParameterError
+from csrr.parameters import Number, ParameterError
 
 EventWeights = Literal["ignore", "cost", "linear", "log"]
+Ratio = Annotated[float, Number("ratio", "What a miss costs, in false alarms.", least=LEAST, most=10 * MOST)]
 
 
 @dataclass(frozen=True)
 class Costs:
     """What a miss costs, in false alarms (`ratio`), and how that is known (`words`)."""
 
-    ratio: float
+    ratio: Ratio
     words: str
     is_default: bool = False
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Annotated, Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -12,11 +13,12 @@ from scipy.linalg import lapack
 
 from csrr.arrays import AnyArray
 from csrr.data import Log
-from csrr.model_parameters import AutoReg, Precision, Threads
+from csrr.model_parameters import MOST, AutoReg, Precision, Threads
 from csrr.models.item_weights import ItemWeightsModel
-from csrr.models.store import Arrays, State
+from csrr.models.kept import Arrays, Kept, Values
+from csrr.models.store import State
 from csrr.models.strength_search import find_best_multiple
-from csrr.parameters import ParameterError, declare, parameter
+from csrr.parameters import Number, ParameterError, declare, parameter
 from csrr.ranking.score_blocks import split_rows
 from csrr.threads import run_ranges, use_threads
 
@@ -24,6 +26,13 @@ AUTO_MULTIPLE = 5.0
 """`guess_reg`: in units of the norm of the item counts over the root of the number of users."""
 STEP = 3.0
 """The factor between strengths that `reg="auto"` tries."""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a file keeps beside arrays."""
+
+    reg: Annotated[float, Number("reg", "The strength that was taken.", above=0, most=MOST)]
 
 
 @declare
@@ -80,6 +89,8 @@ class EASE(ItemWeightsModel):
     reg: AutoReg = parameter(default="auto", kw_only=False)
     dtype: Precision = "float64"
     threads: Threads = 0
+
+    kept = Kept((Values("weights", ("items", "items")),), Facts)
 
     def fit(self, data: Any) -> Self:
         """Fit to data, and return the model.

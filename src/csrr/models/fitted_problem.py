@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,9 +12,10 @@ import numpy.typing as npt
 from csrr.arrays import FloatArray
 from csrr.models.build_problem import Words
 from csrr.models.costs import ClickCosts, Costs
+from csrr.models.kept import FLOATS, Arrays, ModelFileError, Part, Sparse, Values
 from csrr.models.neighborhood import Neighborhood
-from csrr.models.store import Arrays, State, sparse_arrays, sparse_from
-from csrr.models.strengths import Scaling
+from csrr.models.store import State, factors, sparse_arrays, sparse_from
+from csrr.models.strengths import Scaling, solve_penalized
 from csrr.noise.noise_scores import LeftOut
 from csrr.noise.own_tastes import Tastes
 from csrr.optim.algorithm2 import compute_upper_bound, fold_in_nonnegative
@@ -22,8 +23,35 @@ from csrr.optim.factored import Factors
 from csrr.optim.foldin import ItemSide, explain_value, fold_in
 from csrr.optim.pattern import Pattern
 from csrr.optim.problem import Problem, build
+from csrr.parameters import Number
 
 FOLD_IN_TOL = 1e-3
+
+KEPT: tuple[Part, ...] = (
+    *factors(),
+    Values("user_scaling", ("users",), FLOATS, above=0, most=1),
+    Values("item_scaling", ("items",), FLOATS, above=0, most=1),
+    Sparse.of("neighbors", ("items", "items"), optional=True),
+    Values("click_costs", ("events",), FLOATS, above=0, optional=True),
+    Values("item_costs", ("items",), FLOATS, above=0, optional=True),
+)
+"""The arrays that a file keeps of a problem."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProblemFacts:
+    """What a file keeps of a problem beside arrays; the defaults are those of files from before there were others."""
+
+    l1: Annotated[float, Number("l1", "The strength on the rank.", above=0)]
+    l2: Annotated[float | None, Number("l2", "The strength on V; None for no V.", least=0, optional=True)]
+    own_l2: Annotated[
+        float | str | None,
+        Number("own_l2", 'The strength by which V is told; "l2" for the same.', least=0, optional=True, words=("l2",)),
+    ] = "l2"
+    posed: Words
+    costs: Costs | None = None
+    mean_weight: Annotated[float, Number("mean_weight", "What weights were divided by.", above=0)] = 1.0
+    neighbor_power: Annotated[float, Number("neighbor_power", "That of a neighbourhood.", least=-1, most=1)] = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +139,7 @@ class FittedProblem:
         weights = problem.pull(observed) + observed
         part = Q[:, inside].astype(np.float64)
         gram = part.T @ part + problem.l1 * np.eye(int(inside.sum()))
-        along = part[problem.pattern.indices] @ np.linalg.lstsq(gram, part[item])[0]
+        along = part[problem.pattern.indices] @ solve_penalized(gram, part[item])
         return np.asarray(weights * along)
 
     # Noise
@@ -157,39 +185,51 @@ class FittedProblem:
         }
         optional = {"click_costs": self.clicks.values, "item_costs": self.clicks.item}
         arrays |= {name: array for name, array in optional.items() if array is not None}
-        facts = {
-            "l1": self.l1,
-            "l2": self.l2,
-            "own_l2": self.own_l2,
-            "posed": self.words._asdict(),
-            "costs": vars(self.costs),
-            "mean_weight": self.clicks.mean,
-            "neighbor_power": self.neighborhood.power,
-        }
-        return arrays, facts
+        facts = ProblemFacts(
+            l1=self.l1,
+            l2=self.l2,
+            own_l2=self.own_l2,
+            posed=self.words,
+            costs=self.costs,
+            mean_weight=self.clicks.mean,
+            neighbor_power=self.neighborhood.power,
+        )
+        return arrays, vars(facts)
 
     @classmethod
-    def from_state(cls, arrays: Arrays, facts: dict[str, Any], *, is_bounded: bool) -> FittedProblem:
+    def from_state(cls, arrays: Arrays, facts: ProblemFacts, *, is_bounded: bool) -> FittedProblem:
         """Return what `state` was made of."""
-        words, items = Words(**facts["posed"]), arrays["item_factors"]
+        words, items = facts.posed, arrays["item_factors"]
         # Models saved before there were neighbours have none, and those before costs had words only the ratio.
         neighborhood = Neighborhood.none(len(items))
         if "neighbors.indptr" in arrays:
             weights = sparse_from(arrays, "neighbors", neighborhood.weights.shape)
-            neighborhood = Neighborhood(weights, facts["neighbor_power"])
+            neighborhood = Neighborhood(weights, facts.neighbor_power)
+        users, scaling = arrays["user_factors"], Scaling(arrays["user_scaling"], arrays["item_scaling"])
+        if is_bounded:
+            _check_bounds("user_factors", users, scaling.user)
+            _check_bounds("item_factors", items, scaling.item)
         return cls(
             words,
-            arrays["user_factors"],
+            users,
             items,
-            Scaling(arrays["user_scaling"], arrays["item_scaling"]),
-            ClickCosts(arrays.get("click_costs"), arrays.get("item_costs"), facts.get("mean_weight", 1.0)),
-            Costs(**facts.get("costs", {"ratio": words.alpha, "words": "as given"})),
+            scaling,
+            ClickCosts(arrays.get("click_costs"), arrays.get("item_costs"), facts.mean_weight),
+            facts.costs or Costs(words.alpha, "as given"),
             neighborhood,
-            facts["l1"],
-            facts["l2"],
-            facts.get("own_l2", facts["l2"]),
+            facts.l1,
+            facts.l2,
+            facts.l2 if isinstance(facts.own_l2, str) else facts.own_l2,
             is_bounded,
         )
+
+
+def _check_bounds(name: str, factors: FloatArray, scaling: FloatArray) -> None:
+    """Raise ModelFileError unless factors, (n, d), in units of a click, lie in [0, 1/sqrt(d)] once scaled, (n,)."""
+    rank = factors.shape[1]
+    largest = (factors.max(axis=1, initial=0) * scaling).max(initial=0)
+    if rank == 0 or factors.min(initial=0) < 0 or largest * rank**0.5 > 1.001:
+        raise ModelFileError(f"array {name!r} leaves the bounds of the paper's form")
 
 
 def _compute_leverages(factors: FloatArray, l1: float) -> FloatArray:

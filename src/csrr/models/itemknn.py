@@ -10,6 +10,7 @@ from scipy import sparse
 from csrr.arrays import Float64Array
 from csrr.model_parameters import Threads
 from csrr.models.item_weights import ItemWeightsModel
+from csrr.models.kept import Kept, Sparse
 from csrr.optim.nearest import Likeness, find_nearest_items
 from csrr.parameters import Choice, Number, Renamed, Whole, declare, parameter
 from csrr.ranking.score_blocks import choose_block_rows
@@ -111,6 +112,7 @@ class ItemKNN(ItemWeightsModel):
     bm25_b: BM25B = 0.75
     threads: Threads = 0
 
+    kept = Kept((Sparse.of("weights", ("items", "items")),))
     renamed = {"neighbours": Renamed("neighbors")}  # noqa: RUF012
 
     def fit(self, data: Any) -> Self:

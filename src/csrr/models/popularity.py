@@ -9,8 +9,9 @@ import numpy.typing as npt
 
 from csrr.arrays import Rows
 from csrr.data import as_log
+from csrr.models.kept import Arrays, Kept, Values
 from csrr.models.recommender import Recommender
-from csrr.models.store import Arrays, State
+from csrr.models.store import State
 
 
 class PopRank(Recommender):
@@ -36,6 +37,8 @@ class PopRank(Recommender):
     >>> int(model.popularity_.sum()) == len(log)
     True
     """
+
+    kept = Kept((Values("popularity", ("items",)),))
 
     popularity_: npt.NDArray[np.float32]
 

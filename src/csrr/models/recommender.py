@@ -27,8 +27,9 @@ from csrr.models.folded_users import (
     read_histories,
 )
 from csrr.models.heldout import calibrate_on, measure_reliability_on
+from csrr.models.kept import Arrays, Kept
 from csrr.models.most_alike import find_most_alike
-from csrr.models.store import Arrays, State, plain_state, restore_plain, write_model
+from csrr.models.store import State, plain_state, restore_plain, write_model
 from csrr.noise.noise_scores import LeftOut
 from csrr.noise.suspects import Suspects, find_suspects
 from csrr.optim.pattern import Pattern
@@ -108,6 +109,8 @@ class Recommender(ABC):
     """Parameters along which one fit can begin where another ended: `fit(data, start=)`."""
     renamed: ClassVar[dict[str, Renamed]] = {}
     """Parameters by a name that they had before."""
+    kept: ClassVar[Kept | None] = None
+    """What `state` returns, declared: files are checked by it. None for a model that says no more than `state` does."""
     _likeness: ClassVar[slice] = slice(None)
     """The columns of the factors by which users, or items, are alike."""
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
-from typing import Any, Literal, NamedTuple, Self
+from dataclasses import dataclass, fields, replace
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -20,16 +20,17 @@ from csrr.models.build_problem import ClickProblem, Words, build_problem
 from csrr.models.choose_settings import Chosen, choose_by_rule, choose_settings
 from csrr.models.costs import Costs, CostWords, EventWeights
 from csrr.models.explain_score import explain_score
-from csrr.models.fitted_problem import FOLD_IN_TOL, FittedProblem, keep_nonzero
+from csrr.models.fitted_problem import FOLD_IN_TOL, KEPT, FittedProblem, ProblemFacts, keep_nonzero
 from csrr.models.folded_users import FoldedFactors
 from csrr.models.judge import find_judge, leave_out, list_preferences, make_strict, refit
+from csrr.models.kept import FLOATS, WHOLE, Arrays, Kept, ModelFileError, Sparse, Values
 from csrr.models.most_alike import rank_neighbors
 from csrr.models.neighborhood import Neighborhood
 from csrr.models.read_parameters import find_strength, find_wanted, make_from_costs, settle_params
 from csrr.models.recommender import Recommender
 from csrr.models.settings import Settings
 from csrr.models.settings_search import NAMES, Wanted
-from csrr.models.store import Arrays, State, sparse_arrays, sparse_from, step_arrays, steps_from
+from csrr.models.store import STEPS, State, sparse_arrays, sparse_from, step_arrays, steps_from
 from csrr.noise.noise_scores import LeftOut, check_popularity
 from csrr.noise.own_tastes import Preferences, Tastes
 from csrr.noise.stability import Stability, find_stability
@@ -41,7 +42,7 @@ from csrr.optim.lowrank import LowRank
 from csrr.optim.neighbors import SingularError
 from csrr.optim.problem import Loss
 from csrr.optim.solver import Callback, Options, Solution, Step, solve
-from csrr.parameters import ParameterError, list_defaults
+from csrr.parameters import ParameterError, Whole, list_defaults
 from csrr.ranking import Neighbors
 from csrr.ranking.explanations import Explanation
 from csrr.threads import use_threads
@@ -50,6 +51,16 @@ _BEFORE_NEIGHBORS = 0.6
 """The share of the time left that U gets where there will be neighbours."""
 _LITTLE = 1 / 3
 """A click is a user's own, where U's problem has no V, if less of it is explained than this share of the mean."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Facts(ProblemFacts):
+    """What a file keeps beside arrays; files from before choices were kept have no settings."""
+
+    certificate: Certificate
+    rank: Annotated[int, Whole("rank", "The rank of U.")]
+    settings: Settings | None = None
+    chosen: str = ""
 
 
 class Fit(NamedTuple):
@@ -96,6 +107,16 @@ class RobustModel(Recommender):
     seed: int
     _settled: Settings | None = None
     _tastes: Tastes | None = None
+
+    kept = Kept(
+        (
+            *KEPT,
+            STEPS,
+            Sparse.of("specific", ("users", "items")),
+            *(Values(f"chosen.{name}", ("trials",), (*FLOATS, *WHOLE), is_free=True, optional=True) for name in NAMES),
+        ),
+        Facts,
+    )
 
     certificate_: Certificate
     history_: list[Step]
@@ -743,23 +764,24 @@ class RobustModel(Recommender):
             **{f"chosen.{name}": column for name, column in self.chosen_.columns.items()},
         }
         facts |= {
-            "certificate": self.certificate_.to_dict(),
+            "certificate": self.certificate_,
             "rank": self.rank_,
-            "settings": self.chosen_.settings._asdict(),
+            "settings": self.chosen_.settings,
             "chosen": self.chosen_.note,
         }
         return arrays, facts
 
     def restore(self, arrays: Arrays, facts: dict[str, Any]) -> None:
-        bounded = self.is_bounded(Words(**facts["posed"]))
-        self._take(FittedProblem.from_state(arrays, facts, is_bounded=bounded))
+        own = Facts(**{each.name: facts[each.name] for each in fields(Facts)})
+        self._take(FittedProblem.from_state(arrays, own, is_bounded=self.is_bounded(own.posed)))
         self.specific_ = sparse_from(arrays, "specific", self.seen_.shape)
-        self.history_, self.rank_ = steps_from(arrays), facts["rank"]
-        self.certificate_ = Certificate(**facts["certificate"])
+        self.history_, self.rank_, self.certificate_ = steps_from(arrays), own.rank, own.certificate
         self.chosen_ = choose_by_rule(self.wanted().given, "saved before choices were kept")
-        if "settings" in facts:
+        if own.settings is not None:
+            if missing := [name for name in NAMES if f"chosen.{name}" not in arrays]:
+                raise ModelFileError(f"array 'chosen.{missing[0]}' is missing")
             columns = {name: arrays[f"chosen.{name}"] for name in NAMES}
-            self.chosen_ = Chosen(columns, Settings(**facts["settings"]), facts["chosen"])
+            self.chosen_ = Chosen(columns, own.settings, own.chosen)
 
 
 Start = LowRank | RobustModel | None

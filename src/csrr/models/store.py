@@ -1,104 +1,66 @@
-"""The file of a saved model: one file, no pickle, written at once or not at all, refused if altered.
-
-Layout: 8 bytes magic, version (uint32), length of the header (uint64), SHA-256 of all else, the header (JSON: model,
-parameters, facts, and name, type, shape and place of each array), then the arrays, 64-byte aligned.
-"""
+"""A fitted model as arrays and plain facts, and back."""
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
-import struct
 from dataclasses import astuple, fields
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 from scipy import sparse
 
 from csrr.data import IdMap
-from csrr.files import atomic_write
+from csrr.models.kept import (
+    FLOATS,
+    Arrays,
+    Ids,
+    Kept,
+    ModelFileError,
+    Part,
+    Sizes,
+    Sparse,
+    Texts,
+    Values,
+    write_record,
+)
+from csrr.models.model_file import TYPES, write
 from csrr.optim.solver import Step
-from csrr.parameters import list_fitted_names
+from csrr.parameters import is_fitted_name, list_fitted_names
 from csrr.ranking.calibration import Calibration
+from csrr.registry import HOMES
 
 if TYPE_CHECKING:
     from csrr.models.recommender import Recommender
 
-MAGIC = b"CSRRMODL"
-VERSION = 1
-_START = struct.Struct("<8sIQ")
-_DIGEST = 32
-_PREFIX = _START.size + _DIGEST
-_ALIGN = 64
-_TYPES = {"float32", "float64", "int32", "int64", "uint8", "bool"}
+_COLUMNS = 2**24
+"""So many columns a sparse array of a model of one's own may have in any file."""
 
-Arrays = dict[str, npt.NDArray[Any]]
 State = tuple[Arrays, dict[str, Any]]
 
+# What every model keeps of its training log
 
-class ModelFileError(ValueError):
-    """A file that is not a model of ours, or not a whole one."""
-
-
-def write(path: str | os.PathLike[str], header: dict[str, Any], arrays: Arrays) -> None:
-    """Write a model file; whatever goes wrong, a file that was there before stays as it was."""
-    places, offset = [], 0
-    for name, array in arrays.items():
-        places.append({"name": name, "dtype": array.dtype.name, "shape": array.shape, "offset": offset})
-        offset += -(-array.nbytes // _ALIGN) * _ALIGN
-    text = json.dumps({**header, "arrays": places}, allow_nan=False, default=_plain).encode()
-    text += b" " * (-(len(text) + _PREFIX) % _ALIGN)
-    with atomic_write(path) as file:
-        _write_parts(file, text, arrays)
-
-
-def _write_parts(file: BinaryIO, text: bytes, arrays: Arrays) -> None:
-    start = _START.pack(MAGIC, VERSION, len(text))
-    digest = hashlib.sha256(start + text)
-    file.write(start + b"\0" * _DIGEST + text)
-    for array in arrays.values():
-        data = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-        for part in (data.data, b"\0" * (-data.nbytes % _ALIGN)):
-            digest.update(part)
-            file.write(part)
-    file.seek(_START.size)
-    file.write(digest.digest())
+COMMON: tuple[Part, ...] = (
+    Ids("users"),
+    Ids("items"),
+    Texts("titles", "items", optional=True),
+    Sparse("seen", ("users", "items"), None, "events"),
+)
+_BIN = ("edges+1",)
+CALIBRATION: tuple[Part, ...] = (
+    Values("calibration.edges", ("edges",), least=-np.inf, most=np.inf),
+    Values("calibration.n_cells", _BIN, ("int64",), least=0),
+    Values("calibration.n_positives", _BIN, ("int64",), least=0),
+    Values("calibration.probabilities", _BIN, ("float64",), least=0, most=1),
+    Values("calibration.numbers", (2,), ("float64",), least=0),
+)
+STEPS = Values("history", ("steps", len(fields(Step))), ("float64",), is_free=True)
 
 
-def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays]:
-    """Return the header and the arrays of a model file, once it has proved whole."""
-    data = Path(path).read_bytes()
-    if data[:8] != MAGIC:
-        raise ModelFileError(f"{path}: not a csrr model (its first bytes are not ours)")
-    if len(data) < _PREFIX:
-        raise ModelFileError(f"{path}: the file is cut short; copy or save it again")
-    _, version, length = _START.unpack_from(data)
-    if version > VERSION:
-        raise ModelFileError(f"{path}: written by a newer csrr (format {version}, this one reads up to {VERSION})")
-    body = memoryview(data)[_PREFIX:]
-    digest = hashlib.sha256(data[: _START.size])
-    digest.update(body)
-    if digest.digest() != data[_START.size : _PREFIX]:
-        raise ModelFileError(f"{path}: the checksum does not match: the file is cut short or altered; save it again")
-    header = json.loads(bytes(body[:length]))
-    return header, {place["name"]: _array(path, body[length:], place) for place in header.pop("arrays")}
-
-
-def _array(path: str | os.PathLike[str], payload: memoryview, place: dict[str, Any]) -> npt.NDArray[Any]:
-    if place["dtype"] not in _TYPES:
-        raise ModelFileError(f"{path}: array {place['name']!r} has the unknown type {place['dtype']!r}")
-    count = int(np.prod(place["shape"], dtype=np.int64))
-    flat = np.frombuffer(payload, place["dtype"], count=count, offset=place["offset"])
-    return flat.reshape(place["shape"])
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, np.generic):
-        return value.item()
-    raise TypeError(f"a parameter of type {type(value).__name__} cannot be saved")
+def factors(rank: str = "rank") -> tuple[Part, ...]:
+    """Return the parts that factors of users and items are, float32 of shapes (n_users, d) and (n_items, d)."""
+    return Values("user_factors", ("users", rank)), Values("item_factors", ("items", rank))
 
 
 def text_arrays(name: str, texts: npt.NDArray[Any]) -> Arrays:
@@ -113,12 +75,35 @@ def text_arrays(name: str, texts: npt.NDArray[Any]) -> Arrays:
 
 def text_from(arrays: Arrays, name: str) -> npt.NDArray[np.object_]:
     """What `text_arrays` was given."""
-    data, ends = arrays[f"{name}.text"].tobytes(), arrays[f"{name}.ends"].tolist()
-    starts = [0, *ends[:-1]]
+    column = _text_column(arrays, name)
+    try:
+        column.validate(full=True)
+        found: npt.NDArray[np.object_] = column.to_numpy(zero_copy_only=False)
+        return found
+    except pa.ArrowInvalid:
+        # Halves of surrogate pairs, which Python's texts may have and Arrow's not.
+        return _lone_surrogates(arrays, name)
+
+
+def _lone_surrogates(arrays: Arrays, name: str) -> npt.NDArray[np.object_]:
+    data, ends, there = (arrays[f"{name}.{part}"] for part in ("text", "ends", "there"))
     out = np.empty(len(ends), np.object_)
-    for place, (start, end, there) in enumerate(zip(starts, ends, arrays[f"{name}.there"].tolist(), strict=True)):
-        out[place] = data[start:end].decode("utf-8", "surrogatepass") if there else None
+    raw, start = data.tobytes(), 0
+    for place, end in enumerate(ends.tolist()):
+        try:
+            out[place] = raw[start:end].decode("utf-8", "surrogatepass") if there[place] else None
+        except UnicodeDecodeError:
+            raise ModelFileError(f"array '{name}.text' holds bytes that are no text, at {start}") from None
+        start = end
     return out
+
+
+def _text_column(arrays: Arrays, name: str) -> pa.Array:
+    """The same as an Arrow array, which costs no object for each."""
+    text, ends, there = (arrays[f"{name}.{part}"] for part in ("text", "ends", "there"))
+    starts = pa.py_buffer(np.concatenate(([0], ends)).astype(np.int64))
+    valid = pa.py_buffer(np.packbits(there, bitorder="little"))
+    return pa.LargeStringArray.from_buffers(len(ends), starts, pa.py_buffer(np.ascontiguousarray(text)), valid)
 
 
 def ids_arrays(name: str, ids: IdMap) -> Arrays:
@@ -127,8 +112,12 @@ def ids_arrays(name: str, ids: IdMap) -> Arrays:
 
 
 def ids_from(arrays: Arrays, name: str) -> IdMap:
-    """What `ids_arrays` was given."""
-    return IdMap(arrays[name] if name in arrays else text_from(arrays, name))
+    """What `ids_arrays` was given; ids that are in no order would stand for other rows."""
+    found = arrays[name] if name in arrays else text_from(arrays, name)
+    ids = IdMap(found)
+    if not np.array_equal(ids.ids, found):
+        raise ModelFileError(f"the ids of {name} are not in order")
+    return ids
 
 
 def step_arrays(history: list[Step]) -> Arrays:
@@ -138,6 +127,8 @@ def step_arrays(history: list[Step]) -> Arrays:
 
 def steps_from(arrays: Arrays) -> list[Step]:
     """What `step_arrays` was given."""
+    if not (np.abs(arrays["history"][:, [0, 3]]) < 2**53).all():
+        raise ModelFileError("array 'history' counts steps and ranks by what is no number")
     return [Step(int(i), o, g, int(r), t) for i, o, g, r, t in arrays["history"].tolist()]
 
 
@@ -154,26 +145,57 @@ def sparse_from(arrays: Arrays, name: str, shape: Any) -> Any:
     return sparse.csr_array((data, indices, arrays[f"{name}.indptr"]), shape=shape)
 
 
+# A model
+
+
+def kept_by(model: Recommender, arrays: Arrays) -> tuple[Kept, bool]:
+    """Return what a file of the model may hold, and whether others may be there: a model of one's own says itself."""
+    common = COMMON + (CALIBRATION if any(name.startswith("calibration.") for name in arrays) else ())
+    own = model.kept
+    is_ours = own is not None and type(model).__name__ in HOMES
+    return (Kept(common) if own is None else Kept(common + own.arrays, own.facts)), not is_ours
+
+
 def write_model(path: str | os.PathLike[str], model: Recommender) -> None:
     """Write a fitted model: its parameters, what recommending needs of the training log, and its own state."""
-    arrays, facts = model.state()
-    common: Arrays = {**ids_arrays("users", model.users_), **ids_arrays("items", model.items_)}
+    own, facts = model.state()
+    arrays: Arrays = {**ids_arrays("users", model.users_), **ids_arrays("items", model.items_)}
     if model.titles_ is not None:
-        common |= text_arrays("titles", model.titles_)
-    common |= sparse_arrays("seen", model.seen_, with_data=False)
+        arrays |= text_arrays("titles", model.titles_)
+    arrays |= sparse_arrays("seen", model.seen_, with_data=False)
     if model.calibration_ is not None:
-        common |= model.calibration_.arrays()
-    header = {"model": type(model).__name__, "params": model.get_params(), "facts": facts}
-    write(path, header, {**common, **arrays})
+        arrays |= model.calibration_.arrays()
+    arrays |= own
+    # What could not be read again is not written.
+    model.check_params()
+    kept, others = kept_by(model, arrays)
+    sizes: Sizes = {}
+    kept.check(arrays, sizes, others=others)
+    _check_factors(model, sizes)
+    facts = {name: write_record(value) for name, value in facts.items()}
+    write(path, {"model": type(model).__name__, "params": model.get_params(), "facts": facts}, arrays)
 
 
 def restore_model(model: Recommender, arrays: Arrays, facts: dict[str, Any]) -> None:
-    """Set what `write_model` wrote of a fitted model, but for its parameters."""
+    """Set what `write_model` wrote of a fitted model, but for its parameters, once it is what the model declares."""
+    kept, others = kept_by(model, arrays)
+    sizes: Sizes = {}
+    kept.check(arrays, sizes, others=others)
+    facts = kept.read_facts(facts, others=others)
     model.users_, model.items_ = ids_from(arrays, "users"), ids_from(arrays, "items")
     model.titles_ = text_from(arrays, "titles") if "titles.text" in arrays else None
-    model.seen_ = sparse_from(arrays, "seen", (len(model.users_), len(model.items_)))
+    model.seen_ = sparse_from(arrays, "seen", (sizes["users"], sizes["items"]))
     model.calibration_ = Calibration.from_arrays(arrays)
     model.restore(arrays, facts)
+    _check_factors(model, sizes)
+
+
+def _check_factors(model: Recommender, sizes: Sizes) -> None:
+    """Raise ModelFileError unless factors that a model does not declare go with its users and items."""
+    if model.has_factors and model.kept is None:
+        own = {name: getattr(model, f"{name}_", np.empty(0)) for name in ("user_factors", "item_factors")}
+        for name, rows in (("user_factors", "users"), ("item_factors", "items")):
+            Values(name, (rows, "rank"), FLOATS).check(own, sizes)
 
 
 def plain_state(model: Recommender) -> State:
@@ -198,9 +220,33 @@ def plain_state(model: Recommender) -> State:
 
 
 def restore_plain(model: Recommender, arrays: Arrays, facts: dict[str, Any]) -> None:
-    """Set what `plain_state` returned."""
+    """Set what `plain_state` returned, and nothing else: a file must not set what is no fitted attribute."""
+    taken = {name for part in COMMON + CALIBRATION for name in part.names}
     for name, value in facts.items():
-        setattr(model, name, sparse_from(arrays, name, value["shape"]) if isinstance(value, dict) else value)
-    for name in arrays:
-        if name.endswith("_"):
-            setattr(model, name, arrays[name])
+        if not is_fitted_name(name) or name in arrays:
+            raise ModelFileError(f"a fact {name!r} is no fitted attribute of a {type(model).__name__}")
+        if isinstance(value, dict):
+            taken |= {f"{name}.{part}" for part in ("indptr", "indices", "data")}
+            setattr(model, name, sparse_from(arrays, name, _check_plain_sparse(arrays, name, value)))
+        elif value is None or isinstance(value, bool | int | float | str):
+            setattr(model, name, value)
+        else:
+            raise ModelFileError(f"the fact {name!r} is a {type(value).__name__}, not a plain value")
+    for name in arrays.keys() - taken:
+        if not is_fitted_name(name):
+            raise ModelFileError(f"an array {name!r} is no fitted attribute of a {type(model).__name__}")
+        setattr(model, name, arrays[name])
+
+
+def _check_plain_sparse(arrays: Arrays, name: str, value: dict[str, Any]) -> tuple[int, int]:
+    """Return the shape of a csr array of any type."""
+    shape = value.get("shape")
+    # Rows and entries have their bytes; columns have none, and may be many only in a large file.
+    most = max(_COLUMNS, sum(array.nbytes for array in arrays.values()))
+    is_shape = isinstance(shape, list) and len(shape) == 2 and all(type(n) is int and 0 <= n <= most for n in shape)
+    if value.keys() != {"shape"} or shape is None or not is_shape:
+        raise ModelFileError(f"the fact {name!r} is not the shape of a sparse array")
+    entries = f"entries of {name}"
+    data = Values(f"{name}.data", (entries,), tuple(TYPES), is_free=True)
+    Sparse(name, (shape[0], shape[1]), data, entries, is_sorted=False).check(arrays, {})
+    return shape[0], shape[1]

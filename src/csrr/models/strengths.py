@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from csrr.arrays import FloatArray
+from csrr.arrays import AnyArray, FloatArray
 from csrr.optim.krylov import LowRankPlusSparse, estimate_spectral_norm
 from csrr.optim.lowrank import LowRank
 from csrr.optim.pattern import Pattern
@@ -25,6 +25,17 @@ def resolve_rank(rank: Any, default: int, shape: tuple[int, int]) -> int:
     if rank > most:
         raise ParameterError(f"rank={rank!r} is beyond the matrix, {shape[0]} users x {shape[1]} items: at most {most}")
     return int(rank)
+
+
+def solve_penalized(system: AnyArray, right: AnyArray) -> AnyArray:
+    """Return the solution, (d,), of a system F'F + l1*I, (d, d); ParameterError where l1 is lost beside F'F."""
+    try:
+        return np.linalg.solve(system, right)
+    except np.linalg.LinAlgError:
+        raise ParameterError(
+            "the factors are so large that their penalty is lost beside them, and nothing can be explained by them;"
+            " fit with a larger strength"
+        ) from None
 
 
 @dataclass(frozen=True, eq=False)

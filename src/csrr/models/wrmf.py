@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
 import numpy as np
@@ -11,13 +12,14 @@ import numpy.typing as npt
 from csrr.arrays import FloatArray
 from csrr.data import Log
 from csrr.data.ids import Id
-from csrr.model_parameters import AutoReg, MaxIter, Rank, Seed, Threads
+from csrr.model_parameters import MOST, AutoReg, MaxIter, Rank, Seed, Threads
 from csrr.models.explain_score import explain_score
 from csrr.models.folded_users import FoldedFactors
+from csrr.models.kept import Arrays, Kept, Values
 from csrr.models.recommender import Recommender
-from csrr.models.store import Arrays, State, step_arrays, steps_from
+from csrr.models.store import STEPS, State, factors, step_arrays, steps_from
 from csrr.models.strength_search import find_best_multiple
-from csrr.models.strengths import AUTO_NOISE_MULTIPLE, compute_noise_level, resolve_rank
+from csrr.models.strengths import AUTO_NOISE_MULTIPLE, compute_noise_level, resolve_rank, solve_penalized
 from csrr.optim.factored import Factors, alternate, descend, guess_factors
 from csrr.optim.foldin import ItemSide
 from csrr.optim.pattern import Pattern
@@ -48,6 +50,31 @@ WeightsOrNot = Annotated[
     ),
 ]
 Gain = Annotated[float, Number("tol", "Stop when an iteration gains less, relatively.", least=0, most=1)]
+
+
+class Penalty(NamedTuple):
+    """reg*(f_i/mean)^exponent, f_i the sum of a row's weights over all cells."""
+
+    reg: Annotated[float, Number("reg", "The strength that was taken.", above=0, most=MOST)]
+    exponent: RegExponent
+    mean: Annotated[float, Number("mean", "The mean sum of weights.", above=0, most=MOST)]
+
+    def of(self, problem: Problem) -> npt.NDArray[np.float64]:
+        """The strength for every row, (n,)."""
+        strengths: npt.NDArray[np.float64] = self.reg * (_sum_row_weights(problem) / self.mean) ** self.exponent
+        return strengths
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a file keeps beside arrays."""
+
+    confidence: Confidence
+    penalty: Penalty
+
+
+def _as_words(weighted: Any) -> Any:
+    return "linear" if weighted is True else "ignore" if weighted is False else weighted
 
 
 def _uses_weights(event_weights: str) -> bool:
@@ -118,6 +145,7 @@ class WRMF(Recommender):
     """
 
     has_factors = True
+    kept = Kept((*factors(), STEPS, Values("weights", ("events",), least=0, most=np.inf, optional=True)), Facts)
 
     rank: Rank = parameter(default=None, kw_only=False)
     confidence: Confidence = 16.0
@@ -130,9 +158,7 @@ class WRMF(Recommender):
     seed: Seed = 0
 
     renamed = {  # noqa: RUF012
-        "weighted": Renamed(
-            "event_weights", lambda given: {True: "linear", False: "ignore"}.get(given, given), _uses_weights
-        )
+        "weighted": Renamed("event_weights", _as_words, _uses_weights)
     }
 
     def fit(self, data: Any, *, callback: Callback | None = None) -> Self:
@@ -258,7 +284,7 @@ class WRMF(Recommender):
         mine = Q[problem.pattern.indices]
         system = Q.T @ Q + (mine.T * (problem.weight - 1)) @ mine
         system[np.diag_indices_from(system)] += self._penalty.of(problem)[0]
-        amounts = problem.weight * (mine @ np.linalg.lstsq(system, Q[column])[0])
+        amounts = problem.weight * (mine @ solve_penalized(system, Q[column]))
         return explain_score(self, user, item, problem.pattern.indices, amounts)
 
     def state(self) -> State:
@@ -269,26 +295,13 @@ class WRMF(Recommender):
         }
         if self._weights is not None:
             arrays["weights"] = self._weights
-        return arrays, {"confidence": self._confidence, "penalty": self._penalty._asdict()}
+        return arrays, {"confidence": self._confidence, "penalty": self._penalty}
 
     def restore(self, arrays: Arrays, facts: dict[str, Any]) -> None:
         self.user_factors_, self.item_factors_ = arrays["user_factors"], arrays["item_factors"]
         self.history_ = steps_from(arrays)
-        self._confidence, self._penalty = facts["confidence"], Penalty(**facts["penalty"])
+        self._confidence, self._penalty = facts["confidence"], facts["penalty"]
         self._weights = arrays.get("weights")
-
-
-class Penalty(NamedTuple):
-    """reg*(f_i/mean)^exponent, f_i the sum of a row's weights over all cells."""
-
-    reg: float
-    exponent: float
-    mean: float
-
-    def of(self, problem: Problem) -> npt.NDArray[np.float64]:
-        """The strength for every row, (n,)."""
-        strengths: npt.NDArray[np.float64] = self.reg * (_sum_row_weights(problem) / self.mean) ** self.exponent
-        return strengths
 
 
 def _weigh_cells(values: FloatArray, confidence: float) -> npt.NDArray[np.float32]:

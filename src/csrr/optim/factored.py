@@ -117,7 +117,8 @@ def descend(
     """
     cells, has_cap = _list_cells(problem)
     fixed = (has_cap, np.ascontiguousarray(other), curvature.astype(own.dtype), steps, relax)
-    rows = (own, reg.astype(own.dtype))
+    # A strength too small for the type is the least one: what it is added to may be 0.
+    rows = (own, np.maximum(reg, np.finfo(own.dtype).tiny).astype(own.dtype))
     lower, loss = problem.engine.map_rows(lambda *block: descend_rows(*block, *fixed), problem.pattern, cells, rows)
     return lower, float(loss.sum())
 

@@ -75,6 +75,9 @@ def explain_value(problem: Problem, side: ItemSide, factors: FloatArray, item: i
     """
     observed = problem.pattern.dots(factors, side.factors)
     weights = problem.pull(observed) + observed
-    towards = side.turned[item] / (side.curvature + side.l1).astype(side.turn.dtype)
+    # Of factors far apart in size curvature is rounded to less than nothing: l1 alone is left, or the least there is.
+    strengths = (side.curvature + side.l1).astype(side.turn.dtype)
+    least = float(np.finfo(strengths.dtype).tiny)
+    towards = side.turned[item] / np.where(strengths > least, strengths, strengths.dtype.type(max(side.l1, least)))
     along: FloatArray = side.turned[problem.pattern.indices] @ towards
     return weights * along

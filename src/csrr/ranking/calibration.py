@@ -296,11 +296,23 @@ class Calibration(TabularResult):
         -------
         calibration
             None where there is none among them.
+
+        Raises
+        ------
+        DataError
+            Where they are not those of a calibration.
         """
         if f"calibration.{_PARTS[0]}" not in arrays:
             return None
         edges, n_cells, n_positives, probabilities, numbers = (arrays[f"calibration.{name}"] for name in _PARTS)
-        return cls(edges, n_cells, n_positives, probabilities, int(numbers[0]), float(numbers[1]))
+        n_training, share, n_shown = int(numbers[0]), float(numbers[1]), int(n_positives.sum())
+        if not ((edges[1:] > edges[:-1]).all() and (probabilities[1:] >= probabilities[:-1]).all()):
+            raise DataError("a calibration whose edges or probabilities fall is none")
+        # Of what remains once the held-out events are known there are no positives; some of it must be hidden then.
+        is_counted = n_shown > 0 or (share < 1 and n_training > 0)
+        if not (0 < share <= 1 and is_counted and (n_positives <= n_cells).all()):
+            raise DataError("a calibration whose counts do not go together is none")
+        return cls(edges, n_cells, n_positives, probabilities, n_training, share)
 
     def table(self) -> ResultTable:
         """Return the bins as a table.

@@ -106,5 +106,5 @@ def spread_amounts(amounts: AnyArray, score: float, neighbors: Float32Array | No
     size = np.abs(amounts).sum()
     through = np.zeros(len(amounts), np.float32) if neighbors is None else neighbors
     if size > 0:
-        amounts = amounts + (score - through.sum() - amounts.sum()) * np.abs(amounts) / size
+        amounts = amounts + (score - through.sum() - amounts.sum()) * (np.abs(amounts) / size)
     return amounts + through
