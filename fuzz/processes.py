@@ -52,7 +52,6 @@ def world() -> Path:
     with zipfile.ZipFile(folder / "ml-100k.zip", "w") as file:
         file.writestr("ml-100k/u.data", "".join(rows))
         file.writestr("ml-100k/u.item", "".join(f"{i + 1}|Film {i + 1}|01-Jan-1990||-|0\n" for i in range(60)))
-    os.environ["CSRR_DATA_DIR"] = str(folder)
     return folder
 
 
@@ -63,6 +62,7 @@ def start(command: str, folder: Path) -> subprocess.Popen[str]:
     process = subprocess.Popen(
         [sys.executable, "-c", PROGRAM, *words],
         cwd=folder,
+        env=os.environ | {"CSRR_DATA_DIR": str(world())},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -102,6 +102,7 @@ class Forked:
             return
         try:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            os.environ["CSRR_DATA_DIR"] = str(world())
             answer = ("done", work(lambda: os.write(events, b".")))
         except BaseException as error:
             answer = (type(error).__name__, str(error))

@@ -1,7 +1,7 @@
 import pytest
 
 from csrr.printable import describe_size, make_printable
-from csrr.ranking.text_tables import text_table
+from csrr.ranking.text_tables import format_text_table
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ def test_what_is_kept():
 
 
 def test_a_table_is_a_line_a_row_whatever_its_cells_hold():
-    table = text_table(["id", "title\n"], [["a\nb", "\x1b[31m" + "x" * 200_000], ["c", "\u202e" * 100]])
+    table = format_text_table(["id", "title\n"], [["a\nb", "\x1b[31m" + "x" * 200_000], ["c", "\u202e" * 100]])
     assert len(table.splitlines()) == 3
     assert table.isprintable() or all(line.isprintable() for line in table.split("\n"))
     assert max(map(len, table.split("\n"))) < 100
