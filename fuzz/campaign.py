@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tracemalloc
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -53,3 +54,18 @@ def limit_memory(most: int, what: str) -> Iterator[None]:
             tracemalloc.stop()
     if peak > most:
         raise Finding(f"{what} took {peak:,} bytes of memory, more than {most:,}")
+
+
+@contextmanager
+def set_environment(values: dict[str, str]) -> Iterator[None]:
+    """Set variables of the environment for a while."""
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import csrr
-from fuzz.campaign import Finding
+from fuzz.campaign import Finding, set_environment
 from fuzz.processes import Forked, world
 
 
@@ -139,7 +139,7 @@ def reproduce(folder: Path, tell: Callable[[], object]) -> dict[str, Any]:
     from csrr.paper.results import ResultStore
 
     asked = plan(["comparison"], data=["ml-100k"], systems=["PopRank", "WRMF"], splits=2, quick=True)
-    with ResultStore.open(folder) as store:
+    with set_environment({"CSRR_DATA_DIR": str(world())}), ResultStore.open(folder) as store:
         run = Reproduction(store, asked)
         if failed := run.run(lambda _: tell()):
             raise RuntimeError(f"{failed[0][1]}")

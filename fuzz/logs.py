@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import resource
 import tempfile
 import warnings
@@ -20,7 +19,7 @@ from csrr.cli import app
 from csrr.printable import make_printable
 from fuzz.alter import alter
 from fuzz.arrow_tables import draw_table_file
-from fuzz.campaign import Finding
+from fuzz.campaign import Finding, set_environment
 from fuzz.log_files import Files, make_bombs, make_good_files, pack
 
 MAX_BYTES = 4 << 20
@@ -90,27 +89,12 @@ class Logs:
         path.write_bytes(data)
         limits = {"CSRR_MAX_BYTES": str(MAX_BYTES), "CSRR_DATA_DIR": str(folder / "none")}
         most = 4 * (len(data) + MAX_BYTES) + ALLOWANCE
-        with _limit_process(most, path.name), _environment(limits), warnings.catch_warnings():
+        with _limit_process(most, path.name), set_environment(limits), warnings.catch_warnings():
             warnings.simplefilter("error")
             if about.get("cli"):
                 _check_command(path, about["options"])
             else:
                 _check_read(path, about["options"])
-
-
-@contextmanager
-def _environment(values: dict[str, str]) -> Iterator[None]:
-    """Set variables of the environment for a while."""
-    before = {name: os.environ.get(name) for name in values}
-    os.environ.update(values)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
 
 
 @contextmanager

@@ -102,7 +102,6 @@ class Forked:
             return
         try:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
-            os.environ["CSRR_DATA_DIR"] = str(world())
             answer = ("done", work(lambda: os.write(events, b".")))
         except BaseException as error:
             answer = (type(error).__name__, str(error))
