@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import warnings
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -161,7 +162,9 @@ def check_answers(model: Any, seen: Any, history: list[int]) -> None:
     if set(new.items[is_there].tolist()) & set(history) or not np.isfinite(new.scores[is_there]).all():
         raise Finding("a new user's recommendations hold what they have, or are not finite")
     if model.can("explain"):
-        model.explain(0, int(np.argmin(seen[0])))
+        # Factors beside which a penalty is lost can be fitted, but explain nothing, and say so.
+        with suppress(csrr.ParameterError):
+            model.explain(0, int(np.argmin(seen[0])))
     if model.can("similar_items"):
         model.similar_items(history[0])
 

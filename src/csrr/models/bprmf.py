@@ -28,8 +28,8 @@ DEFAULT_RANK = 50
 _SPREAD = 0.1
 """Standard deviation of the factors that a fit begins with."""
 
-_LARGEST_SCORE = 1e30
-"""A bound that leaves room in float32."""
+_LARGEST = 1e15
+"""The largest factor: products of two leave room in float32, and files keep no larger ones."""
 
 _MOST = 1e6
 """The largest rate or strength: far beyond any use, far within float32."""
@@ -206,9 +206,9 @@ class BPRMF(Recommender):
             rates = Rates.of(step, self.reg, reg_negative, self.reg_bias)
             history.append(run_epoch(pattern, factors, rates, rng))
             largest = [max(float(side.max()), -float(side.min())) for side in (factors.users, factors.items)]
-            if not largest[0] * largest[1] * factors.users.shape[1] < _LARGEST_SCORE:
+            if not all(each < _LARGEST for each in largest):
                 raise ParameterError(
-                    f"learning_rate={self.learning_rate!r} is too long a step: scores left float32 in epoch"
+                    f"learning_rate={self.learning_rate!r} is too long a step: the factors leave float32 in epoch"
                     f" {number + 1}; take a smaller one, or weaker reg, reg_negative and reg_bias"
                 )
             watch(Epoch(number + 1, history[-1], time.perf_counter() - began), factors)

@@ -40,13 +40,17 @@ class Factors:
 
     def to_low_rank(self, engine: Engine = THREADS) -> LowRank:
         """The singular triplets of P Q', those that are nothing left out."""
+        return self.split_low_rank(engine)[0]
+
+    def split_low_rank(self, engine: Engine = THREADS) -> tuple[LowRank, float]:
+        """The singular triplets of P Q' but for those that are nothing, and the sum of the singular values of these."""
         balanced, s = self.balance(engine=engine)
         keep = s > max(_choose_cutoff(self.users.dtype) * s.max(initial=0), _LEAST)
         scale = (s[keep] ** -0.5).astype(self.users.dtype)
         left, right = (np.ascontiguousarray(f[:, keep]) for f in (balanced.users, balanced.items))
         left *= scale
         right *= scale
-        return LowRank(left, s[keep], right)
+        return LowRank(left, s[keep], right), float(s[~keep].sum())
 
     def balance(self, diagonal: FloatArray | None = None, *, engine: Engine = THREADS) -> tuple[Factors, Float64Array]:
         """Factors of the same matrix with P'P = Q'Q = diag(s), s its singular values: the least ||P||^2 + ||Q||^2.
@@ -300,8 +304,11 @@ def certify(
     rng: np.random.Generator,
 ) -> Certificate:
     """How far P Q' is from the optimum of the convex problem, at most."""
-    u = factors.to_low_rank(problem.engine)
+    u, left_out = factors.split_low_rank(problem.engine)
     gap = compute_gap(problem, u, rng, rtol=min(0.01, 10 * options.tol))
+    # What is left out of U can add so much to the objective, at most.
+    more = left_out * (problem.l1 + gap.gradient_norm + 0.5 * problem.smoothness * left_out)
+    gap = gap._replace(primal=gap.primal + more)
     is_full = u.rank == factors.users.shape[1] < min(problem.pattern.shape)
     capped = is_full and gap.relative > options.tol and gap.gradient_norm > (1 + SLACK) * problem.l1
     return gap.certify(problem, u.rank, history[-1].iteration, status, time.perf_counter() - began, capped)
