@@ -44,7 +44,9 @@ class Limit:
 
     def check_rows(self, n_rows: int, what: str = "the file") -> None:
         """Raise an error where so many rows are too many."""
-        self.check(BYTES_A_ROW * n_rows, f"{what} has {n_rows:,} rows, which count for {BYTES_A_ROW} bytes each: it")
+        if BYTES_A_ROW * n_rows > self.n_bytes:
+            told = f"{what} has {n_rows:,} rows, which count for {BYTES_A_ROW} bytes each: it"
+            self.check(BYTES_A_ROW * n_rows, told)
 
 
 def find_limit(packed: int | None = None) -> Limit:
