@@ -31,7 +31,7 @@ lock: $(VENV)/pyvenv.cfg
 
 # Known weaknesses of what is locked; the list of them is on the network.
 audit: $(VENV)/.for-audit
-	$(BIN)/pip-audit --requirement requirements-dev.txt --no-deps --disable-pip \
+	$(BIN)/pip-audit --strict --requirement requirements-dev.txt --no-deps --disable-pip \
 	    || { echo "make audit: a weakness is listed above, or the list could not be reached: it needs the network" >&2; exit 1; }
 
 # What is installed, as CycloneDX has it.
