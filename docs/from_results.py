@@ -2,11 +2,15 @@
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
+
+from pyarrow import parquet
 
 from csrr.paper.markdown import render_readme_table
 from csrr.paper.page import write_page
-from csrr.paper.summary_types import Summary
+from csrr.paper.robustness_results import TITLES, Robustness
+from csrr.paper.summary_types import Figure, Summary
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
@@ -14,9 +18,15 @@ sys.path.insert(0, str(ROOT))
 from benchmarks.datasets import DATASETS  # noqa: E402 (the benchmarks are no part of the package)
 
 RESULTS = ROOT / "docs" / "results"
-SUMMARY = Summary.from_json(json.loads((RESULTS / "summary.json").read_text()))
+NOISE = Robustness.from_arrow(parquet.read_table(RESULTS / "robustness.parquet"))
+_FOUND = Summary.from_json(json.loads((RESULTS / "summary.json").read_text()))
+SUMMARY = replace(
+    _FOUND, figures=_FOUND.figures | {name: Figure.from_json(each) for name, each in NOISE.figures().items()}
+)
 DEFAULTS = json.loads((RESULTS / "defaults.json").read_text())
 BEGIN, END = "<!-- made by docs/from_results.py -->\n", "<!-- end -->\n"
+BEGIN_NOISE, END_NOISE = "<!-- noise: made by docs/from_results.py -->\n", "<!-- end of noise -->\n"
+SHARES = (0.1, 0.3, 0.5)
 BEGIN_DEFAULTS, END_DEFAULTS = "<!-- defaults: made by docs/from_results.py -->\n", "<!-- end of defaults -->\n"
 
 
@@ -97,14 +107,38 @@ def _short(value: float) -> str:
     return f"{value:.4f}".lstrip("0")
 
 
+def noise_table() -> str:
+    """What `CSRR()` keeps under noise, beside the best of the tuned rivals, in Markdown."""
+    rivals, default = ("EASE", "WRMF", "BPRMF"), "CSRR as it comes"
+    shares = [f"{100 * share:.0f} %" for share in SHARES]
+    lines = [f"| noise | {' | '.join(f'`CSRR()`, {each} | best rival' for each in shares)} |"]
+    lines.append("|---" * (1 + 2 * len(SHARES)) + "|")
+    for kind in NOISE.kinds:
+        cells = []
+        for share in SHARES:
+            means = {each: _mean_ndcg(kind, share, each) for each in (default, *rivals)}
+            best = max(rivals, key=means.__getitem__)
+            cells += [_short(means[default]), f"{best} {_short(means[best])}"]
+        lines.append(f"| {TITLES[kind]} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _mean_ndcg(kind: str, share: float, system: str) -> float:
+    found = [each.ndcg for each in NOISE.lines if (each.kind, each.share, each.system) == (kind, share, system)]
+    return sum(found) / len(found)
+
+
 def with_tables(readme: str) -> str:
     """The README with the tables between their marks made anew."""
-    before, rest = readme.split(BEGIN)
-    _, after = rest.split(END)
-    readme = f"{before}{BEGIN}{render_readme_table(SUMMARY)}{END}{after}"
-    before, rest = readme.split(BEGIN_DEFAULTS)
-    _, after = rest.split(END_DEFAULTS)
-    return f"{before}{BEGIN_DEFAULTS}{defaults_table()}{END_DEFAULTS}{after}"
+    for begin, end, table in (
+        (BEGIN, END, render_readme_table(SUMMARY)),
+        (BEGIN_DEFAULTS, END_DEFAULTS, defaults_table()),
+        (BEGIN_NOISE, END_NOISE, noise_table()),
+    ):
+        before, rest = readme.split(begin)
+        _, after = rest.split(end)
+        readme = f"{before}{begin}{table}{end}{after}"
+    return readme
 
 
 if __name__ == "__main__":

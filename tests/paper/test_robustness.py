@@ -261,6 +261,8 @@ def test_tables_and_summary_hold_it_all(found):
         table.column_names
     )
     assert json.loads(table["params"].to_pylist()[0]) == found.lines[0].params
+    again = csrr.Robustness.from_arrow(table)
+    assert (again.lines, again.about) == (found.lines, found.about)
     summary = json.loads(json.dumps(found.summary(), allow_nan=False))
     assert summary["figures"].keys() == found.figures().keys()
     assert len(summary["worth_of_v"]) == 5

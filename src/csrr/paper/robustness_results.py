@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -163,6 +163,28 @@ class Robustness:
         order = list(NOISE_SYSTEMS)
         return cls.of(sorted(current, key=lambda each: (order.index(each.task.system), each.task.split)))
 
+    @classmethod
+    def from_arrow(cls, table: pa.Table) -> Robustness:
+        """Return the results of a table that `to_arrow` made.
+
+        Parameters
+        ----------
+        table
+            The table.
+
+        Returns
+        -------
+        results
+            A line for each row.
+        """
+        names = [name for name in table.column_names if name.startswith(AUC)]
+        lines = []
+        for row in table.to_pylist():
+            aucs = {name.removeprefix(AUC): row[name] for name in names if row[name] is not None}
+            facts = {each.name: row[each.name] for each in fields(NoisyResult) if each.name in row}
+            lines.append(NoisyResult(**facts | {"aucs": aucs, "params": json.loads(row["params"])}))
+        return cls(lines, (table.schema.metadata or {}).get(b"about", b"").decode())
+
     @property
     def kinds(self) -> list[str]:
         """The kinds of noise."""
@@ -318,9 +340,9 @@ class Robustness:
         rows = []
         for line in self.lines:
             facts = {name: value for name, value in vars(line).items() if name not in ("aucs", "params")}
-            found = {f"auc, {name}": line.aucs.get(name) for name in self.detectors}
+            found = {f"{AUC}{name}": line.aucs.get(name) for name in self.detectors}
             rows.append({**facts, "kept": line.kept, **found, "params": json.dumps(line.params)})
-        return pa.Table.from_pylist(rows)
+        return pa.Table.from_pylist(rows).replace_schema_metadata({"about": self.about})
 
     def to_frame(self) -> pd.DataFrame:
         """Return the table of `to_arrow` as a pandas DataFrame.
