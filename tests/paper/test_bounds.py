@@ -174,13 +174,20 @@ class TestLemma3Fails:
 
 
 def test_theorem_5_fails_as_printed_whatever_its_constant():
-    """One cell of M is 1, all others 0, half of the draws miss it: then X = 0 is best and its excess never falls."""
-    alpha, rho, c_n = 4.0, 0.5, 0.2
-    excess = c_n * (alpha * rho - (1 - rho))
-    assert 1 - rho > 0.25
+    """Two ones on a diagonal, one of them observed: the best X misses the other, and its excess cost never falls."""
+    alpha, rho, c_n, q = 4.0, 0.5, 0.2, 0.5
+    M, A = np.diag([1.0, 1.0, 0.0]), np.diag([1.0, 0.0, 0.0])
+    assert A.sum() == rho * M.sum()
+    best = A  # its empirical loss is 0, and no loss is below
+    assert np.linalg.norm(best, "nuc") <= np.linalg.norm(M, "nuc") == 2
+    assert ((np.where(A == 1, alpha, 1.0) / 2) * (best - A) ** 2).sum() == 0
+    # What a cell of M = 1 costs in expectation: a miss alpha*rho, a hit 1 - rho.
+    cost = np.where(best > q, (1 - rho), alpha * rho)[M == 1]
+    excess = c_n * (cost - min(1 - rho, alpha * rho)).sum()
+    assert excess == pytest.approx(0.3)
     for C in (1.0, 1e3, 1e6):
-        side = 1e3 * C
-        printed = excess_cost_bound(n=side, m=side, S=1, epsilon=1, alpha=alpha, q=0.5, delta=0.25, C=C)
+        side = 1e4 * C
+        printed = excess_cost_bound(n=side, m=side, S=2, epsilon=2, alpha=alpha, q=q, delta=0.25, C=C)
         assert printed < 0.1 * excess
 
 
