@@ -155,7 +155,7 @@ class TestGroups:
         common = np.array([0.0, 0.1, 0.2])
         n_cells = np.array([[[0, 10, 10], [0, 100000, 100000]]])
         curves = GroupCurves.of(groups, n_cells, np.array([[[0, 0, 0], [0, 0, 40000]]]), common)
-        np.testing.assert_allclose(curves.probabilities[0, 0], common * 50 / 53)
+        np.testing.assert_allclose(curves.probabilities[0, 0], common * 100 / 103)
         np.testing.assert_allclose(curves.probabilities[0, 1], [0, 0, 0.4], atol=0.001)
 
     def test_files_keep_them_to_the_bit(self, parts, tmp_path):

@@ -13,7 +13,7 @@ from csrr.data import DataError
 
 N_GROUPS = 5
 """The number of groups by popularity, and by activity, that are reported where a calibration has none."""
-PRIOR_POSITIVES = 50.0
+PRIOR_POSITIVES = 100.0
 """The common curve counts as much as so many positives in each group: measured, see docs/math.md."""
 
 
