@@ -74,6 +74,13 @@ def test_groups_are_told_and_learnt(parts, tmp_path):
         line = next(line for line in text.splitlines() if f"furthest off by {by.by}: {what} of" in line)
         assert f"{by.worst['probability']:.4f} said, {by.worst['rate']:.4f} true" in line
     assert in_process(*args[:-1], 0).exit_code == 2
+    costs = *args, "--miss", 5, "--false-alarm", 1
+    chosen = as_json(*costs)["threshold"]
+    model = csrr.load(tmp_path / "m.csrr")
+    unseen = model.seen_.toarray() == 0
+    assert chosen["score"] is None
+    assert chosen["items_per_user"] == (model.probability(model.users_.ids)[unseen] > 1 / 6).sum() / len(model.users_)
+    assert "recommend above probability 0.1667:" in in_process(*costs).stdout
 
 
 def test_when_nothing_is_worth_its_cost(parts, tmp_path):

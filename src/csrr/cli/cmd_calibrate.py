@@ -110,22 +110,27 @@ def _judge(model: csrr.Recommender, events: csrr.Log, observed_share: float, n_g
 
 def _choose_threshold(
     calibration: csrr.Calibration, n_users: int, miss: float | None, false_alarm: float | None
-) -> dict[str, float] | None:
+) -> dict[str, Any] | None:
     """Return the threshold for the costs, as a score and as a probability, and how much lies above it; or None."""
     if miss is None or false_alarm is None:
         return None
-    n_above = int(calibration.n_cells[calibration.worth(miss, false_alarm)].sum())
+    least = false_alarm / (miss + false_alarm)
+    if calibration.curves is None:
+        n_above = int(calibration.n_cells[calibration.worth(miss, false_alarm)].sum())
+    else:
+        n_above = int(calibration.curves.n_cells[calibration.curves.probabilities > least].sum())
     return {
         "miss": miss,
         "false_alarm": false_alarm,
-        "probability": false_alarm / (miss + false_alarm),
-        "score": calibration.threshold(miss, false_alarm),
+        "probability": least,
+        # Groups differ in the score from which on an item is worth it.
+        "score": calibration.threshold(miss, false_alarm) if calibration.curves is None else None,
         "items_per_user": n_above / n_users,
     }
 
 
 def _describe(
-    output: Path, calibration: csrr.Calibration, reliability: csrr.Reliability, choice: dict[str, float] | None
+    output: Path, calibration: csrr.Calibration, reliability: csrr.Reliability, choice: dict[str, Any] | None
 ) -> list[str]:
     from csrr.ranking.text_tables import format_text_table
 
@@ -143,9 +148,10 @@ def _describe(
     costs = f"at {choice['miss']:g} a miss and {choice['false_alarm']:g} a false alarm"
     if choice["items_per_user"] == 0:
         return [*lines, f"{costs}, nothing is worth recommending: no probability is above {choice['probability']:.4f}"]
+    score = "" if choice["score"] is None else f" (score {choice['score']:.4f})"
     return [
         *lines,
-        f"{costs}, recommend above probability {choice['probability']:.4f} (score {choice['score']:.4f}):"
+        f"{costs}, recommend above probability {choice['probability']:.4f}{score}:"
         f" {choice['items_per_user']:.1f} items a user",
     ]
 
@@ -165,7 +171,7 @@ def _describe_groups(reliability: csrr.Reliability) -> list[str]:
 
 
 def _summarise(
-    output: Path, calibration: csrr.Calibration, reliability: csrr.Reliability, choice: dict[str, float] | None
+    output: Path, calibration: csrr.Calibration, reliability: csrr.Reliability, choice: dict[str, Any] | None
 ) -> dict[str, Any]:
     return {
         "model": str(output),
