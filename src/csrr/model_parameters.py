@@ -227,8 +227,8 @@ VUpdate: TypeAlias = Annotated[
     Literal["best", "step"],
     Choice(
         "v_update",
-        'How non-negative factors update V after each inner loop: "best" for the minimum, "step" for the single proximal'
-        " step of the paper.",
+        'How non-negative factors update V after each inner loop: "best", to its minimum, or "step", by the single'
+        " proximal step of the paper.",
         choices=("best", "step"),
     ),
 ]

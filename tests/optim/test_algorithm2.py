@@ -77,9 +77,7 @@ def test_given_steps_are_those_of_the_paper(loss, l2, scaling, max_iter):
 def test_a_single_step_on_v_is_that_of_the_paper(loss, max_iter):
     problem, spec = setting(loss, 0.4)
     start = boxed(problem)
-    found = algorithm2(
-        problem, RANK, Options(tol=1e-3, max_iter=max_iter), step=0.02, single_v_step=True, start=start
-    )
+    found = algorithm2(problem, RANK, Options(tol=1e-3, max_iter=max_iter), step=0.02, single_v_step=True, start=start)
     how = {"step": 0.02, "bound": BOUND, "tol": 1e-3, "window": _WINDOW, "max_iter": max_iter}
     paper = reference.algorithm2(spec, start.users, start.items, **how, single=True)
     np.testing.assert_allclose(found.factors.users, paper.P, atol=1e-10)

@@ -60,7 +60,8 @@ class CSRRe(RobustModel):
     inner loop. Its certificate is against the convex problem too, which has no such bounds.
 
     Stops when an iteration lowers the objective by less than `tol` of it, or after `max_iter` (of the non-negative
-    form: gradient steps). V as the model keeps it is the best for its U, however it was updated. `rank` None is 128, or as many as the matrix has users or items.
+    form: gradient steps). V as the model keeps it is the best for its U, however it was updated. `rank` None is 128, or
+    as many as the matrix has users or items.
 
     Parameters
     ----------
@@ -75,8 +76,8 @@ class CSRRe(RobustModel):
     step
         The length of a step of the paper's algorithm; "auto" is as long as is safe.
     v_update
-        How non-negative factors update V after each inner loop: "best" for the minimum, "step" for the single proximal
-        step of the paper.
+        How non-negative factors update V after each inner loop: "best", to its minimum, or "step", by the single
+        proximal step of the paper.
     positive_cost
         The same as a share: the cost of a miss, of 1 for a miss and a false alarm together.
     miss_cost
@@ -220,9 +221,7 @@ class CSRRe(RobustModel):
             step = None if self.step == "auto" else float(self.step)
             begin = self._find_start(core, start, rank) if isinstance(start, RobustModel) else None
             single = self.v_update == "step"
-            solution = algorithm2(
-                core, rank, options, step=step, single_v_step=single, start=begin, callback=callback
-            )
+            solution = algorithm2(core, rank, options, step=step, single_v_step=single, start=begin, callback=callback)
         return Fit(solution.factors, solution.certificate, solution.history, free=self.factors == "free")
 
     def _find_start(self, problem: Problem, start: RobustModel, rank: int) -> Factors:

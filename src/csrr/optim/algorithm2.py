@@ -103,6 +103,7 @@ def _find_best_specific(problem: Problem, factors: Factors) -> FloatArray:
 
 def _step_specific(problem: Problem, factors: Factors, v: FloatArray, step: float) -> FloatArray:
     """V after one proximal step from v, kept in [0, 1], (nnz,)."""
+    assert problem.cap is not None
     gradient = problem.weight * (problem.pattern.dots(factors.users, factors.items) + v - problem.target)
     return np.clip(v - v.dtype.type(step) * (gradient + problem.cap), 0, 1)
 
