@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import UTC, datetime
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -35,7 +36,8 @@ def read_results(path: Path) -> dict[str, Any]:
 def keep_result(path: Path, name: str, result: dict[str, Any]) -> None:
     """Put a result into the file, beside what it holds by now, at once or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_text(path, json.dumps(read_results(path) | {name: result}, indent=1, default=_to_plain) + "\n")
+    text = json.dumps(read_results(path) | {name: result}, indent=1, default=_to_plain)
+    write_text(path, re.sub(r"\[[^][{}]*\]", lambda plain: " ".join(plain[0].split()), text) + "\n")
 
 
 def _to_plain(value: Any) -> Any:
