@@ -170,7 +170,11 @@ SYSTEMS: dict[str, System] = {
             about="loss II, to a certified gap",
             seconds=2.5,
             fixed={"loss": "II", **PLAIN},
-            space={"positive_cost": [0.5, 0.75, 0.9], "reg_sparse": [0.95, 0.8], "reg_low_rank": _PLAIN_WALK},
+            space={
+                "positive_cost": [0.75, 0.9, 0.95],
+                "reg_sparse": [0.95, 0.6, 0.4, 0.2],
+                "reg_low_rank": _PLAIN_WALK,
+            },
             quick={"positive_cost": [0.5], "reg_sparse": [0.85], "reg_low_rank": _FEW},
             beside="CSRR-II",
             absolute=True,
