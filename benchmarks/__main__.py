@@ -41,7 +41,7 @@ def main() -> None:
         keep_result(arguments.json, name, {"values": values, "seconds": round(seconds, 1), **origin})
     kept = read_results(arguments.json)
     lines = [
-        (name, *(text.replace("**", "") for text in row.show(values)), "yes" if values["reached"] else "NO")
+        (name, *(text.replace("**", "") for text in row.show(values)), row.judge(values))
         for name, row in ROWS.items()
         if name in kept and (values := kept[name]["values"])
     ]

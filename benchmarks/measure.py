@@ -27,7 +27,7 @@ GOWALLA_GRID = {"alphas": (8.0, 32.0), "ratios": (0.01, 1.0)}
 
 
 Values = dict[str, Any]
-"""What was measured, by name; "reached" says whether it is what was wanted."""
+"""What was measured, by name; "reached" says whether it is what was wanted, where something was."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +50,10 @@ class Row:
         texts = (self.data, self.measure, self.ours, self.rival, self.wanted)
         data, measure, ours, rival, wanted = (each.format(**values) for each in texts)
         return data, measure, ours, rival, wanted
+
+    def judge(self, values: Values) -> str:
+        """Whether what was wanted was reached: "yes", "no", or nothing where nothing was."""
+        return ("yes" if values["reached"] else "no") if self.wanted else ""
 
 
 def timed(work: Callable[[], T]) -> tuple[float, T]:

@@ -27,7 +27,7 @@ def gowalla_scalings() -> Values:
     popularity = {name: float(np.mean(counts[log.item_rows])) for name, log in (("train", train), ("test", test))}
     model = csrr.CSRR(user_scaling=0.4, item_scaling=0.4).fit(train)
     recall, ndcg = at_20(model, train, test)
-    return popularity | {"recall": recall, "ndcg": ndcg, "rank": model.rank_, "reached": recall >= 0.198}
+    return popularity | {"recall": recall, "ndcg": ndcg, "rank": model.rank_}
 
 
 ROWS = {
@@ -39,7 +39,7 @@ ROWS = {
         "Recall@20 / NDCG@20, rank {rank}",
         "{recall:.4f} / {ndcg:.4f}",
         "",
-        ".198",
+        "",
         gowalla_scalings,
     ),
 }

@@ -43,6 +43,6 @@ def make_solver_table(kept: dict[str, Any], origins: Origins) -> str:
     for name, row in ROWS.items():
         if name in kept:
             values = kept[name]["values"]
-            reached = "yes" if values["reached"] else "no"
-            lines.append(f"| {' | '.join(row.show(values))} | {reached} | `{name}` | {origins.mark([kept[name]])} |")
+            shown = " | ".join((*row.show(values), row.judge(values)))
+            lines.append(f"| {shown} | `{name}` | {origins.mark([kept[name]])} |")
     return "\n".join([*HEAD, *lines])
