@@ -1,0 +1,83 @@
+"""Ids that somebody asks by: their rows, and what to do with those that a model does not know."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+
+from csrr.arrays import Rows
+from csrr.data import IdMap, UnknownIdError
+from csrr.data.errors import UnknownIdWarning, warn_caller
+from csrr.parameters import ParameterError
+
+Unknown = Literal["raise", "ignore"]
+"""What becomes of ids that a model does not know: an error, or items are left out and users get what is popular."""
+
+_WAY_OUT = {
+    "item": 'unknown="ignore" leaves out what the model does not know',
+    "user": 'unknown="ignore" gives people whom the model does not know what is popular',
+}
+
+
+class IdReader:
+    """Finds the rows of ids; unknown ones are an error or, where they are to be ignored, counted for one warning."""
+
+    def __init__(self, unknown: Unknown) -> None:
+        if unknown not in ("raise", "ignore"):
+            raise ParameterError(f'unknown={unknown!r}: it must be "raise" or "ignore"')
+        self.ignores = unknown == "ignore"
+        self._left_out: dict[str, tuple[int, int]] = {}
+
+    def find(self, known: IdMap, ids: Any, kind: Literal["user", "item"] = "user", place: str = "") -> Rows:
+        """Return the row of each id, -1 for one that is unknown and to be ignored; `place` says where ids stand."""
+        if self.ignores:
+            return known.find(_drop_other_types(ids, known), kind)
+        try:
+            return known.rows(ids, kind)
+        except UnknownIdError as error:
+            where = f"{place}: " if place else ""
+            raise UnknownIdError(f"{where}{error}; {_WAY_OUT[kind]}") from None
+
+    def find_known(self, known: IdMap, ids: Any, kind: Literal["user", "item"], place: str) -> Rows:
+        """Return the rows of those ids that are known; the others are counted as left out."""
+        rows = self.find(known, ids, kind, place)
+        self.count(place, int((rows < 0).sum()), len(rows))
+        return rows[rows >= 0]
+
+    def count(self, place: str, n_unknown: int, n_asked: int) -> None:
+        """Count ids that were left out, of all that stand in a place."""
+        if n_unknown:
+            before = self._left_out.get(place, (0, 0))
+            self._left_out[place] = before[0] + n_unknown, before[1] + n_asked
+
+    def warn(self) -> None:
+        """Say once what was left out."""
+        if self._left_out:
+            told = ", ".join(f"{n:,} of {asked:,} in {place}" for place, (n, asked) in self._left_out.items())
+            warn_caller(f"unknown ids were left out: {told}", UnknownIdWarning)
+            self._left_out = {}
+
+
+def _drop_other_types(ids: Any, known: IdMap) -> Any:
+    """Return ids of one type, where a list has both integers and strings: those of the other type are unknown too."""
+    if not isinstance(ids, list | tuple) or len({isinstance(each, str) for each in ids}) < 2:
+        return ids
+    is_text = known.ids.dtype == np.object_
+    # No map of integers has the least of all as an id that somebody gave, nor one of strings this text.
+    stranger: int | str = "\0unknown" if is_text else int(np.iinfo(np.int64).min)
+    return [each if isinstance(each, str) == is_text else stranger for each in ids]
+
+
+def is_one_id(ids: Any) -> bool:
+    """Return whether this is one id, not several."""
+    return isinstance(ids, str | int | float | np.generic)
+
+
+def list_ids(ids: Any) -> Any:
+    """Return one id or several as several."""
+    if isinstance(ids, IdMap):
+        return ids.ids
+    if isinstance(ids, set | frozenset | range) or type(ids).__name__ in ("dict_keys", "dict_values", "generator"):
+        return list(ids)
+    return [ids] if is_one_id(ids) else ids
