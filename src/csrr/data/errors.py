@@ -59,7 +59,7 @@ def warn_caller(message: str, category: type[Warning]) -> None:
     level, frame = 1, inspect.currentframe()
     while frame is not None and str(frame.f_globals.get("__name__", "")).split(".")[0] == "csrr":
         level, frame = level + 1, frame.f_back
-    warnings.warn(message, category, stacklevel=max(level - 1, 1))
+    warnings.warn(message, category, stacklevel=level)
 
 
 def name_table_row(row: int) -> str:

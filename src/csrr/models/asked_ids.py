@@ -6,9 +6,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from csrr.arrays import Rows
+from csrr.arrays import AnyArray, Rows
 from csrr.data import IdMap, UnknownIdError
 from csrr.data.errors import UnknownIdWarning, warn_caller
+from csrr.data.ids import read_ids
 from csrr.parameters import ParameterError
 
 Unknown = Literal["raise", "ignore"]
@@ -32,7 +33,7 @@ class IdReader:
     def find(self, known: IdMap, ids: Any, kind: Literal["user", "item"] = "user", place: str = "") -> Rows:
         """Return the row of each id, -1 for one that is unknown and to be ignored; `place` says where ids stand."""
         if self.ignores:
-            return known.find(_drop_other_types(ids, known), kind)
+            return find_rows(known, ids, kind)
         try:
             return known.rows(ids, kind)
         except UnknownIdError as error:
@@ -59,14 +60,30 @@ class IdReader:
             self._left_out = {}
 
 
-def _drop_other_types(ids: Any, known: IdMap) -> Any:
-    """Return ids of one type, where a list has both integers and strings: those of the other type are unknown too."""
-    if not isinstance(ids, list | tuple) or len({isinstance(each, str) for each in ids}) < 2:
-        return ids
+def read_asked(ids: Any, reader: IdReader) -> AnyArray:
+    """Return the ids of users as they are asked for, shape (n,); of both types only where strangers are ignored."""
+    if reader.ignores and _has_both_types(ids):
+        mixed = np.empty(len(ids), np.object_)
+        mixed[:] = ids
+        return mixed
+    return read_ids(ids)
+
+
+def find_rows(known: IdMap, ids: Any, kind: str = "user") -> Rows:
+    """Return the row of each id, -1 for one that is unknown, as those of the other type are in a list of both."""
+    if not _has_both_types(ids):
+        return known.find(ids, kind)
     is_text = known.ids.dtype == np.object_
-    # No map of integers has the least of all as an id that somebody gave, nor one of strings this text.
-    stranger: int | str = "\0unknown" if is_text else int(np.iinfo(np.int64).min)
-    return [each if isinstance(each, str) == is_text else stranger for each in ids]
+    mine = np.array([isinstance(each, str) == is_text for each in ids])
+    rows = np.full(len(ids), -1, np.int64)
+    rows[mine] = known.find([each for each, is_mine in zip(ids, mine, strict=True) if is_mine], kind)
+    return rows
+
+
+def _has_both_types(ids: Any) -> bool:
+    """Return whether integers and strings stand in one list."""
+    is_list = isinstance(ids, list | tuple) or getattr(ids, "dtype", None) == np.object_
+    return is_list and len({isinstance(each, str) for each in ids if each is not None}) > 1
 
 
 def is_one_id(ids: Any) -> bool:

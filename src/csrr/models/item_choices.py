@@ -13,7 +13,7 @@ from scipy import sparse
 from csrr.arrays import BoolArray, Rows
 from csrr.data import IdMap, Log
 from csrr.data.errors import show_value
-from csrr.models.asked_ids import IdReader, is_one_id, list_ids
+from csrr.models.asked_ids import IdReader, find_rows, is_one_id, list_ids
 from csrr.parameters import ParameterError
 from csrr.ranking.restrictions import Items, Restrictions, take_rows
 
@@ -146,12 +146,12 @@ def _find_people(named: Any, people: People, reader: IdReader, name: str) -> tup
         ids = names.ids[strangers]
         reader.find(people.known, ids, "user", name)
         reader.count(f"the users of {name}", len(ids), len(names))
-    return names.find(people.ids), names.rows(named)
+    return find_rows(names, people.ids), names.rows(named)
 
 
 def _are_strangers(names: IdMap, people: People) -> BoolArray:
     strangers = people.known.find(names.ids) < 0
-    asked = names.find(people.ids)
+    asked = find_rows(names, people.ids)
     strangers[asked[asked >= 0]] = False
     return strangers
 

@@ -15,8 +15,8 @@ from scipy import sparse
 
 from csrr.arrays import Float32Array, Float64Array, Rows
 from csrr.data import IdMap, Log, as_log
-from csrr.data.ids import Id, read_ids
-from csrr.models.asked_ids import IdReader, Unknown, is_one_id, list_ids
+from csrr.data.ids import Id
+from csrr.models.asked_ids import IdReader, Unknown, is_one_id, list_ids, read_asked
 from csrr.models.best_lists import Least, Wishes, find_known, make_lists, score_known
 from csrr.models.folded_users import FoldedUsers
 from csrr.models.heldout import calibrate_on, measure_reliability_on
@@ -451,7 +451,7 @@ class Recommender(ABC):
         item_rows = self.items_.rows(list_ids(items), "item")
         if len(user_rows) != len(item_rows) and not (is_one_id(users) or is_one_id(items)):
             raise ValueError(f"pairs need as many users as items, got {len(user_rows)} and {len(item_rows)}")
-        user_rows, item_rows = np.broadcast_arrays(user_rows, item_rows)
+        user_rows, item_rows = (np.array(rows) for rows in np.broadcast_arrays(user_rows, item_rows))
         scores = np.empty(len(user_rows), np.float32)
         for first in range(0, len(scores), PAIRS):
             part = slice(first, first + PAIRS)
@@ -536,7 +536,7 @@ class Recommender(ABC):
 
     def _find_people(self, users: Any, reader: IdReader) -> People:
         """Return those who are asked for: one id, several, or None for all."""
-        asked = self.users_.ids if users is None else read_ids(list_ids(users), "user")
+        asked = self.users_.ids if users is None else read_asked(list_ids(users), reader)
         rows = np.arange(len(self.users_)) if users is None else reader.find(self.users_, asked)
         return People(asked, rows, self.users_, take_rows(self.seen_, rows))
 

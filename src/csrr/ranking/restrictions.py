@@ -9,15 +9,12 @@ import numpy as np
 from scipy import sparse
 
 from csrr.arrays import BoolArray, Float32Array, Rows
-from csrr.ranking.row_loops import keep_cells, mask_columns
+from csrr.ranking.row_loops import keep_cells
 from csrr.ranking.score_blocks import check_rows, mask_cells, split_rows
 from csrr.threads import run_ranges
 
 Items = Any
 """Item rows for everyone, or a csr array of shape (n, n_items) that stores a row of cells for each person."""
-
-_FEW = 1 / 16
-"""Up to this share of the items is left out one by one, more in one sweep over all."""
 
 
 @dataclass(eq=False)
@@ -57,14 +54,12 @@ class Restrictions:
         lengths = [int(np.diff(each.indptr).max(initial=0)) for each in self.kept]
         return min([int(self.allowed.sum()), *lengths])
 
-    def apply(self, part: slice, scores: Float32Array) -> None:
-        """Set to -inf what may not be in the lists of the people at `part`, whose scores these are, (b, n_items)."""
+    def mask(self, part: slice, scores: Float32Array) -> None:
+        """Set to -inf the cells that may not be in the lists of the people at `part`; their scores are (b, n_items).
+
+        What is `allowed` is for those who make lists of the scores: a sweep over them costs more than asking.
+        """
         rows = np.arange(part.start, part.stop)
-        blocked = np.flatnonzero(~self.allowed)
-        if len(blocked) > _FEW * self.n_items:
-            run_ranges(lambda a, b: mask_columns(a, b, scores, self.allowed), split_rows(len(scores)))
-        elif len(blocked):
-            mask_cells(scores, np.array([0, len(blocked)]), blocked, np.zeros(len(scores), np.int64))
         for cells in self.left_out:
             mask_cells(scores, cells.indptr, cells.indices, rows)
         for cells in self.kept:

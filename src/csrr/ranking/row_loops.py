@@ -31,8 +31,9 @@ def count_not_after(values, places, bound, last):  # type: ignore[no-untyped-def
 
 
 @njit(nogil=True, cache=True)
-def find_top_k_rows(start, stop, block, places, by_place, top_scores, top_items, not_a_number):  # type: ignore[no-untyped-def]
-    # Equal scores go by the items' places in an order, by_place[places[j]] == j; heaps hold places, not items.
+def find_top_k_rows(start, stop, block, allowed, places, by_place, top_scores, top_items, not_a_number):  # type: ignore[no-untyped-def]
+    # Of the items that are allowed. Equal scores go by the items' places in an order, by_place[places[j]] == j: heaps
+    # hold places, not items.
     n_items, k = block.shape[1], top_items.shape[1]
     for i in range(start, stop):
         row, scores, items = block[i], top_scores[i], top_items[i]
@@ -49,7 +50,7 @@ def find_top_k_rows(start, stop, block, places, by_place, top_scores, top_items,
                 continue
             for j in range(first, end):
                 score, place = row[j], places[j]
-                if score < worst or (score == worst and place > last):
+                if score < worst or (score == worst and place > last) or not allowed[j]:
                     continue
                 if np.isnan(score):
                     not_a_number[i] = True
@@ -71,15 +72,6 @@ def mask_rows(start, stop, block, indptr, indices, rows):  # type: ignore[no-unt
     for i in range(start, stop):
         for p in range(indptr[rows[i]], indptr[rows[i] + 1]):
             block[i, indices[p]] = -np.inf
-
-
-@njit(nogil=True, cache=True)
-def mask_columns(start, stop, block, allowed):  # type: ignore[no-untyped-def]
-    # block[:, ~allowed] = -inf, without a branch: it vectorises.
-    for i in range(start, stop):
-        row = block[i]
-        for j in range(row.size):
-            row[j] = row[j] if allowed[j] else -np.inf
 
 
 @njit(nogil=True, cache=True)
