@@ -7,6 +7,7 @@ import pytest
 
 import csrr
 from csrr import NoHistoryWarning
+from csrr.models.model_file import read, write
 from csrr.registry import MODELS
 from tests.reference.metrics import best_items
 
@@ -257,3 +258,37 @@ def test_the_reference_agrees_where_there_are_no_ties(fitted):
     seen = set(model.seen_[[0]].indices.tolist())
     assert len(set(scores.tolist())) > 55
     assert model.recommend(0, k=5).items[0].tolist() == best_items(scores, 5, seen)
+
+
+def change_file(path, change):
+    """Write a model file anew, its arrays changed."""
+    header, arrays = read(path)
+    arrays = dict(arrays)
+    change(arrays)
+    write(path, header, arrays)
+
+
+def test_a_file_from_before_counts_all_events_alike(fitted, timed, tmp_path):
+    fitted[csrr.WRMF].save(tmp_path / "m.csrr")
+    change_file(tmp_path / "m.csrr", lambda arrays: arrays.pop("recent_popularity"))
+    old = csrr.load(tmp_path / "m.csrr")
+    np.testing.assert_array_equal(old.popularity, timed.item_counts())
+    with pytest.warns(NoHistoryWarning):
+        recs = old.recommend(5, k=8)
+    assert recs.items[0].tolist() == np.argsort(-timed.item_counts(), kind="stable")[:8].tolist()
+
+
+@pytest.mark.parametrize(
+    ("harm", "message"),
+    [
+        (lambda counts: counts * -1, "has values from"),
+        (lambda counts: np.where(counts > 1, np.nan, counts), "has values from"),
+        (lambda counts: counts[:-1], "has shape"),
+        (lambda counts: counts.astype(np.float32), "is of type float32"),
+    ],
+)
+def test_popularity_that_is_none_is_refused(fitted, tmp_path, harm, message):
+    fitted[csrr.EASE].save(tmp_path / "m.csrr")
+    change_file(tmp_path / "m.csrr", lambda a: a.update(recent_popularity=harm(a["recent_popularity"])))
+    with pytest.raises(csrr.ModelFileError, match=f"'recent_popularity' {message}"):
+        csrr.load(tmp_path / "m.csrr")

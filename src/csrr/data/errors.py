@@ -33,7 +33,7 @@ class UnknownIdWarning(UserWarning):
     --------
     >>> import warnings
     >>> model = csrr.PopRank().fit(csrr.synthetic(60, 40, events_per_user=10).log)
-    >>> with warnings.catch_warnings(record=True) as told:
+    >>> with warnings.catch_warnings(record=True, action="always") as told:
     ...     recs = model.recommend(3, candidates=[1, 2, 999], unknown="ignore")
     >>> print(told[0].message)
     unknown ids were left out: 1 of 3 in candidates
@@ -47,7 +47,7 @@ class NoHistoryWarning(UserWarning):
     --------
     >>> import warnings
     >>> model = csrr.EASE(reg=10).fit(csrr.synthetic(60, 40, events_per_user=10).log)
-    >>> with warnings.catch_warnings(record=True) as told:
+    >>> with warnings.catch_warnings(record=True, action="always") as told:
     ...     recs = model.recommend([3, 999], unknown="ignore")
     >>> print(told[0].message)
     1 of 2 users has no history (1 unknown) and gets what is popular; `fallback` says who
