@@ -68,6 +68,10 @@ class Evaluation(TabularResult):
         Number of users without test items, who are in no mean.
     linear
         For the means that are not of `per_user`, values of shape (n_users,) that give their intervals.
+    hits
+        Whether each place of a user's list is a test item, shape (n_users, max(at)).
+    n_relevant
+        The numbers of test items, shape (n_users,).
     n_train
         The number of events that the model knows of each user, shape (n_users,), where known.
     by_history
@@ -89,6 +93,8 @@ class Evaluation(TabularResult):
     means: Means
     n_left_out: int
     linear: PerUser = field(default_factory=dict)
+    hits: BoolArray = field(default_factory=lambda: np.empty((0, 0), np.bool_))
+    n_relevant: Int64Array = field(default_factory=lambda: np.empty(0, np.int64))
     n_train: Int64Array | None = None
     by_history: dict[str, Evaluation] = field(default_factory=dict)
 
@@ -336,7 +342,8 @@ def _measure(
     lists = _measure_lists(ranked.items, ranked.hits, ranked.counts.positives, at, metrics, seen)
     cells = _measure_cells(ranked.counts, metrics, positive_cost)
     per_user, means, linear = lists[0] | cells[0], lists[1] | cells[1], lists[2] | cells[2]
-    return Evaluation(at, ranked.users, per_user, means, 0, linear, ranked.n_train)
+    relevant = ranked.counts.positives
+    return Evaluation(at, ranked.users, per_user, means, 0, linear, ranked.hits, relevant, ranked.n_train)
 
 
 def _measure_lists(
