@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import csrr
-from csrr import NoHistoryWarning
+from csrr import NoHistoryWarning, registry
 from csrr.models.model_file import read, write
 from csrr.registry import MODELS
 from tests.reference.metrics import best_items
@@ -187,6 +187,25 @@ def test_a_model_of_ones_own_may_know_everyone(plain):
     assert not recs.fallback.any()
     with pytest.warns(NoHistoryWarning):
         assert Modest().fit(plain).recommend(5, k=3).items[0].tolist() == popular(plain)[:3]
+
+
+def test_a_model_of_ones_own_keeps_what_is_popular_in_its_file(timed, tmp_path, monkeypatch):
+    class Ownest(csrr.Recommender):
+        def fit(self, data):
+            self.remember(self.read(data))
+            self.weights_ = np.ones(3)
+            return self
+
+        def score_histories(self, seen, rows):
+            return np.zeros((len(rows), seen.shape[1]), np.float32)
+
+    monkeypatch.setattr(registry, "_added", {})
+    csrr.register(Ownest)
+    Ownest().fit(timed).save(tmp_path / "m.csrr")
+    again = csrr.load(tmp_path / "m.csrr")
+    assert again.recommend(0, k=3, exclude_seen=False).items[0].tolist() == popular(timed)[:3]
+    with pytest.warns(NoHistoryWarning):
+        assert again.recommend(5, k=3).items[0].tolist() == popular(timed)[:3]
 
 
 def test_what_is_popular_has_the_score_and_the_probability_of_no_knowledge(timed):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Set, ValuesView
 from typing import Any, Literal
 
 import numpy as np
@@ -95,6 +96,6 @@ def list_ids(ids: Any) -> Any:
     """Return one id or several as several."""
     if isinstance(ids, IdMap):
         return ids.ids
-    if isinstance(ids, set | frozenset | range) or type(ids).__name__ in ("dict_keys", "dict_values", "generator"):
+    if isinstance(ids, Set | ValuesView | Iterator | range):
         return list(ids)
     return [ids] if is_one_id(ids) else ids
