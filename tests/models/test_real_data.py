@@ -26,6 +26,14 @@ def test_a_gap_of_1e_5_within_40_iterations_and_the_dense_reference_agrees(parts
     assert model.certificate_.primal == pytest.approx(reference.objective, rel=1e-5)
 
 
+def test_no_lower_bound_is_above_the_objective(parts):
+    train, _ = parts
+    for tol in (1e-3, 1e-5):
+        certificate = csrr.CSRR(reg_low_rank="noise", neighbors=0, tol=tol).fit(train).certificate_
+        assert 0 <= certificate.gap <= tol
+        assert certificate.gradient_ratio >= 1
+
+
 def test_the_defaults_beat_popularity_by_half(parts):
     train, test = parts
     ours = csrr.evaluate(csrr.CSRR().fit(train), train, test, at=10)["ndcg@10"]

@@ -69,6 +69,20 @@ def test_spectral_norm(name):
         np.testing.assert_allclose(A @ found.right[:, 0], found.s[0] * found.left[:, 0], atol=1e-2 * exact)
 
 
+def test_one_singular_value_just_above_many_is_found_near_them():
+    """As the gradient has them at the optimum."""
+    r = np.random.default_rng(3)
+    left, right = (np.linalg.qr(r.standard_normal((n, 450)))[0] for n in (900, 1000))
+    A = (left * np.concatenate(([1.0015], np.linspace(1, 0.98, 149), np.linspace(0.98, 0, 300)))) @ right.T
+    exact = np.linalg.norm(A, 2)
+    turn = np.linalg.qr(r.standard_normal((150, 150)))[0]
+    near = LowRank(left[:, :150] @ turn, np.ones(150), right[:, :150] @ turn)
+    norm, _ = estimate_spectral_norm(Plain(A), rng(), dtype=np.float64, rtol=1e-4, near=near)
+    flipped, _ = estimate_spectral_norm(Plain(A.T), rng(), dtype=np.float64, rtol=1e-4, near=near.T)
+    assert exact * (1 - 1e-12) <= norm <= exact * (1 + 1e-4)
+    assert exact * (1 - 1e-12) <= flipped <= exact * (1 + 1e-4)
+
+
 _WHOLE = [n for n in MATRICES if n not in ("large", "equal singular values")]
 
 

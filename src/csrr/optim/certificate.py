@@ -20,6 +20,8 @@ _ROUNDING = 2.0
 
 ROUGH = 0.05
 """How well the norm of the gradient is known where the time is up."""
+_PRECISE = 5e-4
+"""The error of the norm below which no small random space will do: the gradient's singular values lie too close."""
 SLACK = 0.01
 """How far ||gradient||_2 may exceed l1 at a point that passes for optimal, as a share of l1."""
 
@@ -141,8 +143,8 @@ class Gap(NamedTuple):
 def compute_gap(problem: Problem, low_rank: LowRank, rng: np.random.Generator, rtol: float) -> Gap:
     """The primal and the dual value at U; the norm of the gradient is taken to about rtol.
 
-    Where rounding would blur them by more than that, they are computed in double precision. A norm that is only
-    roughly known, to `ROUGH` or worse, counts for as much larger.
+    Where rounding would blur them by more than that, they are computed in double precision. A norm that is asked for
+    roughly, to `_PRECISE` or worse, counts for rtol larger.
     """
     point = Point.at(problem, low_rank, exact=True)
     rounding, of_norm = _allow_for_rounding(problem, point)
@@ -150,10 +152,12 @@ def compute_gap(problem: Problem, low_rank: LowRank, rng: np.random.Generator, r
     if is_blurred and problem.target.dtype != np.float64:
         return compute_gap(problem.astype(np.float64), low_rank.astype(np.float64), rng, rtol)
     gradient = LowRankPlusSparse(low_rank, problem.pattern, point.gradient_values)
-    norm, leading = estimate_spectral_norm(gradient, rng, dtype=low_rank.left.dtype.type, rtol=rtol)
+    # At the optimum the gradient has as many singular values of l1 as U has of its own, with the same vectors.
+    near = low_rank.trim() if rtol < _PRECISE else None
+    norm, leading = estimate_spectral_norm(gradient, rng, dtype=low_rank.left.dtype.type, rtol=rtol, near=near)
     # The products behind the norm are rounded; the bound must not be.
     norm = norm * (1 + 100 * float(np.finfo(low_rank.left.dtype).eps)) + of_norm
-    if rtol >= ROUGH:
+    if near is None:
         norm *= 1 + rtol
     # No objective is below zero.
     dual = max(point.compute_dual(problem, norm) - rounding, 0.0)

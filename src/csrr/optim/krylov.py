@@ -146,16 +146,24 @@ def estimate_spectral_norm(
     dtype: type = np.float32,
     rtol: float = 1e-4,
     max_steps: int = 64,
+    near: LowRank | None = None,
 ) -> tuple[float, LowRank]:
     """||op||_2, from above up to the error of block Lanczos, and the Ritz triplets found on the way.
 
-    Ritz values rise towards the norm; the last four steps' rise, once it is within rtol, is added on top.
+    Ritz values rise towards the norm; the last four steps' rise, once it is within rtol, is added on top. Where many
+    singular values are nearly as large as the largest, they rise so slowly that they seem to stand still long before.
+    `near` is a matrix whose singular vectors are about theirs: the space then begins with these, at the price of as
+    many columns a step, and single steps are judged.
     """
     side, flip = _pick_short_side(op)
-    space = BlockKrylov(side, _draw(side, min(8, *side.shape), rng, dtype))
+    start, stride = _draw(side, min(8, *side.shape), rng, dtype), 4
+    if near is not None and near.width:
+        vectors = near.left if flip else near.right
+        start, stride = op.engine.join_columns([vectors, start])[:, : min(side.shape)], 1
+    space = BlockKrylov(side, start)
     before = theta = space.estimate_norm()
-    for _ in range(0, max_steps, 4):
-        grown = [space.extend() for _ in range(4)][-1]
+    for _ in range(0, max_steps, stride):
+        grown = [space.extend() for _ in range(stride)][-1]
         # Once the space is exhausted, the top Ritz value is the norm itself.
         before, theta = theta if grown else space.estimate_norm(), space.estimate_norm()
         if theta - before <= rtol * theta:
