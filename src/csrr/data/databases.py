@@ -20,7 +20,7 @@ from csrr.data.limits import find_limit
 from csrr.data.log import Log
 from csrr.data.recognise_columns import Column, choose_columns
 
-CHUNK_ROWS = 50_000
+CHUNK_ROWS = 10_000
 SQLITE_MAGIC = b"SQLite format 3\x00"
 
 Chunk = Any

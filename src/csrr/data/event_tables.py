@@ -16,7 +16,7 @@ from csrr.data.bad_rows import OnBadRows, drop_bad_rows
 from csrr.data.columns import SKIP_HINT, as_arrow_array, read_number_column, show_type
 from csrr.data.errors import DataError, RowNamer, name_table_row, quote_names, show_value
 from csrr.data.id_columns import MISSING, read_id_column, read_text_id_column
-from csrr.data.recognise_columns import Column, LogColumns, choose_columns, describe_columns
+from csrr.data.recognise_columns import Column, LogColumns, choose_columns, describe_columns, find_role
 from csrr.data.records import as_columns, has_names, is_records
 from csrr.data.times import Times, read_time_column
 
@@ -97,6 +97,8 @@ def read_events(
     }
     read = {role: readers[role](cells[name](), name, where) for role, name in used.items()}
     _check_lengths(used, read)
+    if is_text:
+        _reject_headers(read["user"], read["item"], names, where)
     about = describe_columns(names, chosen, told)
     found = Events(**dict.fromkeys(chosen) | read, names=names, columns=about, where=where, is_text=is_text)
     if len(found) == 0:
@@ -109,6 +111,22 @@ def _check_lengths(used: Mapping[str, str], arrays: Mapping[str, Any]) -> None:
     lengths = {used[role]: len(array) for role, array in arrays.items()}
     if len(set(lengths.values())) > 1:
         raise DataError(f"columns differ in length: {lengths}")
+
+
+def _reject_headers(users: pa.Array, items: pa.Array, names: Collection[str], where: RowNamer) -> None:
+    """Raise an error naming a row whose ids are names of columns. `users` and `items` are dictionaries, shape (n,)."""
+    words = pa.array([name for name in names if find_role(name)], pa.large_string())
+    if users.type.value_type != pa.large_string() or items.type.value_type != pa.large_string():
+        return
+    in_users, in_items = (pc.is_in(ids.dictionary, value_set=words) for ids in (users, items))
+    if not (pc.any(in_users).as_py() and pc.any(in_items).as_py()):
+        return
+    row = pc.index(pc.and_(in_users.take(users.indices), in_items.take(items.indices)), True).as_py()
+    if row >= 0:
+        raise DataError(
+            f"{where(row)} names columns, but is not the first line; where files with different columns were joined,"
+            " read them one by one"
+        )
 
 
 def _return(value: Any) -> Any:

@@ -73,13 +73,13 @@ class LogColumns:
     min_rating: float | None = None
     notes: tuple[str, ...] = ()
 
-    def describe(self, min_rating: str = "min_rating=", weight: str = "weight=") -> str:
+    def describe(self, min_rating: str = "min_rating={}", weight: str = "weight={}") -> str:
         """Return one line: what was taken for what, what was left alone, and what to do about it.
 
         Parameters
         ----------
         min_rating, weight
-            How the reader of the line spells these options.
+            How these options are spelt, with {} in the place of the value.
 
         Returns
         -------
@@ -89,14 +89,14 @@ class LogColumns:
         used = [f"{role} {show_value(getattr(self, role))}" for role in NAMES if getattr(self, role) is not None]
         line = ", ".join(used)
         if self.rating is not None and self.min_rating is None:
-            line += f"; every rating counts as a choice, low ones too ({min_rating}4 would take those from 4 on)"
+            line += f"; every rating counts as a choice, low ones too ({min_rating.format(4)} takes those from 4 on)"
         elif self.rating is not None:
             line += f"; ratings from {self.min_rating:g} on count"
         if self.left_alone:
             line += f"; left alone: {quote_names(self.left_alone)}"
         amounts = [name for name in self.left_alone if is_amount(name)]
         if amounts and self.weight is None:
-            line += f" ({weight}{amounts[0]} would take it as the weight)"
+            line += f" ({weight.format(show_value(amounts[0]))} takes it as the weight)"
         return line
 
     def __repr__(self) -> str:

@@ -19,10 +19,11 @@ from csrr.data.limits import LONGEST_LINE, MOST_COLUMNS
 from csrr.data.recognise_columns import find_role
 from csrr.data.text_rows import (
     QUOTING,
-    TextRow,
+    check_quotes,
     count_fields,
+    count_lines,
     list_lines,
-    name_lines,
+    make_quote_error,
     split_line,
     split_rows,
     to_utf8,
@@ -61,7 +62,7 @@ class TextTable:
     def _name_row(self, row: int) -> str:
         rows = (row for row in split_rows(self.text, self.separator) if len(row.fields) == len(self.columns))
         found = next(islice(rows, row + self.has_header, None), None)
-        return f"row {row + 1}" if found is None else name_lines(self.text, found)
+        return f"row {row + 1}" if found is None else found.name()
 
     def drop_repeated_headers(self, header: Sequence[str]) -> TextTable:
         """Return the table without the rows that repeat the header, as files that were joined have them."""
@@ -117,9 +118,12 @@ def parse_text(
     table = TextTable(
         _read_columns(text, separator, columns, header, bad), text, separator, header, np.empty(0, np.int64)
     )
+    if separator in QUOTING and b'"' in text and count_lines(text) > table.n_rows + header + len(bad or ()):
+        check_quotes(text, separator)
     if bad:
-        note = f"skipped {len(bad):,} rows that have not {len(columns)} fields, one of them {show_value(bad[0])}"
-        table = replace(table, notes=(note,))
+        place = next(row.name() for row in split_rows(text, separator) if len(row.fields) != len(columns))
+        what = f"{len(bad):,} rows that have" if len(bad) > 1 else "1 row that has"
+        table = replace(table, notes=(f"skipped {what} not {len(columns)} fields; the first is {place}",))
     return table.drop_repeated_headers(first)
 
 
@@ -156,7 +160,10 @@ def _sniff(sample: Sequence[str]) -> str:
     even = [each for each, fields in counts.items() if fields[0] > 1 and len(set(fields)) == 1]
     some = even or [each for each, fields in counts.items() if fields[0] > 1]
     if not some:
-        raise DataError(f"found no separator in the first line ({show_value(sample[0])}); pass separator='...'")
+        raise DataError(
+            f"found no separator in the first line ({show_value(sample[0])}); pass separator='...', or remove the line"
+            " where it is a comment"
+        )
     return some[0]
 
 
@@ -222,13 +229,11 @@ def _find_bad_line(text: bytes, separator: str, n_columns: int) -> DataError | N
     for row in split_rows(text, separator):
         if sum(len(field.encode()) + 1 for field in row.fields) > LONGEST_LINE:
             return _make_long_line_error(f"line {row.begin}")
+        if not row.is_closed(separator):
+            return make_quote_error(row)
         if len(row.fields) != n_columns:
             return DataError(
-                f"{name_lines(text, row)} has {len(row.fields)} fields where {n_columns} are expected;"
-                f" {_advise(row)}, {SKIP_HINT}"
+                f"{row.name()} {'has' if row.begin == row.end else 'have'} {len(row.fields)} fields where"
+                f" {n_columns} are expected; correct it, {SKIP_HINT}"
             )
     return None
-
-
-def _advise(row: TextRow) -> str:
-    return "is a quote too many or too few?" if row.begin < row.end else "correct it"

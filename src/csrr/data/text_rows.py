@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 import csv
 import io
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from csrr.data.errors import DataError, show_value
@@ -19,11 +19,30 @@ UNIT = "\x1f"
 
 
 class TextRow(NamedTuple):
-    """A row of a text: its first and its last line, counted from 1, and its fields."""
+    """A row of a text: its first and its last line, counted from 1, their text, and its fields."""
 
     begin: int
     end: int
+    text: str
     fields: list[str]
+
+    def name(self) -> str:
+        """Return the number of the line, or of the first and last, and the text of the first."""
+        first = show_value(self.text.splitlines()[0] if self.text else "")
+        return (
+            f"line {self.begin} ({first})" if self.begin == self.end else f"lines {self.begin} to {self.end} ({first})"
+        )
+
+    def is_closed(self, separator: str) -> bool:
+        """Return whether every quote of a row of several lines ends where a field does."""
+        if self.begin == self.end:
+            return True
+        try:
+            for _ in _make_reader(io.StringIO(self.text, newline=""), separator, strict=True):
+                pass
+        except csv.Error:
+            return False
+        return True
 
 
 def to_utf8(content: bytes) -> bytes:
@@ -94,26 +113,50 @@ def split_rows(text: bytes, separator: str) -> Iterator[TextRow]:
     packed, delimiter = use_one_byte(text, separator)
     # The default, 128 kB, is less than a long title; it counts for the whole process, so it is only ever raised.
     csv.field_size_limit(max(csv.field_size_limit(), 2 * LONGEST_LINE))
-    quotes = separator in QUOTING
-    reader = csv.reader(
-        io.TextIOWrapper(io.BytesIO(packed), "utf-8", newline=""),
-        delimiter=delimiter,
-        quoting=csv.QUOTE_MINIMAL if quotes else csv.QUOTE_NONE,
-    )
+    taken: list[str] = []
+
+    def take_lines() -> Iterator[str]:
+        for line in io.TextIOWrapper(io.BytesIO(packed), "utf-8", newline=""):
+            taken.append(line)
+            yield line
+
+    reader = _make_reader(take_lines(), delimiter)
     before = 0
     try:
         for fields in reader:
             if fields:
-                yield TextRow(before + 1, reader.line_num, fields)
-            before = reader.line_num
+                whole = "".join(taken)
+                yield TextRow(before + 1, before + len(taken), whole.replace(delimiter, separator), fields)
+            before += len(taken)
+            taken.clear()
     except csv.Error as error:
-        raise DataError(f"line {reader.line_num} cannot be read: {error}") from error
+        raise DataError(f"line {before + 1} cannot be read: {error}") from error
 
 
-def name_lines(text: bytes, row: TextRow) -> str:
-    """Return the number of a row's line, or of its first and last, and the text of the first."""
-    line = _name_line(text, row.begin)
-    return line if row.begin == row.end else line.replace("line", "lines", 1).replace(" (", f" to {row.end} (", 1)
+def check_quotes(text: bytes, separator: str) -> None:
+    """Raise an error naming the row, if there is one, whose quote takes in what should be rows of their own."""
+    for row in split_rows(text, separator):
+        if not row.is_closed(separator):
+            raise make_quote_error(row)
+
+
+def make_quote_error(row: TextRow) -> DataError:
+    """Return an error for a row that takes in others."""
+    return DataError(
+        f"{row.name()} are one row: a quote is not closed where its field ends; remove it, or write each quote"
+        " inside a field twice"
+    )
+
+
+def count_lines(text: bytes) -> int:
+    """Return the number of lines of a text."""
+    return max(text.count(b"\n"), text.count(b"\r")) + (not text.endswith((b"\n", b"\r")))
+
+
+def _make_reader(lines: Iterable[str], separator: str, *, strict: bool = False) -> Iterator[list[str]]:
+    if separator in QUOTING:
+        return csv.reader(lines, delimiter=separator, strict=strict)
+    return csv.reader(lines, delimiter=separator, quoting=csv.QUOTE_NONE)
 
 
 def _name_line(text: bytes, line: int) -> str:

@@ -13,6 +13,7 @@ from csrr.arrays import Float64Array, Int64Array
 from csrr.data.columns import (
     SKIP_HINT,
     as_arrow_array,
+    find_first_failure,
     is_text,
     name_column,
     read_number_column,
@@ -94,9 +95,9 @@ def _read_times(array: pa.Array, column: str, where: RowNamer) -> Times:
         try:
             return np.asarray(array.cast(pa.int64()).to_numpy())
         except pa.ArrowException:
-            row = pc.index(pc.greater(array, 2**63 - 1), True).as_py()
+            row = find_first_failure(array, lambda part: part.cast(pa.int64()))
             raise DataError(
-                f"{name_column(column)}, {where(row)}: {show_cell(array, row)} is not a time; correct it, {SKIP_HINT}"
+                f"{name_column(column)}, {where(row)}: {show_cell(array, row)} is not a time; correct it"
             ) from None
     if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
         return _to_epoch_seconds(array)
