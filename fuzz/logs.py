@@ -31,7 +31,12 @@ OPTIONS: tuple[dict[str, Any], ...] = (
     *({"format": each} for each in ("text", "json", "arrow", "parquet", "user-lists", "ml-1m", "eachmovie", "xlsx")),
     *({"user": 1, "item": 0}, {"user": "item", "item": "user"}, {"user": 99}, {"title": "user"}, {"time": "title"}),
     *({"rating": "time"}, {"weight": "rating"}, {"time": False, "title": False, "weight": False, "rating": False}),
-    *({"on_bad_rows": "skip"}, {"on_bad_rows": "skip", "header": False}, {"missing": []}, {"query": "SELECT * FROM log"}),
+    *(
+        {"on_bad_rows": "skip"},
+        {"on_bad_rows": "skip", "header": False},
+        {"missing": []},
+        {"query": "SELECT * FROM log"},
+    ),
     *({"min_rating": 3.0}, {"min_rating": float("nan")}, {"min_weight": 1.0}, {"part": "train"}, {"part": "test"}),
 )
 CLI_NAMES = {name: f"--{name}-column" for name in ("user", "item", "rating", "weight", "time", "title")}

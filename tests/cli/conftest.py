@@ -28,6 +28,10 @@ TOLD = re.compile(r"^(csrr: [^\n]*: user '[^\n]*, item '[^\n]*)\n", re.MULTILINE
 """The line on stderr that says what the columns of a log were taken for; test_told_columns.py is about it."""
 
 
+TOLD_OF_LOG = "csrr: log.csv: user 'user', item 'item', time 'timestamp', title 'title'"
+"""What is told of the logs that `write_log` writes."""
+
+
 class Ran:
     """What a run of csrr gave: `told` is the lines about columns, and `stderr` all the others."""
 

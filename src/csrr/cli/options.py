@@ -63,6 +63,7 @@ LOG_OPTIONS = (
     click.option(
         "--missing",
         multiple=True,
+        callback=lambda context, option, texts: texts or None,
         metavar="TEXT",
         help="A text that stands for a missing id, in place of NULL, nan, NA and the like; may be repeated.",
     ),
@@ -75,7 +76,7 @@ LOG_OPTIONS = (
 )
 LOG_NAMES = (
     *("min_rating", "min_weight", "user", "item", "rating", "weight", "time", "title"),
-    *("separator", "header", "format", "on_bad_rows", "query"),
+    *("separator", "header", "format", "on_bad_rows", "missing", "query"),
 )
 
 
@@ -152,8 +153,6 @@ def read_log(source: str, options: Mapping[str, Any]) -> csrr.Log:
     arguments = select_given(options, LOG_NAMES)
     if "separator" in arguments:
         arguments["separator"] = arguments["separator"].replace("\\t", "\t")
-    if options.get("missing"):
-        arguments["missing"] = options["missing"]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", csrr.DataWarning)  # said below
         log = csrr.read(source, **arguments)

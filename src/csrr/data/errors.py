@@ -21,6 +21,15 @@ class DataWarning(UserWarning):
     """Something in the data that was mended or skipped; the message says what, where, and what to do.
 
     The message is also in `log.columns.notes`. `warnings.simplefilter("error", csrr.DataWarning)` makes it an error.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> with warnings.catch_warnings(record=True) as told:
+    ...     warnings.simplefilter("always")
+    ...     log = csrr.read({"user": ["ann", None], "item": [1, 2]}, on_bad_rows="skip")
+    >>> print(told[0].message)
+    skipped 1 of 2 rows that are bad; the first is row 2
     """
 
 

@@ -66,6 +66,7 @@ class Log:
     >>> log = csrr.Log.from_table({"user": ["ann", "ann", "bob"], "item": [7, 9, 9]})
     >>> log
     Log: 2 users x 2 items, 3 events (75 %)
+    user 'user', item 'item'
     >>> log.history("ann").tolist()
     [7, 9]
     """

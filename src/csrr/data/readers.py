@@ -152,7 +152,8 @@ def read_split(source: str | os.PathLike[str]) -> tuple[Log, Log]:
 
     Examples
     --------
-    >>>     >>> _ = Path("train.txt").write_text("0 10 11\n1 11\n"), Path("test.txt").write_text("0 12\n")
+    >>> from pathlib import Path
+    >>> _ = Path("train.txt").write_text("0 10 11\n1 11\n"), Path("test.txt").write_text("0 12\n")
     >>> train, test = csrr.read_split(".")
     >>> len(train), len(test), train.n_items
     (3, 1, 3)

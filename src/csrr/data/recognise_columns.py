@@ -61,6 +61,14 @@ class LogColumns:
         The rating that a row had to have, or None.
     notes
         What else is worth knowing about the data: ids that were merged, lines that were skipped.
+
+    Examples
+    --------
+    >>> log = csrr.read({"user": ["ann", "bob"], "movieId": [1, 2], "Hours": [2.5, 3.0]})
+    >>> log.columns
+    LogColumns: user 'user', item 'movieId'; left alone: 'Hours' (weight='Hours' takes it as the weight)
+    >>> log.columns.left_alone
+    ('Hours',)
     """
 
     user: str
