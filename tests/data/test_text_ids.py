@@ -50,6 +50,8 @@ def test_texts_in_typed_tables_stay_and_are_told(write):
         log = csrr.read(frame)
     assert log.users.ids.tolist() == ["NA", "b"]
     assert len(log.columns.notes) == 1
+    with pytest.warns(csrr.DataWarning, match="'' among the ids of the items"):
+        assert csrr.read({"user": [1, 2], "item": ["", "x"]}).items.ids.tolist() == ["", "x"]
     lines = "\n".join(json.dumps({"user": "None", "item": name}) for name in ("nan", "x"))
     with pytest.warns(csrr.DataWarning) as told:
         csrr.read(write("e.jsonl", lines))

@@ -32,6 +32,7 @@ SAME = {
     "ISO with blanks": [" 2020-09-13T12:20:00Z", "2020-09-13T12:26:40Z "],
     "ISO with zones": ["2020-09-13T14:20:00+02:00", "2020-09-13T12:26:40Z"],
     "texts of milliseconds": [f"{each}000" for each in SECONDS],
+    "texts of seconds and ISO": [str(SECONDS[0]), "2020-09-13T12:26:40Z"],
     "datetimes": NAIVE,
     "datetimes with a zone": [each.astimezone(BERLIN) for each in STAMPS],
     "datetime64": np.array(NAIVE, "datetime64[ns]"),
@@ -65,6 +66,10 @@ def test_times_in_text_files(write, kind):
     [
         [date(2020, 9, 13), date(2020, 9, 14)],
         ["2020-09-13", "2020-09-14"],
+        ["20200913", "20200914"],
+        [20200913, 20200914],
+        [20200913.0, 20200914.0],
+        [date(2020, 9, 13), datetime(2020, 9, 14)],
         np.array(["2020-09-13", "2020-09-14"], "datetime64[D]"),
         [np.datetime64("2020-09-13"), np.datetime64("2020-09-14")],
         np.array(["2020-09-13T00", "2020-09-14T00"], "datetime64[h]"),
@@ -74,6 +79,19 @@ def test_times_in_text_files(write, kind):
 def test_dates(dates):
     log = csrr.read({"user": [1, 2], "item": [1, 1], "date": dates})
     assert log.times.tolist() == [1_599_955_200, 1_600_041_600]
+
+
+def test_a_date_among_datetimes_takes_no_time_of_day_away():
+    log = csrr.read({"user": [1, 2], "item": [1, 1], "date": [date(2020, 9, 13), NAIVE[1]]})
+    assert log.times.tolist() == [1_599_955_200, SECONDS[1]]
+
+
+@given(st.dates(date(1900, 1, 1), date(2100, 12, 31)))
+def test_numbers_that_are_dates(day):
+    number = day.year * 10_000 + day.month * 100 + day.day
+    assert parse_time(number) == parse_time(day)
+    for other in (day.year * 10_000 + day.month * 100, day.year * 10_000 + 1300 + day.day, number + 0.5):
+        assert scale_to_seconds(np.array([number, other])).tolist() == [number, other]
 
 
 def test_integers_in_seconds_stay_integers():
@@ -94,8 +112,8 @@ def test_a_time_to_split_at_is_in_any_unit():
 @given(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=9))
 def test_scaling_keeps_the_order_and_is_done_once(numbers):
     scaled = scale_to_seconds(np.array(numbers))
-    order = np.argsort(numbers, kind="stable")
-    assert (np.diff(scaled[order]) >= 0).all()
+    ordered = scaled[np.argsort(numbers, kind="stable")]
+    assert (ordered[1:] >= ordered[:-1]).all()
     assert scale_to_seconds(scaled).tolist() == scaled.tolist()
 
 

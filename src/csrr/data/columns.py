@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable
+from datetime import date, datetime, time
 from typing import Any
 from uuid import UUID
 
@@ -88,6 +89,9 @@ def _prepare(values: Any) -> Any:
             return [str(value) if isinstance(value, UUID) else None for value in values]
         if kinds == {np.datetime64}:
             return np.array([value if isinstance(value, np.datetime64) else None for value in values], "datetime64[us]")
+        if date in kinds and len(kinds) > 1 and all(issubclass(kind, date) for kind in kinds):
+            # Arrow would make dates of all of them.
+            return [datetime.combine(value, time()) if type(value) is date else value for value in values]
         if len(kinds) > 1 and kinds & {np.datetime64, np.timedelta64}:
             raise TypeError("times of numpy among other values")
     dtype = getattr(values, "dtype", None)

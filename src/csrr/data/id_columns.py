@@ -90,8 +90,9 @@ def list_missing_like(ids: Int64Array | ObjectArray) -> list[str]:
     """Return those of sorted ids, shape (n,), that look like missing values made into text."""
     if ids.dtype != np.object_ or len(ids) == 0:
         return []
-    places = np.minimum(np.searchsorted(ids, np.array(MISSING, object)), len(ids) - 1)
-    return [name for name, place in zip(MISSING, places.tolist(), strict=True) if ids[place] == name]
+    asked = ("", *MISSING)
+    places = np.minimum(np.searchsorted(ids, np.array(asked, object)), len(ids) - 1)
+    return [name for name, place in zip(asked, places.tolist(), strict=True) if ids[place] == name]
 
 
 def _make_missing_id_error(text: str, column: str, place: str) -> DataError:

@@ -31,8 +31,8 @@ FINER = 3e11
 def read_time_column(values: Any, column: str, where: RowNamer = name_table_row) -> Times:
     """Return times, shape (n,): seconds since 1970, int64 where they were written as integers, else float64.
 
-    Numbers are seconds, milliseconds, microseconds or nanoseconds, as their median tells. A date that names no time
-    zone is in UTC.
+    Numbers are seconds, milli-, micro- or nanoseconds, as their median tells, or all of them dates like 20001231. A
+    date that names no time zone is in UTC.
     """
     array = as_arrow_array(values, column, where)
     reject_missing(array, column, where)
@@ -40,8 +40,13 @@ def read_time_column(values: Any, column: str, where: RowNamer = name_table_row)
 
 
 def scale_to_seconds(times: Times) -> Times:
-    """Return times in seconds, shape (n,), of times in seconds, milli-, micro- or nanoseconds."""
-    if len(times) == 0 or (times.max() < FINER and times.min() > -FINER):
+    """Return times in seconds, shape (n,), of times in seconds, milli-, micro- or nanoseconds, or like 20001231."""
+    if len(times) == 0:
+        return times
+    first, last = times.min(), times.max()
+    if first >= 1900_01_01 and last <= 2100_12_31:
+        return _read_compact_dates(times)
+    if last < FINER and first > -FINER:
         return times
     sizes = np.abs(times.astype(np.float64))
     factor = _find_factor(float(np.median(sizes[sizes > 0])))
@@ -62,7 +67,7 @@ def parse_time(at: float | str | date | np.datetime64) -> float:
     if isinstance(at, date):
         stamp = at if isinstance(at, datetime) else datetime(at.year, at.month, at.day)
         return (stamp if stamp.tzinfo else stamp.replace(tzinfo=UTC)).timestamp()
-    return float(at) / _find_factor(abs(float(at)))
+    return float(scale_to_seconds(np.array([float(at)]))[0])
 
 
 def find_bad_times(array: pa.Array) -> pa.Array:
@@ -74,14 +79,29 @@ def find_bad_times(array: pa.Array) -> pa.Array:
 
 def _is_bad(text: str) -> bool:
     try:
-        return not np.isfinite(float(text))
-    except ValueError:
-        pass
-    try:
-        parse_time(text)
+        _parse_text_time(text)
     except DataError:
         return True
     return False
+
+
+def _parse_text_time(text: str) -> float:
+    """Return an ISO string, or a number, as seconds since 1970."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = np.nan
+    return parse_time(number if np.isfinite(number) else text)
+
+
+def _read_compact_dates(times: Times) -> Times:
+    """Return numbers like 20001231, shape (n,), as seconds, and numbers that are no such dates as they are."""
+    numbers = times.astype(np.int64)
+    years, months, days = numbers // 10_000, numbers // 100 % 100, numbers % 100
+    dates = (12 * (years - 1970) + months - 1).astype("datetime64[M]").astype("datetime64[D]") + (days - 1)
+    back = dates.astype("datetime64[M]").astype(np.int64) == 12 * (years - 1970) + months - 1
+    is_date = back & (days >= 1) & (months >= 1) & (months <= 12) & (numbers == times)
+    return dates.astype(np.int64) * 86_400 if is_date.all() else times
 
 
 def _find_factor(size: float) -> float:
@@ -131,7 +151,7 @@ def _parse_text_times(array: pa.Array, column: str, where: RowNamer) -> Times:
     seconds = np.empty(len(array))
     for row, text in enumerate(array.to_pylist()):
         try:
-            seconds[row] = parse_time(text)
+            seconds[row] = _parse_text_time(text)
         except DataError as error:
             raise DataError(f"{name_column(column)}, {where(row)}: {error}; correct it, {SKIP_HINT}") from None
     return seconds
