@@ -52,6 +52,18 @@ def test_rows_after_skipped_ones_are_named_rightly(write):
     ]
 
 
+def test_a_warning_points_to_the_line_that_reads(write):
+    path = write("e.csv", HEAD + GOOD + BAD["no user"])
+    for read in (
+        lambda: csrr.read(path, on_bad_rows="skip"),
+        lambda: csrr.read({"user": ["NA"], "item": [1]}),
+        lambda: csrr.PopRank().fit({"user": ["NA"], "item": [1]}),
+    ):
+        with pytest.warns(csrr.DataWarning) as told:
+            read()
+        assert [each.filename for each in told] == [__file__]
+
+
 def test_only_bad_rows(write):
     with pytest.raises(csrr.DataError, match="no rows are left: all 1 are bad; on_bad_rows='error' says what is wrong"):
         csrr.read(write("e.csv", HEAD + BAD["no user"]), on_bad_rows="skip")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import warnings
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 
@@ -31,6 +33,15 @@ class DataWarning(UserWarning):
     >>> print(told[0].message)
     skipped 1 of 2 rows that are bad; the first is row 2
     """
+
+
+def warn_of(notes: Collection[str]) -> None:
+    """Give a `DataWarning` for each note, at the line outside of this package that led here."""
+    frame, level = inspect.currentframe(), 1
+    while frame is not None and str(frame.f_globals.get("__name__")).startswith("csrr."):
+        frame, level = frame.f_back, level + 1
+    for note in notes:
+        warnings.warn(note, DataWarning, stacklevel=level)
 
 
 class UnknownIdError(KeyError):

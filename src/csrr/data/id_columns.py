@@ -86,8 +86,18 @@ def find_missing(texts: pa.Array, missing: Collection[str]) -> pa.Array:
     return pc.is_in(texts, value_set=pa.array(["", *missing], texts.type))
 
 
-def list_missing_like(ids: Int64Array | ObjectArray) -> list[str]:
-    """Return those of sorted ids, shape (n,), that look like missing values made into text."""
+def describe_doubtful_ids(user_ids: Int64Array | ObjectArray, item_ids: Int64Array | ObjectArray) -> list[str]:
+    """Return what is to be said of ids, sorted, of shape (n,), that look like missing values made into text."""
+    found = {"user": _list_missing_like(user_ids), "item": _list_missing_like(item_ids)}
+    return [
+        f"{' and '.join(map(repr, ids))} among the ids of the {role}s: if missing values were made into text,"
+        " drop these rows"
+        for role, ids in found.items()
+        if ids
+    ]
+
+
+def _list_missing_like(ids: Int64Array | ObjectArray) -> list[str]:
     if ids.dtype != np.object_ or len(ids) == 0:
         return []
     asked = ("", *MISSING)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -13,9 +12,9 @@ from scipy import sparse
 
 from csrr.arrays import BoolArray, Float32Array, Int32Array, Int64Array, ObjectArray
 from csrr.data.bad_rows import OnBadRows
-from csrr.data.errors import DataError, DataWarning
+from csrr.data.errors import DataError, warn_of
 from csrr.data.event_tables import Events, read_events
-from csrr.data.id_columns import list_missing_like
+from csrr.data.id_columns import describe_doubtful_ids
 from csrr.data.ids import Id, IdMap, Ids
 from csrr.data.matrices import read_entries
 from csrr.data.merge import (
@@ -207,9 +206,8 @@ class Log:
         users, user_rows = drop_unused(users, merged.user_rows)
         items, item_rows = drop_unused(items, merged.item_rows)
         known = align_titles(titles if titles is not None else collect_titles(found), items)
-        notes = [*found.columns.notes, *([] if found.is_text else _list_doubtful_ids(users, items))]
-        for note in notes:
-            warnings.warn(note, DataWarning, stacklevel=3)
+        notes = [*found.columns.notes, *([] if found.is_text else describe_doubtful_ids(users.ids, items.ids))]
+        warn_of(notes)
         about = replace(found.columns, min_rating=min_rating, notes=tuple(notes))
         return cls(users, items, user_rows, item_rows, merged.weights, merged.times, known, about)
 
@@ -419,14 +417,3 @@ class Log:
         extras = [name for name in ("weights", "titles", "times") if getattr(self, name) is not None]
         told = f"\n{self.columns.describe()}" if self.columns is not None else ""
         return ", ".join([f"Log: {size}", *extras]) + told
-
-
-def _list_doubtful_ids(users: IdMap, items: IdMap) -> list[str]:
-    """Return what is to be said of ids that look like missing values made into text."""
-    found = {"user": list_missing_like(users.ids), "item": list_missing_like(items.ids)}
-    return [
-        f"{' and '.join(map(repr, ids))} among the ids of the {role}s: if missing values were made into text,"
-        " drop these rows"
-        for role, ids in found.items()
-        if ids
-    ]
