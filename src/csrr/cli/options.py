@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from csrr.cli.failures import Failure
-from csrr.cli.output import Line, say
+from csrr.cli.output import say
 from csrr.model_parameters import OPTIONS
 from csrr.parameters import Parameter, list_defaults, use_new_names
+from csrr.progress import Line
 from csrr.registry import HOMES, MODELS
 
 if TYPE_CHECKING:
@@ -157,7 +158,7 @@ def read_log(source: str, options: Mapping[str, Any]) -> csrr.Log:
         warnings.simplefilter("ignore", csrr.DataWarning)  # said below
         log = csrr.read(source, **arguments)
     if log.columns is not None:
-        Line().show("")  # what says that the log is being read
+        Line().clear()  # what says that the log is being read
         told = log.columns.describe(min_rating="--min-rating {}", weight="--weight-column {}")
         for line in (told, *log.columns.notes):
             say(f"csrr: {name_source(source)}: {line}", err=True)
@@ -247,16 +248,9 @@ def as_time(text: str | None) -> float | str | None:
 
 def fit_model(model: csrr.Recommender, events: csrr.Log, line: Line) -> None:
     """Fit the model, showing its steps where it tells them."""
-
-    def show(step: Any) -> None:
-        if hasattr(step, "gap"):
-            line.step(step)
-        else:
-            numbers = {name: value for name, value in vars(step).items() if isinstance(value, int | float)}
-            line.show("  ".join(f"{name} {value:.4g}" for name, value in numbers.items()), now=False)
-
+    line.aim = getattr(model, "tol", None)
     tells = "callback" in inspect.signature(model.fit).parameters
-    model.fit(events, **({"callback": show} if tells else {}))
+    model.fit(events, **({"callback": line.step} if tells else {}))
 
 
 def check_can(model: csrr.Recommender, method: str, what: str) -> None:

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from csrr.data.bad_rows import OnBadRows
 from csrr.data.columns import as_arrow_array, name_column
-from csrr.data.errors import DataError, name_table_row, quote_error, quote_names, show_value
+from csrr.data.errors import DataError, name_in_errors, name_table_row, quote_error, quote_names, show_value
 from csrr.data.event_tables import Events, read_events
 from csrr.data.limits import find_limit
 from csrr.data.log import Log
@@ -104,7 +104,9 @@ def fetch_events(
     query: Any, source: Any, roles: Mapping[str, Column], parameters: Any, on_bad_rows: OnBadRows
 ) -> Events:
     """Return the events of a query's rows."""
-    with _open(source) as opened, _execute(query, opened, parameters) as (names, chunks):
+    is_path = isinstance(source, str | os.PathLike) and "://" not in str(source)
+    name = Path(source).name if is_path else None
+    with name_in_errors(name), _open(source) as opened, _execute(query, opened, parameters) as (names, chunks):
         used = {name for name in choose_columns(names, roles).values() if name is not None}
         columns = _keep_columns(names, chunks, used)
     return read_events(columns, roles, on_bad_rows=on_bad_rows)
