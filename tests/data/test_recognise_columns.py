@@ -25,6 +25,7 @@ pytestmark = pytest.mark.usefixtures("empty_data_dir")
         ("USER ID,Wine Id", "USER ID", "Wine Id"),
         ("user_id,order_id,wine_id,event_id", "user_id", "wine_id"),
         ("user_id,id,recipeId", "user_id", "recipeId"),
+        ("session_id,username,sku,product_id", "session_id", "product_id"),
     ],
 )
 def test_who_and_what_are_found(write, header, user, item):

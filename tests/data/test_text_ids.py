@@ -82,6 +82,17 @@ def test_integers_that_pandas_wrote_as_floats(write, tmp_path):
     assert csrr.read(write("e.csv", "user,item\n1,5\n1.0,6\n")).history(1).tolist() == [5, 6]
 
 
+def test_large_ids_that_were_rounded(write):
+    with pytest.warns(csrr.DataWarning, match=r"ids such as '1.23457E\+18' look like large integers that were rounded"):
+        csrr.read(write("e.csv", "user,item\n1.23457E+18,1\n7,2\n"))
+    exact = csrr.read(write("e.csv", "user,item\n9007199254740993.0,1\n7,2\n"))
+    assert exact.users.ids.tolist() == [7, 9007199254740993]
+    for kind, most in ((np.float64, 2**53), (np.float32, 2**24)):
+        assert csrr.read({"user": np.array([most, 1], kind), "item": [1, 2]}).users.ids.tolist() == [1, most]
+        with pytest.raises(csrr.DataError, match=r"column 'user', row 2: .* tells integers apart up to"):
+            csrr.read({"user": np.array([1, most + 2], kind), "item": [1, 2]})
+
+
 def test_a_repeated_header_is_no_user(write):
     path = write("e.csv", "user_id,item_id\n1,2\n\nuser_id,item_id\n3,4\nuser_id,item_id\n")
     with pytest.warns(csrr.DataWarning) as told:

@@ -31,6 +31,12 @@ INTEGER = r"^(0|-?[1-9][0-9]{0,18})(\.0*)?$"
 """An integer as it is plainly written, or as pandas writes it in a column with missing values: 7.0."""
 
 
+ROUNDED = r"^[0-9](\.[0-9]+)?[eE]\+[0-9]{2}$"
+"""A large integer as spreadsheets write it, its last digits lost."""
+EXACT = {pa.float16(): 2**11, pa.float32(): 2**24, pa.float64(): 2**53}
+"""Up to here, floats tell all integers apart."""
+
+
 def read_id_column(values: Any, column: str, where: RowNamer = name_table_row) -> pa.Array:
     """Return ids as an Arrow array of int64 or large_string, shape (n,).
 
@@ -42,6 +48,8 @@ def read_id_column(values: Any, column: str, where: RowNamer = name_table_row) -
     kind = array.type
     if is_text(kind):
         return array.cast(pa.large_string())
+    if pa.types.is_floating(kind):
+        _reject_rounded(array, column, where)
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
         return _cast(array, pa.int64(), "a 64-bit integer", column, where)
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
@@ -76,6 +84,11 @@ def read_text_id_column(
         raise _make_missing_id_error(written[indices[row].as_py()].as_py(), column, where(row))
     _note_merged(written, texts, column, note)
     ids = _parse_integers(texts)
+    if ids is texts and (rounded := texts.filter(pc.match_substring_regex(texts, ROUNDED))):
+        note(
+            f"{name_column(column)}: ids such as {show_value(rounded[0].as_py())} look like large integers that were"
+            " rounded when they were written; write the column as text"
+        )
     if pc.count_distinct(ids).as_py() < len(ids):
         return ids.take(indices).dictionary_encode()
     return pa.DictionaryArray.from_arrays(indices, ids)
@@ -112,6 +125,17 @@ def _make_missing_id_error(text: str, column: str, place: str) -> DataError:
             f" {SKIP_HINT}; if it is a real id, pass missing=[]"
         )
     return DataError(f"{name_column(column)}, {place}: the value is missing; remove the row or fill it in, {SKIP_HINT}")
+
+
+def _reject_rounded(array: pa.Array, column: str, where: RowNamer) -> None:
+    most = EXACT[array.type]
+    large = np.abs(array.to_numpy(zero_copy_only=False)) > most
+    if large.any():
+        row = int(np.argmax(large))
+        raise DataError(
+            f"{name_column(column)}, {where(row)}: {show_cell(array, row)} is a float, which tells integers apart up to"
+            f" {most:,} only; read the column as integers or text"
+        )
 
 
 def _note_merged(written: pa.Array, texts: pa.Array, column: str, note: Callable[[str], object]) -> None:

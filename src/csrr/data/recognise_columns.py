@@ -12,24 +12,21 @@ from csrr.data.errors import DataError, quote_names, show_value
 Column = str | int | Literal[False] | None
 """A column by name or position; None to recognise it by its name, False to do without it."""
 
-# The first words of a role win over the second: user_id over session_id. "id" may follow a user or item word.
+# Earlier words of a role win over later ones: user_id over session_id. "id" may follow a user or item word.
 WORDS = {
     "user": (
         "user uid",
-        "customer visitor person reviewer member account client session buyer shopper listener player reader viewer"
-        " subscriber household username",
+        "customer visitor person reviewer member account client session",
+        "buyer shopper listener player reader viewer subscriber household username",
     ),
     "item": (
         "item iid",
-        "movie artist product track song book isbn asin parentasin sku article album game anime venue location business"
-        " recipe restaurant hotel video beer stockcode",
+        "movie artist product track song book isbn asin parentasin article album game venue location business",
+        "sku stockcode anime recipe restaurant hotel video beer",
     ),
-    "rating": ("rating", "ratings rate score scores star stars vote votes overall starrating userrating reviewscore"),
-    "weight": (
-        "weight",
-        "count counts plays playcount quantity qty confidence clicks views nplays nclicks nviews",
-    ),
-    "time": ("timestamp", "time date datetime ts unixtime eventtime eventtimestamp createdat unixreviewtime"),
+    "rating": ("rating", "ratings score star stars vote", "rate scores overall starrating userrating reviewscore"),
+    "weight": ("weight", "count plays playcount quantity confidence clicks views", "qty counts nplays nclicks nviews"),
+    "time": ("timestamp", "time date datetime ts unixtime", "eventtime eventtimestamp createdat unixreviewtime"),
     "title": ("title", "name itemname itemtitle movietitle artistname"),
 }
 REQUIRED = ("user", "item")

@@ -144,6 +144,7 @@ def _to_epoch_seconds(array: pa.Array) -> Float64Array:
 def _parse_text_times(array: pa.Array, column: str, where: RowNamer) -> Times:
     for kind in (pa.int64(), pa.float64(), pa.timestamp("us"), pa.timestamp("us", "UTC")):
         try:
+            array[:1].cast(kind)  # Arrow takes long to fail: it writes an error for every value
             parsed = array.cast(kind)
         except pa.ArrowInvalid:
             continue
