@@ -34,8 +34,9 @@ def test_a_missing_id_is_nobody(write, text, role):
 
 def test_missing_ids_of_one_s_own(write):
     path = write("e.csv", "user,item\nNA,b\n-,b\n")
-    with pytest.raises(csrr.DataError, match=r"line 3 \('-,b'\): '-' means that the id is missing"):
-        csrr.read(path, missing=["-"])
+    for missing in (["-"], "-", {"-"}):
+        with pytest.raises(csrr.DataError, match=r"line 3 \('-,b'\): '-' means that the id is missing"):
+            csrr.read(path, missing=missing)
 
 
 def test_missing_ids_in_user_lists_are_named_with_file_and_line(write):
@@ -118,6 +119,8 @@ def test_a_header_of_other_columns_is_an_error(write):
         ('user,item,title\n1,2,"abc\n3,4,"def\n5,6,y\n', "lines 2 to 3 ('1,2,\"abc') are one row"),
         ('user,item,title\n1,2,x\n1,2,"abc\n3,4,x', "lines 3 to 4 ('1,2,\"abc') are one row"),
         ('user,item,title\n1,2,"abc\n3,4\n5,6,"y\n7,8\n', "lines 2 to 4 ('1,2,\"abc') are one row"),
+        ('user,item,title\n1,"abc,2\n3,"def,4\n', "lines 2 to 3 ('1,\"abc,2') are one row"),
+        ('user,item,title\r1,2,"abc\r3,4,x\r', "lines 2 to 3 ('1,2,\"abc') are one row"),
         ('user,item,rating\n"a\nb",2,1\n"x\ny",d,z\n', "lines 4 to 5 ('\"x'): 'z' is not a number"),
         ('user,item,rating\n"a\nb",2\n1,2,3\n', "lines 2 to 3 ('\"a') have 2 fields where 3 are expected"),
         ("# made by us\nuser,item\n1,2\n", "first line ('# made by us'); pass separator='...', or remove the line"),

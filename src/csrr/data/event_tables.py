@@ -74,7 +74,8 @@ def read_events(
     missing, and they are integers if all look so. `notes` is what was found out about the table before.
     """
     cells = _split_columns(table)
-    told, names, absent = list(notes), tuple(cells), MISSING if missing is None else tuple(missing)
+    told, names = list(notes), tuple(cells)
+    absent = MISSING if missing is None else (missing,) if isinstance(missing, str) else tuple(missing)
     if is_records(table) and not has_names(table):
         columns = {"user": 0, "item": 1} | {role: column for role, column in columns.items() if column is not None}
     chosen = choose_columns(names, columns)

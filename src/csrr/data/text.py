@@ -64,6 +64,18 @@ class TextTable:
         found = next(islice(rows, row + self.has_header, None), None)
         return f"row {row + 1}" if found is None else found.name()
 
+    def may_hold_rows(self) -> bool:
+        """Return whether a field has line ends, and as many separators as a row: it may have taken in others."""
+        return any(
+            pc.any(
+                pc.and_(
+                    pc.match_substring_regex(column, "[\r\n]"),
+                    pc.greater_equal(pc.count_substring(column, self.separator), len(self.columns) - 1),
+                )
+            ).as_py()
+            for column in self.columns.values()
+        )
+
     def drop_repeated_headers(self, header: Sequence[str]) -> TextTable:
         """Return the table without the rows that repeat the header, as files that were joined have them."""
         if not self.has_header or pc.index(next(iter(self.columns.values())), header[0]).as_py() < 0:
@@ -118,7 +130,8 @@ def parse_text(
     table = TextTable(
         _read_columns(text, separator, columns, header, bad), text, separator, header, np.empty(0, np.int64)
     )
-    if separator in QUOTING and b'"' in text and count_lines(text) > table.n_rows + header + len(bad or ()):
+    has_quotes = separator in QUOTING and b'"' in text
+    if has_quotes and count_lines(text) > table.n_rows + header + len(bad or ()) and table.may_hold_rows():
         check_quotes(text, separator)
     if bad:
         place = next(row.name() for row in split_rows(text, separator) if len(row.fields) != len(columns))
