@@ -52,6 +52,14 @@ def test_rows_after_skipped_ones_are_named_rightly(write):
     ]
 
 
+def test_an_error_after_skipped_rows_names_its_own_line(write):
+    text = HEAD + BAD["no user"] + BAD["too few fields"] + HEAD + GOOD + "b,x,5,1e300,2020-01-01\n" + GOOD
+    with pytest.raises(
+        csrr.DataError, match=r"line 6 \('b,x,5,1e300,2020-01-01'\): the weight 1e\+300 is not a finite"
+    ):
+        csrr.read(write("e.csv", text), on_bad_rows="skip")
+
+
 def test_a_warning_points_to_the_line_that_reads(write):
     path = write("e.csv", HEAD + GOOD + BAD["no user"])
     for read in (

@@ -3,7 +3,7 @@
 from csrr.data.as_log import as_log
 from csrr.data.catalog import DATASETS, data_dir, fetch, locate
 from csrr.data.databases import read_sql
-from csrr.data.errors import DataError, DataWarning, UnknownIdError
+from csrr.data.errors import DataError, DataWarning, NoHistoryWarning, UnknownIdError, UnknownIdWarning
 from csrr.data.ids import IdMap
 from csrr.data.log import Log
 from csrr.data.readers import read, read_split
@@ -19,8 +19,10 @@ __all__ = [
     "IdMap",
     "Log",
     "LogColumns",
+    "NoHistoryWarning",
     "Synthetic",
     "UnknownIdError",
+    "UnknownIdWarning",
     "as_log",
     "data_dir",
     "fetch",

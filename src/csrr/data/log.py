@@ -12,7 +12,7 @@ from scipy import sparse
 
 from csrr.arrays import BoolArray, Float32Array, Int32Array, Int64Array, ObjectArray
 from csrr.data.bad_rows import OnBadRows
-from csrr.data.errors import DataError, warn_of
+from csrr.data.errors import DataError, DataWarning, warn_caller
 from csrr.data.event_tables import Events, read_events
 from csrr.data.id_columns import describe_doubtful_ids
 from csrr.data.ids import Id, IdMap, Ids
@@ -207,7 +207,8 @@ class Log:
         items, item_rows = drop_unused(items, merged.item_rows)
         known = align_titles(titles if titles is not None else collect_titles(found), items)
         notes = [*found.columns.notes, *([] if found.is_text else describe_doubtful_ids(users.ids, items.ids))]
-        warn_of(notes)
+        for note in notes:
+            warn_caller(note, DataWarning)
         about = replace(found.columns, min_rating=min_rating, notes=tuple(notes))
         return cls(users, items, user_rows, item_rows, merged.weights, merged.times, known, about)
 
