@@ -78,9 +78,10 @@ def _judge(code: int, out: str, errors: str, number: int, folder: Path) -> None:
         return
     if code != 128 + number:
         raise Finding(f"exit code {code}, not {128 + number}: {errors.strip()[-300:]}")
-    if errors.count("\n") != 1 or not errors.startswith(("interrupted: ", "stopped: ")):
-        progress = errors.split("\n")
-        if not (len(progress) == 3 and progress[0].endswith("to go")):  # reproduce says what it is about to do
-            raise Finding(f"not one line: {errors!r}")
+    *before, last = errors.splitlines() or [""]
+    # What columns were taken for is told before, and reproduce says what it is about to do.
+    expected = all(": user '" in line or line.endswith("to go") for line in before) and len(before) <= 1
+    if not expected or not errors.endswith("\n") or not last.startswith(("interrupted: ", "stopped: ")):
+        raise Finding(f"not one line: {errors!r}")
     if "nothing was written" in errors and model.exists():
         raise Finding(f"{errors.strip()}, but there is a model")

@@ -47,6 +47,8 @@ def make_good_files() -> list[Files]:
     return [
         {"log.csv": _join(table, ",")},
         {"log.csv": _join(words, ",", quote=True)},
+        {"log.csv": _join(words, ",", quote=True) + _join(words, ",", quote=True)},
+        {"log.csv": _join(table, ";").replace(b"1;", b"1.0;").replace(b";2;", b"; 2;") + b"NULL;2;1,5;\n"},
         {"log.tsv": _join(words, "\t")},
         {"log.txt": _join(table, ";").replace(b"\n", b"\r\n")},
         {"log.csv": _join(words, "|").decode().encode("utf-16")},

@@ -12,9 +12,11 @@ if TYPE_CHECKING:
     from csrr import theory as theory
     from csrr.data import DATASETS as DATASETS
     from csrr.data import DataError as DataError
+    from csrr.data import DataWarning as DataWarning
     from csrr.data import HeldOut as HeldOut
     from csrr.data import IdMap as IdMap
     from csrr.data import Log as Log
+    from csrr.data import LogColumns as LogColumns
     from csrr.data import NoHistoryWarning as NoHistoryWarning
     from csrr.data import UnknownIdError as UnknownIdError
     from csrr.data import UnknownIdWarning as UnknownIdWarning
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from csrr.data import locate as locate
     from csrr.data import read as read
     from csrr.data import read_split as read_split
+    from csrr.data import read_sql as read_sql
     from csrr.data import split as split
     from csrr.data import synthetic as synthetic
     from csrr.data.add_noise import Noisy as Noisy
@@ -68,8 +71,8 @@ if TYPE_CHECKING:
 
 # Where each public name lives; it is imported when first used, so that `csrr --version` answers at once.
 _HOMES = {
-    "csrr.data": "DATASETS DataError HeldOut IdMap Log NoHistoryWarning UnknownIdError UnknownIdWarning data_dir fetch"
-    " locate read read_split split synthetic",
+    "csrr.data": "DATASETS DataError DataWarning HeldOut IdMap Log LogColumns NoHistoryWarning UnknownIdError"
+    " UnknownIdWarning data_dir fetch locate read read_split read_sql split synthetic",
     "csrr.data.add_noise": "Noisy add_noise",
     "csrr.experiments.compare": "Comparison compare",
     "csrr.experiments.evaluate": "Evaluation evaluate",

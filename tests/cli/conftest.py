@@ -1,5 +1,6 @@
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -23,9 +24,29 @@ def on_one_core():
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 
 
+TOLD = re.compile(r"^(csrr: [^\n]*: user '[^\n]*, item '[^\n]*)\n", re.MULTILINE)
+"""The line on stderr that says what the columns of a log were taken for; test_told_columns.py is about it."""
+
+
+TOLD_OF_LOG = "csrr: log.csv: user 'user', item 'item', time 'timestamp', title 'title'"
+"""What is told of the logs that `write_log` writes."""
+
+
+class Ran:
+    """What a run of csrr gave: `told` is the lines about columns, and `stderr` all the others."""
+
+    def __init__(self, result):
+        self.result = result
+        self.told = TOLD.findall(result.stderr)
+        self.stderr = TOLD.sub("", result.stderr)
+
+    def __getattr__(self, name):
+        return getattr(self.result, name)
+
+
 def in_process(*args):
     """Run csrr here; return click's result, with `stdout`, `stderr` and `exit_code`."""
-    return CliRunner().invoke(app, [str(arg) for arg in args])
+    return Ran(CliRunner().invoke(app, [str(arg) for arg in args]))
 
 
 def as_json(*args):
@@ -38,13 +59,15 @@ def as_json(*args):
 
 def in_child(*args, before="", **kwargs):
     """Run csrr, after the statements `before`, as a process of its own; return what subprocess.run does."""
-    return subprocess.run(
-        [sys.executable, "-c", before + PROGRAM, *map(str, args)],
-        capture_output=True,
-        text=True,
-        preexec_fn=on_one_core,
-        timeout=60,
-        **kwargs,
+    return Ran(
+        subprocess.run(
+            [sys.executable, "-c", before + PROGRAM, *map(str, args)],
+            capture_output=True,
+            text=True,
+            preexec_fn=on_one_core,
+            timeout=60,
+            **kwargs,
+        )
     )
 
 

@@ -12,7 +12,7 @@ import time
 import pytest
 
 import csrr
-from tests.cli.conftest import COMMAND, PROGRAM, in_child, on_one_core, write_log
+from tests.cli.conftest import COMMAND, PROGRAM, TOLD_OF_LOG, in_child, on_one_core, write_log
 
 PATIENCE = 45
 
@@ -118,7 +118,7 @@ def test_a_terminal_sees_progress_on_one_line_that_goes_away(log_file, tmp_path)
     assert code == 0
     assert re.search(r"\riteration \d+  gap \S+  rank \d+  \S+ s", terminal.shown)
     assert "reading" in terminal.shown
-    assert terminal.left == []
+    assert terminal.left == [TOLD_OF_LOG]
     assert out.splitlines()[-1] == str(csrr.load(tmp_path / "m.csrr").certificate_)
 
 
@@ -143,7 +143,7 @@ def test_ctrl_c_during_a_fit_writes_nothing(slow_log, tmp_path, old):
     terminal.read_until(None)
     code, out = terminal.close()
     assert (code, out) == (130, "")
-    assert terminal.left == ["interrupted: nothing was written"]
+    assert terminal.left == [TOLD_OF_LOG, "interrupted: nothing was written"]
     assert list(tmp_path.iterdir()) == ([] if old is None else [path])
     assert old is None or path.read_bytes() == old
 

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from .conftest import COMMAND, as_json, in_process, on_one_core
+from .conftest import COMMAND, TOLD_OF_LOG, as_json, in_process, on_one_core
 
 SMALL = ("--kind", "random", "--share", 0.3, "--system", "EASE", "--seeds", 1)
 
@@ -48,7 +48,10 @@ def test_ctrl_c_says_what_was_kept(log_file, tmp_path):
     os.kill(child.pid, signal.SIGINT)
     _, said = child.communicate(timeout=30)
     assert child.returncode == 130
-    assert said == f"stopped: the results so far are in {folder}, the same command goes on from there\n"
+    assert said.splitlines() == [
+        TOLD_OF_LOG,
+        f"stopped: the results so far are in {folder}, the same command goes on from there",
+    ]
 
 
 @pytest.mark.parametrize(

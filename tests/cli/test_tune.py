@@ -8,7 +8,7 @@ import time
 import pytest
 
 import csrr
-from tests.cli.conftest import COMMAND, as_json, in_process, on_one_core
+from tests.cli.conftest import COMMAND, TOLD_OF_LOG, as_json, in_process, on_one_core
 
 SPACE = {"neighbors": [2, 5, 20], "shrink": [0.0, 10.0]}
 
@@ -106,10 +106,10 @@ def test_ctrl_c_says_what_was_kept(log_file, tmp_path):
     os.kill(child.pid, signal.SIGINT)
     _, said = child.communicate(timeout=30)
     assert child.returncode == 130
-    assert said.startswith("interrupted: ")
+    assert said.startswith(f"{TOLD_OF_LOG}\ninterrupted: ")
     assert "best ndcg@10 0." in said
     assert f"kept in {storage}: the same command goes on" in said
-    assert len(said.splitlines()) == 1
+    assert len(said.splitlines()) == 2
 
 
 @pytest.mark.parametrize(

@@ -366,7 +366,8 @@ def test_odd_types_are_read_or_refused_by_column_and_row(write, role, kind):
         message = f"column '{role}', row 1"
         assert log.times is None or np.isfinite(log.times).all()
     if kind.startswith("timestamp") and role == "time":
-        assert log.times.tolist() == [ODD[kind].cast(pa.int64())[0].as_py()]
+        # What lies after the year 11,000 was written in a finer unit than was said.
+        assert log.times.tolist() == [2**62 / 1e9 if kind == "timestamp far away" else 5]
     assert f"column '{role}'" in message
     assert any(words in message for words in ("row 1", "of type", "values, not titles", "is damaged"))
 

@@ -125,7 +125,7 @@ def test_other_values_are_not_in_the_map(id):
         (["a", None], "row 2: the value is missing"),
         (np.array([1, 2**63], np.uint64), "row 2: 9223372036854775808 is not a 64-bit integer"),
         ([1, 2**70], "row 2: 1180591620717411303424 does not fit in 64 bits"),
-        ([b"a"], "row 1: b'a' is of type binary"),
+        ([b"a", b"\xff"], "row 2: b'\\xff' is not text in UTF-8"),
         (["\ud800"], "row 1: '\\ud800' holds half a character"),
         ("abc", "the single value 'abc'"),
         (

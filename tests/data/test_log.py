@@ -33,7 +33,10 @@ def table(events):
 def test_a_log_of_a_table():
     log = Log.from_table(COLUMNS, min_rating=3)
 
-    assert repr(log) == "Log: 3 users x 3 items, 3 events (33 %), titles, times"
+    assert repr(log).splitlines() == [
+        "Log: 3 users x 3 items, 3 events (33 %), titles, times",
+        "user 'user', item 'item', rating 'rating', time 'timestamp', title 'title'; ratings from 3 on count",
+    ]
     assert (log.n_users, log.n_items, len(log), log.density) == (3, 3, 3, 1 / 3)
     assert log.users.ids.tolist() == ["a", "b", "c"]
     assert log.items.ids.tolist() == [10, 20, 30]
@@ -247,7 +250,8 @@ def test_logs_that_differ_anywhere_are_not_equal():
 
 
 def test_one_user_and_one_item_are_a_log():
-    assert repr(as_log({"user": ["only"], "item": [1]})) == "Log: 1 users x 1 items, 1 events (100 %)"
+    log = as_log({"user": ["only"], "item": [1]})
+    assert repr(log) == "Log: 1 users x 1 items, 1 events (100 %)\nuser 'user', item 'item'"
 
 
 def test_an_unknown_user_has_no_history():

@@ -6,6 +6,7 @@ import inspect
 import json
 import os
 import re
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -16,13 +17,13 @@ from csrr.cli.failures import Failure
 from csrr.cli.output import say
 from csrr.model_parameters import OPTIONS
 from csrr.parameters import Parameter, list_defaults, use_new_names
+from csrr.progress import Line
 from csrr.registry import HOMES, MODELS
 
 if TYPE_CHECKING:
     import csrr
     from csrr.data import IdMap
     from csrr.data.ids import Id
-    from csrr.progress import Line
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
@@ -55,10 +56,28 @@ LOG_OPTIONS = (
     click.option("--separator", help="What separates the columns of a text; \\t for a tab."),
     click.option("--header/--no-header", default=None, help="Whether the first line names the columns."),
     click.option("--format", help="Name the format, where it is not recognised."),
+    click.option(
+        "--on-bad-rows",
+        type=click.Choice(["error", "skip"]),
+        help="Whether a row without an id, or with a number or time that is none, is an error.  [default: error]",
+    ),
+    click.option(
+        "--missing",
+        multiple=True,
+        callback=lambda context, option, texts: texts or None,
+        metavar="TEXT",
+        help="A text that stands for a missing id, in place of NULL, nan, NA and the like; may be repeated.",
+    ),
+    click.option(
+        "--sql",
+        "query",
+        metavar="QUERY",
+        help="The log is an SQLite file, or an address such as sqlite:///shop.db, and these are its events.",
+    ),
 )
 LOG_NAMES = (
     *("min_rating", "min_weight", "user", "item", "rating", "weight", "time", "title"),
-    *("separator", "header", "format"),
+    *("separator", "header", "format", "on_bad_rows", "missing", "query"),
 )
 
 
@@ -129,13 +148,28 @@ def select_given(options: Mapping[str, Any], names: Iterable[str]) -> dict[str, 
 
 
 def read_log(source: str, options: Mapping[str, Any]) -> csrr.Log:
-    """Return the log at `source`, read as the options say."""
+    """Return the log at `source`, read as the options say; tell on stderr what its columns were taken for."""
     import csrr
 
     arguments = select_given(options, LOG_NAMES)
     if "separator" in arguments:
         arguments["separator"] = arguments["separator"].replace("\\t", "\t")
-    return csrr.read(source, **arguments)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", csrr.DataWarning)  # said below
+        log = csrr.read(source, **arguments)
+    if log.columns is not None:
+        Line().clear()  # what says that the log is being read
+        told = log.columns.describe(min_rating="--min-rating {}", weight="--weight-column {}")
+        for line in (told, *log.columns.notes):
+            say(f"csrr: {name_source(source)}: {line}", err=True)
+    return log
+
+
+def name_source(source: str) -> str:
+    """Return the last part of a path or an address, in which no password stands."""
+    if "://" not in source:
+        return os.path.basename(os.path.normpath(source))
+    return source.partition("?")[0].rpartition("@")[2].rstrip("/").rpartition("/")[2]
 
 
 def list_kinds() -> dict[str, type[csrr.Recommender]]:

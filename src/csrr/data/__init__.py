@@ -2,19 +2,23 @@
 
 from csrr.data.as_log import as_log
 from csrr.data.catalog import DATASETS, data_dir, fetch, locate
-from csrr.data.errors import DataError, NoHistoryWarning, UnknownIdError, UnknownIdWarning
+from csrr.data.databases import read_sql
+from csrr.data.errors import DataError, DataWarning, NoHistoryWarning, UnknownIdError, UnknownIdWarning
 from csrr.data.ids import IdMap
 from csrr.data.log import Log
 from csrr.data.readers import read, read_split
+from csrr.data.recognise_columns import LogColumns
 from csrr.data.split import HeldOut, split
 from csrr.data.synthetic import Synthetic, synthetic
 
 __all__ = [
     "DATASETS",
     "DataError",
+    "DataWarning",
     "HeldOut",
     "IdMap",
     "Log",
+    "LogColumns",
     "NoHistoryWarning",
     "Synthetic",
     "UnknownIdError",
@@ -25,6 +29,7 @@ __all__ = [
     "locate",
     "read",
     "read_split",
+    "read_sql",
     "split",
     "synthetic",
 ]

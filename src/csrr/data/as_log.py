@@ -27,6 +27,6 @@ def describe_unusable(data: Any) -> str:
         return "a LazyFrame holds no data yet; pass frame.collect()"
     return (
         f"cannot use a {type(data).__name__} as data; accepted are a Log, a pandas, polars or pyarrow table,"
-        " a dict of columns (user, item and perhaps rating, weight, time), a scipy sparse matrix or a 2-D"
-        " numpy array (users x items); csrr.read takes a path"
+        " a dict of columns (user, item and perhaps rating, weight, time), a list of tuples or dicts, a scipy sparse"
+        " matrix or a 2-D numpy array (users x items); csrr.read takes a path or a database, too"
     )

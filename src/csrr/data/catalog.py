@@ -158,6 +158,7 @@ def fetch(name: str, *, progress: Progress | None = None) -> Path:
     --------
     >>> csrr.read(csrr.fetch("ml-100k"), min_rating=4)  # doctest: +SKIP
     Log: 942 users x 1,447 items, 55,375 events (4.1 %), titles, times
+    user 'user', item 'item', rating 'rating', time 'timestamp'; ratings from 4 on count
     >>> csrr.fetch("ml-100")
     Traceback (most recent call last):
     csrr.data.errors.DataError: no data set is called 'ml-100'; known are ml-100k, ...

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 
 SHOWN_CHARACTERS = 60
 SHOWN_NAMES = 20
@@ -16,6 +17,22 @@ RowNamer = Callable[[int], str]
 
 class DataError(ValueError):
     """Data that cannot be used; the message says what is wrong, where, and what to do."""
+
+
+class DataWarning(UserWarning):
+    """Something in the data that was mended or skipped; the message says what, where, and what to do.
+
+    The message is also in `log.columns.notes`. `warnings.simplefilter("error", csrr.DataWarning)` makes it an error.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> with warnings.catch_warnings(record=True) as told:
+    ...     warnings.simplefilter("always")
+    ...     log = csrr.read({"user": ["ann", None], "item": [1, 2]}, on_bad_rows="skip")
+    >>> print(told[0].message)
+    skipped 1 of 2 rows that are bad; the first is row 2
+    """
 
 
 class UnknownIdError(KeyError):
@@ -93,3 +110,19 @@ def list_names(names: Collection[str]) -> str:
     shown = [name if len(name) <= SHOWN_CHARACTERS else name[:SHOWN_CHARACTERS] + "..." for name in names]
     more = f" and {len(names) - SHOWN_NAMES:,} more" if len(names) > SHOWN_NAMES else ""
     return ", ".join(shown[:SHOWN_NAMES]) + more
+
+
+def quote_names(names: Collection[str]) -> str:
+    """Return names, in quotes and commas, at most 20 of them."""
+    return list_names([show_value(name) for name in names]) or "none"
+
+
+@contextmanager
+def name_in_errors(name: str | None) -> Iterator[None]:
+    """Put the name of a file, where there is one, in front of what is said about its content."""
+    try:
+        yield
+    except DataError as error:
+        if name is None:
+            raise
+        raise DataError(f"{name}: {error}") from error.__cause__

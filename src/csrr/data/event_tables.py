@@ -3,48 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from csrr.arrays import BoolArray, Float64Array
-from csrr.data.columns import (
-    Times,
-    as_arrow_array,
-    read_id_column,
-    read_number_column,
-    read_text_id_column,
-    read_time_column,
-    show_type,
-)
-from csrr.data.errors import DataError, RowNamer, list_names, name_table_row, show_value
-
-Column = str | int | Literal[False] | None
-"""A column by name or position; None to recognise it by its name, False to do without it."""
-
-# The first words of a role win over the second: user_id over session_id. "id" may follow a user or item word.
-WORDS = {
-    "user": ("user uid", "customer visitor person reviewer member account client session"),
-    "item": (
-        "item iid",
-        "movie artist product track song book isbn asin article album game venue location business",
-    ),
-    "rating": ("rating", "ratings score star stars vote"),
-    "weight": ("weight", "count plays playcount quantity confidence clicks views"),
-    "time": ("timestamp", "time date datetime ts unixtime"),
-    "title": ("title", "name itemname itemtitle movietitle artistname"),
-}
-REQUIRED = ("user", "item")
-NAMES = {
-    role: [
-        {word + end for word in tier.split() for end in (("", "id") if role in REQUIRED else ("",))} for tier in tiers
-    ]
-    for role, tiers in WORDS.items()
-}
+from csrr.data.bad_rows import OnBadRows, drop_bad_rows
+from csrr.data.columns import SKIP_HINT, as_arrow_array, read_number_column, show_type
+from csrr.data.errors import DataError, RowNamer, name_table_row, quote_names, show_value
+from csrr.data.id_columns import MISSING, read_id_column, read_text_id_column
+from csrr.data.recognise_columns import Column, LogColumns, choose_columns, describe_columns, find_role
+from csrr.data.records import as_columns, has_names, is_records
+from csrr.data.times import Times, read_time_column
 
 
 @dataclass(frozen=True)
@@ -58,7 +32,9 @@ class Events:
     time: Times | None
     title: pa.Array | None
     names: tuple[str, ...]
+    columns: LogColumns
     where: RowNamer
+    is_text: bool
 
     def __len__(self) -> int:
         return len(self.user)
@@ -66,34 +42,52 @@ class Events:
     def select(self, mask: BoolArray) -> Events:
         """Return the events where `mask`, shape (n,), is true."""
         chosen = pa.array(mask)
-        return Events(
-            self.user.filter(chosen),
-            self.item.filter(chosen),
-            None if self.rating is None else self.rating[mask],
-            None if self.weight is None else self.weight[mask],
-            None if self.time is None else self.time[mask],
-            None if self.title is None else self.title.filter(chosen),
-            self.names,
-            self.where,
+        return replace(
+            self,
+            user=self.user.filter(chosen),
+            item=self.item.filter(chosen),
+            rating=None if self.rating is None else self.rating[mask],
+            weight=None if self.weight is None else self.weight[mask],
+            time=None if self.time is None else self.time[mask],
+            title=None if self.title is None else self.title.filter(chosen),
         )
 
 
 def is_table(data: object) -> bool:
     """Return whether `read_events` can take `data`."""
-    return isinstance(data, Mapping) or hasattr(data, "__arrow_c_stream__") or _is_pandas(data)
+    return isinstance(data, Mapping) or hasattr(data, "__arrow_c_stream__") or _is_pandas(data) or is_records(data)
 
 
 def read_events(
-    table: Any, columns: Mapping[str, Column], where: RowNamer = name_table_row, *, is_text: bool = False
+    table: Any,
+    columns: Mapping[str, Column],
+    where: RowNamer = name_table_row,
+    *,
+    is_text: bool = False,
+    on_bad_rows: OnBadRows = "error",
+    missing: Collection[str] | None = None,
+    notes: Collection[str] = (),
 ) -> Events:
     """Return the events of a table; `columns` names the column of a role, or leaves it to be found.
 
-    With `is_text`, ids were read from text: an empty one is missing, and they are integers if all look so.
+    With `is_text`, ids were read from text: blanks around them are not theirs, one that is empty or in `missing` is
+    missing, and they are integers if all look so. `notes` is what was found out about the table before.
     """
     cells = _split_columns(table)
-    names = tuple(cells)
-    chosen = {role: _find_column(role, columns.get(role), names) for role in NAMES}
-    as_ids = read_text_id_column if is_text else read_id_column
+    told, names = list(notes), tuple(cells)
+    absent = MISSING if missing is None else (missing,) if isinstance(missing, str) else tuple(missing)
+    if is_records(table) and not has_names(table):
+        columns = {"user": 0, "item": 1} | {role: column for role, column in columns.items() if column is not None}
+    chosen = choose_columns(names, columns)
+    used = {role: name for role, name in chosen.items() if name is not None}
+    if on_bad_rows == "skip":
+        arrays = {role: as_arrow_array(cells[name](), name, where) for role, name in used.items()}
+        _check_lengths(used, arrays)
+        arrays, where = drop_bad_rows(arrays, where, absent if is_text else None, told.append)
+        cells |= {used[role]: partial(_return, array) for role, array in arrays.items()}
+    elif on_bad_rows != "error":
+        raise DataError(f"on_bad_rows={on_bad_rows!r} is not known; choose 'error' or 'skip'")
+    as_ids = partial(read_text_id_column, missing=absent, note=told.append) if is_text else read_id_column
     readers: dict[str, Any] = {
         "user": as_ids,
         "item": as_ids,
@@ -102,62 +96,42 @@ def read_events(
         "time": read_time_column,
         "title": _read_title_column,
     }
-    arrays = {
-        role: None if name is None else readers[role](cells[name](), name, where) for role, name in chosen.items()
-    }
-    lengths = {chosen[role]: len(array) for role, array in arrays.items() if array is not None}
-    if len(set(lengths.values())) > 1:
-        raise DataError(f"columns differ in length: {lengths}")
-    found = Events(**arrays, names=names, where=where)
+    read = {role: readers[role](cells[name](), name, where) for role, name in used.items()}
+    _check_lengths(used, read)
+    if is_text:
+        _reject_headers(read["user"], read["item"], names, where)
+    about = describe_columns(names, chosen, told)
+    found = Events(**dict.fromkeys(chosen) | read, names=names, columns=about, where=where, is_text=is_text)
     if len(found) == 0:
         raise DataError(f"the table has no rows; its columns are {quote_names(names)}")
     _check_weights(found, chosen["weight"])
     return found
 
 
-def find_role(name: str) -> str | None:
-    """Return the role a column name is recognised as, or None."""
-    plain = _normalise_name(name)
-    return next((role for role, tiers in NAMES.items() if any(plain in tier for tier in tiers)), None)
+def _check_lengths(used: Mapping[str, str], arrays: Mapping[str, Any]) -> None:
+    lengths = {used[role]: len(array) for role, array in arrays.items()}
+    if len(set(lengths.values())) > 1:
+        raise DataError(f"columns differ in length: {lengths}")
 
 
-def quote_names(names: Collection[str]) -> str:
-    """Return names, in quotes and commas, at most 20 of them."""
-    return list_names([show_value(name) for name in names]) or "none"
-
-
-def _normalise_name(name: str) -> str:
-    """Return a column name in lower case without '_', '-', blanks and RecBole's ":token"."""
-    return name.split(":")[0].lower().translate(str.maketrans("", "", "_- "))
-
-
-def _find_column(role: str, given: Column, names: tuple[str, ...]) -> str | None:
-    """Return the name of the column of a role, or None where the role may be left out and is."""
-    if given is False and role not in REQUIRED:
-        return None
-    if isinstance(given, int) and not isinstance(given, bool):
-        if not 0 <= given < len(names):
-            raise DataError(f"{role}={given}: there are {len(names)} columns, numbered from 0")
-        return names[given]
-    if isinstance(given, str):
-        if given not in names:
-            raise DataError(
-                f"{role}={show_value(given)}: there is no such column; the columns are {quote_names(names)}"
-            )
-        return given
-    for tier in NAMES[role]:
-        matches = [name for name in names if _normalise_name(name) in tier]
-        if len(matches) == 1:
-            return matches[0]
-        if matches:
-            raise DataError(
-                f"which column is the {role}: {quote_names(matches)}? Say so with {role}={show_value(matches[0])}"
-            )
-    if role in REQUIRED:
+def _reject_headers(users: pa.Array, items: pa.Array, names: Collection[str], where: RowNamer) -> None:
+    """Raise an error naming a row whose ids are names of columns. `users` and `items` are dictionaries, shape (n,)."""
+    words = pa.array([name for name in names if find_role(name)], pa.large_string())
+    if users.type.value_type != pa.large_string() or items.type.value_type != pa.large_string():
+        return
+    in_users, in_items = (pc.is_in(ids.dictionary, value_set=words) for ids in (users, items))
+    if not (pc.any(in_users).as_py() and pc.any(in_items).as_py()):
+        return
+    row = pc.index(pc.and_(in_users.take(users.indices), in_items.take(items.indices)), True).as_py()
+    if row >= 0:
         raise DataError(
-            f"no column looks like the {role}; the columns are {quote_names(names)}; name it with {role}='...'"
+            f"{where(row)} names columns, but is not the first line; where files with different columns were joined,"
+            " read them one by one"
         )
-    return None
+
+
+def _return(value: Any) -> Any:
+    return value
 
 
 def _is_pandas(data: object) -> bool:
@@ -167,6 +141,8 @@ def _is_pandas(data: object) -> bool:
 def _split_columns(table: Any) -> dict[str, Callable[[], Any]]:
     """Return a function for each column of any table, by name, that gives it: nothing is read that is not asked for."""
     pairs: list[tuple[str, Callable[[], Any]]]
+    if is_records(table):
+        table = as_columns(table)
     if isinstance(table, Mapping):
         pairs = [(str(name), partial(table.__getitem__, name)) for name in table]
     elif _is_pandas(table):
@@ -213,5 +189,5 @@ def _check_weights(found: Events, column: str | None) -> None:
         row = int(bad[0])
         raise DataError(
             f"column {show_value(column)}, {found.where(row)}:"
-            f" the weight {found.weight[row]:g} is not a finite number >= 0"
+            f" the weight {found.weight[row]:g} is not a finite number >= 0; correct it, {SKIP_HINT}"
         )

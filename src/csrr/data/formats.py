@@ -6,8 +6,8 @@ import io
 import json
 import re
 from array import array
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 import numpy as np
@@ -15,11 +15,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from csrr.data.arrow_files import ArrowColumns, ParquetColumns
-from csrr.data.errors import DataError, RowNamer, list_names, name_table_row, show_value
-from csrr.data.event_tables import Column
+from csrr.data.errors import DataError, RowNamer, list_names, name_in_errors, name_table_row, show_value
 from csrr.data.limits import LONGEST_LINE, find_limit
+from csrr.data.recognise_columns import Column
+from csrr.data.records import SparseColumns
 from csrr.data.sources import Bundle
-from csrr.data.text import end_lines, parse_text, split_rows, to_utf8
+from csrr.data.text import parse_text
+from csrr.data.text_rows import end_lines, split_rows, to_utf8
 
 RATINGS = ("user", "item", "rating", "timestamp")
 PARTS = ("train", "test")
@@ -54,13 +56,18 @@ ALIASES = {"csv": "text", "tsv": "text", "inter": "text", "lightgcn": "user-list
 
 @dataclass(frozen=True)
 class Content:
-    """A table of events, as read: its columns, what is known about them, and titles by item id."""
+    """A table of events, as read: its columns, what is known about them, and titles by item id.
+
+    `member` is the file, where it is one of several or in an archive.
+    """
 
     columns: Any
     where: RowNamer = name_table_row
     is_text: bool = False
     roles: Mapping[str, Column] = field(default_factory=dict)
     titles: dict[str, str] | None = None
+    notes: tuple[str, ...] = ()
+    member: str | None = None
 
 
 def recognise(bundle: Bundle, format: str | None) -> tuple[str, str]:
@@ -90,21 +97,22 @@ def load_content(
     separator: str | None,
     header: bool | None,
     expected: Collection[str],
+    skip_bad: bool = False,
 ) -> Content:
-    """Return the content of a member; `expected` are the column names that were asked for."""
-    data = bundle.read(member)
-    if format == "json":
-        return _parse_json(data)
-    if format == "parquet":
-        return Content(ParquetColumns(data))
-    if format == "arrow":
-        return Content(ArrowColumns(data))
-    if format == "user-lists":
-        return parse_user_lists(data)
-    layout = LAYOUTS.get(format)
-    names = layout.names if layout else None
-    table = parse_text(data, separator=separator, header=header, names=names, expected=expected)
-    find_limit().check_rows(table.n_rows)
+    """Return the content of a member; `expected` are the column names that were asked for.
+
+    With `skip_bad`, lines of text with too few or too many fields are left out.
+    """
+    data, layout = bundle.read(member), LAYOUTS.get(format)
+    if data.startswith(b"SQLite format 3\x00"):
+        raise DataError("this is an SQLite database; pass query='SELECT ...' (--sql on the command line)")
+    name = member if bundle.main is None else None
+    with name_in_errors(name):
+        if format in ("json", "parquet", "arrow", "user-lists"):
+            return replace(_parse_plain(data, format), member=name)
+        names = layout.names if layout else None
+        table = parse_text(data, separator=separator, header=header, names=names, expected=expected, skip_bad=skip_bad)
+        find_limit().check_rows(table.n_rows)
     roles: dict[str, Column] = dict.fromkeys(layout.without, False) if layout else {}
     if not table.has_header and names is None:
         roles |= {"user": 0, "item": 1}
@@ -112,7 +120,17 @@ def load_content(
     if format == "eachmovie" and "date" in columns:
         columns = columns | {"date": _parse_eachmovie_dates(columns["date"])}
     titles = bundle.find(layout.titles) if layout else None
-    return Content(columns, table.where, True, roles, _read_titles(bundle, titles) if titles else None)
+    known = _read_titles(bundle, titles) if titles else None
+    return Content(columns, table.where, True, roles, known, table.notes, name)
+
+
+def _parse_plain(data: bytes, format: str) -> Content:
+    """Return the content of a file that says itself where its columns are."""
+    if format == "json":
+        return _parse_json(data)
+    if format == "user-lists":
+        return parse_user_lists(data)
+    return Content(ParquetColumns(data) if format == "parquet" else ArrowColumns(data))
 
 
 def parse_user_lists(data: bytes) -> Content:
@@ -130,7 +148,12 @@ def parse_user_lists(data: bytes) -> Content:
     users = flat.take(pa.array(np.repeat(starts, sizes - 1)))
     is_item = np.ones(len(flat), bool)
     is_item[starts] = False
-    return Content({"user": users, "item": flat.filter(pa.array(is_item))}, is_text=True)
+    ends = np.cumsum(sizes - 1)
+    return Content(
+        {"user": users, "item": flat.filter(pa.array(is_item))},
+        lambda row: f"line {int(np.searchsorted(ends, row, side='right')) + 1}",
+        is_text=True,
+    )
 
 
 def _get_suffix(name: str) -> str:
@@ -147,38 +170,6 @@ def _guess_format(name: str) -> str:
     kinds = {"json": JSON, "arrow": ARROW, "parquet": PARQUET}
     by_suffix = next((format for format, suffixes in kinds.items() if _get_suffix(name) in suffixes), "text")
     return known or by_suffix
-
-
-class SparseColumns(Mapping[str, Any]):
-    """Columns of which every row has only some: lists of values, None where a row has none."""
-
-    def __init__(self) -> None:
-        self._cells: dict[str, tuple[array[int], list[Any]]] = {}
-        self._n_rows = 0
-
-    def add(self, row: Mapping[str, Any]) -> None:
-        """Put a row under the others."""
-        for name, value in row.items():
-            if (cells := self._cells.get(name)) is None:
-                cells = self._cells[name] = (array("q"), [])
-            cells[0].append(self._n_rows)
-            cells[1].append(value)
-        self._n_rows += 1
-
-    def __getitem__(self, name: str) -> list[Any]:
-        rows, values = self._cells[name]
-        if len(rows) == self._n_rows:
-            return values
-        column: list[Any] = [None] * self._n_rows
-        for row, value in zip(rows, values, strict=True):
-            column[row] = value
-        return column
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._cells)
-
-    def __len__(self) -> int:
-        return len(self._cells)
 
 
 def _parse_json(data: bytes) -> Content:
@@ -221,7 +212,7 @@ def _read_titles(bundle: Bundle, member: str) -> dict[str, str]:
     known = {"u.item": "|", "movies.dat": "::"}
     separator = "," if member.lower().endswith(".csv") else known.get(member.lower(), "\t")
     try:
-        rows = (fields for _, fields in split_rows(text, separator))
+        rows = (row.fields for row in split_rows(text, separator))
         return {row[0]: row[1].strip() for row in rows if len(row) > 1 and row[1].strip()}
     except DataError as error:
         raise DataError(f"the titles in {member}: {error}; correct them, or move the file away") from None

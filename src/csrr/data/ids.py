@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from csrr.arrays import Int32Array, Int64Array, ObjectArray, Rows
-from csrr.data.columns import read_id_column
 from csrr.data.errors import DataError, UnknownIdError
+from csrr.data.id_columns import read_id_column
 
 Id = int | str
 Ids = Int64Array | ObjectArray
@@ -70,14 +70,14 @@ class IdMap:
         Parameters
         ----------
         column
-            An Arrow array of int64 or large_string, shape (n,).
+            An Arrow array of int64 or large_string, or a dictionary of distinct ones of these, shape (n,).
 
         Returns
         -------
         encoded
             The map, and row numbers of shape (n,).
         """
-        encoded = column.dictionary_encode()
+        encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
         order = pc.array_sort_indices(encoded.dictionary)
         row_of_code = np.empty(len(order), np.int32)
         row_of_code[order.to_numpy()] = np.arange(len(order), dtype=np.int32)

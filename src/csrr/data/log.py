@@ -11,9 +11,10 @@ import pyarrow as pa
 from scipy import sparse
 
 from csrr.arrays import BoolArray, Float32Array, Int32Array, Int64Array, ObjectArray
-from csrr.data.columns import Times
-from csrr.data.errors import DataError
-from csrr.data.event_tables import Column, Events, read_events
+from csrr.data.bad_rows import OnBadRows
+from csrr.data.errors import DataError, DataWarning, warn_caller
+from csrr.data.event_tables import Events, read_events
+from csrr.data.id_columns import describe_doubtful_ids
 from csrr.data.ids import Id, IdMap, Ids
 from csrr.data.matrices import read_entries
 from csrr.data.merge import (
@@ -26,6 +27,8 @@ from csrr.data.merge import (
     number_pairs,
     place_rows,
 )
+from csrr.data.recognise_columns import Column, LogColumns
+from csrr.data.times import Times
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,15 +53,19 @@ class Log:
     weights
         How much, above 0, shape (n_events,), where known.
     times
-        When, as numbers or seconds since 1970, shape (n_events,), where known.
+        When, in seconds since 1970, shape (n_events,), where known.
     titles
         What the items are called, shape (n_items,), where known: str or None.
+    columns
+        What the columns of the table were taken for and which were left alone, where it was a table. Two logs may be
+        equal without it.
 
     Examples
     --------
     >>> log = csrr.Log.from_table({"user": ["ann", "ann", "bob"], "item": [7, 9, 9]})
     >>> log
     Log: 2 users x 2 items, 3 events (75 %)
+    user 'user', item 'item'
     >>> log.history("ann").tolist()
     [7, 9]
     """
@@ -70,6 +77,7 @@ class Log:
     weights: Float32Array | None = None
     times: Times | None = None
     titles: ObjectArray | None = None
+    columns: LogColumns | None = None
 
     def __post_init__(self) -> None:
         """Copy and check every array once, and make it read-only."""
@@ -111,6 +119,7 @@ class Log:
         min_rating: float | None = None,
         min_weight: float | None = None,
         titles: TitleMap | None = None,
+        on_bad_rows: OnBadRows = "error",
     ) -> Log:
         """Return the log of a table with one row an event.
 
@@ -121,15 +130,18 @@ class Log:
         Parameters
         ----------
         table
-            A pandas, polars or pyarrow table, anything with `__arrow_c_stream__`, or a dict of columns.
+            A pandas, polars or pyarrow table, anything with `__arrow_c_stream__`, a dict of columns, or a list of
+            tuples or dicts. Of tuples without names, the first value is the user and the second the item.
         user, item
-            The columns of ids, integers or strings.
+            The columns of ids: integers or strings. UUIDs and bytes become strings, whole floats and decimals
+            integers.
         rating
             The column of ratings, which are not kept.
         weight
             The column of weights. A weight of 0 means that nothing happened: the row is dropped.
         time
-            The column of times: numbers, dates or text like 2000-12-31.
+            The column of times: dates, text like 2000-12-31, or numbers that count seconds, milli-, micro- or
+            nanoseconds since 1970.
         title
             The column of titles. Of several, an item gets the first in the alphabet.
         min_rating
@@ -138,6 +150,9 @@ class Log:
             An event counts when its weight, all rows of the pair added up, is at least that.
         titles
             Titles by item id, which win over a column.
+        on_bad_rows
+            Whether a row without an id, or with a number or a time that is none, is an error or is skipped, with a
+            `DataWarning`.
 
         Returns
         -------
@@ -151,7 +166,8 @@ class Log:
         """
         roles: dict[str, Column] = {"user": user, "item": item, "rating": rating}
         roles |= {"weight": weight, "time": time, "title": title}
-        return cls.from_events(read_events(table, roles), min_rating=min_rating, min_weight=min_weight, titles=titles)
+        found = read_events(table, roles, on_bad_rows=on_bad_rows)
+        return cls.from_events(found, min_rating=min_rating, min_weight=min_weight, titles=titles)
 
     @classmethod
     def from_events(
@@ -190,7 +206,11 @@ class Log:
         users, user_rows = drop_unused(users, merged.user_rows)
         items, item_rows = drop_unused(items, merged.item_rows)
         known = align_titles(titles if titles is not None else collect_titles(found), items)
-        return cls(users, items, user_rows, item_rows, merged.weights, merged.times, known)
+        notes = [*found.columns.notes, *([] if found.is_text else describe_doubtful_ids(users.ids, items.ids))]
+        for note in notes:
+            warn_caller(note, DataWarning)
+        about = replace(found.columns, min_rating=min_rating, notes=tuple(notes))
+        return cls(users, items, user_rows, item_rows, merged.weights, merged.times, known, about)
 
     @classmethod
     def from_matrix(
@@ -396,4 +416,5 @@ class Log:
         share = f"{percent:.2g}" if percent < 10 else f"{percent:.0f}"
         size = f"{self.n_users:,} users x {self.n_items:,} items, {len(self):,} events ({share} %)"
         extras = [name for name in ("weights", "titles", "times") if getattr(self, name) is not None]
-        return ", ".join([f"Log: {size}", *extras])
+        told = f"\n{self.columns.describe()}" if self.columns is not None else ""
+        return ", ".join([f"Log: {size}", *extras]) + told

@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow as pa
 
 from csrr.arrays import BoolArray, Float32Array, Float64Array, Int32Array, Int64Array, ObjectArray, Rows
-from csrr.data.columns import Times
-from csrr.data.errors import DataError
-from csrr.data.event_tables import Events, quote_names
+from csrr.data.errors import DataError, quote_names
+from csrr.data.event_tables import Events
 from csrr.data.ids import IdMap
+from csrr.data.times import Times
 
 logger = logging.getLogger(__name__)
 

@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from typing import Any, Literal
+from collections.abc import Collection, Sequence
+from typing import Any, Literal, TypedDict
 
 import numpy as np
 import pyarrow as pa
 
 from csrr.data.as_log import describe_unusable
-from csrr.data.errors import DataError
-from csrr.data.event_tables import Column, is_table, read_events
+from csrr.data.bad_rows import OnBadRows
+from csrr.data.databases import fetch_events, is_database
+from csrr.data.errors import DataError, name_in_errors
+from csrr.data.event_tables import is_table, read_events
 from csrr.data.formats import PARTS, Content, load_content, parse_user_lists, recognise
 from csrr.data.log import Log
 from csrr.data.matrices import is_matrix
 from csrr.data.merge import number_pairs
+from csrr.data.recognise_columns import Column
 from csrr.data.sources import Bundle, open_bundle
+
+
+class Bounds(TypedDict):
+    """What a row or an event must have at least."""
+
+    min_rating: float | None
+    min_weight: float | None
 
 
 def read(
@@ -36,12 +44,18 @@ def read(
     min_weight: float | None = None,
     separator: str | None = None,
     header: bool | None = None,
+    query: str | None = None,
+    on_bad_rows: OnBadRows = "error",
+    missing: Collection[str] | None = None,
 ) -> Log:
-    """Return the log of a file, folder, zip archive, table or matrix.
+    """Return the log of a file, folder, zip archive, table, matrix or database.
 
     Known are MovieLens, EachMovie, Last.fm (HetRec 2011) and LightGCN's user lists, zipped, unpacked or their main file
     alone; and one CSV, TSV, RecBole .inter, Parquet, Arrow or JSON-lines file, plain, packed (gzip, bzip2, xz, zstd) or
-    zipped. Ids in text become integers only if every one is written like an integer ("7", but not "007").
+    zipped. `log.columns` says which column was taken for what, and which were left alone.
+
+    Ids in text lose blanks around them, and become integers only if every one is written like an integer ("7" or "7.0",
+    but not "007"). Lines that repeat the header are skipped, with a `DataWarning`.
 
     A file may hold an eighth of the memory, and a packed one 200 times its size where that is more than 268 MB. The
     environment variable CSRR_MAX_BYTES, where it is set, is the limit in place of both.
@@ -49,7 +63,8 @@ def read(
     Parameters
     ----------
     source
-        A path, the name of a file or data set in `data_dir`, a table or a matrix.
+        A path, the name of a file or data set in `data_dir`, a table, a list of tuples or dicts, or a matrix. With
+        `query`, what `read_sql` takes as a connection. A cursor that has been executed needs no `query`.
     format
         What it is, where that should not be recognised.
     part
@@ -64,6 +79,14 @@ def read(
         What stands between the fields of a text.
     header
         Whether a text begins with the names of its columns.
+    query
+        The SQL query whose rows are the events.
+    on_bad_rows
+        Whether a row without an id, with a number or a time that is none, or with too few or too many fields, is an
+        error or is skipped, with a `DataWarning`.
+    missing
+        The texts that stand for a missing id in a text file, beside the empty one; None for those that pandas knows
+        (NULL, None, nan, NA, N/A, ...), [] where these are real ids.
 
     Returns
     -------
@@ -79,24 +102,32 @@ def read(
     --------
     >>> csrr.read({"user": ["ann", "ann", "bob"], "movieId": [1, 2, 1], "rating": [5, 2, 4]}, min_rating=3)
     Log: 2 users x 1 items, 2 events (100 %)
+    user 'user', item 'movieId', rating 'rating'; ratings from 3 on count
     """
     columns: dict[str, Column] = {"user": user, "item": item, "rating": rating}
     columns |= {"weight": weight, "time": time, "title": title}
+    bounds = Bounds(min_rating=min_rating, min_weight=min_weight)
+    if query is not None or is_database(source):
+        return Log.from_events(fetch_events(query, source, columns, None, on_bad_rows), **bounds)
     if not isinstance(source, str | os.PathLike):
-        return _read_memory(source, columns, min_rating, min_weight)
+        return _read_memory(source, columns, bounds, on_bad_rows)
     bundle = open_bundle(source)
-    with _name_in_errors(bundle.path):
+    with name_in_errors(bundle.path.name):
         format, member = recognise(bundle, format)
         if format == "user-lists" and bundle.main is None:
             present = [name for name in PARTS if bundle.find(f"{name}.txt")]
             wanted = present if part == "all" else [part]
-            content = _join_parts([_read_part(bundle, name) for name in wanted or PARTS])
+            content = _join_parts([_read_part(bundle, name) for name in wanted or PARTS], wanted or PARTS)
         elif part != "all":
             raise DataError(f"part={part!r} needs a folder or archive with train.txt and test.txt")
         else:
             named = {name for name in columns.values() if isinstance(name, str)}
-            content = load_content(bundle, format, member, separator=separator, header=header, expected=named)
-        return _make_log(content, columns, min_rating, min_weight)
+            skip_bad = on_bad_rows == "skip"
+            content = load_content(
+                bundle, format, member, separator=separator, header=header, expected=named, skip_bad=skip_bad
+            )
+        with name_in_errors(content.member):
+            return _make_log(content, columns, bounds, on_bad_rows, missing)
 
 
 def read_split(source: str | os.PathLike[str]) -> tuple[Log, Log]:
@@ -128,9 +159,10 @@ def read_split(source: str | os.PathLike[str]) -> tuple[Log, Log]:
     (3, 1, 3)
     """
     bundle = open_bundle(source)
-    with _name_in_errors(bundle.path):
+    with name_in_errors(bundle.path.name):
         parts = [_read_part(bundle, name) for name in PARTS]
-        found = read_events(_join_parts(parts).columns, {}, is_text=True)
+        both = _join_parts(parts, PARTS)
+        found = read_events(both.columns, {}, both.where, is_text=True)
         log = Log.from_events(found)
     n_train = len(parts[0].columns["item"])
     users, items = log.users.rows(found.user[:n_train]), log.items.rows(found.item[:n_train], "item")
@@ -138,46 +170,57 @@ def read_split(source: str | os.PathLike[str]) -> tuple[Log, Log]:
     return log.select(in_train), log.select(~in_train)
 
 
-@contextmanager
-def _name_in_errors(path: Path) -> Iterator[None]:
-    """Put the path in front of what is said about its content."""
-    try:
-        yield
-    except DataError as error:
-        raise DataError(f"{path.name}: {error}") from error.__cause__
-
-
-def _read_memory(source: Any, columns: dict[str, Column], min_rating: float | None, min_weight: float | None) -> Log:
+def _read_memory(source: Any, columns: dict[str, Column], bounds: Bounds, on_bad_rows: OnBadRows) -> Log:
     """Return the log of a table or matrix; a log passes through if nothing is asked of it."""
     asked = [name for name, column in columns.items() if column is not None]
     if is_matrix(source) and not asked:
-        return Log.from_matrix(source, min_rating=min_rating, min_weight=min_weight)
+        return Log.from_matrix(source, **bounds)
     if is_matrix(source):
         raise DataError(f"a matrix has no columns to name; leave out {', '.join(asked)}")
-    if isinstance(source, Log) and not asked and min_rating is None and min_weight is None:
+    if isinstance(source, Log) and not asked and not any(bound is not None for bound in bounds.values()):
         return source
     if isinstance(source, Log):
         source = source.to_arrow()
     if not is_table(source):
         raise DataError(describe_unusable(source))
-    return Log.from_events(read_events(source, columns), min_rating=min_rating, min_weight=min_weight)
+    return Log.from_events(read_events(source, columns, on_bad_rows=on_bad_rows), **bounds)
 
 
-def _make_log(content: Content, columns: dict[str, Column], min_rating: float | None, min_weight: float | None) -> Log:
+def _make_log(
+    content: Content,
+    columns: dict[str, Column],
+    bounds: Bounds,
+    on_bad_rows: OnBadRows,
+    missing: Collection[str] | None,
+) -> Log:
     roles = dict(content.roles) | {role: column for role, column in columns.items() if column is not None}
-    found = read_events(content.columns, roles, content.where, is_text=content.is_text)
+    found = read_events(
+        content.columns,
+        roles,
+        content.where,
+        is_text=content.is_text,
+        on_bad_rows=on_bad_rows,
+        missing=missing,
+        notes=content.notes,
+    )
     titles = content.titles if columns.get("title") is None else None
-    return Log.from_events(found, min_rating=min_rating, min_weight=min_weight, titles=titles)
+    return Log.from_events(found, **bounds, titles=titles)
 
 
 def _read_part(bundle: Bundle, part: str) -> Content:
     member = bundle.find(f"{part}.txt")
     if member is None:
         raise DataError(f"there is no {part}.txt; user lists come as train.txt and test.txt")
-    with _name_in_errors(Path(member)):
+    with name_in_errors(member):
         return parse_user_lists(bundle.read(member))
 
 
-def _join_parts(parts: list[Content]) -> Content:
+def _join_parts(parts: list[Content], names: Sequence[str]) -> Content:
     columns = {name: pa.chunked_array([part.columns[name] for part in parts]) for name in ("user", "item")}
-    return Content(columns, is_text=True)
+    ends = np.cumsum([len(part.columns["item"]) for part in parts])
+
+    def where(row: int) -> str:
+        place = int(np.searchsorted(ends, row, side="right"))
+        return f"{names[place]}.txt, {parts[place].where(row - int(ends[place - 1]) if place else row)}"
+
+    return Content(columns, where, is_text=True)

@@ -9,9 +9,9 @@ import numpy as np
 
 from csrr.arrays import BoolArray, Int64Array
 from csrr.data.as_log import as_log
-from csrr.data.columns import Times, parse_time
 from csrr.data.errors import DataError
 from csrr.data.log import Log
+from csrr.data.times import Times, parse_time
 
 
 class HeldOut(NamedTuple):

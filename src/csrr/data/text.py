@@ -2,38 +2,52 @@
 
 from __future__ import annotations
 
-import codecs
-import csv
-import io
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import csv as arrow_csv
 
-from csrr.data.errors import DataError, quote_error, show_value
-from csrr.data.event_tables import find_role, quote_names
+from csrr.arrays import Int64Array
+from csrr.data.columns import SKIP_HINT
+from csrr.data.errors import DataError, quote_error, quote_names, show_value
 from csrr.data.limits import LONGEST_LINE, MOST_COLUMNS
+from csrr.data.recognise_columns import find_role
+from csrr.data.text_rows import (
+    QUOTING,
+    check_quotes,
+    count_fields,
+    count_lines,
+    list_lines,
+    make_quote_error,
+    split_line,
+    split_rows,
+    to_utf8,
+    use_one_byte,
+)
 from csrr.printable import describe_size
 
 SEPARATORS = ("::", "\t", ",", ";", "|")
-QUOTING = (",", ";")
 SAMPLE_LINES = 20
-BLOCK_BYTES = 1 << 22
-
-# Arrow splits at one byte; longer separators are replaced by this one, which a text may not hold then.
-UNIT = "\x1f"
 
 
 @dataclass(frozen=True)
 class TextTable:
-    """The columns of a text, each an Arrow array of text, shape (n_rows,), and the text itself."""
+    """The columns of a text, each an Arrow array of text, shape (n_rows,), and the text itself.
+
+    `repeated` are the rows, counted before they were left out, that repeat the header. `notes` tells what was left out.
+    """
 
     columns: dict[str, pa.ChunkedArray]
     text: bytes
     separator: str
     has_header: bool
+    repeated: Int64Array
+    notes: tuple[str, ...] = ()
 
     @property
     def n_rows(self) -> int:
@@ -42,39 +56,43 @@ class TextTable:
 
     def where(self, row: int) -> str:
         """Return the line number and the text of a row, counted from 0 without the header."""
-        rows = split_rows(self.text, self.separator)
-        number = next((line for line, _ in islice(rows, row + self.has_header, None)), None)
-        return f"row {row + 1}" if number is None else _name_line(self.text, number)
+        # The rows up to each repeated header are shifted by the number of those before it.
+        return self._name_row(row + int(np.searchsorted(self.repeated - np.arange(len(self.repeated)), row, "right")))
 
+    def _name_row(self, row: int) -> str:
+        rows = (row for row in split_rows(self.text, self.separator) if len(row.fields) == len(self.columns))
+        found = next(islice(rows, row + self.has_header, None), None)
+        return f"row {row + 1}" if found is None else found.name()
 
-def to_utf8(content: bytes) -> bytes:
-    """Return text as UTF-8 without a byte order mark; what is not UTF-8 is taken to be Latin-1."""
-    if content.startswith((b"\xff\xfe", b"\xfe\xff")):
-        try:
-            return content.decode("utf-16").encode()
-        except UnicodeDecodeError as error:
-            raise DataError(
-                f"the text begins like UTF-16, but byte {error.start + 1} is not ({error.reason}); save it as UTF-8"
-            ) from None
-    if not _is_utf8(content):
-        return content.decode("latin-1").encode()
-    return content.removeprefix(b"\xef\xbb\xbf")
+    def may_hold_rows(self) -> bool:
+        """Return whether a field has line ends, and as many separators as a row: it may have taken in others."""
+        return any(
+            pc.any(
+                pc.and_(
+                    pc.match_substring_regex(column, "[\r\n]"),
+                    pc.greater_equal(pc.count_substring(column, self.separator), len(self.columns) - 1),
+                )
+            ).as_py()
+            for column in self.columns.values()
+        )
 
-
-def end_lines(text: bytes) -> bytes:
-    r"""Return a text whose lines end in \n, where they ended in \r\n or \r. Not for text with quotes around fields."""
-    return text.replace(b"\r\n", b"\n").replace(b"\r", b"\n") if b"\r" in text else text
-
-
-def _is_utf8(content: bytes) -> bool:
-    decoder, view = codecs.getincrementaldecoder("utf-8")(), memoryview(content)
-    try:
-        for start in range(0, len(content), BLOCK_BYTES):  # the whole at once would be a second copy of it
-            decoder.decode(view[start : start + BLOCK_BYTES])
-        decoder.decode(b"", final=True)
-    except UnicodeDecodeError:
-        return False
-    return True
+    def drop_repeated_headers(self, header: Sequence[str]) -> TextTable:
+        """Return the table without the rows that repeat the header, as files that were joined have them."""
+        if not self.has_header or pc.index(next(iter(self.columns.values())), header[0]).as_py() < 0:
+            return self
+        same = np.ones(self.n_rows, bool)
+        for name, column in zip(header, self.columns.values(), strict=True):
+            same &= pc.equal(column, name).to_numpy()
+        if not same.any():
+            return self
+        repeated, chosen = np.flatnonzero(same), pa.array(~same)
+        many = len(repeated) > 1
+        note = (
+            f"skipped {len(repeated):,} line{'s' if many else ''} that repeat{'' if many else 's'} the header,"
+            f" {'the first of them ' if many else ''}{self._name_row(int(repeated[0]))}"
+        )
+        columns = {name: column.filter(chosen) for name, column in self.columns.items()}
+        return replace(self, columns=columns, repeated=repeated, notes=(*self.notes, note))
 
 
 def parse_text(
@@ -84,18 +102,19 @@ def parse_text(
     header: bool | None = None,
     names: Sequence[str] | None = None,
     expected: Collection[str] = (),
+    skip_bad: bool = False,
 ) -> TextTable:
-    """Return the columns of a text, one row a line.
+    """Return the columns of a text, one row a line; lines that repeat the header are left out.
 
     A first line with a name that is recognised or `expected` is a header. Without one, columns are called
-    `names` or, with `header=False`, "0", "1", ...
+    `names` or, with `header=False`, "0", "1", ... With `skip_bad`, rows with another number of fields are left out.
     """
     if separator:
         _check_separator(separator)
     text = to_utf8(content)
     sample = _take_sample(text)
     separator = separator or _sniff(sample)
-    first = _split_line(sample[0], separator)
+    first = split_line(sample[0], separator)
     if len(first) > MOST_COLUMNS:
         raise DataError(
             f"the first line has {len(first):,} fields, more than {MOST_COLUMNS:,} columns;"
@@ -107,7 +126,18 @@ def parse_text(
     columns = [field.strip() for field in first] if header else [*(names or ()), *positions][: len(first)]
     if len(set(columns)) < len(columns):
         raise DataError(f"two columns have the same name: {quote_names(columns)}; rename one")
-    return TextTable(_read_columns(text, separator, columns, header), text, separator, header)
+    bad: list[str] | None = [] if skip_bad else None
+    table = TextTable(
+        _read_columns(text, separator, columns, header, bad), text, separator, header, np.empty(0, np.int64)
+    )
+    has_quotes = separator in QUOTING and b'"' in text
+    if has_quotes and count_lines(text) > table.n_rows + header + len(bad or ()) and table.may_hold_rows():
+        check_quotes(text, separator)
+    if bad:
+        place = next(row.name() for row in split_rows(text, separator) if len(row.fields) != len(columns))
+        what = f"{len(bad):,} rows that have" if len(bad) > 1 else "1 row that has"
+        table = replace(table, notes=(f"skipped {what} not {len(columns)} fields; the first is {place}",))
+    return table.drop_repeated_headers(first)
 
 
 def _check_separator(separator: str) -> None:
@@ -118,7 +148,7 @@ def _check_separator(separator: str) -> None:
 def _take_sample(text: bytes) -> list[str]:
     """Return the first lines that are not blank."""
     sample = []
-    for number, line in _list_lines(text):
+    for number, line in list_lines(text):
         if len(line) > LONGEST_LINE:
             raise _make_long_line_error(f"line {number}")
         if line.strip("\r\n"):
@@ -130,15 +160,6 @@ def _take_sample(text: bytes) -> list[str]:
     return sample
 
 
-def _list_lines(text: bytes) -> Iterator[tuple[int, str]]:
-    r"""Yield the number of each line, from 1, and its text with its end: \n, \r\n or \r. One too long is cut."""
-    lines = io.TextIOWrapper(io.BytesIO(text), "utf-8", newline="")
-    number, line = 1, lines.readline(LONGEST_LINE + 2)
-    while line:
-        yield number, line
-        number, line = number + 1, lines.readline(LONGEST_LINE + 2)
-
-
 def _make_long_line_error(place: str) -> DataError:
     return DataError(
         f"{place} is longer than {describe_size(LONGEST_LINE)}; is a line end or a closing quote missing?"
@@ -148,11 +169,14 @@ def _make_long_line_error(place: str) -> DataError:
 
 def _sniff(sample: Sequence[str]) -> str:
     """Return the separator that splits all lines into equally many fields, or at least the first line."""
-    counts = {each: [_count_fields(line, each) for line in sample] for each in SEPARATORS}
+    counts = {each: [count_fields(line, each) for line in sample] for each in SEPARATORS}
     even = [each for each, fields in counts.items() if fields[0] > 1 and len(set(fields)) == 1]
     some = even or [each for each, fields in counts.items() if fields[0] > 1]
     if not some:
-        raise DataError(f"found no separator in the first line ({show_value(sample[0])}); pass separator='...'")
+        raise DataError(
+            f"found no separator in the first line ({show_value(sample[0])}); pass separator='...', or remove the line"
+            " where it is a comment"
+        )
     return some[0]
 
 
@@ -178,10 +202,13 @@ def _is_number(field: str) -> bool:
     return True
 
 
-def _read_columns(text: bytes, separator: str, columns: list[str], header: bool) -> dict[str, pa.ChunkedArray]:
-    header_line = next(number for number, line in _list_lines(text) if line.strip("\r\n")) if header else 0
+def _read_columns(
+    text: bytes, separator: str, columns: list[str], header: bool, bad: list[str] | None
+) -> dict[str, pa.ChunkedArray]:
+    """Return the columns by name; rows with another number of fields go to `bad`, where that is a list."""
+    header_line = next(number for number, line in list_lines(text) if line.strip("\r\n")) if header else 0
     quotes = separator in QUOTING and b'"' in text
-    packed, delimiter = _use_one_byte(text, separator)
+    packed, delimiter = use_one_byte(text, separator)
     try:
         table = arrow_csv.read_csv(
             pa.BufferReader(packed),
@@ -191,7 +218,10 @@ def _read_columns(text: bytes, separator: str, columns: list[str], header: bool)
                 block_size=min(len(packed) + 1, LONGEST_LINE),  # a row must fit into a block
             ),
             parse_options=arrow_csv.ParseOptions(
-                delimiter=delimiter, quote_char='"' if quotes else False, newlines_in_values=quotes
+                delimiter=delimiter,
+                quote_char='"' if quotes else False,
+                newlines_in_values=quotes,
+                invalid_row_handler=None if bad is None else partial(_skip_row, bad),
             ),
             convert_options=arrow_csv.ConvertOptions(
                 column_types=dict.fromkeys(columns, pa.large_string()), strings_can_be_null=False
@@ -202,59 +232,21 @@ def _read_columns(text: bytes, separator: str, columns: list[str], header: bool)
     return dict(zip(columns, table.columns, strict=True))
 
 
-def _use_one_byte(text: bytes, separator: str) -> tuple[bytes, str]:
-    """Return the text with a separator of one byte, and that separator."""
-    if len(separator.encode()) == 1:
-        return text, separator
-    if UNIT.encode() in text:
-        line = next(number for number, line in _list_lines(text) if UNIT in line)
-        raise DataError(
-            f"{_name_line(text, line)} holds the control character {UNIT!r}, which no text may hold that is"
-            f" separated by {separator!r}; remove it"
-        )
-    return text.replace(separator.encode(), UNIT.encode()), UNIT
+def _skip_row(bad: list[str], row: arrow_csv.InvalidRow) -> str:
+    bad.append(row.text)
+    return "skip"
 
 
 def _find_bad_line(text: bytes, separator: str, n_columns: int) -> DataError | None:
-    """Return an error naming the first line that is too long or has another number of fields, if there is one."""
-    begin = 1
-    for line, fields in split_rows(text, separator):
-        if sum(len(field.encode()) + 1 for field in fields) > LONGEST_LINE:
-            return _make_long_line_error(f"line {begin}")
-        if len(fields) != n_columns:
-            return DataError(f"{_name_line(text, line)} has {len(fields)} fields where {n_columns} are expected")
-        begin = line + 1
+    """Return an error naming the first row that is too long or has another number of fields, if there is one."""
+    for row in split_rows(text, separator):
+        if sum(len(field.encode()) + 1 for field in row.fields) > LONGEST_LINE:
+            return _make_long_line_error(f"line {row.begin}")
+        if not row.is_closed(separator):
+            return make_quote_error(row)
+        if len(row.fields) != n_columns:
+            return DataError(
+                f"{row.name()} {'has' if row.begin == row.end else 'have'} {len(row.fields)} fields where"
+                f" {n_columns} are expected; correct it, {SKIP_HINT}"
+            )
     return None
-
-
-def _count_fields(line: str, separator: str) -> int:
-    """Return the number of fields of a line, on its own."""
-    quotes = separator in QUOTING and '"' in line
-    return len(_split_line(line, separator)) if quotes else line.count(separator) + 1
-
-
-def _split_line(line: str, separator: str) -> list[str]:
-    """Return the fields of a line, on its own."""
-    return next((fields for _, fields in split_rows(line.encode(), separator)), [])
-
-
-def split_rows(text: bytes, separator: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield the number of the last line, from 1, and the fields of each row that is not blank."""
-    packed, delimiter = _use_one_byte(text, separator)
-    # The default, 128 kB, is less than a long title; it counts for the whole process, so it is only ever raised.
-    csv.field_size_limit(max(csv.field_size_limit(), 2 * LONGEST_LINE))
-    quotes = separator in QUOTING
-    reader = csv.reader(
-        io.TextIOWrapper(io.BytesIO(packed), "utf-8", newline=""),
-        delimiter=delimiter,
-        quoting=csv.QUOTE_MINIMAL if quotes else csv.QUOTE_NONE,
-    )
-    try:
-        yield from ((reader.line_num, fields) for fields in reader if fields)
-    except csv.Error as error:
-        raise DataError(f"line {reader.line_num} cannot be read: {error}") from error
-
-
-def _name_line(text: bytes, line: int) -> str:
-    content = next((each for number, each in _list_lines(text) if number == line), "")
-    return f"line {line} ({show_value(content.rstrip(chr(10) + chr(13)))})"

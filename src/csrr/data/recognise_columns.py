@@ -1,0 +1,187 @@
+"""Which column of a table is what, told by the names of the columns, and what is said about it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from csrr.data.errors import DataError, quote_names, show_value
+
+Column = str | int | Literal[False] | None
+"""A column by name or position; None to recognise it by its name, False to do without it."""
+
+# Earlier words of a role win over later ones: user_id over session_id. "id" may follow a user or item word.
+WORDS = {
+    "user": (
+        "user uid",
+        "customer visitor person reviewer member account client session",
+        "buyer shopper listener player reader viewer subscriber household username",
+    ),
+    "item": (
+        "item iid",
+        "movie artist product track song book isbn asin parentasin article album game venue location business",
+        "sku stockcode anime recipe restaurant hotel video beer",
+    ),
+    "rating": ("rating", "ratings score star stars vote", "rate scores overall starrating userrating reviewscore"),
+    "weight": ("weight", "count plays playcount quantity confidence clicks views", "qty counts nplays nclicks nviews"),
+    "time": ("timestamp", "time date datetime ts unixtime", "eventtime eventtimestamp createdat unixreviewtime"),
+    "title": ("title", "name itemname itemtitle movietitle artistname"),
+}
+REQUIRED = ("user", "item")
+NAMES = {
+    role: [
+        {word + end for word in tier.split() for end in (("", "id") if role in REQUIRED else ("",))} for tier in tiers
+    ]
+    for role, tiers in WORDS.items()
+}
+AMOUNTS = re.compile("hours|minutes|seconds|duration|amount|playtime|watchtime|listens|times(played|watched|viewed)")
+"""A column with such a word in its name says how much there was of something; it is a weight where it is asked for."""
+# order_id says which event, not which item.
+_EVENT_WORDS = "order transaction event review rating row line invoice request purchase interaction index log"
+_EVENTS = {word + "id" for word in _EVENT_WORDS.split()}
+_ID_NAME = re.compile(r".*[^ _-][ _-](?i:id)|.*[a-z](Id|ID)", re.DOTALL)
+
+
+@dataclass(frozen=True, repr=False)
+class LogColumns:
+    """What the columns of a table were taken for.
+
+    Attributes
+    ----------
+    user, item, rating, weight, time, title
+        The name of each column, or None where there is none.
+    left_alone
+        The columns that were not used.
+    min_rating
+        The rating that a row had to have, or None.
+    notes
+        What else is worth knowing about the data: ids that were merged, lines that were skipped.
+
+    Examples
+    --------
+    >>> log = csrr.read({"user": ["ann", "bob"], "movieId": [1, 2], "Hours": [2.5, 3.0]})
+    >>> log.columns
+    LogColumns: user 'user', item 'movieId'; left alone: 'Hours' (weight='Hours' takes it as the weight)
+    >>> log.columns.left_alone
+    ('Hours',)
+    """
+
+    user: str
+    item: str
+    rating: str | None = None
+    weight: str | None = None
+    time: str | None = None
+    title: str | None = None
+    left_alone: tuple[str, ...] = ()
+    min_rating: float | None = None
+    notes: tuple[str, ...] = ()
+
+    def describe(self, min_rating: str = "min_rating={}", weight: str = "weight={}") -> str:
+        """Return one line: what was taken for what, what was left alone, and what to do about it.
+
+        Parameters
+        ----------
+        min_rating, weight
+            How these options are spelt, with {} in the place of the value.
+
+        Returns
+        -------
+        line
+            The line.
+        """
+        used = [f"{role} {show_value(getattr(self, role))}" for role in NAMES if getattr(self, role) is not None]
+        line = ", ".join(used)
+        if self.rating is not None and self.min_rating is None:
+            line += f"; every rating counts as a choice, low ones too ({min_rating.format(4)} takes those from 4 on)"
+        elif self.rating is not None:
+            line += f"; ratings from {self.min_rating:g} on count"
+        if self.left_alone:
+            line += f"; left alone: {quote_names(self.left_alone)}"
+        amounts = [name for name in self.left_alone if is_amount(name)]
+        if amounts and self.weight is None:
+            line += f" ({weight.format(show_value(amounts[0]))} takes it as the weight)"
+        return line
+
+    def __repr__(self) -> str:
+        return f"LogColumns: {self.describe()}"
+
+
+def choose_columns(names: Collection[str], given: Mapping[str, Column]) -> dict[str, str | None]:
+    """Return the column of each role: the one that is given, or the one whose name tells it."""
+    every = tuple(names)
+    # What is given decides first: what is left can be told from it.
+    order = sorted(NAMES, key=lambda role: (given.get(role) is None, role == "item"))
+    chosen: dict[str, str | None] = {}
+    for role in order:
+        taken = [name for other in REQUIRED if (name := chosen.get(other)) is not None] if role in REQUIRED else []
+        chosen[role] = _find_column(role, given.get(role), every, taken)
+    if chosen["user"] == chosen["item"]:
+        raise DataError(f"the column {show_value(chosen['user'])} cannot be both the user and the item")
+    return {role: chosen[role] for role in NAMES}
+
+
+def describe_columns(names: Collection[str], chosen: Mapping[str, str | None], notes: Collection[str]) -> LogColumns:
+    """Return what the columns were taken for."""
+    used = {role: name for role, name in chosen.items() if name is not None}
+    left = tuple(name for name in names if name not in used.values())
+    return LogColumns(**used, left_alone=left, notes=tuple(notes))  # type: ignore[arg-type]
+
+
+def find_role(name: str) -> str | None:
+    """Return the role a column name is recognised as, or None."""
+    plain = _normalise_name(name)
+    return next((role for role, tiers in NAMES.items() if any(plain in tier for tier in tiers)), None)
+
+
+def is_amount(name: str) -> bool:
+    """Return whether a column name tells how much of something there was."""
+    return AMOUNTS.search(_normalise_name(name)) is not None
+
+
+def _normalise_name(name: str) -> str:
+    """Return a column name in lower case without '_', '-', blanks and RecBole's ":token"."""
+    return name.split(":")[0].lower().translate(str.maketrans("", "", "_- "))
+
+
+def _find_column(role: str, given: Column, names: tuple[str, ...], taken: Collection[str]) -> str | None:
+    """Return the name of the column of a role, or None where the role may be left out and is.
+
+    What is recognised is none of `taken`.
+    """
+    if given is False and role not in REQUIRED:
+        return None
+    if isinstance(given, int) and not isinstance(given, bool):
+        if not 0 <= given < len(names):
+            raise DataError(f"{role}={given}: there are {len(names)} columns, numbered from 0")
+        return names[given]
+    if isinstance(given, str):
+        if given not in names:
+            raise DataError(
+                f"{role}={show_value(given)}: there is no such column; the columns are {quote_names(names)}"
+            )
+        return given
+    free = [name for name in names if name not in taken]
+    tiers = [[name for name in free if _normalise_name(name) in tier] for tier in NAMES[role]]
+    if role == "item":
+        tiers.append([name for name in free if _may_be_item(name)])
+    for matches in tiers:
+        if len(matches) == 1:
+            return matches[0]
+        if matches:
+            raise DataError(
+                f"which column is the {role}: {quote_names(matches)}? Say so with {role}={show_value(matches[0])};"
+                f" the columns are {quote_names(names)}"
+            )
+    if role in REQUIRED:
+        raise DataError(
+            f"no column looks like the {role}; the columns are {quote_names(names)}; name it with {role}='...'"
+        )
+    return None
+
+
+def _may_be_item(name: str) -> bool:
+    """Return whether a column holds ids of something that is no user and no event: Anime_ID, not order_id."""
+    plain = _normalise_name(name)
+    return bool(_ID_NAME.fullmatch(name.split(":")[0])) and find_role(name) is None and plain not in _EVENTS

@@ -1,0 +1,133 @@
+"""A real PostgreSQL server in a folder of its own, where its programs are at hand."""
+
+import os
+import pwd
+import shutil
+import socket
+import subprocess
+import tempfile
+from pathlib import Path
+
+import pytest
+
+import csrr
+from csrr.data import databases
+
+psycopg = pytest.importorskip("psycopg")
+adbc = pytest.importorskip("adbc_driver_postgresql.dbapi")
+sqlalchemy = pytest.importorskip("sqlalchemy")
+
+N_ROWS = 25_000
+QUERY = "SELECT user_id, item_id, bought_at AS time, price FROM orders"
+COUNT = "SELECT count(*) FROM pg_cursors"
+
+
+def find_program(name):
+    """Return the path of one of PostgreSQL's programs, which Debian keeps off the path, or None."""
+    found = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"))
+    return shutil.which(name) or (str(found[-1]) if found else None)
+
+
+def find_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+@pytest.fixture(scope="module")
+def server():
+    """The address of a server with a table of orders."""
+    initdb, pg_ctl = find_program("initdb"), find_program("pg_ctl")
+    if initdb is None or pg_ctl is None:
+        pytest.skip("initdb and pg_ctl of PostgreSQL are not installed")
+    owner = {}
+    if os.geteuid() == 0:  # PostgreSQL does not run as root
+        try:
+            owner = {"user": pwd.getpwnam("postgres").pw_uid}
+        except KeyError:
+            pytest.skip("PostgreSQL does not run as root, and there is no user postgres")
+    with tempfile.TemporaryDirectory(prefix="csrr-pg-") as folder:
+        if owner:
+            os.chown(folder, owner["user"], -1)
+        data, port = f"{folder}/data", find_port()
+        quiet = {"check": True, "cwd": folder, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL} | owner
+        subprocess.run([initdb, "-D", data, "-U", "csrr", "-A", "trust", "--no-sync"], **quiet)
+        options = f"-p {port} -h 127.0.0.1 -k {folder} -F"
+        subprocess.run([pg_ctl, "-D", data, "-w", "-l", f"{folder}/log", "-o", options, "start"], **quiet)
+        try:
+            address = f"postgresql://csrr@127.0.0.1:{port}/postgres"
+            fill(address)
+            yield address
+        finally:
+            subprocess.run([pg_ctl, "-D", data, "-m", "immediate", "stop"], **quiet)
+
+
+def fill(address):
+    with psycopg.connect(address) as connection:
+        connection.execute(
+            "CREATE TABLE orders AS SELECT md5((i %% 500)::text)::uuid AS user_id, (i * 7 %% 1999)::bigint AS item_id,"
+            " timestamptz '2020-01-01 00:00+00' + i * interval '1 hour' AS bought_at, (i %% 90)::numeric AS price"
+            " FROM generate_series(1, %s) AS i",
+            [N_ROWS],
+        )
+
+
+@pytest.fixture
+def expected():
+    from hashlib import md5
+    from uuid import UUID
+
+    rows = range(1, N_ROWS + 1)
+    start = 1_577_836_800
+    return csrr.Log.from_table(
+        {
+            "user": [UUID(md5(str(i % 500).encode()).hexdigest()) for i in rows],
+            "item": [i * 7 % 1999 for i in rows],
+            "time": [start + 3600.0 * i for i in rows],
+        }
+    )
+
+
+@pytest.mark.parametrize("autocommit", [False, True])
+def test_psycopg_reads_through_a_cursor_on_the_server(server, expected, autocommit, monkeypatch):
+    monkeypatch.setattr(databases, "CHUNK_ROWS", 1_000)
+    with psycopg.connect(server, autocommit=autocommit) as connection:
+        fetched = []
+        monkeypatch.setattr(databases, "_fetch_rows", count_rows(databases._fetch_rows, fetched))
+        log = csrr.read_sql(QUERY, connection)
+        assert connection.execute(COUNT).fetchone() == (0,)
+    assert log == expected
+    assert log.columns.left_alone == ("price",)
+    assert fetched == [1_000] * 25
+
+
+def count_rows(fetch, sizes):
+    def counted(cursor, first):
+        assert isinstance(cursor, psycopg.ServerCursor)
+        for rows in fetch(cursor, first):
+            sizes.append(len(rows))
+            yield rows
+
+    return counted
+
+
+def test_adbc(server, expected):
+    with adbc.connect(server) as connection:
+        assert csrr.read_sql(QUERY, connection) == expected
+
+
+def test_sqlalchemy(server, expected):
+    engine = sqlalchemy.create_engine(server.replace("postgresql:", "postgresql+psycopg:"))
+    assert csrr.read(engine, query=QUERY, weight="price") != expected
+    assert csrr.read(engine, query=QUERY) == expected
+    engine.dispose()
+    assert csrr.read(server.replace("postgresql:", "postgresql+psycopg:"), query=QUERY) == expected
+
+
+def test_what_the_server_says_is_told(server):
+    with psycopg.connect(server) as connection, pytest.raises(csrr.DataError, match='says: relation "x" does not'):
+        csrr.read_sql("SELECT * FROM x", connection)
+    engine = sqlalchemy.create_engine(server.replace("postgresql:", "postgresql+psycopg:"))
+    with pytest.raises(csrr.DataError, match='relation "x" does not'):
+        csrr.read_sql("SELECT * FROM x", engine)
+    engine.dispose()
