@@ -15,6 +15,7 @@ from csrr.arrays import AnyArray
 from csrr.data import Log
 from csrr.model_parameters import MOST, AutoReg, Precision, Threads
 from csrr.models.item_weights import ItemWeightsModel
+from csrr.models.join_events import join_events
 from csrr.models.kept import Arrays, Kept, Values
 from csrr.models.store import State
 from csrr.models.strength_search import find_best_multiple
@@ -76,6 +77,8 @@ class EASE(ItemWeightsModel):
         The titles of the items, or None.
     seen_
         The training events: ones, sparse of shape (n_users, n_items).
+    seen_weights_, seen_times_
+        The weights and times of these events, shape (n_events,) each, where the model weighs by them; or None.
     calibration_
         What turns scores into probabilities, after `calibrate`; or None.
 
@@ -114,8 +117,21 @@ class EASE(ItemWeightsModel):
         self.check_params()
         log = self.read(data)
         _check_memory(log.n_items, self.dtype)
+        return self._fit_log(log, self._choose(log, log.to_csr()) if isinstance(self.reg, str) else float(self.reg))
+
+    def update(self, new_events: Any, *, choose: bool = False) -> Self:
+        self.check_fitted()
+        self.check_params()
+        log = join_events(self, new_events)
+        if choose or not isinstance(self.reg, str):
+            return self.fit(log)
+        _check_memory(log.n_items, self.dtype)
+        # The multiple of the rule is what was chosen.
+        return self._fit_log(log, self.reg_ * guess_reg(log.to_csr()) / guess_reg(self.seen_))
+
+    def _fit_log(self, log: Log, reg: float) -> Self:
+        """Fit with a strength, and return the model."""
         clicks = log.to_csr()
-        reg = self._choose(log, clicks) if isinstance(self.reg, str) else float(self.reg)
         with use_threads(self.threads):
             weights = self._solve(_compute_gram(clicks, self.dtype), reg)
         self.remember(log)

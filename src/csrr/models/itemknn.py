@@ -91,6 +91,8 @@ class ItemKNN(ItemWeightsModel):
         The titles of the items, or None.
     seen_
         The training events: ones, sparse of shape (n_users, n_items).
+    seen_weights_, seen_times_
+        The weights and times of these events, shape (n_events,) each, where the model weighs by them; or None.
     calibration_
         What turns scores into probabilities, after `calibrate`; or None.
 

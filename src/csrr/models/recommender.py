@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from contextlib import nullcontext
+from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Self
 
@@ -14,6 +15,7 @@ from scipy import sparse
 
 from csrr.arrays import Float32Array, Rows
 from csrr.data import IdMap, Log, as_log
+from csrr.data.columns import Times
 from csrr.data.ids import Id
 from csrr.models.folded_users import (
     FoldedUsers,
@@ -27,6 +29,7 @@ from csrr.models.folded_users import (
     read_histories,
 )
 from csrr.models.heldout import calibrate_on, measure_reliability_on
+from csrr.models.join_events import join_events
 from csrr.models.kept import Arrays, Kept
 from csrr.models.most_alike import find_most_alike
 from csrr.models.store import State, plain_state, restore_plain, write_model
@@ -74,6 +77,8 @@ class Recommender(ABC):
         The titles of the items, or None.
     seen_
         The training events: ones, sparse of shape (n_users, n_items).
+    seen_weights_, seen_times_
+        The weights and times of these events, shape (n_events,) each, where the model weighs by them; or None.
     calibration_
         What turns scores into probabilities, after `calibrate`; or None.
     user_factors_, item_factors_
@@ -99,6 +104,8 @@ class Recommender(ABC):
     items_: IdMap
     titles_: npt.NDArray[np.object_] | None
     seen_: sparse.csr_array[np.float32, tuple[int, int]]
+    seen_weights_: Float32Array | None = None
+    seen_times_: Times | None = None
     calibration_: Calibration | None = None
     user_factors_: Float32Array
     item_factors_: Float32Array
@@ -165,7 +172,36 @@ class Recommender(ABC):
         """
         self.users_, self.items_, self.titles_ = log.users, log.items, log.titles
         self.seen_ = log.to_csr()
+        self.seen_weights_ = log.weights if self.weighs_events else None
+        self.seen_times_ = log.times if self.fades_events else None
         self.calibration_ = None
+
+    @property
+    def weighs_events(self) -> bool:
+        """Whether the weights of the events count; an update needs them then. A model of one's own may say so."""
+        return getattr(self, "event_weights", "ignore") != "ignore"
+
+    @property
+    def fades_events(self) -> bool:
+        """Whether the times of the events count."""
+        return getattr(self, "half_life", None) is not None
+
+    def weigh(self, log: Log) -> Log:
+        """Return a log with the weights that count: those of its events, faded where there is a `half_life`.
+
+        Parameters
+        ----------
+        log
+            The training log.
+
+        Returns
+        -------
+        log
+            The log, as the fit weighs it.
+        """
+        if not self.fades_events:
+            return log
+        return (log if self.weighs_events else replace(log, weights=None)).fade(getattr(self, "half_life"))  # noqa: B009
 
     def training_log(self) -> Log:
         """Return the events that the model was fitted to.
@@ -278,6 +314,42 @@ class Recommender(ABC):
         if not self.is_fitted:
             return call
         return f"{call}, fitted to {len(self.users_):,} users x {len(self.items_):,} items"
+
+    # Tomorrow's events
+
+    def update(self, new_events: Any, *, choose: bool = False) -> Self:
+        """Add events to those of the training data, fit to all of them, and return the model.
+
+        Users and items may be new. An event that is there already gets the sum of the weights and the latest time, as
+        in `csrr.read`. What the fit chose on held-out events stays as it is. The result is that of a fit to all events
+        with the same choices. A calibration is dropped: its scores were others.
+
+        Parameters
+        ----------
+        new_events
+            A log, a table with user and item columns, or a users x items matrix. Ids are of the types that the
+            model has.
+        choose
+            Whether to choose anew what is left to the data, as `fit` does.
+
+        Returns
+        -------
+        model
+            The model itself.
+
+        Raises
+        ------
+        DataError
+            Where ids are of other types, or weights or times that the model needs are missing.
+
+        Examples
+        --------
+        >>> log = csrr.synthetic(60, 40, events_per_user=10).log
+        >>> model = csrr.PopRank().fit(log)
+        >>> model.update({"user": [3, 60], "item": [7, 40]})
+        PopRank(), fitted to 61 users x 41 items
+        """
+        return self.fit(join_events(self, new_events))
 
     # Scores
 

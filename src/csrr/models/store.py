@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 _COLUMNS = 2**24
 """So many columns a sparse array of a model of one's own may have in any file."""
 
+FLOAT32_MOST, FLOAT64_MOST = (float(np.finfo(each).max) for each in (np.float32, np.float64))
+
 State = tuple[Arrays, dict[str, Any]]
 
 # What every model keeps of its training log
@@ -46,6 +48,8 @@ COMMON: tuple[Part, ...] = (
     Ids("items"),
     Texts("titles", "items", optional=True),
     Sparse("seen", ("users", "items"), None, "events"),
+    Values("seen.weights", ("events",), above=0, most=FLOAT32_MOST, optional=True),
+    Values("seen.times", ("events",), ("int64", "float64"), least=-FLOAT64_MOST, most=FLOAT64_MOST, optional=True),
 )
 _BIN = ("edges+1",)
 CALIBRATION: tuple[Part, ...] = (
@@ -174,6 +178,8 @@ def write_model(path: str | os.PathLike[str], model: Recommender) -> None:
     if model.titles_ is not None:
         arrays |= text_arrays("titles", model.titles_)
     arrays |= sparse_arrays("seen", model.seen_, with_data=False)
+    columns = {"seen.weights": model.seen_weights_, "seen.times": model.seen_times_}
+    arrays |= {name: column for name, column in columns.items() if column is not None}
     if model.calibration_ is not None:
         arrays |= model.calibration_.arrays()
     arrays |= own
@@ -196,6 +202,7 @@ def restore_model(model: Recommender, arrays: Arrays, facts: dict[str, Any]) -> 
     model.users_, model.items_ = ids_from(arrays, "users"), ids_from(arrays, "items")
     model.titles_ = text_from(arrays, "titles") if "titles.text" in arrays else None
     model.seen_ = sparse_from(arrays, "seen", (sizes["users"], sizes["items"]))
+    model.seen_weights_, model.seen_times_ = arrays.get("seen.weights"), arrays.get("seen.times")
     model.calibration_ = Calibration.from_arrays(arrays)
     model.restore(arrays, facts)
     _check_factors(model, sizes)
