@@ -141,7 +141,7 @@ def _fit(models: list[Any], train: csrr.Log, line: Line) -> dict[str, Any]:
 
     for model in models:
         if not model.is_fitted:
-            fit_model(model, train, line)
+            fit_model(model.fit, train, line)
     named = {type(model).__name__: model for model in models}
     return named if "PopRank" in named else named | {"PopRank": csrr.PopRank().fit(train)}
 

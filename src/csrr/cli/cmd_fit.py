@@ -62,7 +62,7 @@ def fit(log: str, output: Path, model: str, as_json: bool, force: bool, **option
         events = read_log(log, options)
         line.show(f"fitting {events.n_users:,} users x {events.n_items:,} items, {len(events):,} events")
         began = time.perf_counter()
-        fit_model(fitted, events, line)
+        fit_model(fitted.fit, events, line)
         seconds = time.perf_counter() - began
         line.show(f"writing {output}")
         fitted.save(output)

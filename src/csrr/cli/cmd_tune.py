@@ -86,7 +86,7 @@ def tune(log: str, model: str, output: Path | None, fitted: Path | None, as_json
             found.save(output)
         if fitted is not None:
             best = found.model()
-            fit_model(best, events, line)
+            fit_model(best.fit, events, line)
             best.save(fitted)
     if as_json:
         print_json(found.summary() | {"fitted": fitted and str(fitted)})

@@ -212,8 +212,8 @@ def as_time(text: str | None) -> float | str | None:
         return text
 
 
-def fit_model(model: csrr.Recommender, events: csrr.Log, line: Line) -> None:
-    """Fit the model, showing its steps where it tells them."""
+def fit_model(fit: Callable[..., Any], events: csrr.Log, line: Line, **options: Any) -> None:
+    """Call `fit`, or `update`, of a model with events and options, showing its steps where it tells them."""
 
     def show(step: Any) -> None:
         if hasattr(step, "gap"):
@@ -222,8 +222,8 @@ def fit_model(model: csrr.Recommender, events: csrr.Log, line: Line) -> None:
             numbers = {name: value for name, value in vars(step).items() if isinstance(value, int | float)}
             line.show("  ".join(f"{name} {value:.4g}" for name, value in numbers.items()), now=False)
 
-    tells = "callback" in inspect.signature(model.fit).parameters
-    model.fit(events, **({"callback": show} if tells else {}))
+    tells = "callback" in inspect.signature(fit).parameters
+    fit(events, **options, **({"callback": show} if tells else {}))
 
 
 def check_can(model: csrr.Recommender, method: str, what: str) -> None:
