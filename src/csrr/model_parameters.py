@@ -91,7 +91,7 @@ HalfLife: TypeAlias = Annotated[
     float | str | timedelta | None,
     Duration(
         "half_life",
-        'The age, before the latest event, at which an event counts for half: in days, or like "90d"; None for no fading.',
+        'The age, before the latest event, at which an event counts for half: in days, or like "90d"; None for never.',
         optional=True,
     ),
 ]

@@ -26,7 +26,9 @@ def fade_weights(
     """
     days = read_days("half_life", half_life)
     if times is None:
-        raise DataError("half_life needs events with times, and these have none; give a column of times, or leave it out")
+        raise DataError(
+            "half_life needs events with times, and these have none; give a column of times, or leave it out"
+        )
     latest = (times.max() if len(times) else 0) if now is None else parse_time(now)
     with np.errstate(over="ignore"):
         halvings = np.clip((latest - times.astype(np.float64)) / (days * _DAY), 0, MOST_HALVINGS)

@@ -19,8 +19,8 @@ def join_logs(known: Log, new: Log) -> Log:
 
     All users and items of either are in it. A title of the new log wins. Weights and times are in both logs or in none.
     """
-    users, known_users, new_users = _join_ids(known.users, new.users, "user")
-    items, known_items, new_items = _join_ids(known.items, new.items, "item")
+    users, known_users, new_users = join_ids(known.users, new.users, "user")
+    items, known_items, new_items = join_ids(known.items, new.items, "item")
     weights, times = (
         _join_columns(name, getattr(known, name), getattr(new, name), len(new)) for name in ("weights", "times")
     )
@@ -31,11 +31,11 @@ def join_logs(known: Log, new: Log) -> Log:
         times,
         len(items),
     )
-    titles = _join_titles((known.titles, known_items), (new.titles, new_items), len(items))
+    titles = join_titles((known.titles, known_items), (new.titles, new_items), len(items))
     return Log(users, items, merged.user_rows, merged.item_rows, merged.weights, merged.times, titles)
 
 
-def _join_ids(known: IdMap, new: IdMap, kind: str) -> tuple[IdMap, Int32Array, Int32Array]:
+def join_ids(known: IdMap, new: IdMap, kind: str) -> tuple[IdMap, Int32Array, Int32Array]:
     """Return the map of all ids, and the rows there of the known ones and of the new."""
     if len(known) and len(new) and known.ids.dtype != new.ids.dtype:
         theirs, ours = (_show_ids(ids) for ids in (new, known))
@@ -62,7 +62,7 @@ def _join_columns(name: str, known: Any, new: Any, n_new: int) -> Any:
     return np.concatenate([known, new])
 
 
-def _join_titles(
+def join_titles(
     known: tuple[ObjectArray | None, Int32Array], new: tuple[ObjectArray | None, Int32Array], n_items: int
 ) -> ObjectArray | None:
     """Return the title of each item, shape (n_items,), of titles and where each goes; None where there are none."""

@@ -199,9 +199,7 @@ class BPRMF(Recommender):
         log = join_events(self, new_events)
         return self._fit_log(log, callback, None if choose else self._carry_factors(log))
 
-    def _fit_log(
-        self, log: Log, callback: Callable[[Epoch], object] | None, start: Factors | None = None
-    ) -> Self:
+    def _fit_log(self, log: Log, callback: Callable[[Epoch], object] | None, start: Factors | None = None) -> Self:
         """Fit from new factors, or on from others with the last half of the epochs, and return the model."""
 
         def watch(done: Epoch, factors: Factors) -> None:

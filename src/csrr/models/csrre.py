@@ -87,7 +87,7 @@ class CSRRe(RobustModel):
         What the weights of the events are: "cost", factors on the cost of a miss; "linear" or "log" (of 1 + weight),
         confidence such as play counts, divided by their mean.
     half_life
-        The age, before the latest event, at which an event counts for half: in days, or like "90d"; None for no fading.
+        The age, before the latest event, at which an event counts for half: in days, or like "90d"; None for never.
     reg_low_rank
         Strength on the rank, as a fraction of what gives rank 0; "noise" is half the norm of the targets with random
         signs.

@@ -1,4 +1,4 @@
-"""The training events of a model and new ones -> one log, and where what the model has of the old ones belongs in it."""
+"""The training events of a model and new ones -> one log; what the model has of the old ones, by its rows."""
 
 from __future__ import annotations
 

@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from csrr.arrays import Rows
-from csrr.data import as_log
+from csrr.data import Log, as_log
+from csrr.models.folded_items import FoldedItems
 from csrr.models.kept import Arrays, Kept, Values
 from csrr.models.recommender import Recommender
 from csrr.models.store import State
@@ -52,6 +53,10 @@ class PopRank(Recommender):
 
     def score_histories(self, seen: Any, rows: Rows) -> npt.NDArray[np.float32]:
         return np.tile(self.popularity_, (len(rows), 1))
+
+    def fold_items(self, log: Log, chosen: Any) -> FoldedItems:
+        counts = np.diff(chosen.indptr).astype(np.float32)
+        return FoldedItems.of(self, log, chosen, lambda rows: np.tile(counts, (len(rows), 1)))
 
     def state(self) -> State:
         return {"popularity": self.popularity_}, {}

@@ -17,6 +17,7 @@ from csrr.arrays import Float32Array, Rows
 from csrr.data import IdMap, Log, as_log
 from csrr.data.columns import Times
 from csrr.data.ids import Id
+from csrr.models.folded_items import FoldedItems, read_new_items
 from csrr.models.folded_users import (
     FoldedUsers,
     Least,
@@ -202,6 +203,13 @@ class Recommender(ABC):
         if not self.fades_events:
             return log
         return (log if self.weighs_events else replace(log, weights=None)).fade(getattr(self, "half_life"))  # noqa: B009
+
+    def _weigh_new(self, clicks: Any) -> Any:
+        """Return clicks of new people, or on new items, faded where the model fades and their times are known."""
+        if not self.fades_events or isinstance(clicks, list | tuple):
+            return clicks
+        log = as_log(clicks)
+        return self.weigh(log) if log.times is not None else log if self.weighs_events else replace(log, weights=None)
 
     def training_log(self) -> Log:
         """Return the events that the model was fitted to.
@@ -597,7 +605,7 @@ class Recommender(ABC):
         (2, (2, 3))
         """
         self.check_fitted()
-        return self.fold_users(*read_histories(histories, self.items_, self.history_weight))
+        return self.fold_users(*read_histories(self._weigh_new(histories), self.items_, self.history_weight))
 
     def fold_users(self, users: npt.NDArray[Any], seen: Any) -> FoldedUsers:
         """Return people who were not in the training data, by ids and histories.
@@ -615,6 +623,57 @@ class Recommender(ABC):
             Their scores and recommendations.
         """
         return FoldedUsers(users, seen, self, partial(self.score_histories, seen))
+
+    def fold_in_items(self, clicks: Any) -> FoldedItems:
+        """Return items that were not in the training data, by who chose them: their scores, and lists that have them.
+
+        What was learnt of users and of other items stays as it is. `update` takes the same events into the model.
+
+        Parameters
+        ----------
+        clicks
+            A log, or what becomes one: its users are the model's, its items are new.
+
+        Returns
+        -------
+        items
+            They have `score` and `recommend`; the latter's lists are of known and new items.
+
+        Raises
+        ------
+        ParameterError
+            For an item that the model knows.
+        UnknownIdError
+            For a user that it does not know.
+        NotImplementedError
+            Where the model cannot tell.
+
+        Examples
+        --------
+        >>> model = csrr.EASE(reg=10).fit(csrr.synthetic(60, 40, events_per_user=10).log)
+        >>> items = model.fold_in_items({"user": [3, 5, 9], "item": [40, 40, 40]})
+        >>> items.score([3, 4]).shape, items.recommend(4, k=3).items.shape
+        ((2, 1), (1, 3))
+        """
+        self.check_fitted()
+        return self.fold_items(*read_new_items(self._weigh_new(clicks), self.users_, self.items_, self.history_weight))
+
+    def fold_items(self, log: Log, chosen: Any) -> FoldedItems:
+        """Return items that were not in the training data, by their log and by who chose them.
+
+        Parameters
+        ----------
+        log
+            Events of the model's users and of new items.
+        chosen
+            The same: ones or weights, csr of shape (n_new, n_users).
+
+        Returns
+        -------
+        items
+            Their scores and recommendations.
+        """
+        raise NotImplementedError(f"a {type(self).__name__} knows only the items it was fitted to; update it")
 
     @property
     def history_weight(self) -> float | None:
@@ -831,6 +890,8 @@ class Recommender(ABC):
         # The contract's own methods ask for something that not all models give.
         if ability.startswith("similar"):
             return cls.has_factors
+        if ability == "fold_in_items":
+            return cls.fold_items is not Recommender.fold_items
         if ability == "suspects":
             return cls.score_own is not Recommender.score_own or cls.leave_out is not Recommender.leave_out
         return True

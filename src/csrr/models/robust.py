@@ -23,6 +23,7 @@ from csrr.models.choose_settings import Chosen, choose_by_rule, choose_settings
 from csrr.models.costs import Costs, CostWords, EventWeights
 from csrr.models.explain_score import explain_score
 from csrr.models.fitted_problem import FOLD_IN_TOL, KEPT, FittedProblem, ProblemFacts, keep_nonzero
+from csrr.models.folded_items import FoldedItems, make_scorer
 from csrr.models.folded_users import FoldedFactors
 from csrr.models.join_events import join_events
 from csrr.models.judge import find_judge, leave_out, list_preferences, make_strict, refit
@@ -607,6 +608,13 @@ class RobustModel(Recommender):
             return scores
 
         return FoldedFactors(users, seen, self, score_rows, factors, specific)
+
+    def fold_items(self, log: Log, chosen: Any) -> FoldedItems:
+        neighborhood = self.fitted_.neighborhood
+        with use_threads(self.threads, blas=1), _blame_parameter(self.reg_neighbors):
+            factors, weights = self.fitted_.fold_items(self.seen_, chosen, self.chosen_.settings)
+        score_rows = make_scorer(self, factors, weights, neighborhood.scale(self.seen_))
+        return FoldedItems.of(self, log, chosen, score_rows, factors, weights)
 
     # Reasons and likeness
 

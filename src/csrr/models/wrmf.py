@@ -14,6 +14,7 @@ from csrr.data import Log
 from csrr.data.ids import Id
 from csrr.model_parameters import MOST, AutoReg, HalfLife, MaxIter, Rank, Seed, Threads
 from csrr.models.explain_score import explain_score
+from csrr.models.folded_items import FoldedItems, make_scorer
 from csrr.models.folded_users import FoldedFactors
 from csrr.models.join_events import join_events, place_rows_by_id
 from csrr.models.kept import Arrays, Kept, Values
@@ -113,7 +114,7 @@ class WRMF(Recommender):
     event_weights
         Whether the weights of the events count: "linear", as factors.
     half_life
-        The age, before the latest event, at which an event counts for half: in days, or like "90d"; None for no fading.
+        The age, before the latest event, at which an event counts for half: in days, or like "90d"; None for never.
     tol
         Stop when an iteration gains less, relatively.
     max_iter
@@ -238,9 +239,7 @@ class WRMF(Recommender):
                 problem = problem.with_strength(problem.l1 * self.reg_ / self.build_problem(self._weighed_log()).l1)
             return self._alternate(log, weighed, problem, self._carry_factors(log, problem), callback)
 
-    def _alternate(
-        self, log: Log, weighed: Log, problem: Problem, first: Factors, callback: Callback | None
-    ) -> Self:
+    def _alternate(self, log: Log, weighed: Log, problem: Problem, first: Factors, callback: Callback | None) -> Self:
         """Fit from factors on, and return the model."""
         began = time.perf_counter()
         penalty = self._make_penalty(problem)
@@ -339,6 +338,16 @@ class WRMF(Recommender):
             nothing = np.zeros((len(users), self.item_factors_.shape[1]), np.float32)
             factors = _solve_rows(problem, self._penalty.of(problem), Factors(nothing, self.item_factors_))
         return FoldedFactors.of(self, users, seen, factors)
+
+    def fold_items(self, log: Log, chosen: Any) -> FoldedItems:
+        problem = self._build_from_histories(chosen)
+        cells = np.ones(self.seen_.nnz) if self._weights is None else self._weights
+        mean = len(self.users_) + float(self._confidence * cells.sum(dtype=np.float64)) / len(self.items_)
+        with use_threads(self.threads, blas=1):
+            nothing = np.zeros((chosen.shape[0], self.user_factors_.shape[1]), np.float32)
+            penalty = self._penalty._replace(mean=mean)
+            factors = _solve_rows(problem, penalty.of(problem), Factors(nothing, self.user_factors_))
+        return FoldedItems.of(self, log, chosen, make_scorer(self, factors), factors)
 
     def explain(self, user: Id, item: Id) -> Explanation:
         """Return how much each item of the user's history adds to the score of an item; the amounts sum to it.
