@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 SECONDS_BETWEEN = 0.05
+SECONDS_BETWEEN_LINES = 30.0
+"""Where stderr is no terminal, such as a file, how often a long run says how far it is."""
 
 
 def say(text: object = "", *, err: bool = False, nl: bool = True) -> None:
@@ -72,20 +74,28 @@ def to_plain(value: Any) -> Any:
 
 
 class Line:
-    """One line on stderr that is written over and over; nothing where stderr is no terminal."""
+    """One line on stderr that is written over and over; where stderr is no terminal, a new one now and then."""
 
     def __init__(self) -> None:
         self.live = sys.stderr.isatty()
-        self.due = 0.0
+        self.due = 0.0 if self.live else time.monotonic() + SECONDS_BETWEEN_LINES
 
     def show(self, text: str, *, now: bool = True) -> None:
         """Write `text` over the line; without `now`, at most every `SECONDS_BETWEEN`."""
-        if not self.live or (not now and time.monotonic() < self.due):
+        if time.monotonic() < self.due and not (now and self.live):
             return
-        self.due = time.monotonic() + SECONDS_BETWEEN
-        width = shutil.get_terminal_size().columns - 1
-        sys.stderr.write(f"\r{make_printable(text)[:width]}\x1b[K")
-        sys.stderr.flush()
+        self.due = time.monotonic() + (SECONDS_BETWEEN if self.live else SECONDS_BETWEEN_LINES)
+        if self.live:
+            width = shutil.get_terminal_size().columns - 1
+            sys.stderr.write(f"\r{make_printable(text)[:width]}\x1b[K")
+            sys.stderr.flush()
+        else:
+            say(text, err=True)
+
+    def clear(self) -> None:
+        """Leave nothing of the line."""
+        if self.live:
+            self.show("")
 
     def step(self, step: Any) -> None:
         """Show a step of a fit: the gap or, where only the end of the fit tells it, the objective."""
@@ -107,4 +117,4 @@ def show_live_line() -> Iterator[Line]:
     try:
         yield line
     finally:
-        line.show("")
+        line.clear()
