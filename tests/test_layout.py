@@ -20,6 +20,7 @@ LOW = {
     "registry",
     "arrays",
     "printable",
+    "progress",
 }
 ROOMS = ("data", "optim", "ranking", "noise", "models", "experiments", "plots", "paper", "cli")
 MAY_IMPORT = {room: {*ROOMS[: place + 1], *LOW} for place, room in enumerate(ROOMS)} | {

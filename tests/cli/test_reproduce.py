@@ -187,8 +187,23 @@ def test_a_run_that_did_nothing_is_no_run(folder):
 
 
 def test_a_long_run_into_a_file_says_now_and_then_how_far_it_is(folder, monkeypatch):
-    monkeypatch.setattr("csrr.cli.output.SECONDS_BETWEEN_LINES", 0.0)
+    monkeypatch.setattr("csrr.progress.SECONDS_BETWEEN_LINES", 0.0)
     result = in_process("reproduce", *SMALL, "--results", folder)
     lines = result.stderr.splitlines()
     assert any(line.startswith("1 of 4, ") and "MC-Shift" in line for line in lines)
     assert "\r" not in result.stderr
+
+
+def test_data_that_are_not_there_are_left_out_unless_they_are_named(folder, monkeypatch):
+    found = in_process("reproduce", "--plan")
+    assert found.exit_code == 0
+    assert "comparison, ml-100k, numbers" in found.stdout
+    assert "ml-1m" not in found.stdout
+    assert "left out: eachmovie-heavy.zip" in found.stderr
+    assert "`csrr data fetch ml-1m` downloads it" in found.stderr
+    named = in_process("reproduce", "--plan", "--data", "ml-1m")
+    assert named.exit_code == 2
+    assert "ml-1m.zip" in named.stderr
+    monkeypatch.setenv("CSRR_DATA_DIR", str(folder))
+    nothing = in_process("reproduce", "--plan")
+    assert nothing.exit_code == 2

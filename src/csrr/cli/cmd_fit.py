@@ -25,8 +25,9 @@ from csrr.cli.options import (
     make_model,
     read_log,
 )
-from csrr.cli.output import print_json, say, show_live_line
+from csrr.cli.output import print_json, say
 from csrr.printable import describe_size
+from csrr.progress import show_live_line
 
 if TYPE_CHECKING:
     import csrr
@@ -62,7 +63,7 @@ def fit(log: str, output: Path, model: str, as_json: bool, force: bool, **option
         events = read_log(log, options)
         line.show(f"fitting {events.n_users:,} users x {events.n_items:,} items, {len(events):,} events")
         began = time.perf_counter()
-        fit_model(fitted.fit, events, line)
+        fit_model(fitted, events, line)
         seconds = time.perf_counter() - began
         line.show(f"writing {output}")
         fitted.save(output)

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from csrr.cli.failures import Failure, stoppable
+from csrr.cli.failures import Failure, as_options, stoppable
 from csrr.cli.options import Decorated, check_writable, json_option
-from csrr.cli.output import print_json, say, show_live_line
+from csrr.cli.output import print_json, say
+from csrr.progress import show_live_line
 
 if TYPE_CHECKING:
     from csrr.paper.jobs import Experiment, Job
@@ -86,7 +87,10 @@ def reproduce(
         raise Failure("csrr reproduce needs Optuna and Jinja2: pip install 'csrr[reproduce]'")
     names = _check_names(tables, figures)
     asked = plan(names, data=data, protocols=protocols, systems=systems, splits=splits, quick=quick)
-    check_data(asked)
+    if data:
+        check_data(asked)
+    else:
+        asked = _leave_out_missing(asked)
     if only_plan:
         _print_plan(Reproduction(ResultStore(results), asked, tuned=tune), as_json)
         return
@@ -107,6 +111,19 @@ def reproduce(
         job, error = failed[0]
         where = f"{job.data}, {job.protocol}, split {job.split}, {job.name}"
         raise Failure(f"{len(failed)} of {len(run.jobs)} results could not be had; the first, {where}: {error}")
+
+
+def _leave_out_missing(asked: list[Experiment]) -> list[Experiment]:
+    """Return the experiments whose data are there, and say which are left out; with none, that is an error."""
+    from csrr.paper.reproduce import check_data, find_missing_data
+
+    missing = find_missing_data(asked)
+    left = [each for each in asked if each.data not in missing]
+    if not left:
+        check_data(asked)
+    for words in missing.values():
+        say(as_options(f"left out: {words}", ()), err=True)
+    return left
 
 
 def _run(run: Reproduction, results: Path, workers: int) -> list[tuple[Job, Exception]]:

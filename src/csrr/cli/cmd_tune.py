@@ -31,8 +31,9 @@ from csrr.cli.options import (
     read_param,
     select_given,
 )
-from csrr.cli.output import Line, print_json, say, show_live_line, to_plain
+from csrr.cli.output import print_json, say, to_plain
 from csrr.parameters import list_parameters, list_rivals
+from csrr.progress import Line, show_live_line
 
 if TYPE_CHECKING:
     import csrr
@@ -86,7 +87,7 @@ def tune(log: str, model: str, output: Path | None, fitted: Path | None, as_json
             found.save(output)
         if fitted is not None:
             best = found.model()
-            fit_model(best.fit, events, line)
+            fit_model(best, events, line)
             best.save(fitted)
     if as_json:
         print_json(found.summary() | {"fitted": fitted and str(fitted)})

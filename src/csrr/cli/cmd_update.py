@@ -20,8 +20,9 @@ from csrr.cli.options import (
     model_argument,
     read_log,
 )
-from csrr.cli.output import print_json, say, show_live_line
+from csrr.cli.output import print_json, say
 from csrr.printable import describe_size
+from csrr.progress import show_live_line
 
 if TYPE_CHECKING:
     import csrr
@@ -57,7 +58,7 @@ def update(model: Path, log: str, output: Path, choose: bool, as_json: bool, **o
         events = _name_like(read_log(log, options), fitted)
         line.show(f"adding {len(events):,} events to {before[2]:,}")
         began = time.perf_counter()
-        fit_model(fitted.update, events, line, choose=choose)
+        fit_model(fitted, events, line, by=fitted.update, choose=choose)
         seconds = time.perf_counter() - began
         line.show(f"writing {output}")
         fitted.save(output)

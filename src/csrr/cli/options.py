@@ -20,9 +20,9 @@ from csrr.registry import HOMES, MODELS
 
 if TYPE_CHECKING:
     import csrr
-    from csrr.cli.output import Line
     from csrr.data import IdMap
     from csrr.data.ids import Id
+    from csrr.progress import Line
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
@@ -212,18 +212,14 @@ def as_time(text: str | None) -> float | str | None:
         return text
 
 
-def fit_model(fit: Callable[..., Any], events: csrr.Log, line: Line, **options: Any) -> None:
-    """Call `fit`, or `update`, of a model with events and options, showing its steps where it tells them."""
-
-    def show(step: Any) -> None:
-        if hasattr(step, "gap"):
-            line.step(step)
-        else:
-            numbers = {name: value for name, value in vars(step).items() if isinstance(value, int | float)}
-            line.show("  ".join(f"{name} {value:.4g}" for name, value in numbers.items()), now=False)
-
+def fit_model(
+    model: csrr.Recommender, events: csrr.Log, line: Line, *, by: Callable[..., Any] | None = None, **options: Any
+) -> None:
+    """Fit the model, `by` its `fit` unless another method is given, showing its steps where it tells them."""
+    line.aim = getattr(model, "tol", None)
+    fit = model.fit if by is None else by
     tells = "callback" in inspect.signature(fit).parameters
-    fit(events, **options, **({"callback": show} if tells else {}))
+    fit(events, **options, **({"callback": line.step} if tells else {}))
 
 
 def check_can(model: csrr.Recommender, method: str, what: str) -> None:

@@ -92,9 +92,9 @@ def _check(what: str, given: Iterable[str], known: Iterable[str]) -> None:
             raise ParameterError(f"there is no {what} {each!r}; there are {', '.join(known)}")
 
 
-def check_data(experiments: Iterable[Experiment]) -> None:
-    """Raise a DataError that names every file that is not there, where to get it and where to put it."""
-    missing = []
+def find_missing_data(experiments: Iterable[Experiment]) -> dict[str, str]:
+    """Return the data sets that are not there, and for each where to get it and where to put it."""
+    missing = {}
     for name in dict.fromkeys(each.data for each in experiments):
         if locate(name) is None:
             known = DATASETS[name]
@@ -103,9 +103,14 @@ def check_data(experiments: Iterable[Experiment]) -> None:
                 if known.url
                 else f"it cannot be downloaded: put {known.source} there"
             )
-            missing.append(f"{known.file} ({known.description}) is not in {data_dir()}: {get}")
-    if missing:
-        raise DataError("; ".join(missing) + "; CSRR_DATA_DIR names the folder; --data chooses other data")
+            missing[name] = f"{known.file} ({known.description}) is not in {data_dir()}: {get}"
+    return missing
+
+
+def check_data(experiments: Iterable[Experiment]) -> None:
+    """Raise a DataError that names every file that is not there, where to get it and where to put it."""
+    if missing := find_missing_data(experiments):
+        raise DataError("; ".join(missing.values()) + "; CSRR_DATA_DIR names the folder; --data chooses other data")
 
 
 class Reproduction:
