@@ -57,7 +57,10 @@ def carry_costs(model: RobustModel, log: Log) -> tuple[Any, Any]:
 
 
 def carry_factors(model: RobustModel, log: Log, built: ClickProblem) -> LowRank | None:
-    """Return U for a problem over a log's users and items: the model's, by id, and new rows folded in."""
+    """Return U for a problem over a log's users and items: the model's, by id, and new rows folded in.
+
+    None where there is no U, or its penalty alone makes it worse than nothing: a file may hold any.
+    """
     fitted, problem, scaling = model.fitted_, built.problem, built.scaling
     if fitted.users.shape[1] == 0:
         return None
@@ -68,7 +71,9 @@ def carry_factors(model: RobustModel, log: Log, built: ClickProblem) -> LowRank 
     items = (items * scaling.item[:, None]).astype(dtype)
     users[new_users] = _fold_rows(problem, new_users, items)
     items[new_items] = _fold_rows(problem.T, new_items, users)
-    return Factors(users, items).to_low_rank(problem.engine)
+    start = Factors(users, items).to_low_rank(problem.engine)
+    is_better = problem.l1 * float(start.s.sum()) < problem.value_at_zero
+    return start if is_better else None
 
 
 def _fold_rows(problem: Problem, which: BoolArray, other: FloatArray) -> FloatArray:

@@ -64,7 +64,8 @@ class Recommender(ABC):
 
     It gets everything else: `recommend`, `score`, `calibrate`, `save` (fitted attributes that are arrays, sparse
     arrays or plain values; `state` and `restore` for others), and it works in `csrr.evaluate`, `csrr.compare` and
-    `csrr.tune`. `score_histories` or `fold_users` gives `fold_in` and `recommend_for`; `score_own` gives `suspects`.
+    `csrr.tune`. `score_histories` or `fold_users` gives `fold_in` and `recommend_for`, `fold_items` gives
+    `fold_in_items`, `score_own` gives `suspects`. `update` fits it to all events, unless it knows a shorter way.
     `csrr.register` makes it known to `csrr.load` by its name.
 
     Its `__init__` takes keyword arguments with defaults and only stores them, under their own names; or it declares
