@@ -5,6 +5,7 @@ import pytest
 
 import csrr
 from csrr import DataError, Log, ParameterError
+from csrr.models import model_file
 from csrr.registry import MODELS
 
 DAY = 86_400
@@ -209,10 +210,31 @@ def test_costs_of_users_and_items_stay(whole, parts, event_weights):
     params = {"event_weights": event_weights, "reg_low_rank": "noise", "neighbors": 0, "tol": 1e-4}
     model = csrr.CSRR(**params).fit(parts[0], user_costs=users, item_costs=items).update(parts[1])
     full = csrr.CSRR(**params).fit(whole, user_costs=users, item_costs=items)
-    np.testing.assert_allclose(model.fitted_.clicks.values, full.fitted_.clicks.values, rtol=1e-5)
+    np.testing.assert_array_equal(model.fitted_.clicks.values, full.fitted_.clicks.values)
     model.update({"user": [3], "item": [7], "weight": [1]}, user_costs={299: 4.0})
     mine = model.fitted_.clicks.select_row(model.seen_.indptr, 299)
     assert (mine > model.fitted_.clicks.select_row(model.seen_.indptr, 3).min()).all()
+
+
+def test_costs_of_users_are_saved_and_found_in_files_that_did_not_keep_them(parts, whole, tmp_path):
+    users, items = {3: 2.0, 100: 0.5}, {7: 3.0}
+    model = csrr.CSRR(reg_low_rank="noise", neighbors=0).fit(parts[0], user_costs=users, item_costs=items)
+    model.save(tmp_path / "m.csrr")
+    header, arrays = model_file.read(tmp_path / "m.csrr")
+    model_file.write(tmp_path / "old.csrr", header, {name: a for name, a in arrays.items() if name != "user_costs"})
+    expected = model.update(parts[1]).fitted_.clicks.values
+    for name in ("m.csrr", "old.csrr"):
+        loaded = csrr.load(tmp_path / name).update(parts[1])
+        np.testing.assert_allclose(loaded.fitted_.clicks.values, expected, rtol=1e-6)
+
+
+def test_events_are_weighed_as_the_parameters_say_now(parts, whole):
+    model = csrr.CSRR(event_weights="log", half_life="20d", reg_low_rank="noise", neighbors=0, tol=1e-4).fit(parts[0])
+    changes = {"event_weights": "ignore", "half_life": None}
+    plain = model.set_params(**changes).update(parts[1])
+    full = csrr.CSRR(reg_low_rank="noise", neighbors=0, tol=1e-4).fit(whole)
+    assert plain.fitted_.clicks.values is None
+    assert plain.certificate_.primal == pytest.approx(full.certificate_.primal, rel=1e-4)
 
 
 # What goes wrong

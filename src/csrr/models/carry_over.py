@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from csrr.arrays import BoolArray, FloatArray
-from csrr.data import Log
+from csrr.data import IdMap, Log
 from csrr.models.build_problem import ClickProblem
 from csrr.models.choose_settings import Chosen
-from csrr.models.costs import ClickCosts
 from csrr.models.join_events import place_rows_by_id
 from csrr.models.settings import Settings
 from csrr.optim.factored import Factors
@@ -37,23 +36,23 @@ def carry_costs(model: RobustModel, log: Log) -> tuple[Any, Any]:
     """Return the costs of a log's users and items, (n_users,) and (n_items,), by what they were in the fit: 1 for those
     that are new, and None for either where the fit had none.
     """
-    clicks = model.fitted_.clicks
-    if clicks.values is None:
-        return None, None
-    known = replace(model.training_log(), weights=model.seen_weights_, times=model.seen_times_)
-    # What a click costs is its weight's share times its user's cost times its item's.
-    by_weight = ClickCosts.of(model.weigh(known), model.weighing, None, None, np.float64).values
-    of_user = clicks.values.astype(np.float64) / (1.0 if by_weight is None else by_weight)
-    items = None
-    if clicks.item is not None:
-        of_user /= clicks.item[known.item_rows]
-        items = np.ones(log.n_items)
-        items[log.items.rows(model.items_.ids, "item")] = clicks.item
-    if np.allclose(of_user, 1, rtol=1e-5, atol=0):
-        return None, items
-    users = np.ones(log.n_users)
-    users[log.users.rows(model.users_.ids)[known.user_rows]] = of_user
-    return users, items
+    clicks, known = model.fitted_.clicks, model.training_log()
+    user, item = clicks.user, clicks.item
+    if user is None and clicks.values is not None and model.fitted_.words.event_weights == "ignore":
+        # Files from before users' costs were kept: that of a click is its user's times its item's.
+        user = np.ones(len(model.users_))
+        user[known.user_rows] = clicks.values / (1.0 if item is None else item[known.item_rows])
+        user = None if np.allclose(user, 1, rtol=1e-5, atol=0) else user
+    return _place_costs(user, model.users_, log.users), _place_costs(item, model.items_, log.items)
+
+
+def _place_costs(costs: Any, known: IdMap, joined: IdMap) -> Any:
+    """Return costs of known ids, (n_known,), at the rows of joined ids, (n_joined,), 1 for those that are new."""
+    if costs is None:
+        return None
+    placed, is_new = place_rows_by_id(costs, known, joined)
+    placed[is_new] = 1
+    return placed
 
 
 def carry_factors(model: RobustModel, log: Log, built: ClickProblem) -> LowRank | None:

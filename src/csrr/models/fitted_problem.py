@@ -35,6 +35,7 @@ KEPT: tuple[Part, ...] = (
     Sparse.of("neighbors", ("items", "items"), optional=True),
     Values("click_costs", ("events",), FLOATS, above=0, optional=True),
     Values("item_costs", ("items",), FLOATS, above=0, optional=True),
+    Values("user_costs", ("users",), FLOATS, above=0, optional=True),
 )
 """The arrays that a file keeps of a problem."""
 
@@ -216,7 +217,8 @@ class FittedProblem:
             "item_scaling": self.scaling.item,
             **sparse_arrays("neighbors", self.neighborhood.weights),
         }
-        optional = {"click_costs": self.clicks.values, "item_costs": self.clicks.item}
+        clicks = self.clicks
+        optional = {"click_costs": clicks.values, "item_costs": clicks.item, "user_costs": clicks.user}
         arrays |= {name: array for name, array in optional.items() if array is not None}
         facts = ProblemFacts(
             l1=self.l1,
@@ -247,7 +249,9 @@ class FittedProblem:
             users,
             items,
             scaling,
-            ClickCosts(arrays.get("click_costs"), arrays.get("item_costs"), facts.mean_weight),
+            ClickCosts(
+                arrays.get("click_costs"), arrays.get("item_costs"), facts.mean_weight, arrays.get("user_costs")
+            ),
             facts.costs or Costs(words.alpha, "as given"),
             neighborhood,
             facts.l1,

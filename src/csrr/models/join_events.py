@@ -19,21 +19,20 @@ def join_events(model: Recommender, new_events: Any) -> Log:
     """Return the training events of a model and new ones, with the weights and times that it weighs by."""
     model.check_fitted()
     known, new = model.training_log(), model.read(new_events)
-    columns = (
-        ("weights", model.weighs_events, model.seen_weights_, new.weights),
-        ("times", model.fades_events, model.seen_times_, new.times),
-    )
-    for name, is_needed, theirs, ours in columns:
-        if is_needed and theirs is None:
+    columns: dict[str, tuple[bool, Any, Any]] = {
+        "weights": (model.weighs_events, model.seen_weights_, new.weights),
+        "times": (model.fades_events, model.seen_times_, new.times),
+    }
+    for name, (is_needed, of_known, of_new) in columns.items():
+        if is_needed and of_known is None:
             raise DataError(
                 f"this {type(model).__name__} weighs events by their {name}, and those of its training events were not"
                 " kept (it was fitted without, or saved by an older csrr); fit it to the whole log"
             )
-        if is_needed and ours is None:
+        if is_needed and of_new is None:
             raise DataError(f"this {type(model).__name__} weighs events by their {name}, and the new ones have none")
-    known = replace(known, weights=model.seen_weights_, times=model.seen_times_)
-    new = replace(new, weights=new.weights if model.weighs_events else None)
-    new = replace(new, times=new.times if model.fades_events else None)
+        known = replace(known, **{name: of_known if is_needed else None})
+        new = replace(new, **{name: of_new if is_needed else None})
     return join_logs(known, new)
 
 
