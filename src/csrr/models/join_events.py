@@ -31,9 +31,10 @@ def join_events(model: Recommender, new_events: Any) -> Log:
             )
         if is_needed and of_new is None:
             raise DataError(f"this {type(model).__name__} weighs events by their {name}, and the new ones have none")
-        known = replace(known, **{name: of_known if is_needed else None})
-        new = replace(new, **{name: of_new if is_needed else None})
-    return join_logs(known, new)
+    weights, times = ((of_known, of_new) if needed else (None, None) for needed, of_known, of_new in columns.values())
+    return join_logs(
+        replace(known, weights=weights[0], times=times[0]), replace(new, weights=weights[1], times=times[1])
+    )
 
 
 def place_rows_by_id(values: AnyArray, known: IdMap, joined: IdMap) -> tuple[AnyArray, BoolArray]:
