@@ -186,11 +186,29 @@ def test_weights_and_times_are_those_of_all_events(kind, params, whole, parts):
         assert model.history_[-1].objective <= 1.005 * full.history_[-1].objective
 
 
-def test_weights_of_a_model_that_ignores_them_are_not_kept(parts, tmp_path):
+def test_weights_of_a_model_that_ignores_them_are_not_kept(parts):
     model = csrr.CSRR(reg_low_rank=0.2, neighbors=0).fit(parts[0])
-    assert (model.seen_weights_, model.seen_times_) == (None, None)
+    assert model.seen_weights_ is None
     # Nor needed.
     model.update({"user": [3], "item": [7]})
+
+
+def test_times_are_kept_and_what_is_popular_of_late_is_that_of_all_events(parts, whole, tmp_path):
+    model = csrr.PopRank().fit(parts[0])
+    model.save(tmp_path / "m.csrr")
+    for each in (model, csrr.load(tmp_path / "m.csrr")):
+        each.update(parts[1])
+        np.testing.assert_array_equal(each.seen_times_, whole.times)
+        np.testing.assert_array_equal(each.recent_popularity, csrr.PopRank().fit(whole).recent_popularity)
+    # They are for all events or none.
+    model.update({"user": [3], "item": [7]})
+    assert (model.seen_times_, model.recent_popularity) == (None, None)
+
+
+def test_times_of_any_size_come_back(tmp_path):
+    for times in ([1, 2**31], [1, 2**31 - 1], [-1, -(2**40)], [0.5, 1.5]):
+        csrr.PopRank().fit({"user": [1, 2], "item": [1, 2], "time": times}).save(tmp_path / "m.csrr")
+        assert csrr.load(tmp_path / "m.csrr").seen_times_.tolist() == times
 
 
 def test_weights_and_times_that_are_needed_and_missing(parts, whole):

@@ -154,7 +154,8 @@ class CSRRe(RobustModel):
     seen_
         The training events: ones, sparse of shape (n_users, n_items).
     seen_weights_, seen_times_
-        The weights and times of these events, shape (n_events,) each, where the model weighs by them; or None.
+        The weights of these events, where the model weighs by them, and their times, where the log has them: shape
+        (n_events,) each, or None.
     calibration_
         What turns scores into probabilities, after `calibrate`; or None.
     neighbors_

@@ -12,10 +12,14 @@ from scipy import sparse
 from csrr.arrays import Float32Array, Rows
 from csrr.data import IdMap, Log, as_log
 from csrr.data.join_logs import join_ids, join_titles
-from csrr.models.folded_users import allow_items, check_k
+from csrr.models.asked_ids import IdReader
+from csrr.models.best_lists import check_k, find_known, score_known
+from csrr.models.item_choices import People, restrict
 from csrr.parameters import ParameterError, check_number
 from csrr.ranking import Recommendations, top_k
+from csrr.ranking.item_order import ItemOrder
 from csrr.ranking.item_products import add_products
+from csrr.ranking.restrictions import take_rows
 from csrr.ranking.score_blocks import RowScorer
 from csrr.ranking.topk import NO_ITEM
 
@@ -89,12 +93,14 @@ class FoldedItems:
         users: Any = None,
         k: int = 10,
         *,
-        exclude_seen: bool = True,
+        exclude_seen: Any = True,
         candidates: Any = None,
         exclude: Any = None,
         min_score: float | None = None,
     ) -> Recommendations:
         """Return the best items for users, best first: of those known and the new ones, in one list.
+
+        Equal scores go by the number of events, then by item row.
 
         Parameters
         ----------
@@ -102,14 +108,8 @@ class FoldedItems:
             One id, several, or None for all.
         k
             The number of items for each, as for `Recommender.recommend`.
-        exclude_seen
-            Whether items that the user has are left out.
-        candidates
-            The ids of the items to choose among; None for all.
-        exclude
-            The ids of items to leave out for everyone.
-        min_score
-            Items below this score are left out.
+        exclude_seen, candidates, exclude, min_score
+            As for `Recommender.recommend`; ids are of known and new items.
 
         Returns
         -------
@@ -120,21 +120,29 @@ class FoldedItems:
         if min_score is not None:
             check_number("min_score", min_score)
         joined, known, new = join_ids(model.items_, self.items, "item")
-        allowed = allow_items(joined, candidates, exclude)
         rows = model.user_rows(users)
+        seen = _place_columns([(model.seen_, known), (self.seen, new)], len(joined))
+        people = People(model.users_.ids[rows], rows, model.users_, take_rows(seen, rows))
+        limits = restrict(people, joined, IdReader("raise"), seen=exclude_seen, candidates=candidates, exclude=exclude)
+        is_known = find_known(model, np.diff(model.seen_.indptr)[rows], rows)
 
         def score_all(rows: Rows) -> Float32Array:
             scores = np.empty((len(rows), len(joined)), np.float32)
             scores[:, known], scores[:, new] = model.score_rows(rows), self.score_rows(rows)
             return scores
 
-        seen = _place_columns([(model.seen_, known), (self.seen, new)], len(joined)) if exclude_seen else None
-        k = min(check_k(k), len(allowed))
-        items, scores = top_k(score_all, rows, len(joined), k, seen=seen, candidates=allowed)
+        items, scores = top_k(
+            lambda places: score_known(score_all, rows[places], is_known[places], len(joined)),
+            np.arange(len(rows)),
+            len(joined),
+            min(check_k(k), limits.count_left()),
+            limits=limits,
+            order=ItemOrder.by_popularity(np.bincount(seen.indices, minlength=len(joined))),
+        )
         out = scores < (-np.inf if min_score is None else min_score)
         items, scores = np.where(out, np.int32(NO_ITEM), items), np.where(out, np.float32(-np.inf), scores)
         titles = join_titles((model.titles_, known), (self.titles, new), len(joined))
-        return Recommendations.from_rows(model.users_.ids[rows], items, scores, joined, titles)
+        return Recommendations.from_rows(people.ids, items, scores, joined, titles, None, ~is_known)
 
 
 def read_new_items(clicks: Any, users: IdMap, items: IdMap, weight: float | None) -> tuple[Log, Any]:

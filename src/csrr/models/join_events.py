@@ -31,7 +31,10 @@ def join_events(model: Recommender, new_events: Any) -> Log:
             )
         if is_needed and of_new is None:
             raise DataError(f"this {type(model).__name__} weighs events by their {name}, and the new ones have none")
-    weights, times = ((of_known, of_new) if needed else (None, None) for needed, of_known, of_new in columns.values())
+    # Weights that do not count are not kept. Times tell what is popular of late, if all events have them.
+    weights = (model.seen_weights_, new.weights) if model.weighs_events else (None, None)
+    times = (model.seen_times_, new.times)
+    times = times if all(each is not None for each in times) else (None, None)
     return join_logs(
         replace(known, weights=weights[0], times=times[0]), replace(new, weights=weights[1], times=times[1])
     )

@@ -16,7 +16,9 @@ from csrr.models.store import State
 
 
 class PopRank(Recommender):
-    """Scores an item by the number of users who have it.
+    """Scores an item by the number of users who have it, whoever asks.
+
+    Equal numbers go by what was popular of late, where the log has times.
 
     Attributes
     ----------
@@ -29,7 +31,8 @@ class PopRank(Recommender):
     seen_
         The training events: ones, sparse of shape (n_users, n_items).
     seen_weights_, seen_times_
-        The weights and times of these events, shape (n_events,) each, where the model weighs by them; or None.
+        The weights of these events, where the model weighs by them, and their times, where the log has them: shape
+        (n_events,) each, or None.
     calibration_
         What turns scores into probabilities, after `calibrate`; or None.
 
@@ -41,6 +44,7 @@ class PopRank(Recommender):
     True
     """
 
+    knows_everyone = True
     kept = Kept((Values("popularity", ("items",)),))
 
     popularity_: npt.NDArray[np.float32]
