@@ -89,6 +89,24 @@ def test_what_is_seen_or_excluded_is_left_out(fitted, parts, whole):
     assert (least.scores[0] >= 0.3).sum() == sum(item is not None for item in least.items[0].tolist()) < 20
 
 
+def test_each_person_may_have_candidates_of_their_own(fitted, parts):
+    items = fitted["CSRR"][0].fold_in_items(parts[1])
+    lists = items.recommend([0, 7], k=2, candidates={0: [3, 5], 7: [11]}, exclude_seen=False)
+    assert set(lists.items[0].tolist()) == {3, 5}
+    assert lists.items[1].tolist() == [11, None]
+    with pytest.raises(UnknownIdError, match="99"):
+        items.recommend(0, candidates=[99])
+
+
+def test_who_has_no_history_gets_what_is_popular(whole):
+    clicks = np.zeros((4, 3))
+    clicks[[0, 1, 1, 2], [0, 0, 1, 2]] = 1
+    model = csrr.CSRR(reg_low_rank=0.1, neighbors=0).fit(clicks)
+    lists = model.fold_in_items({"user": [0, 1, 2], "item": [9, 9, 9]}).recommend(k=4)
+    assert lists.fallback.tolist() == [False, False, False, True]
+    assert lists.items[3].tolist() == [9, 0, 1, 2]
+
+
 def test_titles_go_along(whole):
     model = csrr.PopRank().fit({"user": [1, 2], "item": [1, 2], "title": ["one", "two"]})
     items = model.fold_in_items({"user": [1, 2], "item": [9, 9], "title": ["nine", "nine"]})
