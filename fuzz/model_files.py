@@ -199,6 +199,22 @@ def use(model: Any, folder: Path) -> None:
     again = csrr.load(folder / "again.csrr")
     if not np.array_equal(again.score_rows(np.arange(len(users))), scores, is_own):
         raise Finding("saved again it scores otherwise")
+    _go_on(again, users, items, is_own)
+
+
+def _go_on(model: Any, users: list[Any], items: list[Any], is_own: bool) -> None:
+    """Add an item and an event: first beside the model, then to it."""
+    new = "new" if isinstance(items[0], str) else max(items) + (1 if max(items) < 2**62 else 0)
+    columns = {"user": users[:2], "item": [new] * len(users[:2]), "weight": [1] * len(users[:2])}
+    events = columns | {"time": [10**9] * len(users[:2])}
+    with answering(is_own):
+        _finite(model.fold_in_items(events).score(), "scores of new items", is_own)
+    # A file may ask for a fit without end; who fits it again gets that.
+    limits = {name: min(getattr(model, name), 20) for name in ("max_iter", "epochs") if hasattr(model, name)}
+    model.set_params(**limits)
+    with answering(is_own):
+        model.update(events)
+        _finite(model.score_rows(np.arange(len(model.users_))), "scores after an update", is_own)
 
 
 @contextmanager
@@ -238,6 +254,7 @@ def _save_models(folder: Path) -> Iterator[bytes]:
     )
     plain = csrr.Log.from_matrix((clicks > 0).astype(float))
     named = csrr.Log.from_matrix(clicks, item_ids=[chr(97 + i) * (i + 1) for i in range(9)])
+    timed = replace(titled, times=86_400 * rng.integers(0, 9, len(titled)))
     for place, (model, log) in enumerate(
         [
             (csrr.CSRR(neighbors=3, reg_low_rank=0.2, reg_sparse=0.6), titled),
@@ -254,6 +271,7 @@ def _save_models(folder: Path) -> Iterator[bytes]:
             (csrr.ItemKNN(neighbors=4), plain),
             (csrr.PopRank(), titled),
             (Own(), named),
+            (csrr.CSRR(half_life="2d", reg_low_rank=0.2, neighbors=2), timed),
         ]
     ):
         costs = {"item_costs": np.linspace(1, 2, 9)} if place == 0 else {}

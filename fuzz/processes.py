@@ -28,6 +28,7 @@ PROGRAM = "import os; os.write(1, b'\\n'); from csrr.cli import main; main()"
 
 COMMANDS = {
     "fit": ["fit", "{log}", "-o", "out.csrr"],
+    "update": ["update", "{model}", "{log}", "-o", "out.csrr"],
     "tune": ["tune", "{log}", "--trials", "8", "--storage", "out.journal", "-o", "out.json"],
     "evaluate": ["evaluate", "{log}", "--model", "wrmf"],
     "recommend": ["recommend", "{model}", "--all", "--json"],

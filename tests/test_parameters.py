@@ -2,6 +2,7 @@
 
 import inspect
 import math
+from datetime import timedelta
 
 import numpy as np
 import pytest
@@ -10,7 +11,17 @@ from sklearn.base import clone
 import csrr
 from csrr.cli.options import MODEL_OPTIONS
 from csrr.model_parameters import OPTIONS
-from csrr.parameters import Choice, Number, Share, Whole, list_defaults, list_parameters, list_rivals
+from csrr.parameters import (
+    Choice,
+    Duration,
+    Number,
+    Share,
+    Whole,
+    list_defaults,
+    list_parameters,
+    list_rivals,
+    read_days,
+)
 from csrr.registry import HOMES, MODELS
 
 
@@ -33,9 +44,44 @@ def test_every_default_may_be(kind):
 @pytest.mark.parametrize("bad", [object(), -1, math.nan, "much", True, [1]])
 def test_what_may_not_be_is_refused_by_name(kind, bad):
     for name, declared in list_parameters(kind).items():
-        if isinstance(declared, Whole | Choice) or not (bad == -1 and declared.above is declared.least is None):
+        if isinstance(declared, Whole | Choice | Duration) or not (
+            bad == -1 and declared.above is declared.least is None
+        ):
             with pytest.raises(csrr.ParameterError, match=rf"^{name}="):
                 kind().set_params(**{name: bad}).check_params()
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("90", 90), ("0.5", 0.5), ("90d", "90d"), ("2 weeks", "2 weeks"), ("1.5h", "1.5h"), ("9y", "9y")],
+)
+def test_a_time_on_the_command_line(text, value):
+    declared = Duration("half_life", "A time.")
+    assert declared.read(text) == value
+    declared.check(value)
+    assert declared.placeholder == "DAYS|90d"
+
+
+@pytest.mark.parametrize("text", ["-1", "0", "nan", "inf", "d", "1 parsec", "1d2h", "1e400", ""])
+def test_what_is_no_time_on_the_command_line(text):
+    with pytest.raises(ValueError, match="is not a number of days, nor a time like 90d or 12h"):
+        Duration("half_life", "A time.").read(text)
+
+
+@pytest.mark.parametrize(
+    ("value", "days"),
+    [
+        (3, 3),
+        ("36h", 1.5),
+        ("90 min", 0.0625),
+        ("1 Week", 7),
+        ("43200s", 0.5),
+        (timedelta(hours=6), 0.25),
+        ("1y", 365.25),
+    ],
+)
+def test_a_time_in_days(value, days):
+    assert read_days("half_life", value) == pytest.approx(days)
 
 
 def test_the_options_of_the_command_line_are_the_parameters_of_csrr():

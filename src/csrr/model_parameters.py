@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Annotated, Any, Literal, TypeAlias
 
-from csrr.parameters import Choice, Number, Parameter, Share, Whole
+from csrr.parameters import Choice, Duration, Number, Parameter, Share, Whole
 
 LEAST_COST, MOST_COST = 1e-4, 1e4
 """Between these lies what a miss may cost, in false alarms."""
@@ -84,6 +85,14 @@ EventWeights: TypeAlias = Annotated[
         'What the weights of the events are: "cost", factors on the cost of a miss; "linear" or "log" (of 1 + weight),'
         " confidence such as play counts, divided by their mean.",
         choices=EVENT_WEIGHTS,
+    ),
+]
+HalfLife: TypeAlias = Annotated[
+    float | str | timedelta | None,
+    Duration(
+        "half_life",
+        'The age, before the latest event, at which an event counts for half: in days, or like "90d"; None for never.',
+        optional=True,
     ),
 ]
 RegLowRank: TypeAlias = Annotated[
@@ -255,7 +264,7 @@ Threads: TypeAlias = Annotated[int, Whole("threads", "The number of threads; 0 f
 Seed: TypeAlias = Annotated[int, Whole("seed", "Seed of what is random.")]
 
 _OF_CSRR: tuple[Any, ...] = (
-    *(Loss, CostRatio, PositiveCost, MissCost, FalseAlarmCost, RecallWeight, EventWeights),
+    *(Loss, CostRatio, PositiveCost, MissCost, FalseAlarmCost, RecallWeight, EventWeights, HalfLife),
     *(RegLowRank, RegSparse, Neighbors, RegNeighbors, NeighborScaling, L1, L2, UserScaling, ItemScaling),
     *(MaxRank, Box, StepSize, Tol, MaxIter, TimeLimit, Precision, Threads, Seed),
 )

@@ -23,6 +23,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from numbers import Integral, Real
 from typing import Annotated, Any, NamedTuple, TypeVar, dataclass_transform, get_args, get_origin
 
@@ -176,6 +177,63 @@ class Choice(Parameter):
         return "|".join(self.choices)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Duration(Parameter):
+    """A time above 0: a number of days, a text like "90d", "12h" or "2 weeks", or a timedelta."""
+
+    def allows(self, value: Any) -> bool:
+        """Return whether a value is such a time."""
+        return _count_days(value) is not None
+
+    def describe_wanted(self) -> str:
+        """Return what a value must be, in words."""
+        return 'be a number of days > 0, a text like "90d", "12h" or "2 weeks", or a timedelta'
+
+    def _parse(self, text: str) -> float | str:
+        if not self.allows(value := float(text) if is_float(text) else text):
+            raise ValueError(self._describe_mismatch("a number of days, nor a time like 90d or 12h", text))
+        return value
+
+    def _name_kind(self) -> str:
+        return "DAYS|90d"
+
+
+_UNITS = {"s": 1 / 86_400, "min": 1 / 1_440, "h": 1 / 24, "d": 1.0, "w": 7.0, "y": 365.25}
+_WORDS = {"second": "s", "minute": "min", "hour": "h", "day": "d", "week": "w", "year": "y"}
+_DURATION = re.compile(r"\s*([0-9]*\.?[0-9]+)\s*([a-z]+)\s*", re.IGNORECASE)
+
+
+def read_days(name: str, value: Any) -> float:
+    """Return a time as a number of days; ParameterError for what is none."""
+    Duration(name, "").check(value)
+    days = _count_days(value)
+    assert days is not None
+    return days
+
+
+def _count_days(value: Any) -> float | None:
+    """Return a time as a number of days, or None for what is no time above 0."""
+    if isinstance(value, timedelta):
+        value = value / timedelta(days=1)
+    elif isinstance(value, str):
+        found = _DURATION.fullmatch(value)
+        unit = "" if found is None else found[2].lower()
+        unit = _WORDS.get(unit.removesuffix("s"), unit)
+        if found is None or unit not in _UNITS:
+            return None
+        value = float(found[1]) * _UNITS[unit]
+    return float(value) if is_number(value, above=0) else None
+
+
+def is_float(text: str) -> bool:
+    """Return whether a text is a number."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
 def is_number(value: Any, *, above: float | None = None, least: float | None = None, most: float = math.inf) -> bool:
     """Return whether a value is a finite number, > above or >= least, and <= most."""
     # Whole numbers may be too large for a float.
@@ -273,7 +331,7 @@ def _find_parameters(kind: type) -> dict[str, Parameter]:
     return found
 
 
-_COMMON = ("users_", "items_", "titles_", "seen_", "calibration_")
+_COMMON = ("users_", "items_", "titles_", "seen_", "seen_weights_", "seen_times_", "calibration_")
 
 
 def list_fitted_names(model: Any) -> list[str]:

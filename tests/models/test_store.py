@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tracemalloc
 import zipfile
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -290,6 +291,56 @@ def test_items_of_a_row_rise(kinds, tmp_path, same):
 def test_numbers_are_finite(kinds, tmp_path, kind, name, value):
     data = altered(kinds, kind, tmp_path, set_to(name, 1, value)).read_bytes()
     refused(tmp_path, data, f"array '{name}' has values from .* they must be")
+
+
+@pytest.fixture(scope="module")
+def weighing(log, tmp_path_factory):
+    """A folder with a saved model that keeps weights and times of its events."""
+    folder = tmp_path_factory.mktemp("weighing")
+    numbers = np.arange(1, len(log) + 1)
+    model = CSRR(reg_low_rank=0.2, neighbors=0, event_weights="log", half_life="1d")
+    model.fit(replace(log, weights=numbers, times=86_400 * numbers)).save(folder / "CSRR")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("seen.weights", np.float32(bad)) for bad in (0, -1, np.nan, np.inf)),
+        *(("seen.times", bad) for bad in (np.nan, np.inf, -np.inf)),
+    ],
+)
+def test_weights_and_times_of_events(weighing, tmp_path, name, value):
+    def change(header, arrays):
+        arrays[name] = arrays[name].astype(type(value))
+        arrays[name][3] = value
+
+    data = altered(weighing, "CSRR", tmp_path, change).read_bytes()
+    refused(tmp_path, data, f"array '{name}' has values from .* they must be")
+
+
+@pytest.mark.parametrize("name", ["seen.weights", "seen.times"])
+def test_there_are_as_many_weights_and_times_as_events(weighing, tmp_path, name):
+    def cut(header, arrays):
+        arrays[name] = arrays[name][:-1]
+
+    def change_type(header, arrays):
+        arrays[name] = np.ones(len(arrays[name]), np.int8)
+
+    for change in (cut, change_type):
+        refused(tmp_path, altered(weighing, "CSRR", tmp_path, change).read_bytes(), f"array '{name}'")
+
+
+def test_a_file_without_weights_and_times_answers_and_is_not_updated(weighing, tmp_path, log):
+    # As files are that were written before these were kept.
+    def drop(header, arrays):
+        del arrays["seen.weights"], arrays["seen.times"], header["facts"]["chosen_events"]
+
+    model = csrr.load(altered(weighing, "CSRR", tmp_path, drop))
+    np.testing.assert_array_equal(model.score(0), csrr.load(weighing / "CSRR").score(0))
+    assert model.chosen_.growth is None
+    with pytest.raises(csrr.DataError, match="were not kept"):
+        model.update({"user": [1], "item": [2], "weight": [1], "time": [1]})
 
 
 def test_every_array_of_every_kind_has_its_shape_and_type(kinds, tmp_path):

@@ -16,6 +16,7 @@ from csrr.cli.failures import Failure, Interrupted, explain, hush, report, stopp
 COMMANDS = {
     "demo": "demo",
     "fit": "fit",
+    "update": "update",
     "calibrate": "calibrate",
     "recommend": "recommend",
     "similar": "inspect",

@@ -246,11 +246,14 @@ def as_time(text: str | None) -> float | str | None:
         return text
 
 
-def fit_model(model: csrr.Recommender, events: csrr.Log, line: Line) -> None:
-    """Fit the model, showing its steps where it tells them."""
+def fit_model(
+    model: csrr.Recommender, events: csrr.Log, line: Line, *, by: Callable[..., Any] | None = None, **options: Any
+) -> None:
+    """Fit the model, `by` its `fit` unless another method is given, showing its steps where it tells them."""
     line.aim = getattr(model, "tol", None)
-    tells = "callback" in inspect.signature(model.fit).parameters
-    model.fit(events, **({"callback": line.step} if tells else {}))
+    fit = model.fit if by is None else by
+    tells = "callback" in inspect.signature(fit).parameters
+    fit(events, **options, **({"callback": line.step} if tells else {}))
 
 
 def check_can(model: csrr.Recommender, method: str, what: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from csrr.arrays import BoolArray, Float32Array, Int32Array, Int64Array, ObjectA
 from csrr.data.bad_rows import OnBadRows
 from csrr.data.errors import DataError, DataWarning, warn_caller
 from csrr.data.event_tables import Events, read_events
+from csrr.data.fade import fade_weights
 from csrr.data.id_columns import describe_doubtful_ids
 from csrr.data.ids import Id, IdMap, Ids
 from csrr.data.matrices import read_entries
@@ -320,6 +322,37 @@ class Log:
             weights=None if self.weights is None else self.weights[mask],
             times=None if self.times is None else self.times[mask],
         )
+
+    def fade(self, half_life: float | str | timedelta, *, now: Any = None) -> Log:
+        """Return the log with weights that halve with age: 2^(-age/half_life), times the weights there are.
+
+        After ten half-lives an event fades no more. Models weigh by these weights only if they are told to
+        (`event_weights`); with their own `half_life` they fade by themselves.
+
+        Parameters
+        ----------
+        half_life
+            In days, as a text like "90d" or "12h", or as a timedelta. Times count as seconds.
+        now
+            When age is counted from: a number, a date or text like 2000-12-31. By default the latest event.
+
+        Returns
+        -------
+        log
+            The log with weights.
+
+        Raises
+        ------
+        DataError
+            Where the events have no times.
+
+        Examples
+        --------
+        >>> log = csrr.read({"user": [1, 1], "item": [7, 8], "time": ["2026-01-01", "2026-01-31"]})
+        >>> log.fade("30d").weights.tolist()
+        [0.5, 1.0]
+        """
+        return replace(self, weights=fade_weights(self.weights, self.times, half_life, now))
 
     def user_counts(self) -> Int64Array:
         """Return the number of events of each user.

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from csrr.data import Log
 from csrr.model_parameters import Rank, Seed, Threads
 from csrr.models.folded_users import FoldedFactors
+from csrr.models.join_events import join_events, place_rows_by_id
 from csrr.models.kept import Arrays, Kept, Values
 from csrr.models.recommender import Recommender
 from csrr.models.store import State, factors
@@ -115,6 +116,9 @@ class BPRMF(Recommender):
         The titles of the items, or None.
     seen_
         The training events: ones, sparse of shape (n_users, n_items).
+    seen_weights_, seen_times_
+        The weights of these events, where the model weighs by them, and their times, where the log has them: shape
+        (n_events,) each, or None.
     calibration_
         What turns scores into probabilities, after `calibrate`; or None.
 
@@ -160,14 +164,51 @@ class BPRMF(Recommender):
             For parameters that make no sense, or steps so long that the factors grow without bound.
         """
         self.check_params()
-        log = self.read(data)
+        return self._fit_log(self.read(data), callback)
+
+    def update(
+        self, new_events: Any, *, choose: bool = False, callback: Callable[[Epoch], object] | None = None
+    ) -> Self:
+        """Add events to those of the training data, go on with all of them, and return the model.
+
+        Users and items may be new. The factors go on from where they are, those of new users folded in, by the last
+        half of the epochs: their short steps. That is not the model that a fit to all events gives, which begins
+        elsewhere, but one that ranks alike.
+
+        Parameters
+        ----------
+        new_events
+            A log, a table with user and item columns, or a users x items matrix. Ids are of the types that the
+            model has.
+        choose
+            Whether to begin anew, as `fit` does.
+        callback
+            Sees each `Epoch`.
+
+        Returns
+        -------
+        model
+            The model itself.
+
+        Raises
+        ------
+        DataError
+            Where ids are of other types.
+        """
+        self.check_fitted()
+        self.check_params()
+        log = join_events(self, new_events)
+        return self._fit_log(log, callback, None if choose else self._carry_factors(log))
+
+    def _fit_log(self, log: Log, callback: Callable[[Epoch], object] | None, start: Factors | None = None) -> Self:
+        """Fit from new factors, or on from others with the last half of the epochs, and return the model."""
 
         def watch(done: Epoch, factors: Factors) -> None:
             if callback is not None:
                 callback(replace(done, model=lambda: type(self)(**self.get_params()).take(log, factors, [])))
 
         with use_threads(self.threads):
-            factors, history = self._climb(Pattern.of(log.to_csr()), watch)
+            factors, history = self._climb(Pattern.of(log.to_csr()), watch, start)
         return self.take(log, factors, history)
 
     def take(self, log: Log, factors: Factors, history: list[float]) -> Self:
@@ -194,14 +235,15 @@ class BPRMF(Recommender):
         self.history_, self._reg = history, float(self.reg)
         return self
 
-    def _climb(self, pattern: Pattern, watch: Watch) -> tuple[Factors, list[float]]:
-        """Return the factors after all epochs, and the mean ln s of each epoch."""
+    def _climb(self, pattern: Pattern, watch: Watch, start: Factors | None) -> tuple[Factors, list[float]]:
+        """Return the factors after all epochs, or after the last half of them from `start`, and the mean ln s of each
+        epoch."""
         rng = np.random.default_rng(self.seed)
-        factors = self._draw_start(pattern, rng)
+        factors, first = (self._draw_start(pattern, rng), 0) if start is None else (start, self.epochs // 2)
         reg_negative = self.reg if self.reg_negative is None else self.reg_negative
         history: list[float] = []
         began = time.perf_counter()
-        for number in range(self.epochs):
+        for number in range(first, self.epochs):
             step = self.learning_rate * self.decay ** (number / max(self.epochs - 1, 1))
             rates = Rates.of(step, self.reg, reg_negative, self.reg_bias)
             history.append(run_epoch(pattern, factors, rates, rng))
@@ -221,6 +263,23 @@ class BPRMF(Recommender):
         counts = np.diff(pattern.indptr)
         users[(counts == 0) | (counts == pattern.shape[1])] = 0
         users[:, -1], items[:, -1] = 1, 0
+        return Factors(users, items)
+
+    def _carry_factors(self, log: Log) -> Factors:
+        """The factors by the ids of a log: drawn for new items, folded in for new users, of the rank that a fit has."""
+        pattern = Pattern.of(log.to_csr())
+        drawn = self._draw_start(pattern, np.random.default_rng(self.seed))
+        users, new_users = place_rows_by_id(self.user_factors_, self.users_, log.users)
+        items, new_items = place_rows_by_id(self.item_factors_, self.items_, log.items)
+        if items.shape[1] != drawn.items.shape[1]:
+            return drawn
+        items[new_items] = drawn.items[new_items]
+        if new_users.any():
+            with use_threads(self.threads):
+                users[new_users] = fold_in(Pattern.of(log.to_csr()[np.flatnonzero(new_users)]), items, self._reg)
+        counts = np.diff(pattern.indptr)
+        nothing = (counts == 0) | (counts == pattern.shape[1])
+        users[nothing] = drawn.users[nothing]
         return Factors(users, items)
 
     def fold_users(self, users: npt.NDArray[Any], seen: Any) -> FoldedFactors:

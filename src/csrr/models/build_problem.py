@@ -98,7 +98,7 @@ def build_problem(
     if costs.is_default:
         costs = replace(costs, ratio=settings.cost_ratio)
     alpha = costs.ratio
-    clicks = ClickCosts.of(log, model.event_weights, user_costs, item_costs, model.dtype)
+    clicks = ClickCosts.of(log, model.weighing, user_costs, item_costs, model.dtype)
     clicks.check(alpha, log)
     pattern = Pattern.of(log.to_csr())
     scaling = Scaling.of(pattern, model.user_scaling, model.item_scaling, model.dtype)

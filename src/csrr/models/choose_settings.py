@@ -45,19 +45,41 @@ class Chosen(ResultTable):
     - ndcg: the mean over users of the NDCG@20 of their held-out events, and its standard error, `error`.
 
     `settings` is what the fit took, `note` how it came to it. Without rows nothing was searched. `start` is U as the
-    search had it, near enough to begin with.
+    search had it, near enough to begin with. `n_events` is the size of the log at the choice (0: not known), `n_now`
+    that after updates, which keep the choice.
     """
 
     settings: Settings = RULE
     note: str = ""
     start: LowRank | None = None
+    n_events: int = 0
+    n_now: int = 0
+
+    @property
+    def growth(self) -> float | None:
+        """By what share the log has grown since the choice, or None where that is not known."""
+        return self.n_now / self.n_events - 1 if self.n_events else None
+
+    @property
+    def growth_note(self) -> str:
+        """The same in words; nothing where it has not grown."""
+        if self.n_now == self.n_events or self.growth is None:
+            return ""
+        return f"chosen when the log had {self.n_events:,} events; it has grown by {100 * self.growth:.2g} % since"
 
     def summary(self) -> dict[str, Any]:
         """Return all of it as plain values, fit for JSON."""
-        return {"settings": self.settings._asdict(), "note": self.note, "tried": list(self.rows())}
+        return {
+            "settings": self.settings._asdict(),
+            "note": self.note,
+            "n_events": self.n_events,
+            "growth": self.growth,
+            "tried": list(self.rows()),
+        }
 
     def __str__(self) -> str:
-        return f"{super().__str__()}\n{self.note}" if len(self) else self.note
+        notes = filter(None, (self.note, self.growth_note))
+        return "\n".join([super().__str__(), *notes] if len(self) else notes)
 
 
 def choose_settings(model: RobustModel, log: Log, user_costs: Any = None, item_costs: Any = None) -> Chosen:

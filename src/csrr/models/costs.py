@@ -104,12 +104,14 @@ class ClickCosts:
     """How many times the model's cost of a miss that of each click is.
 
     `values` has shape (nnz,), in row order, or is None where all are 1; `item`, shape (n_items,) or None, and `mean`,
-    what weights were divided by, are what the clicks of new people need.
+    what weights were divided by, are what the clicks of new people need; `user`, shape (n_users,) or None, is what more
+    clicks of the same people do.
     """
 
     values: FloatArray | None = None
     item: FloatArray | None = None
     mean: float = 1.0
+    user: FloatArray | None = None
 
     @classmethod
     def of(cls, log: Log, weights: EventWeights, user_costs: Any, item_costs: Any, dtype: Any) -> ClickCosts:
@@ -129,7 +131,8 @@ class ClickCosts:
             values = values * user[log.user_rows]
         if item is not None:
             values = values * item[log.item_rows]
-        return cls(values.astype(dtype), None if item is None else item.astype(dtype), mean)
+        by_item, by_user = (None if each is None else each.astype(dtype) for each in (item, user))
+        return cls(values.astype(dtype), by_item, mean, by_user)
 
     @property
     def level(self) -> float:

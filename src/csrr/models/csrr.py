@@ -13,6 +13,7 @@ from csrr.model_parameters import (
     CostRatio,
     EventWeights,
     FalseAlarmCost,
+    HalfLife,
     ItemScaling,
     Loss,
     MaxIter,
@@ -81,6 +82,8 @@ class CSRR(RobustModel):
     event_weights
         What the weights of the events are: "cost", factors on the cost of a miss; "linear" or "log" (of 1 + weight),
         confidence such as play counts, divided by their mean.
+    half_life
+        The age, before the latest event, at which an event counts for half: in days, or like "90d"; None for never.
     reg_low_rank
         Strength on the rank, as a fraction of what gives rank 0; "noise" is half the norm of the targets with random
         signs.
@@ -148,6 +151,9 @@ class CSRR(RobustModel):
         The titles of the items, or None.
     seen_
         The training events: ones, sparse of shape (n_users, n_items).
+    seen_weights_, seen_times_
+        The weights of these events, where the model weighs by them, and their times, where the log has them: shape
+        (n_events,) each, or None.
     calibration_
         What turns scores into probabilities, after `calibrate`; or None.
     neighbors_
@@ -172,6 +178,7 @@ class CSRR(RobustModel):
     false_alarm_cost: FalseAlarmCost = None
     recall_weight: RecallWeight = None
     event_weights: EventWeights = "ignore"
+    half_life: HalfLife = None
     reg_low_rank: RegLowRank = "auto"
     reg_sparse: RegSparse = "auto"
     neighbors: Neighbors = "auto"
@@ -197,6 +204,11 @@ class CSRR(RobustModel):
     def searches(self) -> bool:
         """Whether what is left open is chosen on held-out events."""
         # The paper's own algorithm stays what it is.
+        return self.box == "none"
+
+    @property
+    def takes_start(self) -> bool:
+        """Whether the solver can begin where another fit ended."""
         return self.box == "none"
 
     def check_params(self) -> None:

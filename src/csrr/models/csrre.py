@@ -13,6 +13,7 @@ from csrr.model_parameters import (
     EventWeights,
     FactorSign,
     FalseAlarmCost,
+    HalfLife,
     ItemScaling,
     Loss,
     MaxIter,
@@ -90,6 +91,8 @@ class CSRRe(RobustModel):
     event_weights
         What the weights of the events are: "cost", factors on the cost of a miss; "linear" or "log" (of 1 + weight),
         confidence such as play counts, divided by their mean.
+    half_life
+        The age, before the latest event, at which an event counts for half: in days, or like "90d"; None for never.
     reg_low_rank
         Strength on the rank, as a fraction of what gives rank 0; "noise" is half the norm of the targets with random
         signs.
@@ -150,6 +153,9 @@ class CSRRe(RobustModel):
         The titles of the items, or None.
     seen_
         The training events: ones, sparse of shape (n_users, n_items).
+    seen_weights_, seen_times_
+        The weights of these events, where the model weighs by them, and their times, where the log has them: shape
+        (n_events,) each, or None.
     calibration_
         What turns scores into probabilities, after `calibrate`; or None.
     neighbors_
@@ -174,6 +180,7 @@ class CSRRe(RobustModel):
     false_alarm_cost: FalseAlarmCost = None
     recall_weight: RecallWeight = None
     event_weights: EventWeights = "ignore"
+    half_life: HalfLife = None
     reg_low_rank: RegLowRank = "auto"
     reg_sparse: RegSparse = "auto"
     neighbors: Neighbors = "auto"
@@ -202,6 +209,11 @@ class CSRRe(RobustModel):
 
     def is_bounded(self, words: Words) -> bool:
         return not words.free
+
+    @property
+    def takes_start(self) -> bool:
+        """Whether the solver can begin where another fit ended."""
+        return self.factors == "free"
 
     def check_params(self) -> None:
         super().check_params()

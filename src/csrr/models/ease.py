@@ -10,11 +10,14 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 from scipy.linalg import lapack
+from scipy.sparse.linalg import LinearOperator, cg
 
 from csrr.arrays import AnyArray
 from csrr.data import Log
 from csrr.model_parameters import MOST, AutoReg, Precision, Threads
+from csrr.models.folded_items import FoldedItems
 from csrr.models.item_weights import ItemWeightsModel
+from csrr.models.join_events import join_events
 from csrr.models.kept import Arrays, Kept, Values
 from csrr.models.store import State
 from csrr.models.strength_search import find_best_multiple
@@ -26,6 +29,8 @@ AUTO_MULTIPLE = 5.0
 """`guess_reg`: in units of the norm of the item counts over the root of the number of users."""
 STEP = 3.0
 """The factor between strengths that `reg="auto"` tries."""
+_EXACT, _MOST_STEPS = 1e-7, 10_000
+"""How exact the weights of an item that is folded in are, and after how many steps that is given up."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +81,9 @@ class EASE(ItemWeightsModel):
         The titles of the items, or None.
     seen_
         The training events: ones, sparse of shape (n_users, n_items).
+    seen_weights_, seen_times_
+        The weights of these events, where the model weighs by them, and their times, where the log has them: shape
+        (n_events,) each, or None.
     calibration_
         What turns scores into probabilities, after `calibrate`; or None.
 
@@ -114,8 +122,21 @@ class EASE(ItemWeightsModel):
         self.check_params()
         log = self.read(data)
         _check_memory(log.n_items, self.dtype)
+        return self._fit_log(log, self._choose(log, log.to_csr()) if isinstance(self.reg, str) else float(self.reg))
+
+    def update(self, new_events: Any, *, choose: bool = False) -> Self:
+        self.check_fitted()
+        self.check_params()
+        log = join_events(self, new_events)
+        if choose or not isinstance(self.reg, str):
+            return self.fit(log)
+        _check_memory(log.n_items, self.dtype)
+        # The multiple of the rule is what was chosen.
+        return self._fit_log(log, self.reg_ * guess_reg(log.to_csr()) / guess_reg(self.seen_))
+
+    def _fit_log(self, log: Log, reg: float) -> Self:
+        """Fit with a strength, and return the model."""
         clicks = log.to_csr()
-        reg = self._choose(log, clicks) if isinstance(self.reg, str) else float(self.reg)
         with use_threads(self.threads):
             weights = self._solve(_compute_gram(clicks, self.dtype), reg)
         self.remember(log)
@@ -146,6 +167,20 @@ class EASE(ItemWeightsModel):
         weights = np.empty(inverse.shape, np.float32)
         run_ranges(lambda a, b: _scale_inverse(a, b, inverse, diagonal, weights), split_rows(len(weights)))
         return weights
+
+    def fold_items(self, log: Log, chosen: Any) -> FoldedItems:
+        # The column that a fit gives an item, where the others are without it: (X'X + reg*I) b = X'x.
+        clicks = self.seen_.astype(np.float64)
+        system = LinearOperator(
+            (clicks.shape[1], clicks.shape[1]), lambda b: clicks.T @ (clicks @ b) + self.reg_ * b, dtype=np.float64
+        )
+        ones = (chosen > 0).astype(np.float64)
+        weights = np.empty((clicks.shape[1], chosen.shape[0]), np.float32)
+        for j in range(chosen.shape[0]):
+            weights[:, j], failed = cg(system, clicks.T @ ones[[j]].toarray()[0], rtol=_EXACT, maxiter=_MOST_STEPS)
+            if failed:
+                raise ParameterError(f"reg={self.reg_:g} is too small to fold items in; update the model")
+        return FoldedItems.of(self, log, chosen, lambda rows: self.seen_[rows] @ weights, weights=weights)
 
     def state(self) -> State:
         arrays, facts = super().state()

@@ -13,7 +13,8 @@ from csrr.arrays import FloatArray
 from csrr.models.build_problem import Words
 from csrr.models.costs import ClickCosts, Costs
 from csrr.models.kept import FLOATS, Arrays, ModelFileError, Part, Sparse, Values
-from csrr.models.neighborhood import Neighborhood
+from csrr.models.neighborhood import Neighborhood, fold_neighbors
+from csrr.models.settings import Settings
 from csrr.models.store import State, factors, sparse_arrays, sparse_from
 from csrr.models.strengths import Scaling, solve_penalized
 from csrr.noise.noise_scores import LeftOut
@@ -34,6 +35,7 @@ KEPT: tuple[Part, ...] = (
     Sparse.of("neighbors", ("items", "items"), optional=True),
     Values("click_costs", ("events",), FLOATS, above=0, optional=True),
     Values("item_costs", ("items",), FLOATS, above=0, optional=True),
+    Values("user_costs", ("users",), FLOATS, above=0, optional=True),
 )
 """The arrays that a file keeps of a problem."""
 
@@ -120,6 +122,38 @@ class FittedProblem:
         specific = keep_nonzero(pattern, problem.find_specific(explained) / units)
         return (factors / user_scaling[:, None]).astype(np.float32), specific
 
+    # Items and who chose them
+
+    def fold_items(self, seen: Any, chosen: Any, settings: Settings) -> tuple[npt.NDArray[np.float32], Any]:
+        """Return the factors of new items, (new, d), in units of a click, by who chose them, csr of shape (new, n), and
+        their weights from known items, csr of shape (m, new), or None for a model without neighbours.
+
+        The users, and what was learnt of known items, stay as they are: each item's own small problems are solved.
+        """
+        pattern = Pattern.of(chosen)
+        counts = np.maximum(np.diff(pattern.indptr), 1)
+        item = (counts ** -self._find_item_power(seen)).astype(self.scaling.item.dtype)
+        targets = Scaling(item, self.scaling.user).make_targets(pattern)
+        words = self.words
+        # The cost of an item is 1, unless one says otherwise, and one cannot of a new one.
+        costs = replace(self.clicks, item=None).resolve_new(pattern, chosen.data, words.event_weights, words.alpha)
+        problem = build(pattern, targets, loss=words.loss, cost_ratio=words.alpha, l1=self.l1, l2=self.l2, costs=costs)
+        users = self.users * self.scaling.user[:, None]
+        if self.is_bounded:
+            factors = fold_in_nonnegative(problem, users)
+        else:
+            factors = fold_in(problem, ItemSide.of(users, self.l1), tol=FOLD_IN_TOL / 10)
+        weights = None
+        if not self.neighborhood.is_empty:
+            weights = fold_neighbors(problem, (users, factors), item, seen, self.scaling.item, settings)
+        return (factors / item[:, None]).astype(np.float32), weights
+
+    def _find_item_power(self, seen: Any) -> float:
+        """Return the power of their number of clicks by which items were scaled: that of the most popular tells it."""
+        counts = np.bincount(seen.indices, minlength=seen.shape[1])
+        most = int(counts.argmax())
+        return -float(np.log(self.scaling.item[most]) / np.log(counts[most])) if counts[most] > 1 else 0.0
+
     def explain(self, seen: Any, row: int, item: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
         """Return the item rows of a user's history, (k,), and what each adds to the common taste for an item row."""
         pattern = Pattern.of(seen[[row]])
@@ -183,7 +217,8 @@ class FittedProblem:
             "item_scaling": self.scaling.item,
             **sparse_arrays("neighbors", self.neighborhood.weights),
         }
-        optional = {"click_costs": self.clicks.values, "item_costs": self.clicks.item}
+        clicks = self.clicks
+        optional = {"click_costs": clicks.values, "item_costs": clicks.item, "user_costs": clicks.user}
         arrays |= {name: array for name, array in optional.items() if array is not None}
         facts = ProblemFacts(
             l1=self.l1,
@@ -214,7 +249,9 @@ class FittedProblem:
             users,
             items,
             scaling,
-            ClickCosts(arrays.get("click_costs"), arrays.get("item_costs"), facts.mean_weight),
+            ClickCosts(
+                arrays.get("click_costs"), arrays.get("item_costs"), facts.mean_weight, arrays.get("user_costs")
+            ),
             facts.costs or Costs(words.alpha, "as given"),
             neighborhood,
             facts.l1,

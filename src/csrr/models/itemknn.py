@@ -8,9 +8,12 @@ import numpy as np
 from scipy import sparse
 
 from csrr.arrays import Float64Array
+from csrr.data import Log
 from csrr.model_parameters import Threads
+from csrr.models.folded_items import FoldedItems, make_scorer
 from csrr.models.item_weights import ItemWeightsModel
 from csrr.models.kept import Kept, Sparse
+from csrr.optim.item_foldin import list_nearest, make_weights
 from csrr.optim.nearest import Likeness, find_nearest_items
 from csrr.parameters import Choice, Number, Renamed, Whole, declare, parameter
 from csrr.ranking.score_blocks import choose_block_rows
@@ -91,6 +94,9 @@ class ItemKNN(ItemWeightsModel):
         The titles of the items, or None.
     seen_
         The training events: ones, sparse of shape (n_users, n_items).
+    seen_weights_, seen_times_
+        The weights of these events, where the model weighs by them, and their times, where the log has them: shape
+        (n_events,) each, or None.
     calibration_
         What turns scores into probabilities, after `calibrate`; or None.
 
@@ -165,6 +171,25 @@ class ItemKNN(ItemWeightsModel):
         if power is None:
             return np.ones_like(squares), np.ones_like(squares)
         return squares**power, squares ** (1 - power)
+
+    def fold_items(self, log: Log, chosen: Any) -> FoldedItems:
+        clicks, n_items = self.seen_, len(self.items_)
+        with use_threads(self.threads):
+            both = sparse.hstack([clicks, chosen.T], format="csr")
+            weighted = self._weigh_clicks(both)
+            # What users weigh is by their known clicks: the likeness of known items stays what it is.
+            user = self._weigh_clicks(clicks).user ** 2
+            sizes = self._measure_sizes(weighted.item**2 * (both.T.tocsr() @ user))
+            likeness = Likeness(user, weighted.item, *sizes, float(self.shrink), self.similarity == "jaccard")
+            values, items, found = list_nearest(clicks, chosen, likeness, int(self.neighbors))
+        kept = [slice(n) for n in found]
+        weights = make_weights(
+            [row[n] for row, n in zip(items, kept, strict=True)],
+            [row[n].astype(np.float64) for row, n in zip(values, kept, strict=True)],
+            n_items,
+        )
+        ones = np.ones(len(self.users_), np.float32)
+        return FoldedItems.of(self, log, chosen, make_scorer(self, None, weights, ones), weights=weights)
 
     def _compute_weights(self, clicks: Any) -> Any:
         """Return `weights_` for clicks, csr of shape (n_users, n_items)."""

@@ -74,7 +74,7 @@ def _copy_with(model: Model, **changes: Any) -> Model:
     """Return a new model with these parameters and some changes, to be fitted to events of `costed_log`."""
     params = _make_exact_params(model)
     if model.fitted_.clicks.values is not None:
-        params["event_weights"] = "cost"
+        params |= {"event_weights": "cost", "half_life": None}
     return type(model)(**params | changes)
 
 

@@ -13,6 +13,7 @@ import os
 import re
 import stat
 import struct
+from datetime import timedelta
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -163,4 +164,6 @@ def _padded(size: int) -> int:
 def _plain(value: Any) -> Any:
     if isinstance(value, np.generic):
         return value.item()
+    if isinstance(value, timedelta):
+        return value / timedelta(days=1)
     raise TypeError(f"a parameter of type {type(value).__name__} cannot be saved")

@@ -11,7 +11,10 @@ from scipy import sparse
 
 from csrr.arrays import FloatArray, Rows
 from csrr.models.build_problem import ClickProblem
-from csrr.optim.neighbors import Ridge, find_nearest
+from csrr.models.settings import Settings
+from csrr.optim.item_foldin import find_nearest_known, make_weights, weigh_neighbors
+from csrr.optim.neighbors import Factored, Ridge, find_nearest
+from csrr.optim.problem import Problem
 from csrr.ranking.item_products import add_products, multiply_own, multiply_pairs
 
 
@@ -82,3 +85,22 @@ class Neighborhood:
         """The weights for one item, (n_items,)."""
         column: npt.NDArray[np.float32] = self.weights[:, [item]].toarray()[:, 0]
         return column
+
+
+def fold_neighbors(
+    problem: Problem, u: Factored, scaling: FloatArray, seen: Any, item: FloatArray, settings: Settings
+) -> Any:
+    """Return the weights for new items, csr (n_items, new), that explain best what their common taste leaves over.
+
+    `problem` has the new items as rows over the users, U = users @ items.T of `u`, and `scaling`, (new,), is their
+    D_i^-b; `item`, (n_items,), that of the known ones, whose events are `seen`, csr.
+    """
+    user = np.maximum(np.diff(seen.indptr), 1) ** -settings.neighbor_scaling
+    x = sparse.csr_array(sparse.diags_array(item) @ (sparse.diags_array(user) @ seen).T)
+    diagonal = np.asarray(x.multiply(x).sum(axis=1))
+    ridge = Ridge(settings.neighbors, settings.reg_neighbors * float(diagonal[diagonal > 0].mean()))
+    targets = problem.pattern.make_matrix(problem.target)
+    support = find_nearest_known(seen, targets, settings.neighbors)
+    found = weigh_neighbors(x, targets, *u, support, ridge)
+    scaled = [item[rows] * s / mine for rows, s, mine in zip(support, found, scaling, strict=True)]
+    return make_weights(support, scaled, seen.shape[1])

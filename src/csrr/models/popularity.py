@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from csrr.arrays import Rows
-from csrr.data import as_log
+from csrr.data import Log, as_log
+from csrr.models.folded_items import FoldedItems
 from csrr.models.kept import Arrays, Kept, Values
 from csrr.models.recommender import Recommender
 from csrr.models.store import State
@@ -29,6 +30,9 @@ class PopRank(Recommender):
         The titles of the items, or None.
     seen_
         The training events: ones, sparse of shape (n_users, n_items).
+    seen_weights_, seen_times_
+        The weights of these events, where the model weighs by them, and their times, where the log has them: shape
+        (n_events,) each, or None.
     calibration_
         What turns scores into probabilities, after `calibrate`; or None.
 
@@ -53,6 +57,10 @@ class PopRank(Recommender):
 
     def score_histories(self, seen: Any, rows: Rows) -> npt.NDArray[np.float32]:
         return np.tile(self.popularity_, (len(rows), 1))
+
+    def fold_items(self, log: Log, chosen: Any) -> FoldedItems:
+        counts = np.diff(chosen.indptr).astype(np.float32)
+        return FoldedItems.of(self, log, chosen, lambda rows: np.tile(counts, (len(rows), 1)))
 
     def state(self) -> State:
         return {"popularity": self.popularity_}, {}

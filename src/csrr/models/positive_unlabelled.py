@@ -80,6 +80,9 @@ class MCShift(RobustModel):
         The titles of the items, or None.
     seen_
         The training events: ones, sparse of shape (n_users, n_items).
+    seen_weights_, seen_times_
+        The weights of these events, where the model weighs by them, and their times, where the log has them: shape
+        (n_events,) each, or None.
     calibration_
         What turns scores into probabilities, after `calibrate`; or None.
 
@@ -176,6 +179,9 @@ class BiasMC(RobustModel):
         The titles of the items, or None.
     seen_
         The training events: ones, sparse of shape (n_users, n_items).
+    seen_weights_, seen_times_
+        The weights of these events, where the model weighs by them, and their times, where the log has them: shape
+        (n_events,) each, or None.
     calibration_
         What turns scores into probabilities, after `calibrate`; or None.
 

@@ -53,7 +53,7 @@ def find_strength(model: RobustModel, data: Any) -> float:
     """Return the l1 that a fit to data would have."""
     model.check_params()
     with use_threads(model.threads, blas=1):
-        log = model.read(data)
+        log = model.weigh(model.read(data))
         return float(build_problem(model, log, choose_settings(model, log).settings).problem.l1)
 
 

@@ -6,6 +6,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from contextlib import nullcontext
+from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Literal, Self
 
@@ -16,12 +17,15 @@ from scipy import sparse
 from csrr.arrays import Float32Array, Float64Array, Rows
 from csrr.data import IdMap, Log, as_log
 from csrr.data.ids import Id
+from csrr.data.times import Times
 from csrr.models.asked_ids import IdReader, Unknown, is_one_id, list_ids, read_asked
 from csrr.models.best_lists import Least, Wishes, find_known, make_lists, score_known
+from csrr.models.folded_items import FoldedItems, read_new_items
 from csrr.models.folded_users import FoldedUsers
 from csrr.models.heldout import calibrate_on, measure_reliability_on
 from csrr.models.histories import read_histories
 from csrr.models.item_choices import People
+from csrr.models.join_events import join_events
 from csrr.models.kept import Arrays, Kept
 from csrr.models.most_alike import find_most_alike
 from csrr.models.store import State, plain_state, restore_plain, write_model
@@ -57,7 +61,8 @@ class Recommender(ABC):
 
     It gets everything else: `recommend`, `score`, `calibrate`, `save` (fitted attributes that are arrays, sparse
     arrays or plain values; `state` and `restore` for others), and it works in `csrr.evaluate`, `csrr.compare` and
-    `csrr.tune`. `score_histories` or `fold_users` gives `fold_in` and `recommend_for`; `score_own` gives `suspects`.
+    `csrr.tune`. `score_histories` or `fold_users` gives `fold_in` and `recommend_for`, `fold_items` gives
+    `fold_in_items`, `score_own` gives `suspects`. `update` fits it to all events, unless it knows a shorter way.
     `csrr.register` makes it known to `csrr.load` by its name.
 
     Its `__init__` takes keyword arguments with defaults and only stores them, under their own names; or it declares
@@ -74,6 +79,9 @@ class Recommender(ABC):
         The titles of the items, or None.
     seen_
         The training events: ones, sparse of shape (n_users, n_items).
+    seen_weights_, seen_times_
+        The weights of these events, where the model weighs by them, and their times, where the log has them: shape
+        (n_events,) each, or None.
     calibration_
         What turns scores into probabilities, after `calibrate`; or None.
     user_factors_, item_factors_
@@ -99,6 +107,8 @@ class Recommender(ABC):
     items_: IdMap
     titles_: npt.NDArray[np.object_] | None
     seen_: sparse.csr_array[np.float32, tuple[int, int]]
+    seen_weights_: Float32Array | None = None
+    seen_times_: Times | None = None
     calibration_: Calibration | None = None
     user_factors_: Float32Array
     item_factors_: Float32Array
@@ -170,6 +180,8 @@ class Recommender(ABC):
         """
         self.users_, self.items_, self.titles_ = log.users, log.items, log.titles
         self.seen_ = log.to_csr()
+        self.seen_weights_ = log.weights if self.weighs_events else None
+        self.seen_times_ = log.times
         self.calibration_ = None
         self.remember_recent(None if log.times is None else count_recent(log.item_rows, log.times, log.n_items))
 
@@ -182,6 +194,40 @@ class Recommender(ABC):
             The training events of each item, recent ones counting more, shape (n_items,); None where times are unknown.
         """
         self._recent, self._order = counts, None
+
+    @property
+    def weighs_events(self) -> bool:
+        """Whether the weights of the events count; an update needs them then. A model of one's own may say so."""
+        return getattr(self, "event_weights", "ignore") != "ignore"
+
+    @property
+    def fades_events(self) -> bool:
+        """Whether the times of the events count."""
+        return getattr(self, "half_life", None) is not None
+
+    def weigh(self, log: Log) -> Log:
+        """Return a log with the weights that count: those of its events, faded where there is a `half_life`.
+
+        Parameters
+        ----------
+        log
+            The training log.
+
+        Returns
+        -------
+        log
+            The log, as the fit weighs it.
+        """
+        if not self.fades_events:
+            return log
+        return (log if self.weighs_events else replace(log, weights=None)).fade(getattr(self, "half_life"))  # noqa: B009
+
+    def _weigh_new(self, clicks: Any) -> Any:
+        """Return clicks of new people, or on new items, faded where the model fades and their times are known."""
+        if not self.fades_events or isinstance(clicks, list | tuple):
+            return clicks
+        log = as_log(clicks)
+        return self.weigh(log) if log.times is not None else log if self.weighs_events else replace(log, weights=None)
 
     def training_log(self) -> Log:
         """Return the events that the model was fitted to.
@@ -319,6 +365,42 @@ class Recommender(ABC):
         if not self.is_fitted:
             return call
         return f"{call}, fitted to {len(self.users_):,} users x {len(self.items_):,} items"
+
+    # Tomorrow's events
+
+    def update(self, new_events: Any, *, choose: bool = False) -> Self:
+        """Add events to those of the training data, fit to all of them, and return the model.
+
+        Users and items may be new. An event that is there already gets the sum of the weights and the latest time, as
+        in `csrr.read`. What the fit chose on held-out events stays as it is. The result is that of a fit to all events
+        with the same choices. A calibration is dropped: its scores were others.
+
+        Parameters
+        ----------
+        new_events
+            A log, a table with user and item columns, or a users x items matrix. Ids are of the types that the
+            model has.
+        choose
+            Whether to choose anew what is left to the data, as `fit` does.
+
+        Returns
+        -------
+        model
+            The model itself.
+
+        Raises
+        ------
+        DataError
+            Where ids are of other types, or weights or times that the model needs are missing.
+
+        Examples
+        --------
+        >>> log = csrr.synthetic(60, 40, events_per_user=10).log
+        >>> model = csrr.PopRank().fit(log)
+        >>> model.update({"user": [3, 60], "item": [7, 40]})
+        PopRank(), fitted to 61 users x 41 items
+        """
+        return self.fit(join_events(self, new_events))
 
     # Scores
 
@@ -611,7 +693,7 @@ class Recommender(ABC):
         """
         self.check_fitted()
         reader = IdReader(unknown)
-        users, seen = read_histories(self, histories, reader)
+        users, seen = read_histories(self, self._weigh_new(histories), reader)
         reader.warn()
         return self.fold_users(users, seen)
 
@@ -631,6 +713,57 @@ class Recommender(ABC):
             Their scores and recommendations.
         """
         return FoldedUsers(users, seen, self, partial(self.score_histories, seen))
+
+    def fold_in_items(self, clicks: Any) -> FoldedItems:
+        """Return items that were not in the training data, by who chose them: their scores, and lists that have them.
+
+        What was learnt of users and of other items stays as it is. `update` takes the same events into the model.
+
+        Parameters
+        ----------
+        clicks
+            A log, or what becomes one: its users are the model's, its items are new.
+
+        Returns
+        -------
+        items
+            They have `score` and `recommend`; the latter's lists are of known and new items.
+
+        Raises
+        ------
+        ParameterError
+            For an item that the model knows.
+        UnknownIdError
+            For a user that it does not know.
+        NotImplementedError
+            Where the model cannot tell.
+
+        Examples
+        --------
+        >>> model = csrr.EASE(reg=10).fit(csrr.synthetic(60, 40, events_per_user=10).log)
+        >>> items = model.fold_in_items({"user": [3, 5, 9], "item": [40, 40, 40]})
+        >>> items.score([3, 4]).shape, items.recommend(4, k=3).items.shape
+        ((2, 1), (1, 3))
+        """
+        self.check_fitted()
+        return self.fold_items(*read_new_items(self._weigh_new(clicks), self.users_, self.items_, self.history_weight))
+
+    def fold_items(self, log: Log, chosen: Any) -> FoldedItems:
+        """Return items that were not in the training data, by their log and by who chose them.
+
+        Parameters
+        ----------
+        log
+            Events of the model's users and of new items.
+        chosen
+            The same: ones or weights, csr of shape (n_new, n_users).
+
+        Returns
+        -------
+        items
+            Their scores and recommendations.
+        """
+        raise NotImplementedError(f"a {type(self).__name__} knows only the items it was fitted to; update it")
 
     @property
     def history_weight(self) -> float | None:
@@ -897,6 +1030,8 @@ class Recommender(ABC):
         # The contract's own methods ask for something that not all models give.
         if ability.startswith("similar"):
             return cls.has_factors
+        if ability == "fold_in_items":
+            return cls.fold_items is not Recommender.fold_items
         if ability == "suspects":
             return cls.score_own is not Recommender.score_own or cls.leave_out is not Recommender.leave_out
         return True

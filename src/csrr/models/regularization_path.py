@@ -132,11 +132,12 @@ def path(
     fractions = _choose_fractions(strengths, n, weakest)
     log = model.read(data)
     with use_threads(model.threads, blas=1):
-        chosen = choose_settings(model, log)
+        weighed = model.weigh(log)
+        chosen = replace(choose_settings(model, weighed), n_events=len(log))
         settings = chosen.settings
         if model.max_rank == "auto":
             settings = settings._replace(max_rank=RULE.max_rank)
-        built = build_problem(model, log, settings)
+        built = build_problem(model, weighed, settings)
         signal = built.costs.ratio * compute_target_norm(built.problem.pattern, built.asked, model.seed)
         l1s = [float(fraction * signal) for fraction in fractions]
         fits = solve_path(built.problem, l1s, model.solver_options(settings), callback=callback)

@@ -6,6 +6,7 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
+from datetime import timedelta
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
 import numpy as np
@@ -18,11 +19,14 @@ from csrr.data.ids import Id
 from csrr.deadline import TimeUpError, cut_off, limit_time, seconds_left
 from csrr.models.asked_ids import Unknown
 from csrr.models.build_problem import ClickProblem, Words, build_problem
+from csrr.models.carry_over import carry_costs, carry_factors, carry_settings
 from csrr.models.choose_settings import Chosen, choose_by_rule, choose_settings
 from csrr.models.costs import Costs, CostWords, EventWeights
 from csrr.models.explain_score import explain_score
 from csrr.models.fitted_problem import FOLD_IN_TOL, KEPT, FittedProblem, ProblemFacts, keep_nonzero
+from csrr.models.folded_items import FoldedItems, make_scorer
 from csrr.models.folded_users import FoldedFactors
+from csrr.models.join_events import join_events
 from csrr.models.judge import find_judge, leave_out, list_preferences, make_strict, refit
 from csrr.models.kept import FLOATS, WHOLE, Arrays, Kept, ModelFileError, Sparse, Values
 from csrr.models.most_alike import rank_neighbors
@@ -62,6 +66,7 @@ class Facts(ProblemFacts):
     rank: Annotated[int, Whole("rank", "The rank of U.")]
     settings: Settings | None = None
     chosen: str = ""
+    chosen_events: Annotated[int, Whole("chosen_events", "The size of the log at the choice; 0: not known.")] = 0
 
 
 class Fit(NamedTuple):
@@ -90,6 +95,7 @@ class RobustModel(Recommender):
     false_alarm_cost: float | None = None
     recall_weight: float | None = None
     event_weights: EventWeights = "ignore"
+    half_life: float | str | timedelta | None = None
     reg_low_rank: float | Literal["auto", "noise"]
     reg_sparse: float | Literal["auto"] = 1.0
     neighbors: int | Literal["auto"] = 0
@@ -164,24 +170,102 @@ class RobustModel(Recommender):
         ParameterError
             For parameters that make no sense, or not for these data.
         """
-        # 1. What is asked for, and the log, checked.
+        # 1. What is asked for, and the log, checked and weighed.
         self.check_params()
         log = self.read(data)
         _check_start(start, log)
+        weighed = self.weigh(log)
+        with self._in_fit():
+            # 2. What is left open, by the log's own held-out events.
+            chosen = replace(choose_settings(self, weighed, user_costs, item_costs), n_events=len(log))
+            # 3. The problem: targets, weights, strengths.
+            problem = build_problem(self, weighed, chosen.settings, user_costs, item_costs)
+            # 4. U, to its certificate. 5. S and V on what U leaves over; all of it is kept.
+            return self._solve_all(log, problem, start or chosen.start, chosen, callback)
+
+    @contextmanager
+    def _in_fit(self) -> Iterator[None]:
+        """The time and the threads of a fit, and whom to blame."""
         with (
             limit_time(self.time_limit),
             use_threads(self.threads, blas=1),
             _blame_parameter(self.reg_neighbors),
         ):
-            # 2. What is left open, by the log's own held-out events.
-            chosen = choose_settings(self, log, user_costs, item_costs)
-            # 3. The problem: targets, weights, strengths.
-            problem = build_problem(self, log, chosen.settings, user_costs, item_costs)
-            # 4. U, to its certificate.
-            with limit_time(seconds_left(_BEFORE_NEIGHBORS if chosen.settings.neighbors else 1.0)):
-                found = self.solve(problem, start or chosen.start, callback)
-            # 5. S and V on what U leaves over; all of it is kept.
-            return self.complete(log, problem, found, chosen)
+            yield
+
+    def _solve_all(
+        self, log: Log, problem: ClickProblem, start: Start, chosen: Chosen, callback: Callback | None
+    ) -> Self:
+        """Fit U, S and V of a problem, and return the model."""
+        with limit_time(seconds_left(_BEFORE_NEIGHBORS if chosen.settings.neighbors else 1.0)):
+            found = self.solve(problem, start, callback)
+        return self.complete(log, problem, found, chosen)
+
+    def update(
+        self,
+        new_events: Any,
+        *,
+        choose: bool = False,
+        callback: Callback | None = None,
+        user_costs: Any = None,
+        item_costs: Any = None,
+    ) -> Self:
+        """Add events to those of the training data, fit to all of them, and return the model.
+
+        Users and items may be new. An event that is there already gets the sum of the weights and the latest time, as
+        in `csrr.read`. The solver begins with U as it is, rows of new users and items folded in, and ends with the
+        certificate of the whole problem. What the fit chose on held-out events stays as it is (`chosen_.growth` says by
+        how much the log has grown since), so the result is that of a fit to all events with these settings, to the
+        tolerance of the certificate. A calibration is dropped: its scores were others.
+
+        Parameters
+        ----------
+        new_events
+            A log, a table with user and item columns, or a users x items matrix. Ids are of the types that the
+            model has.
+        choose
+            Whether to choose anew what is left to the data, as `fit` does.
+        callback
+            As for `fit`.
+        user_costs, item_costs
+            As for `fit`, for all users and items; left out, those of the fit stay, and new ones have 1.
+
+        Returns
+        -------
+        model
+            The model itself.
+
+        Raises
+        ------
+        DataError
+            Where ids are of other types, or weights or times that the model needs are missing.
+        ParameterError
+            For parameters that make no sense, or not for these data.
+
+        Examples
+        --------
+        >>> log = csrr.synthetic(60, 40, events_per_user=10).log
+        >>> model = csrr.CSRR(cost_ratio=5, reg_low_rank=0.2, neighbors=5).fit(log)
+        >>> model.update({"user": [3, 60, 60], "item": [7, 7, 8]})
+        CSRR(cost_ratio=5, reg_low_rank=0.2, neighbors=5), fitted to 61 users x 40 items
+        """
+        self.check_fitted()
+        self.check_params()
+        log = join_events(self, new_events)
+        carried = carry_costs(self, log)
+        costs = carried[0] if user_costs is None else user_costs, carried[1] if item_costs is None else item_costs
+        if choose:
+            return self.fit(log, callback=callback, user_costs=costs[0], item_costs=costs[1])
+        chosen = carry_settings(self)
+        with self._in_fit():
+            problem = build_problem(self, self.weigh(log), chosen.settings, *costs)
+            start = carry_factors(self, log, problem) if self.takes_start else None
+            return self._solve_all(log, problem, start, chosen, callback)
+
+    @property
+    def takes_start(self) -> bool:
+        """Whether the solver can begin where another fit ended."""
+        return True
 
     @abstractmethod
     def solve(self, problem: ClickProblem, start: Start, callback: Callback | None) -> Fit:
@@ -282,7 +366,7 @@ class RobustModel(Recommender):
             own_l2 = built.costs.ratio * (1 - _LITTLE * float(np.mean(np.clip(explained / problem.target, 0, 1))))
         with_v = problem if own_l2 is None else replace(problem, cap=built.asked * units.dtype.type(own_l2))
         specific = with_v.find_specific(explained)
-        words = Words(self.loss, built.costs.ratio, float(self.user_scaling), found.free, self.event_weights)
+        words = Words(self.loss, built.costs.ratio, float(self.user_scaling), found.free, self.weighing)
         user_factors = (users / scaling.user[:, None]).astype(np.float32)
         item_factors = (items / scaling.item[:, None]).astype(np.float32)
         self.remember(log)
@@ -293,7 +377,7 @@ class RobustModel(Recommender):
             )
         )
         self.specific_ = keep_nonzero(problem.pattern, specific / units)
-        self.chosen_ = replace(chosen, start=None)
+        self.chosen_ = replace(chosen, start=None, n_now=len(log))
         self.rank_, self.certificate_, self.history_ = found.certificate.rank, found.certificate, found.history
         return self
 
@@ -405,6 +489,11 @@ class RobustModel(Recommender):
         return (self.costs_ if self.is_fitted else Costs(words.compute_ratio(), "")).probability
 
     @property
+    def weighing(self) -> EventWeights:
+        """How events are weighed: by `event_weights`; faded ones by their weight in any case."""
+        return "linear" if self.fades_events and self.event_weights == "ignore" else self.event_weights
+
+    @property
     def searches(self) -> bool:
         """Whether what is left open is chosen on held-out events."""
         return False
@@ -504,6 +593,9 @@ class RobustModel(Recommender):
     def history_weight(self) -> float | None:
         """What a click of a new history weighs where its log does not say; None where weights do not count."""
         kind = self.fitted_.words.event_weights
+        if kind == "linear" and self.seen_weights_ is None and self.seen_times_ is not None:
+            # Weighed by age alone; their clicks are of today.
+            return 1.0
         return None if kind == "ignore" else self.fitted_.clicks.find_typical_weight(kind)
 
     def fold_users(self, users: npt.NDArray[Any], seen: Any) -> FoldedFactors:
@@ -517,6 +609,13 @@ class RobustModel(Recommender):
             return scores
 
         return FoldedFactors(users, seen, self, score_rows, factors, specific)
+
+    def fold_items(self, log: Log, chosen: Any) -> FoldedItems:
+        neighborhood = self.fitted_.neighborhood
+        with use_threads(self.threads, blas=1), _blame_parameter(self.reg_neighbors):
+            factors, weights = self.fitted_.fold_items(self.seen_, chosen, self.chosen_.settings)
+        score_rows = make_scorer(self, factors, weights, neighborhood.scale(self.seen_))
+        return FoldedItems.of(self, log, chosen, score_rows, factors, weights)
 
     # Reasons and likeness
 
@@ -779,6 +878,7 @@ class RobustModel(Recommender):
             "rank": self.rank_,
             "settings": self.chosen_.settings,
             "chosen": self.chosen_.note,
+            "chosen_events": self.chosen_.n_events,
         }
         return arrays, facts
 
@@ -792,7 +892,8 @@ class RobustModel(Recommender):
             if missing := [name for name in NAMES if f"chosen.{name}" not in arrays]:
                 raise ModelFileError(f"array 'chosen.{missing[0]}' is missing")
             columns = {name: arrays[f"chosen.{name}"] for name in NAMES}
-            self.chosen_ = Chosen(columns, own.settings, own.chosen)
+            n_events, n_now = own.chosen_events, self.seen_.nnz
+            self.chosen_ = Chosen(columns, own.settings, own.chosen, n_events=n_events, n_now=n_now)
 
 
 Start = LowRank | RobustModel | None

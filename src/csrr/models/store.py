@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 _COLUMNS = 2**24
 """So many columns a sparse array of a model of one's own may have in any file."""
 
+FLOAT32_MOST, FLOAT64_MOST = (float(np.finfo(each).max) for each in (np.float32, np.float64))
+
 State = tuple[Arrays, dict[str, Any]]
 
 # What every model keeps of its training log
@@ -46,6 +48,10 @@ COMMON: tuple[Part, ...] = (
     Ids("items"),
     Texts("titles", "items", optional=True),
     Sparse("seen", ("users", "items"), None, "events"),
+    Values("seen.weights", ("events",), above=0, most=FLOAT32_MOST, optional=True),
+    Values(
+        "seen.times", ("events",), ("int32", "int64", "float64"), least=-FLOAT64_MOST, most=FLOAT64_MOST, optional=True
+    ),
     # Of logs with times; files from before have none, and popularity is then the number of events.
     Values("recent_popularity", ("items",), ("float64",), least=0, optional=True),
 )
@@ -176,9 +182,9 @@ def write_model(path: str | os.PathLike[str], model: Recommender) -> None:
     if model.titles_ is not None:
         arrays |= text_arrays("titles", model.titles_)
     arrays |= sparse_arrays("seen", model.seen_, with_data=False)
-    recent = model.recent_popularity
-    if recent is not None:
-        arrays["recent_popularity"] = recent
+    columns = {"seen.weights": model.seen_weights_, "seen.times": _narrow_times(model.seen_times_)}
+    columns["recent_popularity"] = model.recent_popularity
+    arrays |= {name: column for name, column in columns.items() if column is not None}
     if model.calibration_ is not None:
         arrays |= model.calibration_.arrays()
     arrays |= own
@@ -192,6 +198,14 @@ def write_model(path: str | os.PathLike[str], model: Recommender) -> None:
     write(path, {"model": type(model).__name__, "params": model.get_params(), "facts": facts}, arrays)
 
 
+def _narrow_times(times: Any) -> Any:
+    """Return times in 32 bits where these hold them, as they do whole seconds until 2038."""
+    if times is None or times.dtype != np.int64:
+        return times
+    narrow = times.astype(np.int32)
+    return narrow if np.array_equal(narrow, times) else times
+
+
 def restore_model(model: Recommender, arrays: Arrays, facts: dict[str, Any]) -> None:
     """Set what `write_model` wrote of a fitted model, but for its parameters, once it is what the model declares."""
     kept, others = kept_by(model, arrays)
@@ -201,6 +215,7 @@ def restore_model(model: Recommender, arrays: Arrays, facts: dict[str, Any]) -> 
     model.users_, model.items_ = ids_from(arrays, "users"), ids_from(arrays, "items")
     model.titles_ = text_from(arrays, "titles") if "titles.text" in arrays else None
     model.seen_ = sparse_from(arrays, "seen", (sizes["users"], sizes["items"]))
+    model.seen_weights_, model.seen_times_ = arrays.get("seen.weights"), arrays.get("seen.times")
     model.remember_recent(arrays.get("recent_popularity"))
     model.calibration_ = Calibration.from_arrays(arrays)
     model.restore(arrays, facts)

@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from csrr.arrays import FloatArray
+from csrr.arrays import BoolArray, FloatArray
 from csrr.data import Log
 from csrr.data.ids import Id
-from csrr.model_parameters import MOST, AutoReg, MaxIter, Rank, Seed, Threads
+from csrr.model_parameters import MOST, AutoReg, HalfLife, MaxIter, Rank, Seed, Threads
 from csrr.models.explain_score import explain_score
+from csrr.models.folded_items import FoldedItems, make_scorer
 from csrr.models.folded_users import FoldedFactors
+from csrr.models.join_events import join_events, place_rows_by_id
 from csrr.models.kept import Arrays, Kept, Values
 from csrr.models.recommender import Recommender
 from csrr.models.store import STEPS, State, factors, step_arrays, steps_from
 from csrr.models.strength_search import find_best_multiple
 from csrr.models.strengths import AUTO_NOISE_MULTIPLE, compute_noise_level, resolve_rank, solve_penalized
-from csrr.optim.factored import Factors, alternate, descend, guess_factors
+from csrr.optim.factored import Factors, alternate, descend, guess_factors, widen
 from csrr.optim.foldin import ItemSide
 from csrr.optim.pattern import Pattern
-from csrr.optim.problem import Problem
+from csrr.optim.problem import Problem, select_rows
 from csrr.optim.solver import Callback, Options
 from csrr.parameters import Choice, Number, ParameterError, Renamed, declare, parameter
 from csrr.ranking.explanations import Explanation
@@ -111,6 +113,8 @@ class WRMF(Recommender):
         From 0, the plain penalty, to 1: by the weight of the data.
     event_weights
         Whether the weights of the events count: "linear", as factors.
+    half_life
+        The age, before the latest event, at which an event counts for half: in days, or like "90d"; None for never.
     tol
         Stop when an iteration gains less, relatively.
     max_iter
@@ -132,6 +136,9 @@ class WRMF(Recommender):
         The titles of the items, or None.
     seen_
         The training events: ones, sparse of shape (n_users, n_items).
+    seen_weights_, seen_times_
+        The weights of these events, where the model weighs by them, and their times, where the log has them: shape
+        (n_events,) each, or None.
     calibration_
         What turns scores into probabilities, after `calibrate`; or None.
     reg_
@@ -152,6 +159,7 @@ class WRMF(Recommender):
     reg: AutoReg = "auto"
     reg_exponent: RegExponent = 0.5
     event_weights: WeightsOrNot = "ignore"
+    half_life: HalfLife = None
     tol: Gain = 1e-3
     max_iter: MaxIter = 50
     threads: Threads = 0
@@ -183,27 +191,100 @@ class WRMF(Recommender):
         """
         self.check_params()
         log = self.read(data)
-        is_weighted = self.event_weights == "linear"
-        if is_weighted and log.weights is None:
-            raise ParameterError('event_weights="linear" needs events with weights, and these have none')
         with use_threads(self.threads, blas=1):
-            problem = self.build_problem(log)
+            weighed = self._check_weights(log)
+            problem = self.build_problem(weighed)
             if self.reg == "auto":
-                problem = problem.with_strength(problem.l1 * self._choose_multiple(log))
-            began = time.perf_counter()
+                problem = problem.with_strength(problem.l1 * self._choose_multiple(weighed))
             rank = resolve_rank(self.rank, DEFAULT_RANK, problem.pattern.shape)
-            penalty = self._make_penalty(problem)
-            regs = penalty.of(problem), self._make_penalty(problem.T).of(problem.T)
             first = guess_factors(problem, rank, np.random.default_rng(self.seed))
-            options = Options(self.tol, self.max_iter)
-            factors, _, history = alternate(problem, regs, first, options, callback=callback, began=began)
-            users = _solve_rows(problem, regs[0], factors)
+            return self._alternate(log, weighed, problem, first, callback)
+
+    def update(self, new_events: Any, *, choose: bool = False, callback: Callback | None = None) -> Self:
+        """Add events to those of the training data, fit to all of them, and return the model.
+
+        Users and items may be new. An event that is there already gets the sum of the weights and the latest time, as
+        in `csrr.read`. The factors go on from where they are, those of new users and items solved for first, by the
+        same rule to stop as in `fit`. A strength that was chosen stays what it is in units of where its search began. A
+        calibration is dropped: its scores were others.
+
+        Parameters
+        ----------
+        new_events
+            A log, a table with user and item columns, or a users x items matrix. Ids are of the types that the
+            model has.
+        choose
+            Whether to choose the strength anew, as `fit` does.
+        callback
+            Sees a `Step` an iteration.
+
+        Returns
+        -------
+        model
+            The model itself.
+
+        Raises
+        ------
+        DataError
+            Where ids are of other types, or weights or times that the model needs are missing.
+        """
+        self.check_fitted()
+        self.check_params()
+        log = join_events(self, new_events)
+        if choose:
+            return self.fit(log, callback=callback)
+        with use_threads(self.threads, blas=1):
+            weighed = self._check_weights(log)
+            problem = self.build_problem(weighed)
+            if self.reg == "auto":
+                problem = problem.with_strength(problem.l1 * self.reg_ / self.build_problem(self._weighed_log()).l1)
+            return self._alternate(log, weighed, problem, self._carry_factors(log, problem), callback)
+
+    def _alternate(self, log: Log, weighed: Log, problem: Problem, first: Factors, callback: Callback | None) -> Self:
+        """Fit from factors on, and return the model."""
+        began = time.perf_counter()
+        penalty = self._make_penalty(problem)
+        regs = penalty.of(problem), self._make_penalty(problem.T).of(problem.T)
+        options = Options(self.tol, self.max_iter)
+        factors, _, history = alternate(problem, regs, first, options, callback=callback, began=began)
+        users = _solve_rows(problem, regs[0], factors)
         self.remember(log)
         self.user_factors_, self.item_factors_ = (np.ascontiguousarray(f, np.float32) for f in (users, factors.items))
         self.history_ = history
         self._confidence, self._penalty = float(self.confidence), penalty
-        self._weights = log.to_csr(weighted=True).data if is_weighted else None
+        self._weights = weighed.to_csr(weighted=True).data if self._is_weighted else None
         return self
+
+    def _carry_factors(self, log: Log, problem: Problem) -> Factors:
+        """The factors by the ids of a log, those of new users and items solved for, of the rank that a fit has."""
+        users, new_users = place_rows_by_id(self.user_factors_, self.users_, log.users)
+        items, new_items = place_rows_by_id(self.item_factors_, self.items_, log.items)
+        users[new_users] = self._solve_new(problem, new_users, items)
+        items[new_items] = self._solve_new(problem.T, new_items, users)
+        rank = resolve_rank(self.rank, DEFAULT_RANK, problem.pattern.shape)
+        return widen(Factors(users, items), rank, np.random.default_rng(self.seed))
+
+    def _solve_new(self, problem: Problem, which: BoolArray, other: FloatArray) -> FloatArray:
+        """The best factors of some rows of a problem, (rows, d), given those of the other side, (m, d)."""
+        nothing = np.zeros((int(np.count_nonzero(which)), other.shape[1]), other.dtype)
+        if len(nothing) == 0:
+            return nothing
+        regs = self._make_penalty(problem).of(problem)[which]
+        return _solve_rows(select_rows(problem, which), regs, Factors(nothing, other))
+
+    @property
+    def _is_weighted(self) -> bool:
+        return self.weighs_events or self.fades_events
+
+    def _check_weights(self, log: Log) -> Log:
+        """The log with the weights that count."""
+        if self.weighs_events and log.weights is None:
+            raise ParameterError('event_weights="linear" needs events with weights, and these have none')
+        return self.weigh(log)
+
+    def _weighed_log(self) -> Log:
+        """The training events with the weights that count."""
+        return replace(self.training_log(), weights=self._weights)
 
     @property
     def reg_(self) -> float:
@@ -229,7 +310,7 @@ class WRMF(Recommender):
         problem
             Its l1 is the value of `reg`; for "auto", where its search begins.
         """
-        matrix = log.to_csr(weighted=self.event_weights == "linear")
+        matrix = log.to_csr(weighted=self._is_weighted)
         pattern, weight = Pattern.of(matrix), _weigh_cells(matrix.data, float(self.confidence))
         reg = _guess_reg(pattern, weight, self.seed) if self.reg == "auto" else float(self.reg)
         return Problem(pattern, np.ones_like(weight), weight, None, reg)
@@ -258,6 +339,16 @@ class WRMF(Recommender):
             nothing = np.zeros((len(users), self.item_factors_.shape[1]), np.float32)
             factors = _solve_rows(problem, self._penalty.of(problem), Factors(nothing, self.item_factors_))
         return FoldedFactors.of(self, users, seen, factors)
+
+    def fold_items(self, log: Log, chosen: Any) -> FoldedItems:
+        problem = self._build_from_histories(chosen)
+        cells = np.ones(self.seen_.nnz) if self._weights is None else self._weights
+        mean = len(self.users_) + float(self._confidence * cells.sum(dtype=np.float64)) / len(self.items_)
+        with use_threads(self.threads, blas=1):
+            nothing = np.zeros((chosen.shape[0], self.user_factors_.shape[1]), np.float32)
+            penalty = self._penalty._replace(mean=mean)
+            factors = _solve_rows(problem, penalty.of(problem), Factors(nothing, self.user_factors_))
+        return FoldedItems.of(self, log, chosen, make_scorer(self, factors), factors)
 
     def explain(self, user: Id, item: Id) -> Explanation:
         """Return how much each item of the user's history adds to the score of an item; the amounts sum to it.

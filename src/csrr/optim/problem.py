@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from csrr.arrays import FloatArray
+from csrr.arrays import BoolArray, FloatArray
 from csrr.optim.engine import Engine
 from csrr.optim.pattern import Pattern
 
@@ -153,3 +153,14 @@ def build(
     asked = scaled if costs is None else scaled * costs
     cap = None if l2 is None else asked * scaled.dtype.type(l2)
     return Problem(pattern, target, weight, cap, l1)
+
+
+def select_rows(problem: Problem, which: BoolArray) -> Problem:
+    """Return the problem of some rows alone; `which` is (n,)."""
+    pattern = problem.pattern
+    cells = which[pattern.rows]
+    indptr = np.concatenate(([0], np.cumsum(np.diff(pattern.indptr)[which])))
+    shape = int(np.count_nonzero(which)), pattern.shape[1]
+    part = Pattern(shape, indptr, pattern.indices[cells], pattern.engine)
+    cap = None if problem.cap is None else problem.cap[cells]
+    return Problem(part, problem.target[cells], problem.weight[cells], cap, problem.l1)

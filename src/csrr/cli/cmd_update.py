@@ -1,0 +1,116 @@
+"""`csrr update`: a model file and the events that came since become a model of all of them."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from csrr.cli import interrupts
+from csrr.cli.failures import tell_written
+from csrr.cli.options import (
+    LOG_OPTIONS,
+    add_options,
+    check_expendable,
+    check_writable,
+    fit_model,
+    json_option,
+    model_argument,
+    read_log,
+)
+from csrr.cli.output import print_json, say
+from csrr.printable import describe_size
+from csrr.progress import show_live_line
+
+if TYPE_CHECKING:
+    import csrr
+
+
+@click.command()
+@model_argument
+@click.argument("log")
+@click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="The model file to write.")
+@click.option("--choose", is_flag=True, help="Choose settings anew on held-out events, as fit does.")
+@add_options(*LOG_OPTIONS, json_option)
+def update(model: Path, log: str, output: Path, choose: bool, as_json: bool, **options: Any) -> None:
+    """Add the events of LOG to those that MODEL was fitted to, and fit to all of them.
+
+    Users and items may be new. The fit begins where MODEL is and keeps the settings that it chose on held-out events; a
+    line says by how much the log has grown since, and --choose chooses anew. LOG is read by the options that `csrr fit`
+    had: give the same.
+
+    The model is written to -o, which may be MODEL itself, at once or not at all: whatever interrupts this, the file
+    that was there stays. To add the same events again changes nothing, unless the model weighs them: weights add up.
+    A calibration is dropped; `csrr calibrate` makes a new one.
+    """
+    import csrr
+
+    check_writable(output)
+    check_expendable(output)
+    fitted = csrr.load(model)
+    before = (len(fitted.users_), len(fitted.items_), fitted.seen_.nnz)
+    was_calibrated = fitted.calibration_ is not None
+    interrupts.say_at_the_end(tell_written(output))
+    with show_live_line() as line:
+        line.show(f"reading {log}")
+        events = _name_like(read_log(log, options), fitted)
+        line.show(f"adding {len(events):,} events to {before[2]:,}")
+        began = time.perf_counter()
+        fit_model(fitted, events, line, by=fitted.update, choose=choose)
+        seconds = time.perf_counter() - began
+        line.show(f"writing {output}")
+        fitted.save(output)
+    added = dict(zip(("users", "items", "events"), _count_added(fitted, before), strict=True))
+    if as_json:
+        print_json(_summarise(fitted, output, added, seconds))
+    else:
+        say("\n".join(_describe(fitted, output, added, seconds, was_calibrated=was_calibrated)))
+
+
+def _name_like(events: csrr.Log, model: csrr.Recommender) -> csrr.Log:
+    """Return events whose ids are texts where the model's are: of a few lines all ids may look like integers."""
+    import csrr
+
+    table = events.to_arrow()
+    for name, known in (("user", model.users_), ("item", model.items_)):
+        place = table.column_names.index(name)
+        if known.ids.dtype == object and table.column(name).type == "int64":
+            table = table.set_column(place, name, table.column(name).cast("string"))
+    return events if table.equals(events.to_arrow()) else csrr.Log.from_table(table)
+
+
+def _count_added(model: csrr.Recommender, before: tuple[int, int, int]) -> tuple[int, int, int]:
+    return len(model.users_) - before[0], len(model.items_) - before[1], model.seen_.nnz - before[2]
+
+
+def _describe(
+    model: csrr.Recommender, output: Path, added: dict[str, int], seconds: float, *, was_calibrated: bool
+) -> list[str]:
+    sizes = {"users": len(model.users_), "items": len(model.items_), "events": model.seen_.nnz}
+    counts = [f"{sizes[name]:,} {name} ({n:,} new)" for name, n in added.items()]
+    lines = [f"{output}: {' x '.join(counts[:2])}, {counts[2]}, {describe_size(output.stat().st_size)}"]
+    if (chosen := getattr(model, "chosen_", None)) is not None:
+        lines += [each for each in (chosen.note, chosen.growth_note) if each]
+    certificate = getattr(model, "certificate_", None)
+    lines.append(f"{type(model).__name__}, fitted in {seconds:.2f} s" if certificate is None else str(certificate))
+    if was_calibrated:
+        lines.append("the calibration was of other scores and is dropped: csrr calibrate makes a new one")
+    return lines
+
+
+def _summarise(model: csrr.Recommender, output: Path, added: dict[str, int], seconds: float) -> dict[str, Any]:
+    certificate = getattr(model, "certificate_", None)
+    return {
+        "model": str(output),
+        "kind": type(model).__name__,
+        "bytes": output.stat().st_size,
+        "n_users": len(model.users_),
+        "n_items": len(model.items_),
+        "n_events": model.seen_.nnz,
+        "added": added,
+        "seconds": seconds,
+        "certificate": certificate and certificate.to_dict(),
+        "chosen": model.chosen_.summary() if hasattr(model, "chosen_") else None,
+    }
