@@ -1,7 +1,7 @@
 import json
 
 import pytest
-from pyarrow import csv, parquet
+from pyarrow import csv, ipc, parquet
 
 import csrr
 from tests.cli.conftest import as_json, in_process
@@ -59,10 +59,10 @@ def test_ids_of_text_stay_text_and_may_hold_commas(tmp_path):
 
 
 class TestFiles:
-    @pytest.mark.parametrize("suffix", ["csv", "parquet", "jsonl"])
+    @pytest.mark.parametrize("suffix", ["csv", "parquet", "jsonl", "arrow"])
     def test_all_users_in_a_file(self, model, model_file, tmp_path, suffix):
         path = tmp_path / f"recs.{suffix}"
-        assert as_json("recommend", model_file, "--all", "-o", path, "-k", 3) == {
+        assert as_json("recommend", model_file, "--all-users", "-o", path, "-k", 3) == {
             "output": str(path),
             "n_users": 80,
             "k": 3,
@@ -70,6 +70,7 @@ class TestFiles:
         readers = {
             "csv": lambda: csv.read_csv(path).to_pylist(),
             "parquet": lambda: parquet.read_table(path).to_pylist(),
+            "arrow": lambda: ipc.open_file(path).read_all().to_pylist(),
             "jsonl": lambda: [json.loads(line) for line in path.read_text().splitlines()],
         }
         expected = list(model.recommend(k=3).rows())
@@ -87,10 +88,10 @@ class TestFiles:
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        ((), "give one of --user, --history and --all"),
+        ((), "give one of --user, --history and --all-users"),
         (("--user", 7, "--all"), "give one of"),
-        (("--all",), "--all needs a file"),
-        (("--user", 7, "-o", "recs.txt"), "must end in .csv, .parquet, .jsonl"),
+        (("--all",), "--all-users needs a file"),
+        (("--user", 7, "-o", "recs.txt"), "must end in .csv, .parquet, .jsonl, .arrow"),
         (("--history", 1, "--explain"), "--explain goes with --user"),
         (("--user", 7, "-k", 0), "'-k'"),
         (("--user", 999), "unknown user id: 999"),

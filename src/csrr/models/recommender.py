@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from functools import partial
 from typing import Any, ClassVar, Self
@@ -30,6 +31,7 @@ from csrr.models.heldout import calibrate_on, measure_reliability_on
 from csrr.models.kept import Arrays, Kept
 from csrr.models.most_alike import find_most_alike
 from csrr.models.store import State, plain_state, restore_plain, write_model
+from csrr.models.write_lists import WrittenLists, recommend_in_batches, write_lists
 from csrr.noise.noise_scores import LeftOut
 from csrr.noise.suspects import Suspects, find_suspects
 from csrr.optim.pattern import Pattern
@@ -462,6 +464,78 @@ class Recommender(ABC):
         with nullcontext() if threads is None else use_threads(threads):
             found = self.top_rows(rows, k, seen=self.seen_ if exclude_seen else None, candidates=allowed)
         return name_lists(self, self.users_.ids[rows], np.diff(self.seen_.indptr)[rows], found, cut)
+
+    def recommend_batches(
+        self, users: Any = None, k: int = 10, *, batch_users: int | None = None, **options: Any
+    ) -> Iterator[Recommendations]:
+        """Return the lists of `recommend`, a batch of users at a time: memory does not grow with the number of users.
+
+        Parameters
+        ----------
+        users, k
+            As for `recommend`.
+        batch_users
+            The number of users in a batch; None for as many as have some hundred thousand items together.
+        **options
+            The other options of `recommend`.
+
+        Returns
+        -------
+        batches
+            An iterator of recommendations, in the order of the users.
+
+        Examples
+        --------
+        >>> model = csrr.PopRank().fit(csrr.synthetic(60, 40, events_per_user=10).log)
+        >>> [len(recs) for recs in model.recommend_batches(k=4, batch_users=25)]
+        [25, 25, 10]
+        """
+        return recommend_in_batches(self, users, k, batch_users, options)
+
+    def recommend_to(
+        self,
+        path: str | os.PathLike[str],
+        users: Any = None,
+        k: int = 10,
+        *,
+        spreadsheet: bool = False,
+        callback: Callable[[int], object] | None = None,
+        **options: Any,
+    ) -> WrittenLists:
+        """Write the lists of `recommend` to a file, at once or not at all, in memory that is that of one batch.
+
+        Parameters
+        ----------
+        path
+            The file: its name ends in .parquet, .csv, .jsonl (JSON lines) or .arrow. One that is there is replaced at
+            the end; an interruption leaves it as it was.
+        users, k
+            As for `recommend`.
+        spreadsheet
+            Whether texts of a CSV that a spreadsheet would run as a formula get an apostrophe in front.
+        callback
+            Told the number of users so far, after each batch.
+        **options
+            The other options of `recommend`.
+
+        Returns
+        -------
+        written
+            The path, the numbers of users and of rows, and the length of the longest list. A row is user, item, rank,
+            score and, where known, probability and title.
+
+        Raises
+        ------
+        ParameterError
+            For another ending, before anything is computed.
+
+        Examples
+        --------
+        >>> model = csrr.PopRank().fit(csrr.synthetic(60, 40, events_per_user=10).log)
+        >>> model.recommend_to("recs.parquet", k=4).n_rows
+        240
+        """
+        return write_lists(self, path, users, k, spreadsheet=spreadsheet, callback=callback, options=options)
 
     def user_rows(self, users: Any) -> Rows:
         """Return the rows of users.
