@@ -10,7 +10,7 @@ from csrr.registry import HOMES, MODELS
 
 SOURCE = Path(__file__).parents[1] / "src" / "csrr"
 LOW = {"deadline", "threads", "files", "heap", "parameters", "model_parameters", "registry", "arrays", "printable"}
-ROOMS = ("data", "optim", "ranking", "noise", "models", "experiments", "plots", "paper", "cli")
+ROOMS = ("data", "optim", "ranking", "noise", "models", "experiments", "adapters", "plots", "paper", "cli")
 MAY_IMPORT = {room: {*ROOMS[: place + 1], *LOW} for place, room in enumerate(ROOMS)} | {
     "optim": {"optim", "deadline", "threads", "heap", "arrays"},
     "plots": {"plots", "data", "files", "parameters"},

@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from csrr.plots.plot import Plot as Plot
     from csrr.plots.plot import plot as plot
     from csrr.ranking.calibration import Calibration as Calibration
+    from csrr.ranking.metrics import register_metric as register_metric
     from csrr.ranking.recommendations import Recommendations as Recommendations
     from csrr.ranking.reliability import Reliability as Reliability
     from csrr.registry import register as register
@@ -85,6 +86,7 @@ _HOMES = {
     "csrr.paper.robustness_results": "Robustness",
     "csrr.parameters": "ParameterError",
     "csrr.plots.plot": "Plot plot",
+    "csrr.ranking.metrics": "register_metric",
     "csrr.ranking.recommendations": "Recommendations",
     "csrr.ranking.calibration": "Calibration",
     "csrr.ranking.reliability": "Reliability",

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from functools import partial
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +27,7 @@ from csrr.models.folded_users import (
     name_lists,
     read_histories,
 )
-from csrr.models.heldout import calibrate_on, measure_reliability_on
+from csrr.models.heldout import calibrate_on, holds_events, measure_heldout, measure_reliability_on
 from csrr.models.kept import Arrays, Kept
 from csrr.models.most_alike import find_most_alike
 from csrr.models.store import State, plain_state, restore_plain, write_model
@@ -251,6 +251,12 @@ class Recommender(ABC):
             setattr(self, name, value)
         return self
 
+    def __sklearn_tags__(self) -> Any:
+        """Return what scikit-learn asks of an estimator; it is imported only then."""
+        from sklearn.utils import Tags, TargetTags
+
+        return Tags(estimator_type=None, target_tags=TargetTags(required=False))
+
     def start_value(self, name: str, log: Log) -> float:
         """Return the number around which a parameter that is "auto" is searched.
 
@@ -363,18 +369,26 @@ class Recommender(ABC):
         self.check_fitted()
         return top_k(self.score_rows, rows, len(self.items_), k, seen=seen, candidates=candidates)
 
-    def score(self, users: Any, items: Any = None) -> Float32Array:
+    @overload
+    def score(self, users: Log, items: None = None) -> float: ...
+
+    @overload
+    def score(self, users: Any, items: Any = None) -> Float32Array: ...
+
+    def score(self, users: Any, items: Any = None) -> Float32Array | float:
         """Return the scores of pairs of a user and an item, or of users and all items.
 
         Parameters
         ----------
         users, items
-            Ids, equally many; one id alone goes with each of the others.
+            Ids, equally many; one id alone goes with each of the others. A log or a table of held-out events in place
+            of ids is scikit-learn's question.
 
         Returns
         -------
         scores
-            Shape (n,); without `items`, (n, n_items).
+            Shape (n,); without `items`, (n, n_items). Of held-out events, the mean NDCG@10 of those that are not in
+            the training data, over users who have any.
 
         Raises
         ------
@@ -388,6 +402,8 @@ class Recommender(ABC):
         ((1, 40), (2,))
         """
         self.check_fitted()
+        if items is None and holds_events(users):
+            return measure_heldout(self, users)
         user_rows = self.users_.rows(list_ids(users))
         if items is None:
             return self.score_rows(user_rows)
