@@ -9,7 +9,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from csrr import adapters as adapters
     from csrr import theory as theory
+    from csrr.adapters.export_vectors import Export as Export
+    from csrr.adapters.export_vectors import export as export
     from csrr.data import DATASETS as DATASETS
     from csrr.data import DataError as DataError
     from csrr.data import HeldOut as HeldOut
@@ -67,6 +70,7 @@ if TYPE_CHECKING:
 
 # Where each public name lives; it is imported when first used, so that `csrr --version` answers at once.
 _HOMES = {
+    "csrr.adapters.export_vectors": "Export export",
     "csrr.data": "DATASETS DataError HeldOut IdMap Log UnknownIdError data_dir fetch locate read read_split"
     " split synthetic",
     "csrr.data.add_noise": "Noisy add_noise",
@@ -94,7 +98,9 @@ _HOMES = {
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names.split()} | _MODELS
 
-__all__ = sorted([*_HOME, "theory"])
+_MODULES = ("adapters", "theory")
+
+__all__ = sorted([*_HOME, *_MODULES])
 
 
 def __getattr__(name: str) -> "Any":
@@ -102,8 +108,8 @@ def __getattr__(name: str) -> "Any":
         from importlib.metadata import version
 
         return version("csrr")
-    if name == "theory":
-        return import_module("csrr.theory")
+    if name in _MODULES:
+        return import_module(f"csrr.{name}")
     if name not in _HOME:
         raise AttributeError(f"module 'csrr' has no attribute {name!r}")
     value = globals()[name] = getattr(import_module(_HOME[name]), name)

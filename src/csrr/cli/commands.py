@@ -18,6 +18,7 @@ COMMANDS = {
     "fit": "fit",
     "calibrate": "calibrate",
     "recommend": "recommend",
+    "export": "export",
     "similar": "inspect",
     "info": "inspect",
     "suspects": "suspects",
