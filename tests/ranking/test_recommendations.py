@@ -117,4 +117,7 @@ def test_plain_values_are_fit_for_json():
 
 def test_lists_by_user_keep_who_has_none_and_who_is_asked_for_twice():
     recs = make([[2, 0], [-1, -1], [2, 0]], users=("ann", "bob", "ann"))
-    assert {user: [row["item"] for row in rows] for user, rows in recs.to_dict().items()} == {"ann": [30, 10], "bob": []}
+    assert {user: [row["item"] for row in rows] for user, rows in recs.to_dict().items()} == {
+        "ann": [30, 10],
+        "bob": [],
+    }

@@ -177,9 +177,7 @@ def _format_reason(reason: list[dict[str, Any]]) -> str:
     return ", ".join(f"{format_cell(row.get('title') or row['item'])} ({row['amount']:+.3f})" for row in reason)
 
 
-def _summarise(
-    recs: Recommendations, reasons: list[list[dict[str, Any]]] | None, *, is_new: bool
-) -> dict[str, Any]:
+def _summarise(recs: Recommendations, reasons: list[list[dict[str, Any]]] | None, *, is_new: bool) -> dict[str, Any]:
     rows = recs.to_list()
     if is_new:
         rows = [row | {"user": None} for row in rows]

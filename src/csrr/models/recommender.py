@@ -410,7 +410,8 @@ class Recommender(ABC):
         item_rows = self.items_.rows(list_ids(items), "item")
         if len(user_rows) != len(item_rows) and not (is_one_id(users) or is_one_id(items)):
             raise ValueError(f"pairs need as many users as items, got {len(user_rows)} and {len(item_rows)}")
-        user_rows, item_rows = np.broadcast_arrays(user_rows, item_rows)
+        # Copies: kernels cannot take what numpy lays over one number.
+        user_rows, item_rows = (np.array(each) for each in np.broadcast_arrays(user_rows, item_rows))
         scores = np.empty(len(user_rows), np.float32)
         for first in range(0, len(scores), PAIRS):
             part = slice(first, first + PAIRS)
