@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from csrr.experiments.evaluate import evaluate as evaluate
     from csrr.experiments.spaces import Range as Range
     from csrr.experiments.spaces import Walk as Walk
+    from csrr.experiments.tabulate import EvaluationTable as EvaluationTable
+    from csrr.experiments.tabulate import tabulate as tabulate
     from csrr.experiments.tuning import tune as tune
     from csrr.experiments.tuning_results import Tuning as Tuning
     from csrr.models.bprmf import BPRMF as BPRMF
@@ -77,6 +79,7 @@ _HOMES = {
     "csrr.experiments.compare": "Comparison compare",
     "csrr.experiments.evaluate": "Evaluation evaluate",
     "csrr.experiments.spaces": "Range Walk",
+    "csrr.experiments.tabulate": "EvaluationTable tabulate",
     "csrr.experiments.tuning": "tune",
     "csrr.experiments.tuning_results": "Tuning",
     "csrr.experiments.cost_curve": "CostCurve cost_curve",

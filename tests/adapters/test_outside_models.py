@@ -46,7 +46,7 @@ def test_what_cannot_be_done_is_said(parts, tmp_path):
         model.save(tmp_path / "m.csrr")
 
 
-@pytest.mark.filterwarnings("default")  # implicit warns of BLAS's threads, and of matrices that it makes itself
+@pytest.mark.filterwarnings("ignore")  # implicit warns of BLAS's threads, and of matrices that it makes itself
 class TestImplicit:
     @pytest.fixture(params=["als", "bpr", "logistic", "cosine", "bm25"])
     def theirs(self, request, parts):

@@ -60,6 +60,12 @@ class Export:
         model ranks these again.
     files
         The names of the files in the folder.
+
+    Examples
+    --------
+    >>> model = csrr.EASE(10).fit(csrr.synthetic(60, 40, events_per_user=10).log)
+    >>> print(csrr.export(model, "vectors", dims=8, k=5).covers)
+    all of the scores, approximately, in 8 dimensions
     """
 
     path: str
