@@ -63,7 +63,7 @@ def main() -> None:
             {
                 "data": "Gowalla, train part of the fixed split",
                 "model": {"kind": "CSRR", "params": MODEL, **fitted},
-                "machine": {"system": platform.platform(), "cores": available_cores()},
+                "machine": {"system": f"{platform.system()} {platform.machine()}", "cores": available_cores()},
                 "k": K,
                 "formats": formats,
                 "reach_mb": REACH_MB,

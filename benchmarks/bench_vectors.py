@@ -1,4 +1,4 @@
-"""How much of a model's lists its exported vectors, and indexes of them, find again: `python -m benchmarks.bench_vectors`.
+"""How much of a model's lists its exported vectors, and indexes of them, find again.
 
 MovieLens-1M (rating >= 3, 80/20 per user). The figures are kept in docs/results/vectors.json. Needs csrr[vectors].
 """

@@ -6,6 +6,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from pyarrow import csv, parquet
+from scipy import sparse
 
 import csrr
 from csrr.models import write_lists
@@ -141,3 +142,21 @@ def test_memory_does_not_grow_with_the_users(tmp_path, monkeypatch):
 
     # How many events each user has is 8 bytes; a list of five items would be more than 100.
     assert (peak(8500) - peak(500)) / 8000 < 20
+
+
+def test_a_matrix_with_a_row_for_each_user_goes_in_parts(log):
+    class Recording(csrr.PopRank):
+        def recommend(self, users, k, **options):
+            told.append((users.to_pylist(), options))
+            return super().recommend(users, k)
+
+    told, model = [], Recording().fit(log)
+    mine = sparse.random_array((5, 60), density=0.2, rng=0)
+    list(
+        model.recommend_batches(
+            np.array([9, 3, 5, 7, 1]), 4, batch_users=2, exclude=mine, other=[1], every=log.to_csr()
+        )
+    )
+    assert [users for users, _ in told] == [[9, 3], [5, 7], [1]]
+    assert sparse.vstack([options["exclude"] for _, options in told]).toarray().tolist() == mine.toarray().tolist()
+    assert all(options["other"] == [1] and options["every"].shape == (80, 60) for _, options in told)

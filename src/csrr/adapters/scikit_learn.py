@@ -40,7 +40,7 @@ class PerUserSplit:
     >>> from csrr.adapters import PerUserSplit
     >>> events = {"user": [1, 1, 1, 2, 2, 3], "item": [7, 8, 9, 7, 8, 9]}
     >>> [sorted(test.tolist()) for _, test in PerUserSplit(2).split(events)]
-    [[0, 4], [1, 2, 3]]
+    [[0, 2, 3], [1, 4]]
     """
 
     def __init__(self, n_splits: int = 5, *, ratio: float | None = None, seed: int = 0) -> None:

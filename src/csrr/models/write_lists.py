@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
+from scipy import sparse
 
 from csrr.data.columns import read_id_column
 from csrr.models.folded_users import check_k, list_ids
@@ -38,7 +39,16 @@ def recommend_in_batches(
     size = max(1, BATCH_ROWS // check_k(k)) if batch_users is None else batch_users
     check_whole("batch_users", size, least=1)
     ids = model.users_.ids if users is None else read_id_column(list_ids(users), "user ids")
-    return (model.recommend(ids[first : first + size], k, **options) for first in range(0, len(ids), size))
+    parts = (slice(first, first + size) for first in range(0, len(ids), size))
+    return (model.recommend(ids[part], k, **_take_rows(options, part, len(ids))) for part in parts)
+
+
+def _take_rows(options: dict[str, Any], part: slice, n_users: int) -> dict[str, Any]:
+    """Return options for some of the users: of a matrix with a row for each, their rows."""
+    return {
+        name: value.tocsr()[part] if sparse.issparse(value) and value.shape[0] == n_users else value
+        for name, value in options.items()
+    }
 
 
 def write_lists(
