@@ -9,7 +9,8 @@ import click
 
 from csrr.cli.failures import Failure
 from csrr.cli.options import json_option, model_argument
-from csrr.cli.output import print_json, say, show_live_line
+from csrr.cli.output import print_json, say
+from csrr.progress import show_live_line
 
 
 @click.command()

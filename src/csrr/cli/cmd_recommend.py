@@ -17,7 +17,8 @@ from csrr.cli.options import (
     model_argument,
     spreadsheet_option,
 )
-from csrr.cli.output import print_json, say, show_live_line
+from csrr.cli.output import print_json, say
+from csrr.progress import show_live_line
 
 if TYPE_CHECKING:
     from csrr.ranking import Recommendations
@@ -107,13 +108,14 @@ def recommend(
 
 def _write_everyone(model: Any, output: Path, options: dict[str, Any], allowed: dict[str, Any]) -> None:
     """Write the lists of all users, a batch at a time, and say how far that is."""
+    total = len(model.users_)
     with show_live_line() as line:
         line.show("recommending")
         written = model.recommend_to(
             output,
             k=options["k"],
             spreadsheet=options["spreadsheet"],
-            callback=lambda n_users: line.show(f"{n_users:,} of {len(model.users_):,} users", now=False),
+            callback=lambda n_users: line.show(f"{n_users:,} of {total:,} users", now=False, done=n_users / total),
             **allowed,
         )
     _say_written(output, written.n_users, written.k, as_json=options["as_json"])

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 from scipy import sparse
 
@@ -46,7 +47,7 @@ def recommend_in_batches(
 def _take_rows(options: dict[str, Any], part: slice, n_users: int) -> dict[str, Any]:
     """Return options for some of the users: of a matrix with a row for each, their rows."""
     return {
-        name: value.tocsr()[part] if sparse.issparse(value) and value.shape[0] == n_users else value
+        name: sparse.csr_array(value)[part] if sparse.issparse(value) and np.shape(value)[0] == n_users else value
         for name, value in options.items()
     }
 
