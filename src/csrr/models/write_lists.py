@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
 import pyarrow as pa
 from scipy import sparse
 
@@ -46,10 +45,12 @@ def recommend_in_batches(
 
 def _take_rows(options: dict[str, Any], part: slice, n_users: int) -> dict[str, Any]:
     """Return options for some of the users: of a matrix with a row for each, their rows."""
-    return {
-        name: sparse.csr_array(value)[part] if sparse.issparse(value) and np.shape(value)[0] == n_users else value
-        for name, value in options.items()
-    }
+    found = dict(options)
+    for name, value in options.items():
+        is_matrix = bool(sparse.issparse(value))
+        if is_matrix and value.shape[0] == n_users:
+            found[name] = value.tocsr()[part]
+    return found
 
 
 def write_lists(
