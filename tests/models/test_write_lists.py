@@ -40,7 +40,7 @@ def test_a_file_of_batches_holds_the_lists_of_all(model, tmp_path, small_batches
     path, told = tmp_path / f"recs.{suffix}", []
     written = model.recommend_to(path, k=5, callback=told.append)
     rows = READERS[suffix](path)
-    assert written == (str(path), 80, 400, 5)
+    assert written == (str(path), 80, 400, 5, 0)
     assert told == [*range(7, 80, 7), 80]
     expected = expected_rows(model, k=5)
     assert [(row["user"], row["item"], row["rank"], row["title"]) for row in rows] == [
@@ -147,7 +147,7 @@ def test_memory_does_not_grow_with_the_users(tmp_path, monkeypatch):
 def test_a_matrix_with_a_row_for_each_user_goes_in_parts(log):
     class Recording(csrr.PopRank):
         def recommend(self, users, k, **options):
-            told.append((users.to_pylist(), options))
+            told.append((users.tolist(), options))
             return super().recommend(users, k)
 
     told, model = [], Recording().fit(log)
@@ -160,3 +160,19 @@ def test_a_matrix_with_a_row_for_each_user_goes_in_parts(log):
     assert [users for users, _ in told] == [[9, 3], [5, 7], [1]]
     assert sparse.vstack([options["exclude"] for _, options in told]).toarray().tolist() == mine.toarray().tolist()
     assert all(options["other"] == [1] and options["every"].shape == (80, 60) for _, options in told)
+
+
+def test_who_got_what_is_popular_is_said_once_and_in_a_column(tmp_path, small_batches):
+    clicks = csrr.synthetic(30, 40, rank=3, events_per_user=8).log.to_csr().tolil()
+    clicks[[2, 29]] = 0
+    model = csrr.WRMF(3, max_iter=2).fit(csrr.Log.from_matrix(clicks.tocsr()))
+    with pytest.warns(csrr.NoHistoryWarning, match="^2 of 30 users have no history") as told:
+        written = model.recommend_to(tmp_path / "recs.parquet", k=5)
+    assert (len(told), written.n_fallback) == (1, 2)
+    table = parquet.read_table(tmp_path / "recs.parquet").to_pylist()
+    assert {row["user"] for row in table if row["why"] == "popular"} == {2, 29}
+    with pytest.warns(csrr.NoHistoryWarning):
+        assert [row["item"] for row in table] == [row["item"] for row in expected_rows(model, k=5)]
+    with pytest.warns(csrr.NoHistoryWarning):
+        model.recommend_to(tmp_path / "recs.csv", [5, 999], 2, unknown="ignore")
+    assert [row["why"] for row in READERS["csv"](tmp_path / "recs.csv")] == ["", "", "popular", "popular"]

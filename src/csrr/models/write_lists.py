@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 from scipy import sparse
 
-from csrr.data.columns import read_id_column
-from csrr.models.folded_users import check_k, list_ids
+from csrr.arrays import AnyArray
+from csrr.data.errors import NoHistoryWarning, UnknownIdWarning, warn_caller
+from csrr.models.asked_ids import IdReader, list_ids, read_asked
+from csrr.models.best_lists import check_k
 from csrr.parameters import check_whole
 from csrr.ranking import Recommendations
 from csrr.ranking.table_files import check_table_path, open_table_file
@@ -23,12 +27,16 @@ BATCH_ROWS = 2**17
 
 
 class WrittenLists(NamedTuple):
-    """What `recommend_to` wrote: for how many users, how many rows, and the length of the longest list."""
+    """What `recommend_to` wrote: for how many users, how many rows, and the length of the longest list.
+
+    `n_fallback` of the users got what is popular.
+    """
 
     path: str
     n_users: int
     n_rows: int
     k: int
+    n_fallback: int
 
 
 def recommend_in_batches(
@@ -38,9 +46,14 @@ def recommend_in_batches(
     model.check_fitted()
     size = max(1, BATCH_ROWS // check_k(k)) if batch_users is None else batch_users
     check_whole("batch_users", size, least=1)
-    ids = model.users_.ids if users is None else read_id_column(list_ids(users), "user ids")
+    ids = _find_ids(model, users, options)
     parts = (slice(first, first + size) for first in range(0, len(ids), size))
     return (model.recommend(ids[part], k, **_take_rows(options, part, len(ids))) for part in parts)
+
+
+def _find_ids(model: Recommender, users: Any, options: dict[str, Any]) -> AnyArray:
+    """Return the ids of those who are asked for, shape (n,)."""
+    return model.users_.ids if users is None else read_asked(list_ids(users), IdReader(options.get("unknown", "raise")))
 
 
 def _take_rows(options: dict[str, Any], part: slice, n_users: int) -> dict[str, Any]:
@@ -66,24 +79,45 @@ def write_lists(
     """Write the lists of users to a file, and return how many; `callback` is told the number of users so far."""
     check_table_path(path)
     batches = recommend_in_batches(model, users, k, None, options)
-    schema = make_list_schema(model)
-    n_users = n_rows = longest = 0
-    with open_table_file(path, schema, spreadsheet=spreadsheet) as write:
+    schema = make_list_schema(model, users, options)
+    written = WrittenLists(os.fspath(path), 0, 0, 0, 0)
+    with warnings.catch_warnings(), open_table_file(path, schema, spreadsheet=spreadsheet) as write:
+        # Said once, of all batches together.
+        warnings.simplefilter("ignore", NoHistoryWarning)
+        warnings.simplefilter("once", UnknownIdWarning)
         for recs in batches:
-            table = recs.to_arrow().cast(schema)
+            table = _conform(recs.to_arrow(), schema)
             write(table)
-            n_users, n_rows, longest = n_users + len(recs), n_rows + len(table), max(longest, recs.k)
+            written = WrittenLists(
+                written.path,
+                written.n_users + len(recs),
+                written.n_rows + len(table),
+                max(written.k, recs.k),
+                written.n_fallback + int(recs.fallback.sum()),
+            )
             if callback is not None:
-                callback(n_users)
-    return WrittenLists(os.fspath(path), n_users, n_rows, longest)
+                callback(written.n_users)
+    if written.n_fallback:
+        has, gets = ("has", "gets") if written.n_fallback == 1 else ("have", "get")
+        told = f"{written.n_fallback:,} of {written.n_users:,} users {has} no history and {gets} what is popular"
+        warn_caller(f"{told}; the column why says who", NoHistoryWarning)
+    return written
 
 
-def make_list_schema(model: Recommender) -> pa.Schema:
+def make_list_schema(model: Recommender, users: Any, options: dict[str, Any]) -> pa.Schema:
     """Return the columns of lists, whatever a batch has in them."""
-    kinds = {
-        name: pa.int64() if ids.ids.dtype != object else pa.string()
-        for name, ids in (("user", model.users_), ("item", model.items_))
-    }
+    asked = {"user": _find_ids(model, users, options), "item": model.items_.ids}
+    kinds = {name: pa.int64() if ids.dtype != object else pa.string() for name, ids in asked.items()}
     kinds |= {"rank": pa.int64(), "score": pa.float32()}
     kinds |= {} if model.calibration_ is None else {"probability": pa.float32()}
-    return pa.schema(kinds | ({} if model.titles_ is None else {"title": pa.string()}))
+    kinds |= {} if model.titles_ is None else {"title": pa.string()}
+    may_fall_back = options.get("unknown") == "ignore" or not (np.diff(model.seen_.indptr) > 0).all()
+    return pa.schema(kinds | ({"why": pa.string()} if may_fall_back else {}))
+
+
+def _conform(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Return a table with the columns of the schema; one that a batch has no use for is of nulls."""
+    for field in schema:
+        if field.name not in table.column_names:
+            table = table.append_column(field, pa.nulls(len(table), field.type))
+    return table.select(schema.names).cast(schema)
