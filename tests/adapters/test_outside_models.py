@@ -36,6 +36,22 @@ def test_what_has_no_score_is_in_no_list(parts):
     assert recs.items.tolist() == [[121, None]] * 60
 
 
+def test_items_without_a_score_come_last_in_what_is_measured_over_all_items(parts):
+    train, test = parts
+    scores = np.random.default_rng(0).random((60, 40))
+    scores[:, ::3] = np.nan
+    place = {user: row for row, user in enumerate(train.users.ids.tolist())}
+    model = from_scores(lambda users: scores[[place[user] for user in users.tolist()]], train)
+    found = csrr.evaluate(model, train, test, at=5, metrics=["auc", "recall"])
+    seen, relevant = train.to_csr().toarray() > 0, test.to_csr().toarray() > 0
+    for user, auc in zip(found.users.tolist(), found.per_user["auc"], strict=True):
+        row = place[user]
+        mine = np.nan_to_num(scores[row], nan=-1.0)
+        good, bad = mine[relevant[row]], mine[~relevant[row] & ~seen[row]]
+        by_hand = ((good[:, None] > bad) + 0.5 * (good[:, None] == bad)).mean()
+        assert auc == pytest.approx(by_hand)
+
+
 def test_what_cannot_be_done_is_said(parts, tmp_path):
     model = from_scores(lambda users: np.zeros((len(users), 3)), parts[0], name="three columns")
     with pytest.raises(ParameterError, match=r"three columns gave scores of shape \(1, 3\) for 1 users and 40 items"):

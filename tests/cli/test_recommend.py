@@ -4,7 +4,7 @@ import pytest
 from pyarrow import csv, ipc, parquet
 
 import csrr
-from tests.cli.conftest import as_json, in_process
+from tests.cli.conftest import as_json, in_child, in_process
 
 
 def test_lists_are_those_of_python_ids_being_matched_as_written(model, model_file):
@@ -84,6 +84,30 @@ class TestFiles:
         result = in_process("recommend", model_file, "--user", 7, "-o", tmp_path / "r.csv", "-k", 2)
         assert result.exit_code == 0
         assert len((tmp_path / "r.csv").read_text().splitlines()) == 3
+
+
+STOPPED = """
+import os, signal
+import csrr.models.write_lists as lists
+from csrr.ranking import Recommendations
+lists.BATCH_ROWS, plain, told = 35, Recommendations.to_arrow, []
+def to_arrow(self):
+    told.append(len(self))
+    if len(told) == 3: os.kill(os.getpid(), signal.SIGINT)
+    return plain(self)
+Recommendations.to_arrow = to_arrow
+"""
+
+
+@pytest.mark.parametrize("old", [None, b"an old file"])
+def test_ctrl_c_between_batches_leaves_the_file_as_it_was(model_file, tmp_path, old):
+    path = tmp_path / "recs.csv"
+    if old is not None:
+        path.write_bytes(old)
+    done = in_child("recommend", model_file, "--all-users", "-k", 5, "-o", path, before=STOPPED)
+    assert (done.returncode, done.stderr) == (130, "interrupted: nothing was written\n")
+    assert list(tmp_path.iterdir()) == ([] if old is None else [path])
+    assert old is None or path.read_bytes() == old
 
 
 @pytest.mark.parametrize(

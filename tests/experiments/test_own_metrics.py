@@ -5,16 +5,6 @@ import pytest
 
 import csrr
 from csrr.parameters import ParameterError
-from csrr.ranking.metrics import METRICS
-
-
-@pytest.fixture(autouse=True)
-def only_here(monkeypatch):
-    """What is registered here is forgotten."""
-    kept = dict(METRICS)
-    yield
-    METRICS.clear()
-    METRICS.update(kept)
 
 
 @pytest.fixture(scope="module")

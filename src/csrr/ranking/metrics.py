@@ -150,13 +150,13 @@ def register_metric(name: str, function: Metric) -> Metric:
 
     Examples
     --------
-    >>> def first_half(hits, n_relevant):
-    ...     return hits[:, : hits.shape[1] // 2].mean(axis=1)
-    >>> metric = csrr.register_metric("first_half", first_half)
+    >>> def first_three(hits, n_relevant):
+    ...     return hits[:, :3].mean(axis=1)
+    >>> metric = csrr.register_metric("first_three", first_three)
     >>> train, test = csrr.split(csrr.synthetic(100, 40, events_per_user=10).log)
-    >>> found = csrr.evaluate(csrr.PopRank().fit(train), train, test, at=10, metrics=["ndcg", "first_half"])
+    >>> found = csrr.evaluate(csrr.PopRank().fit(train), train, test, at=10, metrics=["ndcg", "first_three"])
     >>> list(found.means)
-    ['ndcg@10', 'first_half@10']
+    ['ndcg@10', 'first_three@10']
     """
     if not isinstance(name, str) or not name.isidentifier():
         raise ParameterError(f"name={name!r}: give a word of letters, digits and _")
