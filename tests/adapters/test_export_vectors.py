@@ -91,6 +91,13 @@ def test_the_folder_holds_ids_vectors_and_what_they_are(model, tmp_path):
     assert not found.is_exact or found.vector_recall == 1
 
 
+def test_people_without_a_history_are_not_compared(log, tmp_path):
+    clicks = log.to_csr().tolil()
+    clicks[10:] = 0
+    found = csrr.export(csrr.WRMF(4, max_iter=3).fit(csrr.Log.from_matrix(clicks.tocsr())), tmp_path, k=5)
+    assert (found.n_users, found.n_compared, found.vector_recall) == (120, 10, 1)
+
+
 def test_ids_of_text(tmp_path):
     table = {"user": ["ann", "ann", "bob", "bob"], "item": ["a", "b", "b", "c"]}
     csrr.export(csrr.WRMF(2).fit(table), tmp_path)

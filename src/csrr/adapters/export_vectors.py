@@ -50,7 +50,7 @@ class Export:
     k
         The length of the lists that were compared.
     n_compared
-        The number of users whose lists were compared, drawn at random.
+        The number of users whose lists were compared, drawn at random from those with a history.
     vector_recall
         The share of the model's own lists, seen items left out, that is in the lists by the products of the vectors.
     index_recall
@@ -205,11 +205,13 @@ def _judge(
     model: Recommender, vectors: ScoreVectors, index: VectorIndex | None, k: int, sample: int, seed: int
 ) -> Recalls:
     """Return what vectors, index and candidates find again of the lists of some users."""
-    n_users, n_items = model.seen_.shape
-    rows = np.sort(np.random.default_rng(seed).choice(n_users, min(sample, n_users), replace=False))
+    n_items = len(model.items_)
+    # Whoever has no history gets what is popular; no vector tells that.
+    known = np.flatnonzero(np.diff(model.seen_.indptr))
+    rows = np.sort(np.random.default_rng(seed).choice(known, min(sample, len(known)), replace=False))
     exact, _ = model.top_rows(rows, k, seen=model.seen_)
     many = min(CANDIDATES * k, n_items)
-    by_product, _ = top_k(vectors.score_rows, rows, n_items, many, seen=model.seen_)
+    by_product, _ = top_k(vectors.score_rows, rows, n_items, many, seen=model.seen_, order=model.item_order)
     of_vectors = measure_overlap(by_product[:, :k], exact)
     if index is None:
         return Recalls(k, len(rows), of_vectors, None, measure_overlap(by_product, exact))
