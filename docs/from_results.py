@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
 # The benchmarks and what makes the documents are no part of the package.
-from docs.make import benchmarks, defaults, noise, theory, update  # noqa: E402
+from docs.make import benchmarks, defaults, interop, noise, theory, update  # noqa: E402
 
 RESULTS = ROOT / "docs" / "results"
 DEFAULTS = defaults.DEFAULTS
@@ -40,7 +40,9 @@ BLOCKS = {
         "defaults": defaults.make_readme_table,
         "noise": lambda: noise.make_table(NOISE),
     },
+    "docs/recipes/batches.md": {"memory": interop.make_memory_table},
     "docs/recipes/nightly-update.md": {"update": update.make_table},
+    "docs/recipes/vector-index.md": {"recall": interop.make_recall_table},
     "docs/theory.md": {"simulation": lambda: theory.make_text(THEORY)},
 }
 """What stands between the marks of a document, by name."""

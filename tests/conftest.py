@@ -2,6 +2,16 @@ import numpy as np
 import pytest
 
 import csrr
+from csrr.ranking.metrics import METRICS
+
+
+@pytest.fixture(autouse=True)
+def forget_metrics():
+    """Forget the metrics that a test registers."""
+    kept = dict(METRICS)
+    yield
+    METRICS.clear()
+    METRICS.update(kept)
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from csrr import adapters as adapters
     from csrr import theory as theory
+    from csrr.adapters.export_vectors import Export as Export
+    from csrr.adapters.export_vectors import export as export
     from csrr.data import DATASETS as DATASETS
     from csrr.data import DataError as DataError
     from csrr.data import DataWarning as DataWarning
@@ -38,6 +41,8 @@ if TYPE_CHECKING:
     from csrr.experiments.evaluate import evaluate as evaluate
     from csrr.experiments.spaces import Range as Range
     from csrr.experiments.spaces import Walk as Walk
+    from csrr.experiments.tabulate import EvaluationTable as EvaluationTable
+    from csrr.experiments.tabulate import tabulate as tabulate
     from csrr.experiments.tuning import tune as tune
     from csrr.experiments.tuning_results import Tuning as Tuning
     from csrr.models.bprmf import BPRMF as BPRMF
@@ -63,6 +68,7 @@ if TYPE_CHECKING:
     from csrr.plots.plot import Plot as Plot
     from csrr.plots.plot import plot as plot
     from csrr.ranking.calibration import Calibration as Calibration
+    from csrr.ranking.metrics import register_metric as register_metric
     from csrr.ranking.recommendations import Recommendations as Recommendations
     from csrr.ranking.reliability import Reliability as Reliability
     from csrr.registry import register as register
@@ -71,12 +77,14 @@ if TYPE_CHECKING:
 
 # Where each public name lives; it is imported when first used, so that `csrr --version` answers at once.
 _HOMES = {
+    "csrr.adapters.export_vectors": "Export export",
     "csrr.data": "DATASETS DataError DataWarning HeldOut IdMap Log LogColumns NoHistoryWarning UnknownIdError"
     " UnknownIdWarning data_dir fetch locate read read_split read_sql split synthetic",
     "csrr.data.add_noise": "Noisy add_noise",
     "csrr.experiments.compare": "Comparison compare",
     "csrr.experiments.evaluate": "Evaluation evaluate",
     "csrr.experiments.spaces": "Range Walk",
+    "csrr.experiments.tabulate": "EvaluationTable tabulate",
     "csrr.experiments.tuning": "tune",
     "csrr.experiments.tuning_results": "Tuning",
     "csrr.experiments.cost_curve": "CostCurve cost_curve",
@@ -90,6 +98,7 @@ _HOMES = {
     "csrr.paper.robustness_results": "Robustness",
     "csrr.parameters": "ParameterError",
     "csrr.plots.plot": "Plot plot",
+    "csrr.ranking.metrics": "register_metric",
     "csrr.ranking.recommendations": "Recommendations",
     "csrr.ranking.calibration": "Calibration",
     "csrr.ranking.reliability": "Reliability",
@@ -97,7 +106,9 @@ _HOMES = {
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names.split()} | _MODELS
 
-__all__ = sorted([*_HOME, "theory"])
+_MODULES = ("adapters", "theory")
+
+__all__ = sorted([*_HOME, *_MODULES])
 
 
 def __getattr__(name: str) -> "Any":
@@ -105,8 +116,8 @@ def __getattr__(name: str) -> "Any":
         from importlib.metadata import version
 
         return version("csrr")
-    if name == "theory":
-        return import_module("csrr.theory")
+    if name in _MODULES:
+        return import_module(f"csrr.{name}")
     if name not in _HOME:
         raise AttributeError(f"module 'csrr' has no attribute {name!r}")
     value = globals()[name] = getattr(import_module(_HOME[name]), name)

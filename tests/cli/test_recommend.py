@@ -1,10 +1,10 @@
 import json
 
 import pytest
-from pyarrow import csv, parquet
+from pyarrow import csv, ipc, parquet
 
 import csrr
-from tests.cli.conftest import as_json, in_process
+from tests.cli.conftest import as_json, in_child, in_process
 
 
 def test_lists_are_those_of_python_ids_being_matched_as_written(model, model_file):
@@ -59,10 +59,10 @@ def test_ids_of_text_stay_text_and_may_hold_commas(tmp_path):
 
 
 class TestFiles:
-    @pytest.mark.parametrize("suffix", ["csv", "parquet", "jsonl"])
+    @pytest.mark.parametrize("suffix", ["csv", "parquet", "jsonl", "arrow"])
     def test_all_users_in_a_file(self, model, model_file, tmp_path, suffix):
         path = tmp_path / f"recs.{suffix}"
-        assert as_json("recommend", model_file, "--all", "-o", path, "-k", 3) == {
+        assert as_json("recommend", model_file, "--all-users", "-o", path, "-k", 3) == {
             "output": str(path),
             "n_users": 80,
             "n_fallback": 0,
@@ -71,6 +71,7 @@ class TestFiles:
         readers = {
             "csv": lambda: csv.read_csv(path).to_pylist(),
             "parquet": lambda: parquet.read_table(path).to_pylist(),
+            "arrow": lambda: ipc.open_file(path).read_all().to_pylist(),
             "jsonl": lambda: [json.loads(line) for line in path.read_text().splitlines()],
         }
         expected = list(model.recommend(k=3).rows())
@@ -85,13 +86,37 @@ class TestFiles:
         assert len((tmp_path / "r.csv").read_text().splitlines()) == 3
 
 
+STOPPED = """
+import os, signal
+import csrr.models.write_lists as lists
+from csrr.ranking import Recommendations
+lists.BATCH_ROWS, plain, told = 35, Recommendations.to_arrow, []
+def to_arrow(self):
+    told.append(len(self))
+    if len(told) == 3: os.kill(os.getpid(), signal.SIGINT)
+    return plain(self)
+Recommendations.to_arrow = to_arrow
+"""
+
+
+@pytest.mark.parametrize("old", [None, b"an old file"])
+def test_ctrl_c_between_batches_leaves_the_file_as_it_was(model_file, tmp_path, old):
+    path = tmp_path / "recs.csv"
+    if old is not None:
+        path.write_bytes(old)
+    done = in_child("recommend", model_file, "--all-users", "-k", 5, "-o", path, before=STOPPED)
+    assert (done.returncode, done.stderr) == (130, "interrupted: nothing was written\n")
+    assert list(tmp_path.iterdir()) == ([] if old is None else [path])
+    assert old is None or path.read_bytes() == old
+
+
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        ((), "give one of --user, --history and --all"),
+        ((), "give one of --user, --history and --all-users"),
         (("--user", 7, "--all"), "give one of"),
-        (("--all",), "--all needs a file"),
-        (("--user", 7, "-o", "recs.txt"), "must end in .csv, .parquet, .jsonl"),
+        (("--all",), "--all-users needs a file"),
+        (("--user", 7, "-o", "recs.txt"), "must end in .csv, .parquet, .jsonl, .arrow"),
         (("--history", 1, "--explain"), "--explain goes with --user"),
         (("--user", 7, "-k", 0), "'-k'"),
         (("--user", 999), "unknown user id: 999"),

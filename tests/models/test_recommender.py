@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+import csrr
 from csrr.data import DataError, UnknownIdError, as_log, synthetic
 from csrr.models.popularity import PopRank
 from csrr.models.recommender import NotFittedError, Recommender
@@ -223,3 +224,10 @@ class TestNeighbours:
             model.similar_items(8, k=0)
         with pytest.raises(NotFittedError):
             Factors().similar_items(8)
+
+
+@pytest.mark.parametrize("model", [csrr.EASE(10), csrr.ItemKNN(), csrr.WRMF(3), csrr.PopRank()], ids=repr)
+def test_one_user_goes_with_several_items_and_one_item_with_several_users(log, model):
+    every = model.fit(log).score([3, 5])
+    assert model.score(3, [5, 6, 7]) == pytest.approx(every[0, 5:8], rel=1e-5)
+    assert model.score([3, 5], 7) == pytest.approx(every[:, 7], rel=1e-5)

@@ -1,3 +1,5 @@
+import json
+
 import numpy as np
 import pytest
 
@@ -94,3 +96,28 @@ def test_neighbours():
         "20  0.5000",
         "30  0.2500  Alien",
     ]
+
+
+def test_plain_values_are_fit_for_json():
+    recs = make([[2, 0], [1, -1]], titles=TITLES, users=(7, 9))
+    rows = json.loads(json.dumps(recs.to_list(), allow_nan=False))
+    assert rows == list(recs.rows())
+    by_user = recs.to_dict()
+    assert json.loads(json.dumps(by_user, allow_nan=False)) == {str(user): rows for user, rows in by_user.items()}
+    assert by_user == {
+        7: [
+            {"item": 30, "rank": 1, "score": 3.0, "title": "Alien"},
+            {"item": 10, "rank": 2, "score": 2.0, "title": "Heat"},
+        ],
+        9: [{"item": 20, "rank": 1, "score": 3.0, "title": None}],
+    }
+    for values in (*rows, *recs.rows(), *recs[0].to_list()):
+        assert {type(value) for value in values.values()} <= {int, float, str, type(None)}
+
+
+def test_lists_by_user_keep_who_has_none_and_who_is_asked_for_twice():
+    recs = make([[2, 0], [-1, -1], [2, 0]], users=("ann", "bob", "ann"))
+    assert {user: [row["item"] for row in rows] for user, rows in recs.to_dict().items()} == {
+        "ann": [30, 10],
+        "bob": [],
+    }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,13 +17,14 @@ from csrr.cli.options import (
     model_argument,
     spreadsheet_option,
 )
-from csrr.cli.output import print_json, say, say_warnings, to_plain, write_csv
+from csrr.cli.output import print_json, say, say_warnings
+from csrr.progress import show_live_line
 
 if TYPE_CHECKING:
     from csrr.ranking import Recommendations
 
 REASONS = 3
-SUFFIXES = (".csv", ".parquet", ".jsonl")
+SUFFIXES = (".csv", ".parquet", ".jsonl", ".arrow")
 
 
 def parse_least_probability(text: str) -> float | str:
@@ -41,7 +41,7 @@ def parse_least_probability(text: str) -> float | str:
 @click.command()
 @model_argument
 @click.option("--user", "users", multiple=True, metavar="ID", help="A user of the model; may be repeated.")
-@click.option("--all", "everyone", is_flag=True, help="All users of the model.")
+@click.option("--all-users", "--all", "everyone", is_flag=True, help="All users of the model.")
 @click.option("--history", multiple=True, metavar="ID,ID,...", help="What someone new has chosen.")
 @k_option
 @click.option("--include-seen", is_flag=True, help="Keep items that the user already has.")
@@ -65,7 +65,7 @@ def parse_least_probability(text: str) -> float | str:
     "-o",
     "--output",
     type=click.Path(path_type=Path),
-    help="Write .csv, .parquet or .jsonl instead of printing.",
+    help="Write .csv, .parquet, .jsonl or .arrow instead of printing: all users in little memory.",
 )
 @spreadsheet_option
 @json_option
@@ -96,6 +96,9 @@ def recommend(
         "min_score": options["min_score"],
         "unknown": options["unknown"],
     }
+    if everyone and output is not None:
+        _write_everyone(fitted, output, options, allowed)
+        return
     with say_warnings():
         if history:
             recs = fitted.recommend_for(as_ids(history, fitted.items_), options["k"], **allowed)
@@ -104,20 +107,43 @@ def recommend(
             recs = fitted.recommend(wanted, options["k"], **allowed)
     reasons = _find_reasons(fitted, recs) if explain else None
     if output is not None:
-        _write(recs, output, options["spreadsheet"])
-    if as_json:
-        print_json(_summarise(recs, output, reasons, is_new=bool(history)))
-    elif output is not None:
-        say(f"{output}: {len(recs):,} users, up to {recs.k} items each")
+        from csrr.ranking.table_files import write_table_file
+
+        write_table_file(output, recs.to_arrow(), spreadsheet=options["spreadsheet"])
+        _say_written(output, len(recs), int(recs.fallback.sum()), recs.k, as_json=as_json)
+    elif as_json:
+        print_json(_summarise(recs, reasons, is_new=bool(history)))
     else:
         say("\n".join(_describe(recs, reasons, is_new=bool(history))))
 
 
+def _write_everyone(model: Any, output: Path, options: dict[str, Any], allowed: dict[str, Any]) -> None:
+    """Write the lists of all users, a batch at a time, and say how far that is."""
+    total = len(model.users_)
+    with say_warnings(), show_live_line() as line:
+        line.show("recommending")
+        written = model.recommend_to(
+            output,
+            k=options["k"],
+            spreadsheet=options["spreadsheet"],
+            callback=lambda n_users: line.show(f"{n_users:,} of {total:,} users", now=False, done=n_users / total),
+            **allowed,
+        )
+    _say_written(output, written.n_users, written.n_fallback, written.k, as_json=options["as_json"])
+
+
+def _say_written(output: Path, n_users: int, n_fallback: int, k: int, *, as_json: bool) -> None:
+    if as_json:
+        print_json({"output": str(output), "n_users": n_users, "n_fallback": n_fallback, "k": k})
+    else:
+        say(f"{output}: {n_users:,} users, up to {k} items each")
+
+
 def _check_usage(users: bool, everyone: bool, history: bool, explain: bool, output: Path | None, as_json: bool) -> None:
     if users + everyone + history != 1:
-        raise click.UsageError("give one of --user, --history and --all")
+        raise click.UsageError("give one of --user, --history and --all-users")
     if everyone and output is None and not as_json:
-        raise click.UsageError("--all needs a file to write, with -o, or --json")
+        raise click.UsageError("--all-users needs a file to write, with -o, or --json")
     if output is not None and output.suffix not in SUFFIXES:
         raise click.UsageError(f"-o {output}: the name must end in {', '.join(SUFFIXES)}")
     if explain and (everyone or history or output is not None):
@@ -172,30 +198,10 @@ def _format_reason(reason: list[dict[str, Any]]) -> str:
     return ", ".join(f"{format_cell(row.get('title') or row['item'])} ({row['amount']:+.3f})" for row in reason)
 
 
-def _summarise(
-    recs: Recommendations, output: Path | None, reasons: list[list[dict[str, Any]]] | None, *, is_new: bool
-) -> dict[str, Any]:
-    if output is not None:
-        return {"output": str(output), "n_users": len(recs), "n_fallback": int(recs.fallback.sum()), "k": recs.k}
-    rows = list(recs.rows())
+def _summarise(recs: Recommendations, reasons: list[list[dict[str, Any]]] | None, *, is_new: bool) -> dict[str, Any]:
+    rows = recs.to_list()
     if is_new:
         rows = [row | {"user": None} for row in rows]
     if reasons is not None:
         rows = [row | {"because": reason} for row, reason in zip(rows, reasons, strict=True)]
     return {"k": recs.k, "n_fallback": int(recs.fallback.sum()), "recommendations": rows}
-
-
-def _write(recs: Recommendations, path: Path, spreadsheet: bool) -> None:
-    """Write the table of recommendations; the file appears only when it is complete."""
-    from csrr.files import atomic_write
-
-    if path.suffix == ".csv":
-        write_csv(recs.to_arrow(), path, spreadsheet=spreadsheet)
-        return
-    with atomic_write(path) as file:
-        if path.suffix == ".jsonl":
-            file.writelines(f"{json.dumps(to_plain(row))}\n".encode() for row in recs.rows())
-        else:
-            from pyarrow import parquet
-
-            parquet.write_table(recs.to_arrow(), file)

@@ -19,6 +19,7 @@ COMMANDS = {
     "update": "update",
     "calibrate": "calibrate",
     "recommend": "recommend",
+    "export": "export",
     "similar": "inspect",
     "info": "inspect",
     "suspects": "suspects",

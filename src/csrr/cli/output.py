@@ -59,21 +59,10 @@ def write_csv(table: pa.Table, path: Path, *, spreadsheet: bool = False) -> None
     from pyarrow import csv
 
     from csrr.files import atomic_write
+    from csrr.ranking.table_files import disarm
 
     with atomic_write(path) as file:
-        csv.write_csv(_disarm(table) if spreadsheet else table, file)
-
-
-def _disarm(table: pa.Table) -> pa.Table:
-    """Return a table whose texts are no formulas: those that begin with one of = + - @, a tab or a line end change."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    for place, field in enumerate(table.schema):
-        if pa.types.is_string(field.type) or pa.types.is_large_string(field.type):
-            texts = pc.replace_substring_regex(table.column(place), r"^([=+\-@\t\r\n])", r"'\1", max_replacements=1)
-            table = table.set_column(place, field, texts)
-    return table
+        csv.write_csv(disarm(table) if spreadsheet else table, file)
 
 
 def print_json(data: Mapping[str, Any]) -> None:

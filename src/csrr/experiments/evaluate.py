@@ -41,7 +41,7 @@ _log = logging.getLogger(__name__)
 LIST_METRICS = (*METRICS, "coverage", "novelty")
 """Metrics of lists, at each k."""
 METRIC_NAMES = (*LIST_METRICS, "auc", *CELL_METRICS)
-"""All that `metrics` may name."""
+"""All that `metrics` may name, but for what `register_metric` adds."""
 
 PerUser = dict[str, Float64Array]
 Means = dict[str, float]
@@ -275,7 +275,7 @@ def evaluate(
         Of a list of length k: "precision", "recall", "f1", "ndcg", "list_ndcg" (the paper's NDCG), "map", "mrr",
         "hit_rate", "coverage", "novelty"; `ranking.metrics` defines them. Of all items that a user does not have in
         `train`: "auc", how often a test item scores above another one, ties half; and the paper's "cell_recall",
-        "specificity", "sum" and "cost", see `ranking.cells`.
+        "specificity", "sum" and "cost", see `ranking.cells`. Your own, by `csrr.register_metric`, are of lists.
     threads
         Number of threads; 0 for all cores.
     threshold
@@ -393,8 +393,9 @@ def _check_at(at: int | Sequence[int], n_items: int) -> tuple[int, ...]:
 
 def _check_metrics(metrics: Sequence[str]) -> tuple[str, ...]:
     several = () if isinstance(metrics, str) else tuple(dict.fromkeys(metrics))
-    if not several or not set(several) <= set(METRIC_NAMES):
-        raise ParameterError(f"metrics={metrics!r}: choose from {', '.join(METRIC_NAMES)}; `at` says at which k")
+    known = dict.fromkeys([*METRIC_NAMES, *METRICS])
+    if not several or not set(several) <= known.keys():
+        raise ParameterError(f"metrics={metrics!r}: choose from {', '.join(known)}; `at` says at which k")
     return several
 
 

@@ -143,13 +143,15 @@ class BPRMF(Recommender):
     threads: Threads = 0
     seed: Seed = 0
 
-    def fit(self, data: Any, *, callback: Callable[[Epoch], object] | None = None) -> Self:
+    def fit(self, data: Any, y: Any = None, *, callback: Callable[[Epoch], object] | None = None) -> Self:
         """Fit to data, and return the model.
 
         Parameters
         ----------
         data
             A log, a table with user and item columns, or a users x items matrix.
+        y
+            There for scikit-learn: not used.
         callback
             Sees each `Epoch`; what it raises ends the fit and leaves the model as it was.
 

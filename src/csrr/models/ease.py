@@ -100,13 +100,15 @@ class EASE(ItemWeightsModel):
 
     kept = Kept((Values("weights", ("items", "items")),), Facts)
 
-    def fit(self, data: Any) -> Self:
+    def fit(self, data: Any, y: Any = None) -> Self:
         """Fit to data, and return the model.
 
         Parameters
         ----------
         data
             A log, a table with user and item columns, or a users x items matrix.
+        y
+            There for scikit-learn: not used.
 
         Returns
         -------

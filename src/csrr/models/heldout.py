@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy import sparse
 
 from csrr.arrays import Rows
 from csrr.data import Log, as_log
+from csrr.data.event_tables import is_table
 from csrr.parameters import ParameterError, check_number, check_whole
 from csrr.ranking.calibration import Calibration
+from csrr.ranking.metrics import Metric, mark_hits, ndcg
 from csrr.ranking.reliability import Reliability
 from csrr.ranking.score_blocks import RowScorer
 
@@ -17,6 +21,8 @@ if TYPE_CHECKING:
     from csrr.models.recommender import Recommender
 
 MOST_GROUPS = 20
+SCORED_AT = 10
+"""The length of the lists that `Recommender.score` measures."""
 
 
 def find_unseen_events(events: Log, model: Recommender) -> Log:
@@ -28,6 +34,32 @@ def find_unseen_events(events: Log, model: Recommender) -> Log:
     keys = np.unique((rows * n_items + columns)[(rows >= 0) & (columns >= 0)])
     left = np.setdiff1d(keys, seen.row.astype(np.int64) * n_items + seen.col)
     return Log(model.users_, model.items_, left // n_items, left % n_items)
+
+
+def holds_events(data: Any) -> bool:
+    """Whether data are events, and not ids: a log, a table or a sparse matrix."""
+    # Columns of pandas, polars and Arrow can be streamed like their tables.
+    is_of_columns = isinstance(data, Mapping) or (is_table(data) and hasattr(data, "columns"))
+    return isinstance(data, Log) or is_of_columns or sparse.issparse(data)
+
+
+def measure_heldout(model: Recommender, heldout: Any, metric: Metric = ndcg, k: int = SCORED_AT) -> float:
+    """The mean of a metric of lists of length k, over users with an event that the model knows but has not seen."""
+    if sparse.issparse(heldout):
+        raise ParameterError(
+            "a matrix of held-out events does not say which of the model's users its rows are; give a log or a table"
+            " with user and item columns"
+        )
+    unseen = find_unseen_events(as_log(heldout), model)
+    relevant, n_relevant = unseen.to_csr(), unseen.user_counts()
+    rows = np.flatnonzero(n_relevant)
+    if not len(rows):
+        raise ParameterError(
+            "there is nothing to score on: no event is of a user and an item that the model knows and is not in its"
+            " training data"
+        )
+    items, _ = model.top_rows(rows, min(k, len(model.items_)), seen=model.seen_)
+    return float(np.nanmean(metric(mark_hits(items, relevant, rows), n_relevant[rows])))
 
 
 def calibrate_on(heldout: Any, model: Recommender, rows: Rows, observed_share: float, n_groups: int) -> Calibration:

@@ -121,13 +121,15 @@ class ItemKNN(ItemWeightsModel):
     kept = Kept((Sparse.of("weights", ("items", "items")),))
     renamed = {"neighbours": Renamed("neighbors")}  # noqa: RUF012
 
-    def fit(self, data: Any) -> Self:
+    def fit(self, data: Any, y: Any = None) -> Self:
         """Find the neighbours of each item, and return the model.
 
         Parameters
         ----------
         data
             A log, a table with user and item columns, or a users x items matrix.
+        y
+            There for scikit-learn: not used.
 
         Returns
         -------

@@ -49,7 +49,21 @@ class PopRank(Recommender):
 
     popularity_: npt.NDArray[np.float32]
 
-    def fit(self, data: Any) -> Self:
+    def fit(self, data: Any, y: Any = None) -> Self:
+        """Count the events of each item, and return the model.
+
+        Parameters
+        ----------
+        data
+            A log, a table with user and item columns, or a users x items matrix.
+        y
+            There for scikit-learn: not used.
+
+        Returns
+        -------
+        model
+            The model itself.
+        """
         log = as_log(data)
         self.remember(log)
         self.popularity_ = log.item_counts().astype(np.float32)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -22,13 +22,14 @@ from csrr.models.asked_ids import IdReader, Unknown, is_one_id, list_ids, read_a
 from csrr.models.best_lists import Least, Wishes, find_known, make_lists, score_known
 from csrr.models.folded_items import FoldedItems, read_new_items
 from csrr.models.folded_users import FoldedUsers
-from csrr.models.heldout import calibrate_on, measure_reliability_on
+from csrr.models.heldout import calibrate_on, holds_events, measure_heldout, measure_reliability_on
 from csrr.models.histories import read_histories
 from csrr.models.item_choices import People
 from csrr.models.join_events import join_events
 from csrr.models.kept import Arrays, Kept
 from csrr.models.most_alike import find_most_alike
 from csrr.models.store import State, plain_state, restore_plain, write_model
+from csrr.models.write_lists import WrittenLists, recommend_in_batches, write_lists
 from csrr.noise.noise_scores import LeftOut
 from csrr.noise.suspects import Suspects, find_suspects
 from csrr.optim.pattern import Pattern
@@ -336,6 +337,12 @@ class Recommender(ABC):
             setattr(self, name, value)
         return self
 
+    def __sklearn_tags__(self) -> Any:
+        """Return what scikit-learn asks of an estimator; it is imported only then."""
+        from sklearn.utils import Tags, TargetTags
+
+        return Tags(estimator_type=None, target_tags=TargetTags(required=False))
+
     def start_value(self, name: str, log: Log) -> float:
         """Return the number around which a parameter that is "auto" is searched.
 
@@ -502,18 +509,26 @@ class Recommender(ABC):
         order = self.item_order
         return top_k(self.score_lists, rows, len(self.items_), k, seen=seen, candidates=candidates, order=order)
 
-    def score(self, users: Any, items: Any = None) -> Float32Array:
+    @overload
+    def score(self, users: Log, items: None = None) -> float: ...
+
+    @overload
+    def score(self, users: Any, items: Any = None) -> Float32Array: ...
+
+    def score(self, users: Any, items: Any = None) -> Float32Array | float:
         """Return the scores of pairs of a user and an item, or of users and all items.
 
         Parameters
         ----------
         users, items
-            Ids, equally many; one id alone goes with each of the others.
+            Ids, equally many; one id alone goes with each of the others. A log or a table of held-out events in place
+            of ids is scikit-learn's question.
 
         Returns
         -------
         scores
-            Shape (n,); without `items`, (n, n_items).
+            Shape (n,); without `items`, (n, n_items). Of held-out events, the mean NDCG@10 of those that are not in
+            the training data, over users who have any.
 
         Raises
         ------
@@ -527,13 +542,16 @@ class Recommender(ABC):
         ((1, 40), (2,))
         """
         self.check_fitted()
+        if items is None and holds_events(users):
+            return measure_heldout(self, users)
         user_rows = self.users_.rows(list_ids(users))
         if items is None:
             return self.score_rows(user_rows)
         item_rows = self.items_.rows(list_ids(items), "item")
         if len(user_rows) != len(item_rows) and not (is_one_id(users) or is_one_id(items)):
             raise ValueError(f"pairs need as many users as items, got {len(user_rows)} and {len(item_rows)}")
-        user_rows, item_rows = (np.array(rows) for rows in np.broadcast_arrays(user_rows, item_rows))
+        # Copies: kernels cannot take what numpy lays over one number.
+        user_rows, item_rows = (np.array(each) for each in np.broadcast_arrays(user_rows, item_rows))
         scores = np.empty(len(user_rows), np.float32)
         for first in range(0, len(scores), PAIRS):
             part = slice(first, first + PAIRS)
@@ -621,6 +639,78 @@ class Recommender(ABC):
         asked = self.users_.ids if users is None else read_asked(list_ids(users), reader)
         rows = np.arange(len(self.users_)) if users is None else reader.find(self.users_, asked)
         return People(asked, rows, self.users_, take_rows(self.seen_, rows))
+
+    def recommend_batches(
+        self, users: Any = None, k: int = 10, *, batch_users: int | None = None, **options: Any
+    ) -> Iterator[Recommendations]:
+        """Return the lists of `recommend`, a batch of users at a time: memory does not grow with the number of users.
+
+        Parameters
+        ----------
+        users, k
+            As for `recommend`.
+        batch_users
+            The number of users in a batch; None for as many as have some hundred thousand items together.
+        **options
+            The other options of `recommend`.
+
+        Returns
+        -------
+        batches
+            An iterator of recommendations, in the order of the users.
+
+        Examples
+        --------
+        >>> model = csrr.PopRank().fit(csrr.synthetic(60, 40, events_per_user=10).log)
+        >>> [len(recs) for recs in model.recommend_batches(k=4, batch_users=25)]
+        [25, 25, 10]
+        """
+        return recommend_in_batches(self, users, k, batch_users, options)
+
+    def recommend_to(
+        self,
+        path: str | os.PathLike[str],
+        users: Any = None,
+        k: int = 10,
+        *,
+        spreadsheet: bool = False,
+        callback: Callable[[int], object] | None = None,
+        **options: Any,
+    ) -> WrittenLists:
+        """Write the lists of `recommend` to a file, at once or not at all, in memory that is that of one batch.
+
+        Parameters
+        ----------
+        path
+            The file: its name ends in .parquet, .csv, .jsonl (JSON lines) or .arrow. One that is there is replaced at
+            the end; an interruption leaves it as it was.
+        users, k
+            As for `recommend`.
+        spreadsheet
+            Whether texts of a CSV that a spreadsheet would run as a formula get an apostrophe in front.
+        callback
+            Told the number of users so far, after each batch.
+        **options
+            The other options of `recommend`.
+
+        Returns
+        -------
+        written
+            The path, the numbers of users and of rows, and the length of the longest list. A row is user, item, rank,
+            score and, where known, probability and title.
+
+        Raises
+        ------
+        ParameterError
+            For another ending, before anything is computed.
+
+        Examples
+        --------
+        >>> model = csrr.PopRank().fit(csrr.synthetic(60, 40, events_per_user=10).log)
+        >>> model.recommend_to("recs.parquet", k=4).n_rows
+        240
+        """
+        return write_lists(self, path, users, k, spreadsheet=spreadsheet, callback=callback, options=options)
 
     def user_rows(self, users: Any) -> Rows:
         """Return the rows of users.

@@ -140,6 +140,7 @@ class RobustModel(Recommender):
     def fit(
         self,
         data: Any,
+        y: Any = None,
         *,
         callback: Callback | None = None,
         start: RobustModel | None = None,
@@ -152,6 +153,8 @@ class RobustModel(Recommender):
         ----------
         data
             A log, a table with user and item columns, or a users x items matrix.
+        y
+            There for scikit-learn: not used.
         callback
             Sees a `Step` an iteration; what it raises ends the fit and leaves the model as it was.
         start

@@ -169,13 +169,15 @@ class WRMF(Recommender):
         "weighted": Renamed("event_weights", _as_words, _uses_weights)
     }
 
-    def fit(self, data: Any, *, callback: Callback | None = None) -> Self:
+    def fit(self, data: Any, y: Any = None, *, callback: Callback | None = None) -> Self:
         """Fit to data, and return the model.
 
         Parameters
         ----------
         data
             A log, a table with user and item columns, or a users x items matrix.
+        y
+            There for scikit-learn: not used.
         callback
             Sees a `Step` an iteration.
 

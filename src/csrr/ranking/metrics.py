@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from csrr.arrays import BoolArray, Float64Array, Int32Array, Int64Array, Rows
+from csrr.parameters import ParameterError
 from csrr.ranking.row_loops import hit_rows
 from csrr.ranking.score_blocks import check_rows, split_rows
 from csrr.threads import run_ranges
@@ -106,7 +107,10 @@ def coverage(items: Int32Array, n_items: int) -> float:
     return float(listed[:-1].mean())
 
 
-METRICS: dict[str, Callable[[BoolArray, Int64Array], Float64Array]] = {
+Metric = Callable[[BoolArray, Int64Array], Any]
+"""From hits, shape (b, k), and numbers of relevant items, shape (b,), to a value a user, shape (b,)."""
+
+METRICS: dict[str, Metric] = {
     "precision": precision,
     "recall": recall,
     "f1": f1,
@@ -117,13 +121,58 @@ METRICS: dict[str, Callable[[BoolArray, Int64Array], Float64Array]] = {
     "hit_rate": hit_rate,
 }
 STANDARD = ("precision", "recall", "f1", "ndcg")
+_TAKEN = (*METRICS, "coverage", "novelty", "f1_of_means", "auc", "cell_recall", "specificity", "sum", "cost")
+
+
+def register_metric(name: str, function: Metric) -> Metric:
+    """Make a metric of your own known by its name, to `csrr.evaluate`, `csrr.compare` and `csrr.tune`; return it.
+
+    Larger values are taken to be better. A second metric of the same name takes the place of the first.
+
+    Parameters
+    ----------
+    name
+        Its name; at a list of length 10 it is "name@10".
+    function
+        `function(hits, n_relevant)` returns a number for each user, shape (b,). `hits`, bool of shape (b, k), says
+        which places of the users' lists, best first, hold a relevant item; `n_relevant`, shape (b,), how many
+        relevant items each user has.
+
+    Returns
+    -------
+    function
+        The function itself.
+
+    Raises
+    ------
+    ParameterError
+        For a name that is no word, or that one of our own metrics has.
+
+    Examples
+    --------
+    >>> def first_three(hits, n_relevant):
+    ...     return hits[:, :3].mean(axis=1)
+    >>> metric = csrr.register_metric("first_three", first_three)
+    >>> train, test = csrr.split(csrr.synthetic(100, 40, events_per_user=10).log)
+    >>> found = csrr.evaluate(csrr.PopRank().fit(train), train, test, at=10, metrics=["ndcg", "first_three"])
+    >>> list(found.means)
+    ['ndcg@10', 'first_three@10']
+    """
+    if not isinstance(name, str) or not name.isidentifier():
+        raise ParameterError(f"name={name!r}: give a word of letters, digits and _")
+    if name in _TAKEN:
+        raise ParameterError(f"name={name!r} is a metric of csrr; give yours another")
+    if not callable(function):
+        raise ParameterError(f"function={function!r}: it must be a function of hits and n_relevant")
+    METRICS[name] = function
+    return function
 
 
 def measure_users(
     hits: BoolArray, n_relevant: Int64Array, at: Sequence[int], metrics: Sequence[str] = STANDARD
 ) -> dict[str, Float64Array]:
     """Return every metric at every k of `at`, none above the lists' length, under names like "ndcg@10"."""
-    return {f"{name}@{k}": METRICS[name](hits[:, :k], n_relevant) for name in metrics for k in at}
+    return {f"{name}@{k}": _measure(name, hits[:, :k], n_relevant) for name in metrics for k in at}
 
 
 def average_metrics(per_user: dict[str, Float64Array]) -> dict[str, float]:
@@ -146,6 +195,25 @@ def pair_precision_recall(per_user: dict[str, Float64Array]) -> dict[str, tuple[
         if metric == "precision" and f"recall@{k}" in per_user:
             both[k] = values, per_user[f"recall@{k}"]
     return both
+
+
+def _measure(name: str, hits: BoolArray, n_relevant: Int64Array) -> Float64Array:
+    """Return the values of a metric, shape (b,), if they are such."""
+    hits = hits.view()
+    hits.flags.writeable = False  # a metric of somebody else's must not change it for the others
+    found = METRICS[name](hits, n_relevant)
+    try:
+        values = np.asarray(found, np.float64)
+    except (TypeError, ValueError):
+        raise ParameterError(f"metric {name!r} returned {type(found).__name__}, not numbers") from None
+    if values.shape != n_relevant.shape:
+        raise ParameterError(
+            f"metric {name!r} returned shape {values.shape} for hits of shape {hits.shape}; it must return a number for"
+            f" each user, shape {n_relevant.shape}"
+        )
+    if np.isinf(values).any():
+        raise ParameterError(f"metric {name!r} is infinite for user {int(np.isinf(values).argmax())} of the hits")
+    return _mask_undefined(values, n_relevant)
 
 
 def _average(values: Float64Array) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -22,8 +23,9 @@ POPULAR = "popular"
 class Recommendations(TabularResult):
     """A list of items for each user, best first.
 
-    For one user, read `recs.items[0]`. A list shorter than k ends in item None and score -inf, and only then is an
-    array of integer ids of dtype object. The tables leave these ends out.
+    For one user, read `recs.items[0]`; for JSON, `to_list` and `to_dict`, whose numbers are Python's own. A list
+    shorter than k ends in item None and score -inf, and only then is an array of integer ids of dtype object. The
+    tables leave these ends out.
 
     People of whom the model knows no choices get what is popular: `fallback` says who. Where there are any, the tables
     have a column `why`, with "popular" for them and None for the others.
@@ -167,6 +169,18 @@ class Recommendations(TabularResult):
             The columns of `table`.
         """
         return self.table().rows()
+
+    def to_dict(self) -> dict[Any, list[dict[str, Any]]]:
+        """Return the lists by user as plain values, fit for JSON.
+
+        Returns
+        -------
+        lists
+            For each user a dict for each item, best first; an empty list where nothing is recommended.
+        """
+        rows = ({name: value for name, value in row.items() if name != "user"} for row in self.to_list())
+        lengths = (self.scores > -np.inf).sum(axis=1).tolist()
+        return {user: list(islice(rows, n)) for user, n in zip(self.users.tolist(), lengths, strict=True)}
 
     def _heading(self) -> str:
         return f"Recommendations: {len(self):,} user{'' if len(self) == 1 else 's'}, k = {self.k}"

@@ -179,15 +179,25 @@ class ResultTable:
         """
         return format_latex_table(list(self.columns), self.lines(), best)
 
+    def to_list(self) -> list[dict[str, Any]]:
+        """Return the rows as plain values, fit for JSON.
+
+        Returns
+        -------
+        rows
+            A dict each; None where a number is not finite.
+        """
+        return [{name: _as_plain(value) for name, value in row.items()} for row in self.rows()]
+
     def summary(self) -> dict[str, Any]:
         """Return the table as plain values, fit for JSON.
 
         Returns
         -------
         summary
-            The rows, a dict each, under "rows"; None where a number is not finite.
+            What `to_list` returns, under "rows".
         """
-        return {"rows": [{name: _as_plain(value) for name, value in row.items()} for row in self.rows()]}
+        return {"rows": self.to_list()}
 
     def _repr_html_(self) -> str:
         shown = self.take(slice(SHOWN_IN_HTML))
@@ -247,6 +257,16 @@ class TabularResult(ABC):
             The columns of `table`.
         """
         return self.table().to_frame()
+
+    def to_list(self) -> list[dict[str, Any]]:
+        """Return the result as plain values, fit for JSON: Python's own numbers and texts.
+
+        Returns
+        -------
+        rows
+            A dict for each row of `table`; None where a number is not finite.
+        """
+        return self.table().to_list()
 
     def to_latex(self, *, best: BestColumns | None = None) -> str:
         r"""Return what is worth reading of it as a LaTeX tabular, for a document with \usepackage{booktabs}.

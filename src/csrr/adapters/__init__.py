@@ -1,0 +1,101 @@
+"""Other libraries' models in our evaluation, ours in theirs; each library is imported only where it is used.
+
+`from_scores`, `from_implicit`, `from_rectools` and `from_lenskit` return models that `csrr.evaluate` and `csrr.compare`
+take; `to_rectools` and `to_lenskit` give those libraries our lists and our models; `PerUserSplit` and `ranking_scorer`
+go with scikit-learn's searches.
+"""
+
+from typing import Any
+
+from csrr.adapters.outside_models import OutsideModel, from_implicit, from_scores
+from csrr.adapters.scikit_learn import PerUserSplit, ranking_scorer
+
+__all__ = [
+    "OutsideModel",
+    "PerUserSplit",
+    "from_implicit",
+    "from_lenskit",
+    "from_rectools",
+    "from_scores",
+    "ranking_scorer",
+    "to_lenskit",
+    "to_rectools",
+]
+
+
+def from_rectools(model: Any, dataset: Any) -> OutsideModel:
+    """Return a model of RecTools as one of ours.
+
+    Parameters
+    ----------
+    model
+        A fitted model of RecTools.
+    dataset
+        The `rectools.dataset.Dataset` that it was fitted to.
+
+    Returns
+    -------
+    model
+        For `csrr.evaluate`, `csrr.compare` and `recommend`; its `training_log()` is the dataset's events. Its scores
+        are those of RecTools' `recommend` of all items; what that leaves out is in no list.
+    """
+    from csrr.adapters import rectools_models
+
+    return rectools_models.from_rectools(model, dataset)
+
+
+def to_rectools(ours: Any) -> Any:
+    """Return recommendations, or a model, as RecTools has them.
+
+    Parameters
+    ----------
+    ours
+        Recommendations, for `rectools.metrics`; or a model, for `fit`, `recommend` and `cross_validate` of RecTools.
+
+    Returns
+    -------
+    theirs
+        A table of user_id, item_id, score and rank; or a `ModelBase`, not fitted, with the parameters of the model.
+    """
+    from csrr.adapters import rectools_models
+
+    return rectools_models.to_rectools(ours)
+
+
+def from_lenskit(pipeline: Any, train: Any) -> OutsideModel:
+    """Return a pipeline of LensKit as one of our models.
+
+    Parameters
+    ----------
+    pipeline
+        A trained pipeline with a "scorer".
+    train
+        The `lenskit.data.Dataset` that it was trained on, or the same events as a log.
+
+    Returns
+    -------
+    model
+        For `csrr.evaluate`, `csrr.compare` and `recommend`; its `training_log()` is the dataset's events. What the
+        scorer gives no score is in no list.
+    """
+    from csrr.adapters import lenskit_models
+
+    return lenskit_models.from_lenskit(pipeline, train)
+
+
+def to_lenskit(ours: Any) -> Any:
+    """Return recommendations, or a model, as LensKit has them.
+
+    Parameters
+    ----------
+    ours
+        Recommendations, for `lenskit.metrics`; or a model, for `topn_pipeline`.
+
+    Returns
+    -------
+    theirs
+        An `ItemListCollection` by user_id; or a component that scores, not trained, with the parameters of the model.
+    """
+    from csrr.adapters import lenskit_models
+
+    return lenskit_models.to_lenskit(ours)

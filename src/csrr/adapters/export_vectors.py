@@ -1,0 +1,263 @@
+"""A model -> a folder of vectors and an index of them, with how many of the model's lists these find again."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from csrr.adapters.score_vectors import Part, ScoreVectors, make_score_vectors
+from csrr.adapters.vector_index import EF_SEARCH, INDEXES, VectorIndex
+from csrr.arrays import Float32Array, Int32Array, Int64Array, Rows
+from csrr.data import IdMap
+from csrr.files import write_text
+from csrr.models.recommender import Recommender
+from csrr.parameters import ParameterError, check_whole
+from csrr.ranking import top_k
+from csrr.ranking.table_files import open_table_file
+
+CANDIDATES = 5
+"""The lists of candidates that are looked at are so many times k long."""
+USERS_AT_ONCE = 256
+VECTOR_ROWS = 2**15
+
+
+@dataclass(frozen=True)
+class Export:
+    """What was exported, and what it is worth.
+
+    Attributes
+    ----------
+    path
+        The folder.
+    to
+        "faiss", "hnswlib" or "parquet".
+    kind
+        The kind of index, or None.
+    model
+        The kind of model.
+    n_users, n_items, dims
+        The numbers of users, of items, and of dimensions.
+    covers
+        Which part of the scores the products of the vectors are.
+    is_exact
+        Whether they are all of the scores.
+    k
+        The length of the lists that were compared.
+    n_compared
+        The number of users whose lists were compared, drawn at random from those with a history.
+    vector_recall
+        The share of the model's own lists, seen items left out, that is in the lists by the products of the vectors.
+    index_recall
+        The share that is in the lists that the index finds; None without an index.
+    candidate_recall
+        The share that is among the first 5k that the index, or without one the products, find: what is left if the
+        model ranks these again.
+    files
+        The names of the files in the folder.
+
+    Examples
+    --------
+    >>> model = csrr.EASE(10).fit(csrr.synthetic(60, 40, events_per_user=10).log)
+    >>> print(csrr.export(model, "vectors", dims=8, k=5).covers)
+    all of the scores, approximately, in 8 dimensions
+    """
+
+    path: str
+    to: str
+    kind: str | None
+    model: str
+    n_users: int
+    n_items: int
+    dims: int
+    covers: str
+    is_exact: bool
+    k: int
+    n_compared: int
+    vector_recall: float
+    index_recall: float | None
+    candidate_recall: float
+    files: tuple[str, ...]
+
+    def summary(self) -> dict[str, Any]:
+        """Return all of it as plain values, fit for JSON.
+
+        Returns
+        -------
+        summary
+            The attributes by name.
+        """
+        return asdict(self) | {"files": list(self.files)}
+
+    def __str__(self) -> str:
+        index = "" if self.index_recall is None else f", of the {self.to} index ({self.kind}) {self.index_recall:.3f}"
+        return (
+            f"{self.path}: {self.n_users:,} users and {self.n_items:,} items in {self.dims} dimensions\n"
+            f"the products are {self.covers}\n"
+            f"recall@{self.k} of the exact lists of {self.n_compared:,} users: of the vectors {self.vector_recall:.3f}"
+            f"{index}, of {CANDIDATES * self.k} candidates {self.candidate_recall:.3f}"
+        )
+
+
+def export(
+    model: Recommender,
+    path: str | os.PathLike[str],
+    *,
+    to: Literal["faiss", "hnswlib", "parquet"] = "parquet",
+    part: Part = "all",
+    dims: int | None = None,
+    index: str | None = None,
+    k: int = 20,
+    sample: int = 1000,
+    seed: int = 0,
+) -> Export:
+    """Write the vectors of a model, and an index of its items, to a folder; return what they are worth.
+
+    A user's vector times an item's is the model's score, or near it. `users.parquet` and `items.parquet` have id and
+    vector, in the order of the model's rows; the index numbers items by these rows; `about.json`, written last, says
+    what is there. Items that a user has are not left out by an index.
+
+    Parameters
+    ----------
+    model
+        A fitted model.
+    path
+        The folder; made where it is missing.
+    to
+        "faiss" or "hnswlib" for an index of the items beside the vectors, "parquet" for the vectors alone.
+    part
+        "all" scores; or "factors", of a model that has neighbours too, without these.
+    dims
+        The number of dimensions. Without it, exactly the factors where scores are nothing else, or else 256, in which
+        all scores are approximated.
+    index
+        The kind of index, as faiss's `index_factory` takes it; "Flat" is exact. Without it, "HNSW32".
+    k
+        The length of the lists by which it is judged.
+    sample
+        The number of users whose lists are compared.
+    seed
+        Seed of the sample, and of the approximation.
+
+    Returns
+    -------
+    export
+        What was written, and the shares of the exact lists that are found again.
+
+    Raises
+    ------
+    ParameterError
+        For what the model does not have, or faiss does not know.
+    ImportError
+        Where faiss or hnswlib is not installed.
+
+    Examples
+    --------
+    >>> model = csrr.WRMF(4).fit(csrr.synthetic(60, 40, events_per_user=10).log)
+    >>> found = csrr.export(model, "vectors", k=5)
+    >>> found.is_exact, found.vector_recall, found.files
+    (True, 1.0, ('users.parquet', 'items.parquet', 'about.json'))
+    """
+    model.check_fitted()
+    if to not in (*INDEXES, "parquet"):
+        raise ParameterError(f"to={to!r} must be faiss, hnswlib or parquet")
+    if index is not None and to == "parquet":
+        raise ParameterError(f'index={index!r} goes with to="faiss"')
+    check_whole("k", k, least=1)
+    check_whole("sample", sample, least=1)
+    vectors = make_score_vectors(model, part=part, dims=dims, seed=seed)
+    built = INDEXES[to](vectors.items, index) if to in INDEXES else None
+    found = _judge(model, vectors, built, min(k, len(model.items_)), sample, seed)
+    names = ("users.parquet", "items.parquet", *([built.file_name] if built else []), "about.json")
+    told = Export(
+        path=os.fspath(path),
+        to=to,
+        kind=built.kind if built else None,
+        model=type(model).__name__,
+        n_users=len(model.users_),
+        n_items=len(model.items_),
+        dims=vectors.dims,
+        covers=vectors.covers,
+        is_exact=vectors.is_exact,
+        files=names,
+        **found._asdict(),
+    )
+    _write(Path(path), model, vectors, built, told)
+    return told
+
+
+class Recalls(NamedTuple):
+    """What of the exact lists is found again; see `Export`."""
+
+    k: int
+    n_compared: int
+    vector_recall: float
+    index_recall: float | None
+    candidate_recall: float
+
+
+def _judge(
+    model: Recommender, vectors: ScoreVectors, index: VectorIndex | None, k: int, sample: int, seed: int
+) -> Recalls:
+    """Return what vectors, index and candidates find again of the lists of some users."""
+    n_items = len(model.items_)
+    # Whoever has no history gets what is popular; no vector tells that.
+    known = np.flatnonzero(np.diff(model.seen_.indptr))
+    rows = np.sort(np.random.default_rng(seed).choice(known, min(sample, len(known)), replace=False))
+    exact, _ = model.top_rows(rows, k, seen=model.seen_)
+    many = min(CANDIDATES * k, n_items)
+    by_product, _ = top_k(vectors.score_rows, rows, n_items, many, seen=model.seen_, order=model.item_order)
+    of_vectors = measure_overlap(by_product[:, :k], exact)
+    if index is None:
+        return Recalls(k, len(rows), of_vectors, None, measure_overlap(by_product, exact))
+    found = search_unseen(index, vectors.users, rows, model.seen_, many)
+    return Recalls(k, len(rows), of_vectors, measure_overlap(found[:, :k], exact), measure_overlap(found, exact))
+
+
+def search_unseen(index: VectorIndex, users: Float32Array, rows: Rows, seen: Any, n: int) -> Int64Array:
+    """Return what an index finds for user rows, less what they have in `seen`: shape (len(rows), n), -1 for none."""
+    found = np.full((len(rows), n), -1, np.int64)
+    for first in range(0, len(rows), USERS_AT_ONCE):
+        part = rows[first : first + USERS_AT_ONCE]
+        most = int(np.diff(seen.indptr)[part].max())
+        for place, near in enumerate(index.search(users[part], min(n + most, seen.shape[1])), first):
+            own = seen.indices[seen.indptr[rows[place]] : seen.indptr[rows[place] + 1]]
+            new = near[(near >= 0) & ~np.isin(near, own)][:n]
+            found[place, : len(new)] = new
+    return found
+
+
+def measure_overlap(found: Int64Array | Int32Array, exact: Int32Array) -> float:
+    """Return the mean share of each row of `exact`, (b, k), that is in the same row of `found`, where -1 is no item."""
+    hit = [np.isin(want[want >= 0], have).mean() for want, have in zip(exact, found, strict=True) if want[0] >= 0]
+    return float(np.mean(hit)) if hit else 1.0
+
+
+def _write(folder: Path, model: Recommender, vectors: ScoreVectors, index: VectorIndex | None, told: Export) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    # What stood here before says nothing of what is being written.
+    (folder / "about.json").unlink(missing_ok=True)
+    _write_vectors(folder / "users.parquet", model.users_, vectors.users)
+    _write_vectors(folder / "items.parquet", model.items_, vectors.items)
+    if index is not None:
+        index.write(folder)
+    about = told.summary() | {"path": None, "metric": "inner product", "label": "row of items.parquet"}
+    about |= {"ef": EF_SEARCH} if index is not None else {}
+    write_text(folder / "about.json", json.dumps(about, indent=1) + "\n")
+
+
+def _write_vectors(path: Path, ids: IdMap, vectors: Float32Array) -> None:
+    """Write ids and their vectors, lists of a fixed length, some rows at a time."""
+    kind = pa.list_(pa.float32(), vectors.shape[1])
+    id_kind = pa.int64() if ids.ids.dtype != object else pa.string()
+    with open_table_file(path, pa.schema({"id": id_kind, "vector": kind})) as write:
+        for first in range(0, len(vectors), VECTOR_ROWS):
+            part = slice(first, first + VECTOR_ROWS)
+            values = pa.array(np.ascontiguousarray(vectors[part]).ravel())
+            rows = pa.FixedSizeListArray.from_arrays(values, type=kind)
+            write(pa.table({"id": pa.array(ids.ids[part], id_kind), "vector": rows}))

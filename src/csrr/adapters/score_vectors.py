@@ -1,0 +1,96 @@
+"""A model's scores as inner products: a vector for each user and each item."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from csrr.arrays import Float32Array, Rows
+from csrr.models.recommender import Recommender
+from csrr.parameters import ParameterError, check_whole
+from csrr.ranking.score_blocks import score_blocks
+
+Part = Literal["all", "factors"]
+
+DIMS = 256
+"""Number of dimensions where the model's own factors are not all of its scores."""
+EXTRA_DIMS, PASSES = 16, 4
+"""More dimensions that the search for the best has, and how many times it goes over all scores."""
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreVectors:
+    """`users`, shape (n_users, d), and `items`, shape (n_items, d), float32: their products are, or are near, scores.
+
+    `covers` says which part of the scores they are; `is_exact` whether that is all of them.
+    """
+
+    users: Float32Array
+    items: Float32Array
+    covers: str
+    is_exact: bool
+
+    @property
+    def dims(self) -> int:
+        """The number of dimensions."""
+        return int(self.items.shape[1])
+
+    def score_rows(self, rows: Rows) -> Float32Array:
+        """Return the products of user rows with all items, shape (len(rows), n_items)."""
+        return self.users[rows] @ self.items.T
+
+
+def make_score_vectors(
+    model: Recommender, *, part: Part = "all", dims: int | None = None, seed: int = 0
+) -> ScoreVectors:
+    """Return the vectors of a fitted model.
+
+    With `part` "factors" they are the model's own. With "all" they are that too where scores are nothing else, and
+    otherwise the best approximation of all scores in `dims` dimensions, by least squares.
+    """
+    model.check_fitted()
+    if part not in ("all", "factors"):
+        raise ParameterError(f'part={part!r} must be "all" or "factors"')
+    if dims is not None:
+        check_whole("dims", dims, least=1)
+    factors_only = is_factored(model)
+    if part == "factors" and not model.has_factors:
+        raise ParameterError(f'part="factors": a {type(model).__name__} has no factors; use part="all"')
+    if part == "factors" or (factors_only and dims is None):
+        covers = "all of the scores, exactly" if factors_only else "common taste U alone, without neighbours S"
+        return ScoreVectors(model.user_factors_, model.item_factors_, covers, factors_only)
+    users, items = approximate_scores(model, min(dims or DIMS, *model.seen_.shape), np.random.default_rng(seed))
+    return ScoreVectors(users, items, f"all of the scores, approximately, in {items.shape[1]} dimensions", False)
+
+
+def is_factored(model: Recommender) -> bool:
+    """Return whether the scores of a fitted model are the products of its factors and nothing else."""
+    neighbors: Any = getattr(model, "neighbors_", None)
+    if neighbors is not None:
+        return bool(neighbors.nnz == 0)
+    return model.has_factors and type(model).score_rows is Recommender.score_rows
+
+
+def approximate_scores(model: Recommender, dims: int, rng: np.random.Generator) -> tuple[Float32Array, Float32Array]:
+    """Return users, (n_users, dims), and items, (n_items, dims), whose products are nearest to the scores Z.
+
+    Items are an orthonormal basis B of what Z'Z, by block iteration, has of largest; users are Z*B. No more than a
+    block of Z is there at a time.
+    """
+    n_users, n_items = model.seen_.shape
+    width = min(dims + EXTRA_DIMS, n_items)
+    basis = np.linalg.qr(rng.standard_normal((n_items, width), np.float32))[0]
+    rows = np.arange(n_users)
+    for _ in range(PASSES):
+        product = np.zeros_like(basis)
+        for _, scores in score_blocks(model.score_rows, rows, n_items):
+            product += scores.T @ (scores @ basis)
+        basis = np.linalg.qr(product)[0]
+    users = np.empty((n_users, width), np.float32)
+    for part, scores in score_blocks(model.score_rows, rows, n_items):
+        users[part] = scores @ basis
+    _, turned = np.linalg.eigh(users.T.astype(np.float64) @ users)
+    best = turned[:, ::-1][:, :dims].astype(np.float32)
+    return np.ascontiguousarray(users @ best), np.ascontiguousarray(basis @ best)

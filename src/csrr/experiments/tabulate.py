@@ -1,0 +1,134 @@
+"""Evaluations of several models on the same users -> one table, a row a model, the best of each column marked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from csrr.data import DataError
+from csrr.experiments.compare import LOWER_IS_BETTER
+from csrr.experiments.evaluate import Evaluation
+from csrr.parameters import ParameterError
+from csrr.ranking.result_table import ResultTable, TabularResult
+from csrr.ranking.text_tables import BestColumns, format_text_table
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class EvaluationTable(TabularResult):
+    """Means of models, side by side; the best of each metric has a star in text and is bold in LaTeX.
+
+    Attributes
+    ----------
+    evaluations
+        The evaluations by the names of the models.
+    metrics
+        The names of the means that are shown.
+
+    Examples
+    --------
+    >>> train, test = csrr.split(csrr.synthetic(100, 40, events_per_user=10).log)
+    >>> models = {"popular": csrr.PopRank(), "ease": csrr.EASE(10)}
+    >>> found = {name: csrr.evaluate(model.fit(train), train, test) for name, model in models.items()}
+    >>> print(csrr.tabulate(found, ["recall@5", "ndcg@5"]).to_latex().splitlines()[2])
+    model & recall@5 & ndcg@5 \\\\
+    """
+
+    evaluations: Mapping[str, Evaluation]
+    metrics: tuple[str, ...]
+
+    @property
+    def best(self) -> dict[str, Any]:
+        """Which end of each column is best: "max", of a cost "min"."""
+        return {name: "min" if name in LOWER_IS_BETTER else "max" for name in self.metrics}
+
+    def table(self) -> ResultTable:
+        """Return the means as a table.
+
+        Returns
+        -------
+        table
+            A row for each model: its name, then the metrics.
+        """
+        means = {name: [each[name] for each in self.evaluations.values()] for name in self.metrics}
+        return ResultTable.from_lists({"model": list(self.evaluations), **means})
+
+    def to_latex(self, *, best: BestColumns | None = None) -> str:
+        r"""Return the table as a LaTeX tabular, for a document with \usepackage{booktabs}.
+
+        Parameters
+        ----------
+        best
+            Columns in which the best number is bold, and whether that is the largest or the smallest; all of them
+            where nothing is said, none for {}.
+
+        Returns
+        -------
+        text
+            Numbers to four digits, all else escaped.
+        """
+        return super().to_latex(best=self.best if best is None else best)
+
+    def _heading(self) -> str:
+        first = next(iter(self.evaluations.values()))
+        return f"Evaluations: means over {first.n_users:,} users; * the best of a column"
+
+    def __repr__(self) -> str:
+        shown = {name: [f"{mean:.4f}" for mean in self.table()[name].tolist()] for name in self.metrics}
+        best = {
+            name: f"{(max if end == 'max' else min)(self.table()[name].tolist()):.4f}"
+            for name, end in self.best.items()
+        }
+        lines = [
+            [model, *(f"{shown[name][row]}{'*' if shown[name][row] == best[name] else ' '}" for name in self.metrics)]
+            for row, model in enumerate(self.evaluations)
+        ]
+        return f"{self._heading()}\n{format_text_table(['model', *self.metrics], lines)}"
+
+
+def tabulate(evaluations: Mapping[str, Evaluation], metrics: Sequence[str] | None = None) -> EvaluationTable:
+    """Return evaluations of several models as one table.
+
+    Parameters
+    ----------
+    evaluations
+        Evaluations by name, of the same users.
+    metrics
+        The names of the means to show, such as "ndcg@10"; without them, all that every evaluation has.
+
+    Returns
+    -------
+    table
+        For people, LaTeX, pandas and JSON.
+
+    Raises
+    ------
+    ParameterError
+        Where there is no evaluation, or one lacks a metric.
+    DataError
+        Where they are of different users.
+
+    Examples
+    --------
+    >>> train, test = csrr.split(csrr.synthetic(100, 40, events_per_user=10).log)
+    >>> models = {"popular": csrr.PopRank(), "ease": csrr.EASE(10)}
+    >>> found = {name: csrr.evaluate(model.fit(train), train, test) for name, model in models.items()}
+    >>> list(csrr.tabulate(found, ["ndcg@5"]).to_arrow().column_names)
+    ['model', 'ndcg@5']
+    """
+    if not evaluations:
+        raise ParameterError("tabulate needs an evaluation: pass a dict of a name and an evaluation each")
+    first_name, first = next(iter(evaluations.items()))
+    shared = [name for name in first.means if all(name in each.means for each in evaluations.values())]
+    names = tuple(shared if metrics is None else dict.fromkeys(metrics))
+    for model, each in evaluations.items():
+        if missing := [name for name in names if name not in each.means]:
+            raise ParameterError(f"metrics: {model} has no {missing[0]!r}; it has {', '.join(each.means)}")
+        if set(each.users.tolist()) != set(first.users.tolist()):
+            raise DataError(
+                f"{first_name} and {model} are evaluated on different users ({first.n_users:,} and {each.n_users:,});"
+                " evaluate both with the same train and test"
+            )
+    if not names:
+        raise ParameterError("metrics: the evaluations have no metric in common")
+    return EvaluationTable(dict(evaluations), names)
