@@ -45,6 +45,8 @@ if TYPE_CHECKING:
     from csrr.experiments.tabulate import tabulate as tabulate
     from csrr.experiments.tuning import tune as tune
     from csrr.experiments.tuning_results import Tuning as Tuning
+    from csrr.first_look.result import FirstLook as FirstLook
+    from csrr.first_look.start import start as start
     from csrr.models.bprmf import BPRMF as BPRMF
     from csrr.models.csrr import CSRR as CSRR
     from csrr.models.csrre import CSRRe as CSRRe
@@ -88,6 +90,8 @@ _HOMES = {
     "csrr.experiments.tuning": "tune",
     "csrr.experiments.tuning_results": "Tuning",
     "csrr.experiments.cost_curve": "CostCurve cost_curve",
+    "csrr.first_look.result": "FirstLook",
+    "csrr.first_look.start": "start",
     "csrr.models.load": "load",
     "csrr.models.recommender": "NotFittedError Recommender",
     "csrr.models.regularization_path": "path",

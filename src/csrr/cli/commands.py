@@ -14,6 +14,7 @@ from csrr.cli import interrupts
 from csrr.cli.failures import Failure, Interrupted, explain, hush, report, stoppable
 
 COMMANDS = {
+    "start": "start",
     "demo": "demo",
     "fit": "fit",
     "update": "update",
@@ -97,8 +98,8 @@ class App(click.Group):
 def app(ctx: click.Context, version: bool) -> None:
     """Recommend from what people chose: robust, cost-sensitive, convex, certified.
 
-    Start with `csrr demo`, or with a log of your own: `csrr fit log.csv -o model.csrr`, then
-    `csrr recommend model.csrr --user 42`.
+    Begin with a log of your own: `csrr start log.csv` finds the model that recommends best and writes a page about it.
+    Or with `csrr demo`; or fit one model: `csrr fit log.csv -o model.csrr`, `csrr recommend model.csrr --user 42`.
     """
     if version:
         click.echo(f"csrr {_read_version()}")

@@ -202,16 +202,16 @@ class Log:
         found = keep_positive(found, min_rating, min_weight)
         users, user_rows = IdMap.encode(found.user)
         items, item_rows = IdMap.encode(found.item)
-        merged = keep_heavy(
-            merge_repeats(user_rows, item_rows, found.weight, found.time, len(items)), min_weight, n_read
-        )
+        distinct = merge_repeats(user_rows, item_rows, found.weight, found.time, len(items))
+        n_repeats = len(user_rows) - len(distinct.user_rows)
+        merged = keep_heavy(distinct, min_weight, n_read)
         users, user_rows = drop_unused(users, merged.user_rows)
         items, item_rows = drop_unused(items, merged.item_rows)
         known = align_titles(titles if titles is not None else collect_titles(found), items)
         notes = [*found.columns.notes, *([] if found.is_text else describe_doubtful_ids(users.ids, items.ids))]
         for note in notes:
             warn_caller(note, DataWarning)
-        about = replace(found.columns, min_rating=min_rating, notes=tuple(notes))
+        about = replace(found.columns, min_rating=min_rating, notes=tuple(notes), n_repeats=n_repeats)
         return cls(users, items, user_rows, item_rows, merged.weights, merged.times, known, about)
 
     @classmethod

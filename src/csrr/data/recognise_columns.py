@@ -58,6 +58,8 @@ class LogColumns:
         The rating that a row had to have, or None.
     notes
         What else is worth knowing about the data: ids that were merged, lines that were skipped.
+    n_repeats
+        How many rows told of a pair that another row had told of already.
 
     Examples
     --------
@@ -77,6 +79,7 @@ class LogColumns:
     left_alone: tuple[str, ...] = ()
     min_rating: float | None = None
     notes: tuple[str, ...] = ()
+    n_repeats: int = 0
 
     def describe(self, min_rating: str = "min_rating={}", weight: str = "weight={}") -> str:
         """Return one line: what was taken for what, what was left alone, and what to do about it.

@@ -12,7 +12,7 @@ from csrr.paper.markdown import render_markdown
 from csrr.paper.page_tables import RANKED_BY, TEST_COLUMNS
 from csrr.paper.summary_types import Summary
 from csrr.plots.charts import draw_marker
-from csrr.plots.plot import read_colour_sheet
+from csrr.plots.plot import read_colour_sheet, read_page_sheet
 
 
 def render_html(summary: Summary) -> str:
@@ -37,6 +37,7 @@ def render_html(summary: Summary) -> str:
         method=method,
         verdicts=VERDICTS,
         colours=Markup(read_colour_sheet()),  # noqa: S704
+        style=Markup(read_page_sheet()),  # noqa: S704
         drawn=Markup,
         marker=lambda place: Markup(draw_marker(place)),  # noqa: S704
         ranked_by=RANKED_BY,

@@ -1,4 +1,4 @@
-"""Line charts as SVG: points with their intervals, one line a series, colours left to the page's style sheet.
+"""Line and dot charts as SVG: points with their intervals, colours left to the page's style sheet.
 
 The page gives the variables --series-0 to --series-7, --grid and --muted; text takes the colour around it.
 """
@@ -13,11 +13,12 @@ from itertools import pairwise
 
 from csrr.data import DataError
 from csrr.plots.number_text import format_fixed, format_power_of_ten, format_short
-from csrr.plots.panels import Panel, Point
+from csrr.plots.panels import DotRow, Panel, Point
 
 WIDTH, HEIGHT = 360, 250
 LEFT, RIGHT, TOP, BOTTOM = 54, 14, 30, 46
 CHARACTER = 7.7
+DOT_WIDTH, DOT_ROW = 720, 30
 N_COLOURS = 8
 MARKERS = (
     "M-3.6 0a3.6 3.6 0 1 0 7.2 0a3.6 3.6 0 1 0-7.2 0z",
@@ -85,6 +86,45 @@ def draw_line_chart(panel: Panel, names: Sequence[str]) -> str:
     x = _make_x_axis([point.x for point in points], panel.x, left, log=panel.log, where=title)
     body = [_draw_axes(x, y), *(_draw_series(name, series, names.index(name), x, y) for name, series in drawn)]
     return f"{opening}{''.join(body)}</svg>"
+
+
+def draw_dot_chart(title: str, label: str, rows: Sequence[DotRow], names: Sequence[str]) -> str:
+    """Return points with intervals as an SVG element, a line for each row, on an axis from 0 that `label` names."""
+    points = [point for row in rows for point in row.points.values() if math.isfinite(point.mean)]
+    height = TOP + DOT_ROW * len(rows) + BOTTOM - 10
+    left = 10 + max((_estimate_width(row.label) for row in rows), default=0.0)
+    width = max(DOT_WIDTH, left + WIDTH)
+    words = f"{title}: {label}, points for {', '.join(names)}"
+    opening = f'<svg viewBox="0 0 {width:g} {height}" class="chart" role="img" aria-label="{escape(words)}">'
+    if not points:
+        return f'{opening}<text x="{width / 2:g}" y="{TOP}" text-anchor="middle">no points</text></svg>'
+    most = max(end for point in points for end in point.interval) or 1.0
+    low = min(0.0, *(end for point in points for end in point.interval))
+    scale, bottom = _make_scale(float, low, most, left, width - 30), height - BOTTOM + 4
+    parts = [
+        f'<path d="M{scale(place)} {TOP - 10}V{bottom}" class="grid"/>' + _draw_text(scale(place), bottom + 18, text, "middle")
+        for place, text in place_linear_ticks(low, most)
+    ]
+    parts.append(_draw_text((left + width - 30) / 2, height - 4, label, "middle", "label"))
+    for place, row in enumerate(rows):
+        y = TOP + DOT_ROW * (place + 0.5)
+        parts.append(_draw_text(left - 10, y + 4, row.label, "end", "label"))
+        parts += [_draw_dot(name, row, names.index(name), scale, y) for name in row.points]
+    return f"{opening}{''.join(parts)}</svg>"
+
+
+def _draw_dot(name: str, row: DotRow, place: int, scale: Scale, y: float) -> str:
+    point = row.points[name]
+    if not math.isfinite(point.mean):
+        return ""
+    y += 5 * (place - (len(row.points) - 1) / 2)
+    low, high = (scale(end) for end in point.interval)
+    interval = " ({} to {})".format(*map(format_fixed, point.interval)) if low < high else ""
+    told = escape(f"{name}, {row.label}: {format_fixed(point.mean)}{interval}")
+    return (
+        f'<g style="color:{_name_colour(place)}"><path d="M{low} {y:g}H{high}" class="bar"/><g class="point"'
+        f' transform="translate({scale(point.mean)} {y:g})"><title>{told}</title>{_draw_shape(place)}</g></g>'
+    )
 
 
 def draw_marker(place: int) -> str:

@@ -53,6 +53,14 @@ class Panel:
     series: list[Series] = field(default_factory=list)
 
 
+@dataclass(frozen=True)
+class DotRow:
+    """A line of a dot chart: what it is of, and a point with its interval for each series, by name."""
+
+    label: str
+    points: dict[str, Point]
+
+
 def list_series_names(panels: Sequence[Panel]) -> list[str]:
     """Return the names of all series of some panels, each once, in the order they come."""
     return list(dict.fromkeys(each.name for panel in panels for each in panel.series))

@@ -225,6 +225,12 @@ def read_colour_sheet() -> str:
     return files("csrr.plots").joinpath("colours.css").read_text("utf-8")
 
 
+@cache
+def read_page_sheet() -> str:
+    """Return the style sheet of a page with tables and charts; it needs that of the colours."""
+    return files("csrr.plots").joinpath("page.css").read_text("utf-8")
+
+
 def _read_colours() -> dict[str, str]:
     """Return the colours on a light ground, by name."""
     sheet = read_colour_sheet()

@@ -1,0 +1,108 @@
+"""`csrr start`: one command from a file to an answer."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from csrr.cli.failures import Failure, stoppable
+from csrr.cli.options import LOG_OPTIONS, add_options, json_option, read_log
+from csrr.cli.output import print_json, say
+from csrr.progress import show_live_line
+
+
+@click.command()
+@click.argument("log")
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), default="first-look", show_default=True, help="Folder to write to."
+)
+@click.option(
+    "--minutes",
+    type=click.FloatRange(min=0, min_open=True),
+    help="How long it may take, about.  [default: what it needs, ten at most]",
+)
+@click.option("--miss", type=float, default=10.0, show_default=True, help="What a wanted item costs that is not shown.")
+@click.option(
+    "--false-alarm", type=float, default=1.0, show_default=True, help="What an item costs that is shown in vain."
+)
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of what is drawn at random.")
+@add_options(*LOG_OPTIONS, json_option)
+@click.pass_context
+def start(
+    context: click.Context,
+    log: str,
+    output: Path,
+    minutes: float | None,
+    miss: float,
+    false_alarm: float,
+    seed: int,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Look at LOG, find the model that recommends best, and write a page about it.
+
+    Says what the log is and what is odd in it, holds out a test, fits popularity, the classics and CSRR, compares them,
+    and keeps the best, fitted to all events. The folder has page.html, which needs nothing else, summary.json and
+    model.csrr. After Ctrl-C it has what was known by then.
+    """
+    from csrr.first_look.result import PAGE
+    from csrr.first_look.start import look_at_log
+
+    with show_live_line() as line, stoppable(lambda: _tell_kept(output)):
+        line.show(f"reading {log}")
+        events = read_log(log, options)
+        try:
+            look = look_at_log(
+                events,
+                minutes,
+                output,
+                miss=miss,
+                false_alarm=false_alarm,
+                seed=seed,
+                callback=line.show,
+                source=log,
+                options=spell_options(context, options),
+            )
+        except ImportError as error:
+            raise Failure(str(error)) from error
+    if as_json:
+        from csrr.first_look.write_page import make_plain
+
+        print_json(make_plain(look.summary()))
+        return
+    say(repr(look))
+    for each in look.oddities:
+        say(f"odd: {each.what} {each.action}")
+    say(f"the page: {output / PAGE}")
+
+
+def spell_options(context: click.Context, options: Mapping[str, Any]) -> str:
+    """Return the given options of reading as they stand on a command line."""
+    words: list[str] = []
+    for param in context.command.params:
+        value = options.get(param.name or "")
+        if not isinstance(param, click.Option) or value is None:
+            continue
+        if isinstance(value, bool) and param.secondary_opts:
+            words.append(param.opts[-1] if value else param.secondary_opts[-1])
+            continue
+        for each in value if isinstance(value, tuple) else (value,):
+            words += [param.opts[-1], "none" if each is False else str(each)]
+    return shlex.join(words)
+
+
+def _tell_kept(output: Path) -> str:
+    import json
+
+    from csrr.first_look.result import PAGE, SUMMARY
+
+    try:
+        found = json.loads((output / SUMMARY).read_text("utf-8"))
+        done = [each["model"] for each in found["models"] if each["means"] is not None]
+    except (OSError, ValueError, KeyError):
+        return "interrupted: nothing was written"
+    return f"interrupted: {output / PAGE} tells what was found by then, of {', '.join(done) or 'the log alone'}"

@@ -1,0 +1,143 @@
+"""A log -> what it is, in numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from csrr.arrays import Int64Array
+from csrr.data import Log
+
+SHORT = 5
+"""Users with fewer events are too short to judge: little is left to learn from once some are held out."""
+MACHINE_EVENTS, MACHINE_SHARE, MACHINE_TIMES = 100, 0.5, 10
+"""An account of so many events looks like a machine if it has that share of all items, or so many times the events of
+the 99th percentile."""
+BURST, BURST_SECONDS = 300, 300.0
+"""Or so many events in so many seconds."""
+HOUR = 3600
+
+
+@dataclass(frozen=True)
+class LogFacts:
+    """What a log is, in numbers.
+
+    Attributes
+    ----------
+    n_users, n_items, n_events
+        Users and items with events, and the events.
+    density
+        The share of all pairs that are events.
+    columns
+        What the columns were taken for, in words, where it was a table.
+    n_repeats
+        Rows of a pair that another row had told of already.
+    weighted
+        Whether events have weights.
+    first, last
+        The times of the first and the last event, in seconds since 1970, where known.
+    events_per_user, events_per_item
+        The quartiles and the ends: least, 25 %, median, 75 %, most.
+    top_share
+        The share of events that the most popular tenth of the items has.
+    n_short
+        Users with fewer than `SHORT` events.
+    n_single_items
+        Items with one event.
+    machines
+        The ids of accounts that look like machines, busiest first.
+    largest_moment
+        The share of events at the most frequent single time, where known.
+    popularity
+        Places of items by popularity and their numbers of events, for a plot.
+    """
+
+    n_users: int
+    n_items: int
+    n_events: int
+    density: float
+    columns: str | None
+    n_repeats: int
+    weighted: bool
+    first: float | None
+    last: float | None
+    events_per_user: list[int]
+    events_per_item: list[int]
+    top_share: float
+    n_short: int
+    n_single_items: int
+    machines: list[Any]
+    largest_moment: float | None
+    popularity: list[tuple[int, int]]
+
+
+def examine(log: Log) -> LogFacts:
+    """Return what a log is."""
+    of_users, of_items = log.user_counts(), log.item_counts()
+    per_user, per_item = of_users[of_users > 0], np.sort(of_items[of_items > 0])[::-1]
+    times = log.times
+    return LogFacts(
+        n_users=len(per_user),
+        n_items=len(per_item),
+        n_events=len(log),
+        density=len(log) / max(1, len(per_user) * len(per_item)),
+        columns=None if log.columns is None else log.columns.describe(),
+        n_repeats=0 if log.columns is None else log.columns.n_repeats,
+        weighted=log.weights is not None,
+        first=None if times is None or not len(log) else float(times.min()),
+        last=None if times is None or not len(log) else float(times.max()),
+        events_per_user=_find_quartiles(per_user),
+        events_per_item=_find_quartiles(per_item),
+        top_share=float(per_item[: -(-len(per_item) // 10)].sum() / max(1, len(log))),
+        n_short=int((per_user < SHORT).sum()),
+        n_single_items=int((per_item == 1).sum()),
+        machines=log.users.ids[find_machines(log)].tolist(),
+        largest_moment=_measure_largest_moment(log),
+        popularity=_thin_out(per_item),
+    )
+
+
+def find_machines(log: Log) -> Int64Array:
+    """Return the rows of accounts that look like machines, busiest first."""
+    counts = log.user_counts()
+    active = counts[counts > 0]
+    if not len(active):
+        return np.empty(0, np.int64)
+    many = MACHINE_TIMES * float(np.quantile(active, 0.99))
+    found = (counts > MACHINE_SHARE * np.count_nonzero(log.item_counts())) | (counts > many) | _mark_bursts(log)
+    rows = np.flatnonzero(found & (counts >= MACHINE_EVENTS))
+    return rows[np.argsort(-counts[rows], kind="stable")]
+
+
+def _mark_bursts(log: Log) -> Any:
+    """Return which users, shape (n_users,), have a burst of events that no hand makes; times of whole hours tell none."""
+    found = np.zeros(log.n_users, np.bool_)
+    if log.times is None or len(log) < BURST or not (log.times % HOUR).any():
+        return found
+    order = np.lexsort((log.times, log.user_rows))
+    users, times = log.user_rows[order], log.times[order]
+    quick = (users[BURST - 1 :] == users[: 1 - BURST]) & (times[BURST - 1 :] - times[: 1 - BURST] < BURST_SECONDS)
+    found[users[: 1 - BURST][quick]] = True
+    return found
+
+
+def _find_quartiles(counts: Int64Array) -> list[int]:
+    if not len(counts):
+        return [0] * 5
+    return [int(each) for each in np.quantile(counts, [0, 0.25, 0.5, 0.75, 1], method="lower")]
+
+
+def _measure_largest_moment(log: Log) -> float | None:
+    if log.times is None or not len(log):
+        return None
+    return float(np.unique(log.times, return_counts=True)[1].max() / len(log))
+
+
+def _thin_out(per_item: Int64Array, most: int = 40) -> list[tuple[int, int]]:
+    """Return some places, counted from 1 and even on a log scale, of counts that fall, and the counts there."""
+    if not len(per_item):
+        return []
+    places = np.unique(np.geomspace(1, len(per_item), most).round().astype(np.int64))
+    return [(int(place), int(per_item[place - 1])) for place in places]

@@ -1,0 +1,134 @@
+"""A log -> a part to learn from and a part to be asked about, as fair as the log allows, and why so."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from csrr.arrays import AnyArray, Int64Array
+from csrr.data import DataError, Log, split
+from csrr.first_look.oddities import format_day
+
+QUANTILE, RATIO = 0.8, 0.8
+LEAST_JUDGED = 10
+"""Fewer users than these tell nothing."""
+ENOUGH_JUDGED, ENOUGH_SHARE = 200, 0.25
+"""A cut in time must leave so many users with events on both sides, or in a small log that share of all."""
+MOST_JUDGED = 10_000
+"""More users than these are a sample of so many."""
+
+
+@dataclass(frozen=True, eq=False)
+class FairTest:
+    """What models learn from and what they are asked about.
+
+    Attributes
+    ----------
+    train, test
+        The parts.
+    how
+        How they were parted, in words.
+    users
+        The ids of the users who are asked about.
+    n_judged
+        How many of them have events in train.
+    new_item_share
+        The share of the test events whose item is in no event of train; no model can find it.
+    """
+
+    train: Log
+    test: Log
+    how: str
+    users: AnyArray
+    n_judged: int
+    new_item_share: float
+
+
+def hold_out(log: Log, seed: int = 0) -> FairTest:
+    """Return the fairest test that a log allows: a cut in time, each user's latest events, or a random fifth of these.
+
+    Raises DataError where too few users have the events for any.
+    """
+    _check_size(log)
+    ways = [_hold_out_at_random(log, seed)] if not _has_order(log) else [_cut_in_time(log), _hold_out_latest(log)]
+    for number, (train, test, how) in enumerate(ways):
+        judged = _find_judged(train, test)
+        enough = min(ENOUGH_JUDGED, max(LEAST_JUDGED, ENOUGH_SHARE * log.n_users))
+        if len(judged) >= enough or number == len(ways) - 1:
+            return _make_test(train, test, how, judged, seed)
+    raise AssertionError("there is a last way")
+
+
+def _check_size(log: Log) -> None:
+    n_users = int((log.user_counts() > 1).sum())
+    n_items = int(np.count_nonzero(log.item_counts()))
+    if n_users < LEAST_JUDGED:
+        raise DataError(
+            f"no test is possible: {n_users} of {np.count_nonzero(log.user_counts())} users have two events or more, and"
+            f" at least {LEAST_JUDGED} must have one to learn from and one to be asked about; bring a longer log, or"
+            " check which column is the user"
+        )
+    if n_items < LEAST_JUDGED:
+        raise DataError(
+            f"no test is possible: there are {n_items} items, and a list of the best needs at least {LEAST_JUDGED} to"
+            " choose from; bring a longer log, or check which column is the item"
+        )
+
+
+def _has_order(log: Log) -> bool:
+    return log.times is not None and bool(log.times.min() < log.times.max())
+
+
+def _cut_in_time(log: Log) -> tuple[Log, Log, str]:
+    assert log.times is not None
+    # Where the last fifth has one time only, the cut is there; the latest of all events is test in any case.
+    cut = float(np.quantile(log.times, QUANTILE, method="higher"))
+    cut = cut if log.times.min() < cut else float(log.times.max())
+    train, test = split(log, at=cut)
+    how = (
+        f"A cut in time: models learn from the {len(train):,} events before {format_day(cut)} and are asked for the"
+        f" {len(test):,} from then on."
+    )
+    return train, test, how
+
+
+def _hold_out_latest(log: Log) -> tuple[Log, Log, str]:
+    counts = log.user_counts()
+    last = int(np.clip(round((1 - RATIO) * float(np.median(counts[counts > 1]))), 1, 10))
+    train, test = split(log, last=last)
+    events = "event" if last == 1 else f"{last} events"
+    how = (
+        f"Each user’s latest {events}: models learn from the {len(train):,} before and are asked for these {len(test):,}."
+        " A single cut in time would leave too few users with events on both sides."
+    )
+    return train, test, how
+
+
+def _hold_out_at_random(log: Log, seed: int) -> tuple[Log, Log, str]:
+    train, test = split(log, ratio=RATIO, seed=seed)
+    how = (
+        f"A random fifth of each user’s events, {len(test):,} of them; models learn from the other {len(train):,}. There"
+        " are no times to cut at, so the future may look harder than this test."
+    )
+    return train, test, how
+
+
+def _find_judged(train: Log, test: Log) -> Int64Array:
+    """Return the rows of users with events on both sides."""
+    return np.flatnonzero((train.user_counts() > 0) & (test.user_counts() > 0))
+
+
+def _make_test(train: Log, test: Log, how: str, judged: Int64Array, seed: int) -> FairTest:
+    if len(judged) < LEAST_JUDGED:
+        raise DataError(
+            f"no test is possible: {len(judged)} users have an event to learn from and one to be asked about, and at"
+            f" least {LEAST_JUDGED} must; most users have too few events: bring a longer log"
+        )
+    asked = np.flatnonzero(test.user_counts() > 0)
+    if len(asked) > MOST_JUDGED:
+        asked = np.sort(np.random.default_rng(seed).choice(asked, MOST_JUDGED, replace=False))
+        how += f" Of the users asked about, a random {MOST_JUDGED:,} are judged."
+    known = train.user_counts()[asked] > 0
+    new = float((train.item_counts()[test.item_rows] == 0).mean())
+    return FairTest(train, test, how, train.users.ids[asked], int(known.sum()), new)
