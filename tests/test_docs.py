@@ -25,7 +25,7 @@ def test_the_path_names_files_that_exist():
 
 
 def test_every_file_on_the_way_is_named():
-    parts = ("data", "optim", "models", "ranking", "noise", "experiments", "adapters", "plots", "paper")
+    parts = ("data", "optim", "models", "ranking", "noise", "experiments", "adapters", "plots", "first_look", "paper")
     files = {
         str(path.relative_to(ROOT))
         for part in parts

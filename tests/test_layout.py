@@ -22,7 +22,19 @@ LOW = {
     "printable",
     "progress",
 }
-ROOMS = ("data", "optim", "ranking", "noise", "models", "experiments", "adapters", "plots", "first_look", "paper", "cli")
+ROOMS = (
+    "data",
+    "optim",
+    "ranking",
+    "noise",
+    "models",
+    "experiments",
+    "adapters",
+    "plots",
+    "first_look",
+    "paper",
+    "cli",
+)
 MAY_IMPORT = {room: {*ROOMS[: place + 1], *LOW} for place, room in enumerate(ROOMS)} | {
     "optim": {"optim", "deadline", "threads", "heap", "arrays"},
     "plots": {"plots", "data", "files", "parameters"},

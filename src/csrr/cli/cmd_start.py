@@ -18,7 +18,12 @@ from csrr.progress import show_live_line
 @click.command()
 @click.argument("log")
 @click.option(
-    "-o", "--output", type=click.Path(path_type=Path), default="first-look", show_default=True, help="Folder to write to."
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    default="first-look",
+    show_default=True,
+    help="Folder to write to.",
 )
 @click.option(
     "--minutes",
@@ -34,6 +39,7 @@ from csrr.progress import show_live_line
 @click.pass_context
 def start(
     context: click.Context,
+    /,
     log: str,
     output: Path,
     minutes: float | None,

@@ -20,9 +20,10 @@ class Drawn:
 
 
 def draw_popularity(look: FirstLook) -> Drawn:
-    """Return how many events items have, by their place."""
-    points = [Point(place, count) for place, count in look.facts.popularity]
-    return _draw_lines(Panel("Popularity", "items, most popular first", "events", True, [Series("items", points)]))
+    """Return how much of the log the most popular items have."""
+    points = [Point(100 * items, 100 * events) for items, events in look.facts.popularity]
+    labels = "items, most popular first, in %", "share of the events, in %"
+    return _draw_lines(Panel("Popularity", *labels, False, [Series("items", points)]))
 
 
 def draw_models(look: FirstLook) -> Drawn:

@@ -51,7 +51,7 @@ class LogFacts:
     largest_moment
         The share of events at the most frequent single time, where known.
     popularity
-        Places of items by popularity and their numbers of events, for a plot.
+        Shares of the items, most popular first, and the shares of the events that these have.
     """
 
     n_users: int
@@ -70,7 +70,7 @@ class LogFacts:
     n_single_items: int
     machines: list[Any]
     largest_moment: float | None
-    popularity: list[tuple[int, int]]
+    popularity: list[tuple[float, float]]
 
 
 def examine(log: Log) -> LogFacts:
@@ -95,7 +95,7 @@ def examine(log: Log) -> LogFacts:
         n_single_items=int((per_item == 1).sum()),
         machines=log.users.ids[find_machines(log)].tolist(),
         largest_moment=_measure_largest_moment(log),
-        popularity=_thin_out(per_item),
+        popularity=_share_out(per_item),
     )
 
 
@@ -112,7 +112,7 @@ def find_machines(log: Log) -> Int64Array:
 
 
 def _mark_bursts(log: Log) -> Any:
-    """Return which users, shape (n_users,), have a burst of events that no hand makes; times of whole hours tell none."""
+    """Return which users, shape (n_users,), have a burst that no hand makes; times of whole hours tell of none."""
     found = np.zeros(log.n_users, np.bool_)
     if log.times is None or len(log) < BURST or not (log.times % HOUR).any():
         return found
@@ -135,9 +135,10 @@ def _measure_largest_moment(log: Log) -> float | None:
     return float(np.unique(log.times, return_counts=True)[1].max() / len(log))
 
 
-def _thin_out(per_item: Int64Array, most: int = 40) -> list[tuple[int, int]]:
-    """Return some places, counted from 1 and even on a log scale, of counts that fall, and the counts there."""
+def _share_out(per_item: Int64Array, most: int = 40) -> list[tuple[float, float]]:
+    """Return shares of the items, most popular first, and the shares of the events that these have."""
     if not len(per_item):
         return []
-    places = np.unique(np.geomspace(1, len(per_item), most).round().astype(np.int64))
-    return [(int(place), int(per_item[place - 1])) for place in places]
+    places = np.unique(np.linspace(0, len(per_item), most).round().astype(np.int64))
+    events = np.concatenate(([0], np.cumsum(per_item)))
+    return [(float(place / len(per_item)), float(events[place] / events[-1])) for place in places]

@@ -65,9 +65,9 @@ def _check_size(log: Log) -> None:
     n_items = int(np.count_nonzero(log.item_counts()))
     if n_users < LEAST_JUDGED:
         raise DataError(
-            f"no test is possible: {n_users} of {np.count_nonzero(log.user_counts())} users have two events or more, and"
-            f" at least {LEAST_JUDGED} must have one to learn from and one to be asked about; bring a longer log, or"
-            " check which column is the user"
+            f"no test is possible: {n_users} of {np.count_nonzero(log.user_counts())} users have two events or"
+            f" more, and at least {LEAST_JUDGED} must have one to learn from and one to be asked about;"
+            " bring a longer log, or check which column is the user"
         )
     if n_items < LEAST_JUDGED:
         raise DataError(
@@ -99,8 +99,8 @@ def _hold_out_latest(log: Log) -> tuple[Log, Log, str]:
     train, test = split(log, last=last)
     events = "event" if last == 1 else f"{last} events"
     how = (
-        f"Each user’s latest {events}: models learn from the {len(train):,} before and are asked for these {len(test):,}."
-        " A single cut in time would leave too few users with events on both sides."
+        f"Each user’s latest {events}: models learn from the {len(train):,} before and are asked for these"
+        f" {len(test):,}. A single cut in time would leave too few users with events on both sides."
     )
     return train, test, how
 
@@ -108,8 +108,8 @@ def _hold_out_latest(log: Log) -> tuple[Log, Log, str]:
 def _hold_out_at_random(log: Log, seed: int) -> tuple[Log, Log, str]:
     train, test = split(log, ratio=RATIO, seed=seed)
     how = (
-        f"A random fifth of each user’s events, {len(test):,} of them; models learn from the other {len(train):,}. There"
-        " are no times to cut at, so the future may look harder than this test."
+        f"A random fifth of each user’s events, {len(test):,} of them; models learn from the other {len(train):,}."
+        " There are no times to cut at, so the future may look harder than this test."
     )
     return train, test, how
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from csrr.first_look.contest import FLOOR
-from csrr.plots.number_text import format_fixed, format_p_value
+from csrr.plots.number_text import format_fixed, format_p_value, format_percent
 
 if TYPE_CHECKING:
     from csrr.first_look.result import FirstLook
@@ -37,8 +37,8 @@ def _tell_best(look: FirstLook) -> str:
     score, hit = found[look.metric], found[f"hit_rate@{look.length}"]
     low, high = found.interval(look.metric)
     words = (
-        f"{name} makes the best lists: {look.metric.upper()} {score:.4f} ({low:.4f} to {high:.4f}); {hit:.0%} of the"
-        f" users find at least one held-out item among the first {look.length}."
+        f"{name} makes the best lists: {look.metric.upper()} {score:.4f} ({low:.4f} to {high:.4f});"
+        f" {format_percent(hit)} of the users find at least one held-out item among the first {look.length}."
     )
     floor = next((each.judged[look.metric] for each in look.done if each.name == FLOOR), None)
     if floor and name != FLOOR:
@@ -49,7 +49,7 @@ def _tell_best(look: FirstLook) -> str:
 
 
 def _tell_ratio(ratio: float) -> str:
-    return f"{ratio:.1f} times" if ratio >= 2 else f"{ratio - 1:.0%} above"
+    return f"{ratio:.1f} times" if ratio >= 2 else f"{format_percent(ratio - 1)} above"
 
 
 def _tell_sureness(look: FirstLook) -> str:
@@ -80,8 +80,9 @@ def _tell_weakness(look: FirstLook) -> str:
     if len(items) > 1:
         first, last = items[0], [each for each in items if not each.name.startswith("new")][-1]
         words.append(
-            f"{'of' if words else 'Of'} what was held out, it finds {first.mean:.1%} of {first.name.split(' (')[0]} and"
-            f" {last.mean:.1%} of {last.name.split(' (')[0]}"
+            f"{'of' if words else 'Of'} what was held out, it finds"
+            f" {format_percent(first.mean)} of {first.name.split(' (')[0]} and"
+            f" {format_percent(last.mean)} of {last.name.split(' (')[0]}"
         )
     return "; ".join(words) + "." if words else ""
 
@@ -111,8 +112,8 @@ def _tell_learning(look: FirstLook) -> str:
             " another model or other data might."
         )
     return (
-        f"From half of the events to all of them, it gains {gain:.0%}: it is still learning, and more events would help."
-        " Gains shrink as data grow, so expect less from the next doubling."
+        f"From half of the events to all of them, it gains {format_percent(gain)}: it is still learning, and more"
+        " events would help. Gains shrink as data grow, so expect less from the next doubling."
     )
 
 
@@ -137,4 +138,3 @@ def list_commands(look: FirstLook) -> list[Command]:
         tune,
         Command("Add the events of tomorrow.", f"csrr update {model} new.csv{options} -o {model}"),
     ]
-

@@ -10,6 +10,7 @@ from csrr.data import Log
 from csrr.data.errors import show_value
 from csrr.data.recognise_columns import is_amount
 from csrr.first_look.examine import SHORT, LogFacts
+from csrr.plots.number_text import format_percent
 
 EARLIEST = datetime(1990, 1, 1, tzinfo=UTC).timestamp()
 MUCH_AT_ONCE, DENSE, MANY = 0.2, 0.3, 0.5
@@ -43,7 +44,9 @@ def _look_at_columns(log: Log, facts: LogFacts) -> list[Oddity]:
         return []
     found += [Oddity(note, "Check that these rows and ids are meant so.") for note in columns.notes]
     if columns.rating is not None and columns.min_rating is None:
-        what = f"The column {show_value(columns.rating)} holds ratings, and every rating counts as a choice, bad ones too."
+        what = (
+            f"The column {show_value(columns.rating)} holds ratings, and every rating counts as a choice, bad ones too."
+        )
         found.append(Oddity(what, "Add --min-rating 4 (or what “liked” means here) to count only good ones."))
     amounts = [name for name in columns.left_alone if is_amount(name)]
     if amounts and columns.weight is None:
@@ -51,7 +54,9 @@ def _look_at_columns(log: Log, facts: LogFacts) -> list[Oddity]:
         found.append(Oddity(what, f"Add --weight-column {amounts[0]!r} to keep it as a weight."))
     if facts.n_repeats:
         share = facts.n_repeats / (facts.n_repeats + facts.n_events)
-        what = f"{facts.n_repeats:,} rows ({share:.0%}) repeat a pair of user and item; each pair counts once."
+        what = (
+            f"{facts.n_repeats:,} rows ({format_percent(share)}) repeat a pair of user and item; each pair counts once."
+        )
         found.append(Oddity(what, "If people come back to the same item, repeats are worth a weight column of counts."))
     return found
 
@@ -64,7 +69,8 @@ def _look_at_people(facts: LogFacts) -> list[Oddity]:
         what = f"{n:,} account{'s look' if n > 1 else ' looks'} like a machine: {named}."
         found.append(Oddity(what, "Look at them; leave out crawlers and test accounts before the fit."))
     if facts.n_short > MANY * facts.n_users:
-        what = f"{facts.n_short / facts.n_users:.0%} of the users have fewer than {SHORT} events: too few to judge them by."
+        share = format_percent(facts.n_short / facts.n_users)
+        what = f"{share} of the users have fewer than {SHORT} events: too few to judge them by."
         found.append(Oddity(what, "Expect little more than popularity for them; a longer log helps most."))
     if facts.n_users < facts.n_items / 10:
         what = f"There are {facts.n_items / facts.n_users:.0f} items for each user."
@@ -77,7 +83,7 @@ def _look_at_times(facts: LogFacts) -> list[Oddity]:
         return []
     found = []
     if facts.largest_moment is not None and facts.largest_moment > MUCH_AT_ONCE:
-        what = f"{facts.largest_moment:.0%} of the events have the very same time."
+        what = f"{format_percent(facts.largest_moment)} of the events have the very same time."
         found.append(Oddity(what, "That is perhaps when they were loaded; look for a column of when they happened."))
     if facts.first < EARLIEST or facts.last > time.time() + 86_400:
         what = f"Times run from {format_day(facts.first)} to {format_day(facts.last)}."
@@ -88,10 +94,11 @@ def _look_at_times(facts: LogFacts) -> list[Oddity]:
 def _look_at_items(facts: LogFacts) -> list[Oddity]:
     found = []
     if facts.n_single_items > MANY * facts.n_items:
-        what = f"{facts.n_single_items / facts.n_items:.0%} of the items were chosen once only."
+        what = f"{format_percent(facts.n_single_items / facts.n_items)} of the items were chosen once only."
         found.append(Oddity(what, "No model can learn them; merge variants of a product, or look at a longer time."))
     if facts.density > DENSE:
-        what = f"{facts.density:.0%} of all pairs are events: people choose from few items, or rows are no choices."
+        share = format_percent(facts.density)
+        what = f"{share} of all pairs are events: people choose from few items, or rows are no choices."
         found.append(Oddity(what, "Check that a row means a choice, not an item that was merely shown."))
     return found
 

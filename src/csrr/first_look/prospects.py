@@ -101,7 +101,7 @@ def price_lists(best: Contestant, test: FairTest, miss: float, false_alarm: floa
         right = hits[:, k - 1] if k else np.zeros(len(hits))
         missed, wrong = found.n_relevant - right, k - right
         costs = miss * missed + false_alarm * wrong
-        means = (float(each.mean()) for each in (right, wrong, missed, costs))
+        means = float(right.mean()), float(wrong.mean()), float(missed.mean()), float(costs.mean())
         priced.append(ListCost(k, *means, *compute_mean_interval(costs)))
     return priced
 

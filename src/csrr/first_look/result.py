@@ -8,7 +8,7 @@ from typing import Any
 
 from csrr.experiments.compare import Comparison
 from csrr.experiments.cost_curve import CostCurve
-from csrr.first_look.contest import Contestant
+from csrr.first_look.contest import Contestant, choose_length
 from csrr.first_look.examine import LogFacts
 from csrr.first_look.examples import Example
 from csrr.first_look.fair_test import FairTest
@@ -104,10 +104,13 @@ class FirstLook(TabularResult):
         return f"ndcg@{self.length}"
 
     @property
+    def name(self) -> str:
+        """What the log is called; nothing where it is no file."""
+        return "" if self.source is None else Path(self.source).name
+
+    @property
     def length(self) -> int:
         """How long the lists are that are judged."""
-        from csrr.first_look.contest import choose_length
-
         return choose_length(self.test.train)
 
     @property

@@ -83,8 +83,9 @@ def start(
     (1, 2)
     """
     source = str(log) if isinstance(log, str | os.PathLike) else None
-    prices = {"miss": miss, "false_alarm": false_alarm}
-    return look_at_log(log, minutes, folder, **prices, seed=seed, callback=callback, source=source)
+    return look_at_log(
+        log, minutes, folder, miss=miss, false_alarm=false_alarm, seed=seed, callback=callback, source=source
+    )
 
 
 def look_at_log(
@@ -110,6 +111,8 @@ def look_at_log(
     events = as_log(read(log) if isinstance(log, str | os.PathLike) else log)
     run = Run(events, 60 * (MINUTES if minutes is None else minutes), seed, callback or (lambda words: None))
     look = run.begin(miss, false_alarm)
+    if source is not None and "://" in source:
+        source = None  # an address may hold a password, and a page is passed on
     return run.look_at(replace(look, source=source, options=options, folder=target))
 
 

@@ -12,6 +12,7 @@ from csrr.data import Log
 from csrr.experiments.intervals import compute_mean_interval
 from csrr.first_look.contest import Contestant, find_metric
 from csrr.first_look.fair_test import FairTest
+from csrr.ranking.metrics import mark_hits
 
 HEAD, MIDDLE = 0.5, 0.8
 """Popular items have this share of the events, those up to the second the next ones; the others are rare."""
@@ -72,31 +73,25 @@ def _part_users(history: AnyArray) -> list[tuple[str, AnyArray]]:
 
 def group_items(contestants: Sequence[Contestant], test: FairTest) -> list[Group]:
     """Return which share of the test events of users with a history is in their lists, by the popularity of items."""
-    train, rows = test.train, _find_judged_rows(test)
-    relevant, seen = test.test.to_csr()[rows], train.to_csr()
-    parts = _part_items(train)
+    rows, relevant, seen = _find_judged_rows(test), test.test.to_csr(), test.train.to_csr()
+    parts = _part_items(test.train)
     found = []
     for each in contestants:
         assert each.model is not None
-        items = each.model.top_rows(rows, each.judged.at[0], seen=seen)[0]
+        items, _ = each.model.top_rows(rows, each.judged.at[0], seen=seen)
+        hits = mark_hits(items, relevant, rows)
         for name, which in parts:
-            wanted = relevant.multiply(which[None, :].astype(np.float32)).tocsr()
-            asked = np.diff(_drop_zeros(wanted).indptr).astype(np.float64)
+            asked = np.asarray(relevant[rows] @ which.astype(np.float64), np.float64)
             if asked.sum():
-                hits = _count_hits(items, wanted)
-                mean, values = _linearise_ratio(hits, asked)
+                mean, values = _linearise_ratio((hits & which[items]).sum(axis=1), asked)
                 found.append(Group(name, each.name, int(asked.sum()), mean, *compute_mean_interval(values)))
     return found
 
 
 def _find_judged_rows(test: FairTest) -> AnyArray:
     rows = test.train.users.rows(test.users)
-    return rows[test.train.user_counts()[rows] > 0]
-
-
-def _drop_zeros(matrix: AnyArray) -> AnyArray:
-    matrix.eliminate_zeros()
-    return matrix
+    known: AnyArray = rows[test.train.user_counts()[rows] > 0]
+    return known
 
 
 def _part_items(train: Log) -> list[tuple[str, AnyArray]]:
@@ -115,16 +110,7 @@ def _part_items(train: Log) -> list[tuple[str, AnyArray]]:
     ]
 
 
-def _count_hits(items: AnyArray, wanted: AnyArray) -> Float64Array:
-    """Return how many items of each list, shape (n, k), are wanted, csr of shape (n, n_items)."""
-    rows = np.repeat(np.arange(len(items)), items.shape[1])
-    known = items.ravel() >= 0
-    values = np.zeros(items.size)
-    values[known] = np.asarray(wanted[rows[known], items.ravel()[known]]).ravel() > 0
-    return values.reshape(items.shape).sum(axis=1)
-
-
-def _linearise_ratio(hits: Float64Array, asked: Float64Array) -> tuple[float, Float64Array]:
+def _linearise_ratio(hits: AnyArray, asked: Float64Array) -> tuple[float, Float64Array]:
     """Return sum(hits)/sum(asked), and values of users whose mean and spread are its own, to first order."""
     ratio = float(hits.sum() / asked.sum())
     return ratio, ratio + (hits - ratio * asked) / asked.mean()

@@ -9,6 +9,7 @@ from typing import Any
 
 from csrr.files import write_text
 from csrr.first_look import charts_of_look as charts
+from csrr.first_look.examine import SHORT
 from csrr.first_look.findings import list_commands, list_findings
 from csrr.first_look.oddities import format_day
 from csrr.first_look.result import KIND, MODEL, PAGE, SUMMARY, FirstLook
@@ -21,14 +22,15 @@ MISSING = "the page needs jinja2: pip install 'csrr[report]'"
 
 
 def check_folder(folder: Path) -> None:
-    """Make the folder; raise an error now if it holds other things than a first look, or the page cannot be made."""
+    """Raise an error now if the folder holds files that are no first look, or the page cannot be made."""
     try:
         import jinja2  # noqa: F401
     except ImportError:
         raise ImportError(f"{MISSING}, or do without a folder") from None
     if folder.is_dir() and any((folder / name).exists() for name in (PAGE, SUMMARY, MODEL)) and not _is_ours(folder):
-        raise ParameterError(f"folder={str(folder)!r} holds files of the same names that are no first look; give another")
-    folder.mkdir(parents=True, exist_ok=True)
+        raise ParameterError(
+            f"folder={str(folder)!r} holds files of the same names that are no first look; give another"
+        )
 
 
 def _is_ours(folder: Path) -> bool:
@@ -42,6 +44,7 @@ def _is_ours(folder: Path) -> bool:
 def write_files(look: FirstLook, *, model: bool) -> None:
     """Write page and numbers, and with `model` the model, each whole or not at all."""
     assert look.folder is not None
+    look.folder.mkdir(parents=True, exist_ok=True)
     if model and look.model is not None:
         look.model.save(look.folder / MODEL)
     plain = json.dumps(make_plain(look.summary()), indent=1, ensure_ascii=False, allow_nan=False)
@@ -101,12 +104,14 @@ def list_facts(look: FirstLook) -> list[tuple[str, str]]:
         "Times": ""
         if facts.first is None or facts.last is None
         else f"{format_day(facts.first)} to {format_day(facts.last)}",
-        "Repeats": f"{facts.n_repeats:,} rows, merged",
+        "Repeats": f"{facts.n_repeats:,} rows, merged" if facts.n_repeats else "none",
         "Sparse": f"{100 * facts.density:.2g} % of all pairs are events",
-        "Skewed": f"the most popular tenth of the items has {facts.top_share:.0%} of the events;"
+        "Skewed": f"the most popular tenth of the items has {format_percent(facts.top_share)} of the events;"
         f" {facts.n_single_items:,} items have one event",
         "Events a user": f"half of the users have {low:,} to {high:,}; the median is {median:,}, the most {most:,}",
-        "Too short to judge": f"{facts.n_short:,} users ({short:.0%}) have fewer than 5 events",
-        "Machines": f"{len(facts.machines):,} accounts look like one",
+        "Too short to judge": f"{facts.n_short:,} users ({format_percent(short)}) have fewer than {SHORT} events",
+        "Machines": f"{len(facts.machines):,} accounts look like one"
+        if facts.machines
+        else "no account looks like one",
     }
     return [(name, value) for name, value in shown.items() if value]

@@ -18,7 +18,7 @@ from csrr.plots.panels import DotRow, Panel, Point
 WIDTH, HEIGHT = 360, 250
 LEFT, RIGHT, TOP, BOTTOM = 54, 14, 30, 46
 CHARACTER = 7.7
-DOT_WIDTH, DOT_ROW = 720, 30
+DOT_WIDTH, DOT_ROW, DOT_TOP = 720, 30, 8
 N_COLOURS = 8
 MARKERS = (
     "M-3.6 0a3.6 3.6 0 1 0 7.2 0a3.6 3.6 0 1 0-7.2 0z",
@@ -91,23 +91,25 @@ def draw_line_chart(panel: Panel, names: Sequence[str]) -> str:
 def draw_dot_chart(title: str, label: str, rows: Sequence[DotRow], names: Sequence[str]) -> str:
     """Return points with intervals as an SVG element, a line for each row, on an axis from 0 that `label` names."""
     points = [point for row in rows for point in row.points.values() if math.isfinite(point.mean)]
-    height = TOP + DOT_ROW * len(rows) + BOTTOM - 10
+    bottom = DOT_TOP + DOT_ROW * len(rows)
+    height = bottom + BOTTOM
     left = 10 + max((_estimate_width(row.label) for row in rows), default=0.0)
     width = max(DOT_WIDTH, left + WIDTH)
     words = f"{title}: {label}, points for {', '.join(names)}"
     opening = f'<svg viewBox="0 0 {width:g} {height}" class="chart" role="img" aria-label="{escape(words)}">'
     if not points:
-        return f'{opening}<text x="{width / 2:g}" y="{TOP}" text-anchor="middle">no points</text></svg>'
+        return f'{opening}<text x="{width / 2:g}" y="{DOT_ROW}" text-anchor="middle">no points</text></svg>'
     most = max(end for point in points for end in point.interval) or 1.0
     low = min(0.0, *(end for point in points for end in point.interval))
-    scale, bottom = _make_scale(float, low, most, left, width - 30), height - BOTTOM + 4
+    scale = _make_scale(float, low, most, left, width - 30)
     parts = [
-        f'<path d="M{scale(place)} {TOP - 10}V{bottom}" class="grid"/>' + _draw_text(scale(place), bottom + 18, text, "middle")
+        f'<path d="M{scale(place)} {DOT_TOP}V{bottom}" class="grid"/>'
+        + _draw_text(scale(place), bottom + 18, text, "middle")
         for place, text in place_linear_ticks(low, most)
     ]
-    parts.append(_draw_text((left + width - 30) / 2, height - 4, label, "middle", "label"))
+    parts.append(_draw_text((left + width - 30) / 2, height - 7, label, "middle", "label"))
     for place, row in enumerate(rows):
-        y = TOP + DOT_ROW * (place + 0.5)
+        y = DOT_TOP + DOT_ROW * (place + 0.5)
         parts.append(_draw_text(left - 10, y + 4, row.label, "end", "label"))
         parts += [_draw_dot(name, row, names.index(name), scale, y) for name in row.points]
     return f"{opening}{''.join(parts)}</svg>"

@@ -1,0 +1,94 @@
+"""The page needs nothing else, says what was found, and is whole in a browser."""
+
+import re
+import shutil
+
+import pytest
+
+import csrr
+from tests.test_docs import read_page, words
+
+CHROMIUM = shutil.which("chromium")
+
+
+@pytest.fixture(scope="module")
+def look(tmp_path_factory):
+    log = csrr.synthetic(300, 120, rank=5, events_per_user=20, seed=2).log
+    titles = {item: f"<b>Item & {item}</b>" for item in range(120)}
+    named = csrr.Log.from_table({"user": log.user_rows, "item": log.item_rows}, titles=titles)
+    return csrr.start(named, 2, tmp_path_factory.mktemp("look"))
+
+
+@pytest.fixture(scope="module")
+def text(look):
+    return (look.folder / "page.html").read_text()
+
+
+def test_nothing_leads_outside(text):
+    assert re.findall(r"https?://[^\s\"'<]+", text.replace("http://www.w3.org/2000/svg", "")) == []
+    assert "<script" not in text
+    assert "src=" not in text
+
+
+def test_elements_close_and_links_lead_somewhere(text):
+    page = read_page(text.replace("<br>", "<br/>"))
+    ids = {each.get("id") for each in page.iter() if each.get("id")}
+    links = [each.get("href") for each in page.iter("a")]
+    assert len(links) == 8
+    assert {link.removeprefix("#") for link in links} <= ids
+
+
+def test_titles_are_text_and_no_markup(text):
+    assert "<b>Item" not in text
+    assert "&lt;b&gt;Item &amp;amp; " not in text
+    assert "&lt;b&gt;Item &amp; " in text
+
+
+def test_the_page_says_what_was_found(look, text):
+    said = words(read_page(text.replace("<br>", "<br/>")))
+    assert look.test.how in said
+    for each in look.done:
+        assert f"{each.judged['ndcg@10']:.4f}" in said
+    for row in look.comparison.rows:
+        assert f"{abs(row.paired.difference):.4f}" in said
+    for each in look.examples:
+        assert f"User {each.user}" in said
+    assert look.costs.recommendation in said
+    assert "csrr recommend" in said
+    assert text.count('class="chart"') == 7
+    assert "Not done" not in said
+
+
+FAULTS = """() => {
+    const faults = [];
+    for (const chart of document.querySelectorAll('svg.chart')) {
+        const view = chart.viewBox.baseVal;
+        const words = [...chart.querySelectorAll('text')].map(each => [each.textContent, each.getBBox()]);
+        for (const [text, box] of words)
+            if (box.x < 0 || box.y < 0 || box.x + box.width > view.width || box.y + box.height > view.height)
+                faults.push('outside: ' + text);
+        words.forEach(([text, a], i) => words.slice(i + 1).forEach(([other, b]) => {
+            if (a.x < b.x + b.width && b.x < a.x + a.width && a.y < b.y + b.height && b.y < a.y + a.height)
+                faults.push('overlap: ' + text + ' and ' + other);
+        }));
+    }
+    return faults;
+}"""
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium to open the page with")
+@pytest.mark.parametrize("width", [1280, 390])
+def test_in_a_browser_nothing_is_cut_off_or_asked_for(look, width):
+    api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    with api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+        page = browser.new_page(viewport={"width": width, "height": 800}, color_scheme="light")
+        asked, errors = [], []
+        page.on("request", lambda request: asked.append(request.url))
+        page.on("console", lambda message: errors.append(message.text))
+        page.goto((look.folder / "page.html").as_uri())
+        assert [url for url in asked if not url.startswith(("file:", "data:"))] == []
+        assert errors == []
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert page.evaluate(FAULTS) == []
+        browser.close()
