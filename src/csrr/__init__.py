@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from csrr.data import DataError as DataError
     from csrr.data import HeldOut as HeldOut
     from csrr.data import IdMap as IdMap
+    from csrr.data import ItemTable as ItemTable
     from csrr.data import Log as Log
     from csrr.data import NoHistoryWarning as NoHistoryWarning
     from csrr.data import UnknownIdError as UnknownIdError
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from csrr.data import fetch as fetch
     from csrr.data import locate as locate
     from csrr.data import read as read
+    from csrr.data import read_items as read_items
     from csrr.data import read_split as read_split
     from csrr.data import split as split
     from csrr.data import synthetic as synthetic
@@ -68,8 +70,8 @@ if TYPE_CHECKING:
 
 # Where each public name lives; it is imported when first used, so that `csrr --version` answers at once.
 _HOMES = {
-    "csrr.data": "DATASETS DataError HeldOut IdMap Log NoHistoryWarning UnknownIdError UnknownIdWarning data_dir fetch"
-    " locate read read_split split synthetic",
+    "csrr.data": "DATASETS DataError HeldOut IdMap ItemTable Log NoHistoryWarning UnknownIdError UnknownIdWarning"
+    " data_dir fetch locate read read_items read_split split synthetic",
     "csrr.data.add_noise": "Noisy add_noise",
     "csrr.experiments.compare": "Comparison compare",
     "csrr.experiments.evaluate": "Evaluation evaluate",

@@ -4,6 +4,7 @@ from csrr.data.as_log import as_log
 from csrr.data.catalog import DATASETS, data_dir, fetch, locate
 from csrr.data.errors import DataError, NoHistoryWarning, UnknownIdError, UnknownIdWarning
 from csrr.data.ids import IdMap
+from csrr.data.item_table import ItemTable, read_items
 from csrr.data.log import Log
 from csrr.data.readers import read, read_split
 from csrr.data.split import HeldOut, split
@@ -14,6 +15,7 @@ __all__ = [
     "DataError",
     "HeldOut",
     "IdMap",
+    "ItemTable",
     "Log",
     "NoHistoryWarning",
     "Synthetic",
@@ -24,6 +26,7 @@ __all__ = [
     "fetch",
     "locate",
     "read",
+    "read_items",
     "read_split",
     "split",
     "synthetic",

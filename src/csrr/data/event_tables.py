@@ -90,9 +90,9 @@ def read_events(
 
     With `is_text`, ids were read from text: an empty one is missing, and they are integers if all look so.
     """
-    cells = _split_columns(table)
+    cells = split_columns(table)
     names = tuple(cells)
-    chosen = {role: _find_column(role, columns.get(role), names) for role in NAMES}
+    chosen = {role: find_column(role, columns.get(role), names) for role in NAMES}
     as_ids = read_text_id_column if is_text else read_id_column
     readers: dict[str, Any] = {
         "user": as_ids,
@@ -100,7 +100,7 @@ def read_events(
         "rating": read_number_column,
         "weight": read_number_column,
         "time": read_time_column,
-        "title": _read_title_column,
+        "title": read_title_column,
     }
     arrays = {
         role: None if name is None else readers[role](cells[name](), name, where) for role, name in chosen.items()
@@ -117,7 +117,7 @@ def read_events(
 
 def find_role(name: str) -> str | None:
     """Return the role a column name is recognised as, or None."""
-    plain = _normalise_name(name)
+    plain = normalise_name(name)
     return next((role for role, tiers in NAMES.items() if any(plain in tier for tier in tiers)), None)
 
 
@@ -126,12 +126,12 @@ def quote_names(names: Collection[str]) -> str:
     return list_names([show_value(name) for name in names]) or "none"
 
 
-def _normalise_name(name: str) -> str:
+def normalise_name(name: str) -> str:
     """Return a column name in lower case without '_', '-', blanks and RecBole's ":token"."""
     return name.split(":")[0].lower().translate(str.maketrans("", "", "_- "))
 
 
-def _find_column(role: str, given: Column, names: tuple[str, ...]) -> str | None:
+def find_column(role: str, given: Column, names: tuple[str, ...]) -> str | None:
     """Return the name of the column of a role, or None where the role may be left out and is."""
     if given is False and role not in REQUIRED:
         return None
@@ -146,7 +146,7 @@ def _find_column(role: str, given: Column, names: tuple[str, ...]) -> str | None
             )
         return given
     for tier in NAMES[role]:
-        matches = [name for name in names if _normalise_name(name) in tier]
+        matches = [name for name in names if normalise_name(name) in tier]
         if len(matches) == 1:
             return matches[0]
         if matches:
@@ -164,7 +164,7 @@ def _is_pandas(data: object) -> bool:
     return type(data).__module__.partition(".")[0] == "pandas" and hasattr(data, "columns")
 
 
-def _split_columns(table: Any) -> dict[str, Callable[[], Any]]:
+def split_columns(table: Any) -> dict[str, Callable[[], Any]]:
     """Return a function for each column of any table, by name, that gives it: nothing is read that is not asked for."""
     pairs: list[tuple[str, Callable[[], Any]]]
     if isinstance(table, Mapping):
@@ -193,7 +193,7 @@ def _as_arrow_table(table: Any) -> pa.Table:
         raise DataError(f"a {type(table).__name__} cannot be read as a table: {error}") from error
 
 
-def _read_title_column(values: Any, column: str, where: RowNamer) -> pa.Array:
+def read_title_column(values: Any, column: str, where: RowNamer) -> pa.Array:
     array = as_arrow_array(values, column, where)
     try:
         titles = array.cast(pa.large_string())
