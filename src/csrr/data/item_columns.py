@@ -86,13 +86,13 @@ class ItemColumn(NamedTuple):
             return found
         values = self.values[rows]
         if self.kind == "date":
-            texts = np.datetime_as_string(values, unit=_find_unit(self.values)).astype(np.object_)
+            texts: ObjectArray = np.datetime_as_string(values, unit=_find_unit(self.values)).astype(np.object_)
             texts[np.isnat(values)] = None
             return texts
         missing = np.isnan(values) if self.kind == "number" else np.zeros(len(rows), np.bool_)
         if not missing.any():
             return np.asarray(values)
-        shown = values.astype(np.object_)
+        shown: ObjectArray = values.astype(np.object_)
         shown[missing] = None
         return shown
 
@@ -137,7 +137,8 @@ def read_item_column(
         return _read_plain(array)
     except pa.ArrowException as error:
         raise DataError(
-            f"column {show_value(name)} holds {show_type(kind)} values ({quote_error(error)}); an item table has numbers,"
+            f"column {show_value(name)} holds {show_type(kind)} values ({quote_error(error)}); an item table has"
+            " numbers,"
             " texts, dates, true or false, and lists of texts: choose others with columns=[...]"
         ) from None
 

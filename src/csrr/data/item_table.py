@@ -98,12 +98,14 @@ class ItemTable:
         if len(items) and (rows < 0).all():
             raise DataError(
                 f"the item table has none of the {len(items):,} items: its ids are like"
-                f" {show_value(self.items.ids[:3].tolist())}, theirs like {show_value(items.ids[:3].tolist())}; name the"
+                f" {show_value(self.items.ids[:3].tolist())}, theirs like {show_value(items.ids[:3].tolist())}; name"
+                " the"
                 " column of ids with item='...'"
             )
         titles = None
         if self.titles is not None:
-            titles = np.where(rows >= 0, self.titles[rows], None)
+            titles = self.titles[rows]
+            titles[rows < 0] = None
         return ItemTable(items, {name: column.take(rows) for name, column in self.columns.items()}, titles)
 
     def match(self, where: Mapping[str, Any]) -> BoolArray:
@@ -223,7 +225,8 @@ def read_items(
     if not isinstance(source, str | os.PathLike):
         if not is_table(source):
             raise DataError(
-                f"cannot use a {type(source).__name__} as an item table; accepted are a path, a pandas, polars or pyarrow"
+                f"cannot use a {type(source).__name__} as an item table; accepted are a path, a pandas, polars or"
+                " pyarrow"
                 " table, and a dict of columns"
             )
         return _make_table(source, *options)
@@ -307,7 +310,8 @@ def _check_distinct(ids: pa.Array, column: str, where: RowNamer) -> None:
     twice = counts.filter(pc.greater(counts.field("counts"), 1))[0]["values"]
     places = np.flatnonzero(pc.equal(ids, twice).to_numpy(zero_copy_only=False))[:2]
     raise DataError(
-        f"column {show_value(column)}: the item {show_value(twice.as_py())} is there twice, in {where(int(places[0]))} and"
+        f"column {show_value(column)}: the item {show_value(twice.as_py())} is there twice, in"
+        f" {where(int(places[0]))} and"
         f" {where(int(places[1]))}; keep one row for each item"
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -85,6 +86,6 @@ def _read_column(arrays: Arrays, name: str, kind: Any, items: IdMap) -> ItemColu
         return ItemColumn(kind, arrays[name].astype("datetime64[s]") if kind == "date" else arrays[name])
     names = text_from(arrays, f"{name}.names")
     texts = names.tolist()
-    if None in texts or any(a >= b for a, b in zip(texts, texts[1:], strict=False)):
+    if None in texts or any(a >= b for a, b in pairwise(texts)):
         raise ModelFileError(f"the categories '{name}.names' are not in order, each once")
     return ItemColumn(kind, Categories(names, sparse_from(arrays, f"{name}.members", (len(items), len(names)))))

@@ -44,7 +44,7 @@ def read_rules(model: Recommender, asked: RuleOptions, k: int, reader: IdReader)
     if unknown := sorted(set(asked) - set(RuleOptions.__annotations__)):
         names = ", ".join(RuleOptions.__annotations__)
         raise TypeError(f"there is no rule {unknown[0]!r}; the rules are {names}")
-    given = {name: value for name, value in asked.items() if value is not None}
+    given: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
     if not given:
         return None
     check_number("diversity", diversity := given.get("diversity", 0.0), least=0, most=1)
@@ -78,7 +78,8 @@ def find_categories(model: Recommender, rule: str, name: str) -> Categories:
     found = column.to_categories()
     if found is None:
         raise ParameterError(
-            f"{rule}: the column {show_value(name)} holds {column.kind} values, not categories; use a column of texts or"
+            f"{rule}: the column {show_value(name)} holds {column.kind} values, not categories; use a column of"
+            " texts or"
             " whole numbers"
         )
     return found
@@ -94,7 +95,8 @@ def _read_boost(model: Recommender, boost: Any, reader: IdReader) -> Float64Arra
         boost = boost.to_dict()
     if not isinstance(boost, Mapping):
         raise ParameterError(
-            f"boost={show_value(boost)}: give a dict from items to factors, {{column: {{category: factor}}}}, or the name of"
+            f"boost={show_value(boost)}: give a dict from items to factors, {{column: {{category: factor}}}}, or the"
+            " name of"
             " a column of factors"
         )
     bonus = np.zeros(len(model.items_))
@@ -120,7 +122,8 @@ def _read_factor(factor: Any, of_what: str) -> float:
     is_number = isinstance(factor, int | float | np.number) and not isinstance(factor, bool)
     if not is_number or not 0 < factor < np.inf:
         raise ParameterError(
-            f"boost: the factor {of_what}, {show_value(factor)}, must be a number > 0; 1 changes nothing, less than 1 lowers,"
+            f"boost: the factor {of_what}, {show_value(factor)}, must be a number > 0; 1 changes nothing, less than"
+            " 1 lowers,"
             " and what must not be in a list is for exclude or where"
         )
     return float(np.log(factor))
@@ -172,8 +175,10 @@ def _find_ages(model: Recommender, by: str | None) -> Float64Array:
         return np.where(np.isnan(moments), np.inf, latest - moments)
     if (ages := model.item_ages) is None:
         raise ParameterError(
-            "fresh: the model does not know when items were first seen, because its training log had no times; fit it to"
-            ' a log with times, or name a column of dates of the item table: fresh={"half_life": "30d", "by": "released"}'
+            "fresh: the model does not know when items were first seen, because its training log had no times; fit"
+            " it to"
+            " a log with times, or name a column of dates of the item table:"
+            ' fresh={"half_life": "30d", "by": "released"}'
         )
     return ages
 
@@ -187,7 +192,8 @@ def read_duration(value: Any) -> float:
         value = float(number) * _UNITS[unit] if number.count(".") < 2 and number != "." else value
     if isinstance(value, bool | str) or not isinstance(value, int | float | np.number) or not 0 < value < np.inf:
         raise ParameterError(
-            f"fresh: the half-life {show_value(value)} must be a number > 0 in the unit of the log's times, or, where these"
+            f"fresh: the half-life {show_value(value)} must be a number > 0 in the unit of the log's times, or,"
+            " where these"
             " are seconds, a text like 30d (s, min, h, d, w, y)"
         )
     return float(value)
@@ -220,14 +226,16 @@ def _read_column_groups(model: Recommender, name: str, most: Any, least: Any) ->
         caps[:] = _read_count("at_most", name, most)
     if least is not None and not isinstance(least, Mapping):
         raise ParameterError(
-            f"at_least: {show_value(name)} needs a number for each category, such as {{{show_value(name)}: {{category: 1}}}}"
+            f"at_least: {show_value(name)} needs a number for each category, such as {{{show_value(name)}:"
+            f" {{category: 1}}}}"
         )
     for category, number in (least or {}).items():
         place = find_name(categories.names, name, category)
         quotas[place] = _read_count("at_least", name, number)
         if quotas[place] > caps[place]:
             raise ParameterError(
-                f"{show_value(name)} {show_value(category)}: at_least {quotas[place]} and at_most {caps[place]} contradict"
+                f"{show_value(name)} {show_value(category)}: at_least {quotas[place]} and at_most {caps[place]}"
+                " contradict"
                 " each other"
             )
     return Groups(categories.members, caps, quotas)
@@ -236,7 +244,8 @@ def _read_column_groups(model: Recommender, name: str, most: Any, least: Any) ->
 def _read_count(rule: str, name: str, number: Any) -> int:
     if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < 1:
         raise ParameterError(
-            f"{rule}: {show_value(name)} has {show_value(number)}; it must be a whole number, at least 1 (what must not be in"
+            f"{rule}: {show_value(name)} has {show_value(number)}; it must be a whole number, at least 1 (what must"
+            " not be in"
             " a list at all is for exclude or where)"
         )
     return int(number)

@@ -206,8 +206,8 @@ class Recommender(ABC):
         Parameters
         ----------
         items
-            An `ItemTable`, or what `csrr.read_items` takes: a path, a table, a dict of columns. Items that the model does
-            not know are left out; of items that the table does not have, all is missing.
+            An `ItemTable`, or what `csrr.read_items` takes: a path, a table, a dict of columns. Items that the model
+            does not know are left out; of items that the table does not have, all is missing.
 
         Returns
         -------
@@ -586,13 +586,13 @@ class Recommender(ABC):
 
             - ``where={"in_stock": True, "price": (None, 20)}``: only items that meet all conditions, see
               `ItemTable.match`.
-            - ``boost={"genre": {"Indie": 1.2}}``, ``{item: 2.0}`` or ``"margin"`` (a column of factors): a factor f adds
-              ln f times the user's spread, the standard deviation of their 100 best scores. Factors of one item multiply;
-              a common factor of all items changes nothing.
-            - ``fresh="30d"``: a new item has the factor 2, whose logarithm halves with that age (a number is in the unit
-              of the log's times). ``{"half_life": "30d", "factor": 3, "by": "released"}`` says more.
-            - ``at_most={"genre": 2}``: at most two of each category in a list, ``{"genre": {"RPG": 1}}`` of one category.
-              Lists are filled while there is an item that may enter.
+            - ``boost={"genre": {"Indie": 1.2}}``, ``{item: 2.0}`` or ``"margin"`` (a column of factors): a factor f
+              adds ln f times the user's spread, the standard deviation of their 100 best scores. Factors of one item
+              multiply; a common factor of all items changes nothing.
+            - ``fresh="30d"``: a new item has the factor 2, whose logarithm halves with that age (a number is in the
+              unit of the log's times). ``{"half_life": "30d", "factor": 3, "by": "released"}`` says more.
+            - ``at_most={"genre": 2}``: at most two of each category in a list,
+              ``{"genre": {"RPG": 1}}`` of one category. Lists are filled while there is an item that may enter.
             - ``at_least={"genre": {"Indie": 1}}``: the last places are kept for a category that lacks some.
             - ``diversity=0.3``: maximal marginal relevance among the best 5 k items, at least 50: at every place the
               largest (1 - d) relevance - d likeness, where relevance goes from 0 to 1 among them, and likeness is the

@@ -21,12 +21,12 @@ def normalise_rows(vectors: AnyArray) -> Float32Array:
 
 
 def sketch_rows(cells: Any, seed: int = 0) -> Float32Array:
-    """Return vectors of shape (n, at most WIDTH) whose products are, or estimate, the cosines of the rows of a csr array.
+    """Return vectors, shape (n, at most WIDTH), whose products are, or estimate, cosines of the rows of a csr array.
 
     More columns than WIDTH are added up in WIDTH sums with random signs (a count sketch): the products are right in the
     mean over all `seed`s, with a standard deviation of at most about 1/sqrt(WIDTH).
     """
-    n, m = cells.shape
+    m = cells.shape[1]
     lengths = np.sqrt(np.asarray(cells.multiply(cells).sum(axis=1)).ravel())
     if m > WIDTH:
         rng = np.random.default_rng(seed)

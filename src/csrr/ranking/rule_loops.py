@@ -25,7 +25,7 @@ def multiply(a, b):  # type: ignore[no-untyped-def]
 @njit(nogil=True, cache=True)
 def may_enter(item, indptr, indices, counts, most):  # type: ignore[no-untyped-def]
     # Whether none of the item's groups is full.
-    for p in range(indptr[item], indptr[item + 1]):
+    for p in range(indptr[item], indptr[item + 1]):  # noqa: SIM110
         if counts[indices[p]] >= most[indices[p]]:
             return False
     return True
@@ -34,7 +34,7 @@ def may_enter(item, indptr, indices, counts, most):  # type: ignore[no-untyped-d
 @njit(nogil=True, cache=True)
 def serves(item, indptr, indices, counts, least):  # type: ignore[no-untyped-def]
     # Whether one of the item's groups lacks some.
-    for p in range(indptr[item], indptr[item + 1]):
+    for p in range(indptr[item], indptr[item + 1]):  # noqa: SIM110
         if counts[indices[p]] < least[indices[p]]:
             return True
     return False
@@ -43,8 +43,9 @@ def serves(item, indptr, indices, counts, least):  # type: ignore[no-untyped-def
 @njit(nogil=True, cache=True)
 def choose_rows(start, stop, pool, values, n_scale, diversity, vectors, indptr, indices, most, least, chosen):  # type: ignore[no-untyped-def]
     # Of each row of the pool, best first, ended by -1: chosen[i, r] = the place in it of the item for place r, or -1.
-    # The item is the best, by (1 - diversity) * relevance - diversity * its largest likeness to what is chosen, of those
-    # whose groups are not full; once all places left are needed for groups that lack some, of those that serve one.
+    # The item is the best, by (1 - diversity) * relevance - diversity * its largest likeness to what is chosen, of
+    # those whose groups are not full; once all places left are needed for groups that lack some, of those that serve
+    # one.
     # Relevance is the value on a scale from 0, the pool's entry n_scale - 1, to 1, its best.
     size, k = pool.shape[1], chosen.shape[1]
     counts = np.zeros(len(most), np.int64)
@@ -101,7 +102,7 @@ def choose_rows(start, stop, pool, values, n_scale, diversity, vectors, indptr, 
 
 
 @njit(nogil=True, cache=True)
-def spread_likeness_rows(start, stop, items, indptr, indices, n_columns, out):  # type: ignore[no-untyped-def]
+def measure_likeness_rows(start, stop, items, indptr, indices, n_columns, out):  # type: ignore[no-untyped-def]
     # out[i] = the mean, over pairs of different places of list i, of the cosine of their rows of a csr pattern:
     # (|sum of the rows of length 1|^2 - sum of their squares) / (n (n - 1)); NaN with fewer than two items
     sums = np.zeros(n_columns)

@@ -48,8 +48,8 @@ class Rules:
     """What is asked of lists beyond scores. Of n items:
 
     `allowed`, shape (n,), are those that may be in a list. `bonus`, shape (n,), is added to a user's scores in units of
-    that user's spread. `groups` are counted in each list: at most so many of one, and at least. `diversity`, from 0 to 1,
-    weighs likeness, the products of `vectors`, shape (n, d), against relevance (maximal marginal relevance).
+    that user's spread. `groups` are counted in each list: at most so many of one, and at least. `diversity`, from 0 to
+    1, weighs likeness, the products of `vectors`, shape (n, d), against relevance (maximal marginal relevance).
     """
 
     groups: Groups
@@ -95,7 +95,7 @@ class Rules:
     ) -> tuple[Int32Array, Float32Array]:
         """Return the best items, and those that quotas may ask for behind them; shapes (b, n), best first."""
         pool, best = block_top_k(values, size, order, allowed)
-        for group in np.flatnonzero(self.groups.least):
+        for group in np.flatnonzero(self.groups.least).tolist():
             mine = np.zeros(len(allowed), np.bool_)
             mine[_find_members(self.groups.members, group)] = True
             more, their = block_top_k(values, min(k, int((mine & allowed).sum())), order, mine & allowed)
@@ -112,9 +112,10 @@ class Rules:
         places = np.full((len(pool), k), -1, np.int64)
         vectors = np.empty((0, 0), np.float32) if self.vectors is None else self.vectors
         cells = self.groups.members
-        parts = (np.ascontiguousarray(pool), np.ascontiguousarray(best), n_scale, float(self.diversity), vectors)
-        parts += (cells.indptr, cells.indices, self.groups.most, self.groups.least, places)
-        run_ranges(lambda a, b: choose_rows(a, b, *parts), split_rows(len(pool)))
+        scored = np.ascontiguousarray(pool), np.ascontiguousarray(best), n_scale
+        counted = cells.indptr, cells.indices, self.groups.most, self.groups.least
+        likeness = float(self.diversity), vectors
+        run_ranges(lambda a, b: choose_rows(a, b, *scored, *likeness, *counted, places), split_rows(len(pool)))
         if pool.shape[1] == 0:
             return np.full(places.shape, NO_ITEM, np.int32)
         found = np.take_along_axis(pool, np.maximum(places, 0), axis=1)
@@ -129,7 +130,8 @@ def measure_spread(scores: Float32Array, order: ItemOrder | None, allowed: BoolA
     known = np.where(there, best, 0).astype(np.float64)
     means = known.sum(axis=1) / n
     squares = np.where(there, (known - means[:, None]) ** 2, 0).sum(axis=1)
-    return np.sqrt(squares / n).astype(np.float32)
+    spread: Float32Array = np.sqrt(squares / n).astype(np.float32)
+    return spread
 
 
 def _add_bonus(scores: Float32Array, bonus: Float32Array, order: ItemOrder | None, allowed: BoolArray) -> Float32Array:
