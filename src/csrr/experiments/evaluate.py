@@ -303,9 +303,9 @@ def evaluate(
         The ids of the users to evaluate, of those with something to ask for; without them, all.
     metrics
         Of a list of length k: "precision", "recall", "f1", "ndcg", "list_ndcg" (the paper's NDCG), "map", "mrr",
-        "hit_rate", "coverage", "novelty", "diversity", "long_tail"; `ranking.metrics` defines them. Of all items that a user does not have in
-        `train`: "auc", how often a test item scores above another one, ties half; and the paper's "cell_recall",
-        "specificity", "sum" and "cost", see `ranking.cells`.
+        "hit_rate", "coverage", "novelty", "diversity", "long_tail"; `ranking.metrics` defines them. Of all items that a
+        user does not have in `train`: "auc", how often a test item scores above another one, ties half; and the paper's
+        "cell_recall", "specificity", "sum" and "cost", see `ranking.cells`.
     threads
         Number of threads; 0 for all cores.
     threshold

@@ -6,6 +6,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Literal, Self, Unpack
 
@@ -233,7 +234,7 @@ class Recommender(ABC):
             self.titles_ = np.where(is_named, table.titles, self.titles_)
         elif table.titles is not None:
             self.titles_ = table.titles
-        self.item_table_ = table
+        self.item_table_ = replace(table, titles=self.titles_)
         return self
 
     @property
