@@ -149,7 +149,7 @@ def test_items_that_cannot_be_read(model_file, tmp_path):
         assert message in " ".join(result.stderr.split())
     (tmp_path / "t.csv").write_text("number,colour\n1,red\n2,blue\n")
     result = in_process("recommend", model_file, "--user", 7, "--items", tmp_path / "t.csv")
-    assert "name it with item=" in result.stderr
+    assert "name it with --items-id=" in result.stderr
     assert (
         in_process(
             "recommend", model_file, "--user", 7, "--items", tmp_path / "t.csv", "--items-id", "number"

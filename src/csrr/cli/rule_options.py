@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from csrr.cli.failures import Failure
 from csrr.cli.options import as_id, parse_column
 
 if TYPE_CHECKING:
@@ -63,7 +64,12 @@ def set_items(model: csrr.Recommender, options: Mapping[str, Any]) -> None:
     import csrr
 
     if options["items_file"] is not None:
-        model.set_items(csrr.read_items(options["items_file"], item=options["items_id"]))
+        try:
+            table = csrr.read_items(options["items_file"], item=options["items_id"])
+        except csrr.DataError as error:
+            message = re.sub(r"(?<![\w-])item=", "--items-id=", str(error))
+            raise Failure(message.replace("name it with member='...'", "unpack it, and give the path of one")) from None
+        model.set_items(table)
     elif options["items_id"] is not None:
         raise click.UsageError("--items-id goes with --items")
 
