@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from copy import copy
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -354,21 +355,16 @@ def evaluate(
     counts = CellCounts.empty(rows, relevant, seen, thresholds, auc="auc" in metrics)
     with nullcontext() if threads is None else use_threads(threads):
         plain, ruled = _rank_and_count(model, rows, max(at), seen, counts, asked_rules)
-        n_train = np.diff(model.seen_.indptr)[rows].astype(np.int64)
-        lists = plain if ruled is None else ruled
+        lists, n_train = plain if ruled is None else ruled, np.diff(model.seen_.indptr)[rows].astype(np.int64)
         ranked = Ranked(model.users_.ids[rows], n_train, lists, mark_hits(lists, relevant, rows), counts)
-        found = _measure(ranked, at, metrics, positive_cost, seen)
+        measure = partial(_measure, at=at, positive_cost=positive_cost, seen=seen)
+        found = measure(ranked, metrics=metrics)
         without = None
         if ruled is not None:
             before = ranked._replace(items=plain, hits=mark_hits(plain, relevant, rows))
-            of_lists = tuple(name for name in metrics if name in LIST_METRICS)
-            without = _measure(before, at, of_lists, positive_cost, seen)
+            without = measure(before, metrics=tuple(name for name in metrics if name in LIST_METRICS))
         parts = {"with": n_train > 0, "without": n_train == 0} if (n_train == 0).any() else {}
-        apart = {
-            name: _measure(ranked.take(which), at, metrics, positive_cost, seen)
-            for name, which in parts.items()
-            if which.any()
-        }
+        apart = {name: measure(ranked.take(each), metrics=metrics) for name, each in parts.items() if each.any()}
     shares = None
     if by is not None and categories is not None:
         shares = measure_categories(by, categories, ranked.items, ranked.hits, relevant[rows], seen)
@@ -382,14 +378,14 @@ def _rank_and_count(
     """Return the items of the users' lists, shape (len(rows), k), the same by rules, and count cells, in one pass."""
     items = np.empty((len(rows), k), np.int32)
     ruled = None if rules is None else np.empty_like(items)
-    known = find_known(model, np.diff(model.seen_.indptr)[rows], rows)
+    is_cold, popular = ~find_known(model, np.diff(model.seen_.indptr)[rows], rows), score_popular(model)
     for part, scores in score_blocks(model.score_lists, rows, len(model.items_), seen=seen):
         items[part], _ = block_top_k(scores, k, model.item_order)
         counts.add(part, scores)
         if rules is not None and ruled is not None:
             # As in `recommend`, rules go by popularity where nothing is known of a user.
-            for place in np.flatnonzero(~known[part]):
-                scores[place] = np.where(scores[place] > -np.inf, score_popular(model), scores[place])
+            for place in np.flatnonzero(is_cold[part]):
+                scores[place] = np.where(scores[place] > -np.inf, popular, -np.inf)
             ruled[part], _ = rules.rank(scores, k, model.item_order)
     return items, ruled
 
