@@ -74,6 +74,8 @@ def test_a_table_given_to_fit_stays_in_the_model(log_file, items_file, tmp_path)
     told = as_json("recommend", out, "--user", 7, "-k", 3, "--where", "genre=RPG", "--columns", "genre")
     assert all("RPG" in row["genre"] for row in told["recommendations"])
     assert told["recommendations"][0]["title"].startswith("T")
+    assert as_json("info", out)["item_columns"]["genre"] == "categories"
+    assert "ItemTable: 60 items, titles, genre (2 categories), price (number)" in in_process("info", out).stdout
 
 
 def test_what_rules_cost_is_printed(log_file, items_file):

@@ -102,6 +102,16 @@ def test_files_of_other_formats(tmp_path, table):
         np.testing.assert_array_equal(found["price"].to_numbers(), [np.nan, 2.5, 3.0])
 
 
+def test_lists_in_a_parquet_file_are_refused_with_a_way_out(tmp_path):
+    parquet.write_table(pa.table({"item": [1], "genre": [["x"]], "price": [2]}), tmp_path / "t.parquet")
+    with pytest.raises(
+        csrr.DataError, match=r"'genre' is of type list.*write lists as texts like a\|b, or pass the table"
+    ):
+        csrr.read_items(tmp_path / "t.parquet")
+    assert list(csrr.read_items(tmp_path / "t.parquet", columns=["price"]).columns) == ["price"]
+    assert csrr.read_items(parquet.read_table(tmp_path / "t.parquet"))["genre"].kind == "categories"
+
+
 def test_the_right_file_of_an_archive(tmp_path):
     path = tmp_path / "shop.zip"
     with zipfile.ZipFile(path, "w") as archive:

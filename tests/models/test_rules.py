@@ -73,6 +73,21 @@ def test_conditions_hold_in_all_lists(model):
     assert sorted(few.items[0].tolist()) == [6, 8]
 
 
+def test_where_nothing_is_left_lists_are_empty(model):
+    rules = {
+        "boost": "margin",
+        "at_most": {"genre": 1},
+        "at_least": {"genre": {"RPG": 1}},
+        "diversity": 0.5,
+        "fresh": 9,
+    }
+    recs = model.recommend([3, 4], k=3, where={"price": (1000, None)}, columns=["genre"], **rules)
+    assert recs.items.shape == (2, 0)
+    few = model.recommend([3, 4], k=3, candidates={3: [1], 4: []}, exclude_seen=False, columns=["genre"], **rules)
+    assert few.items.tolist() == [[1], [None]]
+    assert few.columns["genre"].tolist() == [["RPG"], [None]]
+
+
 def test_candidates_and_conditions_go_together(model):
     recs = model.recommend(3, k=5, candidates=[1, 2, 3, 4], where={"in_stock": True}, exclude_seen=False)
     assert sorted(recs.items[0].tolist()) == [2, 4]

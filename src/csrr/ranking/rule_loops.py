@@ -68,7 +68,10 @@ def choose_rows(start, stop, pool, values, n_scale, diversity, vectors, indptr, 
                 largest = -np.inf
                 for c in range(n):
                     item = pool[i, c]
-                    if used[c] or not may_enter(item, indptr, indices, counts, most):
+                    if used[c]:
+                        continue
+                    if not may_enter(item, indptr, indices, counts, most):
+                        used[c] = True  # a full group stays full
                         continue
                     if must == 1 and not serves(item, indptr, indices, counts, least):
                         continue
