@@ -226,6 +226,15 @@ def test_errors_in_files_name_the_file_and_the_line(tmp_path):
         csrr.read_items(tmp_path / "none.csv")
 
 
+def test_many_columns_are_held_against_the_limit_together(tmp_path, monkeypatch):
+    columns = {f"c{i}": np.zeros(1000) for i in range(40)}
+    parquet.write_table(pa.table({"item": np.arange(1000), **columns}), tmp_path / "t.parquet")
+    monkeypatch.setenv("CSRR_MAX_BYTES", "100000")
+    with pytest.raises(csrr.DataError, match="the item table holds more than"):
+        csrr.read_items(tmp_path / "t.parquet")
+    assert len(csrr.read_items(tmp_path / "t.parquet", columns=["c1", "c2"]).columns) == 2
+
+
 def test_a_table_of_other_items_is_refused():
     with pytest.raises(
         csrr.DataError, match=r"none of the 2 items: its ids are like \[1, 2\], theirs like \['a', 'b'\]"

@@ -4,7 +4,8 @@ from csrr.data.as_log import as_log
 from csrr.data.catalog import DATASETS, data_dir, fetch, locate
 from csrr.data.errors import DataError, NoHistoryWarning, UnknownIdError, UnknownIdWarning
 from csrr.data.ids import IdMap
-from csrr.data.item_table import ItemTable, read_items
+from csrr.data.item_readers import read_items
+from csrr.data.item_table import ItemTable
 from csrr.data.log import Log
 from csrr.data.readers import read, read_split
 from csrr.data.split import HeldOut, split

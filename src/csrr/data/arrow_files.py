@@ -81,8 +81,8 @@ class ParquetColumns(CheckedColumns):
         if kind.num_fields:  # nested values may be far more than there are rows
             raise DataError(
                 f"column {show_value(name)} is of type {kind}; read from a Parquet file are integers, numbers, texts"
-                " and times: of an item table, choose others with columns=[...], write lists as texts like a|b, or pass the"
-                " table itself"
+                " and times: of an item table, choose others with columns=[...], write lists as texts like a|b, or pass"
+                " the table itself"
             )
         return self._file.read(columns=[name]).column(name)
 

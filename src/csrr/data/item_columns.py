@@ -63,6 +63,14 @@ class ItemColumn(NamedTuple):
         """Whether it holds categories."""
         return self.kind in ("category", "categories")
 
+    @property
+    def n_bytes(self) -> int:
+        """How much memory it takes, about."""
+        if not self.is_text:
+            return int(self.values.nbytes)
+        names, members = self.values
+        return int(sum(map(len, names)) + 60 * len(names) + 8 * members.nnz + members.indptr.nbytes)
+
     def take(self, rows: Rows) -> ItemColumn:
         """Return the values of some items, missing for row -1."""
         if self.is_text:
