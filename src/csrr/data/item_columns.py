@@ -18,6 +18,8 @@ KINDS: tuple[Kind, ...] = ("number", "whole", "flag", "date", "category", "categ
 """Numbers, whole numbers, true or false, times; one text for an item, several texts for an item."""
 
 NO_DATE = np.datetime64("NaT", "s")
+FARTHEST = 3e11
+"""Seconds from 1970 to a date, some ten thousand years at most."""
 _NUMBER = r"^-?(0|[1-9][0-9]*)(\.[0-9]*)?([eE][+-]?[0-9]+)?$"
 _DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}([ T][0-9:.]+Z?)?$"
 
@@ -142,7 +144,7 @@ def read_item_column(
     if pa.types.is_null(kind):
         return _read_texts(array.cast(pa.large_string()), None)
     try:
-        return _read_plain(array)
+        return _check_dates(_read_plain(array), name, where)
     except pa.ArrowException as error:
         raise DataError(
             f"column {show_value(name)} holds {show_type(kind)} values ({quote_error(error)}); an item table has"
@@ -164,6 +166,20 @@ def _read_plain(array: pa.Array) -> ItemColumn:
     if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind) or array.null_count):
         raise pa.ArrowInvalid("no numbers")
     return ItemColumn("number", np.array(array.cast(pa.float64()).to_numpy(zero_copy_only=False)))
+
+
+def find_far_dates(dates: AnyArray) -> BoolArray:
+    """Return which dates are too far from 1970 to be any, shape (n,)."""
+    return ~np.isnat(dates) & (np.abs(dates.astype(np.int64).astype(np.float64)) > FARTHEST)
+
+
+def _check_dates(column: ItemColumn, name: str, where: RowNamer) -> ItemColumn:
+    if column.kind == "date" and (far := find_far_dates(column.values)).any():
+        raise DataError(
+            f"column {show_value(name)}, {where(int(far.argmax()))}: the date is ten thousand years away; correct it,"
+            " or choose other columns with columns=[...]"
+        )
+    return column
 
 
 def _to_seconds(array: pa.Array) -> AnyArray:

@@ -10,15 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from csrr.data import IdMap, ItemTable
-from csrr.data.item_columns import KINDS, NO_DATE, Categories, ItemColumn
+from csrr.data.item_columns import KINDS, Categories, ItemColumn, find_far_dates
 from csrr.models.kept import Arrays, ModelFileError, Part, Sizes, Sparse, Texts, Values
 from csrr.models.text_arrays import sparse_arrays, sparse_from, text_arrays, text_from
 
 START = "item_table."
 _NAMES, _KINDS = f"{START}names", f"{START}kinds"
 _TYPES = {"number": "float64", "whole": "int64", "flag": "bool", "date": "int64"}
-_FARTHEST = 3e11
-"""Seconds from 1970 to a date, some ten thousand years at most."""
 
 
 class AtMostOne:
@@ -85,10 +83,10 @@ def item_table_from(arrays: Arrays, items: IdMap, titles: npt.NDArray[np.object_
 
 def _read_column(arrays: Arrays, name: str, kind: Any, items: IdMap) -> ItemColumn:
     if kind == "date":
-        seconds = arrays[name]
-        if (np.abs(np.where(seconds == NO_DATE.astype(np.int64), 0, seconds).astype(np.float64)) > _FARTHEST).any():
+        dates = arrays[name].astype("datetime64[s]")
+        if find_far_dates(dates).any():
             raise ModelFileError(f"array {name!r} holds what is no date")
-        return ItemColumn(kind, seconds.astype("datetime64[s]"))
+        return ItemColumn(kind, dates)
     if kind in _TYPES:
         return ItemColumn(kind, arrays[name])
     names = text_from(arrays, f"{name}.names")
