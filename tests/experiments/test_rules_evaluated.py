@@ -137,6 +137,14 @@ def test_shares_by_category_are_those_counted_one_by_one(model, parts, items):
     assert found.to_frame().columns.tolist() == ["genre", "items", "train", "test", "lists", "recall"]
 
 
+def test_of_many_categories_the_largest_are_shown(parts):
+    items = {"item": np.arange(60), "maker": [f"m{i}" for i in range(60)]}
+    found = csrr.evaluate(csrr.PopRank().fit(parts[0]), *parts, at=5, by="maker", items=items).by_category
+    assert len(found.table()) == 60
+    assert len(repr(found).splitlines()) == 22
+    assert "(first 20 of 60)" in repr(found)
+
+
 def test_a_table_may_come_with_the_evaluation_and_leaves_the_model_as_it_was(parts, items):
     model = csrr.PopRank().fit(parts[0])
     found = csrr.evaluate(model, *parts, at=5, by="maker", items=items, rules={"at_most": {"maker": 1}})

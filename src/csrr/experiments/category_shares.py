@@ -11,6 +11,8 @@ from csrr.arrays import BoolArray, Float64Array, Int32Array, Int64Array, ObjectA
 from csrr.data.item_columns import Categories
 from csrr.ranking.result_table import ResultTable, TabularResult
 
+SHOWN_CATEGORIES = 20
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CategoryShares(TabularResult):
@@ -63,9 +65,19 @@ class CategoryShares(TabularResult):
             }
         )
 
+    def display_table(self) -> ResultTable:
+        """Return the categories with most training events, 20 at most."""
+        return self.table().head(SHOWN_CATEGORIES)
+
     def _heading(self) -> str:
+        shown = (
+            f" (first {SHOWN_CATEGORIES} of {len(self.categories):,})"
+            if len(self.categories) > SHOWN_CATEGORIES
+            else ""
+        )
         return (
-            f"By {self.column}: shares of training events, test events and places in lists of {self.k}; recall@{self.k}"
+            f"By {self.column}{shown}: shares of training events, test events and places in lists of {self.k};"
+            f" recall@{self.k}"
         )
 
 
