@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from csrr.data import DataWarning as DataWarning
     from csrr.data import HeldOut as HeldOut
     from csrr.data import IdMap as IdMap
+    from csrr.data import ItemTable as ItemTable
     from csrr.data import Log as Log
     from csrr.data import LogColumns as LogColumns
     from csrr.data import NoHistoryWarning as NoHistoryWarning
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from csrr.data import fetch as fetch
     from csrr.data import locate as locate
     from csrr.data import read as read
+    from csrr.data import read_items as read_items
     from csrr.data import read_split as read_split
     from csrr.data import read_sql as read_sql
     from csrr.data import split as split
@@ -78,8 +80,8 @@ if TYPE_CHECKING:
 # Where each public name lives; it is imported when first used, so that `csrr --version` answers at once.
 _HOMES = {
     "csrr.adapters.export_vectors": "Export export",
-    "csrr.data": "DATASETS DataError DataWarning HeldOut IdMap Log LogColumns NoHistoryWarning UnknownIdError"
-    " UnknownIdWarning data_dir fetch locate read read_split read_sql split synthetic",
+    "csrr.data": "DATASETS DataError DataWarning HeldOut IdMap ItemTable Log LogColumns NoHistoryWarning UnknownIdError"
+    " UnknownIdWarning data_dir fetch locate read read_items read_split read_sql split synthetic",
     "csrr.data.add_noise": "Noisy add_noise",
     "csrr.experiments.compare": "Comparison compare",
     "csrr.experiments.evaluate": "Evaluation evaluate",

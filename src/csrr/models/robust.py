@@ -35,7 +35,8 @@ from csrr.models.read_parameters import find_strength, find_wanted, make_from_co
 from csrr.models.recommender import Recommender
 from csrr.models.settings import Settings
 from csrr.models.settings_search import NAMES, Wanted
-from csrr.models.store import STEPS, State, sparse_arrays, sparse_from, step_arrays, steps_from
+from csrr.models.store import STEPS, State, step_arrays, steps_from
+from csrr.models.text_arrays import sparse_arrays, sparse_from
 from csrr.noise.noise_scores import LeftOut, check_popularity
 from csrr.noise.own_tastes import Preferences, Tastes
 from csrr.noise.stability import Stability, find_stability
