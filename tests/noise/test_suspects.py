@@ -113,8 +113,9 @@ def dense_scores(model, popularity):
     background = (clicked.sum(axis=0) + 1.0) ** popularity
     background = np.broadcast_to(background / background.mean(), values.shape)
     ratio = values / background
-    low, half = (ratio <= np.quantile(ratio, share, axis=1, keepdims=True) for share in (0.25, 0.5))
-    level, typical = ((clicked & part).sum() / background[part].sum() for part in (low, half))
+    parts = [ratio <= np.quantile(ratio, share, axis=1, keepdims=True) for share in (0.05, 0.25, 0.5)]
+    bottom, quarter, typical = ((clicked & part).sum() / background[part].sum() for part in parts)
+    level, half = quarter * min(1, bottom / quarter) ** 2, parts[-1]
     pseudo = clicked.shape[1] / 8
     own = ((clicked & half).sum(axis=1) + pseudo * typical) / ((half * background).sum(axis=1) + pseudo)
     noise = (own * level / typical)[:, None] * background
@@ -234,7 +235,7 @@ def test_unexplained_is_what_the_common_taste_leaves_of_a_click(planted, loss):
 
 def test_clean_keeps_what_is_known_of_the_events_that_stay(planted):
     log = rich(planted[0])
-    left = csrr.clean(log)
+    left = csrr.clean(log, above=0.5)
     found = csrr.CSRR(**BY_RULE, reg_sparse=0.5).fit(log).suspects()
     assert left == log.select(~found.above(0.5))
     assert 0 < len(left) < len(log)
@@ -274,7 +275,7 @@ def test_bad_input(planted, model):
         for popularity in (-0.1, 1.5, float("nan"), "much"):
             with pytest.raises(csrr.ParameterError, match="popularity"):
                 call(popularity=popularity)
-    for above in (0, 1.1, float("nan"), None):
+    for above in (0, 1.1, float("nan"), "much"):
         with pytest.raises(csrr.ParameterError, match="above"):
             csrr.clean(log, above=above)
     with pytest.raises(csrr.ParameterError, match="CSRR or CSRRe"):
