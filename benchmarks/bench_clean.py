@@ -5,7 +5,7 @@ come, and tuned on a tenth of the noisy log as it is, twice, whatever they are t
 what is easy to guess, and would choose models that overfit. Nobody is recommended what the noisy log has for them,
 whatever the model saw, neither in the test nor in tuning: what was removed and is genuine would top every list.
 
-    python -m benchmarks.bench_clean [--kind random] [--share 0.3] [--seeds 0 1 2 3 4] [--systems WRMF EASE] [--json FILE]
+    python -m benchmarks.bench_clean [--kind random] [--share 0.3] [--seeds 0 1 2] [--systems WRMF] [--json FILE]
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""How wrong the scores of `suspects()` are, and what `csrr.clean` costs, where the noise is known because it was planted.
+"""How wrong the scores of `suspects()` are, and what `csrr.clean` costs, where the noise is known: it was planted.
 
 Six kinds of made tastes and three real logs, with 0, 5, 10 and 40 % of random clicks (`csrr.add_noise`): the share of
-noise by estimate and at most, the AUC of finding the planted, and of the clean and of the planted clicks the shares that
+noise by estimate and at most, the AUC of finding the planted, and of the clean and the planted clicks the shares that
 `csrr.clean` removes by default and with `above=0.5`. What real logs hold of noise before any is planted, nobody knows.
 
     python -m benchmarks.bench_suspects [--only NAME ...] [--seeds 0 1 2] [--json docs/results/suspects.json]

@@ -27,6 +27,8 @@ DEFAULTS = json.loads((RESULTS / "defaults.json").read_text())
 BEGIN, END = "<!-- made by docs/from_results.py -->\n", "<!-- end -->\n"
 BEGIN_NOISE, END_NOISE = "<!-- noise: made by docs/from_results.py -->\n", "<!-- end of noise -->\n"
 SHARES = (0.1, 0.3, 0.5)
+SUSPECTS = json.loads((RESULTS / "suspects.json").read_text())["rows"]
+BEGIN_SUSPECTS, END_SUSPECTS = "<!-- suspects: made by docs/from_results.py -->\n", "<!-- end of suspects -->\n"
 BEGIN_DEFAULTS, END_DEFAULTS = "<!-- defaults: made by docs/from_results.py -->\n", "<!-- end of defaults -->\n"
 
 
@@ -128,12 +130,34 @@ def _mean_ndcg(kind: str, share: float, system: str) -> float:
     return sum(found) / len(found)
 
 
+def suspects_table() -> str:
+    """The means of `python -m benchmarks.bench_suspects` by data and planted share, in Markdown."""
+    shares = sorted({row["planted"] for row in SUSPECTS})
+    heads = [f"{100 * share:.0f} % planted" for share in shares]
+    lines = [f"| data | {' | '.join(heads)} | AUC | clean clicks removed, most |", "|---" * (len(shares) + 3) + "|"]
+    for name in dict.fromkeys(row["data"] for row in SUSPECTS):
+        mine = [row for row in SUSPECTS if row["data"] == name]
+        cells = []
+        for share in shares:
+            rows = [row for row in mine if row["planted"] == share]
+            told, most = (sum(row[each] for row in rows) / len(rows) for each in ("estimate", "at most"))
+            cells.append(
+                f"{told:.2f} ({most:.2f}){'?' if any(row['in doubt'] for row in rows) else ''}".replace("0.", ".")
+            )
+        found = [row["auc"] for row in mine if "auc" in row]
+        lost = max(row["clean removed, default"] for row in mine)
+        auc = f"{sum(found) / len(found):.2f}".lstrip("0")
+        lines.append(f"| {name} | {' | '.join(cells)} | {auc} | {100 * lost:.1f} % |")
+    return "\n".join(lines) + "\n"
+
+
 def with_tables(readme: str) -> str:
     """The README with the tables between their marks made anew."""
     for begin, end, table in (
         (BEGIN, END, render_readme_table(SUMMARY)),
         (BEGIN_DEFAULTS, END_DEFAULTS, defaults_table()),
         (BEGIN_NOISE, END_NOISE, noise_table()),
+        (BEGIN_SUSPECTS, END_SUSPECTS, suspects_table()),
     ):
         before, rest = readme.split(begin)
         _, after = rest.split(end)

@@ -73,7 +73,7 @@ def test_what_goes_is_the_most_suspect_and_nothing_is_lost(vague, sharp):
     for planned in (vague[1], sharp[2], csrr.Cleaning(vague[1].suspects, 0.4)):
         assert len(planned.removed) == planned.mask.sum() == len(planned.suspects) - len(planned.log)
         assert sorted(planned.removed["score"]) == sorted(planned.suspects.scores[planned.mask])
-        assert planned.suspects.scores[planned.mask].min() >= planned.suspects.scores[~planned.mask].max()
+        assert (planned.removed["score"][:-1] >= planned.removed["score"][1:]).all()
 
 
 def test_the_text_counts_and_shows_examples(sharp):
@@ -109,3 +109,13 @@ def test_the_separation_is_the_mean_over_pairs(sharp):
     weights = scores[:, None] * (1 - scores)
     right = (scores[:, None] > scores) + 0.5 * (scores[:, None] == scores)
     assert found.separation == pytest.approx((weights * right).sum() / weights.sum(), abs=0.02)
+
+
+def test_nothing_goes_by_default_of_users_and_items_of_whom_little_is_known(sharp):
+    log = sharp[0]
+    few = log.select((log.user_rows >= 40) | (log.item_rows % 7 == 0))
+    planned = csrr.plan_cleaning(few)
+    counts = few.user_counts()[few.user_rows], few.item_counts()[few.item_rows]
+    rare = (counts[0] < 5) | (counts[1] < 5)
+    assert planned.suspects.above(0.85)[rare].any()
+    assert not planned.mask[rare].any()

@@ -115,8 +115,9 @@ def clean(
 ) -> None:
     """Write LOG without the events that look most like noise.
 
-    They are judged by a CSRR with --reg-sparse 0.5. Noise and diffuse taste look alike: see --dry-run first. The file has the columns user, item and, where known, weight, time
-    and title, for any program to train on: ids and titles as they are, unless --spreadsheet is given.
+    They are judged by a CSRR with --reg-sparse 0.5. Noise and diffuse taste look alike: see --dry-run first. By
+    default no event goes of users or items with fewer than five. The file has the columns user, item and, where known,
+    weight, time and title, for any program to train on: ids and titles as they are, unless --spreadsheet is given.
     """
     from csrr.noise.cleaning import plan_cleaning
     from csrr.ranking.result_table import SHOWN

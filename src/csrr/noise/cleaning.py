@@ -20,6 +20,9 @@ SAFE = 0.85
 CAP = 0.01
 """The share of all events that goes at most where none is given and the share of noise is in doubt."""
 
+KNOWN = 5
+"""Where none is given, no event goes of a user or an item with fewer: without it, the others say too little of them."""
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Cleaning:
@@ -30,8 +33,8 @@ class Cleaning:
     suspects
         The events and their scores.
     above
-        Events with a larger score go; None for the safe side: those above 0.85, and where the share of noise is in doubt
-        no more than one event in a hundred, the most suspect.
+        Events with a larger score go; None for the safe side: those above 0.85 of users and items with five events and
+        more, and where the share of noise is in doubt no more than one event in a hundred, the most suspect.
 
     Examples
     --------
@@ -47,11 +50,20 @@ class Cleaning:
     def mask(self) -> npt.NDArray[np.bool_]:
         """Which events go, shape (n_events,)."""
         found = self.suspects
-        mask = found.above(SAFE if self.above is None else self.above)
+        if self.above is not None:
+            return found.above(self.above)
+        log = found.log
+        known = np.minimum(log.user_counts()[log.user_rows], log.item_counts()[log.item_rows]) >= KNOWN
+        mask = found.above(SAFE) & known
         if self.is_capped:
-            worst = np.lexsort((-found.unexplained, -found.scores))
+            worst = self._order[mask[self._order]]
             mask[worst[int(CAP * len(found)) :]] = False
         return mask
+
+    @cached_property
+    def _order(self) -> npt.NDArray[np.int64]:
+        """The events, most suspect first, as `suspects.events` has them."""
+        return np.lexsort((-self.suspects.unexplained, -self.suspects.scores))
 
     @property
     def is_capped(self) -> bool:
@@ -66,7 +78,7 @@ class Cleaning:
     @property
     def removed(self) -> ResultTable:
         """The events that go, most suspect first: user, item, title (where known), score, unexplained."""
-        return self.suspects.events.head(int(self.mask.sum()))
+        return self.suspects.events.take(self.mask[self._order])
 
     @property
     def warning(self) -> str:
@@ -135,8 +147,8 @@ def clean(data: Any, *, above: float | None = None, popularity: float = 0.0, mod
     data
         A log, a table with user and item columns, or a users x items matrix.
     above
-        Events with a larger score go. None is the safe side: those above 0.85, and where noise cannot be told from
-        diffuse taste (`Suspects.is_doubtful`) no more than one event in a hundred.
+        Events with a larger score go. None is the safe side: those above 0.85 of users and items with five events and
+        more, and where noise cannot be told from diffuse taste (`Suspects.is_doubtful`) no more than one in a hundred.
     popularity
         Noise is taken to fall on an item in proportion to (its clicks + 1)^popularity.
     model

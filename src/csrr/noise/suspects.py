@@ -69,7 +69,7 @@ class Suspects:
 
     @property
     def is_doubtful(self) -> bool:
-        """Whether noise and diffuse taste look alike here: its share could be larger by a twentieth, or scores overlap."""
+        """Whether noise and diffuse taste look alike: its share could be a twentieth larger, or the scores overlap."""
         return self.largest_share > self.noise_share + DOUBT or self.separation < APART
 
     @property
