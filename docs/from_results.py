@@ -7,6 +7,8 @@ from pathlib import Path
 
 from pyarrow import parquet
 
+from csrr.paper.claims import judge_claims
+from csrr.paper.headlines import write_headlines
 from csrr.paper.markdown import render_readme_table
 from csrr.paper.page import write_page
 from csrr.paper.robustness_results import TITLES, Robustness
@@ -21,7 +23,10 @@ RESULTS = ROOT / "docs" / "results"
 NOISE = Robustness.from_arrow(parquet.read_table(RESULTS / "robustness.parquet"))
 _FOUND = Summary.from_json(json.loads((RESULTS / "summary.json").read_text()))
 SUMMARY = replace(
-    _FOUND, figures=_FOUND.figures | {name: Figure.from_json(each) for name, each in NOISE.figures().items()}
+    _FOUND,
+    figures=_FOUND.figures | {name: Figure.from_json(each) for name, each in NOISE.figures().items()},
+    claims=judge_claims(_FOUND),
+    headlines=write_headlines(_FOUND),
 )
 DEFAULTS = json.loads((RESULTS / "defaults.json").read_text())
 BEGIN, END = "<!-- made by docs/from_results.py -->\n", "<!-- end -->\n"

@@ -60,6 +60,29 @@ def test_what_it_prints(parts, tmp_path):
     assert f"{threshold['items_per_user']:.1f} items a user" in text
 
 
+def test_groups_are_told_and_learnt(parts, tmp_path):
+    args = "calibrate", *parts, "-o", tmp_path / "m.csrr", "--groups", 3
+    told = as_json(*args)
+    assert csrr.load(tmp_path / "m.csrr").calibration_.curves.groups.shape == (3, 3)
+    half, rest = csrr.load(parts[0]), csrr.read(parts[1])
+    half.calibrate(rest, users=range(0, 80, 2), n_groups=3)
+    judged = half.reliability(rest, users=range(1, 80, 2))
+    assert told["by_popularity"] == list(judged.by_popularity.table().rows())
+    assert told["by_activity"] == list(judged.by_activity.table().rows())
+    text = in_process(*args).stdout
+    for what, by in (("items", judged.by_popularity), ("users", judged.by_activity)):
+        line = next(line for line in text.splitlines() if f"furthest off by {by.by}: {what} of" in line)
+        assert f"{by.worst['probability']:.4f} said, {by.worst['rate']:.4f} true" in line
+    assert in_process(*args[:-1], 0).exit_code == 2
+    costs = *args, "--miss", 5, "--false-alarm", 1
+    chosen = as_json(*costs)["threshold"]
+    model = csrr.load(tmp_path / "m.csrr")
+    unseen = model.seen_.toarray() == 0
+    assert chosen["score"] is None
+    assert chosen["items_per_user"] == (model.probability(model.users_.ids)[unseen] > 1 / 6).sum() / len(model.users_)
+    assert "recommend above probability 0.1667:" in in_process(*costs).stdout
+
+
 def test_when_nothing_is_worth_its_cost(parts, tmp_path):
     worst = csrr.load(parts[0]).recommend([6, 7], 20).items[:, -1]
     (tmp_path / "two.csv").write_text(f"user,item\n6,{worst[0]}\n7,{worst[1]}\n")

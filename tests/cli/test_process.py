@@ -236,3 +236,21 @@ def test_a_second_signal_while_the_last_line_is_said_does_not_swallow_it(log_fil
     )
     result = in_child("fit", log_file, "-o", tmp_path / "m.csrr", before=before)
     assert (result.returncode, result.stdout, result.stderr) == (130, "", "interrupted: nothing was written\n")
+
+
+def test_a_signal_while_the_last_line_is_being_made_does_not_take_it_away():
+    program = (
+        "import os, signal\n"
+        "from csrr.cli import interrupts\n"
+        "def words():\n"
+        "    os.kill(os.getpid(), signal.SIGINT)\n"
+        "    return 'interrupted: as told'\n"
+        "interrupts.guard()\n"
+        "interrupts.say_at_the_end(words)\n"
+        "try:\n"
+        "    os.kill(os.getpid(), signal.SIGINT)\n"
+        "except interrupts.Stopped:\n"
+        "    interrupts.end()\n"
+    )
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert (result.returncode, result.stderr) == (130, "interrupted: as told\n")

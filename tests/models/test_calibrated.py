@@ -6,7 +6,8 @@ from scipy import sparse
 
 import csrr
 from csrr import CSRR, WRMF, NotFittedError, ParameterError, PopRank
-from csrr.data import Log
+from csrr.data import DataError, Log
+from csrr.ranking.cell_groups import CellGroups, GroupCurves
 
 
 def as_csr(dense):
@@ -58,6 +59,177 @@ def scores_as_probabilities(model, positive, seen):
     """Return how well the scores themselves, cut to [0, 1], would do as probabilities."""
     scores = np.clip(model.score_rows(np.arange(len(positive))), 0, 1)
     return csrr.Reliability.of(scores[~seen], positive[~seen])
+
+
+def rare_overrated(seed, n=600, m=240):
+    """Return scores, equal for all items in their distribution, choices that rare items' scores overstate, and training
+    events: many of popular items and of active users."""
+    rng = np.random.default_rng(seed)
+    popular, active = (np.arange(m) % 2).astype(bool), (np.arange(n) % 2).astype(bool)
+    train = rng.random((n, m)) < np.where(popular, 0.2, 0.05) * np.where(active[:, None], 1.5, 0.5)
+    scores = rng.random((n, m)).astype(np.float32)
+    chance = 0.3 * scores * np.where(popular, 1.0, 0.3) * np.where(active[:, None], 1.0, 0.5)
+    return scores, chance, train, rng
+
+
+class Scored(PopRank):
+    """A model of given scores."""
+
+    given = np.empty((0, 0), np.float32)
+
+    def score_rows(self, rows):
+        return self.given[rows].copy()
+
+    def score_pairs(self, user_rows, item_rows):
+        return self.given[user_rows, item_rows]
+
+
+@pytest.fixture(scope="module")
+def case():
+    scores, chance, train, rng = rare_overrated(0)
+    model = Scored().fit(as_csr(train))
+    model.given = scores
+    valid, test = ((rng.random(chance.shape) < chance) & ~train for _ in range(2))
+    return model, as_csr(valid), as_csr(test), chance
+
+
+class TestGroups:
+    def test_what_one_curve_says_of_rare_items_and_light_users_is_off_and_groups_correct_it(self, case):
+        model, valid, test, chance = case
+        unseen = model.seen_.toarray() == 0
+        off, gaps = {}, {}
+        for n_groups in (1, 4):
+            model.calibrate(valid, n_groups=n_groups)
+            found = model.reliability(test)
+            off[n_groups] = [by.ece.max() for by in (found.by_popularity, found.by_activity)]
+            gaps[n_groups] = np.abs(model.probability(range(600)) - chance)[unseen].mean()
+        assert min(off[1]) > 0.02
+        assert max(off[4]) < 0.01
+        assert gaps[4] < 0.4 * gaps[1]
+        rare = model.calibrate(valid) and model.reliability(test).by_popularity.table()
+        assert rare["probability"][0] > 1.5 * rare["rate"][0]
+        assert not rare["low"][0] <= rare["probability"][0] <= rare["high"][0]
+
+    def test_probabilities_never_fall_with_the_score_in_a_group(self, case):
+        model, valid, _, _ = case
+        curves = model.calibrate(valid, n_groups=5).curves
+        assert curves.groups.shape == (5, 5)
+        assert (np.diff(curves.probabilities, axis=-1) >= 0).all()
+
+    def test_lists_pairs_and_tables_of_probabilities_agree(self, case):
+        model, valid, _, _ = case
+        model.calibrate(valid, n_groups=4)
+        whole = model.probability([3, 4])
+        assert model.probability(3, [7, 8]).tolist() == whole[0, [7, 8]].tolist()
+        assert model.probability([3, 4], 7).tolist() == whole[:, 7].tolist()
+        recs = model.recommend([3, 4], 30)
+        for place in range(2):
+            rows = model.items_.rows(recs.items[place])
+            np.testing.assert_array_equal(recs.probabilities[place], whole[place, rows].astype(np.float32))
+        assert (np.diff(recs.probabilities, axis=1) > 0).any()
+
+    def test_what_stays_of_a_list_has_no_gaps(self, case):
+        model, valid, _, _ = case
+        model.calibrate(valid, n_groups=4)
+        whole = model.recommend([3, 4], 30)
+        least = float(np.median(whole.probabilities)) + 1e-6
+        cut = model.recommend([3, 4], 30, min_probability=least)
+        for place in range(2):
+            kept = whole.items[place][whole.probabilities[place] >= least].tolist()
+            assert 0 < len(kept) < 30
+            assert cut.items[place].tolist() == kept + [None] * (30 - len(kept))
+            assert (cut.probabilities[place, : len(kept)] >= least).all()
+
+    def test_new_people_are_as_active_as_their_histories_are_long(self, parts):
+        model = WRMF(threads=1).fit(parts[0])
+        calibration = model.calibrate(parts[1], n_groups=3)
+        histories = [[1, 5], list(range(30))]
+        recs = model.fold_in(histories).recommend(10)
+        rows = np.stack([model.items_.rows(items) for items in recs.items])
+        own = calibration.probability(recs.scores, np.array([[2], [30]]), rows).astype(np.float32)
+        np.testing.assert_array_equal(recs.probabilities, own)
+        assert len(np.unique(calibration.curves.groups.of_users([2, 30]))) == 2
+
+    def test_a_group_of_few_positives_stays_near_the_common_curve(self):
+        groups = CellGroups(np.array([1, 9]), np.array([5]), np.empty(0, np.int64))
+        common = np.array([0.0, 0.1, 0.2])
+        n_cells = np.array([[[0, 10, 10], [0, 100000, 100000]]])
+        curves = GroupCurves.of(groups, n_cells, np.array([[[0, 0, 0], [0, 0, 40000]]]), common)
+        np.testing.assert_allclose(curves.probabilities[0, 0], common * 100 / 103)
+        np.testing.assert_allclose(curves.probabilities[0, 1], [0, 0, 0.4], atol=0.001)
+
+    def test_files_keep_them_to_the_bit(self, parts, tmp_path):
+        model = PopRank().fit(parts[0])
+        kept = model.calibrate(parts[1], n_groups=3, observed_share=0.9).arrays()
+        model.save(tmp_path / "m.csrr")
+        again = csrr.load(tmp_path / "m.csrr")
+        assert again.calibration_.arrays().keys() == kept.keys()
+        for name, array in again.calibration_.arrays().items():
+            np.testing.assert_array_equal(array, kept[name], strict=True)
+        assert again.probability([1, 2]).tolist() == model.probability([1, 2]).tolist()
+
+    @pytest.mark.parametrize(
+        ("name", "change"),
+        [
+            ("probabilities", lambda a: a[..., ::-1].copy()),
+            ("n_cells", lambda a: a + 1),
+            ("popularity_ends", lambda a: a[::-1].copy()),
+        ],
+    )
+    def test_arrays_that_are_no_calibration(self, parts, name, change):
+        arrays = PopRank().fit(parts[0]).calibrate(parts[1], n_groups=3).arrays()
+        arrays[f"calibration.groups.{name}"] = change(arrays[f"calibration.groups.{name}"])
+        with pytest.raises(DataError, match=r"is none|are none"):
+            csrr.Calibration.from_arrays(arrays)
+
+    def test_what_remains_and_the_share_reach_the_groups(self, case):
+        model, valid, _, _ = case
+        plain = model.calibrate(valid, n_groups=3)
+        half = model.calibrate(valid, n_groups=3, observed_share=0.5)
+        np.testing.assert_allclose(
+            half.curves.probabilities, np.minimum(plain.curves.probabilities / half.label_rate, 1), rtol=1e-12
+        )
+        left = half.remaining()
+        assert left.curves.n_cells.sum() == left.n_cells.sum()
+        assert (left.curves.probabilities <= half.curves.probabilities).all()
+
+    @pytest.mark.parametrize("bad", [0, -1, 2.5, 21, "all", True])
+    def test_bad_numbers(self, parts, bad):
+        with pytest.raises(ParameterError, match="n_groups="):
+            PopRank().fit(parts[0]).calibrate(parts[1], n_groups=bad)
+
+
+class TestReliabilityByGroup:
+    def test_counts_are_those_of_single_cells(self, model, parts):
+        found = model.reliability(parts[1])
+        relevant, seen = parts[1].to_csr().toarray() > 0, model.seen_.toarray() > 0
+        said = model.probability(range(len(seen)))
+        for by, counts in ((found.by_popularity, seen.sum(0)), (found.by_activity, seen.sum(1)[:, None])):
+            table = by.table()
+            assert len(table) > 2
+            for row in table.rows():
+                last = np.inf if row["to"] is None else row["to"]
+                mine = ~seen & (counts >= row["from"]) & (counts <= last)
+                assert row["cells"] == mine.sum() > 0
+                assert row["positives"] == relevant[mine].sum()
+                assert row["probability"] == pytest.approx(said[mine].mean(), rel=1e-9)
+                assert row["rate"] == pytest.approx(relevant[mine].mean(), rel=1e-9)
+                assert row["ece"] == pytest.approx(csrr.Reliability.of(said[mine], relevant[mine]).ece, rel=1e-9)
+            assert by.worst["ece"] == by.ece.max()
+            assert by.to_frame().columns.tolist()[:2] == ["from", "to"]
+            assert f"Reliability by {by.by}: worst ECE" in repr(by)
+
+    def test_the_observed_share_is_that_of_the_set(self, parts):
+        chosen, rng = planted(2)
+        train = chosen & (rng.random(chosen.shape) < 0.5)
+        shown = chosen & ~train & (rng.random(chosen.shape) < 0.5)
+        model = WRMF(threads=1).fit(as_csr(train))
+        share = (train | shown).sum() / chosen.sum()
+        model.calibrate(as_csr(shown), observed_share=share)
+        assert model.reliability(as_csr(chosen & ~train), observed_share=1).ece < 0.01
+        assert model.reliability(as_csr(chosen & ~train)).ece > 0.015
+        with pytest.raises(ParameterError, match="observed_share="):
+            model.reliability(as_csr(shown), observed_share=0)
 
 
 @pytest.fixture(scope="module")

@@ -183,3 +183,39 @@ def test_the_slow_are_slower_only_if_they_are():
         row["seconds"]["fit"] = 1.0 if row["system"] == "CSRR-e" else 10.0
     summary["comparison"][0]["rows"][4]["seconds"] = {"fit": 0.5}
     assert verdict(summary, "high runtime") == "holds"
+
+
+def favourable(standard=None, p=0.001):
+    """A summary in which CSRR-I is ahead everywhere, on all data; `standard` are means of standard NDCG@10."""
+    tables = []
+    for name in DATA:
+        each = copy.deepcopy(table("ml-1m")) | {"data": name, "label": name}
+        each["tests"] = [{"metric": "NDCG@5", "a": "CSRR-I", "b": "MC-Shift", "p_t": p}]
+        for row in each["rows"]:
+            factor = 2.0 if row["system"] == "CSRR-I" else 1.0
+            for cell in row["cells"].values():
+                cell["mean"] *= factor
+            row["extra"] = {"standard NDCG@10": {"mean": 0.4}}
+        for system, mean in (standard or {}).items():
+            each["rows"].append({"system": system, "cells": {}, "extra": {"standard NDCG@10": {"mean": mean}}})
+        tables.append(each)
+    return {"comparison": tables}
+
+
+def test_csrr_i_alone_must_be_ahead_and_its_test_is_told():
+    found = judged(favourable(), "compares favorably")
+    assert found.verdict == "holds"
+    assert "against MC-Shift (p = 0.001)" in found.evidence
+    assert verdict(change(favourable(), "ml-100k", "CSRR-I", 0.1), "compares favorably") == "partly"
+    # What CSRR-e or CSRR-II reach does not help.
+    behind = favourable()
+    for data in DATA:
+        behind = change(change(behind, data, "CSRR-I", 0.1), data, "CSRR-e", 5.0)
+    assert verdict(behind, "compares favorably") == "fails"
+
+
+def test_a_baseline_as_it_is_done_today_may_be_ahead():
+    assert verdict(favourable({"EASE": 0.39}), "compares favorably") == "holds"
+    found = judged(favourable({"EASE": 0.41, "WRMF, 256 factors": 0.39}), "compares favorably")
+    assert found.verdict == "partly"
+    assert "there EASE 0.4100 is ahead of it in standard NDCG@10 (0.4000)" in found.evidence

@@ -21,6 +21,7 @@ from csrr.cli.output import print_json, say, show_live_line
 
 if TYPE_CHECKING:
     import csrr
+    from csrr.ranking.group_reliability import GroupReliability
 
 
 @click.command()
@@ -33,6 +34,13 @@ if TYPE_CHECKING:
     default=1.0,
     show_default=True,
     help="Share of all choices that the two logs show: above 0, at most 1.",
+)
+@click.option(
+    "--groups",
+    type=click.IntRange(1, 20),
+    default=1,
+    show_default=True,
+    help="Groups of items by popularity, and of users by activity, with a curve for each pair; 1: one curve for all.",
 )
 @click.option("--plot", type=click.Path(path_type=Path), help="Draw probabilities against rates: .svg or .html.")
 @click.option("--miss", type=float, help="Cost of a missed choice, to find the best threshold; with --false-alarm.")
@@ -47,7 +55,8 @@ def calibrate(model: Path, heldout: str, output: Path, plot: Path | None, as_jso
     choices the logs show is a matter of chance.
 
     The calibration error (ECE), the table and the plot are of half of the users, with probabilities learnt from the
-    others; what is written is learnt from all.
+    others; what is written is learnt from all. Also shown are the items and the users, by how many training events they
+    have, of which the probabilities are furthest off: --groups corrects for these.
     """
     import csrr
 
@@ -60,8 +69,8 @@ def calibrate(model: Path, heldout: str, output: Path, plot: Path | None, as_jso
         line.show(f"reading {heldout}")
         events = read_log(heldout, options)
         line.show(f"scoring {len(fitted.users_):,} users x {len(fitted.items_):,} items")
-        reliability = _judge(fitted, events, options["observed_share"])
-        calibration = fitted.calibrate(events, observed_share=options["observed_share"])
+        reliability = _judge(fitted, events, options["observed_share"], options["groups"])
+        calibration = fitted.calibrate(events, observed_share=options["observed_share"], n_groups=options["groups"])
         fitted.save(output)
         if plot is not None:
             csrr.plot(reliability, plot)
@@ -87,36 +96,41 @@ def _check_usage(plot: Path | None, options: dict[str, Any]) -> None:
         raise click.UsageError(f"--plot {plot}: the name must end in {' or '.join(SUFFIXES)}")
 
 
-def _judge(model: csrr.Recommender, events: csrr.Log, observed_share: float) -> csrr.Reliability:
+def _judge(model: csrr.Recommender, events: csrr.Log, observed_share: float, n_groups: int) -> csrr.Reliability:
     """Return how probabilities learnt from half of the users do on the rest: where they are learnt, they fit."""
     import csrr
 
     ids = model.users_.ids
     try:
-        model.calibrate(events, observed_share=observed_share, users=ids[::2])
-        return model.reliability(events, users=ids[1::2])
+        model.calibrate(events, observed_share=observed_share, users=ids[::2], n_groups=n_groups)
+        return model.reliability(events, users=ids[1::2], observed_share=observed_share)
     except csrr.ParameterError as error:
         raise Failure(f"{error}; they must be of enough users to learn from a half and check on the other") from error
 
 
 def _choose_threshold(
     calibration: csrr.Calibration, n_users: int, miss: float | None, false_alarm: float | None
-) -> dict[str, float] | None:
+) -> dict[str, Any] | None:
     """Return the threshold for the costs, as a score and as a probability, and how much lies above it; or None."""
     if miss is None or false_alarm is None:
         return None
-    n_above = int(calibration.n_cells[calibration.worth(miss, false_alarm)].sum())
+    least = false_alarm / (miss + false_alarm)
+    if calibration.curves is None:
+        n_above = int(calibration.n_cells[calibration.worth(miss, false_alarm)].sum())
+    else:
+        n_above = int(calibration.curves.n_cells[calibration.curves.probabilities > least].sum())
     return {
         "miss": miss,
         "false_alarm": false_alarm,
-        "probability": false_alarm / (miss + false_alarm),
-        "score": calibration.threshold(miss, false_alarm),
+        "probability": least,
+        # Groups differ in the score from which on an item is worth it.
+        "score": calibration.threshold(miss, false_alarm) if calibration.curves is None else None,
         "items_per_user": n_above / n_users,
     }
 
 
 def _describe(
-    output: Path, calibration: csrr.Calibration, reliability: csrr.Reliability, choice: dict[str, float] | None
+    output: Path, calibration: csrr.Calibration, reliability: csrr.Reliability, choice: dict[str, Any] | None
 ) -> list[str]:
     from csrr.ranking.text_tables import format_text_table
 
@@ -127,21 +141,37 @@ def _describe(
         f"{output}: {n_cells:,} cells that are not in the training data, {n_positives:,} of them positive",
         f"calibration error (ECE) {reliability.ece:.4f}, of half of the users, learnt from the others",
         format_text_table(names, [[row[name] for name in names] for row in rows]),
+        *_describe_groups(reliability),
     ]
     if choice is None:
         return lines
     costs = f"at {choice['miss']:g} a miss and {choice['false_alarm']:g} a false alarm"
     if choice["items_per_user"] == 0:
         return [*lines, f"{costs}, nothing is worth recommending: no probability is above {choice['probability']:.4f}"]
+    score = "" if choice["score"] is None else f" (score {choice['score']:.4f})"
     return [
         *lines,
-        f"{costs}, recommend above probability {choice['probability']:.4f} (score {choice['score']:.4f}):"
+        f"{costs}, recommend above probability {choice['probability']:.4f}{score}:"
         f" {choice['items_per_user']:.1f} items a user",
     ]
 
 
+def _describe_groups(reliability: csrr.Reliability) -> list[str]:
+    """Return a line for the items, and one for the users, of which the probabilities are furthest off."""
+    lines = []
+    for what, found in (("items", reliability.by_popularity), ("users", reliability.by_activity)):
+        if found is not None and len(found.parts) > 1:
+            row = found.worst
+            events = f"{row['from']} or more" if row["to"] is None else f"{row['from']} to {row['to']}"
+            told = f"{row['probability']:.4f} said, {row['rate']:.4f} true"
+            lines.append(
+                f"furthest off by {found.by}: {what} of {events} training events, {told}, ECE {row['ece']:.4f}"
+            )
+    return lines
+
+
 def _summarise(
-    output: Path, calibration: csrr.Calibration, reliability: csrr.Reliability, choice: dict[str, float] | None
+    output: Path, calibration: csrr.Calibration, reliability: csrr.Reliability, choice: dict[str, Any] | None
 ) -> dict[str, Any]:
     return {
         "model": str(output),
@@ -151,5 +181,11 @@ def _summarise(
         "label_rate": calibration.label_rate,
         "ece": reliability.ece,
         "bins": list(reliability.rows()),
+        "by_popularity": _list_rows(reliability.by_popularity),
+        "by_activity": _list_rows(reliability.by_activity),
         "threshold": choice,
     }
+
+
+def _list_rows(found: GroupReliability | None) -> list[dict[str, Any]]:
+    return [] if found is None else list(found.table().rows())

@@ -86,6 +86,9 @@ def claim() -> None:
 
 def end() -> NoReturn:
     """End the process here and now, with what there is to say, and no part of a file left."""
+    with suppress(ValueError):  # not the main thread, which alone gets signals
+        # One that came between taking the last word and saying it would wait for itself.
+        _ignore_signals()
     if _last_word.acquire(timeout=_GRACE):  # or another thread is saying it, and cannot get it out
         try:
             message = " ".join(find_message().split())

@@ -66,7 +66,7 @@ class FoldedUsers:
             seen=self.seen if exclude_seen else None,
             candidates=allowed,
         )
-        return name_lists(model, self.users, found, cut)
+        return name_lists(model, self.users, np.diff(self.seen.indptr), found, cut)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -102,15 +102,23 @@ def check_cut(model: Recommender, probability: Least, score: float | None) -> Cu
     return Cut(float(probability or 0), -np.inf if score is None else float(score))
 
 
-def name_lists(model: Recommender, users: npt.NDArray[Any], found: Top, cut: Cut) -> Recommendations:
-    """Return what `top_k` found for each of `users`, in the caller's ids, less what the cut leaves out."""
+def name_lists(model: Recommender, users: npt.NDArray[Any], activity: Rows, found: Top, cut: Cut) -> Recommendations:
+    """Return what `top_k` found for each of `users`, in the caller's ids, less what the cut leaves out.
+
+    `activity`, shape (n,), is how many events of each the model knows.
+    """
     items, scores = found
-    known = None if model.calibration_ is None else model.calibration_.probability(scores)
+    calibration = model.calibration_
+    known = None if calibration is None else calibration.probability(scores, activity[:, None], items)
     out = scores < cut.score
     if known is not None:
         out |= known < cut.probability
         known[out] = 0
     items, scores = np.where(out, np.int32(NO_ITEM), items), np.where(out, np.float32(-np.inf), scores)
+    # With curves of groups an item may be left out before one that stays: what stays moves up, in its order.
+    order = np.argsort(out, axis=1, kind="stable")
+    items, scores = np.take_along_axis(items, order, 1), np.take_along_axis(scores, order, 1)
+    known = None if known is None else np.take_along_axis(known, order, 1)
     return Recommendations.from_rows(users, items, scores, model.items_, model.titles_, known)
 
 

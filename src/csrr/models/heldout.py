@@ -9,13 +9,15 @@ import numpy.typing as npt
 
 from csrr.arrays import Rows
 from csrr.data import IdMap, Log, as_log
-from csrr.parameters import ParameterError, check_number
+from csrr.parameters import ParameterError, check_number, check_whole
 from csrr.ranking.calibration import Calibration
 from csrr.ranking.reliability import Reliability
 from csrr.ranking.score_blocks import RowScorer
 
 if TYPE_CHECKING:
     from csrr.models.recommender import Recommender
+
+MOST_GROUPS = 20
 
 
 def find_unseen_events(events: Log, model: Recommender) -> Log:
@@ -29,15 +31,21 @@ def find_unseen_events(events: Log, model: Recommender) -> Log:
     return Log(model.users_, model.items_, left // n_items, left % n_items)
 
 
-def calibrate_on(heldout: Any, model: Recommender, rows: Rows, observed_share: float) -> Calibration:
+def calibrate_on(heldout: Any, model: Recommender, rows: Rows, observed_share: float, n_groups: int) -> Calibration:
     """The calibration of a model on the unseen cells of the user rows `rows`; see `Recommender.calibrate`."""
     check_number("observed_share", observed_share, above=0, most=1)
-    return Calibration.of(*_collect_cells(heldout, model, rows), observed_share=observed_share)
+    check_whole("n_groups", n_groups, least=1)
+    check_number("n_groups", n_groups, least=1, most=MOST_GROUPS)
+    cells = _collect_cells(heldout, model, rows)
+    return Calibration.of(*cells, observed_share=observed_share, n_groups=int(n_groups))
 
 
-def measure_reliability_on(heldout: Any, model: Recommender, rows: Rows) -> Reliability:
+def measure_reliability_on(heldout: Any, model: Recommender, rows: Rows, observed_share: float | None) -> Reliability:
     """What a calibrated model says of the unseen cells of the user rows `rows`, against what happened."""
-    return model.check_calibrated().check(*_collect_cells(heldout, model, rows))
+    calibration = model.check_calibrated()
+    if observed_share is not None:
+        check_number("observed_share", observed_share, above=0, most=1)
+    return calibration.check(*_collect_cells(heldout, model, rows), observed_share=observed_share)
 
 
 def _collect_cells(heldout: Any, model: Recommender, rows: Rows) -> tuple[RowScorer, Rows, int, Any, Any]:

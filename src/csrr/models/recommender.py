@@ -431,8 +431,8 @@ class Recommender(ABC):
         exclude
             The ids of items to leave out for everyone.
         min_probability
-            Of a calibrated model: items below this probability are left out, and perhaps nothing is left. "cost" stands
-            for `decision_probability`, from which on recommending pays.
+            Of a calibrated model: of the k best by score, those below this probability are left out, and perhaps
+            nothing is left. "cost" stands for `decision_probability`, from which on recommending pays.
         min_score
             Items below this score are left out.
         threads
@@ -461,7 +461,7 @@ class Recommender(ABC):
         k = min(check_k(k), len(allowed))
         with nullcontext() if threads is None else use_threads(threads):
             found = self.top_rows(rows, k, seen=self.seen_ if exclude_seen else None, candidates=allowed)
-        return name_lists(self, self.users_.ids[rows], found, cut)
+        return name_lists(self, self.users_.ids[rows], np.diff(self.seen_.indptr)[rows], found, cut)
 
     def user_rows(self, users: Any) -> Rows:
         """Return the rows of users.
@@ -576,7 +576,9 @@ class Recommender(ABC):
 
     # What a score means
 
-    def calibrate(self, heldout: Any, *, observed_share: float = 1.0, users: Any = None) -> Calibration:
+    def calibrate(
+        self, heldout: Any, *, observed_share: float = 1.0, users: Any = None, n_groups: int = 1
+    ) -> Calibration:
         """Return what turns scores into probabilities, learnt from held-out events, and keep it as `calibration_`.
 
         Counted are all cells of all users of the model that are not in the training data, also of users without
@@ -593,6 +595,11 @@ class Recommender(ABC):
             what follows from it.
         users
             The ids of those that `heldout` is about, if it is about some users only.
+        n_groups
+            The number of groups of items by their training events, and of users by theirs, from 1 to 20. Each pair of
+            groups has a curve of its own, drawn to the common one where it has few positives: one curve for all says
+            too much of some groups and too little of others. With 1 there is one curve, and probabilities are in the
+            order of scores.
 
         Returns
         -------
@@ -608,24 +615,28 @@ class Recommender(ABC):
         True
         """
         self.check_fitted()
-        self.calibration_ = calibrate_on(heldout, self, self.user_rows(users), observed_share)
+        self.calibration_ = calibrate_on(heldout, self, self.user_rows(users), observed_share, n_groups)
         return self.calibration_
 
-    def reliability(self, heldout: Any, *, users: Any = None) -> Reliability:
+    def reliability(self, heldout: Any, *, users: Any = None, observed_share: float | None = None) -> Reliability:
         """Return the probabilities against other held-out events than `calibrate` had.
 
         Parameters
         ----------
         heldout, users
             As for `calibrate`.
+        observed_share
+            The share of all positives that the training events and these held-out ones show; None for that of the
+            calibration.
 
         Returns
         -------
         reliability
-            What was said and what happened.
+            What was said and what happened; `by_popularity` and `by_activity` are the same for items and users of few
+            and of many training events.
         """
         self.check_fitted()
-        return measure_reliability_on(heldout, self, self.user_rows(users))
+        return measure_reliability_on(heldout, self, self.user_rows(users), observed_share)
 
     def probability(self, users: Any, items: Any = None) -> npt.NDArray[np.float64]:
         """Return the probability that a pair not in the training data is a positive.
@@ -646,7 +657,11 @@ class Recommender(ABC):
             Before `calibrate`.
         """
         self.check_fitted()
-        return self.check_calibrated().probability(self.score(users, items))
+        calibration, scores = self.check_calibrated(), self.score(users, items)
+        activity = np.diff(self.seen_.indptr)[self.users_.rows(list_ids(users))]
+        if items is None:
+            return calibration.probability(scores, activity[:, None], np.arange(len(self.items_)))
+        return calibration.probability(scores, activity, self.items_.rows(list_ids(items), "item"))
 
     @property
     def decision_probability(self) -> float | None:

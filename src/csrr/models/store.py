@@ -55,6 +55,15 @@ CALIBRATION: tuple[Part, ...] = (
     Values("calibration.probabilities", _BIN, ("float64",), least=0, most=1),
     Values("calibration.numbers", (2,), ("float64",), least=0),
 )
+_GROUP = ("activity ends+1", "popularity ends+1", "edges+1")
+CALIBRATION_GROUPS: tuple[Part, ...] = (
+    Values("calibration.groups.popularity", ("items",), ("int64",), least=0),
+    Values("calibration.groups.popularity_ends", ("popularity ends",), ("int64",), least=0),
+    Values("calibration.groups.activity_ends", ("activity ends",), ("int64",), least=0),
+    Values("calibration.groups.n_cells", _GROUP, ("int64",), least=0),
+    Values("calibration.groups.n_positives", _GROUP, ("int64",), least=0),
+    Values("calibration.groups.probabilities", _GROUP, ("float64",), least=0, most=1),
+)
 STEPS = Values("history", ("steps", len(fields(Step))), ("float64",), is_free=True)
 
 
@@ -150,7 +159,9 @@ def sparse_from(arrays: Arrays, name: str, shape: Any) -> Any:
 
 def kept_by(model: Recommender, arrays: Arrays) -> tuple[Kept, bool]:
     """Return what a file of the model may hold, and whether others may be there: a model of one's own says itself."""
-    common = COMMON + (CALIBRATION if any(name.startswith("calibration.") for name in arrays) else ())
+    common = COMMON
+    for start, parts in (("calibration.", CALIBRATION), ("calibration.groups.", CALIBRATION_GROUPS)):
+        common += parts if any(name.startswith(start) for name in arrays) else ()
     own = model.kept
     is_ours = own is not None and type(model).__name__ in HOMES
     return (Kept(common) if own is None else Kept(common + own.arrays, own.facts)), not is_ours

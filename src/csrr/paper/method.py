@@ -42,7 +42,9 @@ DIFFERENCES = (
     "coarser one; for the paper's systems, the number that was best on validation data is then used as it is, as the "
     "paper does. The paper's grids for its models are at hand as csrr tune --space paper.",
     "CSRR-e as the paper has it holds single coordinates of its factors in [0, 1/√d], which 0/1 targets do not fit in; "
-    "with degree scaling and more factors it stands among the systems of today.",
+    "with degree scaling and more factors it stands among the systems of today. The authors' code is not known.",
+    "Without the box and without V, CSRR-II is MC-Shift: all cells have one weight, and α only rescales λ₁. What its "
+    "row gains over MC-Shift's is V's.",
     "In the comparison, the convex models are solved to a certified gap instead of for a number of steps, so that a "
     "step size has no part in their results.",
 )

@@ -42,6 +42,7 @@ from csrr.paper.printed import (
 from csrr.paper.reproduce import Reproduction, plan
 from csrr.paper.results import Result, ResultStore
 from csrr.paper.summary_types import (
+    STANDARD,
     Cell,
     CertificateFacts,
     Figure,
@@ -57,7 +58,6 @@ from csrr.paper.summary_types import (
 from csrr.paper.systems import SYSTEMS
 from csrr.plots.panels import Point, Series
 
-STANDARD = "standard NDCG@10"
 CHAMPION = "CSRR, scaled"
 FIGURE_COLUMNS = ("F@5", "NDCG@5", "F@15", "NDCG@15")
 

@@ -15,6 +15,10 @@ from csrr.plots.panels import Panel
 Verdict = Literal["holds", "partly", "fails", "untestable"]
 
 
+STANDARD = "standard NDCG@10"
+"""The column beside the paper's: NDCG as it is computed today."""
+
+
 @dataclass(frozen=True)
 class Made:
     """With what, where, when and how the results were made, and how long that took."""

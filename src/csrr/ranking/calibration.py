@@ -1,12 +1,12 @@
 """Scores -> probabilities: how often cells of about one score are positives, by isotonic regression on held-out data.
 
 The cells are those of the given rows that are not in `seen`; the positives are the ones stored in `relevant`. They are
-counted in bins of the score, a block at a time, so that no users x items array ever exists.
+counted in bins of the score, a block at a time, so that no users x items array ever exists; on request also by the
+popularity of their item and the activity of their user, with a curve for each such group.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,9 +15,12 @@ import numpy.typing as npt
 
 from csrr.arrays import AnyArray, BoolArray, Float32Array, Float64Array, Int64Array, Rows
 from csrr.data import DataError
+from csrr.ranking.cell_counts import count_in_bins, score_positives
+from csrr.ranking.cell_groups import N_GROUPS, CellGroups, GroupCurves
+from csrr.ranking.group_reliability import GroupReliability
 from csrr.ranking.reliability import N_BINS, Reliability
 from csrr.ranking.result_table import ResultTable, TabularResult
-from csrr.ranking.score_blocks import RowScorer, score_blocks
+from csrr.ranking.score_blocks import RowScorer
 
 MOST_BINS = 1000
 
@@ -51,6 +54,8 @@ class Calibration(TabularResult):
         Number of the users' training events.
     observed_share
         The share of all positives that the log shows.
+    curves
+        The curves of groups of cells, by the popularity of items and the activity of users; or None.
 
     Examples
     --------
@@ -67,10 +72,19 @@ class Calibration(TabularResult):
     probabilities: Float64Array
     n_training: int
     observed_share: float = 1.0
+    curves: GroupCurves | None = None
 
     @classmethod
     def of(
-        cls, score_rows: RowScorer, rows: Rows, n_items: int, relevant: Any, seen: Any, *, observed_share: float = 1.0
+        cls,
+        score_rows: RowScorer,
+        rows: Rows,
+        n_items: int,
+        relevant: Any,
+        seen: Any,
+        *,
+        observed_share: float = 1.0,
+        n_groups: int = 1,
     ) -> Calibration:
         """Return the calibration on all unseen cells of some users.
 
@@ -89,6 +103,9 @@ class Calibration(TabularResult):
             The cells that are not counted, of the same shape; it shares none with `relevant`.
         observed_share
             The share of all positives that the log shows.
+        n_groups
+            Number of groups of items by their events in `seen`, and of users by theirs: each pair has its own curve
+            beside the common one. With 1 there is the common one only.
 
         Returns
         -------
@@ -107,13 +124,17 @@ class Calibration(TabularResult):
         if n_shown == 0:
             raise DataError("calibration needs positives: none of these users has a held-out event that is not seen")
         # The very blocks that are counted: in others, products may be rounded another way.
-        blocks = _score_positives(score_rows, rows, n_items, relevant, seen)
-        edges = _find_edges(np.concatenate([positives for _, positives in blocks]))
-        n_cells, n_positives = _count_in_bins(edges, score_rows, rows, n_items, relevant, seen)
+        blocks = score_positives(score_rows, rows, n_items, relevant, seen)
+        edges = _find_edges(np.concatenate([positives for *_, positives in blocks]))
+        groups = CellGroups.of(seen, n_groups) if n_groups > 1 else None
+        counts = count_in_bins(edges, score_rows, rows, n_items, relevant, seen, groups)
+        n_cells, n_positives = (each.sum((0, 1)) for each in counts)
         # Only the first bin can be empty: it lies below all positives.
         weights = np.maximum(n_cells, 1)
         rates = isotonic_regression(n_positives / weights, weights=weights).x
-        return cls(edges, n_cells, n_positives, np.clip(rates, 0, 1), n_training).assuming(observed_share)
+        common = np.clip(rates, 0, 1)
+        curves = None if groups is None else GroupCurves.of(groups, *counts, common)
+        return cls(edges, n_cells, n_positives, common, n_training, curves=curves).assuming(observed_share)
 
     def assuming(self, observed_share: float) -> Calibration:
         """Return the same, learnt with an `observed_share` of 1, for data that shows less of all positives.
@@ -132,20 +153,26 @@ class Calibration(TabularResult):
             raise DataError(f"observed_share={observed_share!r}: a share of all positives, it must lie in (0, 1]")
         rate = _compute_label_rate(int(self.n_positives.sum()), self.n_training, observed_share)
         probabilities = np.clip(self.probabilities / rate, 0, 1)
-        return replace(self, probabilities=probabilities, observed_share=float(observed_share))
+        curves = self.curves and self.curves.divided_by(rate)
+        return replace(self, probabilities=probabilities, observed_share=float(observed_share), curves=curves)
 
     @property
     def label_rate(self) -> float:
         """The chance that a positive among the unseen cells was shown as one."""
         return _compute_label_rate(int(self.n_positives.sum()), self.n_training, self.observed_share)
 
-    def probability(self, scores: npt.ArrayLike) -> Float64Array:
+    def probability(
+        self, scores: npt.ArrayLike, activity: npt.ArrayLike | None = None, item_rows: Rows | None = None
+    ) -> Float64Array:
         """Return the probability of scores.
 
         Parameters
         ----------
         scores
             An array of any shape, or a number.
+        activity, item_rows
+            The number of training events of each score's user, and its item's row, of shapes that go with `scores`.
+            With both, the curve is that of their group, where there are groups; without, the common one.
 
         Returns
         -------
@@ -154,7 +181,11 @@ class Calibration(TabularResult):
             NaN.
         """
         asked = np.asarray(scores, np.float32)
-        found = self.probabilities[np.searchsorted(self.edges, asked)]
+        bins = np.searchsorted(self.edges, asked)
+        if self.curves is None or activity is None or item_rows is None:
+            found = self.probabilities[bins]
+        else:
+            found = self.curves.find(bins, activity, item_rows)
         return np.where(np.isnan(asked), np.nan, found)
 
     def threshold(self, miss: float, false_alarm: float) -> float:
@@ -170,8 +201,8 @@ class Calibration(TabularResult):
         Returns
         -------
         score
-            It is inf where no score is worth it. On the very cells that were counted, and with an observed_share of 1,
-            no threshold costs less.
+            By the common curve. It is inf where no score is worth it. On the very cells that were counted, and with an
+            observed_share of 1, no threshold costs less.
         """
         worth = self.worth(miss, false_alarm)
         if not worth.any():
@@ -218,6 +249,7 @@ class Calibration(TabularResult):
             n_positives=np.zeros_like(self.n_positives),
             probabilities=p * (1 - c) / (1 - c * p),
             n_training=self.n_training + int(self.n_positives.sum()),
+            curves=self.curves and self.curves.remaining(c),
         )
 
     def reliability(self, n_bins: int = N_BINS) -> Reliability:
@@ -235,8 +267,9 @@ class Calibration(TabularResult):
         """
         if not self.n_positives.any():
             raise DataError("what remains has no positives to compare with; use check with other held-out data")
-        counts = self.n_positives, self.n_cells
-        return Reliability.of(self.probabilities, *counts, label_rate=self.label_rate, n_bins=n_bins)
+        found = self if self.curves is None else self.curves
+        said, *counts = (each.reshape(-1) for each in (found.probabilities, found.n_positives, found.n_cells))
+        return Reliability.of(said, *counts, label_rate=self.label_rate, n_bins=n_bins)
 
     def check(
         self,
@@ -263,13 +296,24 @@ class Calibration(TabularResult):
         Returns
         -------
         reliability
-            What was said, and what came true.
+            What was said, and what came true: of all cells, and by the popularity of items and the activity of users.
         """
         relevant, seen = relevant.tocsr(), seen.tocsr()
-        n_cells, n_positives = _count_in_bins(self.edges, score_rows, rows, n_items, relevant, seen)
+        groups = CellGroups.of(seen, N_GROUPS) if self.curves is None else self.curves.groups
+        n_cells, n_positives = count_in_bins(self.edges, score_rows, rows, n_items, relevant, seen, groups)
         share = self.observed_share if observed_share is None else observed_share
         label_rate = _compute_label_rate(int(n_positives.sum()), int(np.diff(seen.indptr)[rows].sum()), share)
-        return Reliability.of(self.probabilities, n_positives, n_cells, label_rate=label_rate, n_bins=n_bins)
+        said = np.broadcast_to(self.probabilities if self.curves is None else self.curves.probabilities, n_cells.shape)
+        counted = said, n_positives, n_cells
+        cells: list[AnyArray] = [each.reshape(-1) for each in counted]
+        if self.curves is None:
+            cells = [self.probabilities, n_positives.sum((0, 1)), n_cells.sum((0, 1))]
+        whole = Reliability.of(*cells, label_rate=label_rate, n_bins=n_bins)
+        by_popularity, by_activity = (
+            GroupReliability.of(by, groups, *counted, label_rate=label_rate, n_bins=n_bins)
+            for by in ("popularity", "activity")
+        )
+        return replace(whole, by_popularity=by_popularity, by_activity=by_activity)
 
     def arrays(self) -> dict[str, AnyArray]:
         """Return all of it as arrays, for saving.
@@ -281,7 +325,8 @@ class Calibration(TabularResult):
         """
         numbers = np.array([self.n_training, self.observed_share])
         parts: tuple[AnyArray, ...] = (self.edges, self.n_cells, self.n_positives, self.probabilities, numbers)
-        return {f"calibration.{name}": part for name, part in zip(_PARTS, parts, strict=True)}
+        common = {f"calibration.{name}": part for name, part in zip(_PARTS, parts, strict=True)}
+        return common if self.curves is None else common | self.curves.arrays()
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, AnyArray]) -> Calibration | None:
@@ -312,7 +357,10 @@ class Calibration(TabularResult):
         is_counted = n_shown > 0 or (share < 1 and n_training > 0)
         if not (0 < share <= 1 and is_counted and (n_positives <= n_cells).all()):
             raise DataError("a calibration whose counts do not go together is none")
-        return cls(edges, n_cells, n_positives, probabilities, n_training, share)
+        curves = GroupCurves.from_arrays(arrays)
+        if curves is not None and not np.array_equal(curves.n_cells.sum((0, 1)), n_cells):
+            raise DataError("a calibration whose groups are not all its cells is none")
+        return cls(edges, n_cells, n_positives, probabilities, n_training, share, curves)
 
     def table(self) -> ResultTable:
         """Return the bins as a table.
@@ -337,9 +385,12 @@ class Calibration(TabularResult):
 
     def __repr__(self) -> str:
         share = "" if self.observed_share == 1 else f", observed_share {self.observed_share:g}"
+        groups = (
+            "" if self.curves is None else ", in {} x {} groups of users and items".format(*self.curves.groups.shape)
+        )
         return (
-            f"Calibration: {self.n_cells.sum():,} cells, {self.n_positives.sum():,} positives{share}; probabilities up"
-            f" to {self.probabilities[-1]:.4f} in {len(np.unique(self.probabilities)):,} steps"
+            f"Calibration: {self.n_cells.sum():,} cells, {self.n_positives.sum():,} positives{share}{groups};"
+            f" probabilities up to {self.probabilities[-1]:.4f} in {len(np.unique(self.probabilities)):,} steps"
         )
 
 
@@ -351,15 +402,6 @@ def _compute_label_rate(n_shown: int, n_training: int, observed_share: float) ->
     return n_shown / ((n_training + n_shown) / observed_share - n_training)
 
 
-def _score_positives(
-    score_rows: RowScorer, rows: Rows, n_items: int, relevant: Any, seen: Any
-) -> Iterator[tuple[Float32Array, Float32Array]]:
-    """Yield the scores of a block, shape (b, n_items), seen cells -inf, and those of its positives, shape (p,)."""
-    for part, scores in score_blocks(score_rows, rows, n_items, seen=seen):
-        mine = relevant[rows[part]].tocoo()
-        yield scores, scores[mine.row, mine.col]
-
-
 def _find_edges(positives: Float32Array) -> Float32Array:
     """Return the largest float32 below each of at most MOST_BINS scores of positives, increasing."""
     distinct = np.unique(positives)
@@ -368,24 +410,3 @@ def _find_edges(positives: Float32Array) -> Float32Array:
         distinct = np.unique(ordered[np.arange(MOST_BINS) * len(ordered) // MOST_BINS])
     edges = np.nextafter(distinct, np.float32(-np.inf))
     return edges[edges > -np.inf]
-
-
-def _count_in_bins(
-    edges: Float32Array, score_rows: RowScorer, rows: Rows, n_items: int, relevant: Any, seen: Any
-) -> tuple[Int64Array, Int64Array]:
-    """Return the numbers of unseen cells and of positives in each bin, shapes (n_bins,)."""
-    n_cells, n_positives = (np.zeros(len(edges) + 1, np.int64) for _ in range(2))
-    for scores, positives in _score_positives(score_rows, rows, n_items, relevant, seen):
-        n_cells += _fill_histogram(scores.reshape(-1), edges)
-        n_positives += _fill_histogram(positives, edges)
-    # Seen cells are -inf, in the first bin.
-    n_cells[0] -= np.diff(seen.indptr)[rows].sum()
-    return n_cells, n_positives
-
-
-def _fill_histogram(scores: Float32Array, edges: Float32Array) -> Int64Array:
-    """Return the number of scores in each bin, shape (n_bins,); `scores`, shape (n,), are sorted in place."""
-    scores.sort()
-    if len(scores) and np.isnan(scores[-1]):
-        raise ValueError("a score is NaN: there is no probability for it")
-    return np.diff(np.searchsorted(scores, edges, side="right"), prepend=0, append=len(scores))

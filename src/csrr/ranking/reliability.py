@@ -5,13 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from csrr.arrays import AnyArray, Float64Array, Int64Array
 from csrr.ranking.result_table import ResultTable, TabularResult
+
+if TYPE_CHECKING:
+    from csrr.ranking.group_reliability import GroupReliability
 
 N_BINS = 15
 _NORMAL_95 = 1.959964
@@ -35,6 +38,8 @@ class Reliability(TabularResult):
         Its 95 % interval, by Wilson, shapes (n_bins,).
     label_rate
         The chance that the data shows a positive as one.
+    by_popularity, by_activity
+        The same for items of few and of many training events, and for users; None where cells are not known by these.
 
     Examples
     --------
@@ -51,6 +56,8 @@ class Reliability(TabularResult):
     low: Float64Array
     high: Float64Array
     label_rate: float = 1.0
+    by_popularity: GroupReliability | None = None
+    by_activity: GroupReliability | None = None
 
     @classmethod
     def of(
@@ -104,6 +111,18 @@ class Reliability(TabularResult):
         """
         gaps = np.abs(self.mean_probability - self.rate)
         return float(np.nansum(gaps * self.n_cells) / self.n_cells.sum())
+
+    def pooled(self) -> Reliability:
+        """Return all cells as one bin.
+
+        Returns
+        -------
+        reliability
+            Its only bin is what was said, and what came true, of all.
+        """
+        full = self.n_cells > 0
+        counts = self.n_positives[full], self.n_cells[full]
+        return Reliability.of(self.mean_probability[full], *counts, label_rate=self.label_rate, n_bins=1)
 
     def table(self) -> ResultTable:
         """Return the bins as a table.
