@@ -59,9 +59,9 @@ def suspects(
     """List the clicks that MODEL was fitted to, or their users or items, most suspect first.
 
     MODEL is a CSRR, CSRRe, EASE or ItemKNN: these tell what a click would score without itself.
-    The score of a click is the probability that it is noise as far as noise falls on items regardless of taste and
-    taste fades where the model ranks lowest; a user's or an item's is the mean of its clicks. Diffuse taste and noise
-    look alike: a share that is in doubt is said to be.
+    The score of a click is a rate of noise under assumptions: noise falls on items regardless of taste, and taste fades
+    where the model ranks lowest. A user's or an item's is the mean of its clicks. Diffuse taste and noise look alike: a
+    share that is in doubt is said to be.
     """
     import csrr
 
@@ -97,7 +97,7 @@ def suspects(
 @click.option(
     "--above",
     type=click.FloatRange(0, 1, min_open=True),
-    help="Remove events with a larger score.  [default: 0.85, and 1 % of the events at most where noise is in doubt]",
+    help="Remove events with a larger score.  [default: few, see above]",
 )
 @popularity_option
 @click.option("--removed", type=click.Path(path_type=Path), help="Write what is removed, most suspect first, as CSV.")
@@ -116,8 +116,9 @@ def clean(
     """Write LOG without the events that look most like noise.
 
     They are judged by a CSRR with --reg-sparse 0.5. Noise and diffuse taste look alike: see --dry-run first. By
-    default no event goes of users or items with fewer than five. The file has the columns user, item and, where known,
-    weight, time and title, for any program to train on: ids and titles as they are, unless --spreadsheet is given.
+    default the most suspect go, as long as half a percent of the genuine events goes with them by the scores, and 1 % of
+    all events at most where noise is in doubt. The file has the columns user, item and, where known, weight, time and
+    title, for any program to train on: ids and titles as they are, unless --spreadsheet is given.
     """
     from csrr.noise.cleaning import plan_cleaning
     from csrr.ranking.result_table import SHOWN
@@ -140,7 +141,15 @@ def clean(
         files = {"output": output, "removed": removed}
         told = {name: None if path is None or dry_run else str(path) for name, path in files.items()}
         facts = {"n_events": len(events), "n_removed": n_removed, **_describe_share(planned.suspects)}
-        examples = {"dry_run": True, "examples": list(planned.removed.head(SHOWN).rows())} if dry_run else {}
+        examples = (
+            {
+                "dry_run": True,
+                "examples": list(planned.removed.head(SHOWN).rows()),
+                "choices": list(planned.choices.rows()),
+            }
+            if dry_run
+            else {}
+        )
         print_json(told | facts | {"warning": warning or None} | examples)
     elif dry_run:
         say(str(planned).replace("`above`", "--above"))
@@ -153,8 +162,8 @@ def clean(
 def _describe_share(found: Suspects) -> dict[str, Any]:
     return {
         "noise_share": found.noise_share,
-        "largest_share": found.largest_share,
-        "is_doubtful": found.is_doubtful,
+        "share_at_bottom": found.share_at_bottom,
+        "doubt": found.doubt or None,
     }
 
 

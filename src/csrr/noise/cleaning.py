@@ -15,13 +15,15 @@ from csrr.noise.suspects import Suspects, find_suspects_in
 from csrr.parameters import check_number
 from csrr.ranking.result_table import SHOWN, ResultTable
 
-SAFE = 0.85
-"""The score above which events go where none is given."""
+RATHER = 0.5
+"""By default nothing goes that is not rather noise than not by its score."""
 CAP = 0.01
-"""The share of all events that goes at most where none is given and the share of noise is in doubt."""
-
-KNOWN = 5
-"""Where none is given, no event goes of a user or an item with fewer: without it, the others say too little of them."""
+"""The share of all events that goes by default where noise is in doubt, at most: so the genuine ones lose no more than
+twice that, whatever the scores are worth, unless more than half of the log is noise."""
+BUDGET = 0.005
+"""The share of the genuine events that goes by default where noise is not in doubt, by the scores: a quarter of the 2 %
+that are to be kept to, for scores err."""
+SHOWN_BARS = (0.5, 0.8, 0.9, 0.95)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -33,8 +35,7 @@ class Cleaning:
     suspects
         The events and their scores.
     above
-        Events with a larger score go; None for the safe side: those above 0.85 of users and items with five events and
-        more, and where the share of noise is in doubt no more than one event in a hundred, the most suspect.
+        Events with a larger score go; None for the safe side, see `clean`.
 
     Examples
     --------
@@ -52,23 +53,20 @@ class Cleaning:
         found = self.suspects
         if self.above is not None:
             return found.above(self.above)
-        log = found.log
-        known = np.minimum(log.user_counts()[log.user_rows], log.item_counts()[log.item_rows]) >= KNOWN
-        mask = found.above(SAFE) & known
-        if self.is_capped:
-            worst = self._order[mask[self._order]]
-            mask[worst[int(CAP * len(found)) :]] = False
+        worst = self._order[found.scores[self._order] > RATHER]
+        if found.is_doubtful:
+            worst = worst[: int(CAP * len(found))]
+        else:
+            genuine = 1 - found.scores.astype(np.float64)
+            worst = worst[np.cumsum(genuine[worst]) <= BUDGET * genuine.sum()]
+        mask = np.zeros(len(found), np.bool_)
+        mask[worst] = True
         return mask
 
     @cached_property
     def _order(self) -> npt.NDArray[np.int64]:
         """The events, most suspect first, as `suspects.events` has them."""
         return np.lexsort((-self.suspects.unexplained, -self.suspects.scores))
-
-    @property
-    def is_capped(self) -> bool:
-        """Whether the doubt about the share of noise limits how much goes."""
-        return self.above is None and self.suspects.is_doubtful
 
     @property
     def log(self) -> Log:
@@ -81,13 +79,22 @@ class Cleaning:
         return self.suspects.events.take(self.mask[self._order])
 
     @property
+    def choices(self) -> ResultTable:
+        """What values of `above` would do: above, removed, share (of all events), genuine (of these, by the scores)."""
+        scores = self.suspects.scores.astype(np.float64)
+        masks = [self.suspects.above(each) for each in SHOWN_BARS]
+        columns = {"above": np.array(SHOWN_BARS), "removed": np.array([mask.sum() for mask in masks])}
+        genuine = np.array([(1 - scores[mask]).mean() if mask.any() else np.nan for mask in masks])
+        return ResultTable(columns | {"share": columns["removed"] / len(scores), "genuine": genuine})
+
+    @property
     def warning(self) -> str:
-        """What to know before it is done; empty where the share of noise is not in doubt."""
+        """What to know before it is done; empty where noise is not in doubt."""
         if not self.suspects.is_doubtful:
             return ""
         done = (
-            f"so no more than {CAP:.0%} of the events go; give `above` to remove more"
-            if self.is_capped
+            f"so no more than {CAP:.0%} of the events go; `above` removes more"
+            if self.above is None
             else "so many of the events that go may be genuine"
         )
         return f"{self.suspects.describe_share()}, {done}"
@@ -96,7 +103,8 @@ class Cleaning:
         n, total = int(self.mask.sum()), len(self.suspects)
         lines = [f"{n:,} of {total:,} events ({n / total:.1%}) would go, {total - n:,} would stay"]
         lines += [self.warning or self.suspects.describe_share()]
-        return "\n".join(lines + ([str(self.removed.head(SHOWN))] if n else []))
+        lines += ([str(self.removed.head(SHOWN))] if n else []) + [f"With `above`, by the scores:\n{self.choices}"]
+        return "\n".join(lines)
 
     def __repr__(self) -> str:
         return f"Cleaning: {int(self.mask.sum()):,} of {len(self.suspects):,} events go"
@@ -147,8 +155,9 @@ def clean(data: Any, *, above: float | None = None, popularity: float = 0.0, mod
     data
         A log, a table with user and item columns, or a users x items matrix.
     above
-        Events with a larger score go. None is the safe side: those above 0.85 of users and items with five events and
-        more, and where noise cannot be told from diffuse taste (`Suspects.is_doubtful`) no more than one in a hundred.
+        Events with a larger score go. None is the safe side: the most suspect, of those above 0.5, as long as no more
+        than half a percent of the genuine events are among them by the scores. Where these are not to be relied on
+        (`Suspects.is_doubtful`), one event in a hundred at most.
     popularity
         Noise is taken to fall on an item in proportion to (its clicks + 1)^popularity.
     model

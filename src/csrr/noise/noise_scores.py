@@ -1,9 +1,11 @@
 """What the common taste says of cells -> a score of each click: a local false discovery rate, under assumptions.
 
-A click of user i on item j is taste or noise. Noise hits the cells of the catalogue at a rate eps_i (times a background
-density of the item), taste at a rate tau(x) that rises with x, what the common taste of all other clicks says of the
-cell. Of the clicks at x, the share eps_i / (eps_i + tau(x)) is noise. Noise and diffuse taste cannot be told apart by
-clicks alone: that noise is even and taste fades towards the bottom of a user's ranking is assumed.
+A click of user i on item j is taste or noise. Of the clicks at x, what the common taste of all other clicks says of the
+cell, the share eps_i / (eps_i + tau(x)) is noise. Clicks alone do not tell noise from diffuse taste; assumed is:
+
+1. Noise hits the cells of the catalogue at a rate eps_i (times a background density of the item), whatever the taste.
+2. Taste hits them at a rate tau(x) that rises with x, and fades towards the bottom of a user's ranking.
+3. A user or an item is in the log because of a click that was meant.
 """
 
 from __future__ import annotations
@@ -56,14 +58,14 @@ def check_popularity(popularity: float) -> None:
 
 
 class NoiseScores(NamedTuple):
-    """The score of each click, (n_events,), and the share of noise if no click on what is ranked lowest were taste."""
+    """The score of each click, (n_events,), and the share of noise if taste did not reach what is ranked lowest."""
 
     scores: FloatArray
-    most: float
+    share_at_bottom: float
 
 
 def score_noise(left: LeftOut, popularity: float = 0.0, seed: int = 0) -> NoiseScores:
-    """Return how probable it is that each click is noise, under the assumptions above, and a bound for their share.
+    """Return the scores of the clicks, under the assumptions above, and the share of noise with another of them.
 
     Noise falls on item j in proportion to (its clicks + 1)^popularity.
     """
@@ -134,32 +136,43 @@ def _count_in_bins(edges: FloatArray, values: FloatArray, weights: FloatArray | 
 
 
 def _compute_probabilities(left: LeftOut, background: FloatArray, seed: int) -> NoiseScores:
-    """Return the score of each click, (nnz,), and the largest share."""
+    """Return the score of each click, (nnz,), and the share of noise if taste did not reach the bottom."""
     from scipy.optimize import isotonic_regression
 
     m, rows, columns = left.pattern.shape[1], left.pattern.rows, left.pattern.indices
     edges = np.unique(np.quantile(left.values, np.linspace(0, 1, BINS)).astype(left.values.dtype))
     found = _survey(left, background, edges, seed)
-    noise, everyone, most = _estimate_noise_rates(found, left.values / background[columns], rows, m)
+    solid = _find_solid(left.pattern)
+    noise, everyone, bottom = _estimate_noise_rates(found, left.values / background[columns], rows, solid, m)
     cells = np.maximum(found.cells, 1e-9)
     excess = np.maximum((_count_in_bins(edges, left.values) - everyone * found.mass) / cells, 0)
     taste = isotonic_regression(excess, weights=cells).x[np.searchsorted(edges, left.values)]
     expected = noise[rows] * background[columns]
     scores = _compute_share(expected, _discount_taste(taste, expected, rows, noise * m) * taste)
-    return NoiseScores(scores, min(1.0, most * left.pattern.shape[0] * m / left.pattern.nnz))
+    return NoiseScores(scores, min(1.0, bottom * left.pattern.shape[0] * m / left.pattern.nnz))
+
+
+def _find_solid(pattern: Pattern) -> npt.NDArray[np.bool_]:
+    """Return which clicks, (nnz,), have a user and an item that would be in the log without them.
+
+    A catalogue of items with clicks has none with 0. Where c is Poisson, E[c; c >= 2] / P(c >= 1) is the rate, so clicks
+    that stand alone must not count.
+    """
+    users, items = np.diff(pattern.indptr), np.bincount(pattern.indices, minlength=pattern.shape[1])
+    solid: npt.NDArray[np.bool_] = (users[pattern.rows] > 1) & (items[pattern.indices] > 1)
+    return solid
 
 
 def _estimate_noise_rates(
-    found: _Survey, ratios: FloatArray, rows: npt.NDArray[np.int32], m: int
+    found: _Survey, ratios: FloatArray, rows: npt.NDArray[np.int32], solid: npt.NDArray[np.bool_], m: int
 ) -> tuple[FloatArray, float, float]:
-    """Return the rate of noise of each user, (n,), of all, and at most, from clicks on what is ranked lowest for them.
+    """Return the rate of noise of each user, (n,), of all, and at the bottom, from clicks on what is ranked lowest.
 
     `ratios`, (nnz,), are the clicks' values over background. The lower half of the catalogue has clicks enough to tell
-    users apart. The lowest quarter gives the most that noise can be. Noise alone would hit its bottom, the lowest
-    twentieth, as often; where clicks get rarer on the way down, taste reaches there, and the level is what is left when
-    they go on falling.
+    users apart, the lowest quarter gives the level. Noise alone would hit its bottom, the lowest twentieth, as often;
+    where clicks get rarer on the way down, taste reaches there, and the level is what is left when they go on falling.
     """
-    low = ratios[:, None] <= found.cuts[rows]
+    low = (ratios[:, None] <= found.cuts[rows]) & solid[:, None]
     clicks = np.stack([np.bincount(rows[mask], minlength=len(found.cuts)) for mask in low.T], axis=1)
     bottom, quarter, half = clicks.sum(axis=0) / found.low_mass.sum(axis=0)
     if quarter == 0:
@@ -167,7 +180,7 @@ def _estimate_noise_rates(
     level = quarter * min(1.0, bottom / quarter) ** STEEP
     pseudo = PSEUDO * LOW[-1] * m
     own = (clicks[:, -1] + pseudo * half) / (found.low_mass[:, -1] + pseudo)
-    return own * (level / half), float(level), float(quarter)
+    return own * (level / half), float(level), float(max(bottom, quarter))
 
 
 def _discount_taste(
@@ -176,10 +189,10 @@ def _discount_taste(
     """Return what taste is multiplied by, (nnz,): below 1 for users whose clicks are noise for the greater part.
 
     Whoever clicks everywhere also hits what the common taste ranks highly: such users get so much credit for taste that
-    their probabilities sum to `n_noise`, (n,), their number of noisy clicks.
+    their scores sum to `n_noise`, (n,), their number of noisy clicks, or to all but the one that was meant.
     """
     clicks = np.bincount(rows, minlength=len(n_noise))
-    wanted = np.minimum(n_noise, 0.999 * clicks)
+    wanted = np.minimum(n_noise, np.maximum(clicks - 1, 0))
     low, high = np.full(len(n_noise), -20.0), np.zeros(len(n_noise))
     for _ in range(40):
         middle = (low + high) / 2

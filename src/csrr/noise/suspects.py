@@ -19,20 +19,23 @@ from csrr.ranking.result_table import SHOWN, ResultTable
 from csrr.registry import MODELS
 
 DOUBT = 0.05
-"""The share of noise is in doubt where it could be larger by more than this."""
-APART = 0.87
-"""It is in doubt, too, where the scores by themselves tell noise from taste with a smaller AUC than this."""
+"""Noise is in doubt where its share hangs by more than this on how far taste reaches down."""
+APART = 0.9
+"""It is in doubt, too, where the scores themselves promise to tell noise from taste with a smaller AUC than this."""
+KNOWN = 5
+"""And where the median user has fewer clicks that look meant: these say too little of a taste."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Suspects:
     """How much each event of a log looks like noise: a click that nobody meant.
 
-    The scores are local false discovery rates under assumptions, and probabilities only as far as these hold: noise
-    falls evenly over the items (or, with a `popularity`, as that says), all other clicks tell what a user likes, and
-    taste fades towards what they rank lowest. So an attack by many accounts that act alike passes as taste, and the
-    first click of a new interest looks like noise. Diffuse taste and noise cannot be told apart without such
-    assumptions; `is_doubtful` says where it matters. The errors on planted data are in the README.
+    A score is a local false discovery rate under these assumptions, and no probability where they fail: noise falls
+    evenly over the items (or, with a `popularity`, as that says), all other clicks tell what a user likes, taste fades
+    towards what they rank lowest, and each user and item is in the log by a click that was meant. So an attack by many
+    accounts that act alike passes as taste, and the first click of a new interest looks like noise. Diffuse taste
+    looks like noise, too: no method tells them apart without such assumptions. `is_doubtful` says where much hangs on
+    them; docs/recipes/noisy-logs.md has the errors measured on planted data.
 
     Attributes
     ----------
@@ -44,9 +47,9 @@ class Suspects:
         The share of each click that the model's common taste leaves over, shape (n_events,).
     stability
         How much of this small changes leave, where asked for; or None.
-    largest_share
-        The share of noise if none of the clicks on the quarter of the catalogue that the common taste ranks lowest for
-        each user were taste.
+    share_at_bottom
+        The share of noise if taste did not reach what the common taste ranks lowest: that of the clicks on the lowest
+        quarter of each user's catalogue, or on its lowest twentieth if it is larger. No bound: the ranking errs.
 
     Examples
     --------
@@ -60,7 +63,7 @@ class Suspects:
     scores: FloatArray
     unexplained: FloatArray
     stability: Stability | None = None
-    largest_share: float = 1.0
+    share_at_bottom: float = 1.0
 
     @property
     def noise_share(self) -> float:
@@ -69,8 +72,21 @@ class Suspects:
 
     @property
     def is_doubtful(self) -> bool:
-        """Whether noise and diffuse taste look alike: its share could be a twentieth larger, or the scores overlap."""
-        return self.largest_share > self.noise_share + DOUBT or self.separation < APART
+        """Whether the scores are not to be relied on; `doubt` says why."""
+        return bool(self.doubt)
+
+    @cached_property
+    def doubt(self) -> str:
+        """Why the scores are not to be relied on; empty where no reason is known."""
+        log = self.log
+        if not self.scores.any():
+            return ""
+        if self.share_at_bottom > self.noise_share + DOUBT:
+            return "taste that reaches far down looks the same"
+        if self.separation < APART:
+            return "noise and taste have scores that overlap"
+        meant = np.bincount(log.user_rows, 1 - self.scores, minlength=log.n_users)[log.user_counts() > 0]
+        return "most users have too few clicks to know their taste" if np.median(meant) < KNOWN else ""
 
     @property
     def separation(self) -> float:
@@ -88,10 +104,9 @@ class Suspects:
         text
             One line.
         """
-        most = max(self.noise_share, self.largest_share)
-        doubt = f" (in doubt, from none to {most:.1%}: diffuse taste looks the same here)" if self.is_doubtful else ""
-        words = "events look like noise, if it falls on items regardless of taste"
-        return f"{self.noise_share:.1%} of {len(self):,} {words}{doubt}"
+        told = f"{self.noise_share:.1%} of {len(self):,} events look like noise"
+        other = f"{max(self.noise_share, self.share_at_bottom):.1%} if taste did not reach what is ranked lowest"
+        return f"{told} ({other})" + (f"; in doubt: {self.doubt}" if self.is_doubtful else "")
 
     def __len__(self) -> int:
         return len(self.scores)
@@ -145,7 +160,7 @@ class Suspects:
 
     def __str__(self) -> str:
         return (
-            f"{self.describe_share()}. A score is the probability that an event is noise only as far as that holds.\n"
+            f"{self.describe_share()}.\nScores hold under assumptions: noise falls evenly, taste fades.\n"
             f"{self.events.head(SHOWN)}" + (f"\n{self.stability}" if self.stability is not None else "")
         )
 
@@ -157,8 +172,8 @@ class Suspects:
 
 def find_suspects(model: Judged, *, popularity: float = 0.0, steady: Stability | None = None) -> Suspects:
     """Return how suspect the clicks of a fitted model are, by the model that judges for it."""
-    scores, largest = _score(model, popularity)
-    return Suspects(model.training_log(), scores, np.clip(1 - model.explained_shares(), 0, 1), steady, largest)
+    scores, bottom = _score(model, popularity)
+    return Suspects(model.training_log(), scores, np.clip(1 - model.explained_shares(), 0, 1), steady, bottom)
 
 
 def score_suspects(model: Judged, *, popularity: float = 0.0) -> FloatArray:
