@@ -2,15 +2,16 @@
 
 Logs of made tastes and real ones (`benchmarks/made_tastes.py`), those that the constants were chosen on and fresh ones
 apart, with 0, 5, 10 and 40 % of random clicks and 10 % of accidental ones (`csrr.add_noise`): the share of noise by
-estimate, the AUC of finding the planted, and of the clean and the planted clicks the shares that `csrr.clean` removes by
-default and with `above=0.5`. What real logs hold of noise before any is planted, nobody knows: all of it counts as clean.
+estimate, the AUC of finding the planted, and of the clean and the planted clicks the shares that `csrr.clean` removes
+by default and with `above=0.5`. What real logs hold of noise before any is planted, nobody knows: all counts as clean.
 
-    python -m benchmarks.bench_suspects chosen --json docs/results/suspects.json
-    python -m benchmarks.bench_suspects fresh --seeds 11 12 --json docs/results/suspects.json
+    python -m benchmarks.bench_suspects chosen --seeds 0 --json docs/results/suspects.json
+    python -m benchmarks.bench_suspects seen --seeds 11 --json docs/results/suspects.json
+    python -m benchmarks.bench_suspects fresh --seeds 21 --json docs/results/suspects.json
     python -m benchmarks.bench_suspects movielens --json docs/results/suspects.json
 
-`movielens` measures 30 % of random clicks in the training logs of splits 1 to 5, as `csrr robustness` plants them, and the
-stability of V and of the suspects of the whole log. Each part takes the place of what the file had of it.
+`movielens` measures 30 % of planted clicks of each kind in the training logs of splits 1 to 5, as `csrr robustness`
+plants them, and the stability of V and of the suspects of the whole log. Each part replaces what the file had of it.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from typing import Any
 import numpy as np
 
 import csrr
-from benchmarks.made_tastes import CHOSEN, FRESH, Make
+from benchmarks.made_tastes import CHOSEN, FRESH, SEEN, Make
+from csrr.data.add_noise import NOISE_KINDS
 from csrr.paper.detection import auc
 from csrr.ranking.text_tables import format_text_table
 
@@ -71,16 +73,23 @@ def measure_all(logs: dict[str, Make], seeds: list[int]) -> Rows:
 
 
 def measure_movielens() -> dict[str, Any]:
-    """Of MovieLens-100K: finding 30 % of random clicks, splits 1 to 5, and what a small change leaves."""
+    """Of MovieLens-100K: finding 30 % of planted clicks of each kind, splits 1 to 5, and what a small change leaves."""
     log = csrr.read(csrr.locate("ml-100k"), min_rating=3)
     rows: Rows = []
-    for seed in range(1, 6):
-        train, test = csrr.split(log, ratio=0.8, seed=seed)
-        noisy = csrr.add_noise(train, "random", 0.3, seed=seed, avoid=test)
-        found = csrr.plan_cleaning(noisy.log).suspects
-        rare = float(auc(-noisy.log.item_counts()[noisy.log.item_rows], noisy.planted))
-        rows.append({"split": seed, "auc": float(auc(found.scores, noisy.planted)), "rare item": rare})
-        rows[-1]["estimate"] = found.noise_share
+    for kind in NOISE_KINDS:
+        for seed in range(1, 6):
+            train, test = csrr.split(log, ratio=0.8, seed=seed)
+            noisy = csrr.add_noise(train, kind, 0.3, seed=seed, avoid=test)
+            events, planted = noisy.log, noisy.planted
+            found = csrr.plan_cleaning(events).suspects
+            scores = {
+                "suspects()": found.scores,
+                "rare item": -events.item_counts()[events.item_rows],
+                "many clicks": events.user_counts()[events.user_rows],
+            }
+            aucs = {name: float(auc(each, planted)) for name, each in scores.items()}
+            rows.append({"kind": kind, "split": seed, "estimate": found.noise_share, "doubt": found.doubt} | aucs)
+            print(rows[-1], flush=True)
     steady = csrr.CSRR(reg_sparse=0.5, neighbors=0, reg_low_rank="noise").fit(log).stability()
     return {"found": rows, "stability": [{key: _plain(value) for key, value in row.items()} for row in steady.rows()]}
 
@@ -95,16 +104,15 @@ def _show(value: Any) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("part", choices=["chosen", "fresh", "movielens"])
-    parser.add_argument("--only", nargs="+", choices=[*CHOSEN, *FRESH])
+    parser.add_argument("part", choices=["chosen", "seen", "fresh", "movielens"])
+    parser.add_argument("--only", nargs="+", choices=[*CHOSEN, *SEEN, *FRESH])
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1])
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
     if given.part == "movielens":
         found: Any = measure_movielens()
-        print(json.dumps(found, indent=1))
     else:
-        logs = CHOSEN if given.part == "chosen" else FRESH
+        logs = {"chosen": CHOSEN, "seen": SEEN, "fresh": FRESH}[given.part]
         found = measure_all({name: logs[name] for name in given.only or logs}, given.seeds)
         worst = sorted(found, key=lambda row: -row["clean removed, default"])[:10]
         columns = ["data", "kind", "planted", "seed", "estimate", "clean removed, default"]

@@ -1,4 +1,4 @@
-"""Makes the README's tables and docs/reproduction.md of docs/results, and builds docs/reproduction.html: make docs."""
+"""Makes the README's and the recipes' tables and docs/reproduction.md of docs/results, and builds docs/reproduction.html: make docs."""
 
 import json
 import sys
@@ -18,6 +18,7 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.datasets import DATASETS  # noqa: E402 (the benchmarks are no part of the package)
+from docs.noise_tables import fill_blocks, list_targets  # noqa: E402
 
 RESULTS = ROOT / "docs" / "results"
 NOISE = Robustness.from_arrow(parquet.read_table(RESULTS / "robustness.parquet"))
@@ -32,8 +33,7 @@ DEFAULTS = json.loads((RESULTS / "defaults.json").read_text())
 BEGIN, END = "<!-- made by docs/from_results.py -->\n", "<!-- end -->\n"
 BEGIN_NOISE, END_NOISE = "<!-- noise: made by docs/from_results.py -->\n", "<!-- end of noise -->\n"
 SHARES = (0.1, 0.3, 0.5)
-SUSPECTS = json.loads((RESULTS / "suspects.json").read_text())["rows"]
-BEGIN_SUSPECTS, END_SUSPECTS = "<!-- suspects: made by docs/from_results.py -->\n", "<!-- end of suspects -->\n"
+RECIPE = ROOT / "docs" / "recipes" / "noisy-logs.md"
 BEGIN_DEFAULTS, END_DEFAULTS = "<!-- defaults: made by docs/from_results.py -->\n", "<!-- end of defaults -->\n"
 
 
@@ -60,7 +60,7 @@ def defaults_table() -> str:
                 f"| {DATASETS[key[5:]].name} | whole fit, choosing included, s | {ours:.1f} "
                 f"| implicit ALS, 256 factors, 15 iterations: {als:.1f} | {most}: **{ours / als:.2f}x** |"
             )
-    return "\n".join([*lines, *_gowalla(), *_memory(), *_regret()]) + "\n"
+    return "\n".join([*lines, *_gowalla(), *_memory(), *_regret(), *list_targets()]) + "\n"
 
 
 def _gowalla() -> list[str]:
@@ -135,42 +135,21 @@ def _mean_ndcg(kind: str, share: float, system: str) -> float:
     return sum(found) / len(found)
 
 
-def suspects_table() -> str:
-    """The means of `python -m benchmarks.bench_suspects` by data and planted share, in Markdown."""
-    shares = sorted({row["planted"] for row in SUSPECTS})
-    heads = [f"{100 * share:.0f} % planted" for share in shares]
-    lines = [f"| data | {' | '.join(heads)} | AUC | clean clicks removed, most |", "|---" * (len(shares) + 3) + "|"]
-    for name in dict.fromkeys(row["data"] for row in SUSPECTS):
-        mine = [row for row in SUSPECTS if row["data"] == name]
-        cells = []
-        for share in shares:
-            rows = [row for row in mine if row["planted"] == share]
-            told, most = (sum(row[each] for row in rows) / len(rows) for each in ("estimate", "at most"))
-            cells.append(
-                f"{told:.2f} ({most:.2f}){'?' if any(row['in doubt'] for row in rows) else ''}".replace("0.", ".")
-            )
-        found = [row["auc"] for row in mine if "auc" in row]
-        lost = max(row["clean removed, default"] for row in mine)
-        auc = f"{sum(found) / len(found):.2f}".lstrip("0")
-        lines.append(f"| {name} | {' | '.join(cells)} | {auc} | {100 * lost:.1f} % |")
-    return "\n".join(lines) + "\n"
-
-
 def with_tables(readme: str) -> str:
     """The README with the tables between their marks made anew."""
     for begin, end, table in (
         (BEGIN, END, render_readme_table(SUMMARY)),
         (BEGIN_DEFAULTS, END_DEFAULTS, defaults_table()),
         (BEGIN_NOISE, END_NOISE, noise_table()),
-        (BEGIN_SUSPECTS, END_SUSPECTS, suspects_table()),
     ):
         before, rest = readme.split(begin)
         _, after = rest.split(end)
         readme = f"{before}{begin}{table}{end}{after}"
-    return readme
+    return fill_blocks(readme)
 
 
 if __name__ == "__main__":
     path = ROOT / "README.md"
     path.write_text(with_tables(path.read_text()))
+    RECIPE.write_text(fill_blocks(RECIPE.read_text()))
     write_page(SUMMARY, RESULTS.parent / "reproduction.html")

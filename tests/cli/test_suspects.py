@@ -154,6 +154,7 @@ def test_a_dry_run_shows_what_would_go_and_writes_nothing(noisy_file, tmp_path):
         told = as_json("clean", path, "--dry-run", "--above", 0.5, *files)
         assert told["n_removed"] == planned.mask.sum() > 0
         assert told["examples"] == list(planned.removed.head(10).rows())
+        assert told["choices"] == list(planned.choices.rows())
         assert told["output"] is told["removed"] is None
         assert told["warning"] == planned.warning.replace("`above`", "--above")
     assert sorted(tmp_path.iterdir()) == before

@@ -116,9 +116,9 @@ def clean(
     """Write LOG without the events that look most like noise.
 
     They are judged by a CSRR with --reg-sparse 0.5. Noise and diffuse taste look alike: see --dry-run first. By
-    default the most suspect go, as long as half a percent of the genuine events goes with them by the scores, and 1 % of
-    all events at most where noise is in doubt. The file has the columns user, item and, where known, weight, time and
-    title, for any program to train on: ids and titles as they are, unless --spreadsheet is given.
+    default the most suspect go, as long as half a percent of the genuine events goes with them by the scores, and no
+    more than 1 % of all events where noise is in doubt. The file has the columns user, item and, where known, weight,
+    time and title, for any program to train on: ids and titles as they are, unless --spreadsheet is given.
     """
     from csrr.noise.cleaning import plan_cleaning
     from csrr.ranking.result_table import SHOWN

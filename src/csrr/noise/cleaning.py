@@ -21,8 +21,8 @@ CAP = 0.01
 """The share of all events that goes by default where noise is in doubt, at most: so the genuine ones lose no more than
 twice that, whatever the scores are worth, unless more than half of the log is noise."""
 BUDGET = 0.005
-"""The share of the genuine events that goes by default where noise is not in doubt, by the scores: a quarter of the 2 %
-that are to be kept to, for scores err."""
+"""The share of the genuine events that goes by default where noise is not in doubt, by scores times `agreement`: a quarter
+of the 2 % that are to be kept to. Of all events go no more than this over 1 - agreement."""
 SHOWN_BARS = (0.5, 0.8, 0.9, 0.95)
 
 
@@ -57,7 +57,7 @@ class Cleaning:
         if found.is_doubtful:
             worst = worst[: int(CAP * len(found))]
         else:
-            genuine = 1 - found.scores.astype(np.float64)
+            genuine = 1 - found.agreement * found.scores.astype(np.float64)
             worst = worst[np.cumsum(genuine[worst]) <= BUDGET * genuine.sum()]
         mask = np.zeros(len(found), np.bool_)
         mask[worst] = True
@@ -156,8 +156,8 @@ def clean(data: Any, *, above: float | None = None, popularity: float = 0.0, mod
         A log, a table with user and item columns, or a users x items matrix.
     above
         Events with a larger score go. None is the safe side: the most suspect, of those above 0.5, as long as no more
-        than half a percent of the genuine events are among them by the scores. Where these are not to be relied on
-        (`Suspects.is_doubtful`), one event in a hundred at most.
+        than half a percent of the genuine events are among them by the scores, discounted by `Suspects.agreement`.
+        Where these are not to be relied on (`Suspects.is_doubtful`), one event in a hundred at most.
     popularity
         Noise is taken to fall on an item in proportion to (its clicks + 1)^popularity.
     model

@@ -155,8 +155,8 @@ def _compute_probabilities(left: LeftOut, background: FloatArray, seed: int) -> 
 def _find_solid(pattern: Pattern) -> npt.NDArray[np.bool_]:
     """Return which clicks, (nnz,), have a user and an item that would be in the log without them.
 
-    A catalogue of items with clicks has none with 0. Where c is Poisson, E[c; c >= 2] / P(c >= 1) is the rate, so clicks
-    that stand alone must not count.
+    A catalogue of items with clicks has none with 0. For a Poisson c, E[c; c >= 2] / P(c >= 1) is the rate: clicks that
+    stand alone must not count.
     """
     users, items = np.diff(pattern.indptr), np.bincount(pattern.indices, minlength=pattern.shape[1])
     solid: npt.NDArray[np.bool_] = (users[pattern.rows] > 1) & (items[pattern.indices] > 1)

@@ -71,6 +71,12 @@ class Suspects:
         return float(self.scores.mean())
 
     @property
+    def agreement(self) -> float:
+        """The share of noise by estimate over that at the bottom, 1 at most: how little hangs on where taste ends."""
+        largest = max(self.share_at_bottom, self.noise_share)
+        return self.noise_share / largest if largest > 0 else 1.0
+
+    @property
     def is_doubtful(self) -> bool:
         """Whether the scores are not to be relied on; `doubt` says why."""
         return bool(self.doubt)
@@ -79,10 +85,8 @@ class Suspects:
     def doubt(self) -> str:
         """Why the scores are not to be relied on; empty where no reason is known."""
         log = self.log
-        if not self.scores.any():
-            return ""
         if self.share_at_bottom > self.noise_share + DOUBT:
-            return "taste that reaches far down looks the same"
+            return "clicks on what is ranked lowest do not agree on its share"
         if self.separation < APART:
             return "noise and taste have scores that overlap"
         meant = np.bincount(log.user_rows, 1 - self.scores, minlength=log.n_users)[log.user_counts() > 0]
