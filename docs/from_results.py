@@ -1,4 +1,4 @@
-"""Makes the README's and the recipes' tables and docs/reproduction.md of docs/results, and builds docs/reproduction.html: make docs."""
+"""Makes tables of the README and a recipe, and docs/reproduction.md and .html, of docs/results: make docs."""
 
 import json
 import sys
@@ -17,8 +17,9 @@ from csrr.paper.summary_types import Figure, Summary
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.datasets import DATASETS  # noqa: E402 (the benchmarks are no part of the package)
 from docs.noise_tables import fill_blocks, list_targets  # noqa: E402
+
+from benchmarks.datasets import DATASETS  # noqa: E402 (the benchmarks are no part of the package)
 
 RESULTS = ROOT / "docs" / "results"
 NOISE = Robustness.from_arrow(parquet.read_table(RESULTS / "robustness.parquet"))

@@ -1,4 +1,4 @@
-"""docs/results/suspects.json and cleaning.json -> the tables and sentences on finding noise, in Markdown."""
+"""docs/results/suspects.json -> the tables and sentences on finding noise, in Markdown."""
 
 from __future__ import annotations
 
@@ -11,8 +11,11 @@ from csrr.paper.robustness_results import TITLES
 
 RESULTS = Path(__file__).parent / "results"
 SUSPECTS = json.loads((RESULTS / "suspects.json").read_text())
-CLEANING = json.loads((RESULTS / "cleaning.json").read_text())
 SHARES = (0.0, 0.05, 0.1, 0.4)
+PARTS = {
+    "chosen": "Logs that the constants were chosen on",
+    "fresh": "Fresh logs, measured once the scores were fixed",
+}
 LOST, REMOVED = "clean removed, default", "planted removed, default"
 Rows = list[dict[str, Any]]
 
@@ -21,11 +24,9 @@ def make_blocks() -> dict[str, str]:
     """The texts by the name in their marks: `<!-- NAME: made by docs/from_results.py -->` to `<!-- end of NAME -->`."""
     return {
         "suspects": _summarise(),
-        "suspects, chosen": _table(SUSPECTS["chosen"]),
-        "suspects, fresh": _table(SUSPECTS["fresh"]),
+        **{f"suspects, {part}": _table(SUSPECTS[part]) for part in PARTS},
         "kinds": _kinds(),
         "stability": _stability(),
-        "cleaning": _cleaning(),
     }
 
 
@@ -43,24 +44,29 @@ def list_targets() -> list[str]:
     """The rows of the README's table of targets."""
     rows = [row for row in SUSPECTS["movielens"]["found"] if row["kind"] == "random"]
     found, rare = (_short(mean(row[name] for row in rows), 3) for name in ("suspects()", "rare item"))
-    parts = {name: _gain(name, "above 0.5 removed") for name in ("WRMF", "EASE")}
-    best = {name: _gain(name, "planted above 0.5 removed") for name in parts}
-    told = " and ".join(f"{name} {'yes' if part >= 0.5 else 'no'}" for name, part in parts.items())
-    ours, most = (" / ".join(_short(part) for part in each.values()) for each in (parts, best))
-    lost = [f"{100 * max(row[LOST] for row in SUSPECTS[part]):.1f} %" for part in ("chosen", "fresh")]
-    return [
-        "| MovieLens-100K, 30 % random clicks, splits 1 to 5 (`python -m benchmarks.bench_suspects movielens`) | AUC of "
-        f'finding them, `suspects()` | {found} | rule "rare item": {rare} | .93: **{found}** |',
-        "| the same, splits 0 to 4 (`python -m benchmarks.bench_clean`) | share of what removing the planted gives, "
-        f"`csrr.clean(log, above=0.5)` for WRMF / EASE | {ours} | only the planted among these: {most} | half: **{told}** |",
-        "| logs with planted noise (`python -m benchmarks.bench_suspects`) | clean clicks that `csrr.clean(log)` removed, "
-        f"the largest share | {lost[1]} | where its constants were chosen: {lost[0]} | 2 %: **{lost[1]}** |",
+    lost = {part: f"{100 * max(row[LOST] for row in SUSPECTS[part]):.1f} %" for part in PARTS}
+    rows_of_targets = [
+        [
+            "MovieLens-100K, 30 % random clicks, splits 1 to 5 (`python -m benchmarks.bench_suspects movielens`)",
+            "AUC of finding them, `suspects()`",
+            found,
+            f'rule "rare item": {rare}',
+            f".93: **{found}**",
+        ],
+        [
+            "fresh logs with planted noise (`python -m benchmarks.bench_suspects fresh`)",
+            "clean clicks that `csrr.clean(log)` removed, the largest share",
+            lost["fresh"],
+            f"logs that the scores were made on: {lost['chosen']}",
+            f"2 %: **{lost['fresh']}**",
+        ],
     ]
+    return [f"| {' | '.join(row)} |" for row in rows_of_targets]
 
 
 def _summarise() -> str:
     lines = []
-    for part, called in (("chosen", "Logs that the constants were chosen on"), ("fresh", "Fresh logs, measured once")):
+    for part, called in PARTS.items():
         rows = SUSPECTS[part]
         errors = [abs(row["estimate"] - row["planted"]) for row in rows]
         logs = len({row["data"] for row in rows})
@@ -113,31 +119,11 @@ def _kinds() -> str:
 
 def _stability() -> str:
     lines = ["| change | entries of V that are there again | events above .5 that are |", "|---|---|---|"]
-    for row in SUSPECTS["movielens"]["stability"]:
-        lines.append(f"| {row['change']} | {_short(row['v_kept'])} | {_short(row['suspects_kept'])} |")
+    lines += [
+        f"| {row['change']} | {_short(row['v_kept'])} | {_short(row['suspects_kept'])} |"
+        for row in SUSPECTS["movielens"]["stability"]
+    ]
     return "\n".join(lines) + "\n"
-
-
-def _cleaning() -> str:
-    facts = [split["facts"] for split in CLEANING["splits"]]
-    lines = ["| removed | share of the log | planted among it | WRMF gets | EASE gets |", "|---" * 5 + "|"]
-    for called, what, share, right in (
-        ("by default", "removed by default", "removed by default", "precision by default"),
-        ("`above=0.5`", "above 0.5 removed", "removed above 0.5", "precision above 0.5"),
-    ):
-        numbers = [f"{100 * mean(each[name] for each in facts):.0f} %" for name in (share, right)]
-        numbers += [f"{100 * _gain(name, what):.0f} %" for name in ("WRMF", "EASE")]
-        lines.append(f"| {called} | {' | '.join(numbers)} |")
-    return "\n".join(lines) + "\n"
-
-
-def _gain(name: str, what: str) -> float:
-    """The part of what removing exactly the planted clicks would give a system."""
-    values = {
-        each: mean(split["ndcg"][name][each] for split in CLEANING["splits"])
-        for each in ("noisy", "planted removed", what)
-    }
-    return (values[what] - values["noisy"]) / (values["planted removed"] - values["noisy"])
 
 
 def _short(value: float, digits: int = 2) -> str:

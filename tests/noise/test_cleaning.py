@@ -87,24 +87,13 @@ def test_noise_among_sharp_tastes_is_found_and_removed_without_a_doubt(clear):
     assert planned.suspects.noise_share == pytest.approx(0.1, abs=0.05)
     assert planned.suspects.doubt == planned.warning == ""
     assert planted[planned.mask].mean() > 0.9
-    assert planned.mask[planted].mean() > 0.1
-    assert len(planned.removed) > 0.01 * len(log)
+    assert len(planned.removed) == int(0.01 * len(log))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert csrr.clean(log) == planned.log == log.select(~planned.mask)
 
 
-def test_what_goes_without_a_doubt_spends_half_a_percent_of_the_genuine_clicks(clear):
-    found = clear[2].suspects
-    scores = min(1, found.noise_share / found.share_at_bottom) * found.scores.astype(float)
-    mask = clear[2].mask
-    allowed = 0.005 * (1 - scores).sum()
-    assert (1 - scores[mask]).sum() <= allowed
-    left = scores[~mask & (found.scores > 0.5)]
-    assert (1 - scores[mask]).sum() + 1 - left.max() > allowed
-
-
-def test_doubt_is_said_and_limits_what_goes(vague):
+def test_doubt_is_said(vague):
     log, planned = vague
     found = planned.suspects
     assert found.is_doubtful
@@ -112,7 +101,7 @@ def test_doubt_is_said_and_limits_what_goes(vague):
     assert "in doubt: clicks on what is ranked lowest" in str(found)
     assert "in doubt" in repr(found)
     assert 0 < planned.mask.sum() <= 0.01 * len(log)
-    with pytest.warns(UserWarning, match="no more than 1% of the events go"):
+    with pytest.warns(UserWarning, match="in doubt: .* may be genuine"):
         assert csrr.clean(log) == planned.log
     given = csrr.plan_cleaning(log, above=0.3)
     assert given.mask.sum() == (found.scores > 0.3).sum() > 0.01 * len(log)
@@ -147,12 +136,7 @@ def test_whatever_the_scores_little_goes_by_default(scores, bottom):
     gone = planned.mask
     assert (scores[gone] > 0.5).all()
     assert not gone.any() or scores[gone].min() >= scores[~gone].max(initial=0)
-    if planned.suspects.is_doubtful:
-        assert gone.sum() <= 0.01 * len(scores)
-    else:
-        sure = planned.suspects.agreement * scores
-        assert (1 - sure[gone]).sum() <= 0.005 * (1 - sure).sum() + 1e-9
-        assert gone.sum() * (1 - planned.suspects.agreement) <= 0.005 * len(scores) + 1e-9
+    assert gone.sum() == min(int(0.01 * len(scores)), (scores > 0.5).sum())
 
 
 def test_what_goes_is_the_most_suspect_and_nothing_is_lost(vague, clear):

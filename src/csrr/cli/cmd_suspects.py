@@ -97,7 +97,7 @@ def suspects(
 @click.option(
     "--above",
     type=click.FloatRange(0, 1, min_open=True),
-    help="Remove events with a larger score.  [default: few, see above]",
+    help="Remove events with a larger score.  [default: 1 % of the events at most, of those above 0.5]",
 )
 @popularity_option
 @click.option("--removed", type=click.Path(path_type=Path), help="Write what is removed, most suspect first, as CSV.")
@@ -116,9 +116,8 @@ def clean(
     """Write LOG without the events that look most like noise.
 
     They are judged by a CSRR with --reg-sparse 0.5. Noise and diffuse taste look alike: see --dry-run first. By
-    default the most suspect go, as long as half a percent of the genuine events goes with them by the scores, and no
-    more than 1 % of all events where noise is in doubt. The file has the columns user, item and, where known, weight,
-    time and title, for any program to train on: ids and titles as they are, unless --spreadsheet is given.
+    default the most suspect go, 1 % of all events at most. The file has the columns user, item and, where known,
+    weight, time and title, for any program to train on: ids and titles as they are, unless --spreadsheet is given.
     """
     from csrr.noise.cleaning import plan_cleaning
     from csrr.ranking.result_table import SHOWN

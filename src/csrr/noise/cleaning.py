@@ -18,11 +18,8 @@ from csrr.ranking.result_table import SHOWN, ResultTable
 RATHER = 0.5
 """By default nothing goes that is not rather noise than not by its score."""
 CAP = 0.01
-"""The share of all events that goes by default where noise is in doubt, at most: so the genuine ones lose no more than
-twice that, whatever the scores are worth, unless more than half of the log is noise."""
-BUDGET = 0.005
-"""The share of the genuine events that goes by default where noise is not in doubt, by scores times `agreement`: a quarter
-of the 2 % that are to be kept to. Of all events go no more than this over 1 - agreement."""
+"""The share of all events that goes by default, at most: so the genuine ones lose no more than twice that, whatever the
+scores are worth, unless more than half of the log is noise."""
 SHOWN_BARS = (0.5, 0.8, 0.9, 0.95)
 
 
@@ -53,12 +50,7 @@ class Cleaning:
         found = self.suspects
         if self.above is not None:
             return found.above(self.above)
-        worst = self._order[found.scores[self._order] > RATHER]
-        if found.is_doubtful:
-            worst = worst[: int(CAP * len(found))]
-        else:
-            genuine = 1 - found.agreement * found.scores.astype(np.float64)
-            worst = worst[np.cumsum(genuine[worst]) <= BUDGET * genuine.sum()]
+        worst = self._order[found.scores[self._order] > RATHER][: int(CAP * len(found))]
         mask = np.zeros(len(found), np.bool_)
         mask[worst] = True
         return mask
@@ -92,12 +84,7 @@ class Cleaning:
         """What to know before it is done; empty where noise is not in doubt."""
         if not self.suspects.is_doubtful:
             return ""
-        done = (
-            f"so no more than {CAP:.0%} of the events go; `above` removes more"
-            if self.above is None
-            else "so many of the events that go may be genuine"
-        )
-        return f"{self.suspects.describe_share()}, {done}"
+        return f"{self.suspects.describe_share()}, so many of the events that go may be genuine"
 
     def __str__(self) -> str:
         n, total = int(self.mask.sum()), len(self.suspects)
@@ -155,9 +142,8 @@ def clean(data: Any, *, above: float | None = None, popularity: float = 0.0, mod
     data
         A log, a table with user and item columns, or a users x items matrix.
     above
-        Events with a larger score go. None is the safe side: the most suspect, of those above 0.5, as long as no more
-        than half a percent of the genuine events are among them by the scores, discounted by `Suspects.agreement`.
-        Where these are not to be relied on (`Suspects.is_doubtful`), one event in a hundred at most.
+        Events with a larger score go. None is the safe side: the most suspect of those above 0.5, one event in a
+        hundred at most.
     popularity
         Noise is taken to fall on an item in proportion to (its clicks + 1)^popularity.
     model

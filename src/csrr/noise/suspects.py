@@ -71,12 +71,6 @@ class Suspects:
         return float(self.scores.mean())
 
     @property
-    def agreement(self) -> float:
-        """The share of noise by estimate over that at the bottom, 1 at most: how little hangs on where taste ends."""
-        largest = max(self.share_at_bottom, self.noise_share)
-        return self.noise_share / largest if largest > 0 else 1.0
-
-    @property
     def is_doubtful(self) -> bool:
         """Whether the scores are not to be relied on; `doubt` says why."""
         return bool(self.doubt)
