@@ -146,11 +146,6 @@ def tiny(seed: int) -> csrr.Log:
     return topics(seed, lambda rng: rng.dirichlet(np.full(5, 0.3)) + 1e-9, 60, 50, 9, n_topics=5)
 
 
-def large(seed: int) -> csrr.Log:
-    """Genres of many users and items."""
-    return nested_genres(seed, 6000, 3500)
-
-
 def places(seed: int, n: int = 750, m: int = 900) -> csrr.Log:
     """Users and items in space; a user likes what is near, within a radius of their own."""
     rng = np.random.default_rng(seed)
@@ -244,9 +239,7 @@ FRESH: dict[str, Make] = {
     "sessions": sessions,
     "blockbusters and niches": blockbusters,
     "tiny": tiny,
-    "large": large,
     "Last.fm": lambda _: _read("hetrec2011-lastfm-2k.zip"),
-    "CiteULike-a": lambda _: _read("citeulike-a.zip"),
     "places on a map": places,
     "sharp and diffuse users": two_populations,
     "series": series,
@@ -254,6 +247,4 @@ FRESH: dict[str, Make] = {
     "light users": light_users,
     "EachMovie, 1,500 users": lambda seed: some_users(_read("eachmovie-heavy.zip", min_rating=4), 1500, seed),
     "MovieLens-1M, 1,500 users": lambda seed: some_users(_read("ml-1m.zip", min_rating=4), 1500, seed),
-    "Gowalla, 4,000 users": lambda seed: some_users(csrr.read_split("gowalla.zip")[0], 4000, seed),
-    "Amazon-CDs, 4,000 users": lambda seed: some_users(csrr.read_split("amazon-cds.zip")[0], 4000, seed),
 }

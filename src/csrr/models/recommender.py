@@ -921,7 +921,7 @@ class Recommender(ABC):
         Returns
         -------
         suspects
-            A score for each event: the probability that it is noise, as far as the assumptions of `Suspects` hold.
+            A score for each event: a rate of noise under the assumptions that `Suspects` states.
 
         Raises
         ------

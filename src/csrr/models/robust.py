@@ -631,7 +631,7 @@ class RobustModel(Recommender):
         Returns
         -------
         suspects
-            A score for each event: the probability that it is noise, as far as the assumptions of `Suspects` hold.
+            A score for each event: a rate of noise under the assumptions that `Suspects` states.
         """
         self.check_fitted()
         check_popularity(popularity)
