@@ -1,59 +1,64 @@
-"""Time of scoring + masking + top-k, as a ratio to plain numpy: `P[b] @ Q.T`, then `np.argpartition`."""
+"""The time of scoring, masking and top-k, beside plain numpy: `P[b] @ Q.T`, then `np.argpartition`."""
 
 from __future__ import annotations
 
-import time
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from benchmarks.measure import Row, Values, timed
 from csrr.ranking import top_k
 from csrr.ranking.score_blocks import choose_block_rows
 
 K = 20
-SIZES = ((6_040, 3_706, 256), (30_000, 41_000, 128))
 
 
-def plain(p, q, block):
+def measure_topk(n_users: int, n_items: int, d: int, repeats: int) -> Values:
+    """The shortest times of ours, of numpy, and of the product alone, on random factors; warm."""
+    rng = np.random.default_rng(0)
+    rank_ours(np.ones((8, 2), np.float32), np.ones((64, 2), np.float32), sparse.csr_array((8, 64)), 8)
+    p = rng.standard_normal((n_users, d), dtype=np.float32)
+    q = rng.standard_normal((n_items, d), dtype=np.float32)
+    per_user = 50
+    cells = (np.repeat(np.arange(n_users), per_user), rng.integers(n_items, size=n_users * per_user))
+    seen = sparse.csr_array((np.ones(len(cells[0]), np.float32), cells), shape=(n_users, n_items))
+    block = choose_block_rows(n_items)
+    works = (
+        lambda: rank_ours(p, q, seen, block),
+        lambda: rank_plainly(p, q, block),
+        lambda: [p[first : first + block] @ q.T for first in range(0, len(p), block)],
+    )
+    ours, plain, product = (min(timed(work)[0] for _ in range(repeats)) for work in works)
+    sizes = {"users": n_users, "items": n_items, "d": d}
+    found = {"ours": ours, "plain": plain, "product": product, "ratio": ours / plain}
+    return sizes | found
+
+
+def rank_ours(p: Any, q: Any, seen: Any, block: int) -> object:
+    """Return the sorted best of each row, seen items masked."""
+    return top_k(lambda rows: p[rows] @ q.T, np.arange(len(p)), len(q), K, seen=seen, block_rows=block)
+
+
+def rank_plainly(p: Any, q: Any, block: int) -> object:
     """Return the unsorted best of each row, nothing masked."""
     parts = (p[first : first + block] @ q.T for first in range(0, len(p), block))
     return [np.argpartition(scores, -K, axis=1)[:, -K:] for scores in parts]
 
 
-def ours(p, q, seen, block):
-    """Return the sorted best of each row, seen items masked."""
-    return top_k(lambda rows: p[rows] @ q.T, np.arange(len(p)), len(q), K, seen=seen, block_rows=block)
+def _make_row(work: Any) -> Row:
+    return Row(
+        "random factors, {users:,} x {items:,} x {d}",
+        f"scoring, masking and the best {K} in order, s",
+        "{ours:.2f}",
+        "numpy, nothing masked or in order: {plain:.2f} (the product alone: {product:.2f}): **{ratio:.2f}x**",
+        "",
+        work,
+        is_time=True,
+    )
 
 
-def seconds(work, repeats):
-    """Return the shortest of several times, warm."""
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - start)
-    return min(times)
-
-
-def main():
-    rng = np.random.default_rng(0)
-    ours(np.ones((8, 2), np.float32), np.ones((64, 2), np.float32), sparse.csr_array((8, 64)), 8)
-    for n_users, n_items, d in SIZES:
-        p = rng.standard_normal((n_users, d), dtype=np.float32)
-        q = rng.standard_normal((n_items, d), dtype=np.float32)
-        per_user = 50
-        cells = (np.repeat(np.arange(n_users), per_user), rng.integers(n_items, size=n_users * per_user))
-        seen = sparse.csr_array((np.ones(len(cells[0]), np.float32), cells), shape=(n_users, n_items))
-        block = choose_block_rows(n_items)
-        repeats = 5 if n_items < 10_000 else 2
-        mine = seconds(lambda: ours(p, q, seen, block), repeats)  # noqa: B023
-        numpy = seconds(lambda: plain(p, q, block), repeats)  # noqa: B023
-        gemm = seconds(lambda: [p[a : a + block] @ q.T for a in range(0, len(p), block)], repeats)  # noqa: B023
-        print(
-            f"{n_users:,} x {n_items:,} x {d}, blocks of {block}: ours {mine:.2f} s, numpy {numpy:.2f} s"
-            f" (product alone {gemm:.2f} s), ratio {mine / numpy:.2f}"
-        )
-
-
-if __name__ == "__main__":
-    main()
+ROWS = {
+    "topk": _make_row(lambda: measure_topk(6_040, 3_706, 256, 5)),
+    "topk-large": _make_row(lambda: measure_topk(30_000, 41_000, 128, 2)),
+}

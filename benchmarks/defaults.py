@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import platform
-import time
 from collections.abc import Callable, Iterator
 from itertools import product
 from pathlib import Path
@@ -22,11 +20,12 @@ import numpy as np
 import csrr
 from benchmarks import rivals
 from benchmarks.datasets import DATASETS
-from benchmarks.measure import in_fresh_process, timed
+from benchmarks.keep import describe_origin
+from benchmarks.measure import READ_PEAK, in_fresh_process, timed
+from csrr.paper.results import describe_machine
 from csrr.ranking import mark_hits, top_k
 from csrr.ranking.metrics import ndcg, recall
 from csrr.ranking.text_tables import format_text_table
-from csrr.threads import available_cores
 
 EASE_ITEMS = 20_000
 """With more items EASE is left out: 36,000 take more than ten gigabytes a fit."""
@@ -180,20 +179,15 @@ def gowalla_rows() -> dict[str, Any]:
 
 def memory() -> dict[str, Any]:
     """The peak memory, in GB, of a default fit to Amazon-CDs and of recommending for all."""
-    # The peak of this program alone: what getrusage says begins with that of the process that started it.
     code = """
 import json, csrr
-
-def peak():
-    return int(next(line for line in open("/proc/self/status") if line.startswith("VmHWM")).split()[1]) / 1e6
-
 train, _ = csrr.read_split("amazon-cds.zip")
 model = csrr.CSRR().fit(train)
-fit = peak()
+fit = read_peak()
 model.recommend(k=20)
-print(json.dumps({"fit": fit, "all": peak(), "rank": model.rank_}))
+print(json.dumps({"fit": fit, "all": read_peak(), "rank": model.rank_}))
 """
-    return in_fresh_process(code)
+    return in_fresh_process(READ_PEAK + code)
 
 
 def jobs(parts: list[str], names: list[str]) -> Iterator[tuple[str, Callable[[], dict[str, Any]]]]:
@@ -209,6 +203,12 @@ def jobs(parts: list[str], names: list[str]) -> Iterator[tuple[str, Callable[[],
             for name in names if part in parts else ():
                 if seed < (DATASETS[name].seeds if part == "accuracy" else 1):
                     yield f"{part}/{name}/{seed}", lambda work=work, name=name, seed=seed: work(name, seed)
+
+
+def name_command(key: str) -> str:
+    """The arguments that measure what is kept under a name: "accuracy/ml-1m/0", "time/ml-1m", "gowalla"."""
+    part, *of = key.split("/")
+    return f"{part} --data {of[0]}" if part in ("accuracy", "regret") else "time" if part == "gowalla" else part
 
 
 def table(kept: dict[str, Any]) -> str:
@@ -240,17 +240,18 @@ def main() -> None:
         again = ours_again(kept)
         for key in [key for key in kept if key.startswith("accuracy/")]:
             kept[key] = again(key.split("/")[1], int(key.split("/")[2]))
+            kept[key]["ours"] = describe_origin("python -m benchmarks.defaults --ours")
             print(key, kept[key]["found"]["CSRR"], flush=True)
         arguments.json.write_text(json.dumps(kept, indent=1, default=float) + "\n")
     for key, work in jobs(arguments.parts or everything, arguments.data):
         if key in kept:
             continue
         seconds, kept[key] = timed(work)
-        kept[key] |= {"when": time.strftime("%Y-%m-%d"), "cores": available_cores(), "csrr": csrr.__version__}
+        kept[key] |= describe_origin(f"python -m benchmarks.defaults {name_command(key)}")
         print(f"{key}: {seconds:.0f} s", flush=True)
         arguments.json.parent.mkdir(parents=True, exist_ok=True)
         arguments.json.write_text(json.dumps(kept, indent=1, default=float) + "\n")
-    print(f"\n{platform.processor() or platform.machine()}, {available_cores()} cores\n")
+    print(f"\n{describe_machine()}\n")
     print(table(kept))
 
 

@@ -1,4 +1,4 @@
-"""What the rows of the table share: data, timing, scoring, and the row itself."""
+"""What the rows of the table share: the row itself, data, timing and scoring."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeVar
 
@@ -26,16 +26,34 @@ MOVIELENS_1M_GRID = {"alphas": (2.0, 8.0), "ratios": (3.0, 8.0, 16.0, 24.0)}
 GOWALLA_GRID = {"alphas": (8.0, 32.0), "ratios": (0.01, 1.0)}
 
 
+Values = dict[str, Any]
+"""What was measured, by name; "reached" says whether it is what was wanted, where something was."""
+
+
 @dataclass(frozen=True)
 class Row:
-    """One line of the table: what was measured, ours, the rival's, what to reach, and whether it was."""
+    """A line of the table: what is measured and how it is shown. `{names}` in the texts are those of the values.
+
+    `is_time` tells what wants a machine to itself from what is the same on a busy one.
+    """
 
     data: str
     measure: str
     ours: str
     rival: str
-    reach: str
-    reached: bool
+    wanted: str
+    work: Callable[[], Values]
+    is_time: bool = False
+
+    def show(self, values: Values) -> tuple[str, str, str, str, str]:
+        """Data, measure, ours, the rival's and what was wanted, filled in."""
+        texts = (self.data, self.measure, self.ours, self.rival, self.wanted)
+        data, measure, ours, rival, wanted = (each.format(**values) for each in texts)
+        return data, measure, ours, rival, wanted
+
+    def judge(self, values: Values) -> str:
+        """Whether what was wanted was reached: "yes", "no", or nothing where nothing was."""
+        return ("yes" if values["reached"] else "no") if self.wanted else ""
 
 
 def timed(work: Callable[[], T]) -> tuple[float, T]:
@@ -103,13 +121,15 @@ def choose(train: csrr.Log, candidates: list[dict[str, Any]]) -> dict[str, Any]:
     return max(candidates, key=score)
 
 
+READ_PEAK = """
+def read_peak():
+    return int(next(line for line in open("/proc/self/status") if line.startswith("VmHWM")).split()[1]) / 1e6
+"""
+"""Code for a fresh process: its peak memory in GB. What getrusage says begins with that of the process before it."""
+
+
 def in_fresh_process(code: str) -> dict[str, Any]:
     """What `code` printed last, as JSON, in a process of its own."""
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     result: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
     return result
-
-
-def as_dict(row: Row) -> dict[str, Any]:
-    """The row as plain values."""
-    return asdict(row) | {"reached": bool(row.reached)}

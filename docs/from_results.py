@@ -1,4 +1,7 @@
-"""Makes tables of the README and a recipe, and docs/reproduction.md and .html, of docs/results: make docs."""
+"""Makes of docs/results what documents say of results: tables of the README, pages, and parts of pages.
+
+`make docs` runs it, and builds docs/reproduction.html. A page or a table is a module of docs/make.
+"""
 
 import json
 import sys
@@ -11,17 +14,17 @@ from csrr.paper.claims import judge_claims
 from csrr.paper.headlines import write_headlines
 from csrr.paper.markdown import render_readme_table
 from csrr.paper.page import write_page
-from csrr.paper.robustness_results import TITLES, Robustness
+from csrr.paper.robustness_results import Robustness
 from csrr.paper.summary_types import Figure, Summary
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from docs.noise_tables import fill_blocks, list_targets  # noqa: E402
-
-from benchmarks.datasets import DATASETS  # noqa: E402 (the benchmarks are no part of the package)
+# The benchmarks and what makes the documents are no part of the package.
+from docs.make import benchmarks, defaults, noise, suspects, theory  # noqa: E402
 
 RESULTS = ROOT / "docs" / "results"
+DEFAULTS = defaults.DEFAULTS
 NOISE = Robustness.from_arrow(parquet.read_table(RESULTS / "robustness.parquet"))
 _FOUND = Summary.from_json(json.loads((RESULTS / "summary.json").read_text()))
 SUMMARY = replace(
@@ -30,127 +33,58 @@ SUMMARY = replace(
     claims=judge_claims(_FOUND),
     headlines=write_headlines(_FOUND),
 )
-DEFAULTS = json.loads((RESULTS / "defaults.json").read_text())
-BEGIN, END = "<!-- made by docs/from_results.py -->\n", "<!-- end -->\n"
-BEGIN_NOISE, END_NOISE = "<!-- noise: made by docs/from_results.py -->\n", "<!-- end of noise -->\n"
-SHARES = (0.1, 0.3, 0.5)
-RECIPE = ROOT / "docs" / "recipes" / "noisy-logs.md"
-BEGIN_DEFAULTS, END_DEFAULTS = "<!-- defaults: made by docs/from_results.py -->\n", "<!-- end of defaults -->\n"
+THEORY = theory.read_simulations()
+BLOCKS = {
+    "README.md": {
+        "reproduction": lambda: render_readme_table(SUMMARY),
+        "defaults": defaults.make_readme_table,
+        "noise": lambda: noise.make_table(NOISE),
+        "suspects": suspects.summarise,
+    },
+    "docs/recipes/noisy-logs.md": {
+        "suspects, chosen": lambda: suspects.make_table("chosen"),
+        "suspects, fresh": lambda: suspects.make_table("fresh"),
+        "kinds": suspects.list_kinds,
+        "stability": suspects.list_changes,
+    },
+    "docs/theory.md": {"simulation": lambda: theory.make_text(THEORY)},
+}
+"""What stands between the marks of a document, by name."""
+WHOLE = {
+    "docs/benchmarks.md": lambda: benchmarks.make_page(benchmarks.read_rows()),
+    "docs/theory.svg": lambda: theory.draw_figure(THEORY),
+}
+"""Files that are made whole. (docs/reproduction.md is made with docs/reproduction.html.)"""
 
 
-def defaults_table() -> str:
-    """The rows of `python -m benchmarks.defaults` in Markdown."""
-    lines = ["| data | measure | `CSRR()` | rival | wanted |", "|---|---|---|---|---|"]
-    for name, data in DATASETS.items():
-        runs = [each["found"] for key, each in sorted(DEFAULTS.items()) if key.startswith(f"accuracy/{name}/")]
-        for measure in data.measures if runs else ():
-            means = {each: sum(run[each][measure] for run in runs) / len(runs) for each in runs[0]}
-            ours = means.pop("CSRR")
-            best = max(means, key=means.__getitem__)
-            others = ", ".join(f"{each} {_short(value)}" for each, value in means.items() if each != best)
-            splits = "" if data.seeds == 1 else f", {len(runs)} split{'s' if len(runs) > 1 else ''}"
-            wanted = "not below" if data.reach == 1 else f"+{100 * (data.reach - 1):g} %"
-            lines.append(
-                f"| {data.name}{splits} | {measure.upper().replace('RECALL', 'Recall')} | {_short(ours)} "
-                f"| {best} {_short(means[best])}; {others} | {wanted}: **{100 * (ours / means[best] - 1):+.1f} %** |"
-            )
-    for key, each in DEFAULTS.items():
-        if key.startswith("time/"):
-            ours, als, most = min(each["ours"]), min(each["als"]), {"ml-1m": "1x"}.get(key[5:], "1.5x")
-            lines.append(
-                f"| {DATASETS[key[5:]].name} | whole fit, choosing included, s | {ours:.1f} "
-                f"| implicit ALS, 256 factors, 15 iterations: {als:.1f} | {most}: **{ours / als:.2f}x** |"
-            )
-    return "\n".join([*lines, *_gowalla(), *_memory(), *_regret(), *list_targets()]) + "\n"
+def list_marks(name: str) -> tuple[str, str]:
+    """The lines before and after what is made."""
+    return f"<!-- {name}: made by docs/from_results.py -->\n", f"<!-- end of {name} -->\n"
 
 
-def _gowalla() -> list[str]:
-    each = DEFAULTS.get("gowalla")
-    if each is None:
-        return []
-    lines = []
-    for label, called, wanted in (
-        ("default", "`CSRR()`", ".195 / .163, 1.5x"),
-        ("rank 256, given", "rank 256, 50 neighbours, strengths given", ".161, 0.5x"),
-        ("max_rank=1000", "`max_rank=1000`", ".198 / .166, 3x"),
-    ):
-        row = each[label]
-        found = f"{_short(row['recall@20'])} / {_short(row['ndcg@20'])}; {row['seconds']:.1f}"
-        lines.append(
-            f"| Gowalla, {called} | Recall@20 / NDCG@20; fit, s | {found} | the same ALS: {each['als']:.1f} s "
-            f"| {wanted}: **{row['seconds'] / each['als']:.2f}x** |"
-        )
-    ours, wide = each["recommending, default"], each["recommending, rank 1,000, no neighbours"]
-    lines.append(
-        f"| Gowalla, all users | recommending 20 each, s | {ours:.1f} | rank 1,000 without neighbours: {wide:.1f} "
-        f"| 0.5x: **{ours / wide:.2f}x** |"
-    )
-    return lines
-
-
-def _memory() -> list[str]:
-    each = DEFAULTS.get("memory/amazon-cds")
-    if each is None:
-        return []
-    found = f"{each['fit']:.2f}, {each['all']:.2f}"
-    return [f"| Amazon-CDs | peak memory of the fit, and of recommending for all, GB | {found} | | 1.5 |"]
-
-
-def _regret() -> list[str]:
-    lost = {}
-    for key, each in DEFAULTS.items():
-        if key.startswith("regret/"):
-            best = max([value for _, value in each["grid"]] + [each["chosen"]])
-            lost[DATASETS[key.split("/")[1]].name.replace(", ", " ")] = 100 * (1 - each["chosen"] / best)
-    if not lost:
-        return []
-    shown = ", ".join(f"{name} {value:.1f} %" for name, value in lost.items())
-    return [
-        "| the same, first split | what the choice loses against the best of 24 strengths and neighbours around it, by "
-        f"test data | {shown} | | 1.5 % |"
-    ]
-
-
-def _short(value: float) -> str:
-    return f"{value:.4f}".lstrip("0")
-
-
-def noise_table() -> str:
-    """What `CSRR()` keeps under noise, beside the best of the tuned rivals, in Markdown."""
-    rivals, default = ("EASE", "WRMF", "BPRMF"), "CSRR as it comes"
-    shares = [f"{100 * share:.0f} %" for share in SHARES]
-    lines = [f"| noise | {' | '.join(f'`CSRR()`, {each} | best rival' for each in shares)} |"]
-    lines.append("|---" * (1 + 2 * len(SHARES)) + "|")
-    for kind in NOISE.kinds:
-        cells = []
-        for share in SHARES:
-            means = {each: _mean_ndcg(kind, share, each) for each in (default, *rivals)}
-            best = max(rivals, key=means.__getitem__)
-            cells += [_short(means[default]), f"{best} {_short(means[best])}"]
-        lines.append(f"| {TITLES[kind]} | {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
-
-
-def _mean_ndcg(kind: str, share: float, system: str) -> float:
-    found = [each.ndcg for each in NOISE.lines if (each.kind, each.share, each.system) == (kind, share, system)]
-    return sum(found) / len(found)
-
-
-def with_tables(readme: str) -> str:
-    """The README with the tables between their marks made anew."""
-    for begin, end, table in (
-        (BEGIN, END, render_readme_table(SUMMARY)),
-        (BEGIN_DEFAULTS, END_DEFAULTS, defaults_table()),
-        (BEGIN_NOISE, END_NOISE, noise_table()),
-    ):
-        before, rest = readme.split(begin)
+def fill_blocks(document: str, text: str) -> str:
+    """The text of a document with everything between its marks made anew."""
+    for name, make in BLOCKS[document].items():
+        begin, end = list_marks(name)
+        before, rest = text.split(begin)
         _, after = rest.split(end)
-        readme = f"{before}{begin}{table}{end}{after}"
-    return fill_blocks(readme)
+        text = f"{before}{begin}{make()}{end}{after}"
+    return text
+
+
+def drop_blocks(document: str, text: str) -> str:
+    """What of a document was written by hand."""
+    for name in BLOCKS.get(document, ()):
+        begin, end = list_marks(name)
+        before, rest = text.split(begin)
+        text = before + rest.split(end)[1]
+    return text
 
 
 if __name__ == "__main__":
-    path = ROOT / "README.md"
-    path.write_text(with_tables(path.read_text()))
-    RECIPE.write_text(fill_blocks(RECIPE.read_text()))
+    for document in BLOCKS:
+        path = ROOT / document
+        path.write_text(fill_blocks(document, path.read_text()))
+    for document, make in WHOLE.items():
+        (ROOT / document).write_text(make())
     write_page(SUMMARY, RESULTS.parent / "reproduction.html")

@@ -2,7 +2,6 @@
 
 import json
 import re
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,17 +12,6 @@ BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 RESULTS = json.loads((ROOT / "docs" / "results" / "suspects.json").read_text())
 
 
-@pytest.fixture(scope="module")
-def tables():
-    """docs/noise_tables.py, as a module."""
-    sys.path.insert(0, str(ROOT))
-    try:
-        from docs import noise_tables
-    finally:
-        sys.path.remove(str(ROOT))
-    return noise_tables
-
-
 def test_the_recipe_runs():
     blocks = BLOCK.findall(RECIPE.read_text())
     assert len(blocks) >= 4
@@ -31,15 +19,6 @@ def test_the_recipe_runs():
     for block in blocks:
         exec(compile(block, RECIPE.name, "exec"), scope)  # noqa: S102
     assert len(scope["little"]) > len(scope["more"])
-
-
-@pytest.mark.parametrize("path", [RECIPE, ROOT / "README.md"])
-def test_its_numbers_are_those_of_the_results(tables, path):
-    text = path.read_text()
-    assert tables.fill_blocks(text) == text
-    for name, block in tables.make_blocks().items():
-        if path == RECIPE and name != "suspects":
-            assert f"<!-- {name}: made by docs/from_results.py -->\n{block}" in text
 
 
 def test_outside_of_the_tables_the_readme_has_no_number_on_finding_noise():
@@ -56,8 +35,8 @@ def test_no_log_lost_more_than_two_percent_of_its_clean_clicks(part):
     assert max(row["clean removed, default"] for row in RESULTS[part]) <= 0.02
 
 
-def test_a_table_has_the_means_of_its_rows(tables):
+def test_a_table_has_the_means_of_its_rows():
     rows = [row for row in RESULTS["chosen"] if (row["data"], row["kind"]) == ("sharp topics", "random")]
     half = [row for row in rows if row["planted"] == 0.4]
-    cells = next(line for line in tables.make_blocks()["suspects, chosen"].splitlines() if "sharp topics" in line)
+    cells = next(line for line in RECIPE.read_text().splitlines() if line.startswith("| sharp topics"))
     assert f"{sum(row['estimate'] for row in half) / len(half):.2f}"[1:] in cells.split("|")[5]

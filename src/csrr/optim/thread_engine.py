@@ -44,8 +44,8 @@ class ThreadEngine:
     def multiply_transposed(self, matrix: Sparse, y: FloatArray) -> FloatArray:
         """matrix.T @ y, (m, k), for a matrix of (n, m) and y of (n, k), from its values item by item.
 
-        A sum over blocks of users needs no such order, but an (m, k) for each block. With 16 blocks and k = 140 it took
-        as long on MovieLens-1M and six times as long on Gowalla; looking values up in place took 1.7 times as long.
+        A sum over blocks of users needs no such order, but an (m, k) for each block, which takes far longer where there
+        are many items; so does looking values up in place.
         """
         return _multiply(matrix.pattern.T, matrix.values_by_item, y)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from csrr.paper.robustness_results import TITLES
 
-RESULTS = Path(__file__).parent / "results"
+RESULTS = Path(__file__).parents[1] / "results"
 SUSPECTS = json.loads((RESULTS / "suspects.json").read_text())
 SHARES = (0.0, 0.05, 0.1, 0.4)
 PARTS = {
@@ -20,51 +20,8 @@ LOST, REMOVED = "clean removed, default", "planted removed, default"
 Rows = list[dict[str, Any]]
 
 
-def make_blocks() -> dict[str, str]:
-    """The texts by the name in their marks: `<!-- NAME: made by docs/from_results.py -->` to `<!-- end of NAME -->`."""
-    return {
-        "suspects": _summarise(),
-        **{f"suspects, {part}": _table(SUSPECTS[part]) for part in PARTS},
-        "kinds": _kinds(),
-        "stability": _stability(),
-    }
-
-
-def fill_blocks(text: str) -> str:
-    """The text with all of these that it has marks for."""
-    for name, block in make_blocks().items():
-        begin, end = f"<!-- {name}: made by docs/from_results.py -->\n", f"<!-- end of {name} -->\n"
-        if begin in text:
-            before, rest = text.split(begin)
-            text = f"{before}{begin}{block}{end}{rest.split(end)[1]}"
-    return text
-
-
-def list_targets() -> list[str]:
-    """The rows of the README's table of targets."""
-    rows = [row for row in SUSPECTS["movielens"]["found"] if row["kind"] == "random"]
-    found, rare = (_short(mean(row[name] for row in rows), 3) for name in ("suspects()", "rare item"))
-    lost = {part: f"{100 * max(row[LOST] for row in SUSPECTS[part]):.1f} %" for part in PARTS}
-    rows_of_targets = [
-        [
-            "MovieLens-100K, 30 % random clicks, splits 1 to 5 (`python -m benchmarks.bench_suspects movielens`)",
-            "AUC of finding them, `suspects()`",
-            found,
-            f'rule "rare item": {rare}',
-            f".93: **{found}**",
-        ],
-        [
-            "fresh logs with planted noise (`python -m benchmarks.bench_suspects fresh`)",
-            "clean clicks that `csrr.clean(log)` removed, the largest share",
-            lost["fresh"],
-            f"logs that the scores were made on: {lost['chosen']}",
-            f"2 %: **{lost['fresh']}**",
-        ],
-    ]
-    return [f"| {' | '.join(row)} |" for row in rows_of_targets]
-
-
-def _summarise() -> str:
+def summarise() -> str:
+    """The errors of the share and of cleaning, chosen and fresh logs apart."""
     lines = []
     for part, called in PARTS.items():
         rows = SUSPECTS[part]
@@ -86,8 +43,9 @@ def _mean_of(rows: Rows, share: float, name: str) -> float:
     return mean(row[name] for row in rows if row["planted"] == share and row["kind"] == "random")
 
 
-def _table(rows: Rows) -> str:
+def make_table(part: str) -> str:
     """By data: the estimates, the AUC, and what cleaning by default does."""
+    rows = SUSPECTS[part]
     heads = [f"{100 * share:.0f} %" for share in SHARES]
     last = ["AUC", "clean removed, worst", "planted removed at 10 %", "at 40 %"]
     lines = [f"| planted: | {' | '.join(heads + last)} |", "|---" * (1 + len(heads + last)) + "|"]
@@ -106,7 +64,8 @@ def _table(rows: Rows) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _kinds() -> str:
+def list_kinds() -> str:
+    """How well each kind of noise is found in MovieLens-100K."""
     names = ("suspects()", "rare item", "many clicks")
     lines = ["| kind | `suspects()`: AUC | rule: rare item | rule: many clicks | share by estimate |", "|---" * 5 + "|"]
     rows = SUSPECTS["movielens"]["found"]
@@ -117,7 +76,8 @@ def _kinds() -> str:
     return "\n".join(lines) + "\n"
 
 
-def _stability() -> str:
+def list_changes() -> str:
+    """What small changes leave of V and of the suspects."""
     lines = ["| change | entries of V that are there again | events above .5 that are |", "|---|---|---|"]
     lines += [
         f"| {row['change']} | {_short(row['v_kept'])} | {_short(row['suspects_kept'])} |"
