@@ -61,9 +61,11 @@ if TYPE_CHECKING:
     from csrr.models.recommender import Recommender as Recommender
     from csrr.models.regularization_path import path as path
     from csrr.models.wrmf import WRMF as WRMF
+    from csrr.noise.cleaning import Cleaning as Cleaning
+    from csrr.noise.cleaning import clean as clean
+    from csrr.noise.cleaning import plan_cleaning as plan_cleaning
     from csrr.noise.stability import Stability as Stability
     from csrr.noise.suspects import Suspects as Suspects
-    from csrr.noise.suspects import clean as clean
     from csrr.paper.robustness import robustness as robustness
     from csrr.paper.robustness_results import Robustness as Robustness
     from csrr.parameters import ParameterError as ParameterError
@@ -94,8 +96,9 @@ _HOMES = {
     "csrr.models.recommender": "NotFittedError Recommender",
     "csrr.models.regularization_path": "path",
     "csrr.models.kept": "ModelFileError",
+    "csrr.noise.cleaning": "Cleaning clean plan_cleaning",
     "csrr.noise.stability": "Stability",
-    "csrr.noise.suspects": "Suspects clean",
+    "csrr.noise.suspects": "Suspects",
     "csrr.paper.robustness": "robustness",
     "csrr.paper.robustness_results": "Robustness",
     "csrr.parameters": "ParameterError",

@@ -1228,7 +1228,7 @@ class Recommender(ABC):
     # Noisy clicks
 
     def suspects(self, *, popularity: float = 0.0) -> Suspects:
-        """Return how probable it is that each click of the training data is noise, and which users and items have most.
+        """Return how much each click of the training data looks like noise, and which users and items have most.
 
         Parameters
         ----------
@@ -1240,7 +1240,7 @@ class Recommender(ABC):
         Returns
         -------
         suspects
-            A probability for each event.
+            A score for each event: a rate of noise under the assumptions that `Suspects` states.
 
         Raises
         ------

@@ -717,7 +717,7 @@ class RobustModel(Recommender):
         return self._tastes
 
     def suspects(self, *, popularity: float = 0.0, stability: bool = False) -> Suspects:
-        """Return how probable it is that each click of the training data is noise, and which users and items have most.
+        """Return how much each click of the training data looks like noise, and which users and items have most.
 
         Judged by a model with `reg_sparse` 0.5 and the automatic `reg_low_rank`: this one, if it is such, or one fitted
         to the same clicks.
@@ -734,7 +734,7 @@ class RobustModel(Recommender):
         Returns
         -------
         suspects
-            A probability for each event.
+            A score for each event: a rate of noise under the assumptions that `Suspects` states.
         """
         self.check_fitted()
         check_popularity(popularity)
