@@ -4,6 +4,7 @@ import json
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from pyarrow import parquet
 
@@ -13,6 +14,7 @@ from csrr.paper.markdown import render_readme_table
 from csrr.paper.page import write_page
 from csrr.paper.robustness_results import TITLES, Robustness
 from csrr.paper.summary_types import Figure, Summary
+from csrr.paper.today import OURS, Today
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
@@ -20,6 +22,25 @@ sys.path.insert(0, str(ROOT))
 from benchmarks.datasets import DATASETS  # noqa: E402 (the benchmarks are no part of the package)
 
 RESULTS = ROOT / "docs" / "results"
+DEFAULTS = json.loads((RESULTS / "defaults.json").read_text())
+
+
+def make_today(plain: dict[str, Any], accuracies: dict[str, Any]) -> Today:
+    """The systems of today: what is said of them in `plain`, and the means of what `benchmarks.defaults` found."""
+    columns, rows = [], [row | {"means": {}, "fewer": {}} for row in plain["rows"]]
+    for column in plain["columns"]:
+        data, measure = column["key"].split("/")
+        runs = [each["found"] for key, each in accuracies.items() if key.startswith(f"accuracy/{data}/")]
+        columns.append(column | {"splits": len(runs), "fixed": DATASETS[data].seeds == 1})
+        for row in rows:
+            system = "CSRR" if row["system"] == OURS else row["system"]
+            if found := [run[system][measure] for run in runs if measure in run.get(system, ())]:
+                row["means"][column["key"]] = sum(found) / len(found)
+            if 0 < len(found) < len(runs):
+                row["fewer"][column["key"]] = len(found)
+    return Today.from_json(plain | {"columns": columns, "rows": rows})
+
+
 NOISE = Robustness.from_arrow(parquet.read_table(RESULTS / "robustness.parquet"))
 _FOUND = Summary.from_json(json.loads((RESULTS / "summary.json").read_text()))
 SUMMARY = replace(
@@ -27,8 +48,8 @@ SUMMARY = replace(
     figures=_FOUND.figures | {name: Figure.from_json(each) for name, each in NOISE.figures().items()},
     claims=judge_claims(_FOUND),
     headlines=write_headlines(_FOUND),
+    today=make_today(json.loads((RESULTS / "today.json").read_text()), DEFAULTS),
 )
-DEFAULTS = json.loads((RESULTS / "defaults.json").read_text())
 BEGIN, END = "<!-- made by docs/from_results.py -->\n", "<!-- end -->\n"
 BEGIN_NOISE, END_NOISE = "<!-- noise: made by docs/from_results.py -->\n", "<!-- end of noise -->\n"
 SHARES = (0.1, 0.3, 0.5)
@@ -40,8 +61,11 @@ def defaults_table() -> str:
     lines = ["| data | measure | `CSRR()` | rival | wanted |", "|---|---|---|---|---|"]
     for name, data in DATASETS.items():
         runs = [each["found"] for key, each in sorted(DEFAULTS.items()) if key.startswith(f"accuracy/{name}/")]
+        systems = [each for each in runs[0] if all(each in run for run in runs)] if runs else []
         for measure in data.measures if runs else ():
-            means = {each: sum(run[each][measure] for run in runs) / len(runs) for each in runs[0]}
+            if not all(measure in run[each] for run in runs for each in systems):
+                continue  # The best rival may be one without it.
+            means = {each: sum(run[each][measure] for run in runs) / len(runs) for each in systems}
             ours = means.pop("CSRR")
             best = max(means, key=means.__getitem__)
             others = ", ".join(f"{each} {_short(value)}" for each, value in means.items() if each != best)

@@ -9,6 +9,7 @@ from typing import Any, Literal, Self
 
 from csrr.data import DataError
 from csrr.paper.results import FORMAT
+from csrr.paper.today import Today
 from csrr.plots.dataclass_json import read_dataclass, write_plain
 from csrr.plots.panels import Panel
 
@@ -175,7 +176,7 @@ class MissingPart:
 
 @dataclass(frozen=True)
 class Summary:
-    """All that a reproduction found; `figures` and `protocols` are by name."""
+    """All that a reproduction found, `figures` and `protocols` by name; `today` is measured apart and merged in."""
 
     made: Made
     comparison: list[SystemTable] = field(default_factory=list)
@@ -185,6 +186,7 @@ class Summary:
     protocols: dict[str, str] = field(default_factory=dict)
     claims: list[Claim] = field(default_factory=list)
     headlines: list[str] = field(default_factory=list)
+    today: Today | None = None
 
     @classmethod
     def from_json(cls, plain: Any) -> Self:
