@@ -27,7 +27,7 @@ DEFAULTS = json.loads((RESULTS / "defaults.json").read_text())
 
 def make_today(plain: dict[str, Any], accuracies: dict[str, Any]) -> Today:
     """The systems of today: what is said of them in `plain`, and the means of what `benchmarks.defaults` found."""
-    columns, rows = [], [row | {"means": {}, "fewer": {}} for row in plain["rows"]]
+    columns, rows = [], [row | {"values": {}, "fewer": {}} for row in plain["rows"]]
     for column in plain["columns"]:
         data, measure = column["key"].split("/")
         runs = [each["found"] for key, each in accuracies.items() if key.startswith(f"accuracy/{data}/")]
@@ -35,7 +35,7 @@ def make_today(plain: dict[str, Any], accuracies: dict[str, Any]) -> Today:
         for row in rows:
             system = "CSRR" if row["system"] == OURS else row["system"]
             if found := [run[system][measure] for run in runs if measure in run.get(system, ())]:
-                row["means"][column["key"]] = sum(found) / len(found)
+                row["values"][column["key"]] = sum(found) / len(found)
             if 0 < len(found) < len(runs):
                 row["fewer"][column["key"]] = len(found)
     return Today.from_json(plain | {"columns": columns, "rows": rows})

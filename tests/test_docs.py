@@ -219,12 +219,13 @@ def test_every_figure_is_drawn_with_every_point(summary, page):
                 assert any(each.startswith(f"{name}, ") and f": {point.mean:.4f}" in each for each in told)
 
 
-def test_every_link_of_the_page_leads_somewhere_in_it(page):
+def test_every_link_of_the_page_leads_somewhere_in_it_or_to_a_source(summary, page):
     ids = [each.get("id") for each in page.iter() if each.get("id")]
     links = [each.get("href") for each in page.iter("a")]
     assert len(ids) == len(set(ids))
     assert len(links) > 10
-    assert [link for link in links if link[:1] != "#" or link[1:] not in ids] == []
+    assert [link for link in links if link[:1] == "#" and link[1:] not in ids] == []
+    assert [link for link in links if link[:1] != "#"] == [row.source for row in summary.today.published]
     assert [each.get("src") for each in page.iter() if each.get("src")] == []
     assert [each.get("href") for each in page.iter("link")] == ["data:,"]
 

@@ -99,11 +99,11 @@ def today():
             {
                 "system": "CSRR()",
                 "about": "as it comes",
-                "means": {"checkins/recall@20": 0.1939, "checkins/ndcg@20": 0.1622, "games/ndcg@10": 0.5},
+                "values": {"checkins/recall@20": 0.1939, "checkins/ndcg@20": 0.1622, "games/ndcg@10": 0.5},
             },
             {
                 "system": "EASE",
-                "means": {"checkins/recall@20": 0.1725, "games/ndcg@10": 0.625},
+                "values": {"checkins/recall@20": 0.1725, "games/ndcg@10": 0.625},
                 "fewer": {"games/ndcg@10": 2},
             },
         ],

@@ -20,7 +20,7 @@ def with_means(**means):
     """The sample with other means of CSRR(): of recall, ndcg and games."""
     plain = today()
     keys = {"recall": "checkins/recall@20", "ndcg": "checkins/ndcg@20", "games": "games/ndcg@10"}
-    plain["rows"][0]["means"] |= {keys[name]: value for name, value in means.items()}
+    plain["rows"][0]["values"] |= {keys[name]: value for name, value in means.items()}
     return Today.from_json(plain)
 
 
@@ -53,9 +53,9 @@ def test_a_tie_is_first():
 
 def test_columns_without_its_number_are_not_counted():
     plain = today()
-    del plain["rows"][0]["means"]["games/ndcg@10"]
+    del plain["rows"][0]["values"]["games/ndcg@10"]
     assert say_places(Today.from_json(plain)) == "CSRR() is first in all of 2 columns."
-    plain["rows"][0]["means"] = {}
+    plain["rows"][0]["values"] = {}
     assert say_places(Today.from_json(plain)) == "CSRR() was not measured."
 
 
@@ -63,7 +63,7 @@ def test_columns_without_its_number_are_not_counted():
 def test_it_is_first_exactly_where_nobody_has_more(values):
     columns = [{"key": "a", "data": "A", "measure": "NDCG@10"}]
     rows = [
-        {"system": OURS if place == 0 else f"S{place}", "means": {"a": value}} for place, value in enumerate(values)
+        {"system": OURS if place == 0 else f"S{place}", "values": {"a": value}} for place, value in enumerate(values)
     ]
     said = say_places(Today.from_json({"columns": columns, "rows": rows}))
     ahead = [f"S{place} " for place, value in enumerate(values) if value > values[0]]
@@ -108,7 +108,7 @@ def test_a_printed_number_has_a_source(source):
 @pytest.mark.parametrize("part", ["rows", "published"])
 def test_a_number_has_a_column(part):
     plain = today()
-    plain[part][0]["means" if part == "rows" else "values"]["games/ndcg@5"] = 0.1
+    plain[part][0]["values"]["games/ndcg@5"] = 0.1
     with pytest.raises(DataError, match=r"'games/ndcg@5' is none of its columns"):
         Today.from_json(plain)
 
@@ -145,4 +145,4 @@ def test_a_source_that_is_no_address_is_no_link():
 def test_it_is_read_and_written_whole():
     summary = Summary.from_json(full_summary())
     assert Summary.from_json(summary.to_json()) == summary
-    assert math.isclose(summary.today.rows[1].means["games/ndcg@10"], 0.625)
+    assert math.isclose(summary.today.rows[1].values["games/ndcg@10"], 0.625)

@@ -29,11 +29,11 @@ class TodayColumn:
 
 @dataclass(frozen=True)
 class TodayRow:
-    """A system that was measured: its means by column, and their splits where they are fewer than the column's."""
+    """A system that was measured: its means by column, and over how many splits where fewer than the column's."""
 
     system: str
     about: str = ""
-    means: dict[str, float] = field(default_factory=dict)
+    values: dict[str, float] = field(default_factory=dict)
     fewer: dict[str, int] = field(default_factory=dict)
 
 
@@ -61,10 +61,14 @@ class Today:
         """Return what JSON has as `plain`; raises a DataError where a column is not known or a source is missing."""
         return read_dataclass(cls, plain, "today")
 
+    def list_rows(self) -> list[TodayRow | PublishedRow]:
+        """Return the measured rows, then the printed ones."""
+        return [*self.rows, *self.published]
+
     def __post_init__(self) -> None:
         known = {column.key for column in self.columns}
-        for row in (*self.rows, *self.published):
-            if unknown := [name for name in list_values(row) if name not in known]:
+        for row in self.list_rows():
+            if unknown := [name for name in row.values if name not in known]:
                 raise DataError(f"today, {row.system}: {unknown[0]!r} is none of its columns; name it in columns")
         for row in self.published:
             if not row.source.strip():
@@ -111,11 +115,6 @@ class ShownToday:
     command: str
 
 
-def list_values(row: TodayRow | PublishedRow) -> Mapping[str, float]:
-    """Return the numbers of a row by column."""
-    return row.means if isinstance(row, TodayRow) else row.values
-
-
 def show_today(today: Today) -> ShownToday:
     """Return the section of systems of today with every number as text."""
     best = {column.key: _find_best(today, column.key) for column in today.columns}
@@ -134,7 +133,7 @@ def show_today(today: Today) -> ShownToday:
 
 def say_places(today: Today) -> str:
     """Return in how many columns `CSRR()` is first, and who is ahead of it where it is not, in one sentence."""
-    own = next((row.means for row in today.rows if row.system == OURS), {})
+    own = next((row.values for row in today.rows if row.system == OURS), {})
     held = [column for column in today.columns if column.key in own]
     if not held:
         return f"{OURS} was not measured."
@@ -147,7 +146,7 @@ def say_places(today: Today) -> str:
 
 def _say_behind(today: Today, column: TodayColumn, own: float) -> str:
     """Return who has more in a column, the most first; "" where nobody has."""
-    others = [(list_values(row).get(column.key), row) for row in (*today.rows, *today.published)]
+    others = [(row.values.get(column.key), row) for row in today.list_rows()]
     ahead = sorted(
         ((value, row) for value, row in others if value is not None and value > own), key=lambda pair: -pair[0]
     )
@@ -163,7 +162,7 @@ def _say_behind(today: Today, column: TodayColumn, own: float) -> str:
 
 def _find_best(today: Today, column: str) -> str:
     """Return the largest number of a column as it is shown, so that what reads the same is best together."""
-    found = [list_values(row).get(column) for row in (*today.rows, *today.published)]
+    found = [row.values.get(column) for row in today.list_rows()]
     return format_fixed(max((value for value in found if value is not None), default=None))
 
 
@@ -173,7 +172,7 @@ def _show_cells(
     fewer = row.fewer if isinstance(row, TodayRow) else {}
     cells = []
     for column in columns:
-        text = format_fixed(list_values(row).get(column.key))
+        text = format_fixed(row.values.get(column.key))
         splits = fewer.get(column.key)
         note = "" if splits is None else f"{splits} split{'s' if splits > 1 else ''}"
         cells.append(TodayCell(text, note, text == best[column.key] != UNKNOWN))
