@@ -223,6 +223,15 @@ StepSize: TypeAlias = Annotated[
         words=("auto",),
     ),
 ]
+VUpdate: TypeAlias = Annotated[
+    Literal["best", "step"],
+    Choice(
+        "v_update",
+        'How non-negative factors update V after each inner loop: "best", to its minimum, or "step", by the single'
+        " proximal step of the paper.",
+        choices=("best", "step"),
+    ),
+]
 Tol: TypeAlias = Annotated[
     float,
     Number("tol", "Stop at this relative gap to the optimum; of CSRRe, gain.", above=0, most=1),

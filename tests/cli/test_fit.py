@@ -1,13 +1,12 @@
 import re
 from dataclasses import dataclass
-from types import SimpleNamespace
 
 import pytest
 
 import csrr
 from csrr.cli.options import KINDS, find_kind, fit_model, list_kinds
-from csrr.cli.output import Line
 from csrr.optim.solver import Step
+from csrr.progress import Line
 from csrr.registry import MODELS
 from tests.cli.conftest import as_json, in_process, write_log
 
@@ -234,7 +233,7 @@ class TestOtherModels:
         told = in_process("fit", log_file, "-o", tmp_path / "m", "--model", "eaze").stderr
         assert told.split("there are ")[1].split("; see")[0].split(", ") == list(list_kinds())
 
-    def test_the_steps_of_any_model_can_be_shown(self, log):
+    def test_the_steps_of_any_model_can_be_shown(self, log, monkeypatch):
         class Told(csrr.PopRank):
             def fit(self, data, *, callback):
                 callback(Epoch(3, 0.25))
@@ -246,14 +245,14 @@ class TestOtherModels:
             value: float
 
         shown = []
-        line = SimpleNamespace(show=lambda text, now=True: shown.append(text))
-        fit_model(Told(), log, line)
+        monkeypatch.setattr(Line, "show", lambda self, text, now=True: shown.append(text))
+        fit_model(Told(), log, Line())
         assert shown == ["number 3  value 0.25"]
 
     @pytest.mark.parametrize(("gap", "told"), [(0.25, "gap 2.5e-01"), (float("nan"), "objective 7.5")])
     def test_a_step_shows_the_gap_or_without_one_the_objective(self, gap, told, monkeypatch):
         shown = []
-        monkeypatch.setattr(Line, "show", lambda self, text, now=True: shown.append(text))
+        monkeypatch.setattr(Line, "show", lambda self, text, now=True, done=None: shown.append(text))
         Line().step(Step(3, 7.5, gap, 2, 0.1))
         assert shown == [f"iteration 3  {told}  rank 2  0.1 s"]
 

@@ -254,3 +254,8 @@ def test_a_signal_while_the_last_line_is_being_made_does_not_take_it_away():
     )
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
     assert (result.returncode, result.stderr) == (130, "interrupted: as told\n")
+
+
+def test_the_package_is_a_program_too():
+    result = subprocess.run([sys.executable, "-m", "csrr", "--version"], capture_output=True, text=True, check=True)
+    assert result.stdout == f"csrr {csrr.__version__}\n"

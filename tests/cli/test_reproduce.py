@@ -155,10 +155,55 @@ def test_results_of_another_version(folder):
 def test_a_full_disk_is_said_and_nothing_is_lost(folder):
     """A limit on the size of files stands for the full disk."""
     in_process("reproduce", *SMALL[:-2], "--results", folder)
-    kept = {path: path.read_bytes() for path in folder.rglob("*.json")}
+    kept = {path: path.read_bytes() for path in folder.rglob("*.json") if path.name != "runs.json"}
     limited = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (400, 400)); "
     result = in_child("reproduce", *SMALL, "--results", folder, before=limited)
     assert result.returncode == 2
     assert "the results so far are in" in result.stderr
     assert "File too large" in result.stderr
     assert all(path.read_bytes() == content for path, content in kept.items())
+
+
+def test_several_workers_find_what_one_finds(folder, tmp_path):
+    asked = (*SMALL, "--tune", "each")
+    one = in_process("reproduce", *asked, "--results", folder)
+    two = in_child("reproduce", *asked, "--results", tmp_path / "two", "--workers", "2")
+    assert two.returncode == 0, two.stderr
+    rows = [parquet.read_table(each / "rows.parquet") for each in (folder, tmp_path / "two")]
+    same = ["system", "split", "params", "ndcg@10", "recall@5", "n_evaluated"]
+    assert rows[0].select(same).equals(rows[1].select(same))
+    lists = [parquet.read_table(each / "lists.parquet") for each in (folder, tmp_path / "two")]
+    assert lists[0].equals(lists[1])
+    runs = json.loads((tmp_path / "two" / "summary.json").read_text())["made"]["runs"]
+    assert [(each["workers"], each["results"]) for each in runs] == [(2, 4)]
+    assert runs[0]["seconds"] > 0
+    assert one.exit_code == 0
+
+
+def test_a_run_that_did_nothing_is_no_run(folder):
+    for _ in range(2):
+        in_process("reproduce", *SMALL, "--results", folder)
+    assert len(ResultStore(folder).read_runs()) == 1
+
+
+def test_a_long_run_into_a_file_says_now_and_then_how_far_it_is(folder, monkeypatch):
+    monkeypatch.setattr("csrr.progress.SECONDS_BETWEEN_LINES", 0.0)
+    result = in_process("reproduce", *SMALL, "--results", folder)
+    lines = result.stderr.splitlines()
+    assert any(line.startswith("1 of 4, ") and "MC-Shift" in line for line in lines)
+    assert "\r" not in result.stderr
+
+
+def test_data_that_are_not_there_are_left_out_unless_they_are_named(folder, monkeypatch):
+    found = in_process("reproduce", "--plan")
+    assert found.exit_code == 0
+    assert "comparison, ml-100k, numbers" in found.stdout
+    assert "ml-1m" not in found.stdout
+    assert "left out: eachmovie-heavy.zip" in found.stderr
+    assert "`csrr data fetch ml-1m` downloads it" in found.stderr
+    named = in_process("reproduce", "--plan", "--data", "ml-1m")
+    assert named.exit_code == 2
+    assert "ml-1m.zip" in named.stderr
+    monkeypatch.setenv("CSRR_DATA_DIR", str(folder))
+    nothing = in_process("reproduce", "--plan")
+    assert nothing.exit_code == 2

@@ -324,3 +324,12 @@ def test_time_limits(factors, log):
     model = CSRRe(factors=factors, rank=5, tol=1e-12, max_iter=10**8, time_limit=1e-9).fit(log)
     assert model.certificate_.status == "timeout"
     assert np.isfinite(U(model)).all()
+
+
+def test_the_single_step_on_v_goes_with_the_papers_form(log):
+    how = {"factors": "nonnegative", "rank": 6, "reg_low_rank": 0.02, "reg_sparse": 0.3, "step": 0.02, **PLAIN}
+    best, step = (CSRRe(**how, v_update=each, max_iter=60).fit(log) for each in ("best", "step"))
+    assert step.specific_.nnz > 0
+    assert np.abs(U(step) - U(best)).max() > 1e-4
+    with pytest.raises(ParameterError, match="v_update"):
+        CSRRe(v_update="step").fit(log)

@@ -72,6 +72,34 @@ def test_given_steps_are_those_of_the_paper(loss, l2, scaling, max_iter):
         assert paper.steps < 3000
 
 
+@pytest.mark.parametrize("loss", ["I", "II"])
+@pytest.mark.parametrize("max_iter", [1, 7, 60, 3000])
+def test_a_single_step_on_v_is_that_of_the_paper(loss, max_iter):
+    problem, spec = setting(loss, 0.4)
+    start = boxed(problem)
+    found = algorithm2(problem, RANK, Options(tol=1e-3, max_iter=max_iter), step=0.02, single_v_step=True, start=start)
+    how = {"step": 0.02, "bound": BOUND, "tol": 1e-3, "window": _WINDOW, "max_iter": max_iter}
+    paper = reference.algorithm2(spec, start.users, start.items, **how, single=True)
+    np.testing.assert_allclose(found.factors.users, paper.P, atol=1e-10)
+    np.testing.assert_allclose(found.factors.items, paper.Q, atol=1e-10)
+    assert found.certificate.iterations == paper.rounds
+    if max_iter == 3000:
+        best = reference.algorithm2(spec, start.users, start.items, **how)
+        assert np.abs(best.P - paper.P).max() > 1e-4
+
+
+def test_a_single_step_on_v_as_long_as_is_safe_is_the_closed_form():
+    """After the first round, which has V = 0, where all costs are alike."""
+    problem, _ = setting("I", 0.4, alpha=2.0)
+    ends = [
+        algorithm2(problem, RANK, Options(tol=1e-9, max_iter=20_000), single_v_step=each, start=boxed(problem))
+        for each in (True, False)
+    ]
+    one, best = (compute_objective(problem, each.factors) for each in ends)
+    assert one == pytest.approx(best, rel=1e-3)
+    assert ends[0].history[0].objective > ends[1].history[0].objective
+
+
 @SETTINGS
 def test_safe_steps_end_where_no_way_leads_down(loss, l2):
     problem, spec = setting(loss, l2, alpha=2.0, density=0.35)

@@ -1,6 +1,7 @@
 """The folder of results: nothing is lost, nothing half-written, nothing mixed, one writer."""
 
 import json
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -8,7 +9,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from csrr.paper.results import Result, ResultsError, ResultStore, Task
+from csrr.paper.lists import Lists, make_lists_table, read_lists_table
+from csrr.paper.results import Result, ResultsError, ResultStore, Task, read_commit
 
 TASK = Task("ml-100k", 3, 0, "WRMF", {"rank": 10, "reg": 0.5})
 RESULT = Result(
@@ -22,7 +24,7 @@ RESULT = Result(
     certificate=None,
     model={"kind": "WRMF", "params": {"rank": 10}},
 )
-USERS = {"users": np.array([1, 2, 4]), "ndcg@5": np.array([0.0, 0.25, 0.5], np.float32)}
+USERS = Lists(np.array([1, 2, 4]), np.random.default_rng(0).random((3, 15)) < 0.3, np.array([3, 9, 20]))
 
 
 def test_a_result_comes_back_as_it_was(tmp_path):
@@ -32,10 +34,9 @@ def test_a_result_comes_back_as_it_was(tmp_path):
     with ResultStore.open(tmp_path / "results") as store:
         assert store.find(TASK) == RESULT
         assert store.read_all() == [RESULT]
-        back = store.read_per_user(TASK)
-        assert {name: values.tolist() for name, values in back.items()} == {
-            name: values.tolist() for name, values in USERS.items()
-        }
+        back = store.read_lists(TASK)
+        for name in ("users", "hits", "n_relevant"):
+            np.testing.assert_array_equal(getattr(back, name), getattr(USERS, name))
 
 
 def test_a_result_says_with_what_where_and_when(tmp_path):
@@ -112,6 +113,7 @@ import resource, sys
 from dataclasses import replace
 sys.path.insert(0, sys.argv[2])
 from tests.paper.test_results import RESULT, TASK, USERS
+from csrr.paper.lists import Lists
 from csrr.paper.results import ResultStore
 with ResultStore.open(sys.argv[1]) as store:
     store.keep(RESULT, USERS)
@@ -132,5 +134,42 @@ def test_a_full_disk_loses_nothing(tmp_path, request):
     assert child.stdout == "OSError\n", child.stderr
     with ResultStore.open(tmp_path) as store:
         assert [each.task for each in store.read_all()] == [TASK]
-        assert len(store.read_per_user(TASK)["users"]) == 3
+        assert len(store.read_lists(TASK).users) == 3
     assert not list(tmp_path.rglob("*.part"))
+
+
+def test_every_metric_can_be_made_again_of_the_lists(tmp_path):
+    with ResultStore.open(tmp_path / "results") as store:
+        store.keep(RESULT, USERS)
+        table = make_lists_table(store, [RESULT])
+    (back,) = read_lists_table(table).values()
+    assert list(read_lists_table(table)) == [("ml-100k", 3, 0, "WRMF")]
+    for name, values in USERS.measure().items():
+        np.testing.assert_array_equal(back.measure()[name], values)
+    assert back.measure()["precision@5"].tolist() == (USERS.hits[:, :5].sum(axis=1) / 5).tolist()
+    names = replace(USERS, users=np.array(["a", "b", "c"], object))
+    assert Lists.unpack(names.pack()).users.tolist() == ["a", "b", "c"]
+
+
+def test_a_run_that_was_stopped_is_noted_as_such(tmp_path):
+    with ResultStore.open(tmp_path / "results") as store:
+        with pytest.raises(KeyboardInterrupt), store.note_run(2, lambda: 0):
+            raise KeyboardInterrupt
+        done = iter((0, 3))
+        with store.note_run(1, lambda: next(done)):
+            pass
+        stopped, ended = store.read_runs()
+    assert (stopped.workers, stopped.seconds) == (2, None)
+    assert (ended.workers, ended.results) == (1, 3)
+    (tmp_path / "results" / "runs.json").write_text('{"runs": [{"a": 1}]}')
+    with pytest.raises(ResultsError, match=r"runs\.json: it is not a result of csrr"):
+        store.read_runs()
+
+
+def test_results_name_the_commit_of_a_checkout(tmp_path, monkeypatch):
+    monkeypatch.delenv("CSRR_COMMIT", raising=False)
+    assert re.fullmatch(r"([0-9a-f]{12}\+?)?", read_commit())
+    monkeypatch.setattr("csrr.paper.results.__file__", str(tmp_path / "a" / "b" / "c" / "results.py"))
+    assert read_commit() == ""
+    monkeypatch.setenv("CSRR_COMMIT", "0123456789ab")
+    assert read_commit() == "0123456789ab"

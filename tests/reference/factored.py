@@ -63,16 +63,34 @@ class Paper(NamedTuple):
 
 
 def algorithm2(
-    problem: dense.Dense, P: Matrix, Q: Matrix, *, step: float, bound: float, tol: float, window: int, max_iter: int
+    problem: dense.Dense,
+    P: Matrix,
+    Q: Matrix,
+    *,
+    step: float,
+    bound: float,
+    tol: float,
+    window: int,
+    max_iter: int,
+    single: bool = False,
 ) -> Paper:
-    """The paper's Algorithm 2, V first: projected gradient steps on P and Q until convergence, then V, and again.
+    """The paper's Algorithm 2: projected gradient steps on P and Q until convergence, then V, and again.
 
+    V is at its best, from the beginning; with `single` it begins at 0 and takes one proximal step a round, projected.
     Convergence: `window` steps lower the objective by less than tol/10 of it; a round, by less than tol.
     """
     p, steps, rounds = problem, 0, 0
-    before = objective(P, Q, p)
+    V = np.zeros_like(p.target)
+
+    def measure() -> float:
+        if not single:
+            return objective(P, Q, p)
+        loss = (p.weight * (P @ Q.T + V - p.target) ** 2).sum() / 2
+        return float(loss + (p.cap * V).sum() + p.l1 / 2 * ((P**2).sum() + (Q**2).sum()))
+
+    before = measure()
     while True:
-        V = dense.specific(P @ Q.T, p)
+        V = V if single else dense.specific(P @ Q.T, p)
         values: list[float] = []
         while steps < max_iter:
             X = P @ Q.T + V
@@ -85,8 +103,11 @@ def algorithm2(
             steps += 1
             if len(values) > window and values[-window - 1] - values[-1] <= 0.1 * tol * values[-1]:
                 break
+        if single:
+            moved = V - step * p.weight * (P @ Q.T + V - p.target)
+            V = np.clip(np.sign(moved) * np.maximum(np.abs(moved) - step * p.cap, 0), 0, 1) * p.observed
         rounds += 1
-        now = objective(P, Q, p)
+        now = measure()
         if steps >= max_iter or 0 <= before - now <= tol * now:
             return Paper(P, Q, dense.specific(P @ Q.T, p), rounds, steps)
         before = now

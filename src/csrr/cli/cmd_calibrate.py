@@ -17,7 +17,8 @@ from csrr.cli.options import (
     model_argument,
     read_log,
 )
-from csrr.cli.output import print_json, say, show_live_line
+from csrr.cli.output import print_json, say
+from csrr.progress import show_live_line
 
 if TYPE_CHECKING:
     import csrr

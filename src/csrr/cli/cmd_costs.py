@@ -9,7 +9,8 @@ from typing import Any
 import click
 
 from csrr.cli.options import LOG_OPTIONS, add_options, check_writable, json_option, read_log
-from csrr.cli.output import print_json, say, show_live_line
+from csrr.cli.output import print_json, say
+from csrr.progress import show_live_line
 
 
 @click.command()

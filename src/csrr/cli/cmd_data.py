@@ -7,13 +7,17 @@ from typing import Any
 import click
 
 from csrr.cli.options import json_option
-from csrr.cli.output import print_json, say, show_live_line
+from csrr.cli.output import print_json, say
 from csrr.printable import describe_size
+from csrr.progress import show_live_line
 
 
-@click.group()
-def data() -> None:
+@click.group(invoke_without_command=True)
+@click.pass_context
+def data(context: click.Context) -> None:
     """List, find and fetch public data sets."""
+    if context.invoked_subcommand is None:
+        context.invoke(list_, as_json=False)
 
 
 @data.command("list")

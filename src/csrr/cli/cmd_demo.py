@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from csrr.cli.options import json_option
-from csrr.cli.output import print_json, say, show_live_line
+from csrr.cli.output import print_json, say
+from csrr.progress import show_live_line
 
 if TYPE_CHECKING:
     import csrr

@@ -26,13 +26,14 @@ from csrr.cli.options import (
     read_param,
     select_given,
 )
-from csrr.cli.output import print_json, say, show_live_line
+from csrr.cli.output import print_json, say
 from csrr.parameters import list_defaults
+from csrr.progress import show_live_line
 
 if TYPE_CHECKING:
     import csrr
-    from csrr.cli.output import Line
     from csrr.experiments import Evaluation
+    from csrr.progress import Line
 
 LENGTHS = (5, 10, 20)
 SHARED = ("seed", "threads")

@@ -25,8 +25,9 @@ from csrr.cli.options import (
     make_model,
     read_log,
 )
-from csrr.cli.output import print_json, say, show_live_line
+from csrr.cli.output import print_json, say
 from csrr.printable import describe_size
+from csrr.progress import show_live_line
 
 if TYPE_CHECKING:
     import csrr

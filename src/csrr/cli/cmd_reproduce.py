@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from csrr.cli.failures import Failure, stoppable
+from csrr.cli.failures import Failure, as_options, stoppable
 from csrr.cli.options import Decorated, check_writable, json_option
-from csrr.cli.output import print_json, say, show_live_line
+from csrr.cli.output import print_json, say
+from csrr.progress import show_live_line
 
 if TYPE_CHECKING:
     from csrr.paper.jobs import Experiment, Job
@@ -34,6 +35,13 @@ def _make_repeat_option(name: str, metavar: str, what: str) -> Callable[[Decorat
 @_make_repeat_option("system", "NAME", "A system of the comparison, such as WRMF")
 @click.option("--splits", type=click.IntRange(min=1), help="Number of random partitions (5; of a quick run 2).")
 @click.option("--tune", type=click.Choice(["each", "once"]), help="Tune on each split's training data, or the first's.")
+@click.option(
+    "--workers",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="Number of processes, each with its part of the cores.",
+)
 @click.option("--quick", is_flag=True, help="MovieLens-100K, two splits, few parameters: all of it in minutes.")
 @click.option(
     "--results",
@@ -58,6 +66,7 @@ def reproduce(
     systems: tuple[str, ...],
     splits: int | None,
     tune: Any,
+    workers: int,
     quick: bool,
     results: Path,
     page: Path | None,
@@ -69,7 +78,7 @@ def reproduce(
 
     Without --table or --figure, all of them. Every result is kept in RESULTS as soon as it is there: stop it when you
     like and start it again, it goes on where it was. RESULTS/summary.json has all numbers of the page, rows.parquet
-    every result with its parameters, seed, versions, machine and time.
+    every result with its parameters, seed, versions, commit, machine and time, lists.parquet the hits of every user.
     """
     from csrr.paper.reproduce import Reproduction, check_data, plan
     from csrr.paper.results import ResultStore
@@ -78,7 +87,10 @@ def reproduce(
         raise Failure("csrr reproduce needs Optuna and Jinja2: pip install 'csrr[reproduce]'")
     names = _check_names(tables, figures)
     asked = plan(names, data=data, protocols=protocols, systems=systems, splits=splits, quick=quick)
-    check_data(asked)
+    if data:
+        check_data(asked)
+    else:
+        asked = _leave_out_missing(asked)
     if only_plan:
         _print_plan(Reproduction(ResultStore(results), asked, tuned=tune), as_json)
         return
@@ -89,8 +101,9 @@ def reproduce(
     with ResultStore.open(results) as store:
         run = Reproduction(store, asked, tuned=tune)
         if not as_json:
-            say(f"{_count_results(run)}; about {_format_duration(run.estimate_seconds_left())} to go", err=True)
-        failed = _run(run, results)
+            left = _format_duration(run.estimate_seconds_left() / workers)
+            say(f"{_count_results(run)}; about {left} to go", err=True)
+        failed = _run(run, results, workers)
         shown = Reproduction(store, _add_others(asked, quick), tuned=tune)
         more = {} if robustness is None else _read_noise_figures(robustness)
         _write(shown, _make_command(given, splits, tune, quick), more, results, target, as_json)
@@ -100,12 +113,29 @@ def reproduce(
         raise Failure(f"{len(failed)} of {len(run.jobs)} results could not be had; the first, {where}: {error}")
 
 
-def _run(run: Reproduction, results: Path) -> list[tuple[Job, Exception]]:
+def _leave_out_missing(asked: list[Experiment]) -> list[Experiment]:
+    """Return the experiments whose data are there, and say which are left out; with none, that is an error."""
+    from csrr.paper.reproduce import check_data, find_missing_data
+
+    missing = find_missing_data(asked)
+    left = [each for each in asked if each.data not in missing]
+    if not left:
+        check_data(asked)
+    for words in missing.values():
+        say(as_options(f"left out: {words}", ()), err=True)
+    return left
+
+
+def _run(run: Reproduction, results: Path, workers: int) -> list[tuple[Job, Exception]]:
     """Run what is left and return what failed; what stops it is said together with what is kept."""
+    from csrr.processes import WorkerError
+
     kept = f"the results so far are in {results}, the same command goes on from there"
     try:
         with stoppable(lambda: f"stopped: {kept}"), show_live_line() as line:
-            return run.run((lambda progress: line.show(_describe(progress))) if line.live else None)
+            return run.run(lambda progress: line.show(_describe(progress)), workers=workers)
+    except WorkerError as error:
+        raise Failure(f"{error}; {kept}") from error
     except OSError as error:
         raise Failure(f"{error.filename or results}: {error.strerror or error}; {kept}") from error
 
@@ -150,6 +180,7 @@ def _write(run: Reproduction, command: str, more: dict[str, Figure], results: Pa
     from pyarrow import parquet
 
     from csrr.files import atomic_write, write_text
+    from csrr.paper.lists import make_lists_table
     from csrr.paper.page import write_page
     from csrr.paper.results import make_results_table
     from csrr.paper.summary import summarise
@@ -160,6 +191,10 @@ def _write(run: Reproduction, command: str, more: dict[str, Figure], results: Pa
     write_text(results / "summary.json", json.dumps(plain, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
     with atomic_write(results / "rows.parquet") as file:
         parquet.write_table(make_results_table(run.list_results()), file)
+    with atomic_write(results / "lists.parquet") as file:
+        # Users and their numbers of test items are the same in all results of a split: a dictionary keeps them once.
+        lists = make_lists_table(run.store, run.list_results())
+        parquet.write_table(lists, file, compression="zstd", compression_level=19, dictionary_pagesize_limit=2**26)
     html, markdown = write_page(summary, page)
     if as_json:
         print_json({"page": str(html), "summary": plain})

@@ -9,12 +9,13 @@ import click
 
 from csrr.cli.failures import Failure, stoppable
 from csrr.cli.options import LOG_OPTIONS, add_options, json_option, read_log
-from csrr.cli.output import print_json, say, show_live_line
+from csrr.cli.output import print_json, say
+from csrr.progress import show_live_line
 
 if TYPE_CHECKING:
     import csrr
-    from csrr.cli.output import Line
     from csrr.paper.reproduce import Progress
+    from csrr.progress import Line
 
 
 @click.command()

@@ -18,7 +18,8 @@ from csrr.cli.options import (
     read_log,
     spreadsheet_option,
 )
-from csrr.cli.output import print_json, say, show_live_line, write_csv
+from csrr.cli.output import print_json, say, write_csv
+from csrr.progress import show_live_line
 
 if TYPE_CHECKING:
     from csrr.noise.suspects import Suspects

@@ -31,8 +31,9 @@ from csrr.cli.options import (
     read_param,
     select_given,
 )
-from csrr.cli.output import Line, print_json, say, show_live_line, to_plain
+from csrr.cli.output import print_json, say, to_plain
 from csrr.parameters import list_parameters, list_rivals
+from csrr.progress import Line, show_live_line
 
 if TYPE_CHECKING:
     import csrr

@@ -14,7 +14,7 @@ import click
 
 from csrr.cli import interrupts
 from csrr.cli.interrupts import NOTHING_WRITTEN, Stopped
-from csrr.cli.output import say
+from csrr.cli.output import say, say_error
 
 COLUMNS = ("user", "item", "rating", "weight", "time", "title")
 
@@ -137,7 +137,10 @@ def report(error: click.ClickException, as_json: bool) -> int:
     if isinstance(error, Interrupted):
         interrupts.claim()
         code = interrupts.exit_code()
-    say(message if isinstance(error, Interrupted) else f"csrr: error: {message}", err=True)
+    if isinstance(error, Interrupted):
+        say(message, err=True)
+    else:
+        say_error(message)
     if as_json:
         click.echo(json.dumps({"error": message}))
     return code

@@ -20,9 +20,9 @@ from csrr.registry import HOMES, MODELS
 
 if TYPE_CHECKING:
     import csrr
-    from csrr.cli.output import Line
     from csrr.data import IdMap
     from csrr.data.ids import Id
+    from csrr.progress import Line
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
@@ -214,16 +214,9 @@ def as_time(text: str | None) -> float | str | None:
 
 def fit_model(model: csrr.Recommender, events: csrr.Log, line: Line) -> None:
     """Fit the model, showing its steps where it tells them."""
-
-    def show(step: Any) -> None:
-        if hasattr(step, "gap"):
-            line.step(step)
-        else:
-            numbers = {name: value for name, value in vars(step).items() if isinstance(value, int | float)}
-            line.show("  ".join(f"{name} {value:.4g}" for name, value in numbers.items()), now=False)
-
+    line.aim = getattr(model, "tol", None)
     tells = "callback" in inspect.signature(model.fit).parameters
-    model.fit(events, **({"callback": show} if tells else {}))
+    model.fit(events, **({"callback": line.step} if tells else {}))
 
 
 def check_can(model: csrr.Recommender, method: str, what: str) -> None:

@@ -1,30 +1,34 @@
-"""Printing: JSON for machines, tables for people, and one line that tells how far a fit is."""
+"""Printing: JSON for machines, tables for people."""
 
 from __future__ import annotations
 
 import json
 import math
-import shutil
+import os
 import sys
-import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from csrr.printable import describe_size, make_printable
+from csrr.printable import make_printable
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-SECONDS_BETWEEN = 0.05
 
 
 def say(text: object = "", *, err: bool = False, nl: bool = True) -> None:
     """Print a text for people. All that is printed goes through here: what data holds, no terminal shall obey."""
     click.echo(make_printable(str(text), keep="\n\t"), err=err, nl=nl)
+
+
+def say_error(message: str) -> None:
+    """Print what stops a command, to stderr; its label is red on a terminal that takes colors."""
+    label = "csrr: error:"
+    colored = sys.stderr.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    click.echo(click.style(label, fg="red", bold=True) if colored else label, err=True, nl=False)
+    say(f" {message}", err=True)
 
 
 def write_csv(table: pa.Table, path: Path, *, spreadsheet: bool = False) -> None:
@@ -69,42 +73,3 @@ def to_plain(value: Any) -> Any:
     if hasattr(value, "tolist"):
         return to_plain(value.tolist())
     return [to_plain(each) for each in value] if isinstance(value, list | tuple) else str(value)
-
-
-class Line:
-    """One line on stderr that is written over and over; nothing where stderr is no terminal."""
-
-    def __init__(self) -> None:
-        self.live = sys.stderr.isatty()
-        self.due = 0.0
-
-    def show(self, text: str, *, now: bool = True) -> None:
-        """Write `text` over the line; without `now`, at most every `SECONDS_BETWEEN`."""
-        if not self.live or (not now and time.monotonic() < self.due):
-            return
-        self.due = time.monotonic() + SECONDS_BETWEEN
-        width = shutil.get_terminal_size().columns - 1
-        sys.stderr.write(f"\r{make_printable(text)[:width]}\x1b[K")
-        sys.stderr.flush()
-
-    def step(self, step: Any) -> None:
-        """Show a step of a fit: the gap or, where only the end of the fit tells it, the objective."""
-        aim = f"objective {step.objective:.6g}" if math.isnan(step.gap) else f"gap {step.gap:.1e}"
-        self.show(
-            f"iteration {step.iteration}  {aim}  rank {step.rank}  {step.seconds:.1f} s",
-            now=step.iteration <= 1,
-        )
-
-    def show_bytes(self, done: int, total: int | None) -> None:
-        """Show how much has been fetched."""
-        self.show(describe_size(done) + (f" of {describe_size(total)}" if total else ""), now=done == total)
-
-
-@contextmanager
-def show_live_line() -> Iterator[Line]:
-    """Give a `Line`, and clear it at the end, whatever the end is."""
-    line = Line()
-    try:
-        yield line
-    finally:
-        line.show("")

@@ -68,6 +68,10 @@ class Evaluation(TabularResult):
         Number of users without test items, who are in no mean.
     linear
         For the means that are not of `per_user`, values of shape (n_users,) that give their intervals.
+    hits
+        Whether each place of a user's list is a test item, shape (n_users, max(at)).
+    n_relevant
+        The numbers of test items, shape (n_users,).
 
     Examples
     --------
@@ -84,6 +88,8 @@ class Evaluation(TabularResult):
     means: Means
     n_left_out: int
     linear: PerUser = field(default_factory=dict)
+    hits: BoolArray = field(default_factory=lambda: np.empty((0, 0), np.bool_))
+    n_relevant: Int64Array = field(default_factory=lambda: np.empty(0, np.int64))
 
     @property
     def n_users(self) -> int:
@@ -263,7 +269,16 @@ def evaluate(
     of_lists = _measure_lists(items, hits, counts.positives, at, metrics, seen)
     per_user, means, linear = _measure_cells(counts, metrics, positive_cost)
     users, n_left_out = model.users_.ids[rows], len(asked) - len(rows)
-    return Evaluation(at, users, of_lists[0] | per_user, of_lists[1] | means, n_left_out, of_lists[2] | linear)
+    return Evaluation(
+        at,
+        users,
+        of_lists[0] | per_user,
+        of_lists[1] | means,
+        n_left_out,
+        of_lists[2] | linear,
+        hits,
+        counts.positives,
+    )
 
 
 def _rank_and_count(model: Recommender, rows: Rows, k: int, seen: Any, counts: CellCounts) -> Int32Array:

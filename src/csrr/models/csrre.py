@@ -32,6 +32,7 @@ from csrr.model_parameters import (
     TimeLimit,
     Tol,
     UserScaling,
+    VUpdate,
 )
 from csrr.models.build_problem import ClickProblem, Words
 from csrr.models.robust import Fit, RobustModel, Start
@@ -59,7 +60,8 @@ class CSRRe(RobustModel):
     inner loop. Its certificate is against the convex problem too, which has no such bounds.
 
     Stops when an iteration lowers the objective by less than `tol` of it, or after `max_iter` (of the non-negative
-    form: gradient steps). `rank` None is 128, or as many as the matrix has users or items.
+    form: gradient steps). V as the model keeps it is the best for its U, however it was updated. `rank` None is 128, or
+    as many as the matrix has users or items.
 
     Parameters
     ----------
@@ -73,6 +75,9 @@ class CSRRe(RobustModel):
         "nonnegative" is the paper's form, with factors in [0, 1/sqrt(rank)] and without neighbors.
     step
         The length of a step of the paper's algorithm; "auto" is as long as is safe.
+    v_update
+        How non-negative factors update V after each inner loop: "best", to its minimum, or "step", by the single
+        proximal step of the paper.
     positive_cost
         The same as a share: the cost of a miss, of 1 for a miss and a false alarm together.
     miss_cost
@@ -163,6 +168,7 @@ class CSRRe(RobustModel):
     rank: Rank = None
     factors: FactorSign = "free"
     step: StepSize = "auto"
+    v_update: VUpdate = "best"
     positive_cost: PositiveCost = None
     miss_cost: MissCost = None
     false_alarm_cost: FalseAlarmCost = None
@@ -201,6 +207,8 @@ class CSRRe(RobustModel):
         super().check_params()
         if self.step != "auto" and self.factors == "free":
             raise ParameterError('step goes with factors="nonnegative": the free form needs none')
+        if self.v_update != "best" and self.factors == "free":
+            raise ParameterError('v_update="step" goes with factors="nonnegative": the free form has V at its best')
 
     def solve(self, problem: ClickProblem, start: Start, callback: Callback | None) -> Fit:
         core = problem.problem
@@ -212,7 +220,8 @@ class CSRRe(RobustModel):
         else:
             step = None if self.step == "auto" else float(self.step)
             begin = self._find_start(core, start, rank) if isinstance(start, RobustModel) else None
-            solution = algorithm2(core, rank, options, step=step, start=begin, callback=callback)
+            single = self.v_update == "step"
+            solution = algorithm2(core, rank, options, step=step, single_v_step=single, start=begin, callback=callback)
         return Fit(solution.factors, solution.certificate, solution.history, free=self.factors == "free")
 
     def _find_start(self, problem: Problem, start: RobustModel, rank: int) -> Factors:

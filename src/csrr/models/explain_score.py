@@ -28,4 +28,6 @@ def explain_score(
     order = np.argsort(-amounts, kind="stable")
     named = model.name_items(history[order])
     parts = None if neighbors is None else neighbors[order].astype(np.float32)
-    return Explanation(*named, amounts[order].astype(np.float32), user, item, score, parts)
+    _, titles = model.name_items(pair[1])
+    title = None if titles is None else str(titles[0])
+    return Explanation(*named, amounts[order].astype(np.float32), user, item, score, parts, title)

@@ -37,6 +37,7 @@ def algorithm2(
     options: Options,
     *,
     step: float | None = None,
+    single_v_step: bool = False,
     start: Factors | None = None,
     callback: Callback | None = None,
 ) -> FactoredSolution:
@@ -50,6 +51,9 @@ def algorithm2(
 
     With `step` both gradients are taken at one point, as in the paper. Without, P and Q take turns with the step
     1/(largest weight * ||Q'Q||_2), which cannot raise the objective, and with momentum, dropped when it does.
+
+    With `single_v_step` V begins at 0 and takes one proximal step after each inner loop, as in the paper; its length is
+    `step`, or 1/(largest weight), with which cells of that weight get the closed form all the same.
     """
     began = time.perf_counter()
     bound = compute_upper_bound(rank)
@@ -59,22 +63,49 @@ def algorithm2(
     status: Status | None = None
     left = options.max_iter
     deadline = np.inf if options.time_limit is None else began + options.time_limit
+    v_step = step or 1 / problem.smoothness
+    v = np.zeros_like(problem.target) if single_v_step and problem.cap is not None else None
     while status is None:
-        here = trace.add(compute_objective(problem, factors), float("nan"), rank)
+        here = trace.add(_measure(problem, factors, v), float("nan"), rank)
         status = _find_reason(trace.history, options.tol, left, is_late=began + here.seconds > deadline)
         if status is None:
-            v = problem.find_specific(problem.pattern.dots(factors.users, factors.items))
-            fixed = replace(problem, target=problem.target - v, cap=None)
+            fixed = _fix_specific(problem, _find_best_specific(problem, factors) if v is None else v)
             moves = (
                 _step_in_turns(fixed, factors, bound) if step is None else _step_at_once(fixed, factors, bound, step)
             )
             moved, used = _run_until_flat(moves, 0.1 * options.tol, left, deadline)
             left -= used
             # Momentum may end a round above its start; the round is then left out.
-            if step is not None or compute_objective(problem, moved) < here.objective:
+            if step is not None or _measure(problem, moved, v) < here.objective:
                 factors = moved
+            if v is not None:
+                v = _step_specific(problem, factors, v, v_step)
     certificate = certify(problem, factors, options, trace.history, status, began, rng)
     return FactoredSolution(factors, replace(certificate, rank_capped=False), trace.history)
+
+
+def _measure(problem: Problem, factors: Factors, v: FloatArray | None) -> float:
+    """The objective at P, Q and V = v, (nnz,); None: at the best V."""
+    if v is None or problem.cap is None:
+        return compute_objective(problem, factors)
+    penalty = float(np.sum(problem.cap * v, dtype=np.float64))
+    return compute_objective(_fix_specific(problem, v), factors) + penalty
+
+
+def _fix_specific(problem: Problem, v: FloatArray) -> Problem:
+    """The problem in P and Q alone at V = v, (nnz,)."""
+    return replace(problem, target=problem.target - v, cap=None)
+
+
+def _find_best_specific(problem: Problem, factors: Factors) -> FloatArray:
+    return problem.find_specific(problem.pattern.dots(factors.users, factors.items))
+
+
+def _step_specific(problem: Problem, factors: Factors, v: FloatArray, step: float) -> FloatArray:
+    """V after one proximal step from v, kept in [0, 1], (nnz,)."""
+    assert problem.cap is not None
+    gradient = problem.weight * (problem.pattern.dots(factors.users, factors.items) + v - problem.target)
+    return np.clip(v - v.dtype.type(step) * (gradient + problem.cap), 0, 1)
 
 
 def _find_reason(history: list[Step], tol: float, left: int, *, is_late: bool) -> Status | None:

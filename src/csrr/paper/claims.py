@@ -170,7 +170,7 @@ def _select_panels(summary: Summary, figure: str, y: str = "", x: str = "") -> l
 def _judge_small_costs(summary: Summary) -> Finding | None:
     words, good, total = [], 0, 0
     for panel in _select_panels(summary, "cost"):
-        for series in panel.series:
+        for series in panel.series if panel.y in COLUMNS else ():
             points = series.points
             best = max(points, key=lambda point: point.mean)
             loss, end = (points[place].mean / best.mean - 1 for place in (0, -1))

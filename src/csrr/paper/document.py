@@ -96,11 +96,25 @@ def _list_made(made: Made) -> list[tuple[str, str]]:
         "Date": made.date,
         "csrr": made.csrr,
         "With": ", ".join(f"{name} {version}" for name, version in versions.items() if version),
+        "Commit": made.commit,
         "Machine": made.machine,
-        "Time": "" if made.seconds is None else format_duration(made.seconds),
+        "Time": "" if made.seconds is None else _describe_time(made),
         "Command": made.command,
     }
     return [(name, value) for name, value in shown.items() if value]
+
+
+def _describe_time(made: Made) -> str:
+    """Return how long the work took and, where it is known, in how many runs and processes."""
+    work = format_duration(made.seconds or 0.0)
+    runs = [
+        f"{each.results} results in {format_duration(each.seconds)}"
+        + (f" with {each.workers} workers" if each.workers > 1 else "")
+        if each.seconds is not None
+        else "one stopped before its end"
+        for each in made.runs
+    ]
+    return f"{work} of work; runs: {', '.join(runs)}" if runs else work
 
 
 def _tie_percents(words: str) -> str:

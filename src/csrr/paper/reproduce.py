@@ -14,20 +14,22 @@ import numpy as np
 
 from csrr.data import DataError, Log, read, split
 from csrr.data.catalog import DATASETS, data_dir, locate
-from csrr.experiments.evaluate import Evaluation, evaluate
+from csrr.experiments.evaluate import evaluate
 from csrr.experiments.tuning import tune
 from csrr.files import write_text
+from csrr.models.recommender import Recommender
 from csrr.models.robust import RobustModel
 from csrr.paper.jobs import FIGURES, QUICK_SPLITS, SPLITS, TABLES, Experiment, ExperimentName, Job, is_in_paper
+from csrr.paper.lists import MEASURED, Lists
 from csrr.paper.printed import DATA, LENGTHS, PROTOCOLS
-from csrr.paper.results import PerUser, Result, ResultStore, Task, read_json
+from csrr.paper.results import Result, ResultStore, Task, read_json
 from csrr.paper.systems import COMPARED
 from csrr.parameters import ParameterError
+from csrr.processes import run_in_processes
 from csrr.threads import available_cores
 
 RATIO = 0.8
 VALIDATION_RATIO, VALIDATION_METRIC = 0.9, "ndcg@10"
-METRICS = ("precision", "recall", "ndcg", "list_ndcg")
 
 Tuned = Literal["each", "once"]
 TUNED_EACH_UP_TO = 200_000
@@ -90,9 +92,9 @@ def _check(what: str, given: Iterable[str], known: Iterable[str]) -> None:
             raise ParameterError(f"there is no {what} {each!r}; there are {', '.join(known)}")
 
 
-def check_data(experiments: Iterable[Experiment]) -> None:
-    """Raise a DataError that names every file that is not there, where to get it and where to put it."""
-    missing = []
+def find_missing_data(experiments: Iterable[Experiment]) -> dict[str, str]:
+    """Return the data sets that are not there, and for each where to get it and where to put it."""
+    missing = {}
     for name in dict.fromkeys(each.data for each in experiments):
         if locate(name) is None:
             known = DATASETS[name]
@@ -101,16 +103,28 @@ def check_data(experiments: Iterable[Experiment]) -> None:
                 if known.url
                 else f"it cannot be downloaded: put {known.source} there"
             )
-            missing.append(f"{known.file} ({known.description}) is not in {data_dir()}: {get}")
-    if missing:
-        raise DataError("; ".join(missing) + "; CSRR_DATA_DIR names the folder; --data chooses other data")
+            missing[name] = f"{known.file} ({known.description}) is not in {data_dir()}: {get}"
+    return missing
+
+
+def check_data(experiments: Iterable[Experiment]) -> None:
+    """Raise a DataError that names every file that is not there, where to get it and where to put it."""
+    if missing := find_missing_data(experiments):
+        raise DataError("; ".join(missing.values()) + "; CSRR_DATA_DIR names the folder; --data chooses other data")
 
 
 class Reproduction:
     """A run into a folder of results; what is there already is not done again."""
 
-    def __init__(self, store: ResultStore, experiments: Sequence[Experiment], *, tuned: Tuned | None = None) -> None:
-        self.store, self.experiments, self.tuned = store, list(experiments), tuned
+    def __init__(
+        self,
+        store: ResultStore,
+        experiments: Sequence[Experiment],
+        *,
+        tuned: Tuned | None = None,
+        threads: int | None = None,
+    ) -> None:
+        self.store, self.experiments, self.tuned, self.threads = store, list(experiments), tuned, threads
         jobs = [job for each in self.experiments for job in each.list_jobs()]
         self.jobs = list({(job.data, job.at_least, job.split, job.name): job for job in jobs}.values())
         self.quick = any(each.quick for each in self.experiments)
@@ -151,25 +165,57 @@ class Reproduction:
 
     # The run
 
-    def run(self, callback: Callable[[Progress], object] | None = None) -> list[tuple[Job, Exception]]:
+    def run(
+        self, callback: Callable[[Progress], object] | None = None, *, workers: int = 1
+    ) -> list[tuple[Job, Exception]]:
         """Do every job that has no result yet, each result on disk before the next begins; return those that failed.
 
-        A fit that cannot be done, or not with the memory there is, does not keep the others from being done.
+        A fit that cannot be done, or not with the memory there is, does not keep the others from being done. With
+        several `workers` jobs are shared out to processes, each with its part of the cores.
         """
+        with self.store.note_run(workers, lambda: len(self.list_results())):
+            return self._run_here(callback) if workers == 1 else self._run_in_processes(callback, workers)
+
+    def _run_here(self, callback: Callable[[Progress], object] | None) -> list[tuple[Job, Exception]]:
         failed: list[tuple[Job, Exception]] = []
         for done, job in enumerate(self.jobs):
 
             def tell(what: str, done: int = done, job: Job = job) -> None:
                 if callback is not None:
-                    now = f"{DATA[job.data].label}, {job.protocol}, split {job.split}, {job.name}: {what}"
+                    now = f"{_describe_job(job)}: {what}"
                     callback(Progress(done, len(self.jobs), now, self.estimate_seconds_left()))
 
-            if self.find_result(job) is None:
-                try:
-                    self._do(job, tell)
-                except (ParameterError, np.linalg.LinAlgError, MemoryError) as error:
-                    failed.append((job, error))
+            if self.find_result(job) is None and (error := self.try_job(job, tell)) is not None:
+                failed.append((job, error))
         return failed
+
+    def _run_in_processes(
+        self, callback: Callable[[Progress], object] | None, workers: int
+    ) -> list[tuple[Job, Exception]]:
+        """Share out the jobs, those with one choice of parameters together, the longest first."""
+        groups: dict[str, list[int]] = {}
+        for place, job in enumerate(self.jobs):
+            if self.find_result(job) is None:
+                groups.setdefault(self._make_tuning_key(job), []).append(place)
+        longest = sorted(groups.values(), key=lambda each: -self._estimate(self.jobs[place] for place in each))
+        given = (str(self.store.folder), self.experiments, self.tuned, max(1, available_cores() // workers))
+        done, failed = len(self.list_results()), []
+        for place, error in run_in_processes(do_jobs, given, longest, workers):
+            job, done = self.jobs[place], done + 1
+            if error is not None:
+                failed.append((job, error))
+            if callback is not None:
+                left = self.estimate_seconds_left() / workers
+                callback(Progress(done, len(self.jobs), _describe_job(job), left))
+        return failed
+
+    def try_job(self, job: Job, tell: Callable[[str], None]) -> Exception | None:
+        """Do a job; return why it cannot be done, or None."""
+        try:
+            self._do(job, tell)
+        except (ParameterError, np.linalg.LinAlgError, MemoryError) as error:
+            return error
+        return None
 
     def list_results(self) -> list[Result]:
         """Return the results that are there, in the order of the jobs."""
@@ -195,10 +241,10 @@ class Reproduction:
         task = self.make_task(job)
         tell("fitting")
         began = time.perf_counter()
-        model = job.system.model(**task.params).fit(train)
+        model = _limit(job.system.model(**task.params), self.threads).fit(train)
         fitted = time.perf_counter()
         tell("testing")
-        found = evaluate(model, train, test, at=LENGTHS, metrics=METRICS)
+        found = evaluate(model, train, test, at=LENGTHS, metrics=MEASURED, threads=self.threads)
         certificate = getattr(model, "certificate_", None)
         result = Result(
             task,
@@ -211,7 +257,7 @@ class Reproduction:
             certificate and _drop_infinite(certificate.to_dict()),
             model={"kind": type(model).__name__, "params": model.get_params()},
         )
-        self.store.keep(result, _collect_per_user(found))
+        self.store.keep(result, Lists(found.users, found.hits, found.n_relevant))
 
     # Parameters
 
@@ -258,6 +304,7 @@ class Reproduction:
             seed=0,
             storage=file.with_suffix(".journal"),
             defaults=False,
+            threads=self.threads,
             callback=lambda so_far: tell(f"tuning, {len(so_far.trials)} of {so_far.total}"),
         )
         tuning = {
@@ -279,6 +326,25 @@ class Reproduction:
         return chosen
 
 
+def do_jobs(
+    folder: str, experiments: list[Experiment], tuned: Tuned | None, threads: int, places: list[int]
+) -> list[tuple[int, Exception | None]]:
+    """Do some jobs of a run whose folder this process writes to beside others; return what failed, by place."""
+    run = Reproduction(ResultStore(Path(folder)), experiments, tuned=tuned, threads=threads)
+    return [(place, run.try_job(run.jobs[place], lambda _: None)) for place in places]
+
+
+def _limit(model: Recommender, threads: int | None) -> Recommender:
+    """Return the model, limited to so many threads, if it takes any."""
+    if threads is not None and "threads" in model.get_params():
+        model.set_params(threads=threads)
+    return model
+
+
+def _describe_job(job: Job) -> str:
+    return f"{DATA[job.data].label}, {job.protocol}, split {job.split}, {job.name}"
+
+
 def read_log(data: str, at_least: float | None) -> Log:
     """Return the positive ratings of a data set; the last two are kept."""
     return _read_file(str(locate(data)), at_least)
@@ -287,12 +353,6 @@ def read_log(data: str, at_least: float | None) -> Log:
 @lru_cache(maxsize=2)
 def _read_file(path: str, at_least: float | None) -> Log:
     return read(path, min_rating=at_least)
-
-
-def _collect_per_user(found: Evaluation) -> PerUser:
-    """Return the users, and for each metric one value for each of them."""
-    users = found.users if found.users.dtype != object else found.users.astype(str)
-    return {"users": users, **{name: values.astype(np.float32) for name, values in found.per_user.items()}}
 
 
 def _drop_infinite(facts: dict[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The folder of results: one file a result, one value a user beside it, one writer at a time."""
+"""The folder of results: one file a result, beside it what every user's list holds; one run at a time."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ import hashlib
 import json
 import os
 import platform
+import shutil
+import subprocess
+import time
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import version
@@ -17,24 +20,49 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from csrr.data import DataError
 from csrr.files import atomic_write, try_lock, write_text
+from csrr.paper.lists import Lists
 from csrr.threads import available_cores
 
 FORMAT = 1
-"""The format of what is written: the folder of results, and the summary of them."""
+"""The format of the summary of results."""
 
-_HEAD, _LOCK = "results.json", ".lock"
+_FOLDER_FORMAT = 2
+_HEAD, _LOCK, _RUNS = "results.json", ".lock", "runs.json"
 
 
 @cache
 def read_versions() -> dict[str, str]:
-    """Return the versions of what results depend on."""
+    """Return the versions of what results depend on, and of a checkout the commit."""
     names = ("csrr", "numpy", "scipy", "numba")
-    return {"python": platform.python_version(), **{name: version(name) for name in names}}
+    commit = read_commit()
+    versions = {"python": platform.python_version(), **{name: version(name) for name in names}}
+    return versions | ({"commit": commit} if commit else {})
+
+
+def read_commit() -> str:
+    """Return the commit that this code is of, with "+" where files of it differ; "" where it is no checkout.
+
+    CSRR_COMMIT names it where the code travels without its history.
+    """
+    if given := os.environ.get("CSRR_COMMIT"):
+        return given
+    root = Path(__file__).parents[3]
+    if not (root / ".git").exists() or (git := shutil.which("git")) is None:
+        return ""
+    try:
+        found, changed = (
+            subprocess.run(  # noqa: S603 (git, by its full path, with words of our own)
+                [git, "-C", str(root), *words], capture_output=True, text=True, timeout=10, check=True
+            ).stdout
+            for words in (("rev-parse", "--short=12", "HEAD"), ("status", "--porcelain", "-uno", "--", "src"))
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return found.strip() + "+" * bool(changed.strip())
 
 
 @cache
@@ -97,7 +125,14 @@ class Result:
         return cls(**{**plain, "task": Task(**plain["task"])})
 
 
-PerUser = dict[str, npt.NDArray[Any]]
+@dataclass(frozen=True)
+class Run:
+    """A run into a folder of results: when it began, and, if it came to its end, how long it took and what it did."""
+
+    began: str
+    workers: int
+    seconds: float | None = None
+    results: int = 0
 
 
 class ResultStore:
@@ -125,9 +160,9 @@ class ResultStore:
             yield store
 
     def _check_head(self) -> None:
-        head, mine = self.folder / _HEAD, {"format": FORMAT, "csrr": version("csrr")}
+        head, mine = self.folder / _HEAD, {"format": _FOLDER_FORMAT, "csrr": version("csrr")}
         if not head.exists():
-            own = ("rows", "tuning")
+            own = ("rows", "tuning", _RUNS)
             others = [
                 path.name for path in self.folder.iterdir() if not path.name.startswith(".") and path.name not in own
             ]
@@ -142,8 +177,8 @@ class ResultStore:
             raise ResultsError(f"{head}: it is not what csrr writes; name another folder") from error
         if theirs != mine:
             raise ResultsError(
-                f"{self.folder}: its results are of {was}, this is csrr {mine['csrr']} (format {FORMAT}); results of"
-                " two versions are not to be mixed: name another folder"
+                f"{self.folder}: its results are of {was}, this is csrr {mine['csrr']} (format {_FOLDER_FORMAT});"
+                " results of two versions are not to be mixed: name another folder"
             )
 
     def find(self, task: Task) -> Result | None:
@@ -155,21 +190,44 @@ class ResultStore:
         found = (self._read(path) for path in sorted((self.folder / "rows").glob("*.json")))
         return [result for result in found if result is not None]
 
-    def keep(self, result: Result, per_user: PerUser) -> None:
-        """Write a result, one value a user first: what has a result has them too."""
+    def keep(self, result: Result, lists: Lists) -> None:
+        """Write a result, its lists first: what has a result has them too."""
         path = self._get_path(result.task)
         with atomic_write(path.with_suffix(".npz")) as file:
-            np.savez_compressed(file, allow_pickle=False, **per_user)
+            np.savez_compressed(file, allow_pickle=False, **lists.pack())
         write_text(path, json.dumps(asdict(result), indent=1, allow_nan=False))
 
-    def read_per_user(self, task: Task) -> PerUser:
-        """Return the users of a result, and for each metric one value for each of them."""
+    def read_lists(self, task: Task) -> Lists:
+        """Return what the lists of a result hold."""
         path = self._get_path(task).with_suffix(".npz")
         try:
             with np.load(path, allow_pickle=False) as file:
-                return dict(file)
-        except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
+                return Lists.unpack(file)
+        except (ValueError, KeyError, OSError, EOFError, zipfile.BadZipFile) as error:
             raise _make_damage_error(path.with_suffix(".*")) from error
+
+    def read_runs(self) -> list[Run]:
+        """Return the runs into this folder, the first one first."""
+        path = self.folder / _RUNS
+        if not path.exists():
+            return []
+        try:
+            return [Run(**each) for each in read_json(path, "runs")["runs"]]
+        except TypeError as error:
+            raise _make_damage_error(path) from error
+
+    @contextmanager
+    def note_run(self, workers: int, count: Callable[[], int]) -> Iterator[None]:
+        """Note when a run begins and, where it comes to its end, how long it took; `count` says how many are done."""
+        before, n_before, began = self.read_runs(), count(), time.perf_counter()
+        run = Run(datetime.now(UTC).isoformat(timespec="seconds"), workers)
+        self._write_runs([*before, run])
+        yield
+        ended = replace(run, seconds=round(time.perf_counter() - began, 1), results=count() - n_before)
+        self._write_runs([*before, ended] if ended.results else before)
+
+    def _write_runs(self, runs: list[Run]) -> None:
+        write_text(self.folder / _RUNS, json.dumps({"runs": [asdict(each) for each in runs]}, indent=1))
 
     def _get_path(self, task: Task) -> Path:
         return self.folder / "rows" / f"{task.key}.json"

@@ -19,6 +19,7 @@ from csrr.experiments.tuning import get_changed_params, hash_log, tune
 from csrr.models.csrr import CSRR
 from csrr.models.recommender import Recommender
 from csrr.paper.detection import auc, measure_target_hits, score_by_detector
+from csrr.paper.lists import Lists
 from csrr.paper.reproduce import Progress
 from csrr.paper.results import Result, ResultStore, Task
 from csrr.paper.robustness_results import AUC, CLEAN, HITS, METRIC, RATIO, Robustness
@@ -214,8 +215,7 @@ class _Split:
             None,
             {"kind": type(model).__name__, "params": get_changed_params(model)},
         )
-        users = found.users if found.users.dtype != object else found.users.astype(str)
-        self.store.keep(result, {"users": users, METRIC: found.per_user[METRIC].astype(np.float32)})
+        self.store.keep(result, Lists(found.users, found.hits, found.n_relevant))
         return result
 
     def _tune(self, system: System, log: Log) -> tuple[Recommender, dict[str, Any] | None]:

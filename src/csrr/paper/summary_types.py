@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 
 from csrr.data import DataError
-from csrr.paper.results import FORMAT
+from csrr.paper.results import FORMAT, Run
 from csrr.paper.today import Today
 from csrr.plots.dataclass_json import read_dataclass, write_plain
 from csrr.plots.panels import Panel
@@ -22,18 +22,20 @@ STANDARD = "standard NDCG@10"
 
 @dataclass(frozen=True)
 class Made:
-    """With what, where, when and how the results were made, and how long that took."""
+    """With what, where, when and how the results were made, and how long that took: all work, and each run."""
 
     python: str = ""
     csrr: str = ""
     numpy: str = ""
     scipy: str = ""
     numba: str = ""
+    commit: str = ""
     machine: str = ""
     date: str = ""
     command: str = ""
     seconds: float | None = None
     quick: bool = False
+    runs: list[Run] = field(default_factory=list)
 
 
 @dataclass(frozen=True)

@@ -74,6 +74,8 @@ class Explanation(Amounts):
         What each adds, shape (n,).
     user, item
         Whose score it is, and of what.
+    title
+        The title of that item, or None.
     score
         The score.
     neighbors
@@ -84,6 +86,7 @@ class Explanation(Amounts):
     item: Id
     score: float
     neighbors: Float32Array | None = None
+    title: str | None = None
 
     def _columns(self) -> dict[str, list[Any]]:
         columns = super()._columns()
@@ -95,7 +98,8 @@ class Explanation(Amounts):
         return [(row["item"], row.get("title"), row["amount"]) for row in self.rows()]
 
     def _heading(self) -> str:
-        return f"item {self.item} for user {self.user}: score {self.score:.3f}, of which"
+        named = f"item {self.item}" if self.title is None else f"{self.title} (item {self.item})"
+        return f"{named} for user {self.user}: score {self.score:.3f}, of which"
 
     def __str__(self) -> str:
         return f"{self._heading()}\n{self.table().head(SHOWN)}"
