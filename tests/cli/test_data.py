@@ -93,3 +93,8 @@ def test_without_a_network_it_says_what_to_do_by_hand(folder, monkeypatch):
 def test_what_cannot_be_fetched(folder, name, message):
     result = in_process("data", "fetch", name)
     assert (result.exit_code, message in result.stderr) == (2, True)
+
+
+def test_alone_it_lists():
+    assert in_process("data").stdout == in_process("data", "list").stdout
+    assert in_process("data", "lost").exit_code == 2

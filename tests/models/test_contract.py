@@ -176,6 +176,8 @@ def test_explanations_sum_to_the_score(model, log):
         assert why.score == pytest.approx(float(model.score(user, item)[0]), abs=1e-6)
         assert why.amounts.sum() == pytest.approx(why.score, abs=1e-5)
         assert (np.diff(why.amounts) <= 0).all()
+        assert why.title == log.titles[item]
+        assert str(why).startswith(f"{why.title} (item {item}) for user {user}: score ")
 
 
 def test_threads_and_the_seed(kind, log):

@@ -29,5 +29,5 @@ def explain_score(
     named = model.name_items(history[order])
     parts = None if neighbors is None else neighbors[order].astype(np.float32)
     _, titles = model.name_items(pair[1])
-    title = None if titles is None else str(titles[0])
+    title = None if titles is None else titles[0] or None
     return Explanation(*named, amounts[order].astype(np.float32), user, item, score, parts, title)
