@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from csrr.data import HeldOut as HeldOut
     from csrr.data import IdMap as IdMap
     from csrr.data import Log as Log
+    from csrr.data import NoHistoryWarning as NoHistoryWarning
     from csrr.data import UnknownIdError as UnknownIdError
+    from csrr.data import UnknownIdWarning as UnknownIdWarning
     from csrr.data import data_dir as data_dir
     from csrr.data import fetch as fetch
     from csrr.data import locate as locate
@@ -66,8 +68,8 @@ if TYPE_CHECKING:
 
 # Where each public name lives; it is imported when first used, so that `csrr --version` answers at once.
 _HOMES = {
-    "csrr.data": "DATASETS DataError HeldOut IdMap Log UnknownIdError data_dir fetch locate read read_split"
-    " split synthetic",
+    "csrr.data": "DATASETS DataError HeldOut IdMap Log NoHistoryWarning UnknownIdError UnknownIdWarning data_dir fetch"
+    " locate read read_split split synthetic",
     "csrr.data.add_noise": "Noisy add_noise",
     "csrr.experiments.compare": "Comparison compare",
     "csrr.experiments.evaluate": "Evaluation evaluate",

@@ -174,3 +174,20 @@ def test_what_cannot_be_measured_is_refused_before_the_log_is_read(tmp_path, arg
 def test_nothing_left_to_ask_is_an_error(log_file, model_file):
     result = in_process("evaluate", log_file, "--model", model_file)
     assert (result.exit_code, "nothing to evaluate" in result.stderr) == (2, True)
+
+
+def test_users_without_a_history_are_told_apart(tmp_path):
+    rows = [f"{user},{item},{10 * user + item}" for user in range(30) for item in range(user % 5, 20, 3)]
+    late = [f"{user},{item},{1000 + user}" for user in range(26, 36) for item in (1, 19, 8)]
+    path = tmp_path / "log.csv"
+    path.write_text("\n".join(["user,item,timestamp", *rows, *late]) + "\n")
+    args = ("evaluate", path, "--at", 1000, "--model", "ease", "-p", "reg=5", "-k", 3, "--metric", "ndcg")
+    told = as_json(*args)["models"]
+    for name in ("EASE", "PopRank"):
+        assert told[name]["n_without_history"] == 6
+        assert told[name]["by_history"]["without"]["n_users"] == 6
+        assert told[name]["by_history"]["with"]["n_users"] == told[name]["n_users"] - 6
+    text = in_process(*args).stdout
+    assert "6 of 10 users have no training events and get what is popular" in text
+    assert "with training events: mean over 4 users" in text
+    assert "without training events: mean over 6 users" in text

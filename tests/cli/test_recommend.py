@@ -65,6 +65,7 @@ class TestFiles:
         assert as_json("recommend", model_file, "--all", "-o", path, "-k", 3) == {
             "output": str(path),
             "n_users": 80,
+            "n_fallback": 0,
             "k": 3,
         }
         readers = {
@@ -114,3 +115,59 @@ def test_popularity_cannot_explain(log, tmp_path):
     assert "PopRank" not in result.stderr.split("these do")[1]
     for args in (("--user", 7), ("--history", 1)):
         assert in_process("recommend", tmp_path / "pop.csrr", *args).exit_code == 0
+
+
+class TestWhatIsNotKnown:
+    @pytest.fixture(scope="class")
+    @classmethod
+    def cold(cls, tmp_path_factory):
+        """A model of which user 5 has no events."""
+        clicks = csrr.synthetic(80, 60, rank=4, events_per_user=10).log.to_csr().toarray()
+        clicks[5] = 0
+        path = tmp_path_factory.mktemp("cold") / "m.csrr"
+        csrr.EASE(reg=10, threads=1).fit(clicks).save(path)
+        return path
+
+    def test_users_without_a_history_are_marked_and_counted_in_one_line(self, cold):
+        result = in_process("recommend", cold, "--user", 5, "--user", 7, "-k", 3)
+        assert result.exit_code == 0
+        assert result.stderr == "csrr: 1 of 2 users has no history and gets what is popular\n"
+        lines = result.stdout.splitlines()
+        assert lines[0].split()[-1] == "why"
+        assert [line.split()[-1] == "popular" for line in lines[1:]] == [True] * 3 + [False] * 3
+
+    def test_json_says_who_and_how_many(self, cold):
+        told = json.loads(in_process("recommend", cold, "--user", 5, "--user", 7, "-k", 2, "--json").stdout)
+        assert told["n_fallback"] == 1
+        assert [row["why"] for row in told["recommendations"]] == ["popular", "popular", None, None]
+
+    def test_files_say_why(self, cold, tmp_path):
+        result = in_process("recommend", cold, "--all", "-k", 2, "-o", tmp_path / "r.csv")
+        assert result.stderr.startswith("csrr: 1 of 80 users has no history")
+        rows = csv.read_csv(tmp_path / "r.csv").to_pylist()
+        assert {row["user"] for row in rows if row["why"] == "popular"} == {5}
+
+    def test_unknown_ids_are_left_out_on_request(self, cold):
+        args = ("--user", 7, "--user", "bob", "--candidate", "1,2,999", "--exclude", "x", "--unknown", "ignore")
+        result = in_process("recommend", cold, *args)
+        assert result.exit_code == 0
+        assert result.stderr.splitlines() == [
+            "csrr: unknown ids were left out: 1 of 3 in candidates, 1 of 1 in exclude",
+            "csrr: 1 of 2 users has no history (1 unknown) and gets what is popular",
+        ]
+
+    @pytest.mark.parametrize("history", ["", "999,1000"])
+    def test_a_history_of_nothing_known(self, cold, history):
+        result = in_process("recommend", cold, "--history", history, "--unknown", "ignore", "-k", 3, "--json")
+        assert json.loads(result.stdout)["n_fallback"] == 1
+        assert "1 of 1 user has no history" in result.stderr
+
+    def test_there_is_no_reason_for_what_is_popular(self, cold):
+        result = in_process("recommend", cold, "--user", 5, "--user", 7, "-k", 2, "--explain")
+        assert result.stdout.count("because of") == 2
+        assert result.exit_code == 0
+
+    def test_the_error_names_the_option(self, cold):
+        result = in_process("recommend", cold, "--user", 999)
+        assert (result.exit_code, '--unknown="ignore"' in result.stderr) == (2, True)
+        assert in_process("recommend", cold, "--user", 7, "--unknown", "drop").exit_code == 2

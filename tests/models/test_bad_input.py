@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import csrr
-from csrr import CSRR, DataError, ParameterError, PopRank, UnknownIdError
+from csrr import CSRR, DataError, NoHistoryWarning, ParameterError, PopRank, UnknownIdError
 from csrr.data import Log
 
 
@@ -49,12 +49,13 @@ def test_one_user_and_one_item():
     assert CSRR().fit({"user": [1], "item": ["a"]}).recommend(1).items.tolist() == [[None]]
 
 
-def test_a_user_without_items_gets_the_items_in_order(clicks):
+def test_a_user_without_items_gets_what_is_popular(clicks):
     some = clicks.copy()
     some[5] = 0
     model = CSRR().fit(some)
-    recs = model.recommend(5, k=6)
-    assert recs.items.tolist() == [[0, 1, 2, 3, 4, 5]]
+    with pytest.warns(NoHistoryWarning):
+        recs = model.recommend(5, k=6)
+    assert recs.items.tolist() == [np.argsort(-some.sum(0), kind="stable")[:6].tolist()]
     assert recs.scores.tolist() == [[0] * 6]
     assert len(model.explain(5, 3)) == 0
     assert len(model.specific_preferences(5)) == 0
@@ -148,9 +149,11 @@ def test_k_beyond_the_items(model):
 
 
 def test_an_empty_history(model):
-    for ask in (lambda: model.recommend_for([]), lambda: model.fold_in([]), lambda: model.fold_in([[1], []])):
-        with pytest.raises(ParameterError, match="at least one item"):
-            ask()
+    with pytest.raises(ParameterError, match="at least one history"):
+        model.fold_in([])
+    for ask in (lambda: model.recommend_for([]), lambda: model.fold_in([[1], []]).recommend()[1]):
+        with pytest.warns(NoHistoryWarning, match="has no history and gets what is popular"):
+            assert ask().fallback.tolist() == [True]
 
 
 def test_a_flat_list_as_histories(model):

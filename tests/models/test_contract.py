@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from contextlib import nullcontext
 
 import numpy as np
 import pandas as pd
@@ -159,9 +160,8 @@ def test_the_order_of_a_history_and_repeats_are_nothing(model, log):
 def test_histories_that_make_no_sense(model):
     with pytest.raises(csrr.UnknownIdError, match="unknown item id: 999"):
         model.fold_in([[1], [999]])
-    for nothing in ([], [[1], []]):
-        with pytest.raises(csrr.ParameterError, match="at least one item"):
-            model.fold_in(nothing)
+    with pytest.raises(csrr.ParameterError, match="at least one history"):
+        model.fold_in([])
     for flat in ([1, 2, 3], [1.5], ["a"]):
         with pytest.raises(csrr.ParameterError, match="list of histories"):
             model.fold_in(flat)
@@ -325,7 +325,8 @@ def test_items_that_all_or_none_have_and_users_with_all_or_none(kind, clicks):
     model = kind().fit(X)
     scores = model.score(np.arange(80))
     assert np.isfinite(scores).all()
-    lists = model.recommend(k=60)
+    with nullcontext() if kind is csrr.PopRank else pytest.warns(csrr.NoHistoryWarning, match="^1 of 80 users has no"):
+        lists = model.recommend(k=60)
     counts = [sum(item is not None for item in row) for row in lists.items]
     assert counts == (60 - X.sum(1)).tolist()
 

@@ -6,6 +6,7 @@ from hypothesis.extra import numpy as hnp
 from scipy import sparse
 
 from csrr.ranking import block_top_k, mask_cells, top_k
+from csrr.ranking.item_order import ItemOrder
 from csrr.ranking.row_loops import CHUNK
 from csrr.ranking.score_blocks import BLOCK_BYTES, choose_block_rows
 from csrr.threads import use_threads
@@ -14,12 +15,12 @@ FEW_VALUES = st.sampled_from([-np.inf, -1.0, 0.0, -0.0, 0.5, 2.0, np.inf])
 SHAPES = st.tuples(st.integers(0, 6), st.integers(0, 3 * CHUNK))
 
 
-def by_lexsort(scores, k):
-    """Return items and scores, shapes (b, k), from a full sort of each row."""
+def by_lexsort(scores, k, popularity=None):
+    """Return items and scores, shapes (b, k), from a full sort of each row: by score, popularity and item row."""
     items = np.full((len(scores), k), -1, np.int32)
     best = np.full((len(scores), k), -np.inf, np.float32)
     for i, row in enumerate(scores):
-        order = np.lexsort((np.arange(len(row)), -row))
+        order = np.lexsort((np.arange(len(row)), np.zeros(len(row)) if popularity is None else -popularity, -row))
         kept = order[row[order] > -np.inf][:k]
         items[i, : len(kept)] = kept
         best[i, : len(kept)] = row[kept]
@@ -37,6 +38,64 @@ def assert_same(found, expected):
 @settings(deadline=None)
 def test_block_top_k_is_a_stable_sort_with_many_ties(scores, k):
     assert_same(block_top_k(scores, k), by_lexsort(scores, k))
+
+
+@given(
+    hnp.arrays(np.float32, SHAPES, elements=FEW_VALUES),
+    st.integers(0, 150),
+    st.integers(0, 2**32 - 1),
+    st.sampled_from([1, 5, 10**6]),
+)
+@settings(deadline=None)
+def test_equal_scores_go_by_popularity_then_by_row(scores, k, seed, most):
+    popularity = np.random.default_rng(seed).integers(most, size=scores.shape[1])
+    order = ItemOrder.by_popularity(popularity)
+    assert_same(block_top_k(scores, k, order), by_lexsort(scores, k, popularity))
+
+
+@pytest.mark.parametrize("block_rows", [1, 7, None])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_ties_fall_alike_whatever_the_blocks_and_threads(block_rows, threads):
+    rng = np.random.default_rng(0)
+    scores = rng.integers(0, 3, (40, 700)).astype(np.float32)
+    popularity = rng.integers(0, 9, 700)
+    with use_threads(threads):
+        found = top_k(
+            lambda rows: scores[rows],
+            np.arange(40),
+            700,
+            30,
+            order=ItemOrder.by_popularity(popularity),
+            block_rows=block_rows,
+        )
+    assert_same(found, by_lexsort(scores, 30, popularity))
+
+
+@given(hnp.arrays(np.float32, SHAPES, elements=FEW_VALUES), st.integers(0, 150), st.integers(0, 2**32 - 1))
+@settings(deadline=None)
+def test_what_is_not_allowed_is_in_no_list(scores, k, seed):
+    rng = np.random.default_rng(seed)
+    allowed, popularity = rng.random(scores.shape[1]) < rng.random(), rng.integers(4, size=scores.shape[1])
+    found = block_top_k(scores, k, ItemOrder.by_popularity(popularity), allowed)
+    assert_same(found, by_lexsort(np.where(allowed, scores, -np.inf), k, popularity))
+
+
+def test_a_score_that_is_not_allowed_may_be_anything():
+    scores = np.array([[1, np.nan, 2]], np.float32)
+    assert block_top_k(scores, 3, None, np.array([True, False, True]))[0].tolist() == [[2, 0, -1]]
+    with pytest.raises(ValueError, match="item row 1"):
+        block_top_k(scores, 3, None, np.array([False, True, True]))
+
+
+@pytest.mark.parametrize("allowed", [np.ones(3, bool), np.ones(2)])
+def test_what_is_allowed_must_be_said_of_every_item(allowed):
+    with pytest.raises(ValueError, match=r"it must be bool of shape \(2,\)"):
+        block_top_k(np.zeros((1, 2), np.float32), 1, None, allowed)
+
+
+def test_an_order_of_other_items_is_refused():
+    with pytest.raises(ValueError, match="the order is one of 3 items; it must be of 2"):
+        block_top_k(np.zeros((1, 2), np.float32), 1, ItemOrder.by_row(3))
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 40), st.sampled_from(["random", "rising", "falling"]))

@@ -144,7 +144,12 @@ def _fit(models: list[Any], train: csrr.Log, line: Line) -> dict[str, Any]:
         if not model.is_fitted:
             fit_model(model, train, line)
     named = {type(model).__name__: model for model in models}
-    return named if "PopRank" in named else named | {"PopRank": csrr.PopRank().fit(train)}
+    if "PopRank" in named:
+        return named
+    popular = csrr.PopRank().fit(train)
+    # A fitted model's own log has no times any more, but it knows what was popular of late.
+    popular.remember_recent(models[0].recent_popularity)
+    return named | {"PopRank": popular}
 
 
 def _evaluate(model: Any, train: csrr.Log, test: csrr.Log, at: tuple[int, ...], options: dict[str, Any]) -> Evaluation:
@@ -232,9 +237,22 @@ def _summarise(train: csrr.Log, test: csrr.Log, n_read: int, found: dict[str, Ev
 
 
 def _format_table(found: dict[str, Evaluation]) -> str:
-    from csrr.ranking.text_tables import format_text_table
-
     first = next(iter(found.values()))
     left_out = f" ({first.n_left_out:,} without test events left out)" if first.n_left_out else ""
-    lines = [[metric, *(each.text(metric) for each in found.values())] for metric in first.means]
-    return f"mean over {first.n_users:,} users ± 95 % interval{left_out}\n{format_text_table(['', *found], lines)}"
+    lines = [f"mean over {first.n_users:,} users ± 95 % interval{left_out}", _list_means(found)]
+    if first.by_history:
+        from csrr.experiments.evaluate import describe_cold
+
+        lines += ["", describe_cold(first)]
+    for name, part in first.by_history.items():
+        apart = {model: each.by_history[name] for model, each in found.items()}
+        lines += ["", f"{name} training events: mean over {part.n_users:,} users", _list_means(apart)]
+    return "\n".join(lines)
+
+
+def _list_means(found: dict[str, Evaluation]) -> str:
+    """Return a line for each metric, a column for each model."""
+    from csrr.ranking.text_tables import format_text_table
+
+    means = next(iter(found.values())).means
+    return format_text_table(["", *found], [[name, *(each.text(name) for each in found.values())] for name in means])

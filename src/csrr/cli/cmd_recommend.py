@@ -18,7 +18,7 @@ from csrr.cli.options import (
     model_argument,
     spreadsheet_option,
 )
-from csrr.cli.output import print_json, say, to_plain, write_csv
+from csrr.cli.output import print_json, say, say_warnings, to_plain, write_csv
 
 if TYPE_CHECKING:
     from csrr.ranking import Recommendations
@@ -54,6 +54,12 @@ def parse_least_probability(text: str) -> float | str:
     help="Only items at least as probable (see csrr calibrate); cost: that are worth it, by the model's costs.",
 )
 @click.option("--min-score", type=float, help="Only items with at least this score.")
+@click.option(
+    "--unknown",
+    type=click.Choice(["raise", "ignore"]),
+    default="raise",
+    help="With ignore, unknown items are left out and unknown users get what is popular.",
+)
 @click.option("--explain", is_flag=True, help="Say which choices of the user speak for an item.")
 @click.option(
     "-o",
@@ -71,7 +77,10 @@ def recommend(
     explain: bool,
     **options: Any,
 ) -> None:
-    """Recommend items to users of MODEL, or to someone new with --history."""
+    """Recommend items to users of MODEL, or to someone new with --history.
+
+    Users without a history get what is popular: the column why says so, and n_fallback of --json how many they are.
+    """
     import csrr
 
     output, as_json = options["output"], options["as_json"]
@@ -81,16 +90,18 @@ def recommend(
     fitted: Any = csrr.load(model)
     allowed: dict[str, Any] = {
         "exclude_seen": not options["include_seen"],
-        "candidates": as_ids(options["candidates"], fitted.items_) or None,
-        "exclude": as_ids(options["exclude"], fitted.items_) or None,
+        "candidates": as_ids(options["candidates"], fitted.items_) if options["candidates"] else None,
+        "exclude": as_ids(options["exclude"], fitted.items_),
         "min_probability": options["min_probability"],
         "min_score": options["min_score"],
+        "unknown": options["unknown"],
     }
-    if history:
-        recs = fitted.fold_in([as_ids(history, fitted.items_)]).recommend(options["k"], **allowed)
-    else:
-        wanted = None if everyone else [as_id(user, fitted.users_) for user in users]
-        recs = fitted.recommend(wanted, options["k"], **allowed)
+    with say_warnings():
+        if history:
+            recs = fitted.recommend_for(as_ids(history, fitted.items_), options["k"], **allowed)
+        else:
+            wanted = None if everyone else [as_id(user, fitted.users_) for user in users]
+            recs = fitted.recommend(wanted, options["k"], **allowed)
     reasons = _find_reasons(fitted, recs) if explain else None
     if output is not None:
         _write(recs, output, options["spreadsheet"])
@@ -116,7 +127,11 @@ def _check_usage(users: bool, everyone: bool, history: bool, explain: bool, outp
 def _find_reasons(model: Any, recs: Recommendations) -> list[list[dict[str, Any]]]:
     """Return, for each recommended item, the rows of the user's history that add most to its score."""
     check_can(model, "explain", "explain")
-    return [model.explain(row["user"], row["item"]).rows()[:REASONS] for row in recs.rows()]
+    popular = set(recs.users[recs.fallback].tolist())
+    return [
+        [] if row["user"] in popular else model.explain(row["user"], row["item"]).rows()[:REASONS]
+        for row in recs.rows()
+    ]
 
 
 def _describe(recs: Recommendations, reasons: list[list[dict[str, Any]]] | None, *, is_new: bool) -> list[str]:
@@ -136,6 +151,7 @@ def _format_table(recs: Recommendations, reasons: list[list[dict[str, Any]]] | N
     rows = list(recs.rows())
     names = ["rank", "item", *(["title"] if recs.titles is not None else []), "score"]
     names += ["probability"] if recs.probabilities is not None else []
+    names += ["why"] if recs.fallback.any() else []
     if name_users and len(recs) > 1:
         names = ["user", *names]
     lines = [[row[name] for name in names] for row in rows]
@@ -143,7 +159,10 @@ def _format_table(recs: Recommendations, reasons: list[list[dict[str, Any]]] | N
     if reasons is None:
         return table
     head, *body = table.splitlines()
-    told = [f"{line}   because of {_format_reason(reason)}" for line, reason in zip(body, reasons, strict=True)]
+    told = [
+        f"{line}   because of {_format_reason(reason)}" if reason else line
+        for line, reason in zip(body, reasons, strict=True)
+    ]
     return "\n".join([head, *told])
 
 
@@ -157,13 +176,13 @@ def _summarise(
     recs: Recommendations, output: Path | None, reasons: list[list[dict[str, Any]]] | None, *, is_new: bool
 ) -> dict[str, Any]:
     if output is not None:
-        return {"output": str(output), "n_users": len(recs), "k": recs.k}
+        return {"output": str(output), "n_users": len(recs), "n_fallback": int(recs.fallback.sum()), "k": recs.k}
     rows = list(recs.rows())
     if is_new:
         rows = [row | {"user": None} for row in rows]
     if reasons is not None:
         rows = [row | {"because": reason} for row, reason in zip(rows, reasons, strict=True)]
-    return {"k": recs.k, "recommendations": rows}
+    return {"k": recs.k, "n_fallback": int(recs.fallback.sum()), "recommendations": rows}
 
 
 def _write(recs: Recommendations, path: Path, spreadsheet: bool) -> None:

@@ -6,7 +6,9 @@ import json
 import math
 import os
 import sys
-from collections.abc import Mapping
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +23,23 @@ if TYPE_CHECKING:
 def say(text: object = "", *, err: bool = False, nl: bool = True) -> None:
     """Print a text for people. All that is printed goes through here: what data holds, no terminal shall obey."""
     click.echo(make_printable(str(text), keep="\n\t"), err=err, nl=nl)
+
+
+@contextmanager
+def say_warnings() -> Iterator[None]:
+    """Say our own warnings on stderr, a line each; others stay what they are."""
+    import csrr
+
+    kinds = (csrr.NoHistoryWarning, csrr.UnknownIdWarning)
+    with warnings.catch_warnings(record=True) as told:
+        for kind in kinds:
+            warnings.simplefilter("always", kind)
+        yield
+    for each in told:
+        if issubclass(each.category, kinds):
+            say(f"csrr: {str(each.message).partition(';')[0]}", err=True)
+        else:
+            warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
 
 
 def say_error(message: str) -> None:

@@ -2,7 +2,7 @@
 
 from csrr.data.as_log import as_log
 from csrr.data.catalog import DATASETS, data_dir, fetch, locate
-from csrr.data.errors import DataError, UnknownIdError
+from csrr.data.errors import DataError, NoHistoryWarning, UnknownIdError, UnknownIdWarning
 from csrr.data.ids import IdMap
 from csrr.data.log import Log
 from csrr.data.readers import read, read_split
@@ -15,8 +15,10 @@ __all__ = [
     "HeldOut",
     "IdMap",
     "Log",
+    "NoHistoryWarning",
     "Synthetic",
     "UnknownIdError",
+    "UnknownIdWarning",
     "as_log",
     "data_dir",
     "fetch",

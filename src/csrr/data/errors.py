@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import warnings
 from collections.abc import Callable, Collection
 
 SHOWN_CHARACTERS = 60
@@ -22,6 +24,42 @@ class UnknownIdError(KeyError):
     def __str__(self) -> str:
         """Return the message itself; KeyError would return its repr."""
         return str(self.args[0]) if self.args else ""
+
+
+class UnknownIdWarning(UserWarning):
+    """Ids that a model does not know were left out, as `unknown="ignore"` asks; the message counts them.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> model = csrr.PopRank().fit(csrr.synthetic(60, 40, events_per_user=10).log)
+    >>> with warnings.catch_warnings(record=True, action="always") as told:
+    ...     recs = model.recommend(3, candidates=[1, 2, 999], unknown="ignore")
+    >>> print(told[0].message)
+    unknown ids were left out: 1 of 3 in candidates
+    """
+
+
+class NoHistoryWarning(UserWarning):
+    """People of whom a model knows no choices got what is popular; the message counts them.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> model = csrr.EASE(reg=10).fit(csrr.synthetic(60, 40, events_per_user=10).log)
+    >>> with warnings.catch_warnings(record=True, action="always") as told:
+    ...     recs = model.recommend([3, 999], unknown="ignore")
+    >>> print(told[0].message)
+    1 of 2 users has no history (1 unknown) and gets what is popular; `fallback` says who
+    """
+
+
+def warn_caller(message: str, category: type[Warning]) -> None:
+    """Warn, and name the line outside of this package from which it was called."""
+    level, frame = 1, inspect.currentframe()
+    while frame is not None and str(frame.f_globals.get("__name__", "")).split(".")[0] == "csrr":
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)
 
 
 def name_table_row(row: int) -> str:

@@ -18,6 +18,12 @@ Id = int | str
 Ids = Int64Array | ObjectArray
 
 
+def read_ids(ids: Any, kind: str = "user") -> Ids:
+    """Return ids as they are asked by, shape (n,): int64, or object holding str."""
+    found: Ids = np.array(read_id_column(ids, f"{kind} ids").to_numpy(zero_copy_only=False))
+    return found
+
+
 class IdMap:
     """An immutable two-way map between distinct ids and the row numbers 0..n-1.
 
@@ -123,16 +129,34 @@ class IdMap:
             Where one is not in the map.
         """
         asked = read_id_column(ids, f"{kind} ids")
-        if len(asked) == 0:
-            return np.empty(0, np.int64)
-        if pa.types.is_integer(asked.type) != (self._text is None):
-            raise self._unknown(asked.to_pylist(), kind)
-        if self._text is None:
-            rows = self._integer_rows(asked.to_numpy())
-        else:
-            rows = pc.index_in(asked, value_set=self._text).fill_null(-1).to_numpy().astype(np.int64)
+        rows = self._find(asked)
         if (rows < 0).any():
             raise self._unknown(asked.filter(pa.array(rows < 0)).to_pylist(), kind)
+        return rows
+
+    def find(self, ids: Any, kind: str = "user") -> Rows:
+        """Return the rows of ids, as far as they are known.
+
+        Parameters
+        ----------
+        ids
+            The ids, shape (m,).
+        kind
+            What they are of, for messages: "user" or "item".
+
+        Returns
+        -------
+        rows
+            The row number of each, -1 for one that is not in the map, shape (m,).
+        """
+        return self._find(read_id_column(ids, f"{kind} ids"))
+
+    def _find(self, asked: pa.Array) -> Rows:
+        if len(asked) == 0 or pa.types.is_integer(asked.type) != (self._text is None):
+            return np.full(len(asked), -1, np.int64)
+        if self._text is None:
+            return self._integer_rows(asked.to_numpy())
+        rows: Rows = pc.index_in(asked, value_set=self._text).fill_null(-1).to_numpy().astype(np.int64)
         return rows
 
     def row(self, id: Id, kind: str = "user") -> int:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -72,6 +72,11 @@ class Evaluation(TabularResult):
         Whether each place of a user's list is a test item, shape (n_users, max(at)).
     n_relevant
         The numbers of test items, shape (n_users,).
+    n_train
+        The number of events that the model knows of each user, shape (n_users,), where known.
+    by_history
+        Where some users have no such event: the same for those "with" a history and those "without", apart. The latter
+        get what is popular, from every model: what sets models apart shows in the former.
 
     Examples
     --------
@@ -90,11 +95,18 @@ class Evaluation(TabularResult):
     linear: PerUser = field(default_factory=dict)
     hits: BoolArray = field(default_factory=lambda: np.empty((0, 0), np.bool_))
     n_relevant: Int64Array = field(default_factory=lambda: np.empty(0, np.int64))
+    n_train: Int64Array | None = None
+    by_history: dict[str, Evaluation] = field(default_factory=dict)
 
     @property
     def n_users(self) -> int:
         """Number of users evaluated."""
         return len(self.users)
+
+    @property
+    def n_without_history(self) -> int:
+        """Number of users evaluated of whom the model knows no event."""
+        return 0 if self.n_train is None else int((self.n_train == 0).sum())
 
     def __getitem__(self, name: str) -> float:
         """Return a mean by its name, like "ndcg@10"."""
@@ -146,15 +158,19 @@ class Evaluation(TabularResult):
         Returns
         -------
         summary
-            The means, their 95 % intervals (None: there is none) and the numbers of users.
+            The means, their 95 % intervals (None: there is none) and the numbers of users; `by_history`, where some
+            have none, is the same for those with and those without.
         """
         intervals = {name: list(self.interval(name)) for name in self.means}
+        apart = {name: part.summary() for name, part in self.by_history.items()}
         return {
             "at": list(self.at),
             "n_users": self.n_users,
             "n_left_out": self.n_left_out,
+            "n_without_history": self.n_without_history,
             "means": dict(self.means),
             "intervals": {name: None if np.isnan(ends).any() else ends for name, ends in intervals.items()},
+            **({"by_history": apart} if apart else {}),
         }
 
     def table(self) -> ResultTable:
@@ -163,9 +179,10 @@ class Evaluation(TabularResult):
         Returns
         -------
         table
-            A row for each user: user, then the metrics.
+            A row for each user: user, then the metrics and, where known, n_train.
         """
-        return ResultTable({"user": self.users, **self.per_user})
+        known = {} if self.n_train is None else {"n_train": self.n_train}
+        return ResultTable({"user": self.users, **self.per_user, **known})
 
     def display_table(self) -> ResultTable:
         """Return a row for each mean: metric, mean, and its 95 % interval from low to high.
@@ -173,15 +190,14 @@ class Evaluation(TabularResult):
         Returns
         -------
         table
-            What LaTeX and HTML show.
+            What LaTeX and HTML show; users with and without a history have rows of their own, where there are both.
         """
-        ends = [self.interval(name) for name in self.means]
-        columns = {
-            "mean": list(self.means.values()),
-            "low": [low for low, _ in ends],
-            "high": [high for _, high in ends],
-        }
-        return ResultTable.from_lists({"metric": list(self.means), **columns})
+        parts = {"all": self} | {f"{name} history": part for name, part in self.by_history.items()}
+        rows = [(who, name, part[name], *part.interval(name)) for who, part in parts.items() for name in part.means]
+        columns = dict(zip(("users", "metric", "mean", "low", "high"), map(list, zip(*rows, strict=True)), strict=True))
+        if not self.by_history:
+            del columns["users"]
+        return ResultTable.from_lists(columns)
 
     def _heading(self) -> str:
         left_out = f" ({self.n_left_out:,} without test items left out)" if self.n_left_out else ""
@@ -193,7 +209,38 @@ class Evaluation(TabularResult):
         others = [[name, self.text(name)] for name in self.means if "@" not in name]
         tables = [format_text_table(["", *(f"@{k}" for k in self.at)], lines)] if lines else []
         tables += [format_text_table(["", ""], others)] if others else []
-        return "\n".join([self._heading(), *tables])
+        return "\n".join([self._heading(), *tables, *self._lines_by_history()])
+
+    def _lines_by_history(self) -> list[str]:
+        """Return the means of users with and without a history beside each other; nothing where all have one."""
+        if not self.by_history:
+            return []
+        names = [f"{name} history ({part.n_users:,})" for name, part in self.by_history.items()]
+        lines = [[name, *(part.text(name) for part in self.by_history.values())] for name in self.means]
+        return ["", describe_cold(self), format_text_table(["", *names], lines)]
+
+
+def describe_cold(found: Evaluation) -> str:
+    """Return in words how many users have no history."""
+    return (
+        f"{found.n_without_history:,} of {found.n_users:,} users have no training events and get what is popular, from"
+        " every model"
+    )
+
+
+class Ranked(NamedTuple):
+    """Lists of users and what is right in them: ids, training events, items and hits (n, k), and counts of cells."""
+
+    users: Ids
+    n_train: Int64Array
+    items: Int32Array
+    hits: BoolArray
+    counts: CellCounts
+
+    def take(self, which: BoolArray) -> Ranked:
+        """Return those of some users, shape (n,)."""
+        users, n_train, items, hits = self.users[which], self.n_train[which], self.items[which], self.hits[which]
+        return Ranked(users, n_train, items, hits, self.counts.take(which))
 
 
 def evaluate(
@@ -211,7 +258,8 @@ def evaluate(
     """Return how well a model, fitted on `train`, ranks the events of `test` above all items not in `train`.
 
     A user's items in `train` are in no list; a test event that is in `train` too is not asked for. Only users with an
-    event left to ask for are evaluated. Equal scores go by item row.
+    event left to ask for are evaluated. Lists are those of `recommend`: equal scores go by popularity, and users of
+    whom the model knows no event get what is popular; `by_history` of the result has these apart.
 
     Parameters
     ----------
@@ -266,28 +314,36 @@ def evaluate(
     with nullcontext() if threads is None else use_threads(threads):
         items = _rank_and_count(model, rows, max(at), seen, counts)
         hits = mark_hits(items, relevant, rows)
-    of_lists = _measure_lists(items, hits, counts.positives, at, metrics, seen)
-    per_user, means, linear = _measure_cells(counts, metrics, positive_cost)
-    users, n_left_out = model.users_.ids[rows], len(asked) - len(rows)
-    return Evaluation(
-        at,
-        users,
-        of_lists[0] | per_user,
-        of_lists[1] | means,
-        n_left_out,
-        of_lists[2] | linear,
-        hits,
-        counts.positives,
-    )
+    n_train = np.diff(model.seen_.indptr)[rows].astype(np.int64)
+    ranked = Ranked(model.users_.ids[rows], n_train, items, hits, counts)
+    found = _measure(ranked, at, metrics, positive_cost, seen)
+    parts = {"with": n_train > 0, "without": n_train == 0} if (n_train == 0).any() else {}
+    apart = {
+        name: _measure(ranked.take(which), at, metrics, positive_cost, seen)
+        for name, which in parts.items()
+        if which.any()
+    }
+    return replace(found, n_left_out=len(asked) - len(rows), by_history=apart)
 
 
 def _rank_and_count(model: Recommender, rows: Rows, k: int, seen: Any, counts: CellCounts) -> Int32Array:
     """Return the items of the users' lists, shape (len(rows), k), and count cells, in one pass over the scores."""
     items = np.empty((len(rows), k), np.int32)
-    for part, scores in score_blocks(model.score_rows, rows, len(model.items_), seen=seen):
-        items[part], _ = block_top_k(scores, k)
+    for part, scores in score_blocks(model.score_lists, rows, len(model.items_), seen=seen):
+        items[part], _ = block_top_k(scores, k, model.item_order)
         counts.add(part, scores)
     return items
+
+
+def _measure(
+    ranked: Ranked, at: tuple[int, ...], metrics: tuple[str, ...], positive_cost: float, seen: Any
+) -> Evaluation:
+    """Return the values of users and their means, of lists and of all cells."""
+    lists = _measure_lists(ranked.items, ranked.hits, ranked.counts.positives, at, metrics, seen)
+    cells = _measure_cells(ranked.counts, metrics, positive_cost)
+    per_user, means, linear = lists[0] | cells[0], lists[1] | cells[1], lists[2] | cells[2]
+    relevant = ranked.counts.positives
+    return Evaluation(at, ranked.users, per_user, means, 0, linear, ranked.hits, relevant, ranked.n_train)
 
 
 def _measure_lists(

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from csrr.arrays import Rows
-from csrr.data import IdMap, Log, as_log
+from csrr.data import Log, as_log
 from csrr.parameters import ParameterError, check_number, check_whole
 from csrr.ranking.calibration import Calibration
 from csrr.ranking.reliability import Reliability
@@ -22,8 +21,8 @@ MOST_GROUPS = 20
 
 def find_unseen_events(events: Log, model: Recommender) -> Log:
     """The events whose user and item the model knows and that are not in its training data, in its row numbers."""
-    rows = _find_rows(events.users, model.users_)[events.user_rows]
-    columns = _find_rows(events.items, model.items_)[events.item_rows]
+    rows = model.users_.find(events.users.ids)[events.user_rows]
+    columns = model.items_.find(events.items.ids, "item")[events.item_rows]
     n_items = len(model.items_)
     seen = model.seen_.tocoo()
     keys = np.unique((rows * n_items + columns)[(rows >= 0) & (columns >= 0)])
@@ -58,12 +57,3 @@ def _collect_cells(heldout: Any, model: Recommender, rows: Rows) -> tuple[RowSco
             f" knows; none of the {len(log):,} held-out events is one"
         )
     return model.score_rows, rows, len(model.items_), relevant, model.seen_
-
-
-def _find_rows(mine: IdMap, known: IdMap) -> npt.NDArray[np.int64]:
-    """The row in `known` of each id of `mine`, or -1."""
-    ids: npt.NDArray[Any] = mine.ids
-    common = np.isin(ids, known.ids) if ids.dtype == known.ids.dtype else np.zeros(len(ids), np.bool_)
-    rows = np.full(len(ids), -1, np.int64)
-    rows[common] = known.rows(ids[common])
-    return rows

@@ -10,6 +10,7 @@ from scipy import sparse
 
 from csrr.arrays import Float32Array, Rows
 from csrr.data.ids import Id
+from csrr.models.asked_ids import Unknown
 from csrr.models.explain_score import explain_score
 from csrr.models.kept import Arrays
 from csrr.models.most_alike import rank_neighbors
@@ -86,7 +87,7 @@ class ItemWeightsModel(Recommender):
         dense: Float32Array = self.weights_[:, column].copy()
         return dense
 
-    def similar_items(self, item: Id, k: int = 10) -> Neighbors:
+    def similar_items(self, item: Id, k: int = 10, *, unknown: Unknown = "raise") -> Neighbors:
         """Return the other items with the largest weights for an item.
 
         Parameters
@@ -95,6 +96,8 @@ class ItemWeightsModel(Recommender):
             Its id.
         k
             The number of others; fewer where fewer have a weight.
+        unknown
+            For an item that the model does not know: "raise", an error; "ignore", nothing, and an `UnknownIdWarning`.
 
         Returns
         -------
@@ -102,9 +105,10 @@ class ItemWeightsModel(Recommender):
             The others, largest weight first.
         """
         self.check_fitted()
-        column = self.items_.row(item, "item")
+        column = self.find_item(item, unknown)
         # Of sparse weights most are not there, and the item's own never is.
-        return rank_neighbors(self, item, self._copy_column(column), k)
+        weights = np.zeros(len(self.items_), np.float32) if column is None else self._copy_column(column)
+        return rank_neighbors(self, item, weights, k)
 
     def state(self) -> State:
         if self._is_sparse:

@@ -15,7 +15,9 @@ from csrr.models.store import State
 
 
 class PopRank(Recommender):
-    """Scores an item by the number of users who have it.
+    """Scores an item by the number of users who have it, whoever asks.
+
+    Equal numbers go by what was popular of late, where the log has times.
 
     Attributes
     ----------
@@ -38,6 +40,7 @@ class PopRank(Recommender):
     True
     """
 
+    knows_everyone = True
     kept = Kept((Values("popularity", ("items",)),))
 
     popularity_: npt.NDArray[np.float32]

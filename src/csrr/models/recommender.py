@@ -4,29 +4,24 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from contextlib import nullcontext
 from functools import partial
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from csrr.arrays import Float32Array, Rows
+from csrr.arrays import Float32Array, Float64Array, Rows
 from csrr.data import IdMap, Log, as_log
 from csrr.data.ids import Id
-from csrr.models.folded_users import (
-    FoldedUsers,
-    Least,
-    allow_items,
-    check_cut,
-    check_k,
-    is_one_id,
-    list_ids,
-    name_lists,
-    read_histories,
-)
+from csrr.models.asked_ids import IdReader, Unknown, is_one_id, list_ids, read_asked
+from csrr.models.best_lists import Least, Wishes, find_known, make_lists, score_known
+from csrr.models.folded_users import FoldedUsers
 from csrr.models.heldout import calibrate_on, measure_reliability_on
+from csrr.models.histories import read_histories
+from csrr.models.item_choices import People
 from csrr.models.kept import Arrays, Kept
 from csrr.models.most_alike import find_most_alike
 from csrr.models.store import State, plain_state, restore_plain, write_model
@@ -36,7 +31,9 @@ from csrr.optim.pattern import Pattern
 from csrr.parameters import ParameterError, Renamed, check_params, list_defaults, list_parameters, use_new_names
 from csrr.ranking import Neighbors, Recommendations, top_k
 from csrr.ranking.calibration import Calibration
+from csrr.ranking.item_order import ItemOrder, count_recent
 from csrr.ranking.reliability import Reliability
+from csrr.ranking.restrictions import take_rows
 from csrr.ranking.topk import Top
 from csrr.threads import use_threads
 
@@ -65,6 +62,9 @@ class Recommender(ABC):
 
     Its `__init__` takes keyword arguments with defaults and only stores them, under their own names; or it declares
     parameters (`csrr.parameters`), and gets their checks too.
+
+    Lists are by score, equal scores by popularity (`popularity`), then by item row. People of whom the training data
+    hold no event get what is popular, unless `knows_everyone = True` says that scores mean something for them too.
 
     Attributes
     ----------
@@ -105,6 +105,8 @@ class Recommender(ABC):
 
     has_factors: ClassVar[bool] = False
     """Whether scores are products of `user_factors_`, (n_users, d), and `item_factors_`, (n_items, d)."""
+    knows_everyone: ClassVar[bool] = False
+    """Whether scores mean something for users without training events too; else they get what is popular."""
     walked: ClassVar[tuple[str, ...]] = ()
     """Parameters along which one fit can begin where another ended: `fit(data, start=)`."""
     renamed: ClassVar[dict[str, Renamed]] = {}
@@ -113,6 +115,9 @@ class Recommender(ABC):
     """What `state` returns, declared: files are checked by it. None for a model that says no more than `state` does."""
     _likeness: ClassVar[slice] = slice(None)
     """The columns of the factors by which users, or items, are alike."""
+    _recent: Float64Array | None = None
+    """The training events of each item, recent ones counting more; None of a log without times."""
+    _order: ItemOrder | None = None
 
     @abstractmethod
     def fit(self, data: Any) -> Self:
@@ -166,6 +171,17 @@ class Recommender(ABC):
         self.users_, self.items_, self.titles_ = log.users, log.items, log.titles
         self.seen_ = log.to_csr()
         self.calibration_ = None
+        self.remember_recent(None if log.times is None else count_recent(log.item_rows, log.times, log.n_items))
+
+    def remember_recent(self, counts: Float64Array | None) -> None:
+        """Keep how popular items were of late.
+
+        Parameters
+        ----------
+        counts
+            The training events of each item, recent ones counting more, shape (n_items,); None where times are unknown.
+        """
+        self._recent, self._order = counts, None
 
     def training_log(self) -> Log:
         """Return the events that the model was fitted to.
@@ -177,6 +193,31 @@ class Recommender(ABC):
         """
         rows = np.repeat(np.arange(len(self.users_), dtype=np.int32), np.diff(self.seen_.indptr))
         return Log(self.users_, self.items_, rows, self.seen_.indices, titles=self.titles_)
+
+    @property
+    def popularity(self) -> Float64Array:
+        """How popular each item is in the training data, shape (n_items,): its events, recent ones counting more.
+
+        An event that is a tenth of the log's time span older than another counts half of it. Of a log without times,
+        and of a model saved before these were kept, all events count alike.
+        """
+        self.check_fitted()
+        if self._recent is not None:
+            return self._recent.copy()
+        return np.bincount(self.seen_.indices, minlength=len(self.items_)).astype(np.float64)
+
+    @property
+    def recent_popularity(self) -> Float64Array | None:
+        """The same where the training log had times; else None."""
+        return None if self._recent is None else self._recent.copy()
+
+    @property
+    def item_order(self) -> ItemOrder:
+        """The order of items among equal scores: the popular first, then by number of events, then by row."""
+        if self._order is None:
+            counts = np.bincount(self.seen_.indices, minlength=len(self.items_))
+            self._order = ItemOrder.by_popularity(self.popularity, counts)
+        return self._order
 
     @property
     def is_fitted(self) -> bool:
@@ -339,6 +380,23 @@ class Recommender(ABC):
             scores[mine] = block[place[mine] - first, item_rows[mine]]
         return scores
 
+    def score_lists(self, rows: Rows) -> Float32Array:
+        """Return the scores that lists are made of: those of `score_rows`, but 0 for users without a history.
+
+        Parameters
+        ----------
+        rows
+            The rows of the users.
+
+        Returns
+        -------
+        scores
+            A new float32 array of shape (len(rows), n_items).
+        """
+        rows = np.asarray(rows)
+        activity = self.seen_.indptr[rows + 1] - self.seen_.indptr[rows]
+        return score_known(self.score_rows, rows, find_known(self, activity, rows), len(self.items_))
+
     def top_rows(self, rows: Rows, k: int, *, seen: Any = None, candidates: Rows | None = None) -> Top:
         """Return the best items for users by row number.
 
@@ -359,7 +417,8 @@ class Recommender(ABC):
             Item rows and scores, shapes (len(rows), k); see `ranking.top_k`.
         """
         self.check_fitted()
-        return top_k(self.score_rows, rows, len(self.items_), k, seen=seen, candidates=candidates)
+        order = self.item_order
+        return top_k(self.score_lists, rows, len(self.items_), k, seen=seen, candidates=candidates, order=order)
 
     def score(self, users: Any, items: Any = None) -> Float32Array:
         """Return the scores of pairs of a user and an item, or of users and all items.
@@ -392,7 +451,7 @@ class Recommender(ABC):
         item_rows = self.items_.rows(list_ids(items), "item")
         if len(user_rows) != len(item_rows) and not (is_one_id(users) or is_one_id(items)):
             raise ValueError(f"pairs need as many users as items, got {len(user_rows)} and {len(item_rows)}")
-        user_rows, item_rows = np.broadcast_arrays(user_rows, item_rows)
+        user_rows, item_rows = (np.array(rows) for rows in np.broadcast_arrays(user_rows, item_rows))
         scores = np.empty(len(user_rows), np.float32)
         for first in range(0, len(scores), PAIRS):
             part = slice(first, first + PAIRS)
@@ -406,16 +465,23 @@ class Recommender(ABC):
         users: Any = None,
         k: int = 10,
         *,
-        exclude_seen: bool = True,
+        exclude_seen: Any = True,
         candidates: Any = None,
         exclude: Any = None,
         min_probability: Least = None,
         min_score: float | None = None,
+        unknown: Unknown = "raise",
         threads: int | None = None,
     ) -> Recommendations:
         """Return the best items for users, best first.
 
-        Equal scores go by item row. Costs of single users and items need no more: they are in the scores already.
+        Equal scores go by popularity, then by item row. Users without training events get what is popular, with score
+        0; `fallback` of the result says who, and a `NoHistoryWarning` how many. Costs of single users and items need no
+        more: they are in the scores already.
+
+        Items per user, for `candidates`, `exclude` and `exclude_seen`, are a dict from users to items, a table (pandas,
+        polars, pyarrow, `Log`) with user and item columns, or a sparse matrix with a row for each user asked for, or
+        for each of the model's. Whoever they do not name has no items there.
 
         Parameters
         ----------
@@ -425,16 +491,19 @@ class Recommender(ABC):
             The number of items for each. It is cut to the number of items that are left for everyone; a user with fewer
             gets a list that ends in None.
         exclude_seen
-            Whether items that the user has in the training data are left out.
+            Whether items that the user has in the training data are left out; or, in their place, items per user.
         candidates
-            The ids of the items to choose among; None for all.
+            The ids of the items to choose among; None for all; or items per user.
         exclude
-            The ids of items to leave out for everyone.
+            The ids of items to leave out for everyone; or items per user.
         min_probability
             Of a calibrated model: of the k best by score, those below this probability are left out, and perhaps
             nothing is left. "cost" stands for `decision_probability`, from which on recommending pays.
         min_score
             Items below this score are left out.
+        unknown
+            What becomes of ids that the model does not know: "raise", an error; "ignore", items are left out, which an
+            `UnknownIdWarning` counts, and users get what is popular.
         threads
             The number of threads; 0 for all cores, None for what is in force.
 
@@ -446,22 +515,30 @@ class Recommender(ABC):
         Raises
         ------
         ParameterError
-            For a `min_probability` without a calibration, or without costs.
+            For a `min_probability` without a calibration, or without costs, and for items per user that make no sense.
+        UnknownIdError
+            For an id that the model does not know.
 
         Examples
         --------
         >>> model = csrr.PopRank().fit(csrr.synthetic(60, 40, events_per_user=10).log)
         >>> model.recommend([3, 5], k=4, exclude=[7]).items.shape
         (2, 4)
+        >>> model.recommend([3, 5], k=2, candidates={3: [1], 5: [2, 9]}, exclude_seen=False).items[0].tolist()
+        [1, None]
         """
         self.check_fitted()
-        cut = check_cut(self, min_probability, min_score)
-        rows = self.user_rows(users)
-        allowed = allow_items(self.items_, candidates, exclude)
-        k = min(check_k(k), len(allowed))
+        reader = IdReader(unknown)
+        people = self._find_people(users, reader)
+        wishes = Wishes(k, exclude_seen, candidates, exclude, min_probability, min_score)
         with nullcontext() if threads is None else use_threads(threads):
-            found = self.top_rows(rows, k, seen=self.seen_ if exclude_seen else None, candidates=allowed)
-        return name_lists(self, self.users_.ids[rows], np.diff(self.seen_.indptr)[rows], found, cut)
+            return make_lists(self, people, self.score_rows, wishes, reader)
+
+    def _find_people(self, users: Any, reader: IdReader) -> People:
+        """Return those who are asked for: one id, several, or None for all."""
+        asked = self.users_.ids if users is None else read_asked(list_ids(users), reader)
+        rows = np.arange(len(self.users_)) if users is None else reader.find(self.users_, asked)
+        return People(asked, rows, self.users_, take_rows(self.seen_, rows))
 
     def user_rows(self, users: Any) -> Rows:
         """Return the rows of users.
@@ -497,15 +574,21 @@ class Recommender(ABC):
 
     # New people
 
-    def fold_in(self, histories: Any) -> FoldedUsers:
+    def fold_in(self, histories: Any, *, unknown: Unknown = "raise") -> FoldedUsers:
         """Return people who were not in the training data, by their histories: their scores and recommendations.
 
-        What was learnt of the items stays as it is.
+        What was learnt of the items stays as it is. Of somebody whose history is empty, or of unknown items alone,
+        nothing is known: they get what is popular.
 
         Parameters
         ----------
         histories
-            A list of lists of item ids, or a log (table, matrix) whose items are the model's.
+            A list of histories, each a list of item ids or a dict from item ids to weights; or a log (table, matrix)
+            whose items are the model's. Weights are those of a fit: a model that was fitted without any refuses a dict
+            with others than 1, and does without those of a log, as its fit does.
+        unknown
+            What becomes of items that the model does not know: "raise", an error; "ignore", they are left out, which an
+            `UnknownIdWarning` counts.
 
         Returns
         -------
@@ -515,7 +598,9 @@ class Recommender(ABC):
         Raises
         ------
         ParameterError
-            For an empty history.
+            For what is no list of histories, and for weights that the model does not use.
+        UnknownIdError
+            For an item that the model does not know.
 
         Examples
         --------
@@ -525,7 +610,10 @@ class Recommender(ABC):
         (2, (2, 3))
         """
         self.check_fitted()
-        return self.fold_users(*read_histories(histories, self.items_, self.history_weight))
+        reader = IdReader(unknown)
+        users, seen = read_histories(self, histories, reader)
+        reader.warn()
+        return self.fold_users(users, seen)
 
     def fold_users(self, users: npt.NDArray[Any], seen: Any) -> FoldedUsers:
         """Return people who were not in the training data, by ids and histories.
@@ -549,17 +637,22 @@ class Recommender(ABC):
         """What a click of a new history weighs where its log does not say; None where weights do not count."""
         return None
 
-    def recommend_for(self, history: Any, k: int = 10, **options: Any) -> Recommendations:
+    def recommend_for(
+        self, history: Any, k: int = 10, *, unknown: Unknown = "raise", **options: Any
+    ) -> Recommendations:
         """Return the best items for a person who was not in the training data.
 
         Parameters
         ----------
         history
-            The ids of the items that they chose, or one.
+            The ids of the items that they chose, or one; or a dict from item ids to weights, as for `fold_in`. For an
+            empty one, what is popular.
         k
             The number of items.
+        unknown
+            As for `recommend`, of the history too.
         **options
-            Those of `recommend`, but for `threads`.
+            Those of `recommend`, but for `threads`. Items per user are for user 0.
 
         Returns
         -------
@@ -572,7 +665,8 @@ class Recommender(ABC):
         >>> model.recommend_for([1, 5, 9], k=3).items.shape
         (1, 3)
         """
-        return self.fold_in([list(list_ids(history))]).recommend(k, **options)
+        one = history if isinstance(history, Mapping) else list(list_ids(history))
+        return self.fold_in([one], unknown=unknown).recommend(k, unknown=unknown, **options)
 
     # What a score means
 
@@ -690,7 +784,7 @@ class Recommender(ABC):
 
     # What is alike
 
-    def similar_items(self, item: Id, k: int = 10) -> Neighbors:
+    def similar_items(self, item: Id, k: int = 10, *, unknown: Unknown = "raise") -> Neighbors:
         """Return the other items whose factors have the largest cosine with those of an item.
 
         Parameters
@@ -699,6 +793,8 @@ class Recommender(ABC):
             Its id.
         k
             The number of others.
+        unknown
+            For an item that the model does not know: "raise", an error; "ignore", nothing, and an `UnknownIdWarning`.
 
         Returns
         -------
@@ -711,11 +807,48 @@ class Recommender(ABC):
             Where the model cannot tell.
         """
         self._check_factors()
-        rows, scores = find_most_alike(self.item_factors_[:, self._likeness], self.items_.row(item, "item"), k)
+        row = self.find_item(item, unknown)
+        if row is None:
+            return self.name_neighbors(item, np.empty(0, np.int64), np.empty(0, np.float32))
+        factors = self.item_factors_[:, self._likeness]
+        return self.name_neighbors(item, *find_most_alike(factors, row, k, self.item_order))
+
+    def find_item(self, item: Id, unknown: Unknown) -> int | None:
+        """Return the row of an item.
+
+        Parameters
+        ----------
+        item
+            Its id.
+        unknown
+            For one that the model does not know: "raise" or "ignore".
+
+        Returns
+        -------
+        row
+            Its row, or None where it is unknown and to be ignored, of which a warning tells.
+        """
+        return _find_one(self.items_, item, "item", unknown)
+
+    def name_neighbors(self, item: Id, rows: Rows, scores: Float32Array) -> Neighbors:
+        """Return items by their rows as what is nearest to an item.
+
+        Parameters
+        ----------
+        item
+            Its id.
+        rows, scores
+            The rows of the others, most alike first, and how near they are; shapes (n,).
+
+        Returns
+        -------
+        neighbours
+            In the caller's ids.
+        """
         ids, titles = self.name_items(rows)
         return Neighbors(item, ids, scores, titles)
 
-    def similar_users(self, user: Id, k: int = 10) -> Neighbors:
+    def similar_users(self, user: Id, k: int = 10, *, unknown: Unknown = "raise") -> Neighbors:
         """Return the other users whose factors have the largest cosine with those of a user.
 
         Parameters
@@ -724,6 +857,8 @@ class Recommender(ABC):
             Their id.
         k
             The number of others.
+        unknown
+            For a user whom the model does not know: "raise", an error; "ignore", nobody, and an `UnknownIdWarning`.
 
         Returns
         -------
@@ -736,7 +871,10 @@ class Recommender(ABC):
             Where the model has no factors.
         """
         self._check_factors()
-        rows, scores = find_most_alike(self.user_factors_[:, self._likeness], self.users_.row(user), k)
+        row = _find_one(self.users_, user, "user", unknown)
+        if row is None:
+            return Neighbors(user, self.users_.ids[:0], np.empty(0, np.float32))
+        rows, scores = find_most_alike(self.user_factors_[:, self._likeness], row, k)
         return Neighbors(user, self.users_.ids[rows], scores)
 
     @classmethod
@@ -874,6 +1012,14 @@ class Recommender(ABC):
             As `state` returned them.
         """
         restore_plain(self, arrays, facts)
+
+
+def _find_one(known: IdMap, one: Id, kind: Literal["user", "item"], unknown: Unknown) -> int | None:
+    """Return the row of one id; None, and a warning, where it is unknown and to be ignored."""
+    reader = IdReader(unknown)
+    rows = reader.find_known(known, [one], kind, f"the {kind} asked for")
+    reader.warn()
+    return int(rows[0]) if len(rows) else None
 
 
 def _differs(value: Any, default: Any) -> bool:

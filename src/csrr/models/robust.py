@@ -16,6 +16,7 @@ from csrr.arrays import FloatArray, Rows
 from csrr.data import Log
 from csrr.data.ids import Id
 from csrr.deadline import TimeUpError, cut_off, limit_time, seconds_left
+from csrr.models.asked_ids import Unknown
 from csrr.models.build_problem import ClickProblem, Words, build_problem
 from csrr.models.choose_settings import Chosen, choose_by_rule, choose_settings
 from csrr.models.costs import Costs, CostWords, EventWeights
@@ -542,7 +543,12 @@ class RobustModel(Recommender):
         return explain_score(self, user, item, history, amounts, through)
 
     def similar_items(
-        self, item: Id, k: int = 10, *, by: Literal["auto", "neighbors", "factors"] = "auto"
+        self,
+        item: Id,
+        k: int = 10,
+        *,
+        by: Literal["auto", "neighbors", "factors"] = "auto",
+        unknown: Unknown = "raise",
     ) -> Neighbors:
         """Return the other items that are most like an item.
 
@@ -555,6 +561,8 @@ class RobustModel(Recommender):
         by
             By "neighbors", those that speak most for it where a user has them (as many as have a positive weight); by
             "factors", those of the largest cosine of common taste. "auto" is by neighbors if `item` has any.
+        unknown
+            For an item that the model does not know: "raise", an error; "ignore", nothing, and an `UnknownIdWarning`.
 
         Returns
         -------
@@ -564,7 +572,10 @@ class RobustModel(Recommender):
         self.check_fitted()
         if by not in ("auto", "neighbors", "factors"):
             raise ParameterError(f'by={by!r} must be "auto", "neighbors" or "factors"')
-        weights = self.fitted_.neighborhood.get_column(self.items_.row(item, "item"))
+        row = self.find_item(item, unknown)
+        if row is None:
+            return self.name_neighbors(item, np.empty(0, np.int64), np.empty(0, np.float32))
+        weights = self.fitted_.neighborhood.get_column(row)
         if by == "factors" or (by == "auto" and not (weights > 0).any()):
             return super().similar_items(item, k)
         return rank_neighbors(self, item, np.where(weights > 0, weights, 0), k)

@@ -46,6 +46,8 @@ COMMON: tuple[Part, ...] = (
     Ids("items"),
     Texts("titles", "items", optional=True),
     Sparse("seen", ("users", "items"), None, "events"),
+    # Of logs with times; files from before have none, and popularity is then the number of events.
+    Values("recent_popularity", ("items",), ("float64",), least=0, optional=True),
 )
 _BIN = ("edges+1",)
 CALIBRATION: tuple[Part, ...] = (
@@ -174,6 +176,9 @@ def write_model(path: str | os.PathLike[str], model: Recommender) -> None:
     if model.titles_ is not None:
         arrays |= text_arrays("titles", model.titles_)
     arrays |= sparse_arrays("seen", model.seen_, with_data=False)
+    recent = model.recent_popularity
+    if recent is not None:
+        arrays["recent_popularity"] = recent
     if model.calibration_ is not None:
         arrays |= model.calibration_.arrays()
     arrays |= own
@@ -196,6 +201,7 @@ def restore_model(model: Recommender, arrays: Arrays, facts: dict[str, Any]) -> 
     model.users_, model.items_ = ids_from(arrays, "users"), ids_from(arrays, "items")
     model.titles_ = text_from(arrays, "titles") if "titles.text" in arrays else None
     model.seen_ = sparse_from(arrays, "seen", (sizes["users"], sizes["items"]))
+    model.remember_recent(arrays.get("recent_popularity"))
     model.calibration_ = Calibration.from_arrays(arrays)
     model.restore(arrays, facts)
     _check_factors(model, sizes)

@@ -60,7 +60,7 @@ class Problem:
     @cached_property
     def smoothness(self) -> float:
         """The largest curvature of a cell."""
-        return max(1.0, float(self.weight.max()))
+        return float(self.weight.max(initial=1.0))
 
     @cached_property
     def value_at_zero(self) -> float:

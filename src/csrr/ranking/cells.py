@@ -6,13 +6,13 @@ negatives all others. A cell is recommended when its score is above the threshol
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from csrr.arrays import Float32Array, Float64Array, Int64Array, Rows
+from csrr.arrays import BoolArray, Float32Array, Float64Array, Int64Array, Rows
 from csrr.ranking.row_loops import count_cell_rows
 from csrr.ranking.score_blocks import RowScorer, check_rows, score_blocks, split_rows
 from csrr.threads import run_ranges
@@ -84,6 +84,12 @@ class CellCounts:
             count_cell_rows(start, stop, scores, indptr, indices, rows, n_seen, bounds, missed, false_alarms, beaten)
 
         run_ranges(count, split_rows(len(scores)))
+
+    def take(self, which: BoolArray) -> CellCounts:
+        """Return the counts of some of the rows, `which` of shape (n,)."""
+        arrays = {name: getattr(self, name)[which] for name in ("rows", "n_seen", "positives", "negatives", "missed")}
+        beaten = self.beaten[which] if len(self.beaten) else self.beaten
+        return replace(self, **arrays, false_alarms=self.false_alarms[which], beaten=beaten)
 
     def auc(self) -> Float64Array:
         """Return the share of pairs of a positive and a negative that the scores order rightly, ties half: shape (n,).

@@ -7,11 +7,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from csrr.arrays import AnyArray, BoolArray, Float32Array, Int32Array, ObjectArray
 from csrr.data import IdMap
 from csrr.data.ids import Ids
 from csrr.ranking.result_table import SHOWN, ResultTable, TabularResult
+
+POPULAR = "popular"
+"""Why somebody got an item: because it is popular."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -20,6 +24,9 @@ class Recommendations(TabularResult):
 
     For one user, read `recs.items[0]`. A list shorter than k ends in item None and score -inf, and only then is an
     array of integer ids of dtype object. The tables leave these ends out.
+
+    People of whom the model knows no choices get what is popular: `fallback` says who. Where there are any, the tables
+    have a column `why`, with "popular" for them and None for the others.
 
     Attributes
     ----------
@@ -33,6 +40,8 @@ class Recommendations(TabularResult):
         Their titles, shape (n, k), where known.
     probabilities
         The probability that each is a positive, shape (n, k), of a calibrated model.
+    fallback
+        Who got what is popular, shape (n,).
 
     Examples
     --------
@@ -52,6 +61,12 @@ class Recommendations(TabularResult):
     scores: Float32Array
     titles: ObjectArray | None = None
     probabilities: Float32Array | None = None
+    fallback: BoolArray = None  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        """Take nobody to have got what is popular, where it is not said who."""
+        if self.fallback is None:
+            object.__setattr__(self, "fallback", np.zeros(len(self.users), np.bool_))
 
     @classmethod
     def from_rows(
@@ -62,6 +77,7 @@ class Recommendations(TabularResult):
         items: IdMap,
         titles: ObjectArray | None = None,
         probabilities: AnyArray | None = None,
+        fallback: BoolArray | None = None,
     ) -> Recommendations:
         """Return the recommendations for item rows, in the caller's ids.
 
@@ -77,8 +93,8 @@ class Recommendations(TabularResult):
             The ids of all items.
         titles
             The titles of all items, shape (n_items,).
-        probabilities
-            As the attribute.
+        probabilities, fallback
+            As the attributes; None for nobody.
 
         Returns
         -------
@@ -93,6 +109,7 @@ class Recommendations(TabularResult):
             scores,
             None if titles is None else _look_up(titles, item_rows, missing),
             None if probabilities is None else probabilities.astype(np.float32),
+            np.zeros(len(users), np.bool_) if fallback is None else fallback,
         )
 
     @property
@@ -110,7 +127,9 @@ class Recommendations(TabularResult):
             which = slice(place, place + 1)
         titles = None if self.titles is None else self.titles[which]
         known = None if self.probabilities is None else self.probabilities[which]
-        return Recommendations(self.users[which], self.items[which], self.scores[which], titles, known)
+        return Recommendations(
+            self.users[which], self.items[which], self.scores[which], titles, known, self.fallback[which]
+        )
 
     def __iter__(self) -> Iterator[Recommendations]:
         return (self[place] for place in range(len(self)))
@@ -121,7 +140,8 @@ class Recommendations(TabularResult):
         Returns
         -------
         table
-            A row for each recommended item: user, item, rank from 1, score; where known, probability, title.
+            A row for each recommended item: user, item, rank from 1, score; where known, probability, title; where
+            somebody got what is popular, why: "popular" for them, None for others.
         """
         user, place = np.nonzero(self.scores > -np.inf)
         columns: dict[str, AnyArray] = {
@@ -132,7 +152,11 @@ class Recommendations(TabularResult):
         }
         if self.probabilities is not None:
             columns["probability"] = self.probabilities[user, place]
-        return ResultTable(columns if self.titles is None else columns | {"title": self.titles[user, place]})
+        if self.titles is not None:
+            columns["title"] = self.titles[user, place]
+        if self.fallback.any():
+            columns["why"] = np.array([None, POPULAR], np.object_)[self.fallback[user].astype(np.intp)]
+        return ResultTable(columns, types={"why": pa.string()})
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """Yield a dict for each recommended item.

@@ -8,38 +8,62 @@ from numba import njit
 from csrr.heap import add_to_heap, replace_worst, sort_heap
 
 CHUNK = 64
+MANY = 8
+LOWEST = np.finfo(np.float32).min
 
 
 @njit(nogil=True, cache=True)
-def find_top_k_rows(start, stop, block, top_scores, top_items, not_a_number):  # type: ignore[no-untyped-def]
-    # Items come in ascending order, so one that only ties with the worst kept never enters.
+def count_not_below(values, bound):  # type: ignore[no-untyped-def]
+    # (~(values < bound)).sum(), NaN among it: 32 bits vectorise twice as wide as 64.
+    n = np.int32(0)
+    for j in range(values.size):
+        n = np.int32(n + np.int32(not (values[j] < bound)))
+    return n
+
+
+@njit(nogil=True, cache=True)
+def count_not_after(values, places, bound, last):  # type: ignore[no-untyped-def]
+    # The same, less what is equal and has a place after the last.
+    n = np.int32(0)
+    for j in range(values.size):
+        n = np.int32(n + np.int32(not ((values[j] < bound) | ((values[j] == bound) & (places[j] > last)))))
+    return n
+
+
+@njit(nogil=True, cache=True)
+def find_top_k_rows(start, stop, block, allowed, places, by_place, top_scores, top_items, not_a_number):  # type: ignore[no-untyped-def]
+    # Of the items that are allowed. Equal scores go by the items' places in an order, by_place[places[j]] == j: heaps
+    # hold places, not items.
     n_items, k = block.shape[1], top_items.shape[1]
     for i in range(start, stop):
         row, scores, items = block[i], top_scores[i], top_items[i]
         size = 0
-        worst = np.float32(-np.inf)
+        # The worst kept; before there are k, only -inf is below it.
+        worst, last = LOWEST, np.int32(n_items)
         for first in range(0, n_items, CHUNK):
             end = min(first + CHUNK, n_items)
-            # `not <=` is true of NaN too, and a plain count vectorises.
-            n_entering = 0
-            for j in range(first, end):
-                n_entering += not (row[j] <= worst)
+            # Most chunks end here. Where many may enter, most of them only tie.
+            n_entering = count_not_below(row[first:end], worst)
+            if n_entering > MANY:
+                n_entering = count_not_after(row[first:end], places[first:end], worst, last)
             if n_entering == 0:
                 continue
             for j in range(first, end):
-                score = row[j]
-                if score <= worst:
+                score, place = row[j], places[j]
+                if score < worst or (score == worst and place > last) or not allowed[j]:
                     continue
                 if np.isnan(score):
                     not_a_number[i] = True
                 elif size < k:
-                    add_to_heap(scores, items, size, score, j)
+                    add_to_heap(scores, items, size, score, place)
                     size += 1
                 else:
-                    replace_worst(scores, items, k, score, j)
+                    replace_worst(scores, items, k, score, place)
                 if size == k:
-                    worst = scores[0]
+                    worst, last = scores[0], items[0]
         sort_heap(scores, items, size)
+        for r in range(size):
+            items[r] = by_place[items[r]]
 
 
 @njit(nogil=True, cache=True)
@@ -48,6 +72,17 @@ def mask_rows(start, stop, block, indptr, indices, rows):  # type: ignore[no-unt
     for i in range(start, stop):
         for p in range(indptr[rows[i]], indptr[rows[i] + 1]):
             block[i, indices[p]] = -np.inf
+
+
+@njit(nogil=True, cache=True)
+def keep_cells(start, stop, block, indptr, indices, rows):  # type: ignore[no-untyped-def]
+    # block[i] = -inf but for the sorted indices of row rows[i]
+    for i in range(start, stop):
+        row, first = block[i], 0
+        for p in range(indptr[rows[i]], indptr[rows[i] + 1]):
+            row[first : indices[p]] = -np.inf
+            first = indices[p] + 1
+        row[first:] = -np.inf
 
 
 @njit(nogil=True, cache=True)

@@ -1,0 +1,133 @@
+"""From people and wishes to lists, step by step: what `recommend` does, for users of a model and for new people."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+
+from csrr.arrays import BoolArray, Float32Array, Rows
+from csrr.data.errors import NoHistoryWarning, warn_caller
+from csrr.models.asked_ids import IdReader
+from csrr.models.item_choices import People, restrict
+from csrr.parameters import ParameterError, check_number
+from csrr.ranking import Recommendations, top_k
+from csrr.ranking.score_blocks import RowScorer
+from csrr.ranking.topk import NO_ITEM, Top
+
+if TYPE_CHECKING:
+    from csrr.models.recommender import Recommender
+
+Least = float | Literal["cost"] | None
+
+
+class Wishes(NamedTuple):
+    """What is asked of lists: the arguments of `Recommender.recommend`."""
+
+    k: int = 10
+    exclude_seen: Any = True
+    candidates: Any = None
+    exclude: Any = None
+    min_probability: Least = None
+    min_score: float | None = None
+
+
+class Cut(NamedTuple):
+    """The least probability and score of what is recommended."""
+
+    probability: float
+    score: float
+
+
+def make_lists(
+    model: Recommender, people: People, score_rows: RowScorer, wishes: Wishes, reader: IdReader
+) -> Recommendations:
+    """Return the best items for people, whose scores `score_rows` gives by their rows."""
+    # 1. What is asked for, checked.
+    k, cut = check_k(wishes.k), check_cut(model, wishes.min_probability, wishes.min_score)
+    # 2. What may be in a list. What goes by item or person alone belongs there: it is applied to blocks of scores.
+    limits = restrict(
+        *(people, model.items_, reader),
+        seen=wishes.exclude_seen,
+        candidates=wishes.candidates,
+        exclude=wishes.exclude,
+    )
+    # 3. The best of each; of whom nothing is known, scores do not tell, and the order of items is that of popularity.
+    known = find_known(model, people.activity, people.rows)
+    found = top_k(
+        lambda places: score_known(score_rows, people.rows[places], known[places], len(model.items_)),
+        np.arange(len(people)),
+        len(model.items_),
+        min(k, limits.count_left()),
+        limits=limits,
+        order=model.item_order,
+    )
+    # 4. In the caller's ids. What looks at a whole list, and needs more than k to choose from, belongs before this.
+    reader.warn()
+    _warn_of_no_history(~known, people)
+    return name_lists(model, people, found, cut, fallback=~known)
+
+
+def find_known(model: Recommender, activity: Rows, rows: Rows) -> BoolArray:
+    """Return of whom scores say something, shape (n,): those with a history, unless the model needs none."""
+    known: BoolArray = (activity > 0) | (model.knows_everyone & (rows >= 0))
+    return known
+
+
+def score_known(score_rows: RowScorer, rows: Rows, known: BoolArray, n_items: int) -> Float32Array:
+    """Return the scores of all items, shape (n, n_items), by rows; 0 for those who are not `known`, shape (n,)."""
+    if known.all():
+        return score_rows(rows)
+    scores = np.zeros((len(rows), n_items), np.float32)
+    if known.any():
+        scores[known] = score_rows(rows[known])
+    return scores
+
+
+def _warn_of_no_history(missing: BoolArray, people: People) -> None:
+    """Say once how many got what is popular."""
+    n, n_unknown = int(missing.sum()), int((people.rows < 0).sum())
+    if n:
+        has, gets = ("has", "gets") if n == 1 else ("have", "get")
+        unknown = f" ({n_unknown:,} unknown)" if n_unknown else ""
+        users = f"{len(people):,} user{'' if len(people) == 1 else 's'}"
+        warn_caller(
+            f"{n:,} of {users} {has} no history{unknown} and {gets} what is popular; `fallback` says who",
+            NoHistoryWarning,
+        )
+
+
+def check_cut(model: Recommender, probability: Least, score: float | None) -> Cut:
+    """Return what is to be left out: nothing, where nothing is said."""
+    if probability == "cost" and (probability := model.decision_probability) is None:
+        raise ParameterError(f'min_probability="cost": this {type(model).__name__} has no costs; give a number')
+    if probability is not None:
+        check_number("min_probability", probability, least=0, most=1)
+        model.check_calibrated()
+    if score is not None:
+        check_number("min_score", score)
+    return Cut(float(probability or 0), -np.inf if score is None else float(score))
+
+
+def name_lists(model: Recommender, people: People, found: Top, cut: Cut, fallback: BoolArray) -> Recommendations:
+    """Return what `top_k` found for each of `people`, in the caller's ids, less what the cut leaves out."""
+    items, scores = found
+    calibration = model.calibration_
+    known = None if calibration is None else calibration.probability(scores, people.activity[:, None], items)
+    out = scores < cut.score
+    if known is not None:
+        out |= known < cut.probability
+        known[out] = 0
+    items, scores = np.where(out, np.int32(NO_ITEM), items), np.where(out, np.float32(-np.inf), scores)
+    # With curves of groups an item may be left out before one that stays: what stays moves up, in its order.
+    order = np.argsort(out, axis=1, kind="stable")
+    items, scores = np.take_along_axis(items, order, 1), np.take_along_axis(scores, order, 1)
+    known = None if known is None else np.take_along_axis(known, order, 1)
+    return Recommendations.from_rows(people.ids, items, scores, model.items_, model.titles_, known, fallback)
+
+
+def check_k(k: int) -> int:
+    """Return the length of a list, a whole number from 1 on."""
+    if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
+        raise ValueError(f"k={k!r}: it must be a whole number, at least 1")
+    return int(k)
