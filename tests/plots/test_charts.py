@@ -15,11 +15,12 @@ from csrr.plots.charts import (
     RIGHT,
     WIDTH,
     choose_step,
+    draw_dot_chart,
     draw_line_chart,
     place_linear_ticks,
     place_log_ticks,
 )
-from csrr.plots.panels import Panel, Point, Series
+from csrr.plots.panels import DotRow, Panel, Point, Series
 
 HOSTILE = '</svg><script>alert("1")</script>&\''
 
@@ -127,3 +128,34 @@ def test_a_series_has_the_colour_of_its_name():
     svg = draw_line_chart(panel([(1, 0.1)]), ["b", "a"])
     assert "--series-1" in svg
     assert "--series-0" not in svg
+
+
+def read_dots(svg):
+    """Return the x of each point by what is told of it, and the ends of the intervals in their order."""
+    root = ElementTree.fromstring(svg)
+    points = [each for each in root.iter("g") if each.get("class") == "point"]
+    places = {each.find("title").text: float(re.findall(r"[-\d.]+", each.get("transform"))[0]) for each in points}
+    bars = [each.get("d") for each in root.iter("path") if each.get("class") == "bar"]
+    return places, [
+        (float(low), float(high)) for low, high in (re.fullmatch(r"M(\S+) \S+H(\S+)", d).groups() for d in bars)
+    ]
+
+
+def test_dots_lie_to_scale_from_zero_within_their_intervals():
+    rows = [DotRow("one", {"a": Point(mean=0.1, low=0.05, high=0.15)}), DotRow("two", {"a": Point(mean=0.3)})]
+    places, bars = read_dots(draw_dot_chart("t", "score", rows, ["a"]))
+    first, second = places["a, one: 0.1000 (0.0500 to 0.1500)"], places["a, two: 0.3000"]
+    (low, high), (start, end) = bars
+    assert low < first < high
+    assert start == end == second
+    # 0.1 is a third of the way from 0 to 0.3, and 0.05 half of that.
+    zero = second - 1.5 * (second - first)
+    assert low == pytest.approx(zero + (first - zero) / 2, abs=0.05)
+
+
+def test_dots_without_a_number_are_left_out_and_text_stays_text():
+    rows = [DotRow(HOSTILE, {HOSTILE: Point(mean=0.1), "b": Point()})]
+    root = ElementTree.fromstring(draw_dot_chart(HOSTILE, HOSTILE, rows, [HOSTILE, "b"]))
+    assert {each.tag for each in root.iter()} == {"svg", "path", "text", "g", "title"}
+    assert len([each for each in root.iter("g") if each.get("class") == "point"]) == 1
+    assert "no points" in draw_dot_chart("t", "x", [], [])
