@@ -1,15 +1,17 @@
 """From a log to an answer: the numbers are those of the library, and the files hold them."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import csrr
 from csrr.deadline import TimeUpError
-from csrr.first_look import contest
+from csrr.first_look import contest, prospects
 from csrr.first_look import start as start_file
 from csrr.first_look.contest import CONTESTANTS
+from csrr.first_look.findings import list_findings
 from csrr.first_look.user_groups import group_items
 
 
@@ -184,3 +186,14 @@ def test_passwords_in_addresses_stay_out_of_the_page(log, tmp_path):
     )
     assert found.source is None
     assert "secret" not in (tmp_path / "page.html").read_text() + (tmp_path / "summary.json").read_text()
+
+
+def test_a_cost_curve_that_would_not_end_in_time_is_not_begun(log):
+    assert prospects.draw_costs(log, 10, 1, 300 * 120 / prospects.CELLS_A_SECOND - 1e-9, 0) is None
+
+
+def test_a_handful_of_users_is_no_group_that_fails(look):
+    few = [replace(each, n=19, mean=-1.0) for each in look.by_users[:1]]
+    said = " ".join(list_findings(replace(look, by_users=[*few, *look.by_users[1:]])))
+    assert "It does worst for " in said
+    assert few[0].name not in said

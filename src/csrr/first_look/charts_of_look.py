@@ -49,7 +49,9 @@ def _draw_groups(title: str, label: str, groups: Sequence[Group]) -> Drawn:
     names = list(dict.fromkeys(each.model for each in groups))
     rows: dict[str, dict[str, Point]] = {}
     for each in groups:
-        rows.setdefault(each.name, {})[each.model] = Point(mean=each.mean, low=each.low, high=each.high)
+        rows.setdefault(f"{each.name}, n = {each.n:,}", {})[each.model] = Point(
+            mean=each.mean, low=each.low, high=each.high
+        )
     return Drawn(draw_dot_chart(title, label, [DotRow(name, points) for name, points in rows.items()], names), names)
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from csrr.first_look.result import FirstLook
 
 LEVEL = 0.05
-FEW_USERS = 200
+FEW_USERS, LEAST_GROUP = 200, 20
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,8 @@ def _tell_sureness(look: FirstLook) -> str:
     if not open_:
         words = f"Over {users}, it is better than each of the others by more than chance (5 % level, Holm)."
     else:
-        named = " and ".join(f"{row.model} (p {format_p_value(row.t_p_holm)})" for row in open_)
+        *some, last = (f"{row.model} (p {format_p_value(row.t_p_holm)})" for row in open_)
+        named = f"{', '.join(some)} and {last}" if some else last
         words = f"Over {users}, it cannot be told from {named}; take the one that suits you better."
     if rows[0].paired.n < FEW_USERS:
         words += " So few users say little: expect another order on other data."
@@ -71,7 +72,7 @@ def _tell_sureness(look: FirstLook) -> str:
 def _tell_weakness(look: FirstLook) -> str:
     if look.best is None:
         return ""
-    users = [each for each in look.by_users if each.model == look.best.name]
+    users = [each for each in look.by_users if each.model == look.best.name and each.n >= LEAST_GROUP]
     items = [each for each in look.by_items if each.model == look.best.name]
     words = []
     if len(users) > 1:

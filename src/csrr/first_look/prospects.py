@@ -18,6 +18,8 @@ from csrr.registry import MODELS
 SHARES = (0.25, 0.5)
 """Of the training events, for the learning curve; all of them are there already."""
 LONGEST = 50
+CELLS_A_SECOND = 2e6
+"""About how many pairs of user and item a cost curve gets through, all its fits and thresholds together."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +109,9 @@ def price_lists(best: Contestant, test: FairTest, miss: float, false_alarm: floa
 
 
 def draw_costs(log: Log, miss: float, false_alarm: float, seconds: float, seed: int) -> CostCurve | None:
-    """Return the cost curve of CSRR; None where it does not end within the seconds, or the log is too small."""
+    """Return the cost curve of CSRR; None where it would not end within the seconds, or the log is too small."""
+    if log.n_users * log.n_items > CELLS_A_SECOND * seconds:
+        return None
     try:
         with cut_off(seconds):
             return cost_curve(log, miss=miss, false_alarm=false_alarm, seed=seed)
