@@ -197,3 +197,19 @@ def test_a_handful_of_users_is_no_group_that_fails(look):
     said = " ".join(list_findings(replace(look, by_users=[*few, *look.by_users[1:]])))
     assert "It does worst for " in said
     assert few[0].name not in said
+
+
+def test_a_best_that_is_not_surely_better_than_popularity_is_told_of(look):
+    rows = [replace(row, t_p_holm=0.3 if row.model == "PopRank" else 0.01) for row in look.comparison.rows]
+    doubtful = replace(look, comparison=replace(look.comparison, rows=rows))
+    assert "it cannot be told from PopRank (p 0.300);" in list_findings(doubtful)[1]
+    assert "that it pays to know people is not shown" in list_findings(doubtful)[1]
+    sure = replace(look, comparison=replace(look.comparison, rows=[replace(row, t_p_holm=0.01) for row in rows]))
+    assert "better than each of the others by more than chance" in list_findings(sure)[1]
+
+
+def test_lists_that_would_best_be_longer_are_told_of(look):
+    cheap = [replace(each, cost=100.0 - each.length) for each in look.lists]
+    assert "lists of 50 (the longest tried) cost least" in " ".join(list_findings(replace(look, lists=cheap)))
+    nothing = [replace(each, cost=100.0 + each.length) for each in look.lists]
+    assert "no list costs least" in " ".join(list_findings(replace(look, lists=nothing)))

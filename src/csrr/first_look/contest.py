@@ -19,9 +19,9 @@ FLOOR = "PopRank"
 CONTESTANTS = (FLOOR, "ItemKNN", "EASE", "WRMF", "CSRR")
 LENGTH = 10
 METRICS = ("ndcg", "recall", "precision", "hit_rate", "coverage", "novelty")
-EASE_SECONDS_PER_CUBE = 1.5e-10
+EASE_SECONDS_PER_CUBE = 5e-10
 """About the seconds that EASE takes for each item cubed; it cannot be cut off while it is at it."""
-EASE_SHARE = 0.1
+EASE_SHARE = 0.2
 """The share of all time that EASE may take by that estimate."""
 
 

@@ -64,6 +64,8 @@ def _tell_sureness(look: FirstLook) -> str:
         *some, last = (f"{row.model} (p {format_p_value(row.t_p_holm)})" for row in open_)
         named = f"{', '.join(some)} and {last}" if some else last
         words = f"Over {users}, it cannot be told from {named}; take the one that suits you better."
+        if any(row.model == FLOOR for row in open_):
+            words += " Popularity is among these: that it pays to know people is not shown here."
     if rows[0].paired.n < FEW_USERS:
         words += " So few users say little: expect another order on other data."
     return words
@@ -95,8 +97,9 @@ def _tell_costs(look: FirstLook) -> str:
     prices = f"At {look.miss:g} a miss and {look.false_alarm:g} a false alarm"
     if not least.length:
         return f"{prices}, no list costs least: every length shows more in vain than it finds."
+    longest = " (the longest tried)" if least is look.lists[-1] else ""
     return (
-        f"{prices}, lists of {least.length} cost least: {least.cost:.4g} a user ({look.lists[0].cost:.4g} without any),"
+        f"{prices}, lists of {least.length}{longest} cost least: {least.cost:.4g} a user ({look.lists[0].cost:.4g} without any),"
         f" with {least.found:.2g} found and {least.in_vain:.2g} shown in vain."
     )
 
