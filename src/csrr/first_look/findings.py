@@ -99,8 +99,8 @@ def _tell_costs(look: FirstLook) -> str:
         return f"{prices}, no list costs least: every length shows more in vain than it finds."
     longest = " (the longest tried)" if least is look.lists[-1] else ""
     return (
-        f"{prices}, lists of {least.length}{longest} cost least: {least.cost:.4g} a user ({look.lists[0].cost:.4g} without any),"
-        f" with {least.found:.2g} found and {least.in_vain:.2g} shown in vain."
+        f"{prices}, lists of {least.length}{longest} cost least: {least.cost:.4g} a user"
+        f" ({look.lists[0].cost:.4g} without any), with {least.found:.2g} found and {least.in_vain:.2g} shown in vain."
     )
 
 
