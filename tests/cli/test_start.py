@@ -7,6 +7,7 @@ import time
 import pytest
 
 import csrr
+from csrr.cli.cmd_start import tell_kept
 from tests.cli.conftest import COMMAND, TOLD_OF_LOG, as_json, in_process, on_one_core, write_log
 
 
@@ -103,3 +104,13 @@ def _count_models(folder):
         return len(json.loads((folder / "summary.json").read_text())["models"])
     except (OSError, ValueError):
         return 0
+
+
+def test_what_an_earlier_run_wrote_is_not_taken_for_this_one(tmp_path):
+    kept = {"models": [{"model": "PopRank", "means": {}}, {"model": "EASE", "means": None}]}
+    (tmp_path / "summary.json").write_text(json.dumps(kept))
+    message = tell_kept(tmp_path)
+    assert message() == "interrupted: nothing was written"
+    (tmp_path / "summary.json").unlink()
+    (tmp_path / "summary.json").write_text(json.dumps(kept))
+    assert message() == f"interrupted: {tmp_path / 'page.html'} tells what was found by then, of PopRank"

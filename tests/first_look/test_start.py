@@ -212,4 +212,4 @@ def test_lists_that_would_best_be_longer_are_told_of(look):
     cheap = [replace(each, cost=100.0 - each.length) for each in look.lists]
     assert "lists of 50 (the longest tried) cost least" in " ".join(list_findings(replace(look, lists=cheap)))
     nothing = [replace(each, cost=100.0 + each.length) for each in look.lists]
-    assert "no list costs least" in " ".join(list_findings(replace(look, lists=nothing)))
+    assert "showing nothing costs least" in " ".join(list_findings(replace(look, lists=nothing)))

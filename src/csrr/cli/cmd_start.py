@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import click
 
-from csrr.cli.failures import Failure, stoppable
+from csrr.cli.failures import Failure, stoppable, tell_written
+from csrr.cli.interrupts import NOTHING_WRITTEN
 from csrr.cli.options import LOG_OPTIONS, add_options, json_option, read_log
 from csrr.cli.output import print_json, say
 from csrr.progress import show_live_line
@@ -58,7 +60,7 @@ def start(
     from csrr.first_look.result import PAGE
     from csrr.first_look.start import look_at_log
 
-    with show_live_line() as line, stoppable(lambda: _tell_kept(output)):
+    with show_live_line() as line, stoppable(tell_kept(output)):
         line.show(f"reading {log}")
         events = read_log(log, options)
         try:
@@ -101,14 +103,17 @@ def spell_options(context: click.Context, options: Mapping[str, Any]) -> str:
     return shlex.join(words)
 
 
-def _tell_kept(output: Path) -> str:
-    import json
-
+def tell_kept(output: Path) -> Callable[[], str]:
+    """Return a message that says, once it is asked for, what the folder has since now."""
     from csrr.first_look.result import PAGE, SUMMARY
 
-    try:
+    written = tell_written(output / SUMMARY)
+
+    def message() -> str:
+        if (said := written()) == NOTHING_WRITTEN:
+            return said
         found = json.loads((output / SUMMARY).read_text("utf-8"))
         done = [each["model"] for each in found["models"] if each["means"] is not None]
-    except (OSError, ValueError, KeyError):
-        return "interrupted: nothing was written"
-    return f"interrupted: {output / PAGE} tells what was found by then, of {', '.join(done) or 'the log alone'}"
+        return f"interrupted: {output / PAGE} tells what was found by then, of {', '.join(done) or 'the log alone'}"
+
+    return message

@@ -96,7 +96,7 @@ def _tell_costs(look: FirstLook) -> str:
     least = min(look.lists, key=lambda each: each.cost)
     prices = f"At {look.miss:g} a miss and {look.false_alarm:g} a false alarm"
     if not least.length:
-        return f"{prices}, no list costs least: every length shows more in vain than it finds."
+        return f"{prices}, showing nothing costs least: lists of every length cost more than they save."
     longest = " (the longest tried)" if least is look.lists[-1] else ""
     return (
         f"{prices}, lists of {least.length}{longest} cost least: {least.cost:.4g} a user"
