@@ -5,13 +5,14 @@ come, and tuned on a tenth of the noisy log as it is, twice, whatever they are t
 what is easy to guess, and would choose models that overfit. Nobody is recommended what the noisy log has for them,
 whatever the model saw, neither in the test nor in tuning: what was removed and is genuine would top every list.
 
-    python -m benchmarks.bench_clean [--kind random] [--share 0.3] [--seeds 0 1 2 3 4] [--json FILE]
+    python -m benchmarks.bench_clean [--kind random] [--share 0.3] [--seeds 0 1 2] [--systems WRMF] [--json FILE]
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -52,7 +53,7 @@ def tuned(name: str, keep: Any, noisy: csrr.Log, seed: int) -> csrr.Recommender:
     return each.model(**each.fixed, **best)
 
 
-def measure(log: csrr.Log, kind: Any, share: float, seed: int) -> dict[str, Any]:
+def measure(log: csrr.Log, kind: Any, share: float, seed: int, systems: Sequence[str] = SYSTEMS) -> dict[str, Any]:
     """Of one split: the NDCG@10 of each system by what it was trained on, and what cleaning took out."""
     train, test = csrr.split(log, ratio=0.8, seed=seed)
     noisy = csrr.add_noise(train, kind, share, seed=seed, avoid=test)
@@ -65,9 +66,13 @@ def measure(log: csrr.Log, kind: Any, share: float, seed: int) -> dict[str, Any]
         facts[f"removed above {above:g}"] = float(suspect.mean())
         facts[f"precision above {above:g}"] = float(noisy.planted[suspect].mean())
         facts[f"recall above {above:g}"] = float(suspect[noisy.planted].mean())
+    default = csrr.plan_cleaning(noisy.log)
+    kept["removed by default"] = ~default.mask
+    facts["removed by default"] = float(default.mask.mean())
+    facts["precision by default"] = float(noisy.planted[default.mask].mean()) if default.mask.any() else float("nan")
     kept["planted above 0.5 removed"] = ~(noisy.planted & ~kept["above 0.5 removed"])
-    assert noisy.log.select(kept["above 0.5 removed"]) == csrr.clean(noisy.log)
-    values = {name: {what: score(name, each, noisy.log, test, seed) for what, each in kept.items()} for name in SYSTEMS}
+    assert noisy.log.select(kept["above 0.5 removed"]) == csrr.clean(noisy.log, above=0.5)
+    values = {name: {what: score(name, each, noisy.log, test, seed) for what, each in kept.items()} for name in systems}
     return {"seed": seed, "facts": facts, "ndcg": values}
 
 
@@ -88,7 +93,7 @@ def figure(found: list[dict[str, Any]], share: float) -> dict[str, Any]:
         return {"x": x, "mean": float(np.mean(values)), "low": low, "high": high, "note": note}
 
     panels = []
-    for name in SYSTEMS:
+    for name in found[0]["ndcg"]:
         removed = {
             above: float(np.mean([one["facts"][f"removed above {above:g}"] for one in found])) for above in ABOVE
         }
@@ -112,11 +117,12 @@ def main() -> None:
     parser.add_argument("--kind", default="random")
     parser.add_argument("--share", type=float, default=0.3)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2, 3, 4])
+    parser.add_argument("--systems", nargs="+", choices=SYSTEMS, default=SYSTEMS)
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
     log = csrr.read(csrr.locate("ml-100k"), min_rating=3)
-    found = [measure(log, given.kind, given.share, seed) for seed in given.seeds]
-    for name in SYSTEMS:
+    found = [measure(log, given.kind, given.share, seed, given.systems) for seed in given.seeds]
+    for name in given.systems:
         lines = []
         for what in found[0]["ndcg"][name]:
             part, low, high = shares(found, name, what)

@@ -68,7 +68,7 @@ DATASETS = {
     "steam": Dataset("Steam, all purchases", _random("steam"), ("ndcg@10", "ndcg@20"), 1.0),
     "eachmovie": Dataset("EachMovie, heavy raters, score >= 4", _random("eachmovie"), ("ndcg@10",), 1.01),
     "lastfm": Dataset("Last.fm, 5-core", _random("lastfm"), ("ndcg@10",), 1.01),
-    "amazon-cds": Dataset("Amazon-CDs, fixed split", _fixed("amazon-cds.zip"), ("ndcg@20",), 1.01, 1),
+    "amazon-cds": Dataset("Amazon-CDs, fixed split", _fixed("amazon-cds.zip"), ("ndcg@20", "recall@20"), 1.01, 1),
     "citeulike-a": Dataset("CiteULike-a, 5-core", _random("citeulike-a"), ("ndcg@20",), 1.0),
     "gowalla": Dataset("Gowalla, fixed split", _fixed("gowalla.zip"), ("recall@20", "ndcg@20"), 1.0, 1),
 }

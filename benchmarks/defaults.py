@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ import numpy as np
 
 import csrr
 from benchmarks import rivals
-from benchmarks.datasets import DATASETS
+from benchmarks.datasets import DATASETS, Dataset
 from benchmarks.keep import describe_origin
 from benchmarks.measure import READ_PEAK, in_fresh_process, timed
 from csrr.paper.results import describe_machine
@@ -44,56 +44,61 @@ def score(scores: Score, train: Any, test: Any, measure: str) -> float:
     return float({"ndcg": ndcg, "recall": recall}[name](hits, counts[rows]).mean())
 
 
-def candidates(train: csrr.Log) -> Iterator[tuple[str, dict[str, Any], Callable[[csrr.Log], Score]]]:
-    """The rivals with each of the parameters that are tried: a name, the parameters, and a fit."""
+def make_fit(rival: str, params: dict[str, Any]) -> Callable[[csrr.Log], Score]:
+    """The fit of a rival with these parameters."""
 
-    def ours(kind: type[csrr.Recommender], params: dict[str, Any]) -> Callable[[csrr.Log], Score]:
-        return lambda log: kind(**params).fit(log).score_rows
+    def als(log: csrr.Log) -> Score:
+        found = rivals.als(log.to_csr(), **params)
+        return rivals.factor_scores(found.users, found.items)
 
-    def als(params: dict[str, float]) -> Callable[[csrr.Log], Score]:
-        def fit(log: csrr.Log) -> Score:
-            found = rivals.als(log.to_csr(), **params)
-            return rivals.factor_scores(found.users, found.items)
+    if rival == "implicit ALS":
+        return als
+    if rival == "SANSA":
+        return lambda log: rivals.sansa(log.to_csr(), **params)
+    return lambda log: getattr(csrr, rival)(**params).fit(log).score_rows
 
-        return fit
 
+def candidates(train: csrr.Log) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The rivals with each of the parameters that are tried."""
     if train.n_items <= EASE_ITEMS:
         for reg in (10.0, 30.0, 100.0, 300.0, 600.0, 1200.0)[: 6 if train.n_items < EASE_ITEMS // 2 else 3]:
-            params: dict[str, Any] = {"reg": reg, "dtype": "float32"}
-            yield "EASE", params, ours(csrr.EASE, params)
+            yield "EASE", {"reg": reg, "dtype": "float32"}
     rank = min(256, train.n_users, train.n_items)
     for confidence, exponent, multiple in product((4.0, 16.0), (0.0, 0.5), (0.35, 0.7, 1.4)):
         auto = csrr.WRMF(confidence=confidence).start_value("reg", train)
-        params = {"rank": rank, "confidence": confidence, "reg": multiple * auto, "reg_exponent": exponent}
-        yield "WRMF", params, ours(csrr.WRMF, params)
-    for neighbours, (similarity, weighting) in product((50, 200), (("cosine", "none"), ("asymmetric", "degree"))):
-        params = {"neighbors": neighbours, "similarity": similarity, "weighting": weighting}
-        yield "ItemKNN", params, ours(csrr.ItemKNN, params)
-    params = {"rank": min(64, rank), "reg": 0.01}
-    yield "BPRMF", params, ours(csrr.BPRMF, params)
+        yield "WRMF", {"rank": rank, "confidence": confidence, "reg": multiple * auto, "reg_exponent": exponent}
+    for neighbors, (similarity, weighting) in product((50, 200), (("cosine", "none"), ("asymmetric", "degree"))):
+        yield "ItemKNN", {"neighbors": neighbors, "similarity": similarity, "weighting": weighting}
+    yield "BPRMF", {"rank": min(64, rank), "reg": 0.01}
     for alpha, ratio in ((2.0, 16.0), (2.0, 4.0), (8.0, 16.0), (8.0, 4.0), (8.0, 0.1), (32.0, 1.0)):
-        params = {"alpha": alpha, "regularization": alpha * ratio}
-        yield "implicit ALS", params, als(params)
+        yield "implicit ALS", {"alpha": alpha, "regularization": alpha * ratio}
+
+
+def choose(data: Dataset, train: csrr.Log, seed: int, tried: Iterable[tuple[str, dict[str, Any]]]) -> dict[str, Any]:
+    """The best parameters of each rival, by the first measure on a tenth of each user's training events."""
+    kept, held = csrr.split(train, ratio=0.9, seed=seed)
+    best: dict[str, tuple[float, dict[str, Any]]] = {}
+    for rival, params in tried:
+        value = score(make_fit(rival, params)(kept), kept.to_csr(), held.to_csr(), data.measures[0])
+        if rival not in best or value > best[rival][0]:
+            best[rival] = value, params
+    return {rival: params for rival, (_, params) in best.items()}
+
+
+def measure_all(data: Dataset, scores: Score, train: csrr.Log, test: csrr.Log) -> dict[str, float]:
+    """Every measure of a data set, on its test data."""
+    return {measure: score(scores, train.to_csr(), test.to_csr(), measure) for measure in data.measures}
 
 
 def accuracy(name: str, seed: int) -> dict[str, Any]:
     """The measures of CSRR() and of each rival with its best parameters, on one split."""
     data = DATASETS[name]
     train, test = data.read(seed)
-    kept, held = csrr.split(train, ratio=0.9, seed=seed)
-    best: dict[str, tuple[float, dict[str, Any], Callable[[csrr.Log], Score]]] = {}
-    for rival, params, fit in candidates(train):
-        value = score(fit(kept), kept.to_csr(), held.to_csr(), data.measures[0])
-        if rival not in best or value > best[rival][0]:
-            best[rival] = value, params, fit
+    params = choose(data, train, seed, candidates(train))
     seconds, model = timed(lambda: csrr.CSRR().fit(train))
-    fitted = {"CSRR": model.score_rows} | {rival: fit(train) for rival, (_, _, fit) in best.items()}
-    found = {
-        rival: {measure: score(scores, train.to_csr(), test.to_csr(), measure) for measure in data.measures}
-        for rival, scores in fitted.items()
-    }
+    found = {"CSRR": measure_all(data, model.score_rows, train, test)}
+    found |= {rival: measure_all(data, make_fit(rival, each)(train), train, test) for rival, each in params.items()}
     settings = model.chosen_.settings._asdict()
-    params = {rival: each for rival, (_, each, _) in best.items()}
     return {"found": found, "settings": settings, "rank": model.rank_, "seconds": seconds, "params": params}
 
 
@@ -104,8 +109,7 @@ def ours_again(kept: dict[str, Any]) -> Callable[[str, int], dict[str, Any]]:
         data, before = DATASETS[name], kept[f"accuracy/{name}/{seed}"]
         train, test = data.read(seed)
         seconds, model = timed(lambda: csrr.CSRR().fit(train))
-        clicks, asked = train.to_csr(), test.to_csr()
-        mine = {measure: score(model.score_rows, clicks, asked, measure) for measure in data.measures}
+        mine = measure_all(data, model.score_rows, train, test)
         settings = model.chosen_.settings._asdict()
         changed = {"settings": settings, "rank": model.rank_, "seconds": seconds}
         return before | changed | {"found": {**before["found"], "CSRR": mine}}

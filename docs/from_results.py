@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
 # The benchmarks and what makes the documents are no part of the package.
-from docs.make import benchmarks, defaults, interop, noise, theory, update  # noqa: E402
+from docs.make import benchmarks, defaults, interop, noise, suspects, theory, today, update  # noqa: E402
 
 RESULTS = ROOT / "docs" / "results"
 DEFAULTS = defaults.DEFAULTS
@@ -32,6 +32,7 @@ SUMMARY = replace(
     figures=_FOUND.figures | {name: Figure.from_json(each) for name, each in NOISE.figures().items()},
     claims=judge_claims(_FOUND),
     headlines=write_headlines(_FOUND),
+    today=today.make_today(json.loads((RESULTS / "today.json").read_text()), DEFAULTS),
 )
 THEORY = theory.read_simulations()
 BLOCKS = {
@@ -39,6 +40,13 @@ BLOCKS = {
         "reproduction": lambda: render_readme_table(SUMMARY),
         "defaults": defaults.make_readme_table,
         "noise": lambda: noise.make_table(NOISE),
+        "suspects": suspects.summarise,
+    },
+    "docs/recipes/noisy-logs.md": {
+        "suspects, chosen": lambda: suspects.make_table("chosen"),
+        "suspects, fresh": lambda: suspects.make_table("fresh"),
+        "kinds": suspects.list_kinds,
+        "stability": suspects.list_changes,
     },
     "docs/recipes/batches.md": {"memory": interop.make_memory_table},
     "docs/recipes/nightly-update.md": {"update": update.make_table},

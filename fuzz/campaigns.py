@@ -5,11 +5,13 @@ from __future__ import annotations
 from fuzz.campaign import Campaign
 from fuzz.fits import Fits
 from fuzz.interrupts import Interrupts
+from fuzz.item_files import ItemFiles
 from fuzz.kills import Kills
 from fuzz.logs import Logs
 from fuzz.model_files import ModelFiles
 from fuzz.storage import Storage
 
 CAMPAIGNS: dict[str, Campaign] = {
-    campaign.name: campaign for campaign in (Fits(), Logs(), ModelFiles(), Interrupts(), Kills(), Storage())
+    campaign.name: campaign
+    for campaign in (Fits(), Logs(), ItemFiles(), ModelFiles(), Interrupts(), Kills(), Storage())
 }

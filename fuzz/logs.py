@@ -96,7 +96,7 @@ class Logs:
         path.write_bytes(data)
         limits = {"CSRR_MAX_BYTES": str(MAX_BYTES), "CSRR_DATA_DIR": str(folder / "none")}
         most = 4 * (len(data) + MAX_BYTES) + ALLOWANCE
-        with _limit_process(most, path.name), set_environment(limits), warnings.catch_warnings():
+        with limit_process(most, path.name), set_environment(limits), warnings.catch_warnings():
             warnings.simplefilter("error")
             warnings.simplefilter("ignore", csrr.DataWarning)
             if about.get("cli"):
@@ -106,7 +106,7 @@ class Logs:
 
 
 @contextmanager
-def _limit_process(most: int, what: str) -> Iterator[None]:
+def limit_process(most: int, what: str) -> Iterator[None]:
     """A finding where the process grows by more than `most` bytes, Arrow's memory included.
 
     `limit_memory` does not see Arrow's. Nor may it run beside Arrow's threads: Python 3.11 can crash where tracemalloc
@@ -139,12 +139,12 @@ def _check_read(path: Path, options: dict[str, Any]) -> None:
     try:
         log = csrr.read(path, **options)
     except csrr.DataError as error:
-        _check_message(str(error), path)
+        check_message(str(error), path)
     else:
         _check_log(log)
 
 
-def _check_message(message: str, path: Path) -> None:
+def check_message(message: str, path: Path) -> None:
     if path.name not in message:
         raise Finding(f"the message does not name the file: {message[:300]}")
     if len(message) > 2000:

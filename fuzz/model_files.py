@@ -191,6 +191,9 @@ def use(model: Any, folder: Path) -> None:
         repr(model.calibration_)
         if not is_own and not ((p := model.probability(users[0])) >= 0).all() & (p <= 1).all():
             raise Finding("a probability is none")
+    if model.item_table_ is not None:
+        with answering(is_own):
+            _use_items(model)
     for name in ("certificate_", "chosen_", "costs_", "specific_", "reg_", "decision_probability"):
         str(getattr(model, name, ""))
     _evaluate(model, users, items, is_own)
@@ -223,6 +226,17 @@ def answering(is_own: bool) -> Iterator[None]:
     own = (ValueError,) if is_own else ()
     with suppress(NotImplementedError, csrr.DataError, csrr.ParameterError, csrr.UnknownIdError, *own):
         yield
+
+
+def _use_items(model: Any) -> None:
+    """Ask for all that an item table is for."""
+    table = model.item_table_
+    repr(table), table.to_arrow()
+    for name, column in table.columns.items():
+        if column.to_categories() is not None:
+            model.recommend(k=3, at_most={name: 1}, diversity=0.5, diversity_by=name)
+        elif not np.isnan(column.to_numbers()).all():
+            model.recommend(k=3, fresh={"half_life": 10, "by": name}, where={name: (0, None)})
 
 
 def _evaluate(model: Any, users: list[Any], items: list[Any], is_own: bool) -> None:
@@ -284,10 +298,30 @@ def _save_models(folder: Path) -> Iterator[bytes]:
             model.seen_ = log.select(~np.isin(np.arange(len(log)), _rows_of(log, heldout))).to_csr()
             model.calibrate(heldout, observed_share=0.5)
             model.seen_ = log.to_csr()
+        if place in (10, 12, 13):
+            model.set_items(_make_items(model))
         _forget_times(model)
         path = folder / f"{place}.csrr"
         model.save(path)
         yield path.read_bytes()
+
+
+def _make_items(model: Any) -> dict[str, Any]:
+    """An item table with columns of every kind, and gaps in some."""
+    return {
+        "item": model.items_.ids,
+        "title": ["one", None, *"abcdefg"],
+        "genre": ["x|y", "y", None, "z", "x", "y|z", "", "x", "y"],
+        "maker": ["ann", "bob", "ann", None, "eve", "ann", "bob", "eve", "eve"],
+        "price": [1.5, None, 3.0, 2.0, 1.0, 9.0, 8.0, 7.0, 2.5],
+        "pages": list(range(9)),
+        "sold": [True, False, True] * 3,
+        "released": [
+            np.datetime64("2020-01-01", "s"),
+            np.datetime64("NaT", "s"),
+            *[np.datetime64("2021-05-05", "s")] * 7,
+        ],
+    }
 
 
 def _rows_of(log: Any, part: Any) -> Any:

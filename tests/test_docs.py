@@ -1,5 +1,6 @@
 """The documents name files that exist, and every file of the path is on it."""
 
+import copy
 import importlib.util
 import json
 import re
@@ -14,6 +15,7 @@ from csrr.paper.markdown import render_markdown
 from csrr.paper.page import render_html
 from csrr.paper.printed import DATA
 from csrr.paper.summary_types import Summary
+from csrr.paper.today import say_places
 
 ROOT = Path(__file__).parents[1]
 NAMED = set(re.findall(r"`(src/csrr/[\w/]+\.py)`", (ROOT / "docs" / "path.md").read_text()))
@@ -133,6 +135,48 @@ def test_the_markdown_in_the_docs_is_made_of_the_results(summary):
     assert (ROOT / "docs" / "reproduction.md").read_text() == render_markdown(summary)
 
 
+def test_the_table_of_today_is_made_of_the_results(page):
+    results = ROOT / "docs" / "results"
+    found, plain = (json.loads((results / name).read_text()) for name in ("defaults.json", "today.json"))
+    shown = dict(rows_under(page, "Is it any good today?"))
+    assert list(shown) == [row["system"] for row in plain["rows"]]
+    for system, cells in shown.items():
+        for column, texts in zip(plain["columns"], cells, strict=True):
+            data, measure = column["key"].split("/")
+            runs = [each["found"] for key, each in found.items() if key.startswith(f"accuracy/{data}/")]
+            values = [run[system.removesuffix("()")].get(measure) for run in runs if system.removesuffix("()") in run]
+            values = [each for each in values if each is not None]
+            fewer = [f"{len(values)} split{'s' if len(values) > 1 else ''}"] if 0 < len(values) < len(runs) else []
+            assert texts == [f"{sum(values) / len(values):.4f}" if values else "–", *fewer], (system, column["key"])
+
+
+def test_every_printed_number_of_today_has_its_source(page):
+    plain = json.loads((ROOT / "docs" / "results" / "today.json").read_text())
+    shown = dict(rows_under(page, "Printed elsewhere"))
+    assert len(shown) == len(plain["published"])
+    for row in plain["published"]:
+        assert row["source"].startswith("https://")
+        *values, (source,) = shown[row["system"]]
+        assert f"https://{source}" == row["source"]
+        assert sorted(text for (text,) in values if text != "–") == sorted(
+            f"{each:.4f}" for each in row["values"].values()
+        )
+
+
+def test_the_sentence_on_today_follows_the_results(maker):
+    plain = json.loads((ROOT / "docs" / "results" / "today.json").read_text())
+    found = copy.deepcopy(maker.DEFAULTS)
+    before = say_places(maker.today.make_today(plain, found))
+    for key, each in found.items():
+        if key.startswith("accuracy/"):
+            each["found"]["CSRR"] = dict.fromkeys(each["found"]["CSRR"], 1.0)
+    assert (
+        before
+        != say_places(maker.today.make_today(plain, found))
+        == f"CSRR() is first in all of {len(plain['columns'])} columns."
+    )
+
+
 @pytest.mark.parametrize("part", ["comparison", "ablation"])
 def test_every_number_of_the_page_s_tables_is_that_of_the_results(summary, page, part):
     before = "Ablation, " if part == "ablation" else ""
@@ -177,12 +221,13 @@ def test_every_figure_is_drawn_with_every_point(summary, page):
                 assert any(each.startswith(f"{name}, ") and f": {point.mean:.4f}" in each for each in told)
 
 
-def test_every_link_of_the_page_leads_somewhere_in_it(page):
+def test_every_link_of_the_page_leads_somewhere_in_it_or_to_a_source(summary, page):
     ids = [each.get("id") for each in page.iter() if each.get("id")]
     links = [each.get("href") for each in page.iter("a")]
     assert len(ids) == len(set(ids))
     assert len(links) > 10
-    assert [link for link in links if link[:1] != "#" or link[1:] not in ids] == []
+    assert [link for link in links if link[:1] == "#" and link[1:] not in ids] == []
+    assert [link for link in links if link[:1] != "#"] == [row.source for row in summary.today.published]
     assert [each.get("src") for each in page.iter() if each.get("src")] == []
     assert [each.get("href") for each in page.iter("link")] == ["data:,"]
 

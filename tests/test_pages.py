@@ -23,13 +23,17 @@ def check_update(page):
     assert csrr.load("model.csrr").seen_.nnz == len(page.scope["log"]) + 3
 
 
-CHECKS = {"recipes/nightly-update.md": check_update}
+def check_cleaning(page):
+    assert len(page.scope["little"]) > len(page.scope["more"])
+
+
+CHECKS = {"recipes/nightly-update.md": check_update, "recipes/noisy-logs.md": check_cleaning}
 """What else must hold after a page has run."""
 
 
 def test_the_pages_that_have_code_are_found():
     assert {"index.md", "getting-started.md", "faq.md", "coming-from/implicit.md", *CHECKS} <= set(PAGES)
-    assert len([name for name in PAGES if name.startswith("recipes/")]) >= 13
+    assert len([name for name in PAGES if name.startswith("recipes/")]) >= 16
 
 
 def test_all_python_runs_but_what_takes_too_long():

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from csrr.data import DataWarning as DataWarning
     from csrr.data import HeldOut as HeldOut
     from csrr.data import IdMap as IdMap
+    from csrr.data import ItemTable as ItemTable
     from csrr.data import Log as Log
     from csrr.data import LogColumns as LogColumns
     from csrr.data import NoHistoryWarning as NoHistoryWarning
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from csrr.data import fetch as fetch
     from csrr.data import locate as locate
     from csrr.data import read as read
+    from csrr.data import read_items as read_items
     from csrr.data import read_split as read_split
     from csrr.data import read_sql as read_sql
     from csrr.data import split as split
@@ -59,9 +61,11 @@ if TYPE_CHECKING:
     from csrr.models.recommender import Recommender as Recommender
     from csrr.models.regularization_path import path as path
     from csrr.models.wrmf import WRMF as WRMF
+    from csrr.noise.cleaning import Cleaning as Cleaning
+    from csrr.noise.cleaning import clean as clean
+    from csrr.noise.cleaning import plan_cleaning as plan_cleaning
     from csrr.noise.stability import Stability as Stability
     from csrr.noise.suspects import Suspects as Suspects
-    from csrr.noise.suspects import clean as clean
     from csrr.paper.robustness import robustness as robustness
     from csrr.paper.robustness_results import Robustness as Robustness
     from csrr.parameters import ParameterError as ParameterError
@@ -78,8 +82,8 @@ if TYPE_CHECKING:
 # Where each public name lives; it is imported when first used, so that `csrr --version` answers at once.
 _HOMES = {
     "csrr.adapters.export_vectors": "Export export",
-    "csrr.data": "DATASETS DataError DataWarning HeldOut IdMap Log LogColumns NoHistoryWarning UnknownIdError"
-    " UnknownIdWarning data_dir fetch locate read read_split read_sql split synthetic",
+    "csrr.data": "DATASETS DataError DataWarning HeldOut IdMap ItemTable Log LogColumns NoHistoryWarning UnknownIdError"
+    " UnknownIdWarning data_dir fetch locate read read_items read_split read_sql split synthetic",
     "csrr.data.add_noise": "Noisy add_noise",
     "csrr.experiments.compare": "Comparison compare",
     "csrr.experiments.evaluate": "Evaluation evaluate",
@@ -92,8 +96,9 @@ _HOMES = {
     "csrr.models.recommender": "NotFittedError Recommender",
     "csrr.models.regularization_path": "path",
     "csrr.models.kept": "ModelFileError",
+    "csrr.noise.cleaning": "Cleaning clean plan_cleaning",
     "csrr.noise.stability": "Stability",
-    "csrr.noise.suspects": "Suspects clean",
+    "csrr.noise.suspects": "Suspects",
     "csrr.paper.robustness": "robustness",
     "csrr.paper.robustness_results": "Robustness",
     "csrr.parameters": "ParameterError",

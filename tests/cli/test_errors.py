@@ -110,7 +110,8 @@ def test_arguments_of_the_library_are_told_as_options(said, told):
 def test_every_option_of_a_fit_is_known_to_errors_and_to_the_model():
     assert list(MODEL_NAMES) == list(csrr.CSRR().get_params())
     declared = {param.name for param in app.get_command(None, "fit").params}
-    assert declared == {"log", "output", "model", "param", "as_json", "force", *LOG_NAMES, *MODEL_NAMES}
+    items = {"items_file", "items_id"}
+    assert declared == {"log", "output", "model", "param", "as_json", "force", *items, *LOG_NAMES, *MODEL_NAMES}
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -37,7 +37,8 @@ def test_suspects_are_those_of_python(model, model_file):
 def test_the_table_names_titles_and_the_share_of_noise(model, model_file):
     first, header, *rows = in_process("suspects", model_file, "-n", 3, "--by", "item").stdout.splitlines()
     found = model.suspects()
-    assert first == f"{found.noise_share:.1%} of {len(found):,} events are noise, by estimate"
+    assert first == found.describe_share()
+    assert first.startswith(f"{found.noise_share:.1%} of {len(found):,} events look like noise")
     assert header.split() == ["item", "title", "clicks", "noise"]
     assert [title in row for title, row in zip(found.items["title"], rows, strict=False)] == [True] * 3
 
@@ -81,9 +82,9 @@ def test_stability_is_printed_beside(model, model_file):
 def test_clean_writes_what_python_keeps(noisy_file, tmp_path):
     path, noise = noisy_file
     out, removed = tmp_path / "clean.csv", tmp_path / "removed.csv"
-    told = as_json("clean", path, "-o", out, "--removed", removed)
+    told = as_json("clean", path, "-o", out, "--removed", removed, "--above", 0.5)
     log = csrr.read(path)
-    left = csrr.clean(log)
+    left = csrr.plan_cleaning(log, above=0.5).log
     again = csrr.read(out)
     np.testing.assert_array_equal(again.weights, left.weights)
     np.testing.assert_array_equal(again.times, left.times)
@@ -102,7 +103,7 @@ def test_clean_says_how_many_and_takes_a_bar_and_reading_options(noisy_file, tmp
     path, _ = noisy_file
     text = in_process("clean", path, "-o", tmp_path / "a.csv", "--above", 0.9, "--weight-column", "none").stdout
     log = csrr.read(path, weight=False)
-    n_left = len(csrr.clean(log, above=0.9))
+    n_left = len(csrr.plan_cleaning(log, above=0.9).log)
     assert text == f"{tmp_path / 'a.csv'}: {len(log) - n_left:,} of {len(log):,} events removed, {n_left:,} left\n"
     assert csrr.read(tmp_path / "a.csv").weights is None
 
@@ -140,3 +141,34 @@ def test_mistakes(model_file, noisy_file, tmp_path):
         assert result.exit_code == 2, args
         assert words in result.stderr, (args, result.stderr)
     assert not (tmp_path / "a.csv").exists()
+
+
+def test_a_dry_run_shows_what_would_go_and_writes_nothing(noisy_file, tmp_path):
+    path, _ = noisy_file
+    before = sorted(tmp_path.iterdir())
+    planned = csrr.plan_cleaning(csrr.read(path), above=0.5)
+    out = ["-o", tmp_path / "a.csv", "--removed", tmp_path / "b.csv"]
+    for files in ([], out):
+        text = in_process("clean", path, "--dry-run", "--above", 0.5, *files).stdout
+        assert text == f"{planned}\n".replace("`above`", "--above")
+        told = as_json("clean", path, "--dry-run", "--above", 0.5, *files)
+        assert told["n_removed"] == planned.mask.sum() > 0
+        assert told["examples"] == list(planned.removed.head(10).rows())
+        assert told["choices"] == list(planned.choices.rows())
+        assert told["output"] is told["removed"] is None
+        assert told["warning"] == planned.warning.replace("`above`", "--above")
+    assert sorted(tmp_path.iterdir()) == before
+    result = in_process("clean", path)
+    assert result.exit_code == 2
+    assert "--dry-run" in result.stderr
+
+
+def test_clean_is_on_the_safe_side_and_says_so_where_noise_is_in_doubt(noisy_file, tmp_path):
+    path, _ = noisy_file
+    log = csrr.read(path)
+    planned = csrr.plan_cleaning(log)
+    result = in_process("clean", path, "-o", tmp_path / "a.csv")
+    assert f"{planned.mask.sum():,} of {len(log):,} events removed" in result.stdout
+    assert planned.suspects.is_doubtful == result.stderr.startswith("warning: ")
+    assert planned.suspects.is_doubtful
+    assert planned.mask.sum() <= 0.01 * len(log)

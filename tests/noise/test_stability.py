@@ -49,9 +49,9 @@ def test_a_row_is_what_two_fits_have_in_common(log, model, found):
     clicked = log.to_csr().toarray() > 0
     assert found["v_correlation"][1] == pytest.approx(np.corrcoef(left[clicked], right[clicked])[0, 1], rel=1e-4)
     court = model.as_judge()
-    suspect = score_noise(court.leave_out()) > 0.5
+    suspect = score_noise(court.leave_out()).scores > 0.5
     again = csrr.CSRR(neighbors=0, reg_sparse=0.5, l1=0.9 * court.l1_, threads=1).fit(log)
-    again = score_noise(again.leave_out()) > 0.5
+    again = score_noise(again.leave_out()).scores > 0.5
     assert found["suspects_kept"][1] == pytest.approx((again & suspect).sum() / suspect.sum())
 
 
@@ -62,7 +62,7 @@ def test_fewer_clicks_are_compared_where_both_fits_have_them(model, found):
     both = model.specific_.multiply(other.seen_)
     assert found["v_kept"][-1] == pytest.approx((both != 0).multiply(other.specific_ != 0).sum() / both.count_nonzero())
     suspect = model.suspects().above(0.5)[change.kept]
-    again = score_noise(csrr.CSRR(**BY_RULE, reg_sparse=0.5, threads=1).fit(kept).leave_out()) > 0.5
+    again = score_noise(csrr.CSRR(**BY_RULE, reg_sparse=0.5, threads=1).fit(kept).leave_out()).scores > 0.5
     assert found["suspects_kept"][-1] == pytest.approx(again[suspect].mean())
 
 

@@ -113,10 +113,12 @@ def dense_scores(model, popularity):
     background = (clicked.sum(axis=0) + 1.0) ** popularity
     background = np.broadcast_to(background / background.mean(), values.shape)
     ratio = values / background
-    low, half = (ratio <= np.quantile(ratio, share, axis=1, keepdims=True) for share in (0.25, 0.5))
-    level, typical = ((clicked & part).sum() / background[part].sum() for part in (low, half))
+    parts = [ratio <= np.quantile(ratio, share, axis=1, keepdims=True) for share in (0.05, 0.25, 0.5)]
+    solid = clicked & (clicked.sum(axis=0) > 1) & (clicked.sum(axis=1, keepdims=True) > 1)
+    bottom, quarter, typical = ((solid & part).sum() / background[part].sum() for part in parts)
+    level, half = quarter * min(1, bottom / quarter) ** 2, parts[-1]
     pseudo = clicked.shape[1] / 8
-    own = ((clicked & half).sum(axis=1) + pseudo * typical) / ((half * background).sum(axis=1) + pseudo)
+    own = ((solid & half).sum(axis=1) + pseudo * typical) / ((half * background).sum(axis=1) + pseudo)
     noise = (own * level / typical)[:, None] * background
     edges = np.unique(np.quantile(values[clicked], np.linspace(0, 1, 300)).astype(values.dtype))
     bins = np.searchsorted(edges, values)
@@ -215,7 +217,7 @@ def test_the_tables(planted, found):
     assert events.to_arrow().column_names == ["user", "item", "title", "score", "unexplained"]
     assert list(users.head(3).to_frame()["user"]) == users["user"][:3].tolist()
     assert f"{found.noise_share:.1%} of {len(log):,}" in str(found)
-    assert len(str(found).splitlines()) == 12
+    assert len(str(found).splitlines()) == 13
     assert "more" in repr(events)
 
 
@@ -234,7 +236,7 @@ def test_unexplained_is_what_the_common_taste_leaves_of_a_click(planted, loss):
 
 def test_clean_keeps_what_is_known_of_the_events_that_stay(planted):
     log = rich(planted[0])
-    left = csrr.clean(log)
+    left = csrr.plan_cleaning(log, above=0.5).log
     found = csrr.CSRR(**BY_RULE, reg_sparse=0.5).fit(log).suspects()
     assert left == log.select(~found.above(0.5))
     assert 0 < len(left) < len(log)
@@ -247,17 +249,19 @@ def test_clean_removes_mostly_noise_and_less_with_a_higher_bar(planted):
     log, noise = planted
     found = csrr.CSRR(**BY_RULE, reg_sparse=0.5).fit(log).suspects()
     assert noise[found.above(0.5)].mean() > 0.75
-    assert len(csrr.clean(log, above=0.9)) > len(csrr.clean(log, above=0.5))
-    assert csrr.clean(log, above=1) == log
+    less, more, nothing = (csrr.plan_cleaning(log, above=above).log for above in (0.9, 0.5, 1))
+    assert len(less) > len(more)
+    assert nothing == log
 
 
 def test_clean_takes_tables_and_parameters_and_leaves_the_model_alone(planted):
     log, _ = planted
     mine = csrr.CSRRe(**BY_RULE, rank=16, threads=1)
-    other = csrr.clean(log.to_arrow(), model=mine)
+    other = csrr.plan_cleaning(log.to_arrow(), model=mine).log
     assert not mine.is_fitted
     assert other.n_users == log.n_users
-    assert other == csrr.clean(log, model=csrr.CSRRe(**BY_RULE, rank=16, reg_sparse=0.5, threads=1))
+    same = csrr.plan_cleaning(log, model=csrr.CSRRe(**BY_RULE, rank=16, reg_sparse=0.5, threads=1))
+    assert other == same.log
 
 
 def test_ids_of_text_without_titles():
@@ -274,7 +278,7 @@ def test_bad_input(planted, model):
         for popularity in (-0.1, 1.5, float("nan"), "much"):
             with pytest.raises(csrr.ParameterError, match="popularity"):
                 call(popularity=popularity)
-    for above in (0, 1.1, float("nan"), None):
+    for above in (0, 1.1, float("nan"), "much"):
         with pytest.raises(csrr.ParameterError, match="above"):
             csrr.clean(log, above=above)
     with pytest.raises(csrr.ParameterError, match="CSRR or CSRRe"):

@@ -20,7 +20,7 @@ RENDERERS = [render_html, render_markdown]
 read = Summary.from_json
 
 
-def hostile(value, keep=("verdict", "group")):
+def hostile(value, keep=("verdict", "group", "key")):
     """Return a summary with every text replaced by a hostile one."""
     if isinstance(value, dict):
         return {name: each if name in keep else hostile(each, keep) for name, each in value.items()}
@@ -65,7 +65,9 @@ def test_the_note_of_a_table_is_shown_once(render, part):
 
 
 @pytest.mark.parametrize("render", RENDERERS)
-@pytest.mark.parametrize("name", ["headlines", "claims", "comparison", "ablation", "figures", "missing", "protocols"])
+@pytest.mark.parametrize(
+    "name", ["headlines", "claims", "comparison", "ablation", "figures", "missing", "protocols", "today"]
+)
 def test_every_part_may_be_missing_or_null(render, name):
     summary = full_summary()
     summary[name] = None

@@ -27,6 +27,7 @@ from csrr.cli.options import (
     select_given,
 )
 from csrr.cli.output import print_json, say
+from csrr.cli.rule_options import ITEM_OPTIONS, RULE_OPTIONS, read_rule_options, set_items
 from csrr.parameters import list_defaults
 from csrr.progress import show_live_line
 
@@ -57,7 +58,8 @@ SHARED = ("seed", "threads")
 @click.option("--metric", "metrics", metavar="NAME", multiple=True, help="What to measure; may be repeated.")
 @click.option("--threshold", type=float, help="Scores above it count as recommended in cell_recall, sum and cost.")
 @click.option("--miss-weight", type=float, help="c_p in cost and mu_p in sum, of 1 in all (0.5 if nothing is said).")
-@add_options(*LOG_OPTIONS, *MODEL_OPTIONS, json_option)
+@click.option("--by", metavar="COLUMN", help="Column of the item table: shares and recall of its categories.")
+@add_options(*ITEM_OPTIONS, *RULE_OPTIONS, *LOG_OPTIONS, *MODEL_OPTIONS, json_option)
 def evaluate(log: str, models: tuple[str, ...], test: str | None, as_json: bool, **options: Any) -> None:
     """Compare models with each other and with PopRank, which recommends to everyone what most people have.
 
@@ -66,9 +68,12 @@ def evaluate(log: str, models: tuple[str, ...], test: str | None, as_json: bool,
     the random split too. A file that is called like a kind of model needs its folder: ./ease. Of several models, each
     gets the parameters that it has.
 
-    Metrics of lists: precision, recall, f1, ndcg, list_ndcg, map, mrr, hit_rate, coverage, novelty; of all items: auc,
-    and at the threshold cell_recall, specificity, sum, cost, where --miss-weight weighs a missed choice. Below the
-    table, paired tests over users against the first model, on the longest ndcg.
+    Metrics of lists: precision, recall, f1, ndcg, list_ndcg, map, mrr, hit_rate, coverage, novelty, diversity,
+    long_tail; of all items: auc, and at the threshold cell_recall, specificity, sum, cost, where --miss-weight weighs a
+    missed choice. Below the table, paired tests over users against the first model, on the longest ndcg.
+
+    With rules (--where, --boost, --fresh, --at-most, --at-least, --diversity) lists follow them, and a table says what
+    they change.
     """
     from csrr.models.heldout import find_unseen_events
 
@@ -81,6 +86,8 @@ def evaluate(log: str, models: tuple[str, ...], test: str | None, as_json: bool,
         at = _choose_lengths(options["lengths"], train.n_items)
         fitted = _fit(unfitted, train, line)
         asked = find_unseen_events(test_log, next(iter(fitted.values())))
+        for each in fitted.values():
+            set_items(each, options)
         line.show("testing")
         found = {name: _evaluate(each, train, asked, at, options) for name, each in fitted.items()}
     comparison = _compare(found, f"ndcg@{at[-1]}")
@@ -92,7 +99,8 @@ def evaluate(log: str, models: tuple[str, ...], test: str | None, as_json: bool,
         print_json(summary)
     else:
         told = [f"{name}: {proof}" if len(models) > 1 else str(proof) for name, proof in proofs.items()]
-        say("\n".join([_format_table(found), *told, *(["", repr(comparison)] if comparison else [])]))
+        rules = [line for name, each in found.items() for line in _describe_rules(name, each)]
+        say("\n".join([_format_table(found), *told, *(["", repr(comparison)] if comparison else []), *rules]))
 
 
 def _find_models(names: tuple[str, ...], options: dict[str, Any]) -> list[Any]:
@@ -148,7 +156,8 @@ def _fit(models: list[Any], train: csrr.Log, line: Line) -> dict[str, Any]:
         return named
     popular = csrr.PopRank().fit(train)
     # A fitted model's own log has no times any more, but it knows what was popular of late.
-    popular.remember_recent(models[0].recent_popularity)
+    popular.remember_recent(models[0].recent_popularity, models[0].item_ages)
+    popular.item_table_ = models[0].item_table_
     return named | {"PopRank": popular}
 
 
@@ -160,7 +169,14 @@ def _evaluate(model: Any, train: csrr.Log, test: csrr.Log, at: tuple[int, ...], 
         chosen["positive_cost"] = options["miss_weight"]
     if options["metrics"]:
         chosen["metrics"] = options["metrics"]
-    return csrr.evaluate(model, train, test, at=at, **chosen)
+    rules: Any = read_rule_options(options, model.items_)
+    return csrr.evaluate(model, train, test, at=at, rules=rules, by=options["by"], **chosen)
+
+
+def _describe_rules(name: str, found: Evaluation) -> list[str]:
+    """Return what rules change, and shares by category, where they were asked for."""
+    parts = (found.rule_cost, found.by_category)
+    return [line for each in parts if each is not None for line in ("", f"{name}. {each!r}")]
 
 
 def _compare(found: dict[str, Evaluation], metric: str) -> csrr.Comparison | None:

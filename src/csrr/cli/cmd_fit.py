@@ -26,6 +26,7 @@ from csrr.cli.options import (
     read_log,
 )
 from csrr.cli.output import print_json, say
+from csrr.cli.rule_options import ITEM_OPTIONS, set_items
 from csrr.printable import describe_size
 from csrr.progress import show_live_line
 
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 @click.option(
     "--model", default="csrr", metavar="NAME", show_default=True, help=f"The kind of model: {', '.join(KINDS)}."
 )
-@add_options(PARAM_OPTION, *LOG_OPTIONS, *MODEL_OPTIONS, json_option)
+@add_options(PARAM_OPTION, *LOG_OPTIONS, *MODEL_OPTIONS, *ITEM_OPTIONS, json_option)
 @click.option("--force", is_flag=True, help="Write over a file even if it is no model.")
 def fit(log: str, output: Path, model: str, as_json: bool, force: bool, **options: Any) -> None:
     """Fit a model to LOG and write it to a file.
@@ -65,6 +66,7 @@ def fit(log: str, output: Path, model: str, as_json: bool, force: bool, **option
         began = time.perf_counter()
         fit_model(fitted, events, line)
         seconds = time.perf_counter() - began
+        set_items(fitted, options)
         line.show(f"writing {output}")
         fitted.save(output)
     if as_json:

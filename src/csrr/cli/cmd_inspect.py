@@ -65,6 +65,9 @@ def info(model: Path, as_json: bool) -> None:
         "certificate": fitted.certificate_.to_dict() if hasattr(fitted, "certificate_") else None,
         "chosen": fitted.chosen_.summary() if hasattr(fitted, "chosen_") else None,
         "n_neighbors": int(fitted.neighbors_.nnz) if hasattr(fitted, "neighbors_") else None,
+        "item_columns": None
+        if (table := fitted.item_table_) is None
+        else {n: c.kind for n, c in table.columns.items()},
     }
     if as_json:
         print_json(facts)
@@ -73,6 +76,8 @@ def info(model: Path, as_json: bool) -> None:
     say(f"{facts['n_users']:,} users x {facts['n_items']:,} items, {facts['n_events']:,} events", nl=False)
     say("" if facts["n_specific"] is None else f", {facts['n_specific']:,} of them specific in part", nl=False)
     say(f", {facts['n_neighbors']:,} weights between items" if facts["n_neighbors"] else "")
+    if table is not None:
+        say(repr(table))
     for name, value in facts["params"].items():
         say(f"  {name} = {value}")
     for name, value in facts["found"].items():

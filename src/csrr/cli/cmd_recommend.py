@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from csrr.cli.options import (
+    add_options,
     as_id,
     as_ids,
     check_can,
@@ -18,6 +19,7 @@ from csrr.cli.options import (
     spreadsheet_option,
 )
 from csrr.cli.output import print_json, say, say_warnings
+from csrr.cli.rule_options import ITEM_OPTIONS, RULE_OPTIONS, read_rule_options, set_items
 from csrr.progress import show_live_line
 
 if TYPE_CHECKING:
@@ -60,6 +62,8 @@ def parse_least_probability(text: str) -> float | str:
     default="raise",
     help="With ignore, unknown items are left out and unknown users get what is popular.",
 )
+@add_options(*ITEM_OPTIONS, *RULE_OPTIONS)
+@click.option("--columns", metavar="NAME,NAME,...", help="Columns of the item table to show.")
 @click.option("--explain", is_flag=True, help="Say which choices of the user speak for an item.")
 @click.option(
     "-o",
@@ -80,6 +84,9 @@ def recommend(
     """Recommend items to users of MODEL, or to someone new with --history.
 
     Users without a history get what is popular: the column why says so, and n_fallback of --json how many they are.
+
+    Conditions, boosts, caps and quotas ask columns of the item table, that of --items or the one that csrr fit --items
+    left in MODEL. Scores shown are the model's own.
     """
     import csrr
 
@@ -88,6 +95,7 @@ def recommend(
     if output is not None:
         check_writable(output)
     fitted: Any = csrr.load(model)
+    set_items(fitted, options)
     allowed: dict[str, Any] = {
         "exclude_seen": not options["include_seen"],
         "candidates": as_ids(options["candidates"], fitted.items_) if options["candidates"] else None,
@@ -95,6 +103,8 @@ def recommend(
         "min_probability": options["min_probability"],
         "min_score": options["min_score"],
         "unknown": options["unknown"],
+        "columns": [name.strip() for name in options["columns"].split(",")] if options["columns"] else (),
+        **read_rule_options(options, fitted.items_),
     }
     if everyone and output is not None:
         _write_everyone(fitted, output, options, allowed)
@@ -177,6 +187,7 @@ def _format_table(recs: Recommendations, reasons: list[list[dict[str, Any]]] | N
     rows = list(recs.rows())
     names = ["rank", "item", *(["title"] if recs.titles is not None else []), "score"]
     names += ["probability"] if recs.probabilities is not None else []
+    names += list(recs.columns)
     names += ["why"] if recs.fallback.any() else []
     if name_users and len(recs) > 1:
         names = ["user", *names]

@@ -40,7 +40,7 @@ popularity_option = click.option(
     "--by", type=click.Choice(["event", "user", "item"]), default="event", show_default=True, help="What to list."
 )
 @click.option("-n", type=click.IntRange(min=1), default=20, show_default=True, help="Number of rows to print.")
-@click.option("--min-score", type=click.FloatRange(0, 1), default=0.0, help="Only what is noise at least so probably.")
+@click.option("--min-score", type=click.FloatRange(0, 1), default=0.0, help="Only what has at least this score.")
 @popularity_option
 @click.option("--stability", is_flag=True, help="Refit with small changes, and say what stays.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write the whole list as CSV.")
@@ -60,8 +60,9 @@ def suspects(
     """List the clicks that MODEL was fitted to, or their users or items, most suspect first.
 
     MODEL is a CSRR, CSRRe, EASE or ItemKNN: these tell what a click would score without itself.
-    The score of a click is the probability that it is noise, if noise falls on items regardless of taste; a user's or
-    an item's is the expected share of noise among its clicks.
+    The score of a click is a rate of noise under assumptions: noise falls on items regardless of taste, and taste fades
+    where the model ranks lowest. A user's or an item's is the mean of its clicks. Diffuse taste and noise look alike: a
+    share that is in doubt is said to be.
     """
     import csrr
 
@@ -80,11 +81,11 @@ def suspects(
     if output is not None:
         write_csv(table.to_arrow(), output, spreadsheet=spreadsheet)
     if as_json:
-        facts = {"n_events": len(found), "noise_share": found.noise_share, "by": by, "n_suspects": len(table)}
+        facts = {"n_events": len(found), **_describe_share(found), "by": by, "n_suspects": len(table)}
         shown = {"output": str(output)} if output is not None else {"suspects": list(table.head(n).rows())}
         print_json(facts | shown | ({} if steady is None else {"stability": list(steady.rows())}))
         return
-    say(f"{found.noise_share:.1%} of {len(found):,} events are noise, by estimate")
+    say(found.describe_share())
     say(f"{output}: {len(table):,} {by}s" if output is not None else str(table.head(n)))
     if steady is not None:
         say(f"\n{steady}")
@@ -92,59 +93,89 @@ def suspects(
 
 @click.command()
 @click.argument("log")
-@click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="The CSV file to write.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="The CSV file to write.")
+@click.option("--dry-run", is_flag=True, help="Show how much would go, and examples; write nothing.")
 @click.option(
     "--above",
     type=click.FloatRange(0, 1, min_open=True),
-    default=0.5,
-    show_default=True,
-    help="Remove events that are noise with a larger probability.",
+    help="Remove events with a larger score.  [default: 1 % of the events at most, of those above 0.5]",
 )
 @popularity_option
 @click.option("--removed", type=click.Path(path_type=Path), help="Write what is removed, most suspect first, as CSV.")
 @add_options(spreadsheet_option, *LOG_OPTIONS, json_option)
 def clean(
     log: str,
-    output: Path,
-    above: float,
+    output: Path | None,
+    dry_run: bool,
+    above: float | None,
     popularity: float,
     removed: Path | None,
     spreadsheet: bool,
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Write LOG without the events that are probably noise.
+    """Write LOG without the events that look most like noise.
 
-    They are judged by a CSRR with --reg-sparse 0.5. The file has the columns user, item and, where known, weight, time
-    and title, for any program to train on: ids and titles as they are, unless --spreadsheet is given.
+    They are judged by a CSRR with --reg-sparse 0.5. Noise and diffuse taste look alike: see --dry-run first. By
+    default the most suspect go, 1 % of all events at most. The file has the columns user, item and, where known,
+    weight, time and title, for any program to train on: ids and titles as they are, unless --spreadsheet is given.
     """
-    from csrr.noise.suspects import find_suspects_in
+    from csrr.noise.cleaning import plan_cleaning
+    from csrr.ranking.result_table import SHOWN
 
+    if output is None and not dry_run:
+        raise click.UsageError("Missing option '-o' / '--output' (or --dry-run, which writes nothing)")
     _check_files(log, output, removed)
     with show_live_line() as line:
         line.show(f"reading {log}")
         events = read_log(log, options)
         line.show(f"judging {len(events):,} events")
-        found = find_suspects_in(events, popularity=popularity)
-        out = found.above(above)
-        if removed is not None:
-            write_csv(found.events.take(found.events["score"] > above).to_arrow(), removed, spreadsheet=spreadsheet)
-        write_csv(events.select(~out).to_arrow(), output, spreadsheet=spreadsheet)
+        planned = plan_cleaning(events, above=above, popularity=popularity)
+        if removed is not None and not dry_run:
+            write_csv(planned.removed.to_arrow(), removed, spreadsheet=spreadsheet)
+        if output is not None and not dry_run:
+            write_csv(planned.log.to_arrow(), output, spreadsheet=spreadsheet)
+    n_removed = int(planned.mask.sum())
+    warning = planned.warning.replace("`above`", "--above")
     if as_json:
-        facts = {"n_events": len(events), "n_removed": out.sum(), "noise_share": found.noise_share}
-        print_json({"output": str(output), "removed": None if removed is None else str(removed)} | facts)
+        files = {"output": output, "removed": removed}
+        told = {name: None if path is None or dry_run else str(path) for name, path in files.items()}
+        facts = {"n_events": len(events), "n_removed": n_removed, **_describe_share(planned.suspects)}
+        examples = (
+            {
+                "dry_run": True,
+                "examples": list(planned.removed.head(SHOWN).rows()),
+                "choices": list(planned.choices.rows()),
+            }
+            if dry_run
+            else {}
+        )
+        print_json(told | facts | {"warning": warning or None} | examples)
+    elif dry_run:
+        say(str(planned).replace("`above`", "--above"))
     else:
-        say(f"{output}: {out.sum():,} of {len(events):,} events removed, {(~out).sum():,} left")
+        if warning:
+            say(f"warning: {warning}", err=True)
+        say(f"{output}: {n_removed:,} of {len(events):,} events removed, {len(events) - n_removed:,} left")
 
 
-def _check_files(log: str, output: Path, removed: Path | None) -> None:
+def _describe_share(found: Suspects) -> dict[str, Any]:
+    return {
+        "noise_share": found.noise_share,
+        "share_at_bottom": found.share_at_bottom,
+        "doubt": found.doubt or None,
+    }
+
+
+def _check_files(log: str, output: Path | None, removed: Path | None) -> None:
     """Raise an error if a file to write cannot be written, or is the log."""
-    named = [("-o", output), *([("--removed", removed)] if removed is not None else [])]
-    for option, path in named:
+    for option, path in (("-o", output), ("--removed", removed)):
+        if path is None:
+            continue
         _check_csv(option, path)
         if path.exists() and Path(log).exists() and path.samefile(log):
             raise Failure(f"{option} {path} is the log itself; give another name")
-    if removed is not None and removed.absolute() == output.absolute():
+    if removed is not None and output is not None and removed.absolute() == output.absolute():
         raise click.UsageError("-o and --removed name the same file")
 
 

@@ -5,6 +5,8 @@ from csrr.data.catalog import DATASETS, data_dir, fetch, locate
 from csrr.data.databases import read_sql
 from csrr.data.errors import DataError, DataWarning, NoHistoryWarning, UnknownIdError, UnknownIdWarning
 from csrr.data.ids import IdMap
+from csrr.data.item_readers import read_items
+from csrr.data.item_table import ItemTable
 from csrr.data.log import Log
 from csrr.data.readers import read, read_split
 from csrr.data.recognise_columns import LogColumns
@@ -17,6 +19,7 @@ __all__ = [
     "DataWarning",
     "HeldOut",
     "IdMap",
+    "ItemTable",
     "Log",
     "LogColumns",
     "NoHistoryWarning",
@@ -28,6 +31,7 @@ __all__ = [
     "fetch",
     "locate",
     "read",
+    "read_items",
     "read_split",
     "read_sql",
     "split",

@@ -80,7 +80,9 @@ class ParquetColumns(CheckedColumns):
         name, kind = self._names[place], self._types[place]
         if kind.num_fields:  # nested values may be far more than there are rows
             raise DataError(
-                f"column {show_value(name)} is of type {kind}; a log has integers, numbers, texts and times"
+                f"column {show_value(name)} is of type {kind}; read from a Parquet file are integers, numbers, texts"
+                " and times: of an item table, choose others with columns=[...], write lists as texts like a|b, or pass"
+                " the table itself"
             )
         return self._file.read(columns=[name]).column(name)
 

@@ -73,7 +73,7 @@ def read_events(
     With `is_text`, ids were read from text: blanks around them are not theirs, one that is empty or in `missing` is
     missing, and they are integers if all look so. `notes` is what was found out about the table before.
     """
-    cells = _split_columns(table)
+    cells = split_columns(table)
     told, names = list(notes), tuple(cells)
     absent = MISSING if missing is None else (missing,) if isinstance(missing, str) else tuple(missing)
     if is_records(table) and not has_names(table):
@@ -94,7 +94,7 @@ def read_events(
         "rating": read_number_column,
         "weight": read_number_column,
         "time": read_time_column,
-        "title": _read_title_column,
+        "title": read_title_column,
     }
     read = {role: readers[role](cells[name](), name, where) for role, name in used.items()}
     _check_lengths(used, read)
@@ -138,7 +138,7 @@ def _is_pandas(data: object) -> bool:
     return type(data).__module__.partition(".")[0] == "pandas" and hasattr(data, "columns")
 
 
-def _split_columns(table: Any) -> dict[str, Callable[[], Any]]:
+def split_columns(table: Any) -> dict[str, Callable[[], Any]]:
     """Return a function for each column of any table, by name, that gives it: nothing is read that is not asked for."""
     pairs: list[tuple[str, Callable[[], Any]]]
     if is_records(table):
@@ -169,7 +169,7 @@ def _as_arrow_table(table: Any) -> pa.Table:
         raise DataError(f"a {type(table).__name__} cannot be read as a table: {error}") from error
 
 
-def _read_title_column(values: Any, column: str, where: RowNamer) -> pa.Array:
+def read_title_column(values: Any, column: str, where: RowNamer) -> pa.Array:
     array = as_arrow_array(values, column, where)
     try:
         titles = array.cast(pa.large_string())

@@ -76,7 +76,7 @@ def recognise(bundle: Bundle, format: str | None) -> tuple[str, str]:
     if format is not None and format not in FORMATS:
         raise DataError(f"format={format!r} is not known; choose one of {', '.join(FORMATS)}")
     if bundle.main is not None:
-        return format or _guess_format(bundle.main), bundle.main
+        return format or guess_format(bundle.main), bundle.main
     if format in (None, "user-lists") and (lists := bundle.find("train.txt") or bundle.find("test.txt")):
         return "user-lists", lists
     for name, layout in LAYOUTS.items():
@@ -86,7 +86,7 @@ def recognise(bundle: Bundle, format: str | None) -> tuple[str, str]:
     if len(candidates) != 1:
         found = list_names(candidates or list(bundle.members)) or "no files"
         raise DataError(f"it is not clear which file holds the events; there are {found}; pass the path of one file")
-    return format or _guess_format(candidates[0]), candidates[0]
+    return format or guess_format(candidates[0]), candidates[0]
 
 
 def load_content(
@@ -160,7 +160,7 @@ def _get_suffix(name: str) -> str:
     return name.rpartition(".")[2].lower()
 
 
-def _guess_format(name: str) -> str:
+def guess_format(name: str) -> str:
     """Return the format of a single file by its name."""
     if name.lower() in ("train.txt", "test.txt"):
         return "user-lists"

@@ -116,7 +116,7 @@ def choose_columns(names: Collection[str], given: Mapping[str, Column]) -> dict[
     chosen: dict[str, str | None] = {}
     for role in order:
         taken = [name for other in REQUIRED if (name := chosen.get(other)) is not None] if role in REQUIRED else []
-        chosen[role] = _find_column(role, given.get(role), every, taken)
+        chosen[role] = find_column(role, given.get(role), every, taken)
     if chosen["user"] == chosen["item"]:
         raise DataError(f"the column {show_value(chosen['user'])} cannot be both the user and the item")
     return {role: chosen[role] for role in NAMES}
@@ -131,21 +131,21 @@ def describe_columns(names: Collection[str], chosen: Mapping[str, str | None], n
 
 def find_role(name: str) -> str | None:
     """Return the role a column name is recognised as, or None."""
-    plain = _normalise_name(name)
+    plain = normalise_name(name)
     return next((role for role, tiers in NAMES.items() if any(plain in tier for tier in tiers)), None)
 
 
 def is_amount(name: str) -> bool:
     """Return whether a column name tells how much of something there was."""
-    return AMOUNTS.search(_normalise_name(name)) is not None
+    return AMOUNTS.search(normalise_name(name)) is not None
 
 
-def _normalise_name(name: str) -> str:
+def normalise_name(name: str) -> str:
     """Return a column name in lower case without '_', '-', blanks and RecBole's ":token"."""
     return name.split(":")[0].lower().translate(str.maketrans("", "", "_- "))
 
 
-def _find_column(role: str, given: Column, names: tuple[str, ...], taken: Collection[str]) -> str | None:
+def find_column(role: str, given: Column, names: tuple[str, ...], taken: Collection[str] = ()) -> str | None:
     """Return the name of the column of a role, or None where the role may be left out and is.
 
     What is recognised is none of `taken`.
@@ -163,7 +163,7 @@ def _find_column(role: str, given: Column, names: tuple[str, ...], taken: Collec
             )
         return given
     free = [name for name in names if name not in taken]
-    tiers = [[name for name in free if _normalise_name(name) in tier] for tier in NAMES[role]]
+    tiers = [[name for name in free if normalise_name(name) in tier] for tier in NAMES[role]]
     if role == "item":
         tiers.append([name for name in free if _may_be_item(name)])
     for matches in tiers:
@@ -183,5 +183,5 @@ def _find_column(role: str, given: Column, names: tuple[str, ...], taken: Collec
 
 def _may_be_item(name: str) -> bool:
     """Return whether a column holds ids of something that is no user and no event: Anime_ID, not order_id."""
-    plain = _normalise_name(name)
+    plain = normalise_name(name)
     return bool(_ID_NAME.fullmatch(name.split(":")[0])) and find_role(name) is None and plain not in _EVENTS

@@ -5,7 +5,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
+from copy import copy
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +16,12 @@ from scipy import sparse
 from csrr.arrays import BoolArray, Float64Array, Int32Array, Int64Array, Rows
 from csrr.data import DataError, IdMap, Log, UnknownIdError, as_log
 from csrr.data.ids import Ids
+from csrr.experiments.category_shares import CategoryShares, measure_categories
 from csrr.experiments.intervals import Interval, compute_mean_interval, linearise_f1
+from csrr.experiments.rule_cost import RuleCost, measure_rule_cost
+from csrr.models.asked_ids import IdReader
+from csrr.models.best_lists import find_known, score_popular
+from csrr.models.read_rules import RuleOptions, find_categories, read_rules
 from csrr.models.recommender import Recommender
 from csrr.parameters import ParameterError
 from csrr.ranking.cells import CELL_METRICS, CellCounts
@@ -23,6 +30,9 @@ from csrr.ranking.metrics import (
     STANDARD,
     average_metrics,
     coverage,
+    diversity,
+    find_long_tail,
+    long_tail,
     mark_hits,
     measure_item_information,
     measure_users,
@@ -30,6 +40,7 @@ from csrr.ranking.metrics import (
     pair_precision_recall,
 )
 from csrr.ranking.result_table import ResultTable, TabularResult
+from csrr.ranking.rules import Rules
 from csrr.ranking.score_blocks import score_blocks
 from csrr.ranking.text_tables import format_text_table
 from csrr.ranking.topk import block_top_k
@@ -38,7 +49,7 @@ from csrr.threads import use_threads
 _log = logging.getLogger(__name__)
 
 
-LIST_METRICS = (*METRICS, "coverage", "novelty")
+LIST_METRICS = (*METRICS, "coverage", "novelty", "diversity", "long_tail")
 """Metrics of lists, at each k."""
 METRIC_NAMES = (*LIST_METRICS, "auc", *CELL_METRICS)
 """All that `metrics` may name, but for what `register_metric` adds."""
@@ -77,6 +88,10 @@ class Evaluation(TabularResult):
     by_history
         Where some users have no such event: the same for those "with" a history and those "without", apart. The latter
         get what is popular, from every model: what sets models apart shows in the former.
+    without_rules
+        With `rules`: the metrics of the same users' lists without them; else None.
+    by_category
+        With `by`: the shares of categories in lists and events, and recall by category; else None.
 
     Examples
     --------
@@ -97,6 +112,16 @@ class Evaluation(TabularResult):
     n_relevant: Int64Array = field(default_factory=lambda: np.empty(0, np.int64))
     n_train: Int64Array | None = None
     by_history: dict[str, Evaluation] = field(default_factory=dict)
+    without_rules: Evaluation | None = None
+    by_category: CategoryShares | None = None
+
+    @property
+    def rule_cost(self) -> RuleCost | None:
+        """What the rules change in each metric of lists, with paired intervals; None without rules."""
+        if self.without_rules is None:
+            return None
+        before = self.without_rules.per_user
+        return measure_rule_cost(before, {name: self.per_user[name] for name in before})
 
     @property
     def n_users(self) -> int:
@@ -159,7 +184,7 @@ class Evaluation(TabularResult):
         -------
         summary
             The means, their 95 % intervals (None: there is none) and the numbers of users; `by_history`, where some
-            have none, is the same for those with and those without.
+            have none, is the same for those with and those without; `rule_cost` and `by_category`, where asked for.
         """
         intervals = {name: list(self.interval(name)) for name in self.means}
         apart = {name: part.summary() for name, part in self.by_history.items()}
@@ -171,6 +196,8 @@ class Evaluation(TabularResult):
             "means": dict(self.means),
             "intervals": {name: None if np.isnan(ends).any() else ends for name, ends in intervals.items()},
             **({"by_history": apart} if apart else {}),
+            **({"rule_cost": self.rule_cost.table().summary()["rows"]} if self.rule_cost else {}),
+            **({"by_category": self.by_category.table().summary()["rows"]} if self.by_category else {}),
         }
 
     def table(self) -> ResultTable:
@@ -209,7 +236,8 @@ class Evaluation(TabularResult):
         others = [[name, self.text(name)] for name in self.means if "@" not in name]
         tables = [format_text_table(["", *(f"@{k}" for k in self.at)], lines)] if lines else []
         tables += [format_text_table(["", ""], others)] if others else []
-        return "\n".join([self._heading(), *tables, *self._lines_by_history()])
+        more = [line for each in (self.rule_cost, self.by_category) if each is not None for line in ("", repr(each))]
+        return "\n".join([self._heading(), *tables, *self._lines_by_history(), *more])
 
     def _lines_by_history(self) -> list[str]:
         """Return the means of users with and without a history beside each other; nothing where all have one."""
@@ -254,6 +282,9 @@ def evaluate(
     threads: int | None = None,
     threshold: float = 0.5,
     positive_cost: float = 0.5,
+    rules: RuleOptions | None = None,
+    by: str | None = None,
+    items: Any = None,
 ) -> Evaluation:
     """Return how well a model, fitted on `train`, ranks the events of `test` above all items not in `train`.
 
@@ -273,15 +304,23 @@ def evaluate(
         The ids of the users to evaluate, of those with something to ask for; without them, all.
     metrics
         Of a list of length k: "precision", "recall", "f1", "ndcg", "list_ndcg" (the paper's NDCG), "map", "mrr",
-        "hit_rate", "coverage", "novelty"; `ranking.metrics` defines them. Of all items that a user does not have in
-        `train`: "auc", how often a test item scores above another one, ties half; and the paper's "cell_recall",
-        "specificity", "sum" and "cost", see `ranking.cells`. Your own, by `csrr.register_metric`, are of lists.
+        "hit_rate", "coverage", "novelty", "diversity", "long_tail"; `ranking.metrics` defines them. Of all items that a
+        user does not have in `train`: "auc", how often a test item scores above another one, ties half; and the paper's
+        "cell_recall", "specificity", "sum" and "cost", see `ranking.cells`. Your own, by `csrr.register_metric`, are of
+        lists.
     threads
         Number of threads; 0 for all cores.
     threshold
         The paper's measures take scores above it as recommended.
     positive_cost
         They weigh a missed test item by it, and a false alarm by 1 less it.
+    rules
+        The rules of `recommend` by name, such as ``{"diversity": 0.3}``, for the lists. `without_rules` of the result
+        has the metrics of lists without them, `rule_cost` the difference. Measures of all items know no rules.
+    by
+        A column of the item table; `by_category` of the result has shares and recall of its categories.
+    items
+        An item table, or what becomes one, in place of the model's.
 
     Returns
     -------
@@ -301,8 +340,12 @@ def evaluate(
     ['ndcg@5', 'ndcg@10', 'auc']
     """
     model.check_fitted()
+    if items is not None:
+        model = copy(model).set_items(items)
     at, metrics = _check_at(at, len(model.items_)), _check_metrics(metrics)
     _check_costs(threshold, positive_cost)
+    categories = None if by is None else find_categories(model, "by", by)
+    asked_rules = read_rules(model, rules or {}, max(at), IdReader("raise"))
     seen = _align(train, model, "train")
     relevant = _drop_seen(_align(test, model, "test"), seen)
     asked = np.unique(model.user_rows(users))
@@ -312,27 +355,40 @@ def evaluate(
     thresholds = [threshold] if set(metrics) & set(CELL_METRICS) else []
     counts = CellCounts.empty(rows, relevant, seen, thresholds, auc="auc" in metrics)
     with nullcontext() if threads is None else use_threads(threads):
-        items = _rank_and_count(model, rows, max(at), seen, counts)
-        hits = mark_hits(items, relevant, rows)
-    n_train = np.diff(model.seen_.indptr)[rows].astype(np.int64)
-    ranked = Ranked(model.users_.ids[rows], n_train, items, hits, counts)
-    found = _measure(ranked, at, metrics, positive_cost, seen)
-    parts = {"with": n_train > 0, "without": n_train == 0} if (n_train == 0).any() else {}
-    apart = {
-        name: _measure(ranked.take(which), at, metrics, positive_cost, seen)
-        for name, which in parts.items()
-        if which.any()
-    }
-    return replace(found, n_left_out=len(asked) - len(rows), by_history=apart)
+        plain, ruled = _rank_and_count(model, rows, max(at), seen, counts, asked_rules)
+        lists, n_train = plain if ruled is None else ruled, np.diff(model.seen_.indptr)[rows].astype(np.int64)
+        ranked = Ranked(model.users_.ids[rows], n_train, lists, mark_hits(lists, relevant, rows), counts)
+        measure = partial(_measure, at=at, positive_cost=positive_cost, seen=seen)
+        found = measure(ranked, metrics=metrics)
+        without = None
+        if ruled is not None:
+            before = ranked._replace(items=plain, hits=mark_hits(plain, relevant, rows))
+            without = measure(before, metrics=tuple(name for name in metrics if name in LIST_METRICS))
+        parts = {"with": n_train > 0, "without": n_train == 0} if (n_train == 0).any() else {}
+        apart = {name: measure(ranked.take(each), metrics=metrics) for name, each in parts.items() if each.any()}
+    shares = None
+    if by is not None and categories is not None:
+        shares = measure_categories(by, categories, ranked.items, ranked.hits, relevant[rows], seen)
+    left_out = len(asked) - len(rows)
+    return replace(found, n_left_out=left_out, by_history=apart, without_rules=without, by_category=shares)
 
 
-def _rank_and_count(model: Recommender, rows: Rows, k: int, seen: Any, counts: CellCounts) -> Int32Array:
-    """Return the items of the users' lists, shape (len(rows), k), and count cells, in one pass over the scores."""
+def _rank_and_count(
+    model: Recommender, rows: Rows, k: int, seen: Any, counts: CellCounts, rules: Rules | None
+) -> tuple[Int32Array, Int32Array | None]:
+    """Return the items of the users' lists, shape (len(rows), k), the same by rules, and count cells, in one pass."""
     items = np.empty((len(rows), k), np.int32)
+    ruled = None if rules is None else np.empty_like(items)
+    is_cold, popular = ~find_known(model, np.diff(model.seen_.indptr)[rows], rows), score_popular(model)
     for part, scores in score_blocks(model.score_lists, rows, len(model.items_), seen=seen):
         items[part], _ = block_top_k(scores, k, model.item_order)
         counts.add(part, scores)
-    return items
+        if rules is not None and ruled is not None:
+            # As in `recommend`, rules go by popularity where nothing is known of a user.
+            for place in np.flatnonzero(is_cold[part]):
+                scores[place] = np.where(scores[place] > -np.inf, popular, -np.inf)
+            ruled[part], _ = rules.rank(scores, k, model.item_order)
+    return items, ruled
 
 
 def _measure(
@@ -359,6 +415,11 @@ def _measure_lists(
     if "novelty" in metrics:
         bits = measure_item_information(seen)
         per_user |= {f"novelty@{k}": novelty(items[:, :k], bits) for k in at}
+    if "diversity" in metrics:
+        per_user |= {f"diversity@{k}": diversity(items[:, :k], seen) for k in at}
+    if "long_tail" in metrics:
+        is_tail = find_long_tail(seen)
+        per_user |= {f"long_tail@{k}": long_tail(items[:, :k], is_tail) for k in at}
     means = average_metrics(per_user)
     if "coverage" in metrics:
         means |= {f"coverage@{k}": coverage(items[:, :k], seen.shape[1]) for k in at}

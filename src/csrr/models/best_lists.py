@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -10,8 +12,10 @@ from csrr.arrays import BoolArray, Float32Array, Rows
 from csrr.data.errors import NoHistoryWarning, warn_caller
 from csrr.models.asked_ids import IdReader
 from csrr.models.item_choices import People, restrict
+from csrr.models.read_rules import RuleOptions, need_table, read_rules
 from csrr.parameters import ParameterError, check_number
 from csrr.ranking import Recommendations, top_k
+from csrr.ranking.recommendations import SHOWN_COLUMNS
 from csrr.ranking.score_blocks import RowScorer
 from csrr.ranking.topk import NO_ITEM, Top
 
@@ -30,6 +34,8 @@ class Wishes(NamedTuple):
     exclude: Any = None
     min_probability: Least = None
     min_score: float | None = None
+    columns: Sequence[str] = ()
+    rules: RuleOptions = {}  # noqa: RUF012  (nobody writes to it)
 
 
 class Cut(NamedTuple):
@@ -45,6 +51,7 @@ def make_lists(
     """Return the best items for people, whose scores `score_rows` gives by their rows."""
     # 1. What is asked for, checked.
     k, cut = check_k(wishes.k), check_cut(model, wishes.min_probability, wishes.min_score)
+    rules, columns = read_rules(model, wishes.rules, k, reader), check_columns(model, wishes.columns)
     # 2. What may be in a list. What goes by item or person alone belongs there: it is applied to blocks of scores.
     limits = restrict(
         *(people, model.items_, reader),
@@ -52,20 +59,24 @@ def make_lists(
         candidates=wishes.candidates,
         exclude=wishes.exclude,
     )
+    if rules is not None and rules.allowed is not None:
+        limits.keep(np.flatnonzero(rules.allowed))
     # 3. The best of each; of whom nothing is known, scores do not tell, and the order of items is that of popularity.
     known = find_known(model, people.activity, people.rows)
+    unknown_scores = None if rules is None else score_popular(model)
     found = top_k(
-        lambda places: score_known(score_rows, people.rows[places], known[places], len(model.items_)),
+        lambda places: score_known(score_rows, people.rows[places], known[places], len(model.items_), unknown_scores),
         np.arange(len(people)),
         len(model.items_),
         min(k, limits.count_left()),
         limits=limits,
         order=model.item_order,
+        rank=None if rules is None else rules.rank,
     )
-    # 4. In the caller's ids. What looks at a whole list, and needs more than k to choose from, belongs before this.
+    # 4. In the caller's ids.
     reader.warn()
     _warn_of_no_history(~known, people)
-    return name_lists(model, people, found, cut, fallback=~known)
+    return name_lists(model, people, clear_scores(found, ~known), cut, ~known, columns)
 
 
 def find_known(model: Recommender, activity: Rows, rows: Rows) -> BoolArray:
@@ -74,11 +85,29 @@ def find_known(model: Recommender, activity: Rows, rows: Rows) -> BoolArray:
     return known
 
 
-def score_known(score_rows: RowScorer, rows: Rows, known: BoolArray, n_items: int) -> Float32Array:
-    """Return the scores of all items, shape (n, n_items), by rows; 0 for those who are not `known`, shape (n,)."""
+def score_popular(model: Recommender) -> Float32Array:
+    """Return what rules go by for people of whom nothing is known, shape (n_items,): log(1 + popularity)."""
+    return np.log1p(model.popularity).astype(np.float32)
+
+
+def clear_scores(found: Top, missing: BoolArray) -> Top:
+    """Return lists whose scores are 0 for those of whom nothing is known, `missing`, shape (n,)."""
+    items, scores = found
+    return items, np.where(missing[:, None] & (items >= 0), np.float32(0), scores)
+
+
+def score_known(
+    score_rows: RowScorer, rows: Rows, known: BoolArray, n_items: int, otherwise: Float32Array | None = None
+) -> Float32Array:
+    """Return the scores of all items, shape (n, n_items), by rows.
+
+    Those who are not `known`, shape (n,), have the scores `otherwise`, shape (n_items,), or 0.
+    """
     if known.all():
         return score_rows(rows)
     scores = np.zeros((len(rows), n_items), np.float32)
+    if otherwise is not None:
+        scores[~known] = otherwise
     if known.any():
         scores[known] = score_rows(rows[known])
     return scores
@@ -109,7 +138,9 @@ def check_cut(model: Recommender, probability: Least, score: float | None) -> Cu
     return Cut(float(probability or 0), -np.inf if score is None else float(score))
 
 
-def name_lists(model: Recommender, people: People, found: Top, cut: Cut, fallback: BoolArray) -> Recommendations:
+def name_lists(
+    model: Recommender, people: People, found: Top, cut: Cut, fallback: BoolArray, columns: Sequence[str] = ()
+) -> Recommendations:
     """Return what `top_k` found for each of `people`, in the caller's ids, less what the cut leaves out."""
     items, scores = found
     calibration = model.calibration_
@@ -123,7 +154,28 @@ def name_lists(model: Recommender, people: People, found: Top, cut: Cut, fallbac
     order = np.argsort(out, axis=1, kind="stable")
     items, scores = np.take_along_axis(items, order, 1), np.take_along_axis(scores, order, 1)
     known = None if known is None else np.take_along_axis(known, order, 1)
-    return Recommendations.from_rows(people.ids, items, scores, model.items_, model.titles_, known, fallback)
+    recs = Recommendations.from_rows(people.ids, items, scores, model.items_, model.titles_, known, fallback)
+    return replace(recs, columns=_look_up(model, items, columns)) if columns else recs
+
+
+def check_columns(model: Recommender, columns: Sequence[str]) -> Sequence[str]:
+    """Return columns of the item table to be shown, each once."""
+    if isinstance(columns, str):
+        raise ParameterError(f"columns={columns!r}: give a list of names, such as columns=[{columns!r}]")
+    for name in columns:
+        need_table(model, "columns")[name]
+        if name in SHOWN_COLUMNS:
+            raise ParameterError(f"columns: the result has a column {name!r} of its own; rename that of the item table")
+    return tuple(dict.fromkeys(columns))
+
+
+def _look_up(model: Recommender, items: Any, columns: Sequence[str]) -> dict[str, Any]:
+    """Return what the item table says of listed items, shapes (n, k), None where there is none."""
+    table, there, found = need_table(model, "columns"), items >= 0, {}
+    for name in columns:
+        found[name] = np.full(items.shape, None, np.object_)
+        found[name][there] = table[name].show(items[there])
+    return found
 
 
 def check_k(k: int) -> int:

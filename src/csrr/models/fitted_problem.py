@@ -15,8 +15,9 @@ from csrr.models.costs import ClickCosts, Costs
 from csrr.models.kept import FLOATS, Arrays, ModelFileError, Part, Sparse, Values
 from csrr.models.neighborhood import Neighborhood, fold_neighbors
 from csrr.models.settings import Settings
-from csrr.models.store import State, factors, sparse_arrays, sparse_from
+from csrr.models.store import State, factors
 from csrr.models.strengths import Scaling, solve_penalized
+from csrr.models.text_arrays import sparse_arrays, sparse_from
 from csrr.noise.noise_scores import LeftOut
 from csrr.noise.own_tastes import Tastes
 from csrr.optim.algorithm2 import compute_upper_bound, fold_in_nonnegative

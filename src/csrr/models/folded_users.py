@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +13,7 @@ from csrr.data import IdMap
 from csrr.models.asked_ids import IdReader, Unknown
 from csrr.models.best_lists import Least, Wishes, make_lists
 from csrr.models.item_choices import People
+from csrr.models.read_rules import RuleOptions
 from csrr.ranking import Recommendations
 from csrr.ranking.score_blocks import RowScorer
 
@@ -51,13 +53,15 @@ class FoldedUsers:
         min_probability: Least = None,
         min_score: float | None = None,
         unknown: Unknown = "raise",
+        columns: Sequence[str] = (),
+        **rules: Unpack[RuleOptions],
     ) -> Recommendations:
         """Return the `k` best items for each; the arguments are those of `Recommender.recommend`.
 
         Those whose history is empty get what is popular.
         """
         people = People(self.users, np.arange(len(self)), IdMap(self.users), self.seen)
-        wishes = Wishes(k, exclude_seen, candidates, exclude, min_probability, min_score)
+        wishes = Wishes(k, exclude_seen, candidates, exclude, min_probability, min_score, columns, rules)
         return make_lists(self.model, people, self.score_rows, wishes, IdReader(unknown))
 
 

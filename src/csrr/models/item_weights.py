@@ -15,7 +15,8 @@ from csrr.models.explain_score import explain_score
 from csrr.models.kept import Arrays
 from csrr.models.most_alike import rank_neighbors
 from csrr.models.recommender import Recommender
-from csrr.models.store import State, sparse_arrays, sparse_from
+from csrr.models.store import State
+from csrr.models.text_arrays import sparse_arrays, sparse_from
 from csrr.ranking import Neighbors
 from csrr.ranking.explanations import Explanation
 from csrr.ranking.item_products import add_products, multiply_pairs

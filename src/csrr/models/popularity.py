@@ -28,6 +28,8 @@ class PopRank(Recommender):
         The ids of the training data, in the order of their rows.
     titles_
         The titles of the items, or None.
+    item_table_
+        What else is known of the items, after `set_items`; or None.
     seen_
         The training events: ones, sparse of shape (n_users, n_items).
     seen_weights_, seen_times_

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
-from typing import Any, ClassVar, Literal, Self, overload
+from typing import Any, ClassVar, Literal, Self, Unpack, overload
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
 from csrr.arrays import Float32Array, Float64Array, Rows
-from csrr.data import IdMap, Log, as_log
+from csrr.data import IdMap, ItemTable, Log, as_log, read_items
 from csrr.data.ids import Id
 from csrr.data.times import Times
 from csrr.models.asked_ids import IdReader, Unknown, is_one_id, list_ids, read_asked
@@ -28,6 +28,7 @@ from csrr.models.item_choices import People
 from csrr.models.join_events import join_events
 from csrr.models.kept import Arrays, Kept
 from csrr.models.most_alike import find_most_alike
+from csrr.models.read_rules import RuleOptions
 from csrr.models.store import State, plain_state, restore_plain, write_model
 from csrr.models.write_lists import WrittenLists, recommend_in_batches, write_lists
 from csrr.noise.noise_scores import LeftOut
@@ -36,7 +37,8 @@ from csrr.optim.pattern import Pattern
 from csrr.parameters import ParameterError, Renamed, check_params, list_defaults, list_parameters, use_new_names
 from csrr.ranking import Neighbors, Recommendations, top_k
 from csrr.ranking.calibration import Calibration
-from csrr.ranking.item_order import ItemOrder, count_recent
+from csrr.ranking.item_order import ItemOrder, count_recent, measure_ages
+from csrr.ranking.item_vectors import normalise_rows, sketch_rows
 from csrr.ranking.reliability import Reliability
 from csrr.ranking.restrictions import take_rows
 from csrr.ranking.topk import Top
@@ -78,6 +80,8 @@ class Recommender(ABC):
         The ids of the training data, in the order of their rows.
     titles_
         The titles of the items, or None.
+    item_table_
+        What else is known of the items, after `set_items`; or None.
     seen_
         The training events: ones, sparse of shape (n_users, n_items).
     seen_weights_, seen_times_
@@ -107,6 +111,7 @@ class Recommender(ABC):
     users_: IdMap
     items_: IdMap
     titles_: npt.NDArray[np.object_] | None
+    item_table_: ItemTable | None = None
     seen_: sparse.csr_array[np.float32, tuple[int, int]]
     seen_weights_: Float32Array | None = None
     seen_times_: Times | None = None
@@ -128,7 +133,10 @@ class Recommender(ABC):
     """The columns of the factors by which users, or items, are alike."""
     _recent: Float64Array | None = None
     """The training events of each item, recent ones counting more; None of a log without times."""
+    _ages: Float64Array | None = None
+    """How long before the last training event each item was first seen; None of a log without times."""
     _order: ItemOrder | None = None
+    _vectors: Float32Array | None = None
 
     @abstractmethod
     def fit(self, data: Any) -> Self:
@@ -183,18 +191,81 @@ class Recommender(ABC):
         self.seen_ = log.to_csr()
         self.seen_weights_ = log.weights if self.weighs_events else None
         self.seen_times_ = log.times
-        self.calibration_ = None
-        self.remember_recent(None if log.times is None else count_recent(log.item_rows, log.times, log.n_items))
+        self.calibration_, self.item_table_ = None, None
+        if log.times is None:
+            self.remember_recent(None)
+            return
+        events = log.item_rows, log.times, log.n_items
+        self.remember_recent(count_recent(*events), measure_ages(*events))
 
-    def remember_recent(self, counts: Float64Array | None) -> None:
-        """Keep how popular items were of late.
+    def remember_recent(self, counts: Float64Array | None, ages: Float64Array | None = None) -> None:
+        """Keep how popular items were of late, and how old they are.
 
         Parameters
         ----------
         counts
             The training events of each item, recent ones counting more, shape (n_items,); None where times are unknown.
+        ages
+            How long before the last training event each item was first seen, shape (n_items,); None where unknown.
         """
-        self._recent, self._order = counts, None
+        self._recent, self._ages, self._order, self._vectors = counts, ages, None, None
+
+    def set_items(self, items: Any) -> Self:
+        """Keep what an item table says of the model's items; return the model. A new `fit` drops it.
+
+        Titles of the table win over those of the log. The rules of `recommend` ask its columns, and it is saved with
+        the model.
+
+        Parameters
+        ----------
+        items
+            An `ItemTable`, or what `csrr.read_items` takes: a path, a table, a dict of columns. Items that the model
+            does not know are left out; of items that the table does not have, all is missing.
+
+        Returns
+        -------
+        model
+            The model itself.
+
+        Raises
+        ------
+        DataError
+            Where the table cannot be used, or has none of the model's items.
+
+        Examples
+        --------
+        >>> model = csrr.PopRank().fit(csrr.synthetic(60, 40, events_per_user=10).log)
+        >>> _ = model.set_items({"item": range(40), "genre": ["Indie", "RPG"] * 20})
+        >>> model.recommend(3, k=4, columns=["genre"], where={"genre": "RPG"}).columns["genre"].tolist()
+        [['RPG', 'RPG', 'RPG', 'RPG']]
+        """
+        self.check_fitted()
+        table = read_items(items).align(self.items_)
+        if table.titles is not None and self.titles_ is not None:
+            is_named = np.array([title is not None for title in table.titles])
+            self.titles_ = np.where(is_named, table.titles, self.titles_)
+        elif table.titles is not None:
+            self.titles_ = table.titles
+        self.item_table_ = replace(table, titles=self.titles_)
+        return self
+
+    @property
+    def item_ages(self) -> Float64Array | None:
+        """How long before the last training event each item was first seen, shape (n_items,); None without times."""
+        return None if self._ages is None else self._ages.copy()
+
+    @property
+    def item_vectors(self) -> Float32Array:
+        """Vectors of length 1, shape (n_items, d), whose products say how alike items are.
+
+        Of a model with factors, these; of others, sketches of who chose an item, whose products estimate the cosine.
+        """
+        if self._vectors is None:
+            if self.has_factors:
+                self._vectors = normalise_rows(self.item_factors_[:, self._likeness])
+            else:
+                self._vectors = sketch_rows(sparse.csr_array(self.seen_.T))
+        return self._vectors
 
     @property
     def weighs_events(self) -> bool:
@@ -571,7 +642,9 @@ class Recommender(ABC):
         min_probability: Least = None,
         min_score: float | None = None,
         unknown: Unknown = "raise",
+        columns: Sequence[str] = (),
         threads: int | None = None,
+        **rules: Unpack[RuleOptions],
     ) -> Recommendations:
         """Return the best items for users, best first.
 
@@ -604,8 +677,26 @@ class Recommender(ABC):
         unknown
             What becomes of ids that the model does not know: "raise", an error; "ignore", items are left out, which an
             `UnknownIdWarning` counts, and users get what is popular.
+        columns
+            Columns of the item table (`set_items`) that the result shall show.
         threads
             The number of threads; 0 for all cores, None for what is in force.
+        **rules
+            What else is asked of a list, mostly by columns of the item table; the scores returned are the model's own.
+
+            - ``where={"in_stock": True, "price": (None, 20)}``: only items that meet all conditions, see
+              `ItemTable.match`.
+            - ``boost={"genre": {"Indie": 1.2}}``, ``{item: 2.0}`` or ``"margin"`` (a column of factors): a factor f
+              adds ln f times the user's spread, the standard deviation of their 100 best scores. Factors of one item
+              multiply; a common factor of all items changes nothing.
+            - ``fresh="30d"``: a new item has the factor 2, whose logarithm halves with that age (a number is in the
+              unit of the log's times). ``{"half_life": "30d", "factor": 3, "by": "released"}`` says more.
+            - ``at_most={"genre": 2}``: at most two of each category in a list,
+              ``{"genre": {"RPG": 1}}`` of one category. Lists are filled while there is an item that may enter.
+            - ``at_least={"genre": {"Indie": 1}}``: the last places are kept for a category that lacks some.
+            - ``diversity=0.3``: maximal marginal relevance among the best 5 k items, at least 50: at every place the
+              largest (1 - d) relevance - d likeness, where relevance goes from 0 to 1 among them, and likeness is the
+              largest cosine (`item_vectors`; by a column with ``diversity_by="genre"``) to the items above it.
 
         Returns
         -------
@@ -615,7 +706,10 @@ class Recommender(ABC):
         Raises
         ------
         ParameterError
-            For a `min_probability` without a calibration, or without costs, and for items per user that make no sense.
+            For a `min_probability` without a calibration, or without costs, and for items per user or rules that make
+            no sense.
+        DataError
+            For a column or a category that the item table does not have.
         UnknownIdError
             For an id that the model does not know.
 
@@ -630,7 +724,7 @@ class Recommender(ABC):
         self.check_fitted()
         reader = IdReader(unknown)
         people = self._find_people(users, reader)
-        wishes = Wishes(k, exclude_seen, candidates, exclude, min_probability, min_score)
+        wishes = Wishes(k, exclude_seen, candidates, exclude, min_probability, min_score, columns, rules)
         with nullcontext() if threads is None else use_threads(threads):
             return make_lists(self, people, self.score_rows, wishes, reader)
 
@@ -1134,7 +1228,7 @@ class Recommender(ABC):
     # Noisy clicks
 
     def suspects(self, *, popularity: float = 0.0) -> Suspects:
-        """Return how probable it is that each click of the training data is noise, and which users and items have most.
+        """Return how much each click of the training data looks like noise, and which users and items have most.
 
         Parameters
         ----------
@@ -1146,7 +1240,7 @@ class Recommender(ABC):
         Returns
         -------
         suspects
-            A probability for each event.
+            A score for each event: a rate of noise under the assumptions that `Suspects` states.
 
         Raises
         ------

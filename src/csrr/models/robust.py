@@ -35,7 +35,8 @@ from csrr.models.read_parameters import find_strength, find_wanted, make_from_co
 from csrr.models.recommender import Recommender
 from csrr.models.settings import Settings
 from csrr.models.settings_search import NAMES, Wanted
-from csrr.models.store import STEPS, State, sparse_arrays, sparse_from, step_arrays, steps_from
+from csrr.models.store import STEPS, State, step_arrays, steps_from
+from csrr.models.text_arrays import sparse_arrays, sparse_from
 from csrr.noise.noise_scores import LeftOut, check_popularity
 from csrr.noise.own_tastes import Preferences, Tastes
 from csrr.noise.stability import Stability, find_stability
@@ -716,7 +717,7 @@ class RobustModel(Recommender):
         return self._tastes
 
     def suspects(self, *, popularity: float = 0.0, stability: bool = False) -> Suspects:
-        """Return how probable it is that each click of the training data is noise, and which users and items have most.
+        """Return how much each click of the training data looks like noise, and which users and items have most.
 
         Judged by a model with `reg_sparse` 0.5 and the automatic `reg_low_rank`: this one, if it is such, or one fitted
         to the same clicks.
@@ -733,7 +734,7 @@ class RobustModel(Recommender):
         Returns
         -------
         suspects
-            A probability for each event.
+            A score for each event: a rate of noise under the assumptions that `Suspects` states.
         """
         self.check_fitted()
         check_popularity(popularity)

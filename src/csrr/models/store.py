@@ -7,8 +7,6 @@ from dataclasses import astuple, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
 from scipy import sparse
 
 from csrr.data import IdMap
@@ -25,7 +23,10 @@ from csrr.models.kept import (
     Values,
     write_record,
 )
+from csrr.models.kept_items import START as ITEM_TABLE
+from csrr.models.kept_items import item_table_arrays, item_table_from, item_table_parts
 from csrr.models.model_file import TYPES, write
+from csrr.models.text_arrays import sparse_arrays, sparse_from, text_arrays, text_from
 from csrr.optim.solver import Step
 from csrr.parameters import is_fitted_name, list_fitted_names
 from csrr.ranking.calibration import Calibration
@@ -54,6 +55,7 @@ COMMON: tuple[Part, ...] = (
     ),
     # Of logs with times; files from before have none, and popularity is then the number of events.
     Values("recent_popularity", ("items",), ("float64",), least=0, optional=True),
+    Values("item_ages", ("items",), ("float64",), least=0, most=np.inf, optional=True),
 )
 _BIN = ("edges+1",)
 CALIBRATION: tuple[Part, ...] = (
@@ -78,49 +80,6 @@ STEPS = Values("history", ("steps", len(fields(Step))), ("float64",), is_free=Tr
 def factors(rank: str = "rank") -> tuple[Part, ...]:
     """Return the parts that factors of users and items are, float32 of shapes (n_users, d) and (n_items, d)."""
     return Values("user_factors", ("users", rank)), Values("item_factors", ("items", rank))
-
-
-def text_arrays(name: str, texts: npt.NDArray[Any]) -> Arrays:
-    """Strings or None as UTF-8 bytes, their ends, and which are there."""
-    raw = [b"" if text is None else str(text).encode("utf-8", "surrogatepass") for text in texts]
-    return {
-        f"{name}.text": np.frombuffer(b"".join(raw), np.uint8),
-        f"{name}.ends": np.cumsum([len(part) for part in raw], dtype=np.int64),
-        f"{name}.there": np.array([text is not None for text in texts], np.bool_),
-    }
-
-
-def text_from(arrays: Arrays, name: str) -> npt.NDArray[np.object_]:
-    """What `text_arrays` was given."""
-    column = _text_column(arrays, name)
-    try:
-        column.validate(full=True)
-        found: npt.NDArray[np.object_] = column.to_numpy(zero_copy_only=False)
-        return found
-    except pa.ArrowInvalid:
-        # Halves of surrogate pairs, which Python's texts may have and Arrow's not.
-        return _lone_surrogates(arrays, name)
-
-
-def _lone_surrogates(arrays: Arrays, name: str) -> npt.NDArray[np.object_]:
-    data, ends, there = (arrays[f"{name}.{part}"] for part in ("text", "ends", "there"))
-    out = np.empty(len(ends), np.object_)
-    raw, start = data.tobytes(), 0
-    for place, end in enumerate(ends.tolist()):
-        try:
-            out[place] = raw[start:end].decode("utf-8", "surrogatepass") if there[place] else None
-        except UnicodeDecodeError:
-            raise ModelFileError(f"array '{name}.text' holds bytes that are no text, at {start}") from None
-        start = end
-    return out
-
-
-def _text_column(arrays: Arrays, name: str) -> pa.Array:
-    """The same as an Arrow array, which costs no object for each."""
-    text, ends, there = (arrays[f"{name}.{part}"] for part in ("text", "ends", "there"))
-    starts = pa.py_buffer(np.concatenate(([0], ends)).astype(np.int64))
-    valid = pa.py_buffer(np.packbits(there, bitorder="little"))
-    return pa.LargeStringArray.from_buffers(len(ends), starts, pa.py_buffer(np.ascontiguousarray(text)), valid)
 
 
 def ids_arrays(name: str, ids: IdMap) -> Arrays:
@@ -149,19 +108,6 @@ def steps_from(arrays: Arrays) -> list[Step]:
     return [Step(int(i), o, g, int(r), t) for i, o, g, r, t in arrays["history"].tolist()]
 
 
-def sparse_arrays(name: str, matrix: Any, *, with_data: bool = True) -> Arrays:
-    """The parts of a csr array; without its data, for one that is all ones."""
-    parts = {f"{name}.indptr": matrix.indptr, f"{name}.indices": matrix.indices}
-    return parts | {f"{name}.data": matrix.data} if with_data else parts
-
-
-def sparse_from(arrays: Arrays, name: str, shape: Any) -> Any:
-    """What `sparse_arrays` was given."""
-    indices = arrays[f"{name}.indices"]
-    data = arrays.get(f"{name}.data", np.ones(len(indices), np.float32))
-    return sparse.csr_array((data, indices, arrays[f"{name}.indptr"]), shape=shape)
-
-
 # A model
 
 
@@ -170,6 +116,7 @@ def kept_by(model: Recommender, arrays: Arrays) -> tuple[Kept, bool]:
     common = COMMON
     for start, parts in (("calibration.", CALIBRATION), ("calibration.groups.", CALIBRATION_GROUPS)):
         common += parts if any(name.startswith(start) for name in arrays) else ()
+    common += item_table_parts(arrays)
     own = model.kept
     is_ours = own is not None and type(model).__name__ in HOMES
     return (Kept(common) if own is None else Kept(common + own.arrays, own.facts)), not is_ours
@@ -183,8 +130,10 @@ def write_model(path: str | os.PathLike[str], model: Recommender) -> None:
         arrays |= text_arrays("titles", model.titles_)
     arrays |= sparse_arrays("seen", model.seen_, with_data=False)
     columns = {"seen.weights": model.seen_weights_, "seen.times": _narrow_times(model.seen_times_)}
-    columns["recent_popularity"] = model.recent_popularity
+    columns |= {"recent_popularity": model.recent_popularity, "item_ages": model.item_ages}
     arrays |= {name: column for name, column in columns.items() if column is not None}
+    if model.item_table_ is not None:
+        arrays |= item_table_arrays(model.item_table_)
     if model.calibration_ is not None:
         arrays |= model.calibration_.arrays()
     arrays |= own
@@ -216,7 +165,8 @@ def restore_model(model: Recommender, arrays: Arrays, facts: dict[str, Any]) -> 
     model.titles_ = text_from(arrays, "titles") if "titles.text" in arrays else None
     model.seen_ = sparse_from(arrays, "seen", (sizes["users"], sizes["items"]))
     model.seen_weights_, model.seen_times_ = arrays.get("seen.weights"), arrays.get("seen.times")
-    model.remember_recent(arrays.get("recent_popularity"))
+    model.remember_recent(arrays.get("recent_popularity"), arrays.get("item_ages"))
+    model.item_table_ = item_table_from(arrays, model.items_, model.titles_)
     model.calibration_ = Calibration.from_arrays(arrays)
     model.restore(arrays, facts)
     _check_factors(model, sizes)
@@ -254,6 +204,7 @@ def plain_state(model: Recommender) -> State:
 def restore_plain(model: Recommender, arrays: Arrays, facts: dict[str, Any]) -> None:
     """Set what `plain_state` returned, and nothing else: a file must not set what is no fitted attribute."""
     taken = {name for part in COMMON + CALIBRATION for name in part.names}
+    taken |= {name for name in arrays if name.startswith(ITEM_TABLE)}
     for name, value in facts.items():
         if not is_fitted_name(name) or name in arrays:
             raise ModelFileError(f"a fact {name!r} is no fitted attribute of a {type(model).__name__}")

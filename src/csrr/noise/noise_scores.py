@@ -1,8 +1,11 @@
-"""What the common taste says of cells -> how probable it is that each click is noise: a local false discovery rate.
+"""What the common taste says of cells -> a score of each click: a local false discovery rate, under assumptions.
 
-A click of user i on item j is taste or noise. Noise hits the cells of the catalogue at a rate eps_i (times a background
-density of the item), taste at a rate tau(x) that rises with x, what the common taste of all other clicks says of the
-cell. Of the clicks at x, the share eps_i / (eps_i + tau(x)) is noise.
+A click of user i on item j is taste or noise. Of the clicks at x, what the common taste of all other clicks says of the
+cell, the share eps_i / (eps_i + tau(x)) is noise. Clicks alone do not tell noise from diffuse taste; assumed is:
+
+1. Noise hits the cells of the catalogue at a rate eps_i (times a background density of the item), whatever the taste.
+2. Taste hits them at a rate tau(x) that rises with x, and fades towards the bottom of a user's ranking.
+3. A user or an item is in the log because of a click that was meant.
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -23,8 +26,10 @@ from csrr.ranking.score_blocks import score_blocks
 BINS = 300
 SAMPLED = 2000
 """The number of items by which larger catalogues are judged."""
-LOW = (0.25, 0.5)
+LOW = (0.05, 0.25, 0.5)
 """The shares of the catalogue, for each user the lowest by the common taste, whose clicks tell how much is noise."""
+STEEP = 2.0
+"""The power of the fall of the rate of clicks from the second of these shares to the first by which noise is less."""
 PSEUDO = 0.25
 """The weight of all users' rate of noise in a user's own, in catalogues."""
 
@@ -52,8 +57,15 @@ def check_popularity(popularity: float) -> None:
     check_number("popularity", popularity, least=0, most=1)
 
 
-def score_noise(left: LeftOut, popularity: float = 0.0, seed: int = 0) -> FloatArray:
-    """Return the probability that each click is noise, (n_events,).
+class NoiseScores(NamedTuple):
+    """The score of each click, (n_events,), and the share of noise if taste did not reach what is ranked lowest."""
+
+    scores: FloatArray
+    share_at_bottom: float
+
+
+def score_noise(left: LeftOut, popularity: float = 0.0, seed: int = 0) -> NoiseScores:
+    """Return the scores of the clicks, under the assumptions above, and the share of noise with another of them.
 
     Noise falls on item j in proportion to (its clicks + 1)^popularity.
     """
@@ -70,7 +82,7 @@ def score_noise(left: LeftOut, popularity: float = 0.0, seed: int = 0) -> FloatA
 @dataclass(frozen=True, eq=False)
 class _Survey:
     """All cells: their number and background mass in each bin of values, (n_bins,); and of each user, for each share in
-    LOW, (n, 2), the value over background that this share of the items does not exceed, and the mass of these items.
+    LOW, (n, 3), the value over background that this share of the items does not exceed, and the mass of these items.
     """
 
     cells: FloatArray
@@ -123,36 +135,52 @@ def _count_in_bins(edges: FloatArray, values: FloatArray, weights: FloatArray | 
     return np.bincount(np.searchsorted(edges, values), weights, minlength=len(edges) + 1).astype(np.float64)
 
 
-def _compute_probabilities(left: LeftOut, background: FloatArray, seed: int) -> FloatArray:
-    """Return the probability of noise of each click, (nnz,)."""
+def _compute_probabilities(left: LeftOut, background: FloatArray, seed: int) -> NoiseScores:
+    """Return the score of each click, (nnz,), and the share of noise if taste did not reach the bottom."""
     from scipy.optimize import isotonic_regression
 
     m, rows, columns = left.pattern.shape[1], left.pattern.rows, left.pattern.indices
     edges = np.unique(np.quantile(left.values, np.linspace(0, 1, BINS)).astype(left.values.dtype))
     found = _survey(left, background, edges, seed)
-    noise, everyone = _estimate_noise_rates(found, left.values / background[columns], rows, m)
+    solid = _find_solid(left.pattern)
+    noise, everyone, bottom = _estimate_noise_rates(found, left.values / background[columns], rows, solid, m)
     cells = np.maximum(found.cells, 1e-9)
     excess = np.maximum((_count_in_bins(edges, left.values) - everyone * found.mass) / cells, 0)
     taste = isotonic_regression(excess, weights=cells).x[np.searchsorted(edges, left.values)]
     expected = noise[rows] * background[columns]
-    return _compute_share(expected, _discount_taste(taste, expected, rows, noise * m) * taste)
+    scores = _compute_share(expected, _discount_taste(taste, expected, rows, noise * m) * taste)
+    return NoiseScores(scores, min(1.0, bottom * left.pattern.shape[0] * m / left.pattern.nnz))
+
+
+def _find_solid(pattern: Pattern) -> npt.NDArray[np.bool_]:
+    """Return which clicks, (nnz,), have a user and an item that would be in the log without them.
+
+    A catalogue of items with clicks has none with 0. For a Poisson c, E[c; c >= 2] / P(c >= 1) is the rate: clicks that
+    stand alone must not count.
+    """
+    users, items = np.diff(pattern.indptr), np.bincount(pattern.indices, minlength=pattern.shape[1])
+    solid: npt.NDArray[np.bool_] = (users[pattern.rows] > 1) & (items[pattern.indices] > 1)
+    return solid
 
 
 def _estimate_noise_rates(
-    found: _Survey, ratios: FloatArray, rows: npt.NDArray[np.int32], m: int
-) -> tuple[FloatArray, float]:
-    """Return the rate of noise of each user, (n,), and of all, from clicks on what the common taste ranks lowest.
+    found: _Survey, ratios: FloatArray, rows: npt.NDArray[np.int32], solid: npt.NDArray[np.bool_], m: int
+) -> tuple[FloatArray, float, float]:
+    """Return the rate of noise of each user, (n,), of all, and at the bottom, from clicks on what is ranked lowest.
 
     `ratios`, (nnz,), are the clicks' values over background. The lower half of the catalogue has clicks enough to tell
-    users apart; the lowest quarter, where there is still less taste, sets the level.
+    users apart, the lowest quarter gives the level. Noise alone would hit its bottom, the lowest twentieth, as often;
+    where clicks get rarer on the way down, taste reaches there, and the level is what is left when they go on falling.
     """
-    low = ratios[:, None] <= found.cuts[rows]
+    low = (ratios[:, None] <= found.cuts[rows]) & solid[:, None]
     clicks = np.stack([np.bincount(rows[mask], minlength=len(found.cuts)) for mask in low.T], axis=1)
-    level, half = clicks.sum(axis=0) / found.low_mass.sum(axis=0)
-    if half == 0:
-        return np.zeros(len(clicks)), 0.0
-    pseudo = PSEUDO * LOW[1] * m
-    return (clicks[:, 1] + pseudo * half) / (found.low_mass[:, 1] + pseudo) * (level / half), float(level)
+    bottom, quarter, half = clicks.sum(axis=0) / found.low_mass.sum(axis=0)
+    if quarter == 0:
+        return np.zeros(len(clicks)), 0.0, 0.0
+    level = quarter * min(1.0, bottom / quarter) ** STEEP
+    pseudo = PSEUDO * LOW[-1] * m
+    own = (clicks[:, -1] + pseudo * half) / (found.low_mass[:, -1] + pseudo)
+    return own * (level / half), float(level), float(max(bottom, quarter))
 
 
 def _discount_taste(
@@ -161,10 +189,10 @@ def _discount_taste(
     """Return what taste is multiplied by, (nnz,): below 1 for users whose clicks are noise for the greater part.
 
     Whoever clicks everywhere also hits what the common taste ranks highly: such users get so much credit for taste that
-    their probabilities sum to `n_noise`, (n,), their number of noisy clicks.
+    their scores sum to `n_noise`, (n,), their number of noisy clicks, or to all but the one that was meant.
     """
     clicks = np.bincount(rows, minlength=len(n_noise))
-    wanted = np.minimum(n_noise, 0.999 * clicks)
+    wanted = np.minimum(n_noise, np.maximum(clicks - 1, 0))
     low, high = np.full(len(n_noise), -20.0), np.zeros(len(n_noise))
     for _ in range(40):
         middle = (low + high) / 2

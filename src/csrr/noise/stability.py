@@ -58,13 +58,13 @@ def find_stability(model: Refitted, *, popularity: float = 0.0) -> Stability:
     """Return how much of V, and of the suspects of the model that judges, survives; a row takes one fit or two."""
     check_popularity(popularity)
     court = model.as_judge()
-    before, scores = model.specific_on_clicks(), score_noise(court.leave_out(), popularity, court.seed)
+    before, scores = model.specific_on_clicks(), score_noise(court.leave_out(), popularity, court.seed).scores
     rows = []
     for change, appeal in zip(_list_changes(model), _list_changes(court), strict=True):
         fitted = _refit(model, change)
         after = fitted.specific_on_clicks()
         judge = fitted if court is model else _refit(court, appeal)
-        again = score_noise(judge.leave_out(), popularity, judge.seed)
+        again = score_noise(judge.leave_out(), popularity, judge.seed).scores
         mine = before[change.kept]
         kept = _compute_share((after != 0) & (mine != 0), mine != 0)
         suspect = scores[change.kept] > SUSPECT

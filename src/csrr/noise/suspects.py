@@ -1,8 +1,8 @@
-"""A log or a fitted model -> which clicks, users and items are suspect; and the log without the worst."""
+"""A log or a fitted model -> which clicks, users and items are suspect."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -12,32 +12,44 @@ import numpy.typing as npt
 from csrr.arrays import FloatArray
 from csrr.data import Log
 from csrr.noise.judged import STRONG, Judged
-from csrr.noise.noise_scores import check_popularity, score_noise
+from csrr.noise.noise_scores import NoiseScores, check_popularity, score_noise
 from csrr.noise.stability import Stability
-from csrr.parameters import ParameterError, check_number
+from csrr.parameters import ParameterError
 from csrr.ranking.result_table import SHOWN, ResultTable
 from csrr.registry import MODELS
+
+DOUBT = 0.05
+"""Noise is in doubt where its share hangs by more than this on how far taste reaches down."""
+APART = 0.9
+"""It is in doubt, too, where the scores themselves promise to tell noise from taste with a smaller AUC than this."""
+KNOWN = 5
+"""And where the median user has fewer clicks that look meant: these say too little of a taste."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Suspects:
-    """How probable it is that each event of a log is noise: a click that nobody meant.
+    """How much each event of a log looks like noise: a click that nobody meant.
 
-    The scores are local false discovery rates. They hold if noise falls evenly over the items (or, with a `popularity`,
-    as that says) and if all other clicks tell what a user likes. So an attack by many accounts that act alike passes as
-    taste, and the first click of a new interest looks like noise. Where tastes are diffuse the scores are too high, and
-    so is `noise_share`: on planted data by up to a tenth.
+    A score is a local false discovery rate under these assumptions, and no probability where they fail: noise falls
+    evenly over the items (or, with a `popularity`, as that says), all other clicks tell what a user likes, taste fades
+    towards what they rank lowest, and each user and item is in the log by a click that was meant. So an attack by many
+    accounts that act alike passes as taste, and the first click of a new interest looks like noise. Diffuse taste
+    looks like noise, too: no method tells them apart without such assumptions. `is_doubtful` says where much hangs on
+    them; docs/recipes/noisy-logs.md has the errors measured on planted data.
 
     Attributes
     ----------
     log
         The events.
     scores
-        These probabilities, shape (n_events,), in the order of the log (by user row, then item row).
+        The scores, from 0 to 1, shape (n_events,), in the order of the log (by user row, then item row).
     unexplained
         The share of each click that the model's common taste leaves over, shape (n_events,).
     stability
         How much of this small changes leave, where asked for; or None.
+    share_at_bottom
+        The share of noise if taste did not reach what the common taste ranks lowest: that of the clicks on the lowest
+        quarter of each user's catalogue, or on its lowest twentieth if it is larger. No bound: the ranking errs.
 
     Examples
     --------
@@ -51,11 +63,48 @@ class Suspects:
     scores: FloatArray
     unexplained: FloatArray
     stability: Stability | None = None
+    share_at_bottom: float = 1.0
 
     @property
     def noise_share(self) -> float:
-        """The estimated share of noise among all events: the mean score."""
+        """The estimated share of noise among all events, under the assumptions: the mean score."""
         return float(self.scores.mean())
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether the scores are not to be relied on; `doubt` says why."""
+        return bool(self.doubt)
+
+    @cached_property
+    def doubt(self) -> str:
+        """Why the scores are not to be relied on; empty where no reason is known."""
+        log = self.log
+        if self.share_at_bottom > self.noise_share + DOUBT:
+            return "clicks on what is ranked lowest do not agree on its share"
+        if self.separation < APART:
+            return "noise and taste have scores that overlap"
+        meant = np.bincount(log.user_rows, 1 - self.scores, minlength=log.n_users)[log.user_counts() > 0]
+        return "most users have too few clicks to know their taste" if np.median(meant) < KNOWN else ""
+
+    @property
+    def separation(self) -> float:
+        """The AUC of finding noise that the scores promise, if they hold; 1 where there is nothing to find."""
+        scores = np.sort(self.scores).astype(np.float64)
+        clean = 1 - scores
+        pairs = scores.sum() * clean.sum()
+        return float(scores @ (np.cumsum(clean) - clean / 2) / pairs) if pairs > 0 else 1.0
+
+    def describe_share(self) -> str:
+        """Return a sentence on the share of noise and what it supposes.
+
+        Returns
+        -------
+        text
+            One line.
+        """
+        told = f"{self.noise_share:.1%} of {len(self):,} events look like noise"
+        other = f"{max(self.noise_share, self.share_at_bottom):.1%} if taste did not reach what is ranked lowest"
+        return f"{told} ({other})" + (f"; in doubt: {self.doubt}" if self.is_doubtful else "")
 
     def __len__(self) -> int:
         return len(self.scores)
@@ -109,23 +158,28 @@ class Suspects:
 
     def __str__(self) -> str:
         return (
-            f"{self.noise_share:.1%} of {len(self):,} events are noise, as far as the others tell. A score is the"
-            " probability that an event is noise, if noise falls on items regardless of taste.\n"
+            f"{self.describe_share()}.\nScores hold under assumptions: noise falls evenly, taste fades.\n"
             f"{self.events.head(SHOWN)}" + (f"\n{self.stability}" if self.stability is not None else "")
         )
 
     def __repr__(self) -> str:
-        return f"Suspects: {len(self):,} events, {self.noise_share:.1%} of them noise by estimate"
+        return f"Suspects: {len(self):,} events, {self.noise_share:.1%} of them noise by estimate" + (
+            ", in doubt" if self.is_doubtful else ""
+        )
 
 
 def find_suspects(model: Judged, *, popularity: float = 0.0, steady: Stability | None = None) -> Suspects:
     """Return how suspect the clicks of a fitted model are, by the model that judges for it."""
-    scores = score_suspects(model, popularity=popularity)
-    return Suspects(model.training_log(), scores, np.clip(1 - model.explained_shares(), 0, 1), steady)
+    scores, bottom = _score(model, popularity)
+    return Suspects(model.training_log(), scores, np.clip(1 - model.explained_shares(), 0, 1), steady, bottom)
 
 
 def score_suspects(model: Judged, *, popularity: float = 0.0) -> FloatArray:
     """Return `find_suspects(...).scores`, shape (n_events,), alone."""
+    return _score(model, popularity).scores
+
+
+def _score(model: Judged, popularity: float) -> NoiseScores:
     check_popularity(popularity)
     judge = model.as_judge()
     return score_noise(judge.leave_out(), popularity, getattr(judge, "seed", 0))
@@ -141,45 +195,4 @@ def find_suspects_in(data: Any, *, popularity: float = 0.0, model: Any = None) -
     model.check_params()
     log = model.read(data)
     found = find_suspects(model.make_strict(log).fit(log), popularity=popularity)
-    return Suspects(log, found.scores, found.unexplained)
-
-
-def clean(data: Any, *, above: float = 0.5, popularity: float = 0.0, model: Any = None) -> Log:
-    """Return a log without the events that are probably noise.
-
-    Weights, times and titles stay, and so do all users and items.
-
-    Parameters
-    ----------
-    data
-        A log, a table with user and item columns, or a users x items matrix.
-    above
-        Events that are noise with a larger probability go.
-    popularity
-        Noise is taken to fall on an item in proportion to (its clicks + 1)^popularity.
-    model
-        A CSRR or CSRRe with the parameters to judge by; it is not fitted itself.
-
-    Returns
-    -------
-    log
-        The events that stay.
-
-    Raises
-    ------
-    ParameterError
-        For another model, or an `above` or `popularity` that makes no sense.
-
-    Examples
-    --------
-    To see what goes, and why, take the two steps yourself:
-
-    >>> log = csrr.synthetic(60, 40, events_per_user=10).log
-    >>> found = csrr.CSRR(reg_low_rank="noise", reg_sparse=0.5, neighbors=0).fit(log).suspects()
-    >>> kept, removed = log.select(~found.above(0.5)), log.select(found.above(0.5))
-    >>> len(csrr.clean(log)) == len(kept)
-    True
-    """
-    check_number("above", above, above=0, most=1)
-    found = find_suspects_in(data, popularity=popularity, model=model)
-    return found.log.select(~found.above(above))
+    return replace(found, log=log)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from csrr.paper.jobs import FIGURES, TABLES
 from csrr.paper.page_tables import ShownTable, show_table
 from csrr.paper.summary_types import Claim, Figure, Made, MissingPart, Summary
+from csrr.paper.today import ShownToday, show_today
 from csrr.plots.charts import draw_line_chart
 from csrr.plots.number_text import UNKNOWN, compute_half_width, format_duration, format_fixed, format_short
 from csrr.plots.panels import Panel, Point, list_series_names
@@ -60,6 +61,7 @@ class Document:
     protocols: list[tuple[str, str]]
     data_sets: list[tuple[str, str]]
     commands: list[tuple[str, str]]
+    today: ShownToday | None = None
     title: str = TITLE
 
 
@@ -83,6 +85,7 @@ def make_document(summary: Summary) -> Document:
         protocols=list(summary.protocols.items()),
         data_sets=_list_data_sets(summary, tables["comparison"]),
         commands=[(f"{kind}, {title}", command) for kind, title, command in named if command],
+        today=_show_today(summary),
     )
 
 
@@ -117,6 +120,13 @@ def _describe_time(made: Made) -> str:
 def _tie_percents(words: str) -> str:
     """Return text whose percent signs stay on the line of their numbers."""
     return words.replace(" %", "\N{NO-BREAK SPACE}%")
+
+
+def _show_today(summary: Summary) -> ShownToday | None:
+    if summary.today is None:
+        return None
+    shown = show_today(summary.today)
+    return replace(shown, verdict=_tie_percents(shown.verdict))
 
 
 def _show_figure(figure: Figure) -> ShownFigure:

@@ -9,6 +9,7 @@ from csrr.paper import method
 from csrr.paper.document import VERDICTS, Document, ShownFigure, make_document
 from csrr.paper.page_tables import RANKED_BY, TEST_COLUMNS, ShownCell, ShownRow, ShownTable
 from csrr.paper.summary_types import Cell, Summary, SystemRow
+from csrr.paper.today import PRINTED_ELSEWHERE, TODAY, ShownToday, TodayCell
 from csrr.plots.number_text import UNKNOWN, format_fixed, to_finite
 
 README_COLUMNS = ("R@5", "P@5", "NDCG@5")
@@ -22,6 +23,7 @@ def render_markdown(summary: Summary) -> str:
     for name, tables in doc.tables.items():
         blocks += [f"## {name.capitalize()}", *_write_tables(tables)]
         blocks += ["## Paired tests", *_write_tests(tables)] if name == "comparison" else _write_tests(tables, none="")
+    blocks += _write_today(doc.today)
     blocks += ["## Figures", *(block for figure in doc.figures for block in _write_figure(figure))]
     blocks += [*([] if doc.figures else ["Not run."]), *_write_method(doc), *_write_missing(doc)]
     return "\n\n".join(block for block in blocks if block) + "\n"
@@ -119,6 +121,24 @@ def _write_tests(tables: Sequence[ShownTable], none: str = "Not run.") -> list[s
         for block in (f"### Tests on {_escape(each.title)}", _make_table(TEST_COLUMNS, each.tests, left=2))
     ]
     return blocks or [none]
+
+
+def _write_today(today: ShownToday | None) -> list[str]:
+    if today is None:
+        return []
+    header = ("System", *(f"{each.data}, {each.measure} ({each.splits})" for each in today.columns))
+    rows = [(row.system, *map(_write_today_cell, row.cells)) for row in today.rows]
+    blocks = [f"## {TODAY}", _escape(today.verdict), _make_table(header, rows)]
+    if today.published:
+        names = ("System", *(f"{each.data}, {each.measure}" for each in today.printed_columns), "Printed in")
+        printed = [(row.system, *map(_write_today_cell, row.cells), row.source) for row in today.published]
+        blocks += [f"{PRINTED_ELSEWHERE}:", _make_table(names, printed)]
+    about = "\n".join(f"- **{_escape(system)}**: {_escape(words)}" for system, words in today.abouts)
+    return [*blocks, about, *map(_escape, today.notes), _indent(today.command)]
+
+
+def _write_today_cell(cell: TodayCell) -> str:
+    return cell.text + (f" ({cell.note})" if cell.note else "") + (" (best)" if cell.best else "")
 
 
 def _write_figure(figure: ShownFigure) -> list[str]:

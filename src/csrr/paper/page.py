@@ -11,6 +11,7 @@ from csrr.paper.document import VERDICTS, make_document
 from csrr.paper.markdown import render_markdown
 from csrr.paper.page_tables import RANKED_BY, TEST_COLUMNS
 from csrr.paper.summary_types import Summary
+from csrr.paper.today import PRINTED_ELSEWHERE, TODAY
 from csrr.plots.charts import draw_marker
 from csrr.plots.plot import read_colour_sheet
 
@@ -41,6 +42,8 @@ def render_html(summary: Summary) -> str:
         marker=lambda place: Markup(draw_marker(place)),  # noqa: S704
         ranked_by=RANKED_BY,
         test_columns=TEST_COLUMNS,
+        today_title=TODAY,
+        printed_elsewhere=PRINTED_ELSEWHERE,
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any, Literal, Self
 
 from csrr.data import DataError
 from csrr.paper.results import FORMAT, Run
+from csrr.paper.today import Today
 from csrr.plots.dataclass_json import read_dataclass, write_plain
 from csrr.plots.panels import Panel
 
@@ -177,7 +178,7 @@ class MissingPart:
 
 @dataclass(frozen=True)
 class Summary:
-    """All that a reproduction found; `figures` and `protocols` are by name."""
+    """All that a reproduction found, `figures` and `protocols` by name; `today` is measured apart and merged in."""
 
     made: Made
     comparison: list[SystemTable] = field(default_factory=list)
@@ -187,6 +188,7 @@ class Summary:
     protocols: dict[str, str] = field(default_factory=dict)
     claims: list[Claim] = field(default_factory=list)
     headlines: list[str] = field(default_factory=list)
+    today: Today | None = None
 
     @classmethod
     def from_json(cls, plain: Any) -> Self:

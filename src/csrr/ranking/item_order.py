@@ -44,3 +44,11 @@ def count_recent(item_rows: Int32Array, times: AnyArray, n_items: int) -> Float6
     span = ages.max(initial=0)
     weights = np.exp2(-HALF_LIVES * ages / span) if span > 0 else np.ones(len(ages))
     return np.bincount(item_rows, weights, minlength=n_items).astype(np.float64)
+
+
+def measure_ages(item_rows: Int32Array, times: AnyArray, n_items: int) -> Float64Array:
+    """Return how long before the last event of a log each item was first seen, shape (n_items,); inf for one never."""
+    moments = times.astype(np.float64)
+    first = np.full(n_items, np.inf)
+    np.minimum.at(first, item_rows, moments)
+    return np.where(np.isfinite(first), moments.max(initial=-np.inf) - first, np.inf)

@@ -11,10 +11,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from csrr.arrays import BoolArray, Float64Array, Int32Array, Int64Array, Rows
 from csrr.parameters import ParameterError
 from csrr.ranking.row_loops import hit_rows
+from csrr.ranking.rule_loops import measure_likeness_rows
 from csrr.ranking.score_blocks import check_rows, split_rows
 from csrr.threads import run_ranges
 
@@ -105,6 +107,41 @@ def coverage(items: Int32Array, n_items: int) -> float:
     listed = np.zeros(n_items + 1, np.bool_)
     listed[items] = True
     return float(listed[:-1].mean())
+
+
+HEAD_SHARE = 0.8
+"""The most popular items that have this share of the training events together are the head, all others the tail."""
+
+
+def find_long_tail(seen: Any) -> BoolArray:
+    """Return which items are not in the head, shape (n_items,): beyond the fewest with HEAD_SHARE of all events.
+
+    The events are those of `seen`, CSR of shape (n_users, n_items); of items with equally many, first rows go first.
+    """
+    counts = np.bincount(seen.indices, minlength=seen.shape[1])
+    order = np.argsort(-counts, kind="stable")
+    before = np.cumsum(counts[order]) - counts[order]
+    is_tail = np.empty(len(counts), np.bool_)
+    is_tail[order] = before >= HEAD_SHARE * counts.sum()
+    return is_tail
+
+
+def long_tail(items: Int32Array, is_tail: BoolArray) -> Float64Array:
+    """Return the share of each list, shape (b, k), where -1 is none, that is in the long tail; NaN for an empty one."""
+    return novelty(items, is_tail.astype(np.float64))
+
+
+def diversity(items: Int32Array, seen: Any) -> Float64Array:
+    """Return 1 - the mean cosine of the items of each list, shape (b, k), over all pairs; NaN with fewer than two.
+
+    The cosine of two items is that of their columns in `seen`, CSR of shape (n_users, n_items): users who have both /
+    sqrt(users who have one * users who have the other). It does not depend on a model, so that models can be compared.
+    """
+    owners = sparse.csr_array(seen.T)
+    likeness = np.empty(len(items))
+    parts = (np.ascontiguousarray(items), owners.indptr, owners.indices, owners.shape[1], likeness)
+    run_ranges(lambda a, b: measure_likeness_rows(a, b, *parts), split_rows(len(items)))
+    return 1 - likeness
 
 
 Metric = Callable[[BoolArray, Int64Array], Any]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
@@ -17,6 +17,8 @@ from csrr.ranking.result_table import SHOWN, ResultTable, TabularResult
 
 POPULAR = "popular"
 """Why somebody got an item: because it is popular."""
+SHOWN_COLUMNS = ("user", "item", "rank", "score", "probability", "title", "why")
+"""The columns that tables of recommendations have, or may have."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -44,6 +46,8 @@ class Recommendations(TabularResult):
         The probability that each is a positive, shape (n, k), of a calibrated model.
     fallback
         Who got what is popular, shape (n,).
+    columns
+        The columns of the item table that were asked for, by name, shapes (n, k).
 
     Examples
     --------
@@ -64,6 +68,7 @@ class Recommendations(TabularResult):
     titles: ObjectArray | None = None
     probabilities: Float32Array | None = None
     fallback: BoolArray = None  # type: ignore[assignment]
+    columns: Mapping[str, ObjectArray] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Take nobody to have got what is popular, where it is not said who."""
@@ -129,8 +134,9 @@ class Recommendations(TabularResult):
             which = slice(place, place + 1)
         titles = None if self.titles is None else self.titles[which]
         known = None if self.probabilities is None else self.probabilities[which]
+        columns = {name: column[which] for name, column in self.columns.items()}
         return Recommendations(
-            self.users[which], self.items[which], self.scores[which], titles, known, self.fallback[which]
+            self.users[which], self.items[which], self.scores[which], titles, known, self.fallback[which], columns
         )
 
     def __iter__(self) -> Iterator[Recommendations]:
@@ -142,8 +148,8 @@ class Recommendations(TabularResult):
         Returns
         -------
         table
-            A row for each recommended item: user, item, rank from 1, score; where known, probability, title; where
-            somebody got what is popular, why: "popular" for them, None for others.
+            A row for each recommended item: user, item, rank from 1, score; where known, probability, title; what was
+            asked for of the item table; where somebody got what is popular, why: "popular" for them, None for others.
         """
         user, place = np.nonzero(self.scores > -np.inf)
         columns: dict[str, AnyArray] = {
@@ -156,6 +162,7 @@ class Recommendations(TabularResult):
             columns["probability"] = self.probabilities[user, place]
         if self.titles is not None:
             columns["title"] = self.titles[user, place]
+        columns |= {name: column[user, place] for name, column in self.columns.items()}
         if self.fallback.any():
             columns["why"] = np.array([None, POPULAR], np.object_)[self.fallback[user].astype(np.intp)]
         return ResultTable(columns, types={"why": pa.string()})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,9 @@ from csrr.threads import run_ranges
 
 Top = tuple[Int32Array, Float32Array]
 """The best items of each row and their scores, shapes (n, k)."""
+
+Ranker = Callable[[Float32Array, int, ItemOrder | None, BoolArray | None], Top]
+"""Makes lists of a block of scores as `block_top_k` does: of scores, k, the order of ties, and what is allowed."""
 
 NO_ITEM = -1
 
@@ -61,8 +65,9 @@ def top_k(
     limits: Restrictions | None = None,
     order: ItemOrder | None = None,
     block_rows: int | None = None,
+    rank: Ranker | None = None,
 ) -> Top:
-    """Return the best items of each of `rows` as `block_top_k` does, shapes (len(rows), k), scored in blocks.
+    """Return the best items of each of `rows` as `block_top_k` does, or as `rank`, shapes (len(rows), k), in blocks.
 
     `score_rows(rows)` returns a new float32 array of shape (len(rows), n_items), which is overwritten. Left
     out is what `limits` leave out, which speak of the people in the order of `rows`; or, without them, the cells stored
@@ -76,7 +81,7 @@ def top_k(
     best = np.empty((len(rows), k), np.float32)
     for part, scores in score_blocks(score_rows, rows, n_items, block_rows=block_rows):
         limits.mask(part, scores)
-        items[part], best[part] = block_top_k(scores, k, order, limits.allowed)
+        items[part], best[part] = (rank or block_top_k)(scores, k, order, limits.allowed)
     return items, best
 
 

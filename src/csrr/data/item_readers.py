@@ -1,0 +1,185 @@
+"""Files and tables -> an item table."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from csrr.data.errors import DataError, RowNamer, name_table_row, quote_names, show_value
+from csrr.data.event_tables import is_table, read_title_column, split_columns
+from csrr.data.id_columns import read_id_column, read_text_id_column
+from csrr.data.ids import IdMap
+from csrr.data.item_columns import ItemColumn, read_item_column
+from csrr.data.item_files import load_items
+from csrr.data.item_table import ItemTable
+from csrr.data.limits import Limit, find_limit
+from csrr.data.recognise_columns import WORDS, Column, find_column, normalise_name
+from csrr.data.sources import open_bundle
+
+_TITLES = {word + end for word in " ".join(WORDS["item"]).split() for end in ("name", "title")}
+
+
+def read_items(
+    source: Any,
+    *,
+    item: Column = None,
+    title: Column = None,
+    columns: Sequence[str] | None = None,
+    categories: str | None = "|",
+    member: str | None = None,
+    separator: str | None = None,
+    header: bool | None = None,
+) -> ItemTable:
+    """Return the item table of a file or of a table in memory: a row for each item.
+
+    Known are CSV, TSV, Parquet, Arrow and JSON-lines files, plain, packed or zipped, and the item files of MovieLens,
+    Last.fm and EachMovie, also in their archives. A column of a text file whose values are all numbers, true or false,
+    or dates like 2000-12-31 is such; others are categories.
+
+    Parameters
+    ----------
+    source
+        A path, the name of a file or data set in `data_dir`, or a pandas, polars or pyarrow table or a dict of columns.
+    item
+        The column of ids, by name or position; recognised as in a log, or called id.
+    title
+        The column of titles; False for none.
+    columns
+        The names of the other columns to keep; None for all.
+    categories
+        What stands between the categories of one item, as in Action|Comedy; None where nothing does. Lists of texts
+        need none.
+    member
+        The file in an archive or folder that holds several.
+    separator
+        What stands between the fields of a text.
+    header
+        Whether a text begins with the names of its columns.
+
+    Returns
+    -------
+    table
+        The table, checked.
+
+    Raises
+    ------
+    DataError
+        Where the table cannot be used: no ids, an id twice, values of no use; the message says where and what to do.
+
+    Examples
+    --------
+    >>> table = csrr.read_items({"item": ["a", "b"], "price": [3.5, None], "genre": [["Indie"], ["Indie", "RPG"]]})
+    >>> table.to_arrow().column("genre").to_pylist()
+    ['Indie', 'Indie|RPG']
+    """
+    options = (item, title, columns, categories)
+    if isinstance(source, ItemTable):
+        return source
+    if not isinstance(source, str | os.PathLike):
+        if not is_table(source):
+            raise DataError(
+                f"cannot use a {type(source).__name__} as an item table; accepted are a path, a pandas, polars or"
+                " pyarrow"
+                " table, and a dict of columns"
+            )
+        return _make_table(source, *options)
+    bundle = open_bundle(source)
+    try:
+        named = {each for each in (item, title, *(columns or ())) if isinstance(each, str)}
+        content = load_items(bundle, member, separator=separator, header=header, expected=named)
+        return _make_table(content.columns, *options, content.where, is_text=content.is_text, limit=find_limit())
+    except DataError as error:
+        raise DataError(f"{bundle.path.name}: {error}") from error.__cause__
+
+
+def _make_table(
+    table: Any,
+    item: Column,
+    title: Column,
+    columns: Sequence[str] | None,
+    categories: str | None,
+    where: RowNamer = name_table_row,
+    *,
+    is_text: bool = False,
+    limit: Limit | None = None,
+) -> ItemTable:
+    if categories is not None and (not isinstance(categories, str) or not categories):
+        raise DataError(f"categories={show_value(categories)}: give what stands between them, such as '|', or None")
+    cells = split_columns(table)
+    id_name, title_name = _find_ids(item, tuple(cells)), _find_titles(title, tuple(cells))
+    given = cells[id_name]()
+    ids = (
+        read_text_id_column(given, id_name, where).dictionary_decode()
+        if is_text
+        else read_id_column(given, id_name, where)
+    )
+    if len(ids) == 0:
+        raise DataError(f"the item table has no rows; its columns are {quote_names(cells)}")
+    _check_distinct(ids, id_name, where)
+    items = IdMap(ids)
+    rows = np.empty(len(items), np.int64)
+    rows[items.rows(ids, "item")] = np.arange(len(items))
+    titles = None
+    if title_name is not None:
+        known = read_title_column(cells[title_name](), title_name, where)
+        titles = np.array(known.to_pylist(), np.object_)[rows]
+    found: dict[str, ItemColumn] = {}
+    n_bytes = 0
+    for name in _choose_columns(columns, cells, {id_name, title_name}):
+        column = read_item_column(cells[name](), name, where, is_text=is_text, separator=categories)
+        found[name] = column.take(rows)
+        n_bytes += column.n_bytes
+        if limit is not None:
+            # Each column has been held against the limit when it was read; of a file, all of them together are too.
+            limit.check(n_bytes, "the item table")
+    return ItemTable(items, found, titles)
+
+
+def _find_ids(item: Column, names: tuple[str, ...]) -> str:
+    """Return the column of ids: as in a log, or one that is called id."""
+    plain = [name for name in names if normalise_name(name) == "id"]
+    try:
+        found = find_column("item", item, names)
+    except DataError as error:
+        if item is None and len(plain) == 1 and "no column looks like" in str(error):
+            return plain[0]
+        raise
+    assert found is not None
+    return found
+
+
+def _find_titles(title: Column, names: tuple[str, ...]) -> str | None:
+    found = find_column("title", title, names)
+    if found is None and title is None:
+        alike = [name for name in names if normalise_name(name) in _TITLES]
+        return alike[0] if len(alike) == 1 else None
+    return found
+
+
+def _choose_columns(asked: Sequence[str] | None, cells: Mapping[str, Any], taken: set[str | None]) -> list[str]:
+    if isinstance(asked, str):
+        raise DataError(f"columns={show_value(asked)}: give a list of names")
+    if asked is None:
+        return [name for name in cells if name not in taken]
+    for name in asked:
+        if name not in cells:
+            raise DataError(f"columns: there is no column {show_value(name)}; there are {quote_names(cells)}")
+    return [name for name in dict.fromkeys(asked) if name not in taken]
+
+
+def _check_distinct(ids: pa.Array, column: str, where: RowNamer) -> None:
+    counts = pc.value_counts(ids)
+    if len(counts) == len(ids):
+        return
+    twice = counts.filter(pc.greater(counts.field("counts"), 1))[0]["values"]
+    places = np.flatnonzero(pc.equal(ids, twice).to_numpy(zero_copy_only=False))[:2]
+    raise DataError(
+        f"column {show_value(column)}: the item {show_value(twice.as_py())} is there twice, in"
+        f" {where(int(places[0]))} and"
+        f" {where(int(places[1]))}; keep one row for each item"
+    )

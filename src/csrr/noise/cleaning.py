@@ -1,0 +1,172 @@
+"""Suspects -> which of them go, on the safe side; and the log without them."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from csrr.data import Log
+from csrr.noise.suspects import Suspects, find_suspects_in
+from csrr.parameters import check_number
+from csrr.ranking.result_table import SHOWN, ResultTable
+
+RATHER = 0.5
+"""By default nothing goes that is not rather noise than not by its score."""
+CAP = 0.01
+"""The share of all events that goes by default, at most: so the genuine ones lose no more than twice that, whatever the
+scores are worth, unless more than half of the log is noise."""
+SHOWN_BARS = (0.5, 0.8, 0.9, 0.95)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Cleaning:
+    """What cleaning a log would remove; print it to see how much, and examples.
+
+    Attributes
+    ----------
+    suspects
+        The events and their scores.
+    above
+        Events with a larger score go; None for the safe side, see `clean`.
+
+    Examples
+    --------
+    >>> planned = csrr.plan_cleaning(csrr.synthetic(60, 40, events_per_user=10).log)
+    >>> len(planned.log) + len(planned.removed) == len(planned.suspects)
+    True
+    """
+
+    suspects: Suspects
+    above: float | None = None
+
+    @cached_property
+    def mask(self) -> npt.NDArray[np.bool_]:
+        """Which events go, shape (n_events,)."""
+        found = self.suspects
+        if self.above is not None:
+            return found.above(self.above)
+        worst = self._order[found.scores[self._order] > RATHER][: int(CAP * len(found))]
+        mask = np.zeros(len(found), np.bool_)
+        mask[worst] = True
+        return mask
+
+    @cached_property
+    def _order(self) -> npt.NDArray[np.int64]:
+        """The events, most suspect first, as `suspects.events` has them."""
+        return np.lexsort((-self.suspects.unexplained, -self.suspects.scores))
+
+    @property
+    def log(self) -> Log:
+        """The events that stay, with all that is known of them."""
+        return self.suspects.log.select(~self.mask)
+
+    @property
+    def removed(self) -> ResultTable:
+        """The events that go, most suspect first: user, item, title (where known), score, unexplained."""
+        return self.suspects.events.take(self.mask[self._order])
+
+    @property
+    def choices(self) -> ResultTable:
+        """What values of `above` would do: above, removed, share (of all events), genuine (of these, by the scores)."""
+        scores = self.suspects.scores.astype(np.float64)
+        masks = [self.suspects.above(each) for each in SHOWN_BARS]
+        columns = {"above": np.array(SHOWN_BARS), "removed": np.array([mask.sum() for mask in masks])}
+        genuine = np.array([(1 - scores[mask]).mean() if mask.any() else np.nan for mask in masks])
+        return ResultTable(columns | {"share": columns["removed"] / len(scores), "genuine": genuine})
+
+    @property
+    def warning(self) -> str:
+        """What to know before it is done; empty where noise is not in doubt."""
+        if not self.suspects.is_doubtful:
+            return ""
+        return f"{self.suspects.describe_share()}, so many of the events that go may be genuine"
+
+    def __str__(self) -> str:
+        n, total = int(self.mask.sum()), len(self.suspects)
+        lines = [f"{n:,} of {total:,} events ({n / total:.1%}) would go, {total - n:,} would stay"]
+        lines += [self.warning or self.suspects.describe_share()]
+        lines += ([str(self.removed.head(SHOWN))] if n else []) + [f"With `above`, by the scores:\n{self.choices}"]
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return f"Cleaning: {int(self.mask.sum()):,} of {len(self.suspects):,} events go"
+
+
+def plan_cleaning(data: Any, *, above: float | None = None, popularity: float = 0.0, model: Any = None) -> Cleaning:
+    """Return what `clean` would remove from a log, to be looked at first.
+
+    Parameters
+    ----------
+    data
+        A log, a table with user and item columns, or a users x items matrix.
+    above
+        As for `clean`.
+    popularity
+        As for `clean`.
+    model
+        As for `clean`.
+
+    Returns
+    -------
+    cleaning
+        What would go, and `log`, what would stay.
+
+    Raises
+    ------
+    ParameterError
+        As for `clean`.
+
+    Examples
+    --------
+    >>> planned = csrr.plan_cleaning(csrr.synthetic(60, 40, events_per_user=10).log, above=0.5)
+    >>> bool((planned.removed["score"] > 0.5).all())
+    True
+    """
+    if above is not None:
+        check_number("above", above, above=0, most=1)
+    return Cleaning(find_suspects_in(data, popularity=popularity, model=model), above)
+
+
+def clean(data: Any, *, above: float | None = None, popularity: float = 0.0, model: Any = None) -> Log:
+    """Return a log without the events that look most like noise; with a UserWarning where their share is in doubt.
+
+    Weights, times and titles stay, and so do all users and items. `plan_cleaning` shows first what would go.
+
+    Parameters
+    ----------
+    data
+        A log, a table with user and item columns, or a users x items matrix.
+    above
+        Events with a larger score go. None is the safe side: the most suspect of those above 0.5, one event in a
+        hundred at most.
+    popularity
+        Noise is taken to fall on an item in proportion to (its clicks + 1)^popularity.
+    model
+        A CSRR or CSRRe with the parameters to judge by; it is not fitted itself.
+
+    Returns
+    -------
+    log
+        The events that stay.
+
+    Raises
+    ------
+    ParameterError
+        For another model, or an `above` or `popularity` that makes no sense.
+
+    Examples
+    --------
+    >>> log = csrr.synthetic(60, 40, events_per_user=10).log
+    >>> found = csrr.CSRR(reg_low_rank="noise", reg_sparse=0.5, neighbors=0).fit(log).suspects()
+    >>> csrr.plan_cleaning(log, above=0.5).log == log.select(~found.above(0.5))
+    True
+    """
+    planned = plan_cleaning(data, above=above, popularity=popularity, model=model)
+    if planned.warning:
+        warnings.warn(planned.warning, UserWarning, stacklevel=2)
+    return planned.log

@@ -1,0 +1,184 @@
+"""Systems of today on data that the paper does not have: what was measured, what others print, and who is first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Self
+
+from csrr.data import DataError
+from csrr.plots.dataclass_json import read_dataclass
+from csrr.plots.number_text import UNKNOWN, compute_relative, format_fixed, format_percent
+
+OURS = "CSRR()"
+TODAY = "Is it any good today?"
+"""The title of the section."""
+PRINTED_ELSEWHERE = "Printed elsewhere, for the same training and test files"
+
+
+@dataclass(frozen=True)
+class TodayColumn:
+    """A measure on a data set, by a key; `splits` is how many splits a mean is over, 1 where the split is fixed."""
+
+    key: str
+    data: str
+    measure: str
+    splits: int = 1
+    fixed: bool = False
+
+
+@dataclass(frozen=True)
+class TodayRow:
+    """A system that was measured: its means by column, and over how many splits where fewer than the column's."""
+
+    system: str
+    about: str = ""
+    values: dict[str, float] = field(default_factory=dict)
+    fewer: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class PublishedRow:
+    """What is printed of a system, by column, for the same training and test files, and where it is printed."""
+
+    system: str
+    source: str
+    values: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Today:
+    """Systems by columns: `rows` measured, `published` printed elsewhere."""
+
+    columns: list[TodayColumn]
+    rows: list[TodayRow]
+    published: list[PublishedRow] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    command: str = ""
+
+    @classmethod
+    def from_json(cls, plain: Any) -> Self:
+        """Return what JSON has as `plain`; raises a DataError where a column is not known or a source is missing."""
+        return read_dataclass(cls, plain, "today")
+
+    def list_rows(self) -> list[TodayRow | PublishedRow]:
+        """Return the measured rows, then the printed ones."""
+        return [*self.rows, *self.published]
+
+    def __post_init__(self) -> None:
+        known = {column.key for column in self.columns}
+        for row in self.list_rows():
+            if unknown := [name for name in row.values if name not in known]:
+                raise DataError(f"today, {row.system}: {unknown[0]!r} is none of its columns; name it in columns")
+        for row in self.published:
+            if not row.source.strip():
+                raise DataError(f"today, {row.system}: a printed number needs its source; say where it is printed")
+
+
+@dataclass(frozen=True)
+class TodayCell:
+    """A number as text, and what is to be known of it; best where no other in the column is larger."""
+
+    text: str
+    note: str = ""
+    best: bool = False
+
+
+class ShownSystem(NamedTuple):
+    """A system, its cells, and where they are printed; "" where they were measured."""
+
+    system: str
+    cells: list[TodayCell]
+    source: str = ""
+
+
+class ShownColumn(NamedTuple):
+    """The header of a column."""
+
+    data: str
+    measure: str
+    splits: str
+
+
+@dataclass(frozen=True)
+class ShownToday:
+    """The section as it is shown: a header for each column, measured rows; printed rows with their sources, in those
+    columns that have any."""
+
+    verdict: str
+    columns: list[ShownColumn]
+    rows: list[ShownSystem]
+    printed_columns: list[ShownColumn]
+    published: list[ShownSystem]
+    abouts: list[tuple[str, str]]
+    notes: list[str]
+    command: str
+
+
+def show_today(today: Today) -> ShownToday:
+    """Return the section of systems of today with every number as text."""
+    best = {column.key: _find_best(today, column.key) for column in today.columns}
+    printed = [column for column in today.columns if any(column.key in row.values for row in today.published)]
+    return ShownToday(
+        verdict=say_places(today),
+        columns=[_name_column(column) for column in today.columns],
+        rows=[ShownSystem(row.system, _show_cells(today.columns, row, best)) for row in today.rows],
+        printed_columns=[_name_column(column) for column in printed],
+        published=[ShownSystem(row.system, _show_cells(printed, row, best), row.source) for row in today.published],
+        abouts=[(row.system, row.about) for row in today.rows if row.about],
+        notes=today.notes,
+        command=today.command,
+    )
+
+
+def say_places(today: Today) -> str:
+    """Return in how many columns `CSRR()` is first, and who is ahead of it where it is not, in one sentence."""
+    own = next((row.values for row in today.rows if row.system == OURS), {})
+    held = [column for column in today.columns if column.key in own]
+    if not held:
+        return f"{OURS} was not measured."
+    behind = [_say_behind(today, column, own[column.key]) for column in held]
+    lost = [words for words in behind if words]
+    first = "all" if not lost else "none" if len(lost) == len(held) else str(len(held) - len(lost))
+    count = f"{len(held)} column{'s' if len(held) > 1 else ''}"
+    return f"{OURS} is first in {first} of {count}" + (f", and behind on {'; '.join(lost)}." if lost else ".")
+
+
+def _say_behind(today: Today, column: TodayColumn, own: float) -> str:
+    """Return who has more in a column, the most first; "" where nobody has."""
+    others = [(row.values.get(column.key), row) for row in today.list_rows()]
+    ahead = sorted(
+        ((value, row) for value, row in others if value is not None and value > own), key=lambda pair: -pair[0]
+    )
+    if not ahead:
+        return ""
+    each = ", ".join(
+        f"{row.system}{' as printed' if isinstance(row, PublishedRow) else ''} {format_fixed(value)}"
+        for value, row in ahead
+    )
+    lost = format_percent(compute_relative(own, ahead[0][0]), signed=True)
+    return f"{column.data}, {column.measure} ({each}; {OURS} {format_fixed(own)}, {lost})"
+
+
+def _find_best(today: Today, column: str) -> str:
+    """Return the largest number of a column as it is shown, so that what reads the same is best together."""
+    found = [row.values.get(column) for row in today.list_rows()]
+    return format_fixed(max((value for value in found if value is not None), default=None))
+
+
+def _show_cells(
+    columns: Sequence[TodayColumn], row: TodayRow | PublishedRow, best: Mapping[str, str]
+) -> list[TodayCell]:
+    fewer = row.fewer if isinstance(row, TodayRow) else {}
+    cells = []
+    for column in columns:
+        text = format_fixed(row.values.get(column.key))
+        splits = fewer.get(column.key)
+        note = "" if splits is None else f"{splits} split{'s' if splits > 1 else ''}"
+        cells.append(TodayCell(text, note, text == best[column.key] != UNKNOWN))
+    return cells
+
+
+def _name_column(column: TodayColumn) -> ShownColumn:
+    splits = "fixed split" if column.fixed else f"{column.splits} split{'s' if column.splits > 1 else ''}"
+    return ShownColumn(column.data, column.measure, splits)

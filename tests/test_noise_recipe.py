@@ -1,0 +1,32 @@
+"""The recipe for noisy logs: its numbers and the README's are those of the results."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+RECIPE = ROOT / "docs" / "recipes" / "noisy-logs.md"
+RESULTS = json.loads((ROOT / "docs" / "results" / "suspects.json").read_text())
+
+
+def test_outside_of_the_tables_the_readme_has_no_number_on_finding_noise():
+    text = (ROOT / "README.md").read_text()
+    section = text[text.index("## Which clicks are junk") : text.index("## The theory, checked")]
+    prose = re.sub(r"<!-- (\w+): made by.*?<!-- end of \1 -->", "", section, flags=re.DOTALL)
+    assert "AUC" not in prose
+    assert not re.search(r"suspect[^.]*\d %", prose)
+
+
+@pytest.mark.parametrize("part", ["chosen", "fresh"])
+def test_no_log_lost_more_than_two_percent_of_its_clean_clicks(part):
+    assert len({row["data"] for row in RESULTS[part]}) >= 10
+    assert max(row["clean removed, default"] for row in RESULTS[part]) <= 0.02
+
+
+def test_a_table_has_the_means_of_its_rows():
+    rows = [row for row in RESULTS["chosen"] if (row["data"], row["kind"]) == ("sharp topics", "random")]
+    half = [row for row in rows if row["planted"] == 0.4]
+    cells = next(line for line in RECIPE.read_text().splitlines() if line.startswith("| sharp topics"))
+    assert f"{sum(row['estimate'] for row in half) / len(half):.2f}"[1:] in cells.split("|")[5]
