@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import shutil
 from pathlib import Path
 from types import ModuleType
 
@@ -134,11 +133,14 @@ def write_index() -> str:
 
 
 def write_reference(folder: Path) -> None:
-    """Write the pages anew, and the index."""
-    shutil.rmtree(folder, ignore_errors=True)
+    """Write the pages and the index; what is there and the same stays, so that Sphinx does not read it again."""
+    pages = {folder / "index.rst": write_index()}
     for name in csrr.__all__:
         value = getattr(csrr, name)
-        page = folder / tell_kind(value) / f"{name}.rst"
-        page.parent.mkdir(parents=True, exist_ok=True)
-        page.write_text(write_page(f"csrr.{name}", value))
-    (folder / "index.rst").write_text(write_index())
+        pages[folder / tell_kind(value) / f"{name}.rst"] = write_page(f"csrr.{name}", value)
+    for stale in set(folder.rglob("*.rst")) - set(pages):
+        stale.unlink()
+    for path, text in pages.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.exists() or path.read_text() != text:
+            path.write_text(text)
