@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
+import csrr
 from csrr import progress
 from csrr.progress import Line, show_live_line
 
@@ -89,3 +90,16 @@ def test_into_a_file_goes_a_line_now_and_then(monkeypatch):
     lines = file.getvalue().splitlines()
     assert [each.split()[1] for each in lines] == ["30", "60", "90"]
     assert "\x1b" not in file.getvalue()
+
+
+@pytest.mark.parametrize("kind", [csrr.CSRR, csrr.CSRRe, csrr.WRMF, csrr.BPRMF])
+def test_a_verbose_fit_shows_its_steps_and_still_tells_them(kind, terminal):
+    told = []
+    model = kind(threads=1).fit(csrr.synthetic(60, 40, events_per_user=8).log, callback=told.append, verbose=True)
+    assert told
+    words = "epoch" if kind is csrr.BPRMF else "iteration"
+    assert words in drawn(terminal.getvalue()) or "number" in drawn(terminal.getvalue())
+    assert terminal.getvalue().endswith("\r\x1b[K")
+    before = len(terminal.getvalue())
+    model.fit(csrr.synthetic(60, 40, events_per_user=8).log)
+    assert len(terminal.getvalue()) == before

@@ -6,7 +6,7 @@ import math
 import shutil
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import Any
@@ -19,6 +19,8 @@ SECONDS_BETWEEN_LINES = 30.0
 
 _BAR_WIDTH = 24
 
+Callback = Callable[[Any], object]
+
 
 class Line:
     """One line on stderr that is written over and over; where stderr is no terminal, a new one now and then.
@@ -27,17 +29,18 @@ class Line:
     full. Nothing but the line is touched: whatever ends the process leaves the terminal as it was.
     """
 
-    def __init__(self, aim: float | None = None) -> None:
-        self.aim = aim
-        self.live = sys.stderr.isatty()
-        self.due = 0.0 if self.live else time.monotonic() + SECONDS_BETWEEN_LINES
+    def __init__(self, aim: float | None = None, every: float | None = None) -> None:
+        """`every`: the seconds between lines where stderr is no terminal."""
+        self.aim, self.live = aim, sys.stderr.isatty()
+        self.pause = SECONDS_BETWEEN if self.live else SECONDS_BETWEEN_LINES if every is None else every
+        self.due = 0.0 if self.live else time.monotonic() + self.pause
         self._draws = self.live and find_spec("rich") is not None
 
     def show(self, text: str, *, now: bool = True, done: float | None = None) -> None:
         """Write `text` over the line, and how much is `done`, of 1; without `now`, at most every `SECONDS_BETWEEN`."""
         if time.monotonic() < self.due and not (now and self.live):
             return
-        self.due = time.monotonic() + (SECONDS_BETWEEN if self.live else SECONDS_BETWEEN_LINES)
+        self.due = time.monotonic() + self.pause
         text = make_printable(text)
         if self.live:
             bar = _draw_bar(done) if self._draws and done is not None else ""
@@ -86,9 +89,25 @@ def _draw_bar(done: float) -> str:
 
 
 @contextmanager
-def show_live_line(aim: float | None = None) -> Iterator[Line]:
+def follow_steps(callback: Callback | None, *, verbose: bool, aim: float | None = None) -> Iterator[Callback | None]:
+    """Give what a fit is to tell its steps to: `callback`, and with `verbose` a `Line` too."""
+    if not verbose:
+        yield callback
+        return
+    with show_live_line(aim, every=1.0) as line:
+
+        def tell(step: Any) -> None:
+            line.step(step)
+            if callback is not None:
+                callback(step)
+
+        yield tell
+
+
+@contextmanager
+def show_live_line(aim: float | None = None, every: float | None = None) -> Iterator[Line]:
     """Give a `Line`, and clear it at the end, whatever the end is."""
-    line = Line(aim)
+    line = Line(aim, every)
     try:
         yield line
     finally:

@@ -205,6 +205,18 @@ def test_times_are_kept_and_what_is_popular_of_late_is_that_of_all_events(parts,
     assert (model.seen_times_, model.recent_popularity) == (None, None)
 
 
+@pytest.mark.parametrize("kind", [csrr.CSRR, csrr.EASE, csrr.WRMF, csrr.BPRMF, csrr.ItemKNN, csrr.PopRank])
+def test_what_is_known_of_the_items_stays(kind):
+    log = csrr.synthetic(40, 32, events_per_user=8).log
+    titles = [f"T{item}" for item in range(32)]
+    model = kind().fit(log).set_items({"item": range(32), "title": titles, "genre": ["a", "b"] * 16})
+    model.update({"user": [3, 99], "item": [7, 500]})
+    assert model.item_table_.items == model.items_
+    assert set(model.recommend(3, k=3, where={"genre": "a"}, columns=["genre"]).columns["genre"].ravel()) == {"a"}
+    assert dict(zip(model.items_.ids.tolist(), model.titles_, strict=True))[7] == "T7"
+    assert model.fit(log).item_table_ is None
+
+
 def test_times_of_any_size_come_back(tmp_path):
     for times in ([1, 2**31], [1, 2**31 - 1], [-1, -(2**36)], [0.5, 1.5]):
         csrr.PopRank().fit({"user": [1, 2], "item": [1, 2], "time": times}).save(tmp_path / "m.csrr")

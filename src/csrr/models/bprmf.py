@@ -22,6 +22,7 @@ from csrr.optim.bpr import Rates, fold_in, run_epoch
 from csrr.optim.factored import Factors
 from csrr.optim.pattern import Pattern
 from csrr.parameters import Number, ParameterError, Whole, declare, parameter
+from csrr.progress import follow_steps
 from csrr.threads import use_threads
 
 DEFAULT_RANK = 50
@@ -145,7 +146,14 @@ class BPRMF(Recommender):
     threads: Threads = 0
     seed: Seed = 0
 
-    def fit(self, data: Any, y: Any = None, *, callback: Callable[[Epoch], object] | None = None) -> Self:
+    def fit(
+        self,
+        data: Any,
+        y: Any = None,
+        *,
+        callback: Callable[[Epoch], object] | None = None,
+        verbose: bool = False,
+    ) -> Self:
         """Fit to data, and return the model.
 
         Parameters
@@ -156,6 +164,8 @@ class BPRMF(Recommender):
             There for scikit-learn: not used.
         callback
             Sees each `Epoch`; what it raises ends the fit and leaves the model as it was.
+        verbose
+            Whether to say on stderr how far it is: in a bar on a terminal (with rich), in lines elsewhere.
 
         Returns
         -------
@@ -168,7 +178,8 @@ class BPRMF(Recommender):
             For parameters that make no sense, or steps so long that the factors grow without bound.
         """
         self.check_params()
-        return self._fit_log(self.read(data), callback)
+        with follow_steps(callback, verbose=verbose) as told:
+            return self._fit_log(self.read(data), told)
 
     def update(
         self, new_events: Any, *, choose: bool = False, callback: Callable[[Epoch], object] | None = None

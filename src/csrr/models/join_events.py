@@ -35,8 +35,8 @@ def join_events(model: Recommender, new_events: Any) -> Log:
     weights = (model.seen_weights_, new.weights) if model.weighs_events else (None, None)
     times = (model.seen_times_, new.times)
     times = times if all(each is not None for each in times) else (None, None)
-    return join_logs(
-        replace(known, weights=weights[0], times=times[0]), replace(new, weights=weights[1], times=times[1])
+    return model.expect(
+        join_logs(replace(known, weights=weights[0], times=times[0]), replace(new, weights=weights[1], times=times[1]))
     )
 
 

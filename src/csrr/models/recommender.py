@@ -131,6 +131,7 @@ class Recommender(ABC):
     """What `state` returns, declared: files are checked by it. None for a model that says no more than `state` does."""
     _likeness: ClassVar[slice] = slice(None)
     """The columns of the factors by which users, or items, are alike."""
+    _expected: Log | None = None
     _recent: Float64Array | None = None
     """The training events of each item, recent ones counting more; None of a log without times."""
     _ages: Float64Array | None = None
@@ -187,16 +188,34 @@ class Recommender(ABC):
         log
             The training log.
         """
+        table, self._expected = self.item_table_ if log is self._expected else None, None
         self.users_, self.items_, self.titles_ = log.users, log.items, log.titles
+        self.item_table_ = None if table is None else replace(table.align(log.items), titles=log.titles)
         self.seen_ = log.to_csr()
         self.seen_weights_ = log.weights if self.weighs_events else None
         self.seen_times_ = log.times
-        self.calibration_, self.item_table_ = None, None
+        self.calibration_ = None
         if log.times is None:
             self.remember_recent(None)
             return
         events = log.item_rows, log.times, log.n_items
         self.remember_recent(count_recent(*events), measure_ages(*events))
+
+    def expect(self, log: Log) -> Log:
+        """Note that a log goes on from the model's own: what is known of its items stays when it is remembered.
+
+        Parameters
+        ----------
+        log
+            The training events and new ones.
+
+        Returns
+        -------
+        log
+            The same log.
+        """
+        self._expected = log
+        return log
 
     def remember_recent(self, counts: Float64Array | None, ages: Float64Array | None = None) -> None:
         """Keep how popular items were of late, and how old they are.
@@ -211,7 +230,7 @@ class Recommender(ABC):
         self._recent, self._ages, self._order, self._vectors = counts, ages, None, None
 
     def set_items(self, items: Any) -> Self:
-        """Keep what an item table says of the model's items; return the model. A new `fit` drops it.
+        """Keep what an item table says of the model's items; return the model. `update` keeps it, a new `fit` drops it.
 
         Titles of the table win over those of the log. The rules of `recommend` ask its columns, and it is saved with
         the model.

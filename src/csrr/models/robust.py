@@ -49,6 +49,7 @@ from csrr.optim.neighbors import SingularError
 from csrr.optim.problem import Loss
 from csrr.optim.solver import Callback, Options, Solution, Step, solve
 from csrr.parameters import ParameterError, Whole, list_defaults
+from csrr.progress import follow_steps
 from csrr.ranking import Neighbors
 from csrr.ranking.explanations import Explanation
 from csrr.threads import use_threads
@@ -147,6 +148,7 @@ class RobustModel(Recommender):
         start: RobustModel | None = None,
         user_costs: Any = None,
         item_costs: Any = None,
+        verbose: bool = False,
     ) -> Self:
         """Fit to data, and return the model.
 
@@ -163,6 +165,8 @@ class RobustModel(Recommender):
         user_costs, item_costs
             How many times the model's cost of a miss that of a user's, or an item's, clicks is: numbers by id (1 for
             those not named) or one for each in the order of the log's ids.
+        verbose
+            Whether to say on stderr how far it is: in a bar on a terminal (with rich), in lines elsewhere.
 
         Returns
         -------
@@ -179,13 +183,13 @@ class RobustModel(Recommender):
         log = self.read(data)
         _check_start(start, log)
         weighed = self.weigh(log)
-        with self._in_fit():
+        with self._in_fit(), follow_steps(callback, verbose=verbose, aim=self.tol) as told:
             # 2. What is left open, by the log's own held-out events.
             chosen = replace(choose_settings(self, weighed, user_costs, item_costs), n_events=len(log))
             # 3. The problem: targets, weights, strengths.
             problem = build_problem(self, weighed, chosen.settings, user_costs, item_costs)
             # 4. U, to its certificate. 5. S and V on what U leaves over; all of it is kept.
-            return self._solve_all(log, problem, start or chosen.start, chosen, callback)
+            return self._solve_all(log, problem, start or chosen.start, chosen, told)
 
     @contextmanager
     def _in_fit(self) -> Iterator[None]:

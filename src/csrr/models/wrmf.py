@@ -28,6 +28,7 @@ from csrr.optim.pattern import Pattern
 from csrr.optim.problem import Problem, select_rows
 from csrr.optim.solver import Callback, Options
 from csrr.parameters import Choice, Number, ParameterError, Renamed, declare, parameter
+from csrr.progress import follow_steps
 from csrr.ranking.explanations import Explanation
 from csrr.threads import use_threads
 
@@ -171,7 +172,7 @@ class WRMF(Recommender):
         "weighted": Renamed("event_weights", _as_words, _uses_weights)
     }
 
-    def fit(self, data: Any, y: Any = None, *, callback: Callback | None = None) -> Self:
+    def fit(self, data: Any, y: Any = None, *, callback: Callback | None = None, verbose: bool = False) -> Self:
         """Fit to data, and return the model.
 
         Parameters
@@ -182,6 +183,8 @@ class WRMF(Recommender):
             There for scikit-learn: not used.
         callback
             Sees a `Step` an iteration.
+        verbose
+            Whether to say on stderr how far it is: in a bar on a terminal (with rich), in lines elsewhere.
 
         Returns
         -------
@@ -195,14 +198,14 @@ class WRMF(Recommender):
         """
         self.check_params()
         log = self.read(data)
-        with use_threads(self.threads, blas=1):
+        with use_threads(self.threads, blas=1), follow_steps(callback, verbose=verbose) as told:
             weighed = self._check_weights(log)
             problem = self.build_problem(weighed)
             if self.reg == "auto":
                 problem = problem.with_strength(problem.l1 * self._choose_multiple(weighed))
             rank = resolve_rank(self.rank, DEFAULT_RANK, problem.pattern.shape)
             first = guess_factors(problem, rank, np.random.default_rng(self.seed))
-            return self._alternate(log, weighed, problem, first, callback)
+            return self._alternate(log, weighed, problem, first, told)
 
     def update(self, new_events: Any, *, choose: bool = False, callback: Callback | None = None) -> Self:
         """Add events to those of the training data, fit to all of them, and return the model.
