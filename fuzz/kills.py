@@ -111,7 +111,7 @@ class Kills:
             store = ResultStore(folder)
             kept = store.read_all()
             for result in kept:
-                store.read_per_user(result.task)
+                store.read_lists(result.task)
             if len(kept) < rows:
                 raise Finding(f"{rows} results were there, {len(kept)} are left")
             rows = len(kept)

@@ -181,7 +181,9 @@ def test_a_signal_ends_what_swallows_it(log_file, tmp_path, number, times):
         for _ in range(times):
             command.send_signal(number)
         out, err = command.communicate(timeout=PATIENCE)
-    assert (command.returncode, out, err) == (128 + number, "", "interrupted: nothing was written\n")
+    columns, *said = err.splitlines()
+    assert columns.startswith("csrr: log.csv: user 'user', item 'item'")
+    assert (command.returncode, out, said) == (128 + number, "", ["interrupted: nothing was written"])
 
 
 def test_a_signal_that_the_process_was_started_to_ignore_is_ignored():

@@ -176,3 +176,25 @@ def test_who_got_what_is_popular_is_said_once_and_in_a_column(tmp_path, small_ba
     with pytest.warns(csrr.NoHistoryWarning):
         model.recommend_to(tmp_path / "recs.csv", [5, 999], 2, unknown="ignore")
     assert [row["why"] for row in READERS["csv"](tmp_path / "recs.csv")] == ["", "", "popular", "popular"]
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv", "jsonl", "arrow"])
+def test_columns_of_the_item_table_are_written_as_they_are_shown(tmp_path, ending):
+    log = csrr.synthetic(40, 32, events_per_user=8).log
+    items = {
+        "item": range(30),
+        "genre": ["a|b", "c", None] * 10,
+        "price": np.arange(30) / 4,
+        "stock": [True, False] * 15,
+    }
+    model = csrr.PopRank().fit(log).set_items(items | {"year": range(1990, 2020)})
+    columns = ["genre", "price", "stock", "year"]
+    model.recommend_to(tmp_path / f"lists.{ending}", k=5, columns=columns)
+    shown = model.recommend(None, k=5, columns=columns).to_arrow()
+    if ending == "parquet":
+        found = parquet.read_table(tmp_path / "lists.parquet")
+        assert found.column_names == shown.column_names
+        for name in columns:
+            assert found[name].to_pylist() == shown[name].to_pylist()
+    else:
+        assert (tmp_path / f"lists.{ending}").stat().st_size > 0

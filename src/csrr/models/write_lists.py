@@ -13,6 +13,7 @@ from scipy import sparse
 
 from csrr.arrays import AnyArray
 from csrr.data.errors import NoHistoryWarning, UnknownIdWarning, warn_caller
+from csrr.data.item_columns import Kind
 from csrr.models.asked_ids import IdReader, list_ids, read_asked
 from csrr.models.best_lists import check_k
 from csrr.parameters import check_whole
@@ -24,6 +25,17 @@ if TYPE_CHECKING:
 
 BATCH_ROWS = 2**17
 """Number of places in the lists of one batch: a row group of Parquet, and some ten megabytes."""
+
+_TEXT = pa.string()
+_COLUMN_TYPES: dict[Kind, pa.DataType] = {
+    "number": pa.float64(),
+    "whole": pa.int64(),
+    "flag": pa.bool_(),
+    "date": _TEXT,
+    "category": _TEXT,
+    "categories": _TEXT,
+}
+"""What columns of an item table are in a file."""
 
 
 class WrittenLists(NamedTuple):
@@ -111,6 +123,9 @@ def make_list_schema(model: Recommender, users: Any, options: dict[str, Any]) ->
     kinds |= {"rank": pa.int64(), "score": pa.float32()}
     kinds |= {} if model.calibration_ is None else {"probability": pa.float32()}
     kinds |= {} if model.titles_ is None else {"title": pa.string()}
+    if model.item_table_ is not None:
+        columns = model.item_table_.columns
+        kinds |= {name: _COLUMN_TYPES[columns[name].kind] for name in options.get("columns", ()) if name in columns}
     may_fall_back = options.get("unknown") == "ignore" or not (np.diff(model.seen_.indptr) > 0).all()
     return pa.schema(kinds | ({"why": pa.string()} if may_fall_back else {}))
 
