@@ -1,10 +1,10 @@
-# make demo | test | check | docs | bench | lock | audit | sbom | clean. Everything runs in .venv, which is made where it is missing.
+# make demo | test | check | docs | docs-site | bench | lock | audit | sbom | clean. Everything runs in .venv, which is made where it is missing.
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test check docs bench lock audit sbom clean
+.PHONY: demo test check docs docs-site bench lock audit sbom clean
 
 demo: $(VENV)/.for-use
 	$(BIN)/csrr demo
@@ -21,6 +21,12 @@ check: $(VENV)/.for-dev
 docs: $(VENV)/.for-dev
 	$(BIN)/python docs/write_docstrings.py
 	$(BIN)/python docs/from_results.py
+	$(BIN)/python -m docs.make.figures
+	$(MAKE) docs-site
+
+# The site, in build/site/index.html. A test builds it too.
+docs-site: $(VENV)/.for-dev
+	$(BIN)/python -m sphinx --quiet --builder html --fail-on-warning --keep-going --jobs auto --doctree-dir build/site-cache docs build/site
 
 bench: $(VENV)/.for-bench
 	$(BIN)/python -m benchmarks

@@ -1,0 +1,146 @@
+"""The API reference: a page for every public name of csrr, and an index of them by where they are at home."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+from types import ModuleType
+
+import csrr
+from csrr.registry import HOMES
+
+ROOMS = {
+    "models": "Models",
+    "data": "Data",
+    "ranking": "Recommendations, probabilities, metrics",
+    "experiments": "Evaluation and tuning",
+    "noise": "Noise",
+    "adapters": "Other libraries",
+    "plots": "Plots",
+    "paper": "The paper",
+    "": "Extending",
+}
+"""The rooms of src/csrr, in the order of the index; what lies in none of them is for extending csrr."""
+USED = (
+    "fit",
+    "update",
+    "from_costs",
+    "settled_params",
+    "recommend",
+    "recommend_for",
+    "recommend_batches",
+    "recommend_to",
+    "fold_in",
+    "fold_in_items",
+    "score",
+    "explain",
+    "similar_items",
+    "similar_users",
+    "calibrate",
+    "probability",
+    "reliability",
+    "decision_probability",
+    "specific_preferences",
+    "suspects",
+    "stability",
+    "strength",
+    "neighbors_",
+    "popularity",
+    "save",
+    "can",
+    "get_params",
+    "set_params",
+)
+"""What people use of a model, in the order of its page; the whole contract is on the page of Recommender."""
+MEMBERS = "   :members:\n   :inherited-members: tuple, dict, Sequence, Mapping, Protocol, Generic\n"
+
+
+def tell_kind(value: object) -> str:
+    """Return the folder of a name's page; names that differ in case only are of different kinds."""
+    if isinstance(value, ModuleType):
+        return "modules"
+    if inspect.isclass(value):
+        return "errors" if issubclass(value, BaseException) else "classes"
+    return "functions" if callable(value) else "data"
+
+
+def tell_room(name: str) -> str:
+    """Return the room that a public name is at home in."""
+    value = getattr(csrr, name)
+    if isinstance(value, ModuleType):
+        return name if name in ROOMS else "paper"
+    if name in HOMES:
+        return "models"
+    room = getattr(value, "__module__", "csrr.data").split(".")[1]
+    return room if room in ROOMS else ""
+
+
+def summarise(value: object) -> str:
+    """Return the first line of a docstring; a plain value has none of its own."""
+    words = "Data sets that csrr knows, by name." if isinstance(value, dict) else inspect.getdoc(value) or ""
+    return words.partition("\n")[0].replace("|", r"\|")
+
+
+def describe(qualified: str, value: object) -> str:
+    """Return the directives that show one name with all that belongs to it."""
+    kind = tell_kind(value)
+    if kind == "errors":
+        return f".. autoexception:: {qualified}\n   :show-inheritance:\n"
+    if kind == "functions":
+        return f".. autofunction:: {qualified}\n"
+    if kind == "data":
+        return f".. py:data:: {qualified.rpartition('.')[2]}\n\n   {summarise(value)}\n\n" + "".join(
+            f"   - ``{each}``\n"
+            for each in value  # type: ignore[attr-defined]
+        )
+    if isinstance(value, ModuleType):
+        parts = [describe(f"{qualified}.{name}", getattr(value, name)) for name in value.__all__]
+        return "\n".join([f".. automodule:: {qualified}\n   :no-members:\n", *parts])
+    if qualified.rpartition(".")[2] in HOMES:
+        shown = [name for name in USED if hasattr(value, name)]
+        parts = [
+            f".. auto{'method' if callable(getattr(value, name)) else 'property'}:: {qualified}.{name}\n"
+            for name in shown
+        ]
+        more = "What else a model has is on the page of :doc:`Recommender`.\n"
+        return "\n".join([f".. autoclass:: {qualified}\n", "Methods\n-------\n", *parts, more])
+    return f".. autoclass:: {qualified}\n{MEMBERS}"
+
+
+def write_page(qualified: str, value: object) -> str:
+    """Return the page of one name."""
+    above = qualified.rpartition(".")[0]
+    return f"{qualified}\n{'=' * len(qualified)}\n\n.. currentmodule:: {above}\n\n{describe(qualified, value)}"
+
+
+def write_index() -> str:
+    """Return the index: a table for each room."""
+    title = "API reference"
+    parts = [
+        f"{title}\n{'=' * len(title)}\n\nEvery public name, with all its parameters; ``import csrr`` has them all.\n"
+    ]
+    for room, heading in ROOMS.items():
+        pages = {name: f"{tell_kind(getattr(csrr, name))}/{name}" for name in csrr.__all__ if tell_room(name) == room}
+        rows = "".join(
+            f"   * - :doc:`{name} <{page}>`\n     - {summarise(getattr(csrr, name))}\n" for name, page in pages.items()
+        )
+        tree = "".join(f"   {name} <{page}>\n" for name, page in pages.items())
+        parts.append(
+            f"{heading}\n{'-' * len(heading)}\n\n.. list-table::\n   :widths: 25 75\n\n{rows}\n"
+            f".. toctree::\n   :hidden:\n   :caption: {heading}\n\n{tree}"
+        )
+    return "\n".join(parts)
+
+
+def write_reference(folder: Path) -> None:
+    """Write the pages and the index; what is there and the same stays, so that Sphinx does not read it again."""
+    pages = {folder / "index.rst": write_index()}
+    for name in csrr.__all__:
+        value = getattr(csrr, name)
+        pages[folder / tell_kind(value) / f"{name}.rst"] = write_page(f"csrr.{name}", value)
+    for stale in set(folder.rglob("*.rst")) - set(pages):
+        stale.unlink()
+    for path, text in pages.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.exists() or path.read_text() != text:
+            path.write_text(text)
