@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
 # The benchmarks and what makes the documents are no part of the package.
-from docs.make import benchmarks, defaults, interop, noise, suspects, theory, today, update  # noqa: E402
+from docs.make import benchmarks, defaults, front, interop, noise, suspects, theory, today, update  # noqa: E402
 
 RESULTS = ROOT / "docs" / "results"
 DEFAULTS = defaults.DEFAULTS
@@ -36,7 +36,8 @@ SUMMARY = replace(
 )
 THEORY = theory.read_simulations()
 BLOCKS = {
-    "README.md": {
+    "README.md": {"front": lambda: front.make_table(SUMMARY.today, DEFAULTS)},
+    "docs/guide.md": {
         "reproduction": lambda: render_readme_table(SUMMARY),
         "defaults": defaults.make_readme_table,
         "noise": lambda: noise.make_table(NOISE),

@@ -50,10 +50,12 @@ def test_the_blocks_are_made_of_the_results(maker):
     for document in maker.BLOCKS:
         text = (ROOT / document).read_text()
         assert maker.fill_blocks(document, text) == text, document
-    readme = (ROOT / "README.md").read_text()
-    assert "| MovieLens-1M | PopRank |" in readme
-    assert "| CiteULike-a, 5-core" in readme
-    assert "| Random clicks | .4" in readme
+    guide, readme = ((ROOT / name).read_text() for name in ("docs/guide.md", "README.md"))
+    assert "| MovieLens-1M | PopRank |" in guide
+    assert "| CiteULike-a, 5-core" in guide
+    assert "| Random clicks | .4" in guide
+    assert "| Gowalla, @20 | **." in readme
+    assert len(readme.split()) < 1000
 
 
 @pytest.fixture(scope="module")

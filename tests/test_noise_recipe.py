@@ -1,4 +1,4 @@
-"""The recipe for noisy logs: its numbers and the README's are those of the results."""
+"""The recipe for noisy logs: its numbers and the guide's are those of the results."""
 
 import json
 import re
@@ -11,8 +11,8 @@ RECIPE = ROOT / "docs" / "recipes" / "noisy-logs.md"
 RESULTS = json.loads((ROOT / "docs" / "results" / "suspects.json").read_text())
 
 
-def test_outside_of_the_tables_the_readme_has_no_number_on_finding_noise():
-    text = (ROOT / "README.md").read_text()
+def test_outside_of_the_tables_the_guide_has_no_number_on_finding_noise():
+    text = (ROOT / "docs" / "guide.md").read_text()
     section = text[text.index("## Which clicks are junk") : text.index("## The theory, checked")]
     prose = re.sub(r"<!-- (\w+): made by.*?<!-- end of \1 -->", "", section, flags=re.DOTALL)
     assert "AUC" not in prose

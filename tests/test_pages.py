@@ -1,5 +1,6 @@
 """Every page of the documentation runs: its Python, its commands, and what it says they print."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,7 @@ def check_cleaning(page):
     assert len(page.scope["little"]) > len(page.scope["more"])
 
 
+ON_REAL_DATA = ("guide.md",)
 CHECKS = {"recipes/nightly-update.md": check_update, "recipes/noisy-logs.md": check_cleaning}
 """What else must hold after a page has run."""
 
@@ -44,11 +46,19 @@ def test_all_python_runs_but_what_takes_too_long():
 
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_runs_and_prints_what_it_says(name, tmp_path, monkeypatch):
+    if name in ON_REAL_DATA and "CSRR_DATA_DIR" not in os.environ:
+        pytest.skip("CSRR_DATA_DIR is not set")
     monkeypatch.chdir(tmp_path)
     page = run_page(DOCS / name)
     assert page.ran
     if name in CHECKS:
         CHECKS[name](page)
+
+
+def test_the_readme_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert run_page(DOCS.parent / "README.md").ran == ["python"]
+    assert csrr.load("model.csrr").seen_.nnz > 0
 
 
 @pytest.mark.parametrize(
