@@ -40,7 +40,12 @@ def log():
 
 
 def blas_threads():
-    return [each.num_threads for each in ThreadpoolController().select(user_api="blas").lib_controllers]
+    """How many threads each BLAS has that numpy or scipy call; another library may have loaded its own."""
+    ours = {each.filepath for each in threads._blas()}
+    loaded = ThreadpoolController().select(user_api="blas").lib_controllers
+    found = [each.num_threads for each in loaded if each.filepath in ours]
+    assert found
+    return found
 
 
 def add(start, stop):

@@ -90,6 +90,7 @@ def test_every_example_is_tried():
         "own_model.py",
         "noisy_clicks.py",
         "tune.py",
+        "first_week.py",  # in tests/test_first_week.py
     }
 
 
