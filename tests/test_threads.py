@@ -181,7 +181,7 @@ def test_what_a_range_raises_is_raised_and_the_rest_is_left():
 
     with pytest.raises(ZeroDivisionError):
         map_ranges(work, range(10_001))
-    assert len(ran) < 10_000
+    assert len(ran) <= n_threads()
     assert sums() == [add(a, a + 5) for a in range(0, 100, 5)]
 
 

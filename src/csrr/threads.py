@@ -203,6 +203,7 @@ class _Call(Generic[Part]):
             try:
                 self._ended.put((place, [self.do(place)], None))
             except BaseException as error:
+                self._drop_rest()
                 self._ended.put((place, [], error))
 
     def wait(self) -> list[Part]:
@@ -218,8 +219,12 @@ class _Call(Generic[Part]):
                     raise error
                 found[place] = part
         finally:
-            self._left = iter(range(0))
+            self._drop_rest()
         return [each for place in range(len(self._ranges)) for each in found[place]]
+
+    def _drop_rest(self) -> None:
+        """Leaves nothing for threads to take."""
+        self._left = iter(range(0))
 
 
 def run_ranges(work: Callable[[int, int], object], bounds: Sequence[int]) -> None:
