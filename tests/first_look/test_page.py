@@ -6,6 +6,7 @@ import shutil
 import pytest
 
 import csrr
+from tests.chart_faults import CHART_FAULTS
 from tests.test_docs import read_page, words
 
 CHROMIUM = shutil.which("chromium")
@@ -59,23 +60,6 @@ def test_the_page_says_what_was_found(look, text):
     assert "Not done" not in said
 
 
-FAULTS = """() => {
-    const faults = [];
-    for (const chart of document.querySelectorAll('svg.chart')) {
-        const view = chart.viewBox.baseVal;
-        const words = [...chart.querySelectorAll('text')].map(each => [each.textContent, each.getBBox()]);
-        for (const [text, box] of words)
-            if (box.x < 0 || box.y < 0 || box.x + box.width > view.width || box.y + box.height > view.height)
-                faults.push('outside: ' + text);
-        words.forEach(([text, a], i) => words.slice(i + 1).forEach(([other, b]) => {
-            if (a.x < b.x + b.width && b.x < a.x + a.width && a.y < b.y + b.height && b.y < a.y + a.height)
-                faults.push('overlap: ' + text + ' and ' + other);
-        }));
-    }
-    return faults;
-}"""
-
-
 @pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium to open the page with")
 @pytest.mark.parametrize("width", [1280, 390])
 def test_in_a_browser_nothing_is_cut_off_or_asked_for(look, width):
@@ -90,5 +74,5 @@ def test_in_a_browser_nothing_is_cut_off_or_asked_for(look, width):
         assert [url for url in asked if not url.startswith(("file:", "data:"))] == []
         assert errors == []
         assert page.evaluate("document.documentElement.scrollWidth") <= width
-        assert page.evaluate(FAULTS) == []
+        assert page.evaluate(CHART_FAULTS) == []
         browser.close()

@@ -7,6 +7,7 @@ import pytest
 
 from csrr.paper.page import write_page
 from csrr.paper.summary_types import Summary
+from tests.chart_faults import CHART_FAULTS
 from tests.paper.sample import full_summary, partial_summary
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
@@ -24,21 +25,6 @@ CLIPPED = """() => [...document.querySelectorAll('th, td, .card, pre, h1, h2, h3
     .filter(each => each.scrollWidth > each.clientWidth + 1 && getComputedStyle(each).display !== 'inline')
     .map(each => each.textContent)"""
 
-CHART_FAULTS = """() => {
-    const faults = [];
-    for (const chart of document.querySelectorAll('svg.chart')) {
-        const view = chart.viewBox.baseVal;
-        const words = [...chart.querySelectorAll('text')].map(each => [each.textContent, each.getBBox()]);
-        for (const [text, box] of words)
-            if (box.x < 0 || box.y < 0 || box.x + box.width > view.width || box.y + box.height > view.height)
-                faults.push('outside: ' + text);
-        words.forEach(([text, a], i) => words.slice(i + 1).forEach(([other, b]) => {
-            if (a.x < b.x + b.width && b.x < a.x + a.width && a.y < b.y + b.height && b.y < a.y + a.height)
-                faults.push('overlap: ' + text + ' and ' + other);
-        }));
-    }
-    return faults;
-}"""
 
 FAINT = """() => {
     const numbers = colour => colour.match(/[\\d.]+/g).map(Number);
