@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from csrr.cli.help_pages import Command
 from csrr.cli.options import json_option
 from csrr.cli.output import print_json, say
 from csrr.progress import show_live_line
@@ -20,11 +21,17 @@ TOP = 100
 METRICS = (f"ndcg@{LENGTH}", f"recall@{LENGTH}")
 
 
-@click.command()
+@click.command(
+    cls=Command,
+    examples=(
+        ("The whole way in a few seconds", "csrr demo"),
+        ("With other data, for a program", "csrr demo --seed 1 --json"),
+    ),
+)
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Other data, other split.")
 @json_option
 def demo(seed: int, as_json: bool) -> None:
-    """Show what csrr does, on data made up on the spot.
+    """Show what csrr does, on made-up data.
 
     Each choice in these data is known to be common taste, a peculiarity of the user, or noise.
     """

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
 
-from csrr.printable import make_printable
+from csrr.printable import cut_text, find_layout, make_printable, measure_width
 
 if TYPE_CHECKING:
     import pandas as pd
 
-WIDEST = 40
+_LEAST = 20
+"""What a cell is never cut below: an id or a title stays to be known, a number with its interval stays whole."""
 
 BestColumns = Mapping[str, Literal["max", "min"]]
 """Which end of a column is best, by its name."""
@@ -32,17 +33,59 @@ _LATEX = {
 
 
 def format_text_table(header: Sequence[str], lines: Iterable[Sequence[object]]) -> str:
-    """Return the lines under their header, in aligned columns: numbers to the right, the rest to the left."""
+    """Return the lines under their header, in aligned columns: numbers to the right, the rest to the left.
+
+    Where `fit_tables` says how wide it may be, titles are cut, then other texts; what is still too wide is folded.
+    """
     body = [list(line) for line in lines]
     cells = [[make_printable(name) for name in header], *([format_cell(value) for value in line] for line in body)]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    widths = [max(map(measure_width, column)) for column in zip(*cells, strict=True)]
+    flush, width = _find_numeric(len(header), body), find_layout().width
+    if width is None:
+        return _join_columns(cells, widths, flush, range(len(header)))
+    for gap in (2, 1):
+        cut = _cut_widths(header, widths, width - gap * (len(header) - 1))
+        if sum(cut) + gap * (len(cut) - 1) <= width:
+            return _join_columns(cells, cut, flush, range(len(header)), gap)
+    return "\n\n".join(_join_columns(cells, cut, flush, columns) for columns in _fold(cut, width))
+
+
+def _cut_widths(header: Sequence[str], widths: Sequence[int], room: int) -> list[int]:
+    """Return the widths, cut until they fit the room or none is above `_LEAST`: of titles first, then the widest."""
+    cut = list(widths)
+    while sum(cut) > room:
+        longest = max(range(len(cut)), key=lambda place: (cut[place] > _LEAST, header[place] == "title", cut[place]))
+        if cut[longest] <= _LEAST:
+            break
+        cut[longest] -= 1
+    return cut
+
+
+def _fold(widths: Sequence[int], width: int) -> list[list[int]]:
+    """Return the columns of each part of a table that is too wide; all of them begin with the first column."""
+    parts = [[0]]
+    for place in range(1, len(widths)):
+        if len(parts[-1]) > 1 and sum(widths[each] + 2 for each in parts[-1]) + widths[place] > width:
+            parts.append([0])
+        parts[-1].append(place)
+    return parts
+
+
+def _join_columns(
+    cells: Sequence[Sequence[str]], widths: Sequence[int], flush: Sequence[bool], columns: Iterable[int], gap: int = 2
+) -> str:
+    """Return the lines of some columns."""
+    places = list(columns)
     return "\n".join(
-        "  ".join(
-            text.rjust(width) if flush else text.ljust(width)
-            for text, width, flush in zip(line, widths, _find_numeric(len(header), body), strict=True)
-        ).rstrip()
+        (" " * gap).join(_fill(line[place], widths[place], right=flush[place]) for place in places).rstrip()
         for line in cells
     )
+
+
+def _fill(text: str, width: int, *, right: bool) -> str:
+    text = cut_text(text, width) if width > 2 else text
+    blanks = " " * (width - measure_width(text))
+    return blanks + text if right else text + blanks
 
 
 def format_latex_table(
@@ -104,10 +147,9 @@ def _find_numeric(n_columns: int, body: Sequence[Sequence[object]]) -> list[bool
 
 def format_cell(value: object) -> str:
     """Return a value as it is shown: on one line, short, with nothing in it that a terminal would obey."""
-    text = _format_value(value)
+    widest = find_layout().widest
     # Cut first: a title may have a million characters, and each may be spelt out.
-    text = make_printable(text if len(text) <= WIDEST else text[: WIDEST - 3] + "...")
-    return text if len(text) <= WIDEST else text[: WIDEST - 3] + "..."
+    return cut_text(make_printable(cut_text(_format_value(value), widest)), widest)
 
 
 def _format_value(value: object) -> str:
