@@ -23,7 +23,7 @@ def test_version():
 
 def test_without_a_command_it_helps():
     result = in_child()
-    assert (result.returncode, result.stdout.startswith("Usage: csrr")) == (0, True)
+    assert (result.returncode, result.stdout.startswith("csrr recommends ")) == (0, True)
 
 
 @pytest.mark.parametrize("args", [["--version"], ["--help"], ["fit", "--help"], ["completion", "bash"]])

@@ -61,10 +61,10 @@ if TYPE_CHECKING:
 def calibrate(model: Path, heldout: str, output: Path, plot: Path | None, as_json: bool, **options: Any) -> None:
     """Learn how probable a choice is at each score of MODEL.
 
-    HELDOUT is a log of events that MODEL was not fitted to. The model is written to -o, which may be MODEL itself, with its probabilities: `csrr recommend` then shows them and
-    takes --min-probability. All users of the model count, also those without events in HELDOUT. Without
-    --observed-share a probability is that of an event that logs like these would show; with it, of any choice, if which
-    choices the logs show is a matter of chance.
+    HELDOUT is a log of events that MODEL was not fitted to. The model is written to -o, which may be MODEL itself, with
+    its probabilities: `csrr recommend` then shows them and takes --min-probability. All users of the model count, also
+    those without events in HELDOUT. Without --observed-share a probability is that of an event that logs like these
+    would show; with it, of any choice, if which choices the logs show is a matter of chance.
 
     The calibration error (ECE), the table and the plot are of half of the users, with probabilities learnt from the
     others; what is written is learnt from all. Also shown are the items and the users, by how many training events they

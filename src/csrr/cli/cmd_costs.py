@@ -40,8 +40,9 @@ def costs(
 ) -> None:
     """Find the cost ratio and the threshold that cost least.
 
-    A miss is an item that a user would have chosen and was not shown, a false alarm one that was shown in vain. CSRR is fitted along the ratios to three fifths of each user's events; one fifth chooses the threshold of each, the
-    last tells what that costs.
+    A miss is an item that a user would have chosen and was not shown, a false alarm one that was shown in vain. CSRR is
+    fitted along the ratios to three fifths of each user's events; one fifth chooses the threshold of each, the last
+    tells what that costs.
     """
     import csrr
     from csrr.plots.plot import SUFFIXES

@@ -77,10 +77,11 @@ SHARED = ("seed", "threads")
 def evaluate(log: str, models: tuple[str, ...], test: str | None, as_json: bool, **options: Any) -> None:
     """Compare models on events of LOG that they have not seen.
 
-    They are compared with each other and with PopRank, which recommends to everyone what most people have. Without a model file, CSRR, or every kind that --model names, and PopRank are fitted to a part of LOG and tested on
-    the rest: a random fifth of each user's events unless --ratio, --last, --at or --test say otherwise. --seed decides
-    the random split too. A file that is called like a kind of model needs its folder: ./ease. Of several models, each
-    gets the parameters that it has.
+    They are compared with each other and with PopRank, which recommends to everyone what most people have. Without a
+    model file, CSRR, or every kind that --model names, and PopRank are fitted to a part of LOG and tested on the rest:
+    a random fifth of each user's events unless --ratio, --last, --at or --test say otherwise. --seed decides the random
+    split too. A file that is called like a kind of model needs its folder: ./ease. Of several models, each gets the
+    parameters that it has.
 
     Metrics of lists: precision, recall, f1, ndcg, list_ndcg, map, mrr, hit_rate, coverage, novelty, diversity,
     long_tail; of all items: auc, and at the threshold cell_recall, specificity, sum, cost, where --miss-weight weighs a

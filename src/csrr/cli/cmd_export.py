@@ -48,8 +48,9 @@ from csrr.progress import show_live_line
 def export(model: Path, output: Path, as_json: bool, **options: Any) -> None:
     """Write the vectors of MODEL to a folder, for vector search.
 
-    A user's vector times an item's is a score. Where scores are more than factors (neighbors, EASE, ItemKNN) all of them are approximated in --dims dimensions. How
-    much of the model's own lists is found again is measured, and printed.
+    A user's vector times an item's is a score. Where scores are more than factors (neighbors, EASE, ItemKNN) all of
+    them are approximated in --dims dimensions. How much of the model's own lists is found again is measured, and
+    printed.
     """
     import csrr
 

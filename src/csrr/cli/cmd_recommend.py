@@ -214,22 +214,14 @@ def _format_table(recs: Recommendations, reasons: list[list[dict[str, Any]]] | N
     if name_users and len(recs) > 1:
         names = ["user", *names]
     lines = [[row[name] for name in names] for row in rows]
-    table = format_text_table(names, lines)
-    if reasons is None:
-        return table
-    head, *body = table.splitlines()
-    told = [
-        text
-        for line, reason in zip(body, reasons, strict=True)
-        for text in (line, *([f"      because of {_format_reason(reason)}"] if reason else []))
-    ]
-    return "\n".join([head, *told])
+    return format_text_table(names, lines, reasons and [_format_reason(each) for each in reasons])
 
 
 def _format_reason(reason: list[dict[str, Any]]) -> str:
     from csrr.ranking.text_tables import format_cell
 
-    return ", ".join(f"{format_cell(row.get('title') or row['item'])} ({row['amount']:+.3f})" for row in reason)
+    told = [f"{format_cell(row.get('title') or row['item'])} ({row['amount']:+.3f})" for row in reason]
+    return f"      because of {', '.join(told)}" if told else ""
 
 
 def _summarise(recs: Recommendations, reasons: list[list[dict[str, Any]]] | None, *, is_new: bool) -> dict[str, Any]:

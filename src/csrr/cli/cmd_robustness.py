@@ -28,7 +28,7 @@ if TYPE_CHECKING:
         ),
         (
             "Random clicks, 30 % of them, two systems",
-            "csrr robustness clicks.csv --kind random --share 0.3 --system CSRR --system EASE",
+            "csrr robustness clicks.csv --kind random --share .3 --system CSRR --system EASE",
         ),
     ),
 )

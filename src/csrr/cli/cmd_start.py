@@ -98,9 +98,9 @@ def start(
     say(repr(look))
     for each in look.oddities:
         say(f"odd: {each.what} {each.action}")
-    for each in list_commands(look):
-        say(each.what)
-        say_command(shlex.split(each.line))
+    for command in list_commands(look):
+        say(command.what)
+        say_command(shlex.split(command.line))
     say(f"the page: {output / PAGE}")
 
 

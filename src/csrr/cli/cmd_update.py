@@ -48,9 +48,9 @@ if TYPE_CHECKING:
 def update(model: Path, log: str, output: Path, choose: bool, as_json: bool, **options: Any) -> None:
     """Add the events of LOG to MODEL.
 
-    The model is fitted to them and to those that it was fitted to before. Users and items may be new. The fit begins where MODEL is and keeps the settings that it chose on held-out events; a
-    line says by how much the log has grown since, and --choose chooses anew. LOG is read by the options that `csrr fit`
-    had: give the same.
+    The model is fitted to them and to those that it was fitted to before. Users and items may be new. The fit begins
+    where MODEL is and keeps the settings that it chose on held-out events; a line says by how much the log has grown
+    since, and --choose chooses anew. LOG is read by the options that `csrr fit` had: give the same.
 
     The model is written to -o, which may be MODEL itself, at once or not at all: whatever interrupts this, the file
     that was there stays. To add the same events again changes nothing, unless the model weighs them: weights add up.

@@ -85,9 +85,12 @@ def _identify(path: Path) -> tuple[int, int] | None:
     return found.st_ino, found.st_mtime_ns
 
 
-def suggest_near(word: str, known: Iterable[str]) -> str:
-    """Return "; did you mean ...?" with the name nearest to a word, or nothing where none is near."""
-    near = get_close_matches(word, list(known), 1)
+def suggest_near(word: str, known: Iterable[str], least: float = 0.6) -> str:
+    """Return "; did you mean ...?" with the name nearest to a word, or nothing where none is near.
+
+    How alike two words are is between 0 and 1; names of files, whose endings are alike, ask for more.
+    """
+    near = get_close_matches(word, list(known), 1, least)
     return f"; did you mean {near[0]}?" if near else ""
 
 

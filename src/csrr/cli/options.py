@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
+_model_option = partial(click.option, cls=SectionOption, section="Parameters of CSRR (of any model: -p)")
 _log_option = partial(click.option, cls=SectionOption, section="How the log is read")
 
 
@@ -105,8 +106,7 @@ class DeclaredType(click.ParamType):  # type: ignore[type-arg]
 
 def _make_declared_option(each: Parameter) -> Callable[[Decorated], Decorated]:
     name = f"--{each.name.replace('_', '-')}"
-    shown = {"cls": SectionOption, "section": "Parameters of CSRR (of any model: -p)", "metavar": each.placeholder}
-    return click.option(name, type=DeclaredType(each), help=each.meaning, **shown)
+    return _model_option(name, type=DeclaredType(each), metavar=each.placeholder, help=each.meaning)
 
 
 MODEL_OPTIONS = tuple(_make_declared_option(each) for each in OPTIONS)

@@ -32,22 +32,35 @@ _LATEX = {
 }
 
 
-def format_text_table(header: Sequence[str], lines: Iterable[Sequence[object]]) -> str:
+def format_text_table(
+    header: Sequence[str], lines: Iterable[Sequence[object]], notes: Sequence[str] | None = None
+) -> str:
     """Return the lines under their header, in aligned columns: numbers to the right, the rest to the left.
 
-    Where `fit_tables` says how wide it may be, titles are cut, then other texts; what is still too wide is folded.
+    Under each line stands its note, where it has one. Where `fit_tables` says how wide a table may be, titles are cut,
+    then other texts; what is still too wide is folded.
     """
     body = [list(line) for line in lines]
     cells = [[make_printable(name) for name in header], *([format_cell(value) for value in line] for line in body)]
     widths = [max(map(measure_width, column)) for column in zip(*cells, strict=True)]
     flush, width = _find_numeric(len(header), body), find_layout().width
-    if width is None:
-        return _join_columns(cells, widths, flush, range(len(header)))
+    parts, gap = [list(range(len(header)))], 2
+    if width is not None:
+        widths, parts, gap = _fit(header, widths, width)
+    folded = [_join_columns(cells, widths, flush, part, gap) for part in parts]
+    if notes is not None:
+        told = zip(folded[0], ("", *notes), strict=True)
+        folded[0] = [text for line, note in told for text in (line, *([note] if note else []))]
+    return "\n\n".join("\n".join(part) for part in folded)
+
+
+def _fit(header: Sequence[str], widths: Sequence[int], width: int) -> tuple[list[int], list[list[int]], int]:
+    """Return widths that fit, the columns of each part of the table, and the gap between them."""
     for gap in (2, 1):
         cut = _cut_widths(header, widths, width - gap * (len(header) - 1))
         if sum(cut) + gap * (len(cut) - 1) <= width:
-            return _join_columns(cells, cut, flush, range(len(header)), gap)
-    return "\n\n".join(_join_columns(cells, cut, flush, columns) for columns in _fold(cut, width))
+            return cut, [list(range(len(header)))], gap
+    return cut, _fold(cut, width), 2
 
 
 def _cut_widths(header: Sequence[str], widths: Sequence[int], room: int) -> list[int]:
@@ -72,14 +85,13 @@ def _fold(widths: Sequence[int], width: int) -> list[list[int]]:
 
 
 def _join_columns(
-    cells: Sequence[Sequence[str]], widths: Sequence[int], flush: Sequence[bool], columns: Iterable[int], gap: int = 2
-) -> str:
+    cells: Sequence[Sequence[str]], widths: Sequence[int], flush: Sequence[bool], columns: Sequence[int], gap: int
+) -> list[str]:
     """Return the lines of some columns."""
-    places = list(columns)
-    return "\n".join(
-        (" " * gap).join(_fill(line[place], widths[place], right=flush[place]) for place in places).rstrip()
+    return [
+        (" " * gap).join(_fill(line[place], widths[place], right=flush[place]) for place in columns).rstrip()
         for line in cells
-    )
+    ]
 
 
 def _fill(text: str, width: int, *, right: bool) -> str:
