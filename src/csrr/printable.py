@@ -35,8 +35,8 @@ _LAYOUT: ContextVar[Layout] = ContextVar("layout", default=_IN_PYTHON)
 
 @contextmanager
 def fit_tables(width: int | None) -> Iterator[None]:
-    """Make text tables of this block fit a screen of that width; None: a file, where cells are hardly ever cut."""
-    before = _LAYOUT.set(Layout(None, 200) if width is None else Layout(width))
+    """Make text tables of this block fit a screen of that width, or a file: there cells are hardly ever cut."""
+    before = _LAYOUT.set(Layout(width, 200))
     try:
         yield
     finally:
@@ -60,18 +60,25 @@ def measure_width(text: str) -> int:
     return sum(_measure_character(each) for each in text)
 
 
-def cut_text(text: str, width: int) -> str:
-    """Return `text`, with an ellipsis for its end where it is wider than `width` (3 or more)."""
+def cut_text(text: str, width: int, *, keep_end: bool = False) -> str:
+    """Return `text` or, where it is wider than `width` (5 or more), its beginning, an ellipsis and maybe its end."""
     # A title may have a million characters.
     if len(text) <= 2 * width and measure_width(text) <= width:
         return text
-    kept, left = [], width - len(_ELLIPSIS)
-    for each in text[: 2 * width]:
-        left -= _measure_character(each)
-        if left < 0:
+    room = width - len(_ELLIPSIS)
+    end = _take(text[: -2 * width : -1], room // 2)[::-1] if keep_end else ""
+    return _take(text[: 2 * width], room - measure_width(end)) + _ELLIPSIS + end
+
+
+def _take(text: str, width: int) -> str:
+    """Return as much of the beginning of `text` as fits."""
+    kept = 0
+    for each in text:
+        width -= _measure_character(each)
+        if width < 0:
             break
-        kept.append(each)
-    return "".join(kept) + _ELLIPSIS
+        kept += 1
+    return text[:kept]
 
 
 def describe_size(n_bytes: int) -> str:

@@ -56,8 +56,7 @@ def list_(as_json: bool) -> None:
     width = max(len(row["name"]) for row in rows)
     for row in rows:
         state = _describe_state(row["path"], row["can_be_fetched"])
-        say(f"{row['name']:{width}}  {state:8}  {row['description']}")
-        say(f"{'':{width + 12}}{row['licence']}")
+        say(f"{row['name']:{width}}  {state:8}  {row['description']} ({row['licence']})", hang=width + 12)
 
 
 def _describe_state(path: str | None, can_be_fetched: bool) -> str:

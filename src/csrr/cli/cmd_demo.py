@@ -120,22 +120,24 @@ def _print(facts: dict[str, Any], certificate: str) -> None:
     say(f"  {certificate}")
     rows = [row | {"held back": "yes" if row["chosen"] else "no"} for row in facts["recommendations"]]
     _print_table(
-        f"csrr recommend: items for user {user}, and which of them are among the clicks held back",
+        f"csrr recommend: items for user {user}, and which were among those held back",
         ("rank", "item", "title", "score", "held back"),
         rows,
     )
     _print_table(
-        f"csrr recommend --explain: what user {user} chose before adds to the score of {best}",
+        f"csrr recommend --explain: why {best}? What user {user} chose before adds up",
         ("item", "title", "amount"),
         facts["because"],
     )
     _print_table(f"csrr similar: the items most like {best}", ("id", "title", "score"), facts["similar"])
     scores = [{"model": name, **metrics} for name, metrics in facts["metrics"].items()]
     _print_table(
-        f"csrr evaluate: lists of {LENGTH} against the clicks held back; PopRank is what is popular",
+        f"csrr evaluate: lists of {LENGTH} and the clicks held back; PopRank is popularity",
         ("model", *METRICS),
         scores,
     )
+    recall = {name: metrics[METRICS[1]] for name, metrics in facts["metrics"].items()}
+    say(f"  Of a user's clicks held back, {recall['CSRR']:.0%} are in the list; {recall['PopRank']:.0%} by popularity.")
     _print_table(
         "csrr suspects: the clicks that look most like noise",
         ("user", "item", "title", "score"),

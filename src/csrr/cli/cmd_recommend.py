@@ -220,7 +220,7 @@ def _format_table(recs: Recommendations, reasons: list[list[dict[str, Any]]] | N
 def _format_reason(reason: list[dict[str, Any]]) -> str:
     from csrr.ranking.text_tables import format_cell
 
-    told = [f"{format_cell(row.get('title') or row['item'])} ({row['amount']:+.3f})" for row in reason]
+    told = [f"{format_cell(row.get('title') or row['item'], 40)} ({row['amount']:+.3f})" for row in reason]
     return f"      because of {', '.join(told)}" if told else ""
 
 

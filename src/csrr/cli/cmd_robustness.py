@@ -27,8 +27,8 @@ if TYPE_CHECKING:
             "csrr robustness clicks.csv --results noise",
         ),
         (
-            "Random clicks, 30 % of them, two systems",
-            "csrr robustness clicks.csv --kind random --share .3 --system CSRR --system EASE",
+            "Random clicks only, 30 % of all, and one system",
+            "csrr robustness clicks.csv --kind random --share 0.3 --system EASE",
         ),
     ),
 )

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from csrr.printable import make_printable
+from csrr.printable import make_printable, measure_width
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,12 +32,13 @@ def find_width(*, err: bool = False) -> int | None:
     return shutil.get_terminal_size().columns if stream.isatty() else None
 
 
-def say(text: object = "", *, err: bool = False) -> None:
+def say(text: object = "", *, err: bool = False, hang: int | None = None) -> None:
     """Print a text for people. All that is printed goes through here: what data holds, no terminal shall obey.
 
-    A terminal gets lines that fit it, broken between words; a file or a program gets them as they are.
+    A terminal gets lines that fit it, broken between words, and indented by `hang` from the second on; a file or a
+    program gets them as they are.
     """
-    click.echo(_lay_out(text, err=err), err=err)
+    click.echo(_lay_out(text, err=err, hang=hang), err=err)
 
 
 def say_command(words: Sequence[str]) -> None:
@@ -52,19 +53,19 @@ def say_command(words: Sequence[str]) -> None:
     click.echo(" \\\n".join(lines).replace(_GLUE, " "))
 
 
-def _lay_out(text: object, *, err: bool) -> str:
+def _lay_out(text: object, *, err: bool, hang: int | None = None) -> str:
     safe, width = make_printable(str(text), keep="\n\t"), find_width(err=err)
     if width is None:
         return safe
-    return "\n".join(each for line in safe.split("\n") for each in _wrap_line(line, width))
+    return "\n".join(each for line in safe.split("\n") for each in _wrap_line(line, width, hang))
 
 
-def _wrap_line(line: str, width: int) -> list[str]:
+def _wrap_line(line: str, width: int, hang: int | None) -> list[str]:
     """Return a line in pieces that fit; all but the first are indented, so that they are seen to belong to it."""
-    if len(line) <= width:
+    if measure_width(line) <= width:
         return [line]
     indent = line[: len(line) - len(line.lstrip())]
-    return _wrap(line.lstrip(), width, indent, f"{indent}  ")
+    return _wrap(line.lstrip(), width, indent, f"{indent}  " if hang is None else " " * hang)
 
 
 def _wrap(text: str, width: int, first: str, others: str) -> list[str]:
