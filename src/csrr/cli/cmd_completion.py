@@ -16,12 +16,12 @@ from csrr.cli.help_pages import Command
         ("For fish", "csrr completion fish > ~/.config/fish/completions/csrr.fish"),
     ),
 )
-@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]), metavar="SHELL")
 @click.pass_context
 def completion(ctx: click.Context, shell: str) -> None:
     """Print the completion script for a shell.
 
-    For bash, put `eval "$(csrr completion bash)"` into ~/.bashrc.
+    SHELL is bash, zsh or fish. For bash, put `eval "$(csrr completion bash)"` into ~/.bashrc.
     """
     kind = get_completion_class(shell)
     assert kind is not None

@@ -20,6 +20,7 @@ from csrr.cli.options import (
     SPLITS,
     add_options,
     as_time,
+    complete_kind,
     explain_no_kind,
     find_kind,
     fit_model,
@@ -61,6 +62,7 @@ SHARED = ("seed", "threads")
     *("--model", "models"),
     metavar="NAME|FILE",
     multiple=True,
+    shell_complete=complete_kind,
     help="A kind to fit, may be repeated; or a fitted model to test on what it has not seen.",
 )
 @PARAM_OPTION

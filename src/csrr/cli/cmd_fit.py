@@ -19,6 +19,7 @@ from csrr.cli.options import (
     PARAM_OPTION,
     add_options,
     check_writable,
+    complete_kind,
     explain_no_kind,
     find_kind,
     fit_model,
@@ -51,7 +52,12 @@ if TYPE_CHECKING:
 @log_argument
 @click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="The model file to write.")
 @click.option(
-    "--model", default="csrr", metavar="NAME", show_default=True, help=f"The kind of model: {', '.join(KINDS)}."
+    "--model",
+    default="csrr",
+    metavar="NAME",
+    show_default=True,
+    shell_complete=complete_kind,
+    help=f"The kind of model: {', '.join(KINDS)}.",
 )
 @add_options(PARAM_OPTION, *LOG_OPTIONS, *MODEL_OPTIONS, *ITEM_OPTIONS, json_option)
 @click.option("--force", is_flag=True, help="Write over a file even if it is no model.")

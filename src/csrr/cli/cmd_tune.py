@@ -22,6 +22,7 @@ from csrr.cli.options import (
     add_options,
     as_time,
     check_writable,
+    complete_kind,
     explain_no_kind,
     find_kind,
     fit_model,
@@ -53,7 +54,12 @@ if TYPE_CHECKING:
 )
 @log_argument
 @click.option(
-    "--model", default="csrr", metavar="NAME", show_default=True, help=f"The kind of model: {', '.join(KINDS)}."
+    "--model",
+    default="csrr",
+    metavar="NAME",
+    show_default=True,
+    shell_complete=complete_kind,
+    help=f"The kind of model: {', '.join(KINDS)}.",
 )
 @click.option(
     "--space",

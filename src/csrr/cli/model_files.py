@@ -23,7 +23,7 @@ def load_model(path: Path) -> Any:
     if not path.exists():
         folder = path.parent
         beside = [each.name for each in folder.iterdir() if is_model_file(each)] if folder.is_dir() else []
-        near = suggest_near(path.name, beside, 0.75)
+        near = suggest_near(path.name, beside, 0.8)
         raise Failure(f"there is no model file {path}{near or f'; csrr fit LOG -o {path} makes one'}")
     return csrr.load(path)
 

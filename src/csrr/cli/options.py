@@ -194,6 +194,11 @@ def find_kind(text: str) -> type[csrr.Recommender] | None:
     return next((kind for name, kind in list_kinds().items() if _strip_name(name) == wanted), None)
 
 
+def complete_kind(ctx: click.Context, param: click.Parameter, text: str) -> list[str]:
+    """Return the names of models that begin so, for the shell."""
+    return [name for name in KINDS if name.startswith(text)]
+
+
 def explain_no_kind(text: str) -> str:
     """Return what to say of a word that names no model."""
     return suggest_near(text.lower(), list_kinds()) or f"; there are {', '.join(list_kinds())}"
