@@ -153,7 +153,7 @@ def _check_known(known: set[str], options: dict[str, Any]) -> None:
 
 def _load(file: Path) -> Any:
     """Return the model in a file whose name is no kind of model."""
-    if not file.exists():
+    if not file.exists() and not file.suffix:
         told = explain_no_kind(str(file))
         raise click.UsageError(f"--model {file}: there is no such file, nor such a kind of model{told}")
     return load_model(file)

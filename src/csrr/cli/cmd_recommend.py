@@ -214,7 +214,7 @@ def _format_table(recs: Recommendations, reasons: list[list[dict[str, Any]]] | N
     if name_users and len(recs) > 1:
         names = ["user", *names]
     lines = [[row[name] for name in names] for row in rows]
-    return format_text_table(names, lines, reasons and [_format_reason(each) for each in reasons])
+    return format_text_table(names, lines, None if reasons is None else list(map(_format_reason, reasons)))
 
 
 def _format_reason(reason: list[dict[str, Any]]) -> str:

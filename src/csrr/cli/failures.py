@@ -125,6 +125,7 @@ def as_options(message: str, options: Iterable[str]) -> str:
     if "unknown" not in options:
         message = re.sub(r'; unknown="ignore" [^;]*', "", message)
     message = message.replace('unknown="ignore"', "--unknown ignore")
+    message = re.sub(r"^(\w+)(?= asks for columns)", lambda found: f"--{found[1].replace('_', '-')}", message)
     message = message.replace("header=False", "--no-header")
     message = re.sub(rf"(?<![\w-])({'|'.join(COLUMNS)})=(?=['\d])", r"--\1-column=", message)
     message = re.sub(rf"(?<![\w-])({'|'.join(COLUMNS)})=False", r"--\1-column=none", message)
