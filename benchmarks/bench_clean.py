@@ -109,7 +109,11 @@ def figure(found: list[dict[str, Any]], share: float) -> dict[str, Any]:
         " out of the noisy log."
         f" MovieLens-100K, ratings of 3 and more; splits with the seeds {', '.join(str(one['seed']) for one in found)}."
     )
-    words = {"title": "Cleaning a log for others", "caption": caption, "command": "python -m benchmarks.bench_clean"}
+    words = {
+        "title": "Cleaning the log for other models",
+        "caption": caption,
+        "command": "python -m benchmarks.bench_clean",
+    }
     return {**words, "panels": panels}
 
 

@@ -27,9 +27,10 @@ RESULTS = ROOT / "docs" / "results"
 DEFAULTS = defaults.DEFAULTS
 NOISE = Robustness.from_arrow(parquet.read_table(RESULTS / "robustness.parquet"))
 FOUND = Summary.from_json(json.loads((RESULTS / "summary.json").read_text()))
+_RENEWED = words.renew_words(FOUND)
 _JUDGED = replace(
-    words.renew_words(FOUND),
-    claims=judge_claims(FOUND),
+    _RENEWED,
+    claims=judge_claims(_RENEWED),
     today=today.make_today(json.loads((RESULTS / "today.json").read_text()), DEFAULTS),
 )
 SUMMARY = replace(

@@ -10,6 +10,8 @@ from csrr.paper.summary_types import Figure, Summary, SystemTable
 from csrr.paper.systems import SYSTEMS
 
 PHRASES = {
+    "Cleaning a log for others": "Cleaning the log for other models",
+    "What csrr.clean is worth to other models when": "NDCG@10 of other models after csrr.clean, when",
     "As they come, and tuned": "Models with default settings, and tuned",
     "λ₁, λ₂ kept": "λ₁, λ₂ fixed",
     "λ₁ tuned again": "λ₁ tuned at each c_p",
@@ -46,7 +48,7 @@ def _renew_figure(name: str, figure: Figure) -> Figure:
     if name in FIGURE_WORDS:
         title, caption = FIGURE_WORDS[name]
         return replace(figure, title=title, caption=f"{caption} {describe_splits(panels)}", panels=panels)
-    caption = figure.caption
+    title, caption = figure.title, figure.caption
     for phrase, better in PHRASES.items():
-        caption = caption.replace(phrase, better)
-    return replace(figure, caption=caption, panels=panels)
+        title, caption = title.replace(phrase, better), caption.replace(phrase, better)
+    return replace(figure, title=title, caption=caption, panels=panels)

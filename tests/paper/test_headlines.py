@@ -130,10 +130,12 @@ def with_splits(count, **made):
 
 def test_a_quick_run_is_no_evidence_and_says_so():
     summary = read(partial_summary())
-    assert explain_weakness(summary) == "a quick run tries few parameters on 5 splits"
-    assert explain_weakness(with_splits(2, quick=True)) == "a quick run tries few parameters on 2 splits"
-    assert explain_weakness(with_splits(2)) == "there are only 2 splits"
-    assert explain_weakness(with_splits(1)) == "there is only 1 split"
+    assert explain_weakness(summary) == "a quick run, with few parameters and 5 splits, is not evidence"
+    assert (
+        explain_weakness(with_splits(2, quick=True)) == "a quick run, with few parameters and 2 splits, is not evidence"
+    )
+    assert explain_weakness(with_splits(2)) == "2 splits are not evidence"
+    assert explain_weakness(with_splits(1)) == "1 split is not evidence"
     assert explain_weakness(with_splits(3)) == write_notice(with_splits(3)) == ""
     assert FULL_RESULTS in write_notice(summary)
 
@@ -156,8 +158,8 @@ def test_a_quick_run_judges_no_claim_and_shows_its_numbers():
 
 @pytest.mark.parametrize("render", [render_html, render_markdown])
 def test_the_notice_is_on_the_page_of_a_quick_run_alone(render):
-    assert "Not evidence: a quick run tries few parameters on 5 splits." in render(read(partial_summary()))
-    assert "Not evidence" not in render(read(full_summary()))
+    assert "A quick run, with few parameters and 5 splits, is not evidence." in render(read(partial_summary()))
+    assert "not evidence" not in render(read(full_summary()))
 
 
 # The figure

@@ -34,7 +34,7 @@ def index_tables(tables: Iterable[SystemTable], protocol: str = "numbers") -> di
 
 def _format_percent(share: float) -> str:
     text = f"{100 * share:+.2f}" if abs(share) < 0.01 else f"{100 * share:+.1f}"
-    return f"{'0.00' if float(text) == 0 else text} %"
+    return f"{'0.00' if float(text) == 0 else text.replace('-', '−')} %"
 
 
 def _judge_count(good: int, all_: int) -> Verdict:
@@ -195,7 +195,7 @@ def _judge_any_step(summary: Summary) -> Finding | None:
             best = max(point.mean for point in points)
             near = [point for point in points if point.mean >= 0.98 * best]
             good, total = good + len(near), total + len(points)
-            each = ", ".join(f"x {point.x:g}: {point.mean:.4f}" for point in points)
+            each = ", ".join(f"step × {point.x:g}: {point.mean:.4f}" for point in points)
             words.append(f"{panel.title}: {each}")
     if not words:
         return None

@@ -10,12 +10,12 @@ FULL_RESULTS = "docs/reproduction.md in the source of csrr"
 
 
 def explain_weakness(summary: Summary) -> str:
-    """Return why the results are no evidence: too few splits, or a quick run; "" where they are."""
+    """Return that a quick run, or too few splits, are not evidence; "" where the results are."""
     most = max((len(table.splits) for table in (*summary.comparison, *summary.ablation)), default=0)
-    splits = "" if most == 0 else "1 split" if most == 1 else f"{most} splits"
+    splits = "few splits" if most == 0 else "1 split" if most == 1 else f"{most} splits"
     if summary.made.quick:
-        return f"a quick run tries few parameters on {splits or 'few splits'}"
-    return f"there is only {splits}" if most == 1 else f"there are only {splits}" if 0 < most < FEWEST_SPLITS else ""
+        return f"a quick run, with few parameters and {splits}, is not evidence"
+    return f"{splits} {'is' if most == 1 else 'are'} not evidence" if 0 < most < FEWEST_SPLITS else ""
 
 
 def write_notice(summary: Summary) -> str:
@@ -24,6 +24,6 @@ def write_notice(summary: Summary) -> str:
     if not weakness:
         return ""
     return (
-        f"Not evidence: {weakness}. This page shows that the experiments run and what they look like. It judges no"
-        f" claim, and its numbers can differ from those of the full results, which are in {FULL_RESULTS}."
+        f"{weakness[0].upper()}{weakness[1:]}. This page shows that the experiments run and what the results look like."
+        f" It judges no claim, and its numbers can differ from the full results, which are in {FULL_RESULTS}."
     )

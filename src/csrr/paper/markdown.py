@@ -148,7 +148,7 @@ def _write_today(today: ShownToday | None) -> list[str]:
     rows = [(row.system, *map(_write_today_cell, row.cells)) for row in today.rows]
     blocks = [f"## {TODAY}", _escape(today.verdict), _make_table(header, rows)]
     if today.published:
-        names = ("System", *(f"{each.data}, {each.measure}" for each in today.printed_columns), "Printed in")
+        names = ("System", *(f"{each.data}, {each.measure}" for each in today.printed_columns), "Source")
         printed = [(row.system, *map(_write_today_cell, row.cells), row.source) for row in today.published]
         blocks += [f"{PRINTED_ELSEWHERE}:", _make_table(names, printed)]
     about = "\n".join(f"- **{_escape(system)}**: {_escape(words)}" for system, words in today.abouts)

@@ -281,7 +281,7 @@ def describe_splits(panels: Iterable[ResultPanel]) -> str:
         found = counts.setdefault(DATA[panel.data].label, set())
         found |= {point.splits for series in panel.series for point in series.points if point.splits is not None}
     each = (f"{' or '.join(map(str, sorted(found)))} on {label}" for label, found in counts.items())
-    return f"Splits that the means are over: {', '.join(each)}."
+    return f"Number of splits: {', '.join(each)}."
 
 
 def _describe_solver(results: SystemResults) -> str:
@@ -333,7 +333,7 @@ def _draw_validation(experiment: Experiment, tuned: dict[float, SystemResults]) 
         _divide_by_best(Series("on test events", on_test)),
     ]
     data, protocol = experiment.data, experiment.protocol
-    title = f"{DATA[data].label}, {STANDARD}, validation and test"
+    title = f"{DATA[data].label}, validation and test"
     return ResultPanel(title, "c_p", f"{STANDARD} / maximum", False, series, data, protocol)
 
 

@@ -177,8 +177,12 @@ def _make_y_axis(values: list[float], label: str) -> Axis:
     low, high = min(values), max(values)
     if high - low < 1e-9 * max(abs(high), abs(low), 1e-9):
         low, high = low - 0.05 * (abs(low) or 1), high + 0.05 * (abs(high) or 1)
-    step = choose_step(high - low, 5)
-    low, high = step * math.floor(low / step + 1e-9), step * math.ceil(high / step - 1e-9)
+    ends = [
+        (step, step * math.floor(low / step + 1e-9), step * math.ceil(high / step - 1e-9))
+        for step in (choose_step(high - low, n_steps) for n_steps in (5, 8))
+    ]
+    # Smaller steps where the larger would leave a third of the axis empty.
+    step, low, high = ends[0] if ends[0][2] - ends[0][1] < 1.5 * (high - low) else ends[1]
     bottom = HEIGHT - BOTTOM
     return Axis(_make_scale(float, low, high, bottom, TOP), _place_stepped(step, low, high), label, bottom)
 
