@@ -12,6 +12,7 @@ import pytest
 from pyarrow import parquet
 
 from csrr.paper.markdown import render_markdown
+from csrr.paper.overview import draw_picture, make_overview
 from csrr.paper.page import render_html
 from csrr.paper.printed import DATA
 from csrr.paper.summary_types import Summary
@@ -134,7 +135,8 @@ def test_the_summary_is_read_whole(maker, summary):
 
 
 def test_the_markdown_in_the_docs_is_made_of_the_results(summary):
-    assert (ROOT / "docs" / "reproduction.md").read_text() == render_markdown(summary)
+    assert (ROOT / "docs" / "reproduction.md").read_text() == render_markdown(summary, "reproduction.svg")
+    assert (ROOT / "docs" / "reproduction.svg").read_text() == draw_picture(make_overview(summary))
 
 
 def test_the_table_of_today_is_made_of_the_results(page):

@@ -4,6 +4,7 @@ import copy
 import math
 import re
 import sys
+from xml.etree import ElementTree
 
 import pytest
 
@@ -239,8 +240,17 @@ def test_write_makes_both_files_and_leaves_nothing_else(tmp_path, name):
     page, markdown = write_page(read(partial_summary()), tmp_path / name)
     assert (page, markdown) == (tmp_path / "out" / "report.html", tmp_path / "out" / "report.md")
     assert page.read_text(encoding="utf-8") == render_html(read(partial_summary()))
-    assert markdown.read_text(encoding="utf-8") == render_markdown(read(partial_summary()))
-    assert len(list(page.parent.iterdir())) == 2
+    assert markdown.read_text(encoding="utf-8") == render_markdown(read(partial_summary()), "report.svg")
+    assert "![Summary of the results](report.svg)" in markdown.read_text(encoding="utf-8")
+    picture = ElementTree.fromstring(page.with_suffix(".svg").read_text(encoding="utf-8"))
+    assert {"PopRank", "MovieLens-100K"} <= {each.text for each in picture.iter("{http://www.w3.org/2000/svg}text")}
+    assert len(list(page.parent.iterdir())) == 3
+
+
+def test_without_results_there_is_no_picture(tmp_path):
+    _, markdown = write_page(read({"format": 1, "made": MADE}), tmp_path / "report")
+    assert "![" not in markdown.read_text(encoding="utf-8")
+    assert len(list(tmp_path.iterdir())) == 2
 
 
 def test_a_bad_summary_leaves_the_files_as_they_were(tmp_path):

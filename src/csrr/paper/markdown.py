@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from csrr.paper import method
 from csrr.paper.document import VERDICTS, Document, ShownValues, make_document
+from csrr.paper.overview import Overview
 from csrr.paper.page_tables import ShownCell, ShownRow, ShownTable
 from csrr.paper.summary_types import Cell, Summary, SystemRow
 from csrr.paper.today import PRINTED_ELSEWHERE, TODAY, ShownToday, TodayCell
@@ -21,10 +22,10 @@ ELSEWHERE = (
 )
 
 
-def render_markdown(summary: Summary) -> str:
-    """Return the Markdown of a summary."""
+def render_markdown(summary: Summary, picture: str = "") -> str:
+    """Return the Markdown of a summary; `picture` is the file of its figure, "" where there is none."""
     doc = make_document(summary)
-    blocks = [f"# {_escape(doc.title)}", *_write_opening(doc), *_write_claims(doc), *_write_figures(doc)]
+    blocks = [f"# {_escape(doc.title)}", *_write_opening(doc, picture), *_write_claims(doc), *_write_figures(doc)]
     blocks += _write_today(doc.today)
     for name, tables in doc.tables.items():
         blocks += [f"## {name.capitalize()}", *_write_tables(tables)]
@@ -77,14 +78,22 @@ def _fold(title: str, *blocks: str) -> list[str]:
     return [f"<details>\n<summary>{_escape(title)}</summary>", *shown, "</details>"] if shown else []
 
 
-def _write_opening(doc: Document) -> list[str]:
+def _write_opening(doc: Document, picture: str) -> list[str]:
     blocks = [f"**{_escape(doc.notice)}**" if doc.notice else ""]
     blocks.append("\n".join(f"- {_escape(each)}" for each in doc.headlines))
-    for part in doc.overview.parts if doc.overview else ():
-        rows = [(system, *values) for system, values in part.rows]
-        blocks += [f"**{_escape(part.title)}**", _make_table(("System", *part.names), rows)]
+    if doc.overview:
+        values = _write_overview(doc.overview)
+        blocks += [f"![Summary of the results]({picture})", *_fold("Values", *values)] if picture else values
     made = _make_table(("Made", ""), doc.made, left=2) if doc.made else ""
     return [*blocks, ELSEWHERE, *_fold("How these results were made", made)]
+
+
+def _write_overview(overview: Overview) -> list[str]:
+    blocks = []
+    for part in overview.parts:
+        rows = [(system, *values) for system, values in part.rows]
+        blocks += [f"**{_escape(part.title)}.** {_escape(part.caption)}", _make_table(("System", *part.names), rows)]
+    return blocks
 
 
 def _write_claims(doc: Document) -> list[str]:

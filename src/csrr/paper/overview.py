@@ -12,6 +12,7 @@ from csrr.paper.summary_types import STANDARD, Cell, Summary, SystemTable
 from csrr.plots.charts import draw_dot_chart
 from csrr.plots.number_text import UNKNOWN, compute_relative, format_percent
 from csrr.plots.panels import DotRow, Point
+from csrr.plots.plot import draw_beside
 
 WIDTH = 420
 WORDS = (
@@ -60,6 +61,11 @@ def make_overview(summary: Summary) -> Overview | None:
         if any(found.values())
     ]
     return Overview(names, parts) if parts else None
+
+
+def draw_picture(overview: Overview) -> str:
+    """Return the figure as a whole SVG document, for where a page cannot hold it."""
+    return draw_beside("Summary of the results", {part.title: part.svg for part in overview.parts}, overview.names)
 
 
 def _compare_with_print(table: SystemTable) -> dict[str, Point]:
