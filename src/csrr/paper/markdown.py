@@ -34,7 +34,7 @@ def render_markdown(summary: Summary, picture: str = "") -> str:
 
 
 def render_readme_table(summary: Summary) -> str:
-    """Return a short Markdown table of the data sets with protocol "numbers": ours / printed."""
+    """Return a short Markdown table of the data sets with protocol "numbers": measured / printed."""
     tables = [table for table in summary.comparison if table.protocol == "numbers"]
     lines = [
         ["" if place else table.label, row.system, *_show_readme_cells(row)]
@@ -43,7 +43,7 @@ def render_readme_table(summary: Summary) -> str:
     ]
     if not lines:
         return "No data set was run under the protocol “numbers”.\n"
-    header = ("Data", "System", *(f"{name}, ours / printed" for name in README_COLUMNS), README_EXTRA)
+    header = ("Data", "System", *(f"{name}, measured / printed" for name in README_COLUMNS), README_EXTRA)
     return _make_table(header, lines, left=2) + "\n"
 
 
@@ -55,7 +55,7 @@ def _show_readme_cells(row: SystemRow) -> list[str]:
 
 def _escape(words: str) -> str:
     """Return text on one line that Markdown shows as it is, in a table too."""
-    flat = " ".join(words.split())
+    flat = re.sub(r"[ \t\n\r\f\v]+", " ", words).strip()
     flat = re.sub(r"([\\`*_\[\]|#~])", r"\\\1", flat)
     return flat.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
