@@ -4,6 +4,7 @@ import copy
 import importlib.util
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from xml.etree.ElementTree import TreeBuilder
@@ -14,8 +15,10 @@ from pyarrow import parquet
 from csrr.paper.markdown import render_markdown
 from csrr.paper.overview import draw_picture, make_overview
 from csrr.paper.page import render_html
-from csrr.paper.printed import DATA
+from csrr.paper.printed import DATA, PROTOCOLS
+from csrr.paper.summary import FIGURE_WORDS
 from csrr.paper.summary_types import Summary
+from csrr.paper.systems import SYSTEMS
 from csrr.paper.today import PRINTED_ELSEWHERE, TODAY, say_places
 
 ROOT = Path(__file__).parents[1]
@@ -132,6 +135,21 @@ def test_the_summary_is_read_whole(maker, summary):
     plain = json.loads((ROOT / "docs" / "results" / "summary.json").read_text())
     assert_holds(maker.FOUND.to_json(), plain, "summary")
     assert Summary.from_json(summary.to_json()) == summary
+
+
+def test_the_words_are_those_of_the_code_and_the_numbers_those_of_the_file(maker, summary):
+    for name, figure in maker.FOUND.figures.items():
+        title, caption = FIGURE_WORDS.get(name, (summary.figures[name].title, ""))
+        assert summary.figures[name].title == title
+        assert summary.figures[name].caption.startswith(caption)
+        found = [series.points for panel in figure.panels for series in panel.series]
+        assert found == [series.points for panel in summary.figures[name].panels for series in panel.series]
+    for table, own in zip(maker.FOUND.comparison, summary.comparison, strict=True):
+        assert replace(table, rows=[]) == replace(own, rows=[])
+        for row, shown in zip(table.rows, own.rows, strict=True):
+            about = SYSTEMS[row.system].about if row.system in SYSTEMS else row.about
+            assert shown == replace(row, about=about)
+    assert summary.protocols == {name: PROTOCOLS[name].about for name in maker.FOUND.protocols}
 
 
 def test_the_markdown_in_the_docs_is_made_of_the_results(summary):

@@ -157,6 +157,66 @@ def test_parameters_that_splits_share_are_said_once():
     assert make_document(read(summary)).tables["comparison"][0].settings[0].params == "reg 0.5; rank 10, 20 by split"
 
 
+def figure(*panels, title="F"):
+    """A figure of panels (title, y), each with a point whose value is its place."""
+    return {
+        "title": title,
+        "panels": [
+            {"title": name, "x": "c", "y": y, "series": [{"name": "s", "points": [{"x": 1, "mean": place}]}]}
+            for place, (name, y) in enumerate(panels)
+        ],
+    }
+
+
+def show_figures(**figures):
+    return make_document(read({"format": 1, "made": MADE, "figures": figures})).figures
+
+
+def test_panels_that_differ_in_the_metric_alone_are_drawn_once_and_listed_all():
+    (shown,) = show_figures(cost=figure(*((f"{data}, {y}", y) for data in "AB" for y in ("F@5", "NDCG@5", "F@15"))))
+    assert [each.title for each in shown.panels] == ["A, NDCG@5", "B, NDCG@5"]
+    assert [each.rows[0][1][0][0] for each in shown.values] == [f"{place}.0000" for place in range(6)]
+    assert [each.title for each in shown.values if each.drawn] == ["A, NDCG@5", "B, NDCG@5"]
+
+
+def test_without_the_metric_of_the_ranks_the_first_is_drawn():
+    (shown,) = show_figures(cost=figure(("A, F@5", "F@5"), ("A, F@15", "F@15")))
+    assert [each.title for each in shown.panels] == ["A, F@5"]
+
+
+def test_of_a_model_tuned_and_not_the_tuned_one_is_drawn():
+    (shown,) = show_figures(cleaning=figure(("WRMF", "y"), ("EASE", "y"), ("WRMF, tuned", "y")))
+    assert [each.title for each in shown.panels] == ["EASE", "WRMF, tuned"]
+    assert len(shown.values) == 3
+
+
+def test_what_is_kept_is_among_the_values_of_the_noise_or_drawn_alone():
+    noise, kept = figure(("Random", "NDCG@10"), title="noise"), figure(("Random", "share kept"), title="kept")
+    (shown,) = show_figures(robustness=noise, kept=kept)
+    assert shown.title == "noise"
+    assert [each.title for each in shown.panels] == ["Random"]
+    assert [each.title for each in shown.values] == ["Random", "Random: share kept"]
+    assert [(each.title, len(each.panels)) for each in show_figures(kept=kept)] == [("kept", 1)]
+
+
+def test_one_number_comes_first_and_the_rest_is_folded_or_behind_a_box():
+    summary = read(one_table(mean=0.66, low=0.65, high=0.67, printed=0.6))
+    page, words = render_html(summary), render_markdown(summary)
+    assert '<b>0.6600</b><small class="more">±0.0100</small>' in page
+    assert '<input type="checkbox"/>' in page
+    shown, folded = words.split("## Comparison")[1].split("<summary>Intervals")
+    assert "| S | 0.6600 (best) |" in shown
+    assert "| S | ±0.0100; 0.6000, +10.0 % |" in folded
+
+
+@pytest.mark.parametrize("render", RENDERERS)
+def test_tables_of_other_protocols_do_not_hide_a_run_of_one(render):
+    summary = one_table(mean=0.66)
+    summary["comparison"][0]["protocol"] = "text"
+    assert "0.6600" in render(read(summary))
+    assert '<details id="comparison-1"' not in render(read(summary))
+
+
 def test_hostile_text_stays_text_on_the_page():
     page = render_html(read(hostile(full_summary())))
     assert "<img" not in page
