@@ -365,12 +365,12 @@ FIGURE_WORDS = {
     "step": (
         "The step size",
         f"The paper's Algorithm 1 as printed, with at most {STEP_ITERATIONS} iterations (a third of that in a quick"
-        " run) and multiples of the safe step 1/(2α). The solver used elsewhere on this page has no step size.",
+        " run) and multiples of the safe step 1/(2α). The exact solver used elsewhere for CSRR has no step size to choose.",
     ),
     "strengths": (
         "The regularization strengths λ₁ and λ₂",
-        "CSRR-I with one strength fixed at 0.1, as in the paper, and the other varied. Accuracy is low throughout:"
-        " good values of λ₁ are much larger, about 5 % of the value at which the low-rank part is zero.",
+        "CSRR-I with one strength fixed at 0.1, as in the paper, and the other varied. This is far from the good"
+        " region, which is at a λ₁ of about 5 % of the value at which the low-rank part is zero.",
     ),
 }
 """The title and the caption of each figure."""
