@@ -365,7 +365,7 @@ FIGURE_WORDS = {
     "step": (
         "The step size",
         f"The paper's Algorithm 1 as printed, with at most {STEP_ITERATIONS} iterations (a third of that in a quick"
-        " run) and multiples of the safe step 1/(2α). The exact solver used elsewhere for CSRR has no step size to choose.",
+        " run) and multiples of the safe step 1/(2α). The exact solver, used elsewhere for CSRR, has no step size.",
     ),
     "strengths": (
         "The regularization strengths λ₁ and λ₂",
