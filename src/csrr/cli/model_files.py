@@ -22,7 +22,7 @@ def load_model(path: Path) -> Any:
         raise Failure(f"{path} is a folder, not a model file; {hint}")
     if not path.exists():
         folder = path.parent
-        beside = [each.name for each in folder.iterdir() if is_model_file(each)] if folder.is_dir() else []
+        beside = [each.name for each in folder.iterdir() if each.suffix == path.suffix] if folder.is_dir() else []
         near = suggest_near(path.name, beside, 0.8)
         raise Failure(f"there is no model file {path}{near or f'; csrr fit LOG -o {path} makes one'}")
     return csrr.load(path)
