@@ -8,11 +8,11 @@ from typing import Annotated, Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 from scipy.linalg import lapack
 from scipy.sparse.linalg import LinearOperator, cg
 
 from csrr.arrays import AnyArray
+from csrr.compiled import compile_loop
 from csrr.data import Log
 from csrr.model_parameters import MOST, AutoReg, Precision, Threads
 from csrr.models.folded_items import FoldedItems
@@ -236,7 +236,7 @@ def _compute_gram(clicks: Any, dtype: str) -> AnyArray:
     return gram
 
 
-@njit(nogil=True, fastmath=True, cache=True)
+@compile_loop(fastmath=True)
 def _count_together(start, stop, item_indptr, item_users, user_indptr, user_items, gram):  # type: ignore[no-untyped-def]
     # gram[i] = X[:, i] @ X
     one = gram.dtype.type(1)
@@ -249,7 +249,7 @@ def _count_together(start, stop, item_indptr, item_users, user_indptr, user_item
                 row[user_items[q]] += one
 
 
-@njit(nogil=True, fastmath=True, cache=True)
+@compile_loop(fastmath=True)
 def _scale_inverse(start, stop, inverse, diagonal, weights):  # type: ignore[no-untyped-def]
     # weights[i, j] = -P[i, j] / P[j, j], and 0 for i = j; of P only the upper triangle is there
     for i in range(start, stop):
