@@ -19,7 +19,7 @@ from csrr.data.errors import DataError
 from csrr.files import write_text
 from csrr.printable import describe_size
 
-logger = logging.getLogger(__name__)
+_logger = logging.getLogger(__name__)
 
 Progress = Callable[[int, int | None], None]
 """Told the bytes fetched so far and, where known, in all."""
@@ -171,7 +171,7 @@ def fetch(name: str, *, progress: Progress | None = None) -> Path:
     target = data_dir() / data.file
     if data.url is None:
         raise DataError(f"{name} cannot be downloaded ({data.licence}); put {data.source} at {target}")
-    logger.info("downloading %s (%s)", data.url, data.licence)
+    _logger.info("downloading %s (%s)", data.url, data.licence)
     partial = target.with_name(f"{data.file}.{os.getpid()}.part")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -100,7 +100,7 @@ class EASE(ItemWeightsModel):
     dtype: Precision = "float64"
     threads: Threads = 0
 
-    kept = Kept((Values("weights", ("items", "items")),), Facts)
+    kept: ClassVar[Kept | None] = Kept((Values("weights", ("items", "items")),), Facts)
 
     def fit(self, data: Any, y: Any = None) -> Self:
         """Fit to data, and return the model.
@@ -144,7 +144,8 @@ class EASE(ItemWeightsModel):
         with use_threads(self.threads):
             weights = self._solve(_compute_gram(clicks, self.dtype), reg)
         self.remember(log)
-        self.weights_, self.reg_ = weights, reg
+        self.weights_: Any = weights
+        self.reg_: float = reg
         return self
 
     def start_value(self, name: str, log: Log) -> float:
