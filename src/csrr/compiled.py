@@ -1,13 +1,14 @@
 """How loops are compiled: when one is first called, once for a machine, and without what nobody calls.
 
-numba is imported then too, so that nobody waits for it who only reads, asks for help or scores with what is there.
+numba is imported then too, so that nobody waits for it who only reads, asks for help or looks at a result.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from threading import RLock
-from typing import Any
+from types import FunctionType
+from typing import Any, NoReturn
 
 _LOCK = RLock()
 
@@ -15,7 +16,7 @@ _LOCK = RLock()
 class Loop:
     """A function that compiles when it is first called. So do the loops that it calls."""
 
-    def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
+    def __init__(self, function: FunctionType, options: dict[str, Any]) -> None:
         self._function, self._options = function, options
         self._compiled: Any = None
 
@@ -28,16 +29,32 @@ class Loop:
             if self._compiled is None:
                 from numba import njit
 
-                # numba looks names up in the module, and knows its own functions only.
-                names = self._function.__globals__
-                for name in self._function.__code__.co_names:
-                    if isinstance(names.get(name), Loop):
-                        names[name] = names[name].compile()
-                self._compiled = njit(nogil=True, cache=True, no_cfunc_wrapper=True, **self._options)(self._function)
+                options = {"nogil": True, "cache": True, "no_cfunc_wrapper": True} | self._options
+                self._compiled = njit(**options)(self._with_compiled_names())
         return self._compiled
 
+    def _with_compiled_names(self) -> FunctionType:
+        """The function, for which the loops that its module names are what numba makes of them."""
+        old, names = self._function, dict(self._function.__globals__)
+        for name in old.__code__.co_names:
+            if isinstance(names.get(name), Loop):
+                names[name] = names[name].compile()
+        made = FunctionType(old.__code__, names, old.__name__, old.__defaults__, old.__closure__)
+        made.__qualname__ = old.__qualname__
+        return made
 
-def compile_loop(**options: Any) -> Callable[[Callable[..., Any]], Any]:
+
+class Part(Loop):
+    """A function that compiled loops call, and Python cannot."""
+
+    def __init__(self, function: FunctionType, options: dict[str, Any]) -> None:
+        super().__init__(function, options | {"no_cpython_wrapper": True})
+
+    def __call__(self, *arguments: Any) -> NoReturn:
+        raise TypeError(f"{self._function.__qualname__} is for compiled loops; Python cannot call it")
+
+
+def compile_loop(**options: Any) -> Callable[[Any], Any]:
     """A decorator for a loop that Python calls, with more options of numba's.
 
     The interpreter lock is released. Arrays that a loop fills or works in are given to it: to make one is quick in
@@ -46,6 +63,6 @@ def compile_loop(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     return lambda function: Loop(function, options)
 
 
-def compile_part(**options: Any) -> Callable[[Callable[..., Any]], Any]:
-    """A decorator for what only compiled loops call: Python cannot, and the compiler has less to do."""
-    return compile_loop(no_cpython_wrapper=True, **options)
+def compile_part(**options: Any) -> Callable[[Any], Any]:
+    """A decorator for what only compiled loops call, which is less to compile."""
+    return lambda function: Part(function, options)

@@ -8,8 +8,6 @@ from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
-from scipy.linalg import lapack
-from scipy.sparse.linalg import LinearOperator, cg
 
 from csrr.arrays import AnyArray
 from csrr.compiled import compile_loop
@@ -157,6 +155,8 @@ class EASE(ItemWeightsModel):
 
     def _solve(self, gram: AnyArray, reg: float) -> npt.NDArray[np.float32]:
         """Return B, shape (m, m), from X'X, C-contiguous of shape (m, m), which is overwritten."""
+        from scipy.linalg import lapack
+
         gram[np.diag_indices_from(gram)] += reg
         single = gram.dtype == np.float32
         factorise, invert = (lapack.spotrf, lapack.spotri) if single else (lapack.dpotrf, lapack.dpotri)
@@ -174,6 +174,8 @@ class EASE(ItemWeightsModel):
         return weights
 
     def fold_items(self, log: Log, chosen: Any) -> FoldedItems:
+        from scipy.sparse.linalg import LinearOperator, cg
+
         # The column that a fit gives an item, where the others are without it: (X'X + reg*I) b = X'x.
         clicks = self.seen_.astype(np.float64)
         system = LinearOperator(

@@ -67,7 +67,7 @@ def _has(indices, low, high, item):  # type: ignore[no-untyped-def]
     return False
 
 
-@compile_part(fastmath=True)
+@compile_loop(fastmath=True)
 def draw_negative(state, indices, low, high, stratum):  # type: ignore[no-untyped-def]
     # The next state, and an item of the stratum that is not in indices[low:high], each equally likely; -1 for none
     for _ in range(TRIES):
@@ -91,7 +91,7 @@ def draw_negative(state, indices, low, high, stratum):  # type: ignore[no-untype
 
 
 # Once a step too long has made a NaN, division must not raise: `fit` has more to say about it.
-@compile_part(fastmath=True, error_model="numpy")
+@compile_loop(fastmath=True, error_model="numpy")
 def ascend(p, positive, negative, rates):  # type: ignore[no-untyped-def]
     # One step along the gradient of
     #     ln s(x) - reg/2*(|p|^2 + |q_i|^2) - reg_negative/2*|q_j|^2 - reg_bias/2*(b_i^2 + b_j^2),
