@@ -15,6 +15,7 @@ LOW = {
     "processes",
     "files",
     "heap",
+    "compiled",
     "parameters",
     "model_parameters",
     "registry",
@@ -36,7 +37,7 @@ ROOMS = (
     "cli",
 )
 MAY_IMPORT = {room: {*ROOMS[: place + 1], *LOW} for place, room in enumerate(ROOMS)} | {
-    "optim": {"optim", "deadline", "threads", "heap", "arrays"},
+    "optim": {"optim", "deadline", "threads", "heap", "compiled", "arrays"},
     "plots": {"plots", "data", "files", "parameters"},
     "cli": {*ROOMS, *LOW, ""},
 }

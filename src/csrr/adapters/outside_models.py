@@ -36,7 +36,8 @@ class OutsideModel(Recommender):
 
     def __init__(self, scorer: RowScorer | None = None, name: str = "model") -> None:
         """Store the parameters."""
-        self.scorer, self.name = scorer, name
+        self.scorer = scorer
+        self.name = name
 
     @classmethod
     def of(cls, scorer: RowScorer, log: Log, name: str) -> Self:

@@ -49,7 +49,9 @@ class PerUserSplit:
         check_whole("seed", seed, least=0)
         if ratio is not None:
             check_number("ratio", ratio, above=0, most=1)
-        self.n_splits, self.ratio, self.seed = n_splits, ratio, seed
+        self.n_splits = n_splits
+        self.ratio = ratio
+        self.seed = seed
 
     def __repr__(self) -> str:
         ratio = "" if self.ratio is None else f", ratio={self.ratio}"

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import sqlite3
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -19,6 +18,9 @@ from csrr.data.event_tables import Events, read_events
 from csrr.data.limits import find_limit
 from csrr.data.log import Log
 from csrr.data.recognise_columns import Column, choose_columns
+
+if TYPE_CHECKING:
+    import sqlite3
 
 CHUNK_ROWS = 10_000
 SQLITE_MAGIC = b"SQLite format 3\x00"
@@ -177,6 +179,8 @@ def _open(source: Any) -> Iterator[Any]:
 
 
 def _open_sqlite(path: Path) -> sqlite3.Connection:
+    import sqlite3
+
     try:
         with path.open("rb") as file:
             is_sqlite = file.read(len(SQLITE_MAGIC)) == SQLITE_MAGIC

@@ -70,12 +70,12 @@ class Grid:
     """The points of a finite space in a random order that the seed decides, without `own`, parameters tried before."""
 
     def __init__(self, space: Space, own: Mapping[str, Any] | None, seed: int) -> None:
-        self.choices = {name: each for name, each in space.items() if isinstance(each, list)}
+        self.choices: dict[str, list[Any]] = {name: each for name, each in space.items() if isinstance(each, list)}
         points: list[tuple[Any, ...]] = list(product(*self.choices.values()))
         walks = any(isinstance(each, Walk) for each in space.values())
         mine = None if own is None else tuple(own[name] for name in self.choices)
         order = np.random.default_rng(seed).permutation(len(points)).tolist()
-        self.points = [points[place] for place in order if walks or points[place] != mine]
+        self.points: list[tuple[Any, ...]] = [points[place] for place in order if walks or points[place] != mine]
 
     def __len__(self) -> int:
         return len(self.points)

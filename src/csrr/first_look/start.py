@@ -120,8 +120,11 @@ class Run:
     """A first look under way: the log, the time, and what is told."""
 
     def __init__(self, log: Log, seconds: float, seed: int, tell: Callback) -> None:
-        self.log, self.seconds, self.seed, self.tell = log, seconds, seed, tell
-        self.began = time.perf_counter()
+        self.log = log
+        self.seconds = seconds
+        self.seed = seed
+        self.tell = tell
+        self.began: float = time.perf_counter()
         self.saved: str | None = None
 
     def left(self, share: float = 1.0) -> float:

@@ -28,7 +28,7 @@ class IdReader:
     def __init__(self, unknown: Unknown) -> None:
         if unknown not in ("raise", "ignore"):
             raise ParameterError(f'unknown={unknown!r}: it must be "raise" or "ignore"')
-        self.ignores = unknown == "ignore"
+        self.ignores: bool = unknown == "ignore"
         self._left_out: dict[str, tuple[int, int]] = {}
 
     def find(self, known: IdMap, ids: Any, kind: Literal["user", "item"] = "user", place: str = "") -> Rows:

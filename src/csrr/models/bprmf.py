@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
+from csrr.arrays import Float32Array
 from csrr.data import Log
 from csrr.model_parameters import Rank, Seed, Threads
 from csrr.models.folded_users import FoldedFactors
@@ -133,7 +134,7 @@ class BPRMF(Recommender):
     """
 
     has_factors = True
-    kept = Kept((*factors("rank+1"), Values("history", ("epochs",), ("float64",))), Facts)
+    kept: ClassVar[Kept | None] = Kept((*factors("rank+1"), Values("history", ("epochs",), ("float64",))), Facts)
     _likeness = slice(-1)
 
     rank: Rank = parameter(default=None, kw_only=False)
@@ -247,7 +248,8 @@ class BPRMF(Recommender):
         self.user_factors_, self.item_factors_ = (
             f.astype(np.float32, copy=False) for f in (factors.users, factors.items)
         )
-        self.history_, self._reg = history, float(self.reg)
+        self.history_: list[float] = history
+        self._reg = float(self.reg)
         return self
 
     def _climb(self, pattern: Pattern, watch: Watch, start: Factors | None) -> tuple[Factors, list[float]]:
@@ -312,5 +314,7 @@ class BPRMF(Recommender):
         return arrays, {"reg": self._reg}
 
     def restore(self, arrays: Arrays, facts: dict[str, Any]) -> None:
-        self.user_factors_, self.item_factors_ = arrays["user_factors"], arrays["item_factors"]
-        self.history_, self._reg = arrays["history"].tolist(), facts["reg"]
+        self.user_factors_: Float32Array = arrays["user_factors"]
+        self.item_factors_: Float32Array = arrays["item_factors"]
+        self.history_ = arrays["history"].tolist()
+        self._reg = facts["reg"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -200,7 +200,7 @@ class CSRR(RobustModel):
     threads: Threads = 0
     seed: Seed = 0
 
-    walked = ("reg_low_rank", "l1")
+    walked: ClassVar[tuple[str, ...]] = ("reg_low_rank", "l1")
 
     @property
     def searches(self) -> bool:

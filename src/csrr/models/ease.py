@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
-from scipy.linalg import lapack
-from scipy.sparse.linalg import LinearOperator, cg
 
 from csrr.arrays import AnyArray
+from csrr.compiled import compile_loop
 from csrr.data import Log
 from csrr.model_parameters import MOST, AutoReg, Precision, Threads
 from csrr.models.folded_items import FoldedItems
@@ -100,7 +98,7 @@ class EASE(ItemWeightsModel):
     dtype: Precision = "float64"
     threads: Threads = 0
 
-    kept = Kept((Values("weights", ("items", "items")),), Facts)
+    kept: ClassVar[Kept | None] = Kept((Values("weights", ("items", "items")),), Facts)
 
     def fit(self, data: Any, y: Any = None) -> Self:
         """Fit to data, and return the model.
@@ -144,7 +142,8 @@ class EASE(ItemWeightsModel):
         with use_threads(self.threads):
             weights = self._solve(_compute_gram(clicks, self.dtype), reg)
         self.remember(log)
-        self.weights_, self.reg_ = weights, reg
+        self.weights_: Any = weights
+        self.reg_: float = reg
         return self
 
     def start_value(self, name: str, log: Log) -> float:
@@ -156,6 +155,8 @@ class EASE(ItemWeightsModel):
 
     def _solve(self, gram: AnyArray, reg: float) -> npt.NDArray[np.float32]:
         """Return B, shape (m, m), from X'X, C-contiguous of shape (m, m), which is overwritten."""
+        from scipy.linalg import lapack
+
         gram[np.diag_indices_from(gram)] += reg
         single = gram.dtype == np.float32
         factorise, invert = (lapack.spotrf, lapack.spotri) if single else (lapack.dpotrf, lapack.dpotri)
@@ -173,6 +174,8 @@ class EASE(ItemWeightsModel):
         return weights
 
     def fold_items(self, log: Log, chosen: Any) -> FoldedItems:
+        from scipy.sparse.linalg import LinearOperator, cg
+
         # The column that a fit gives an item, where the others are without it: (X'X + reg*I) b = X'x.
         clicks = self.seen_.astype(np.float64)
         system = LinearOperator(
@@ -236,7 +239,7 @@ def _compute_gram(clicks: Any, dtype: str) -> AnyArray:
     return gram
 
 
-@njit(nogil=True, fastmath=True, cache=True)
+@compile_loop(fastmath=True)
 def _count_together(start, stop, item_indptr, item_users, user_indptr, user_items, gram):  # type: ignore[no-untyped-def]
     # gram[i] = X[:, i] @ X
     one = gram.dtype.type(1)
@@ -249,7 +252,7 @@ def _count_together(start, stop, item_indptr, item_users, user_indptr, user_item
                 row[user_items[q]] += one
 
 
-@njit(nogil=True, fastmath=True, cache=True)
+@compile_loop(fastmath=True)
 def _scale_inverse(start, stop, inverse, diagonal, weights):  # type: ignore[no-untyped-def]
     # weights[i, j] = -P[i, j] / P[j, j], and 0 for i = j; of P only the upper triangle is there
     for i in range(start, stop):

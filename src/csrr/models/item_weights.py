@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from scipy import sparse
 
 from csrr.arrays import Float32Array, Rows
+from csrr.compiled import compile_loop
 from csrr.data.ids import Id
 from csrr.models.asked_ids import Unknown
 from csrr.models.explain_score import explain_score
@@ -126,7 +126,7 @@ def _make_ones(clicks: Any) -> Float32Array:
     return np.ones(clicks.shape[0], np.float32)
 
 
-@njit(nogil=True, fastmath=True, cache=True)
+@compile_loop(fastmath=True)
 def _add_dense(start, stop, rows, indptr, indices, weights, out):  # type: ignore[no-untyped-def]
     # out[i] = weights[items of user rows[i]].sum(axis=0)
     for i in range(start, stop):
@@ -138,7 +138,7 @@ def _add_dense(start, stop, rows, indptr, indices, weights, out):  # type: ignor
                 row[j] += added[j]
 
 
-@njit(nogil=True, fastmath=True, cache=True)
+@compile_loop(fastmath=True)
 def _add_pairs_dense(start, stop, users, items, indptr, indices, weights, out):  # type: ignore[no-untyped-def]
     # out[n] = weights[items of user users[n], items[n]].sum()
     for n in range(start, stop):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, NamedTuple, Self
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from scipy import sparse
@@ -120,8 +120,8 @@ class ItemKNN(ItemWeightsModel):
     bm25_b: BM25B = 0.75
     threads: Threads = 0
 
-    kept = Kept((Sparse.of("weights", ("items", "items")),))
-    renamed = {"neighbours": Renamed("neighbors")}  # noqa: RUF012
+    kept: ClassVar[Kept | None] = Kept((Sparse.of("weights", ("items", "items")),))
+    renamed: ClassVar[dict[str, Renamed]] = {"neighbours": Renamed("neighbors", "0.3")}
 
     def fit(self, data: Any, y: Any = None) -> Self:
         """Find the neighbours of each item, and return the model.

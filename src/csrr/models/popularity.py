@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -47,7 +47,7 @@ class PopRank(Recommender):
     """
 
     knows_everyone = True
-    kept = Kept((Values("popularity", ("items",)),))
+    kept: ClassVar[Kept | None] = Kept((Values("popularity", ("items",)),))
 
     popularity_: npt.NDArray[np.float32]
 

@@ -5,6 +5,8 @@ A share `rho` of the positive cells is taken to be unobserved; no V, no scaling,
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from csrr.data import Log
 from csrr.model_parameters import L1, MaxIter, MaxRank, Precision, RegLowRank, Rho, Seed, Threads, TimeLimit, Tol
 from csrr.models.build_problem import ClickProblem
@@ -96,7 +98,7 @@ class MCShift(RobustModel):
     """
 
     loss = "II"
-    walked = ("reg_low_rank", "l1")
+    walked: ClassVar[tuple[str, ...]] = ("reg_low_rank", "l1")
 
     rho: Rho = parameter(default=0.5, kw_only=False)
     reg_low_rank: RegLowRank = "auto"
@@ -197,7 +199,7 @@ class BiasMC(RobustModel):
     """
 
     loss = "I"
-    walked = ("reg_low_rank", "l1")
+    walked: ClassVar[tuple[str, ...]] = ("reg_low_rank", "l1")
 
     rho: Rho = parameter(default=0.5, kw_only=False)
     reg_low_rank: RegLowRank = "auto"

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from datetime import timedelta
-from typing import Annotated, Any, Literal, NamedTuple, Self
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from csrr.arrays import FloatArray, Rows
+from csrr.arrays import Float32Array, FloatArray, Rows
 from csrr.data import Log
 from csrr.data.ids import Id
 from csrr.deadline import TimeUpError, cut_off, limit_time, seconds_left
@@ -117,7 +117,7 @@ class RobustModel(Recommender):
     _settled: Settings | None = None
     _tastes: Tastes | None = None
 
-    kept = Kept(
+    kept: ClassVar[Kept | None] = Kept(
         (
             *KEPT,
             STEPS,
@@ -414,7 +414,8 @@ class RobustModel(Recommender):
 
     def _take(self, fitted: FittedProblem) -> None:
         self.fitted_ = fitted
-        self.user_factors_, self.item_factors_ = fitted.users, fitted.items
+        self.user_factors_: Float32Array = fitted.users
+        self.item_factors_: Float32Array = fitted.items
         self.l1_, self.l2_, self.costs_ = fitted.l1, fitted.l2, fitted.costs
         self._tastes = None
 

@@ -318,7 +318,7 @@ class Search:
         item, rows = self.built.scaling.item, np.flatnonzero(np.diff(self.asked.indptr))
         indptr, indices, places = regression.by_neighbor
         between = np.repeat(item, np.diff(indptr)) / item[indices]
-        flat = weights.reshape(len(weights), -1)[:, places] * between
+        flat = weights.reshape(len(weights), -1).take(places, axis=1) * between
         mine, theirs = left[rows].astype(np.float32), (right / item[:, None]).astype(np.float32)
         ranks = np.empty((len(weights), self.asked.nnz))
         clicks, asked = self.clicks, self.asked
@@ -326,7 +326,7 @@ class Search:
 
         def rank(start: int, stop: int) -> None:
             base = mine[start:stop] @ theirs.T
-            rank_rows(0, stop - start, base, rows[start:stop], *parts, ranks)
+            rank_rows(0, stop - start, base, rows[start:stop], *parts, np.empty_like(base[0]), ranks)
 
         run_ranges(rank, [*range(0, len(rows), _TOGETHER), len(rows)])
         counts = np.diff(asked.indptr)[rows]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Literal, NamedTuple, Self
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from csrr.arrays import BoolArray, FloatArray
+from csrr.arrays import BoolArray, Float32Array, FloatArray
 from csrr.data import Log
 from csrr.data.ids import Id
 from csrr.model_parameters import MOST, AutoReg, HalfLife, MaxIter, Rank, Seed, Threads
@@ -26,7 +26,7 @@ from csrr.optim.factored import Factors, alternate, descend, guess_factors, wide
 from csrr.optim.foldin import ItemSide
 from csrr.optim.pattern import Pattern
 from csrr.optim.problem import Problem, select_rows
-from csrr.optim.solver import Callback, Options
+from csrr.optim.solver import Callback, Options, Step
 from csrr.parameters import Choice, Number, ParameterError, Renamed, declare, parameter
 from csrr.progress import follow_steps
 from csrr.ranking.explanations import Explanation
@@ -155,7 +155,9 @@ class WRMF(Recommender):
     """
 
     has_factors = True
-    kept = Kept((*factors(), STEPS, Values("weights", ("events",), least=0, most=np.inf, optional=True)), Facts)
+    kept: ClassVar[Kept | None] = Kept(
+        (*factors(), STEPS, Values("weights", ("events",), least=0, most=np.inf, optional=True)), Facts
+    )
 
     rank: Rank = parameter(default=None, kw_only=False)
     confidence: Confidence = 16.0
@@ -168,9 +170,7 @@ class WRMF(Recommender):
     threads: Threads = 0
     seed: Seed = 0
 
-    renamed = {  # noqa: RUF012
-        "weighted": Renamed("event_weights", _as_words, _uses_weights)
-    }
+    renamed: ClassVar[dict[str, Renamed]] = {"weighted": Renamed("event_weights", "0.3", _as_words, _uses_weights)}
 
     def fit(self, data: Any, y: Any = None, *, callback: Callback | None = None, verbose: bool = False) -> Self:
         """Fit to data, and return the model.
@@ -257,7 +257,7 @@ class WRMF(Recommender):
         users = _solve_rows(problem, regs[0], factors)
         self.remember(log)
         self.user_factors_, self.item_factors_ = (np.ascontiguousarray(f, np.float32) for f in (users, factors.items))
-        self.history_ = history
+        self.history_: list[Step] = history
         self._confidence, self._penalty = float(self.confidence), penalty
         self._weights = weighed.to_csr(weighted=True).data if self._is_weighted else None
         return self
@@ -396,7 +396,8 @@ class WRMF(Recommender):
         return arrays, {"confidence": self._confidence, "penalty": self._penalty}
 
     def restore(self, arrays: Arrays, facts: dict[str, Any]) -> None:
-        self.user_factors_, self.item_factors_ = arrays["user_factors"], arrays["item_factors"]
+        self.user_factors_: Float32Array = arrays["user_factors"]
+        self.item_factors_: Float32Array = arrays["item_factors"]
         self.history_ = steps_from(arrays)
         self._confidence, self._penalty = facts["confidence"], facts["penalty"]
         self._weights = arrays.get("weights")

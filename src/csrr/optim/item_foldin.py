@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy import linalg, sparse
+from scipy import sparse
 
 from csrr.arrays import AnyArray, Float64Array, FloatArray
 from csrr.optim.nearest import Likeness, find_nearest_items
@@ -44,6 +44,8 @@ def weigh_neighbors(
 
     over s_j on its support. `x` is X by item, csr of (m, n); `targets`, csr of (new, n), is t; U_j = users @ items_j.
     """
+    from scipy import linalg
+
     found = []
     for j, rows in enumerate(support):
         mine = x[rows].astype(np.float64)
