@@ -1,4 +1,4 @@
-"""Rows on the exact solver: low rank and V alone, without neighbours."""
+"""Rows on the exact solver: low rank and V alone, without neighbors."""
 
 from __future__ import annotations
 

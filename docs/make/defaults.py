@@ -19,7 +19,7 @@ HEAD = [
 ]
 GOWALLA = (
     ("default", "`CSRR()`", ".195 / .163, 1.5x"),
-    ("rank 256, given", "rank 256, 50 neighbours, strengths given", ".161, 0.5x"),
+    ("rank 256, given", "rank 256, 50 neighbors, strengths given", ".161, 0.5x"),
     ("max_rank=1000", "`max_rank=1000`", ".198 / .166, 3x"),
 )
 
@@ -150,7 +150,7 @@ def _list_gowalla() -> Iterator[Line]:
         rival = f"the same ALS: {each['als']:.1f} s"
         yield Line(f"Gowalla, {called}", "Recall@20 / NDCG@20; fit, s", found, rival, ratio, ["gowalla"])
     ours, wide = each["recommending, default"], each["recommending, rank 1,000, no neighbours"]
-    rival, ratio = f"rank 1,000 without neighbours: {wide:.1f}", f"0.5x: **{ours / wide:.2f}x**"
+    rival, ratio = f"rank 1,000 without neighbors: {wide:.1f}", f"0.5x: **{ours / wide:.2f}x**"
     yield Line("Gowalla, all users", "recommending 20 each, s", f"{ours:.1f}", rival, ratio, ["gowalla"])
 
 
@@ -165,7 +165,7 @@ def _list_memory() -> Iterator[Line]:
 
 
 def _list_regret() -> Iterator[Line]:
-    measure = "what the choice loses against the best of {} strengths and neighbours around it, by test data, %"
+    measure = "what the choice loses against the best of {} strengths and neighbors around it, by test data, %"
     for key, each in DEFAULTS.items():
         if key.startswith("regret/"):
             best = max([value for _, value in each["grid"]] + [each["chosen"]])

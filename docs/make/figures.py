@@ -50,7 +50,7 @@ def draw_parts() -> str:
     parts = {
         "clicks": ("#57606a", clicks > 0),
         "common taste": ("#0b62a4", common),
-        "neighbours": ("#c4500b", 3 * (clicks @ model.neighbors_.toarray())),
+        "neighbors": ("#c4500b", 3 * (clicks @ model.neighbors_.toarray())),
         "own choices": ("#1a7f37", 1.5 * model.specific_.toarray()),
     }
     step = CELL * len(columns) + GAP
@@ -64,7 +64,7 @@ def draw_parts() -> str:
                 f'<text class="sign" x="{step * place - GAP / 2}" y="{TOP + CELL * len(rows) / 2 + 8}">{sign}</text>'
             )
     style = "text { font: 15px system-ui, sans-serif; fill: #57606a; } .sign { font-size: 24px; text-anchor: middle; }"
-    label = "Clicks of users on items as common taste, neighbours and own choices"
+    label = "Clicks of users on items as common taste, neighbors and own choices"
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" aria-label="{label}">'
         f"<style>{style}</style>{grids}{signs}</svg>\n"

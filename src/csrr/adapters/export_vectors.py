@@ -131,7 +131,7 @@ def export(
     to
         "faiss" or "hnswlib" for an index of the items beside the vectors, "parquet" for the vectors alone.
     part
-        "all" scores; or "factors", of a model that has neighbours too, without these.
+        "all" scores; or "factors", of a model that has neighbors too, without these.
     dims
         The number of dimensions. Without it, exactly the factors where scores are nothing else, or else 256, in which
         all scores are approximated.

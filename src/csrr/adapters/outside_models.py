@@ -105,7 +105,7 @@ def from_implicit(model: Any, train: Any, *, weighted: bool = False) -> OutsideM
     Parameters
     ----------
     model
-        A fitted model: by factors (ALS, BPR, logistic) or by neighbours of items.
+        A fitted model: by factors (ALS, BPR, logistic) or by neighbors of items.
     train
         The log whose `to_csr()` it was fitted to.
     weighted
@@ -114,7 +114,7 @@ def from_implicit(model: Any, train: Any, *, weighted: bool = False) -> OutsideM
     Returns
     -------
     model
-        For `csrr.evaluate`, `csrr.compare` and `recommend`. What a model by neighbours gives no score is in no list.
+        For `csrr.evaluate`, `csrr.compare` and `recommend`. What a model by neighbors gives no score is in no list.
 
     Raises
     ------

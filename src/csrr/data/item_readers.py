@@ -46,7 +46,7 @@ def read_items(
     source
         A path, the name of a file or data set in `data_dir`, or a pandas, polars or pyarrow table or a dict of columns.
     item
-        The column of ids, by name or position; recognised as in a log, or called id.
+        The column of ids, by name or position; recognized as in a log, or called id.
     title
         The column of titles; False for none.
     columns

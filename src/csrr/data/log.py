@@ -125,7 +125,7 @@ class Log:
     ) -> Log:
         """Return the log of a table with one row an event.
 
-        Columns are recognised by name (user_id, movieId, count, ...) unless given by name or position; False leaves one
+        Columns are recognized by name (user_id, movieId, count, ...) unless given by name or position; False leaves one
         out. Repeated (user, item) pairs become one event with the sum of the weights and the latest time. Only ids with
         an event left are in the log.
 

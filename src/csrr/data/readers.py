@@ -66,7 +66,7 @@ def read(
         A path, the name of a file or data set in `data_dir`, a table, a list of tuples or dicts, or a matrix. With
         `query`, what `read_sql` takes as a connection. A cursor that has been executed needs no `query`.
     format
-        What it is, where that should not be recognised.
+        What it is, where that should not be recognized.
     part
         One of the two files of user lists, or both.
     user, item, rating, weight, time, title

@@ -10,7 +10,7 @@ from typing import Literal
 from csrr.data.errors import DataError, quote_names, show_value
 
 Column = str | int | Literal[False] | None
-"""A column by name or position; None to recognise it by its name, False to do without it."""
+"""A column by name or position; None to recognize it by its name, False to do without it."""
 
 # Earlier words of a role win over later ones: user_id over session_id. "id" may follow a user or item word.
 WORDS = {
@@ -87,7 +87,7 @@ class LogColumns:
         Parameters
         ----------
         min_rating, weight
-            How these options are spelt, with {} in the place of the value.
+            How these options are spelled, with {} in the place of the value.
 
         Returns
         -------
@@ -133,7 +133,7 @@ def describe_columns(names: Collection[str], chosen: Mapping[str, str | None], n
 
 
 def find_role(name: str) -> str | None:
-    """Return the role a column name is recognised as, or None."""
+    """Return the role a column name is recognized as, or None."""
     plain = normalise_name(name)
     return next((role for role, tiers in NAMES.items() if any(plain in tier for tier in tiers)), None)
 
@@ -151,7 +151,7 @@ def normalise_name(name: str) -> str:
 def find_column(role: str, given: Column, names: tuple[str, ...], taken: Collection[str] = ()) -> str | None:
     """Return the name of the column of a role, or None where the role may be left out and is.
 
-    What is recognised is none of `taken`.
+    What is recognized is none of `taken`.
     """
     if given is False and role not in REQUIRED:
         return None

@@ -74,7 +74,7 @@ Watch = Callable[[Epoch, Factors], object]
 
 @declare
 class BPRMF(Recommender):
-    """Scores x_ui = b_i + p_u.q_i that maximise, s being the logistic function,
+    """Scores x_ui = b_i + p_u.q_i that maximize, s being the logistic function,
 
         sum_(u,i) mean_j ( ln s(x_ui - x_uj)
                            - reg/2*(|p_u|^2 + |q_i|^2) - reg_negative/2*|q_j|^2 - reg_bias/2*(b_i^2 + b_j^2) )

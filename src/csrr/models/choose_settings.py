@@ -1,7 +1,7 @@
-"""Held-out training events -> what "auto" comes to: strength, rank and neighbours.
+"""Held-out training events -> what "auto" comes to: strength, rank and neighbors.
 
 A tenth of each user's events is held out of the log. What is left is fitted with several strengths, ranks and
-neighbours, and what ranks the held-out events best is taken for the fit to the whole log. All of it is seeded.
+neighbors, and what ranks the held-out events best is taken for the fit to the whole log. All of it is seeded.
 """
 
 from __future__ import annotations

@@ -48,18 +48,18 @@ from csrr.parameters import ParameterError, declare, parameter
 class CSRR(RobustModel):
     """Scores U + X*S: common taste, and what goes with what one has. U is that of a convex model of clicks A:
 
-        minimise  l1*||U||_* + l2*sum(t*V) + sum_ij loss(U_ij + V_ij, t_ij),   0 <= V <= 1
+        minimize  l1*||U||_* + l2*sum(t*V) + sum_ij loss(U_ij + V_ij, t_ij),   0 <= V <= 1
 
     over low-rank U (common taste) and sparse V (a user's own choices), t = D_u^-user_scaling * A * D_i^-item_scaling
     (D: the number of clicks of a user, on an item). All unobserved cells count, with weight 1 and target 0. Stops when
     the duality gap is below `tol`. S, items x items, then solves, exactly,
 
-        minimise  rho/2*||S||_F^2 + 1/2*||T - U - X*S||_F^2,   X = D_u^-neighbor_scaling * A * D_i^-item_scaling
+        minimize  rho/2*||S||_F^2 + 1/2*||T - U - X*S||_F^2,   X = D_u^-neighbor_scaling * A * D_i^-item_scaling
 
     on the `neighbors` items nearest to each item. rho is `reg_neighbors` times the mean diagonal of X'X.
 
     What is "auto", or left out, is chosen on a tenth of the events, held out: `chosen_` is the table of what was tried.
-    A number is never overruled. With `reg_low_rank` or `l1` given only the neighbours are chosen; "auto" is then what
+    A number is never overruled. With `reg_low_rank` or `l1` given only the neighbors are chosen; "auto" is then what
     it is for logs too small to choose by: cost ratio 2, `reg_sparse` 0.85, `max_rank` 1000.
 
     Where `event_weights` count, a click's weight (loss II: its target) and its penalty in V have that factor.

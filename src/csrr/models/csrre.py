@@ -52,9 +52,9 @@ DEFAULT_RANK = 128
 class CSRRe(RobustModel):
     """Scores U + X*S as `CSRR` does, with U = P Q' of its problem with P of (n_users, rank) and Q of (n_items, rank):
 
-        minimise  l1/2*(||P||^2 + ||Q||^2) + l2*sum(t*V) + sum_ij loss((P Q')_ij + V_ij, t_ij),   0 <= V <= 1
+        minimize  l1/2*(||P||^2 + ||Q||^2) + l2*sum(t*V) + sum_ij loss((P Q')_ij + V_ij, t_ij),   0 <= V <= 1
 
-    with loss, costs, scaling, strengths, neighbours and what "auto" means as in `CSRR`. `factors="free"` alternates
+    with loss, costs, scaling, strengths, neighbors and what "auto" means as in `CSRR`. `factors="free"` alternates
     between P and Q, V in closed form; a stationary point whose gradient has no singular value above l1 is a global
     optimum of the convex problem: `certificate_.is_global` says whether, and `certificate_.gap` how far from it at
     most. `factors="nonnegative"` has 0 <= U <= 1, by projected gradient (`step` "auto": with momentum), V after each

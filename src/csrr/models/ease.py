@@ -44,9 +44,9 @@ class Facts:
 class EASE(ItemWeightsModel):
     """Scores X @ B, X the clicks, users x items, of the convex problem (Steck, 2019)
 
-        minimise  ||X - X B||_F^2 + reg*||B||_F^2,   diag(B) = 0.
+        minimize  ||X - X B||_F^2 + reg*||B||_F^2,   diag(B) = 0.
 
-    Its solution is B = I - P / diag(P) with P = (X'X + reg*I)^-1, by a Cholesky factorisation in `dtype`: float32 takes
+    Its solution is B = I - P / diag(P) with P = (X'X + reg*I)^-1, by a Cholesky factorization in `dtype`: float32 takes
     half the time and two thirds of the memory, and is accurate only while `reg` is no tiny part of the largest
     eigenvalue of X'X. The number of threads moves weights by rounding errors of `dtype` only, unless "auto" finds two
     strengths that rank alike to rounding.

@@ -1,4 +1,4 @@
-"""Models that score an item by its weights from the items a user has: EASE and neighbourhoods."""
+"""Models that score an item by its weights from the items a user has: EASE and neighborhoods."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class ItemWeightsModel(Recommender):
 
         Returns
         -------
-        neighbours
+        neighbors
             The others, largest weight first.
         """
         self.check_fitted()

@@ -124,7 +124,7 @@ class ItemKNN(ItemWeightsModel):
     renamed = {"neighbours": Renamed("neighbors")}  # noqa: RUF012
 
     def fit(self, data: Any, y: Any = None) -> Self:
-        """Find the neighbours of each item, and return the model.
+        """Find the neighbors of each item, and return the model.
 
         Parameters
         ----------
@@ -210,7 +210,7 @@ class ItemKNN(ItemWeightsModel):
             values, items, found = find_nearest_items(
                 clicks, by_item, likeness, width, first, min(first + size, n_items)
             )
-            # The scratch is as wide as `width`, what is kept only as wide as there are neighbours.
+            # The scratch is as wide as `width`, what is kept only as wide as there are neighbors.
             kept = np.arange(width) < found[:, None]
             columns.append((values[kept], items[kept], found))
         values, items, found = (np.concatenate(each) for each in zip(*columns, strict=True))

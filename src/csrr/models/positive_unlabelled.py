@@ -1,4 +1,4 @@
-"""Matrix completion from positive and unlabelled cells: MC-Shift and BiasMC, on the convex core.
+"""Matrix completion from positive and unlabeled cells: MC-Shift and BiasMC, on the convex core.
 
 A share `rho` of the positive cells is taken to be unobserved; no V, no scaling, otherwise the core's problem.
 """
@@ -19,7 +19,7 @@ from csrr.parameters import declare, parameter
 class MCShift(RobustModel):
     """Scores X of ShiftMC (Hsieh, Natarajan, Dhillon 2015), nuclear norm as a penalty:
 
-        minimise  l1*||X||_* + 1/2*sum_ij s(X_ij, A_ij)
+        minimize  l1*||X||_* + 1/2*sum_ij s(X_ij, A_ij)
 
     with the unbiased loss of a world where a share `rho` of the ones was hidden: s(x, 0) = x^2 and
     s(x, 1) = ((x - 1)^2 - rho*x^2)/(1 - rho). Completing the square, s(x, 1) = (x - 1/(1 - rho))^2 + const: a shifted
@@ -124,7 +124,7 @@ class MCShift(RobustModel):
 class BiasMC(RobustModel):
     """Scores X of BiasMC (Hsieh, Natarajan, Dhillon 2015), nuclear norm as a penalty:
 
-        minimise  l1*||X||_* + 1/2*(b*sum_{A=1} (X - 1)^2 + (1 - b)*sum_{A=0} X^2)/(1 - b),   b = (1 + rho)/2
+        minimize  l1*||X||_* + 1/2*(b*sum_{A=1} (X - 1)^2 + (1 - b)*sum_{A=0} X^2)/(1 - b),   b = (1 + rho)/2
 
     b is the label-dependent weight that is right when a share `rho` of the ones was hidden: observed cells weigh
     (1 + rho)/(1 - rho). It is CSRR's loss I without V.

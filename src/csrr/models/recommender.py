@@ -862,7 +862,7 @@ class Recommender(ABC):
     def fold_in(self, histories: Any, *, unknown: Unknown = "raise") -> FoldedUsers:
         """Return people who were not in the training data, by their histories: their scores and recommendations.
 
-        What was learnt of the items stays as it is. Of somebody whose history is empty, or of unknown items alone,
+        What was learned of the items stays as it is. Of somebody whose history is empty, or of unknown items alone,
         nothing is known: they get what is popular.
 
         Parameters
@@ -920,7 +920,7 @@ class Recommender(ABC):
     def fold_in_items(self, clicks: Any) -> FoldedItems:
         """Return items that were not in the training data, by who chose them: their scores, and lists that have them.
 
-        What was learnt of users and of other items stays as it is. `update` takes the same events into the model.
+        What was learned of users and of other items stays as it is. `update` takes the same events into the model.
 
         Parameters
         ----------
@@ -1009,7 +1009,7 @@ class Recommender(ABC):
     def calibrate(
         self, heldout: Any, *, observed_share: float = 1.0, users: Any = None, n_groups: int = 1
     ) -> Calibration:
-        """Return what turns scores into probabilities, learnt from held-out events, and keep it as `calibration_`.
+        """Return what turns scores into probabilities, learned from held-out events, and keep it as `calibration_`.
 
         Counted are all cells of all users of the model that are not in the training data, also of users without
         held-out events: to leave these out would overstate every probability. The calibration is saved with the model;
@@ -1134,7 +1134,7 @@ class Recommender(ABC):
 
         Returns
         -------
-        neighbours
+        neighbors
             The others, most alike first.
 
         Raises
@@ -1178,7 +1178,7 @@ class Recommender(ABC):
 
         Returns
         -------
-        neighbours
+        neighbors
             In the caller's ids.
         """
         ids, titles = self.name_items(rows)
@@ -1198,7 +1198,7 @@ class Recommender(ABC):
 
         Returns
         -------
-        neighbours
+        neighbors
             The others, most alike first.
 
         Raises

@@ -1,4 +1,4 @@
-"""The regularisation path: models from the strength that gives nothing to a weak one."""
+"""The regularization path: models from the strength that gives nothing to a weak one."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class PathPoint:
 
 
 class Path(Sequence[PathPoint]):
-    """The points of a regularisation path, strongest first; `model(i)` is the fitted CSRR of point i."""
+    """The points of a regularization path, strongest first; `model(i)` is the fitted CSRR of point i."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ def path(
     """Return the fits of a CSRR along falling strengths on the rank.
 
     Each fit starts from the one before; where one SVD solves the problem (loss II without V, or loss I with cost_ratio
-    1 and without V), one SVD gives them all. All share their neighbours: those given or, with "auto", chosen as
+    1 and without V), one SVD gives them all. All share their neighbors: those given or, with "auto", chosen as
     `CSRR(**params)` does.
 
     Parameters

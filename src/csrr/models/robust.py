@@ -1,4 +1,4 @@
-"""What CSRR and its relatives share: the fit of common taste U, neighbours S and own choices V, and its scores."""
+"""What CSRR and its relatives share: the fit of common taste U, neighbors S and own choices V, and its scores."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ from csrr.ranking.explanations import Explanation
 from csrr.threads import use_threads
 
 _BEFORE_NEIGHBORS = 0.6
-"""The share of the time left that U gets where there will be neighbours."""
+"""The share of the time left that U gets where there will be neighbors."""
 _LITTLE = 1 / 3
 """A click is a user's own, where U's problem has no V, if less of it is explained than this share of the mean."""
 
@@ -390,7 +390,7 @@ class RobustModel(Recommender):
         return self
 
     def _find_neighborhood(self, built: ClickProblem, users: FloatArray, items: FloatArray) -> Neighborhood | None:
-        """Return what goes from item to item; None where the time is up, unless a number of neighbours was given."""
+        """Return what goes from item to item; None where the time is up, unless a number of neighbors was given."""
         try:
             with cut_off(seconds_left() if self.neighbors == "auto" else None):
                 return Neighborhood.of(built, users, items, float(self.user_scaling))
@@ -673,7 +673,7 @@ class RobustModel(Recommender):
 
         Returns
         -------
-        neighbours
+        neighbors
             The others, most alike first.
         """
         self.check_fitted()

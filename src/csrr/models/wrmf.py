@@ -1,4 +1,4 @@
-"""WRMF: weighted regularised matrix factorisation of implicit feedback."""
+"""WRMF: weighted regularized matrix factorization of implicit feedback."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _uses_weights(event_weights: str) -> bool:
 class WRMF(Recommender):
     """Scores P Q' of Hu, Koren and Volinsky (2008), P of (n_users, rank) and Q of (n_items, rank):
 
-        minimise  sum_ij c_ij*(a_ij - p_i.q_j)^2 + sum_i reg_i*||p_i||^2 + sum_j reg_j*||q_j||^2
+        minimize  sum_ij c_ij*(a_ij - p_i.q_j)^2 + sum_i reg_i*||p_i||^2 + sum_j reg_j*||q_j||^2
 
     over all cells, a = 1 and c = 1 + `confidence` on observed ones (1 + `confidence`*weight with `event_weights`
     "linear"), a = 0 and c = 1 elsewhere. reg_i = `reg`*(f_i/mean f)^`reg_exponent`, f_i the sum of c over the row (over

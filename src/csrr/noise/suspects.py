@@ -32,7 +32,7 @@ class Suspects:
 
     A score is a local false discovery rate under these assumptions, and no probability where they fail: noise falls
     evenly over the items (or, with a `popularity`, as that says), all other clicks tell what a user likes, taste fades
-    towards what they rank lowest, and each user and item is in the log by a click that was meant. So an attack by many
+    toward what they rank lowest, and each user and item is in the log by a click that was meant. So an attack by many
     accounts that act alike passes as taste, and the first click of a new interest looks like noise. Diffuse taste
     looks like noise, too: no method tells them apart without such assumptions. `is_doubtful` says where much hangs on
     them; docs/recipes/noisy-logs.md has the errors measured on planted data.
@@ -49,7 +49,7 @@ class Suspects:
         How much of this small changes leave, where asked for; or None.
     share_at_bottom
         The share of noise if taste did not reach what the common taste ranks lowest: that of the clicks on the lowest
-        quarter of each user's catalogue, or on its lowest twentieth if it is larger. No bound: the ranking errs.
+        quarter of each user's catalog, or on its lowest twentieth if it is larger. No bound: the ranking errs.
 
     Examples
     --------

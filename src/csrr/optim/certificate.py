@@ -98,7 +98,7 @@ class Point:
         return -(self.pull + self.observed)
 
     def compute_primal(self, problem: Problem) -> float:
-        """The objective at U, V minimised out."""
+        """The objective at U, V minimized out."""
         return problem.l1 * self.nuclear_norm + 0.5 * self.unobserved + problem.sum_observed_loss(self.observed)
 
     def compute_dual(self, problem: Problem, gradient_norm: float) -> float:

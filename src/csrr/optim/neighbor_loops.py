@@ -1,4 +1,4 @@
-"""Compiled loops of the neighbour systems: a range of items, from `start` to `stop`, and new arrays for it."""
+"""Compiled loops of the neighbor systems: a range of items, from `start` to `stop`, and new arrays for it."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def factorize(gram, k, rho, lower):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, fastmath=True, cache=True)
 def solve_items(start, stop, first, support, grams, asked, ks, rhos):  # type: ignore[no-untyped-def]
-    # out[v, r, j - start] = (grams[j] + rhos[r]*I)^-1 asked[v, first + j], of the first ks[r] neighbours, by Cholesky;
+    # out[v, r, j - start] = (grams[j] + rhos[r]*I)^-1 asked[v, first + j], of the first ks[r] neighbors, by Cholesky;
     # and the first item whose system is singular, -1 if none is
     width = support.shape[1]
     out = np.zeros((len(asked), len(ks), stop - start, width), np.float32)

@@ -137,7 +137,7 @@ class Calibration(TabularResult):
         return cls(edges, n_cells, n_positives, common, n_training, curves=curves).assuming(observed_share)
 
     def assuming(self, observed_share: float) -> Calibration:
-        """Return the same, learnt with an `observed_share` of 1, for data that shows less of all positives.
+        """Return the same, learned with an `observed_share` of 1, for data that shows less of all positives.
 
         Parameters
         ----------
@@ -233,7 +233,7 @@ class Calibration(TabularResult):
         """Return the calibration of the cells that are no held-out events either: of what is left once these are known.
 
         Of a cell with probability p, shown with the chance c*p (c the label rate) but not shown, it is p*(1 - c)/(1 -
-        c*p): Elkan and Noto's for the unlabelled. It differs from p where much was shown, at the top.
+        c*p): Elkan and Noto's for the unlabeled. It differs from p where much was shown, at the top.
 
         Returns
         -------
@@ -253,7 +253,7 @@ class Calibration(TabularResult):
         )
 
     def reliability(self, n_bins: int = N_BINS) -> Reliability:
-        """Return the probabilities against the very cells they were learnt from: `ece` is in-sample, too good.
+        """Return the probabilities against the very cells they were learned from: `ece` is in-sample, too good.
 
         Parameters
         ----------

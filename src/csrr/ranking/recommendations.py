@@ -225,7 +225,7 @@ class Neighbors(TabularResult):
         return len(self.ids)
 
     def table(self) -> ResultTable:
-        """Return the neighbours as a table.
+        """Return the neighbors as a table.
 
         Returns
         -------
@@ -236,7 +236,7 @@ class Neighbors(TabularResult):
         return ResultTable(columns if self.titles is None else columns | {"title": self.titles})
 
     def _heading(self) -> str:
-        return f"Neighbours of {self.of!r}"
+        return f"Neighbors of {self.of!r}"
 
 
 def _look_up(values: Any, rows: Int32Array, missing: BoolArray) -> Any:

@@ -105,7 +105,7 @@ def _find_numeric(n_columns: int, body: Sequence[Sequence[object]]) -> list[bool
 def format_cell(value: object) -> str:
     """Return a value as it is shown: on one line, short, with nothing in it that a terminal would obey."""
     text = _format_value(value)
-    # Cut first: a title may have a million characters, and each may be spelt out.
+    # Cut first: a title may have a million characters, and each may be spelled out.
     text = make_printable(text if len(text) <= WIDEST else text[: WIDEST - 3] + "...")
     return text if len(text) <= WIDEST else text[: WIDEST - 3] + "..."
 
