@@ -1,4 +1,4 @@
-"""Draws the figures of the concept pages from fits to synthetic data: python -m docs.make.figures writes docs/figures."""
+"""Draws the figures of the concept pages, of fits to synthetic data: python -m docs.make.figures writes them."""
 
 from __future__ import annotations
 
