@@ -12,7 +12,7 @@ from benchmarks.keep import RESULTS
 from docs.make.origins import Origins
 
 DEFAULTS: dict[str, Any] = json.loads((RESULTS / "defaults.json").read_text())
-README_HEAD = ["| data | measure | `CSRR()` | best of the tuned rivals | difference |", "|---|---|---|---|---|"]
+README_HEAD = ["| data | measure | `CSRR()` | best tuned baseline | difference |", "|---|---|---|---|---|"]
 HEAD = [
     "| data | measure | `CSRR()` | rival | wanted | `python -m benchmarks.defaults` | run |",
     "|---|---|---|---|---|---|---|",
