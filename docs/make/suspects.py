@@ -33,7 +33,7 @@ def summarise() -> str:
             f"| {100 * _mean_of(rows, 0.4, REMOVED):.0f} % |"
         )
     head = [
-        "| | error of the estimated share, mean | worst | clean clicks removed, worst | planted removed at 10 % | at 40 % |",
+        "| | error of the share, mean | worst | clean clicks removed, worst | planted removed at 10 % | at 40 % |",
         "|---|---|---|---|---|---|",
     ]
     return "\n".join(head + lines) + "\n"
