@@ -236,6 +236,11 @@ ROWS = {
         memory_gowalla,
     ),
     "threads": Row(
-        "MovieLens-1M", "the same bits from 1 and from 2 threads", "{same}", "", "all of {of}", threads_movielens_1m
+        "MovieLens-1M",
+        "models identical, bit for bit, with 1 and 2 threads",
+        "{same}",
+        "",
+        "all of {of}",
+        threads_movielens_1m,
     ),
 }
