@@ -109,8 +109,8 @@ def measure_log_loss(said: np.ndarray, positive: np.ndarray) -> float:
 def _make_group_row(data: str, work: Any) -> Row:
     return Row(
         data,
-        "five groups against one curve, change in %: log loss on held-out cells; mean gap between predicted and observed"
-        " over deciles of users; of items",
+        "five groups against one curve, change in %: log loss on held-out cells; mean gap of predicted and observed"
+        " rates over deciles of users; of items",
         "{loss_least:+.2f} to {loss_most:+.2f}; {users_least:+.0f} to {users_most:+.0f};"
         " {items_least:+.0f} to {items_most:+.0f} (log loss lower in {better} of {fits})",
         "",

@@ -36,17 +36,17 @@ _LARGEST = 1e15
 _MOST = 1e6
 """The largest rate or strength: far beyond any use, far within float32."""
 
-LearningRate = Annotated[float, Number("learning_rate", "The length of the first steps.", above=0, most=_MOST)]
-Decay = Annotated[
-    float, Number("decay", "What the length of a step falls to, as a share of the first.", above=0, most=1)
-]
-Reg = Annotated[float, Number("reg", "Strength on the factors of users and of items they have.", least=0, most=_MOST)]
+LearningRate = Annotated[float, Number("learning_rate", "The step size at the start.", above=0, most=_MOST)]
+Decay = Annotated[float, Number("decay", "The last step size as a share of the first.", above=0, most=1)]
+Reg = Annotated[float, Number("reg", "Regularization of the factors of users and of their items.", least=0, most=_MOST)]
 RegNegative = Annotated[
     float | None,
-    Number("reg_negative", "Strength on items they do not have; None for `reg`.", least=0, most=_MOST, optional=True),
+    Number(
+        "reg_negative", "Regularization of sampled negative items; None: `reg`.", least=0, most=_MOST, optional=True
+    ),
 ]
-RegBias = Annotated[float, Number("reg_bias", "Strength on the items' biases.", least=0, most=_MOST)]
-Epochs = Annotated[int, Whole("epochs", "How many times each event is taken.", least=1)]
+RegBias = Annotated[float, Number("reg_bias", "Regularization of the item biases.", least=0, most=_MOST)]
+Epochs = Annotated[int, Whole("epochs", "The number of passes over the events.", least=1)]
 
 
 @dataclass(frozen=True)
@@ -74,35 +74,37 @@ Watch = Callable[[Epoch, Factors], object]
 
 @declare
 class BPRMF(Recommender):
-    """Scores x_ui = b_i + p_u.q_i that maximize, s being the logistic function,
+    """Bayesian personalized ranking with matrix factorization (Rendle et al. 2009).
+
+    Scores x_ui = b_i + p_u.q_i maximize, with the logistic function s,
 
         sum_(u,i) mean_j ( ln s(x_ui - x_uj)
                            - reg/2*(|p_u|^2 + |q_i|^2) - reg_negative/2*|q_j|^2 - reg_bias/2*(b_i^2 + b_j^2) )
 
-    over the items i that a user u has and the items j that they do not, by stochastic steps: each epoch takes every
-    pair (u, i) once, in random order, with one j, all equally likely. The length of a step falls geometrically. `rank`
-    None is 50, or as many as the matrix has users or items. The number of threads does not change the model.
+    over the items i that a user u has and the items j that u does not have, by stochastic gradient steps. Each epoch
+    takes every pair (u, i) once, in random order, with one uniformly drawn j. The step size falls geometrically. `rank`
+    None is 50, or fewer if there are fewer users or items. The number of threads does not change the model.
 
     Parameters
     ----------
     rank
-        The number of factors; None for a default, or as many as the matrix has users or items.
+        The number of factors; None: a default, or fewer if there are fewer users or items.
     learning_rate
-        The length of the first steps.
+        The step size at the start.
     decay
-        What the length of a step falls to, as a share of the first.
+        The last step size as a share of the first.
     reg
-        Strength on the factors of users and of items they have.
+        Regularization of the factors of users and of their items.
     reg_negative
-        Strength on items they do not have; None for `reg`.
+        Regularization of sampled negative items; None: `reg`.
     reg_bias
-        Strength on the items' biases.
+        Regularization of the item biases.
     epochs
-        How many times each event is taken.
+        The number of passes over the events.
     threads
         The number of threads; 0 for all cores.
     seed
-        Seed of what is random.
+        Seed of the random numbers.
 
     Attributes
     ----------

@@ -16,9 +16,9 @@ from csrr.models.store import State
 
 
 class PopRank(Recommender):
-    """Scores an item by the number of users who have it, whoever asks.
+    """Popularity baseline: an item's score is the number of users who have it, for every user.
 
-    Equal numbers go by what was popular of late, where the log has times.
+    If the log has times, recent popularity breaks ties.
 
     Attributes
     ----------

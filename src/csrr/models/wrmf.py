@@ -39,26 +39,28 @@ STEP = 2.0
 _MOST = 1e10
 """The most that a cell may weigh: far beyond any use, far within float32."""
 
-Confidence = Annotated[
-    float, Number("confidence", "What an observed cell weighs more than one that is not.", above=0, most=_MOST)
-]
+Confidence = Annotated[float, Number("confidence", "The extra weight of an observed cell.", above=0, most=_MOST)]
 RegExponent = Annotated[
     float,
-    Number("reg_exponent", "From 0, the plain penalty, to 1: by the weight of the data.", least=0, most=2),
+    Number(
+        "reg_exponent", "0: one penalty for all rows; 1: penalties in proportion to a row's weight.", least=0, most=2
+    ),
 ]
 WeightsOrNot = Annotated[
     Literal["ignore", "linear"],
     Choice(
-        "event_weights", 'Whether the weights of the events count: "linear", as factors.', choices=("ignore", "linear")
+        "event_weights",
+        'How event weights are used: "ignore", or "linear": as factors on confidence.',
+        choices=("ignore", "linear"),
     ),
 ]
-Gain = Annotated[float, Number("tol", "Stop when an iteration gains less, relatively.", least=0, most=1)]
+Gain = Annotated[float, Number("tol", "Stop when the relative gain of an iteration is smaller.", least=0, most=1)]
 
 
 class Penalty(NamedTuple):
     """reg*(f_i/mean)^exponent, f_i the sum of a row's weights over all cells."""
 
-    reg: Annotated[float, Number("reg", "The strength that was taken.", above=0, most=MOST)]
+    reg: Annotated[float, Number("reg", "The regularization strength used.", above=0, most=MOST)]
     exponent: RegExponent
     mean: Annotated[float, Number("mean", "The mean sum of weights.", above=0, most=MOST)]
 
@@ -86,7 +88,9 @@ def _uses_weights(event_weights: str) -> bool:
 
 @declare
 class WRMF(Recommender):
-    """Scores P Q' of Hu, Koren and Volinsky (2008), P of (n_users, rank) and Q of (n_items, rank):
+    """Weighted regularized matrix factorization, fitted by ALS (Hu, Koren, Volinsky 2008).
+
+    Scores are P Q', P of (n_users, rank) and Q of (n_items, rank), that
 
         minimize  sum_ij c_ij*(a_ij - p_i.q_j)^2 + sum_i reg_i*||p_i||^2 + sum_j reg_j*||q_j||^2
 
@@ -94,10 +98,10 @@ class WRMF(Recommender):
     "linear"), a = 0 and c = 1 elsewhere. reg_i = `reg`*(f_i/mean f)^`reg_exponent`, f_i the sum of c over the row (over
     the column for an item).
 
-    `reg="auto"` is chosen by NDCG@20 on held-out training events, a tenth of them, all other parameters as given: a
-    hill climb, by factors of 2, from half the norm of c with random signs, what noise of that size would have, times
-    sqrt(2/mean c). That takes three to six fits as a rule; one to all events follows. Where fewer than 150 users
-    have events to spare, `reg` is where the climb would begin. A number costs one fit.
+    `reg="auto"` is chosen by NDCG@20 on a held-out tenth of the training events, all other parameters as given: a
+    hill climb, by factors of 2, from sqrt(2/mean c) times half the norm of c with random signs (the level of noise).
+    That usually takes three to six fits; a fit to all events follows. If fewer than 150 users have enough events to
+    hold one out, `reg` is the starting point of the climb. With a number there is only one fit.
 
     Alternates between the sides by preconditioned conjugate gradients until an iteration lowers the objective by
     less than `tol` of it, or after `max_iter`. `rank` None is 128, or as many as the matrix has users or items.
@@ -105,25 +109,25 @@ class WRMF(Recommender):
     Parameters
     ----------
     rank
-        The number of factors; None for a default, or as many as the matrix has users or items.
+        The number of factors; None: a default, or fewer if there are fewer users or items.
     confidence
-        What an observed cell weighs more than one that is not.
+        The extra weight of an observed cell.
     reg
-        Strength of the penalty; "auto" is chosen on held-out events.
+        Regularization strength; "auto": chosen on held-out events.
     reg_exponent
-        From 0, the plain penalty, to 1: by the weight of the data.
+        0: one penalty for all rows; 1: penalties in proportion to a row's weight.
     event_weights
-        Whether the weights of the events count: "linear", as factors.
+        How event weights are used: "ignore", or "linear": as factors on confidence.
     half_life
-        The age, before the latest event, at which an event counts for half: in days, or like "90d"; None for never.
+        The age at which an event counts half, relative to the latest event: in days, or like "90d"; None: no decay.
     tol
-        Stop when an iteration gains less, relatively.
+        Stop when the relative gain of an iteration is smaller.
     max_iter
         Stop after this many iterations.
     threads
         The number of threads; 0 for all cores.
     seed
-        Seed of what is random.
+        Seed of the random numbers.
 
     Attributes
     ----------
