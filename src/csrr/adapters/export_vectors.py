@@ -85,7 +85,7 @@ class Export:
     files: tuple[str, ...]
 
     def summary(self) -> dict[str, Any]:
-        """Return all of it as plain values, fit for JSON.
+        """Return everything as plain Python values, ready for JSON.
 
         Returns
         -------
@@ -154,7 +154,7 @@ def export(
     ParameterError
         For what the model does not have, or faiss does not know.
     ImportError
-        Where faiss or hnswlib is not installed.
+        If faiss or hnswlib is not installed.
 
     Examples
     --------

@@ -119,7 +119,7 @@ def from_implicit(model: Any, train: Any, *, weighted: bool = False) -> OutsideM
     Raises
     ------
     DataError
-        Where it was fitted to other numbers of users or items.
+        If it was fitted to other numbers of users or items.
     """
     log, name = as_log(train), f"implicit {type(model).__name__}"
     if hasattr(model, "user_factors"):

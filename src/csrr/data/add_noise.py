@@ -91,7 +91,7 @@ def add_noise(log: Any, kind: NoiseKind, share: float, *, seed: int = 0, avoid: 
     Raises
     ------
     DataError
-        Where there is no such noise, or no room for so much.
+        If there is no such noise, or no room for so much.
 
     Examples
     --------

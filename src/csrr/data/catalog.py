@@ -151,7 +151,7 @@ def fetch(name: str, *, progress: Progress | None = None) -> Path:
     Raises
     ------
     DataError
-        Where it is not known, may not be downloaded, or could not be; nothing that failed a check is kept. The SHA-256
+        If it is not known, may not be downloaded, or could not be; nothing that failed a check is kept. The SHA-256
         of the first download is kept beside it; a later one must have the same.
 
     Examples

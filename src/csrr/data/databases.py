@@ -73,7 +73,7 @@ def read_sql(
     Raises
     ------
     DataError
-        Where the query fails or its rows cannot be used.
+        If the query fails or its rows cannot be used.
 
     Examples
     --------

@@ -69,7 +69,7 @@ def read_items(
     Raises
     ------
     DataError
-        Where the table cannot be used: no ids, an id twice, values of no use; the message says where and what to do.
+        If the table cannot be used: no ids, an id twice, values of no use; the message says where and what to do.
 
     Examples
     --------

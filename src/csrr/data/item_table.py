@@ -76,7 +76,7 @@ class ItemTable:
         Raises
         ------
         DataError
-            Where the table has none of them.
+            If the table has none of them.
         """
         rows = self.items.find(_as_type_of(items, self.items), "item")
         if len(items) and (rows < 0).all():

@@ -164,7 +164,7 @@ class Log:
         Raises
         ------
         DataError
-            Where the table cannot be used; the message names the column and the row.
+            If the table cannot be used; the message names the column and the row.
         """
         roles: dict[str, Column] = {"user": user, "item": item, "rating": rating}
         roles |= {"weight": weight, "time": time, "title": title}
@@ -344,7 +344,7 @@ class Log:
         Raises
         ------
         DataError
-            Where the events have no times.
+            If the events have no times.
 
         Examples
         --------

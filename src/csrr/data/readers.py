@@ -96,7 +96,7 @@ def read(
     Raises
     ------
     DataError
-        Where the data cannot be used; the message says what is wrong, in which line, and what to do.
+        If the data cannot be used; the message says what is wrong, in which line, and what to do.
 
     Examples
     --------
@@ -148,7 +148,7 @@ def read_split(source: str | os.PathLike[str]) -> tuple[Log, Log]:
     Raises
     ------
     DataError
-        Where one of the files is missing or damaged.
+        If one of the files is missing or damaged.
 
     Examples
     --------

@@ -115,7 +115,7 @@ def split(
     Raises
     ------
     DataError
-        Where what is asked for contradicts itself or the log, such as a time without times.
+        If what is asked for contradicts itself or the log, such as a time without times.
 
     Examples
     --------

@@ -115,7 +115,7 @@ class Comparison(TabularResult):
     rows: list[ComparedPair]
 
     def summary(self) -> dict[str, Any]:
-        """Return all of it as plain values, fit for JSON.
+        """Return everything as plain Python values, ready for JSON.
 
         Returns
         -------
@@ -165,9 +165,9 @@ def compare(evaluations: Mapping[str, Evaluation], metric: str = "ndcg@10", base
     Raises
     ------
     ParameterError
-        Where there are fewer than two evaluations, or they lack the metric or the baseline.
+        If there are fewer than two evaluations, or they lack the metric or the baseline.
     DataError
-        Where they are of different users.
+        If they are of different users.
 
     Examples
     --------

@@ -231,9 +231,9 @@ def cost_curve(
     Raises
     ------
     ParameterError
-        Where a cost or ratio makes no sense, or `params` have costs of their own.
+        If a cost or ratio makes no sense, or `params` have costs of their own.
     DataError
-        Where there are too few events.
+        If there are too few events.
 
     Examples
     --------

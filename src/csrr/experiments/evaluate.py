@@ -178,7 +178,7 @@ class Evaluation(TabularResult):
         return f"{mean:{digits}}" if np.isnan(low) else f"{mean:{digits}} ± {(high - low) / 2:{digits}}"
 
     def summary(self) -> dict[str, Any]:
-        """Return all of it as plain values, fit for JSON.
+        """Return everything as plain Python values, ready for JSON.
 
         Returns
         -------
@@ -330,7 +330,7 @@ def evaluate(
     Raises
     ------
     DataError
-        Where the logs do not fit the model, or there is nothing to ask for.
+        If the logs do not fit the model, or there is nothing to ask for.
 
     Examples
     --------

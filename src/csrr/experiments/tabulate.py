@@ -104,9 +104,9 @@ def tabulate(evaluations: Mapping[str, Evaluation], metrics: Sequence[str] | Non
     Raises
     ------
     ParameterError
-        Where there is no evaluation, or one lacks a metric.
+        If there is no evaluation, or one lacks a metric.
     DataError
-        Where they are of different users.
+        If they are of different users.
 
     Examples
     --------

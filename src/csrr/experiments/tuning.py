@@ -94,9 +94,9 @@ def tune(
     Raises
     ------
     ParameterError
-        Where the space does not fit the model, or every trial failed.
+        If the space does not fit the model, or every trial failed.
     DataError
-        Where nothing is left to validate on, or the file keeps another search.
+        If nothing is left to validate on, or the file keeps another search.
 
     Examples
     --------

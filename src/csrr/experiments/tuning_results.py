@@ -104,7 +104,7 @@ class Tuning(TabularResult):
         return sorted(done, key=lambda each: -(each.value or 0.0))[:n]
 
     def summary(self) -> dict[str, Any]:
-        """Return all of it as plain values, fit for JSON.
+        """Return everything as plain Python values, ready for JSON.
 
         Returns
         -------

@@ -158,7 +158,7 @@ class FirstLook(TabularResult):
         return "\n".join([self._heading(), *table, *list_findings(self)])
 
     def summary(self) -> dict[str, Any]:
-        """Return all of it as plain values, fit for JSON.
+        """Return everything as plain Python values, ready for JSON.
 
         Returns
         -------

@@ -70,9 +70,9 @@ def start(
     Raises
     ------
     DataError
-        Where the log is too small for any test.
+        If the log is too small for any test.
     ParameterError
-        Where a number makes no sense.
+        If a number makes no sense.
 
     Examples
     --------

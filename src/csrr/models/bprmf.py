@@ -118,14 +118,14 @@ class BPRMF(Recommender):
     titles_
         The titles of the items, or None.
     item_table_
-        What else is known of the items, after `set_items`; or None.
+        The item table set by `set_items`, or None.
     seen_
         The training events: ones, sparse of shape (n_users, n_items).
     seen_weights_, seen_times_
-        The weights of these events, where the model weighs by them, and their times, where the log has them: shape
+        The weights of these events, if the model uses weights, and their times, if the log has them: shape
         (n_events,) each, or None.
     calibration_
-        What turns scores into probabilities, after `calibrate`; or None.
+        The calibration that `calibrate` learned, or None.
 
     Examples
     --------
@@ -186,7 +186,7 @@ class BPRMF(Recommender):
     def update(
         self, new_events: Any, *, choose: bool = False, callback: Callable[[Epoch], object] | None = None
     ) -> Self:
-        """Add events to those of the training data, go on with all of them, and return the model.
+        """Add events to the training data, continue training on all of them, and return the model.
 
         Users and items may be new. The factors go on from where they are, those of new users folded in, by the last
         half of the epochs: their short steps. That is not the model that a fit to all events gives, which begins
@@ -210,7 +210,7 @@ class BPRMF(Recommender):
         Raises
         ------
         DataError
-            Where ids are of other types.
+            If ids are of other types.
         """
         self.check_fitted()
         self.check_params()

@@ -68,7 +68,7 @@ class Chosen(ResultTable):
         return f"chosen when the log had {self.n_events:,} events; it has grown by {100 * self.growth:.2g} % since"
 
     def summary(self) -> dict[str, Any]:
-        """Return all of it as plain values, fit for JSON."""
+        """Return everything as plain Python values, ready for JSON."""
         return {
             "settings": self.settings._asdict(),
             "note": self.note,

@@ -140,7 +140,7 @@ class CSRRe(RobustModel):
     l1_
         The strength on the rank.
     l2_
-        The strength on own choices, or None where U was fitted without V.
+        The regularization of V, or None if U was fitted without V.
     costs_
         What a miss costs, and where that comes from.
     chosen_
@@ -154,14 +154,14 @@ class CSRRe(RobustModel):
     titles_
         The titles of the items, or None.
     item_table_
-        What else is known of the items, after `set_items`; or None.
+        The item table set by `set_items`, or None.
     seen_
         The training events: ones, sparse of shape (n_users, n_items).
     seen_weights_, seen_times_
-        The weights of these events, where the model weighs by them, and their times, where the log has them: shape
+        The weights of these events, if the model uses weights, and their times, if the log has them: shape
         (n_events,) each, or None.
     calibration_
-        What turns scores into probabilities, after `calibrate`; or None.
+        The calibration that `calibrate` learned, or None.
     neighbors_
         S: what item i in a history adds to the score of item j, sparse of shape (n_items, n_items).
 
@@ -203,7 +203,7 @@ class CSRRe(RobustModel):
 
     @property
     def searches(self) -> bool:
-        """Whether what is left open is chosen on held-out events."""
+        """Whether "auto" parameters are chosen on held-out events."""
         # The paper's own form stays what it is.
         return self.factors == "free"
 
@@ -216,7 +216,7 @@ class CSRRe(RobustModel):
 
     @property
     def takes_start(self) -> bool:
-        """Whether the solver can begin where another fit ended."""
+        """Whether the solver can start from another fit."""
         return self.factors == "free"
 
     def check_params(self) -> None:

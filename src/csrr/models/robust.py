@@ -218,7 +218,7 @@ class RobustModel(Recommender):
         user_costs: Any = None,
         item_costs: Any = None,
     ) -> Self:
-        """Add events to those of the training data, fit to all of them, and return the model.
+        """Add events to the training data, refit on all of them, and return the model.
 
         Users and items may be new. An event that is there already gets the sum of the weights and the latest time, as
         in `csrr.read`. The solver begins with U as it is, rows of new users and items folded in, and ends with the
@@ -246,7 +246,7 @@ class RobustModel(Recommender):
         Raises
         ------
         DataError
-            Where ids are of other types, or weights or times that the model needs are missing.
+            If ids are of other types, or weights or times that the model needs are missing.
         ParameterError
             For parameters that make no sense, or not for these data.
 
@@ -272,7 +272,7 @@ class RobustModel(Recommender):
 
     @property
     def takes_start(self) -> bool:
-        """Whether the solver can begin where another fit ended."""
+        """Whether the solver can start from another fit."""
         return True
 
     @abstractmethod
@@ -454,7 +454,7 @@ class RobustModel(Recommender):
         Raises
         ------
         ParameterError
-            Where no costs are given, or the model takes none.
+            If no costs are given, or the model takes none.
         """
         words = CostWords(None, positive_cost, miss, false_alarm, recall_weight)
         return make_from_costs(cls, words, params)
@@ -471,7 +471,7 @@ class RobustModel(Recommender):
         return CostWords(self.cost_ratio, self.positive_cost, self.miss_cost, self.false_alarm_cost, self.recall_weight)
 
     def resolve_costs(self, log: Log) -> Costs:
-        """Return what a miss costs, in false alarms.
+        """Return the cost of a miss relative to that of a false alarm.
 
         Parameters
         ----------
@@ -503,7 +503,7 @@ class RobustModel(Recommender):
 
     @property
     def searches(self) -> bool:
-        """Whether what is left open is chosen on held-out events."""
+        """Whether "auto" parameters are chosen on held-out events."""
         return False
 
     def wanted(self) -> Wanted:
@@ -599,7 +599,7 @@ class RobustModel(Recommender):
 
     @property
     def history_weight(self) -> float | None:
-        """What a click of a new history weighs where its log does not say; None where weights do not count."""
+        """The weight of a click in a new history without weights; None if weights are not used."""
         kind = self.fitted_.words.event_weights
         if kind == "linear" and self.seen_weights_ is None and self.seen_times_ is not None:
             # Weighed by age alone; their clicks are of today.
@@ -628,7 +628,7 @@ class RobustModel(Recommender):
     # Reasons and likeness
 
     def explain(self, user: Id, item: Id) -> Explanation:
-        """Return how much each item of the user's history adds to the score of an item; the amounts sum to it.
+        """Return how much each item of the user's history adds to the score of an item; the parts sum to the score.
 
         Exact at the optimum; what the fit's tolerance leaves over of the common taste is spread in proportion.
 
@@ -821,7 +821,7 @@ class RobustModel(Recommender):
         Raises
         ------
         ParameterError
-            Where U is 0.
+            If U is 0.
         """
         return leave_out(self)
 

@@ -140,14 +140,14 @@ class WRMF(Recommender):
     titles_
         The titles of the items, or None.
     item_table_
-        What else is known of the items, after `set_items`; or None.
+        The item table set by `set_items`, or None.
     seen_
         The training events: ones, sparse of shape (n_users, n_items).
     seen_weights_, seen_times_
-        The weights of these events, where the model weighs by them, and their times, where the log has them: shape
+        The weights of these events, if the model uses weights, and their times, if the log has them: shape
         (n_events,) each, or None.
     calibration_
-        What turns scores into probabilities, after `calibrate`; or None.
+        The calibration that `calibrate` learned, or None.
     reg_
         The strength of the penalty, resolved.
 
@@ -212,7 +212,7 @@ class WRMF(Recommender):
             return self._alternate(log, weighed, problem, first, told)
 
     def update(self, new_events: Any, *, choose: bool = False, callback: Callback | None = None) -> Self:
-        """Add events to those of the training data, fit to all of them, and return the model.
+        """Add events to the training data, refit on all of them, and return the model.
 
         Users and items may be new. An event that is there already gets the sum of the weights and the latest time, as
         in `csrr.read`. The factors go on from where they are, those of new users and items solved for first, by the
@@ -237,7 +237,7 @@ class WRMF(Recommender):
         Raises
         ------
         DataError
-            Where ids are of other types, or weights or times that the model needs are missing.
+            If ids are of other types, or weights or times that the model needs are missing.
         """
         self.check_fitted()
         self.check_params()
@@ -336,7 +336,7 @@ class WRMF(Recommender):
 
     @property
     def history_weight(self) -> float | None:
-        """What a click of a new history weighs where its log does not say; None where weights do not count."""
+        """The weight of a click in a new history without weights; None if weights are not used."""
         return None if self._weights is None else 1.0
 
     def _build_from_histories(self, seen: Any) -> Problem:
@@ -362,7 +362,7 @@ class WRMF(Recommender):
         return FoldedItems.of(self, log, chosen, make_scorer(self, factors), factors)
 
     def explain(self, user: Id, item: Id) -> Explanation:
-        """Return how much each item of the user's history adds to the score of an item; the amounts sum to it.
+        """Return how much each item of the user's history adds to the score of an item; the parts sum to the score.
 
         With Q fixed, p = (Q'CQ + reg*I)^-1 sum_j c_j q_j over the history: the score is a sum over it.
 

@@ -115,7 +115,7 @@ class Calibration(TabularResult):
         Raises
         ------
         DataError
-            Where there are no positives to learn from.
+            If there are no positives to learn from.
         """
         from scipy.optimize import isotonic_regression
 
@@ -345,7 +345,7 @@ class Calibration(TabularResult):
         Raises
         ------
         DataError
-            Where they are not those of a calibration.
+            If they are not those of a calibration.
         """
         if f"calibration.{_PARTS[0]}" not in arrays:
             return None

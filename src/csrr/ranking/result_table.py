@@ -225,7 +225,7 @@ class TabularResult(ABC):
         """
 
     def display_table(self) -> ResultTable:
-        """Return what is worth reading of it, for people.
+        """Return a shorter table for display.
 
         Returns
         -------
