@@ -31,7 +31,7 @@ Kind = TypeVar("Kind", bound=type)
 
 
 class ParameterError(ValueError):
-    """A parameter that makes no sense; the message names it and says what would."""
+    """Raised for an invalid parameter; the message names it and says what is valid."""
 
 
 @dataclass(frozen=True, kw_only=True)

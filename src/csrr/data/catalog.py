@@ -141,12 +141,12 @@ def fetch(name: str, *, progress: Progress | None = None) -> Path:
     name
         One of `DATASETS`.
     progress
-        Told the bytes fetched so far and, where known, in all.
+        Called with the bytes downloaded so far and, if known, in total.
 
     Returns
     -------
     path
-        Where it is now.
+        The path of the data set.
 
     Raises
     ------

@@ -42,18 +42,18 @@ def read_sql(
     min_weight: float | None = None,
     on_bad_rows: OnBadRows = "error",
 ) -> Log:
-    """Return the log of a query's rows, one an event.
+    """Read a log from a database query; each row is an event.
 
-    Rows are fetched in chunks, as Arrow where the driver has it (ADBC, DuckDB), and on PostgreSQL through a cursor on
-    the server. What is kept is the columns that are used; they may take an eighth of the memory (`csrr.read`).
+    Rows are fetched in chunks, as Arrow if the driver supports it (ADBC, DuckDB), and on PostgreSQL through a
+    server-side cursor. Only the used columns are kept; they may take up to an eighth of the memory (see `csrr.read`).
 
     Parameters
     ----------
     query
-        SQL, or a selectable of SQLAlchemy. None for a cursor that has been executed.
+        SQL, or an SQLAlchemy selectable. None: the connection is a cursor that has been executed.
     connection
         A connection or a cursor of a DB-API or ADBC driver; an engine, a connection or a session of SQLAlchemy; an
-        address such as "sqlite:///shop.db", which takes SQLAlchemy; or the path of an SQLite file.
+        URL such as "sqlite:///shop.db", which needs SQLAlchemy; or the path of an SQLite file.
     parameters
         The values of the query's placeholders, as the driver wants them.
     user, item, rating, weight, time, title

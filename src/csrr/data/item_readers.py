@@ -35,11 +35,11 @@ def read_items(
     separator: str | None = None,
     header: bool | None = None,
 ) -> ItemTable:
-    """Return the item table of a file or of a table in memory: a row for each item.
+    """Read an item table, with one row per item, from a file or a table in memory.
 
-    Known are CSV, TSV, Parquet, Arrow and JSON-lines files, plain, packed or zipped, and the item files of MovieLens,
-    Last.fm and EachMovie, also in their archives. A column of a text file whose values are all numbers, true or false,
-    or dates like 2000-12-31 is such; others are categories.
+    Formats are CSV, TSV, Parquet, Arrow and JSON-lines files, plain or compressed, and the item files of MovieLens,
+    Last.fm and EachMovie, also in their archives. Text columns of numbers, of true and false, or of dates like
+    2000-12-31 are recognized; others are categories.
 
     Parameters
     ----------

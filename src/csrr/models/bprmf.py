@@ -163,7 +163,7 @@ class BPRMF(Recommender):
         data
             A log, a table with user and item columns, or a users x items matrix.
         y
-            There for scikit-learn: not used.
+            Not used; required by scikit-learn.
         callback
             Sees each `Epoch`; what it raises ends the fit and leaves the model as it was.
         verbose

@@ -59,7 +59,7 @@ class PopRank(Recommender):
         data
             A log, a table with user and item columns, or a users x items matrix.
         y
-            There for scikit-learn: not used.
+            Not used; required by scikit-learn.
 
         Returns
         -------

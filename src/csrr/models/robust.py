@@ -157,7 +157,7 @@ class RobustModel(Recommender):
         data
             A log, a table with user and item columns, or a users x items matrix.
         y
-            There for scikit-learn: not used.
+            Not used; required by scikit-learn.
         callback
             Sees a `Step` an iteration; what it raises ends the fit and leaves the model as it was.
         start

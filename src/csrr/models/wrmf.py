@@ -184,7 +184,7 @@ class WRMF(Recommender):
         data
             A log, a table with user and item columns, or a users x items matrix.
         y
-            There for scikit-learn: not used.
+            Not used; required by scikit-learn.
         callback
             Sees a `Step` an iteration.
         verbose

@@ -90,7 +90,7 @@ class Plot:
     svg: str
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the plot to a file, at once or not at all.
+        """Write the plot to a file, atomically.
 
         Parameters
         ----------
@@ -100,7 +100,7 @@ class Plot:
         Raises
         ------
         ParameterError
-            For another ending.
+            For another extension.
         """
         ending = Path(path).suffix.lower()
         if ending not in SUFFIXES:
@@ -115,7 +115,7 @@ class Plot:
 
 
 def plot(what: Plottable, path: str | os.PathLike[str] | None = None) -> Plot:
-    """Return something drawn.
+    """Draw a result of csrr as SVG, and return the plot.
 
     Parameters
     ----------
@@ -132,7 +132,7 @@ def plot(what: Plottable, path: str | os.PathLike[str] | None = None) -> Plot:
     Raises
     ------
     ParameterError
-        For what cannot be drawn, or a file of another ending.
+        If it cannot be drawn, or the file has another extension.
 
     Examples
     --------
