@@ -59,9 +59,9 @@ def read_sql(
     user, item, rating, weight, time, title
         The columns, as in `Log.from_table`.
     min_rating
-        Rows with a smaller rating do not count.
+        Leave out rows with a smaller rating.
     min_weight
-        Nor do events with a smaller weight, all rows of a pair added up.
+        Leave out events with a smaller weight, summed over all rows of the pair.
     on_bad_rows
         As in `csrr.read`.
 

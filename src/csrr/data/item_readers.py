@@ -52,14 +52,14 @@ def read_items(
     columns
         The names of the other columns to keep; None for all.
     categories
-        What stands between the categories of one item, as in Action|Comedy; None where nothing does. Lists of texts
+        The separator between the categories of one item, as in Action|Comedy; None: no separator. Lists of strings
         need none.
     member
         The file in an archive or folder that holds several.
     separator
-        What stands between the fields of a text.
+        The field separator of a text file.
     header
-        Whether a text begins with the names of its columns.
+        Whether a text file begins with column names.
 
     Returns
     -------
@@ -69,7 +69,7 @@ def read_items(
     Raises
     ------
     DataError
-        If the table cannot be used: no ids, an id twice, values of no use; the message says where and what to do.
+        If the table cannot be used: no ids, a repeated id, invalid values; the message says where and what to do.
 
     Examples
     --------

@@ -46,7 +46,7 @@ _ID_NAME = re.compile(r".*[^ _-][ _-](?i:id)|.*[a-z](Id|ID)", re.DOTALL)
 
 @dataclass(frozen=True, repr=False)
 class LogColumns:
-    """What the columns of a table were taken for.
+    """Which column of a table was used for what.
 
     Attributes
     ----------
@@ -57,9 +57,9 @@ class LogColumns:
     min_rating
         The rating that a row had to have, or None.
     notes
-        What else is worth knowing about the data: ids that were merged, lines that were skipped.
+        Other notes on the data: ids that were merged, lines that were skipped.
     n_repeats
-        How many rows told of a pair that another row had told of already.
+        The number of rows that repeat a (user, item) pair.
 
     Examples
     --------
@@ -82,7 +82,7 @@ class LogColumns:
     n_repeats: int = 0
 
     def describe(self, min_rating: str = "min_rating={}", weight: str = "weight={}") -> str:
-        """Return one line: what was taken for what, what was left alone, and what to do about it.
+        """Return one line: which column is used for what, which are not used, and how to change that.
 
         Parameters
         ----------

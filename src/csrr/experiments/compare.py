@@ -120,7 +120,7 @@ class Comparison(TabularResult):
         Returns
         -------
         summary
-            The metric, and a dict a row.
+            The metric, and one dict per row.
         """
         return {"metric": self.metric, "rows": [row.to_dict() for row in self.rows]}
 
@@ -130,7 +130,7 @@ class Comparison(TabularResult):
         Returns
         -------
         table
-            A row for each pair: model, against, and what `PairedTest` has; p-values also corrected.
+            A row for each pair: model, against, and the attributes of `PairedTest`; p-values also corrected.
         """
         return ResultTable.from_rows(row.to_dict() for row in self.rows)
 
@@ -143,19 +143,19 @@ class Comparison(TabularResult):
 
 
 def compare(evaluations: Mapping[str, Evaluation], metric: str = "ndcg@10", baseline: str | None = None) -> Comparison:
-    """Return paired tests of models on one metric.
+    """Compare models on one metric by paired tests over users.
 
-    p-values are corrected by Holm over the pairs, each kind by itself. Values are those of `per_user`; a user without a
-    value of either model is in no test. "Better" is a larger value, of "cost" a smaller one.
+    p-values have Holm's correction over the pairs, separately for each test. Values are those of `per_user`; users
+    without a value in either model are left out. Larger values are better, except for "cost".
 
     Parameters
     ----------
     evaluations
         Evaluations by name, of the same users.
     metric
-        What is compared.
+        The metric to compare.
     baseline
-        The name of the one that all others are compared with; without it, every pair is.
+        The model to compare all others with; default: all pairs.
 
     Returns
     -------
