@@ -303,7 +303,7 @@ def declare(kind: Kind) -> Kind:
 
 
 def _make_old_attribute(now: Renamed) -> property:
-    return property(lambda model: now.to_old(getattr(model, now.name)), doc=f"What was called so is now `{now.name}`.")
+    return property(lambda model: now.to_old(getattr(model, now.name)), doc=f"The deprecated name of `{now.name}`.")
 
 
 def use_new_names(kind: Any, params: Mapping[str, Any], *, warn: bool = True) -> dict[str, Any]:

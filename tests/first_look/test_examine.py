@@ -42,7 +42,7 @@ def test_numbers_are_counted(planted):
 
 def test_an_account_with_half_of_the_items_is_named(planted):
     assert examine(planted).machines == [999]
-    assert "1 account looks like a machine: 999." in told(planted)
+    assert "1 account looks like a bot: 999." in told(planted)
 
 
 def test_a_burst_is_a_machine_and_a_slow_heavy_user_is_not():
@@ -97,7 +97,7 @@ def make_timed(n_users, start):
 def test_a_log_with_times_is_cut_in_time():
     log = make_timed(300, lambda user: user % 3)
     test = hold_out(log)
-    assert test.how.startswith("A cut in time")
+    assert test.how.startswith("Split in time")
     assert test.train.times.max() < test.test.times.min()
     assert test.n_judged == 300
 

@@ -188,7 +188,7 @@ class TestTheChoice:
     def test_no_time_at_all_leaves_the_rule_and_says_so(self, tastes):
         model = CSRR(time_limit=1e-6).fit(tastes)
         assert len(model.chosen_) == 0
-        assert "by rule: the time limit left no time to choose" in model.chosen_.note
+        assert "by rule: the time limit left no time for a search" in model.chosen_.note
         assert model.certificate_.status == "timeout"
         assert np.isfinite(model.score_rows(np.arange(5))).all()
 

@@ -98,7 +98,7 @@ def test_doubt_is_said(vague):
     found = planned.suspects
     assert found.is_doubtful
     assert found.share_at_bottom > found.noise_share + 0.05
-    assert "in doubt: clicks on what is ranked lowest" in str(found)
+    assert "unreliable: clicks on the lowest-ranked items" in str(found)
     assert "in doubt" in repr(found)
     assert 0 < planned.mask.sum() <= 0.01 * len(log)
     with pytest.warns(UserWarning, match="in doubt: .* may be genuine"):

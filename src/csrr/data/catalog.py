@@ -200,7 +200,7 @@ def _download(url: str, file: IO[bytes], progress: Progress | None) -> tuple[str
     digests = hashlib.md5(usedforsecurity=False), hashlib.sha256()
     # The addresses are those of DATASETS; no user gives one.
     if not url.startswith(("https://", "http://")):
-        raise ValueError(f"{url} is no address to download from")
+        raise ValueError(f"{url} is not a URL to download from")
     with urllib.request.urlopen(url, timeout=TIMEOUT_SECONDS) as answer:  # noqa: S310
         total = _read_length(answer.headers.get("Content-Length"))
         done = 0

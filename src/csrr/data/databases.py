@@ -184,7 +184,7 @@ def _open_sqlite(path: Path) -> sqlite3.Connection:
         raise DataError(f"cannot read {path}: {error.strerror or error}") from error
     if not is_sqlite:
         raise DataError(
-            f"{path} is no SQLite database; a query needs one, a connection or an address like sqlite:///shop.db"
+            f"{path} is not an SQLite database; a query needs one, a connection or a URL like sqlite:///shop.db"
         )
     return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
 
@@ -193,9 +193,7 @@ def _make_engine(address: str) -> Any:
     try:
         import sqlalchemy
     except ImportError:
-        raise DataError(
-            "the address of a database needs SQLAlchemy: pip install 'csrr[sql]'; or pass a connection"
-        ) from None
+        raise DataError("a database URL needs SQLAlchemy: pip install 'csrr[sql]'; or pass a connection") from None
     try:
         url = sqlalchemy.make_url(address)
         file = str(url.database or ":memory:") if url.get_backend_name() == "sqlite" else ":memory:"
@@ -205,7 +203,7 @@ def _make_engine(address: str) -> Any:
     except DataError:
         raise
     except Exception as error:  # of SQLAlchemy, of a driver, or one that is not installed
-        raise DataError(f"the address of the database cannot be used: {quote_error(error)}") from error
+        raise DataError(f"the database URL cannot be used: {quote_error(error)}") from error
 
 
 def _is_sqlalchemy(source: object) -> bool:

@@ -109,7 +109,7 @@ def _make_table(
     limit: Limit | None = None,
 ) -> ItemTable:
     if categories is not None and (not isinstance(categories, str) or not categories):
-        raise DataError(f"categories={show_value(categories)}: give what stands between them, such as '|', or None")
+        raise DataError(f"categories={show_value(categories)}: give the separator, such as '|', or None")
     cells = split_columns(table)
     id_name, title_name = _find_ids(item, tuple(cells)), _find_titles(title, tuple(cells))
     given = cells[id_name]()

@@ -65,7 +65,7 @@ class LogColumns:
     --------
     >>> log = csrr.read({"user": ["ann", "bob"], "movieId": [1, 2], "Hours": [2.5, 3.0]})
     >>> log.columns
-    LogColumns: user 'user', item 'movieId'; left alone: 'Hours' (weight='Hours' takes it as the weight)
+    LogColumns: user 'user', item 'movieId'; not used: 'Hours' (weight='Hours' uses it as the weight)
     >>> log.columns.left_alone
     ('Hours',)
     """
@@ -97,14 +97,16 @@ class LogColumns:
         used = [f"{role} {show_value(getattr(self, role))}" for role in NAMES if getattr(self, role) is not None]
         line = ", ".join(used)
         if self.rating is not None and self.min_rating is None:
-            line += f"; every rating counts as a choice, low ones too ({min_rating.format(4)} takes those from 4 on)"
+            line += (
+                f"; every rating counts as a choice, low ones too ({min_rating.format(4)} keeps those of 4 and more)"
+            )
         elif self.rating is not None:
             line += f"; ratings from {self.min_rating:g} on count"
         if self.left_alone:
-            line += f"; left alone: {quote_names(self.left_alone)}"
+            line += f"; not used: {quote_names(self.left_alone)}"
         amounts = [name for name in self.left_alone if is_amount(name)]
         if amounts and self.weight is None:
-            line += f" ({weight.format(show_value(amounts[0]))} takes it as the weight)"
+            line += f" ({weight.format(show_value(amounts[0]))} uses it as the weight)"
         return line
 
     def __repr__(self) -> str:

@@ -208,7 +208,7 @@ def compare_paired(
     """
     mine, theirs = np.asarray(a, np.float64), np.asarray(b, np.float64)
     if mine.shape != theirs.shape or mine.ndim != 1:
-        raise ParameterError(f"a and b need one value a user each, not shapes {mine.shape} and {theirs.shape}")
+        raise ParameterError(f"a and b need one value per user each, not shapes {mine.shape} and {theirs.shape}")
     known = ~(np.isnan(mine) | np.isnan(theirs))
     mine, theirs = mine[known], theirs[known]
     if len(mine) < 2:
@@ -268,7 +268,7 @@ def _align_values(evaluations: Mapping[str, Evaluation], metric: str) -> dict[st
     for name, each in evaluations.items():
         if metric not in each.per_user:
             known = ", ".join(each.per_user)
-            raise ParameterError(f"metric={metric!r}: {name} has no such value a user; it has {known}")
+            raise ParameterError(f"metric={metric!r}: {name} has no such value per user; it has {known}")
         place = {user: i for i, user in enumerate(each.users.tolist())}
         if place.keys() != set(first.users.tolist()):
             raise DataError(

@@ -114,14 +114,14 @@ class CostCurve(TabularResult, Sequence[CostPoint]):
         """The recommendation as a sentence."""
         point = self.recommended
         if not self.pays:
-            return f"recommend nothing, at {self.nothing:.4g} a user: no cost can be told to be less"
+            return f"recommend nothing, at {self.nothing:.4g} per user: nothing costs significantly less"
         words = (
             f"fit with cost_ratio={point.cost_ratio:g} and recommend above a score of {point.threshold:.4g}:"
-            f" {point.items:.3g} items and a cost of {point.cost:.4g} a user,"
+            f" {point.items:.3g} items and a cost of {point.cost:.4g} per user,"
             f" {1 - point.cost / self.nothing:.1%} less than with none"
         )
         others = [f"{self.points[place].cost_ratio:g}" for place in self.alike if place != self.best]
-        return words + (f"; ratios of {', '.join(others)} cannot be told from it" if others else "")
+        return words + (f"; ratios of {', '.join(others)} do not differ significantly" if others else "")
 
     def table(self) -> ResultTable:
         """Return the points as a table.
@@ -138,8 +138,8 @@ class CostCurve(TabularResult, Sequence[CostPoint]):
         return ResultTable.from_lists({name: [getattr(point, name) for point in self.points] for name in names})
 
     def _heading(self) -> str:
-        costs = f"{self.miss:g} a miss, {self.false_alarm:g} a false alarm"
-        return f"CostCurve: {costs}; {self.nothing:.4g} a user for none"
+        costs = f"{self.miss:g} per miss, {self.false_alarm:g} per false alarm"
+        return f"CostCurve: {costs}; {self.nothing:.4g} per user without recommendations"
 
     def __repr__(self) -> str:
         return f"{self._heading()}\n{self.display_table()}\n{self.recommendation}"
@@ -149,14 +149,14 @@ class CostCurve(TabularResult, Sequence[CostPoint]):
     @property
     def title(self) -> str:
         """What the plot is of."""
-        return f"Cost by the cost ratio of the fit: {self.miss:g} a miss, {self.false_alarm:g} a false alarm"
+        return f"Cost by the cost ratio of the fit: {self.miss:g} per miss, {self.false_alarm:g} per false alarm"
 
     @property
     def caption(self) -> str:
         """What to know of it."""
         return (
             f"Thresholds were chosen on one held-out part, costs counted on another (bars: 95 %); no recommendation"
-            f" would cost {self.nothing:.4g} a user. "
+            f" would cost {self.nothing:.4g} per user. "
             f"{self.recommendation[:1].upper()}{self.recommendation[1:]}."
         )
 
@@ -179,7 +179,7 @@ class CostCurve(TabularResult, Sequence[CostPoint]):
             line("best threshold in hindsight", [p.best_cost for p in self.points]),
         ]
         return [
-            {"title": "Cost", "y": "cost a user", "series": costs, **shared},
+            {"title": "Cost", "y": "cost per user", "series": costs, **shared},
             {"title": "Recall", "y": "recall", "series": [line("recall", [p.recall for p in self.points])], **shared},
             {
                 "title": "Specificity",

@@ -250,8 +250,8 @@ class Evaluation(TabularResult):
 def describe_cold(found: Evaluation) -> str:
     """Return in words how many users have no history."""
     return (
-        f"{found.n_without_history:,} of {found.n_users:,} users have no training events and get what is popular, from"
-        " every model"
+        f"{found.n_without_history:,} of {found.n_users:,} users have no training events and get the same popular"
+        " items from every model"
     )
 
 
@@ -495,7 +495,7 @@ def _drop_seen(relevant: Any, seen: Any) -> Any:
     repeated = relevant.multiply(seen)
     if repeated.nnz == 0:
         return relevant
-    _log.warning("%d of %d test events are in train too and are not asked for", repeated.nnz, relevant.nnz)
+    _log.warning("%d of %d test events are also in train, and are ignored", repeated.nnz, relevant.nnz)
     left = sparse.csr_array(relevant - repeated)
     left.eliminate_zeros()
     left.sort_indices()

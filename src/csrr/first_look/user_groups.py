@@ -66,7 +66,7 @@ def _part_users(history: AnyArray) -> list[tuple[str, AnyArray]]:
     return [
         ("new users (no history)", history == 0),
         (f"light users (1 to {low:,} events)", (history > 0) & (history <= low)),
-        (f"middling users ({low + 1:,} to {high:,})", (history > low) & (history <= high)),
+        (f"medium users ({low + 1:,} to {high:,})", (history > low) & (history <= high)),
         (f"heavy users (more than {high:,})", history > high),
     ]
 
@@ -104,7 +104,7 @@ def _part_items(train: Log) -> list[tuple[str, AnyArray]]:
     rare = known & (before >= MIDDLE)
     return [
         (f"popular items ({popular.sum():,} with half of the events)", popular),
-        (f"middling items ({middling.sum():,})", middling),
+        (f"medium items ({middling.sum():,})", middling),
         (f"rare items ({rare.sum():,} with the last fifth)", rare),
         (f"new items ({(~known).sum():,} without events)", ~known),
     ]

@@ -17,8 +17,8 @@ Unknown = Literal["raise", "ignore"]
 """What becomes of ids that a model does not know: an error, or items are left out and users get what is popular."""
 
 _WAY_OUT = {
-    "item": 'unknown="ignore" leaves out what the model does not know',
-    "user": 'unknown="ignore" gives people whom the model does not know what is popular',
+    "item": 'unknown="ignore" leaves out unknown items',
+    "user": 'unknown="ignore" gives unknown users popular items',
 }
 
 

@@ -58,7 +58,7 @@ class FoldedUsers:
     ) -> Recommendations:
         """Return the `k` best items for each; the arguments are those of `Recommender.recommend`.
 
-        Those whose history is empty get what is popular.
+        Users with an empty history get popular items.
         """
         people = People(self.users, np.arange(len(self)), IdMap(self.users), self.seen)
         wishes = Wishes(k, exclude_seen, candidates, exclude, min_probability, min_score, columns, rules)

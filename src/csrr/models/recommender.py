@@ -1239,7 +1239,7 @@ class Recommender(ABC):
     def _check_factors(self) -> None:
         self.check_fitted()
         if not self.has_factors:
-            raise NotImplementedError(f"a {type(self).__name__} has no factors to tell by what is alike")
+            raise NotImplementedError(f"a {type(self).__name__} has no factors to compute similarities from")
 
     # Noisy clicks
 
@@ -1273,7 +1273,7 @@ class Recommender(ABC):
         scores
             Shape (n_events,), in the order of `seen_`.
         """
-        raise NotImplementedError(f"a {type(self).__name__} does not tell what a click would score without itself")
+        raise NotImplementedError(f"a {type(self).__name__} cannot score a click without its own influence")
 
     def as_judge(self) -> Any:
         """Return the model that scores clicks for `suspects`.

@@ -72,7 +72,7 @@ class Cleaning:
 
     @property
     def choices(self) -> ResultTable:
-        """The effect of other values of `above`: above, removed, share (of all events), genuine (of these, by the scores)."""
+        """The effect of other values of `above`: above, removed, share of all events, genuine (by the scores)."""
         scores = self.suspects.scores.astype(np.float64)
         masks = [self.suspects.above(each) for each in SHOWN_BARS]
         columns = {"above": np.array(SHOWN_BARS), "removed": np.array([mask.sum() for mask in masks])}
@@ -84,17 +84,17 @@ class Cleaning:
         """A warning if the estimate is unreliable; else empty."""
         if not self.suspects.is_doubtful:
             return ""
-        return f"{self.suspects.describe_share()}, so many of the events that go may be genuine"
+        return f"{self.suspects.describe_share()}, so many of the removed events may be genuine"
 
     def __str__(self) -> str:
         n, total = int(self.mask.sum()), len(self.suspects)
-        lines = [f"{n:,} of {total:,} events ({n / total:.1%}) would go, {total - n:,} would stay"]
+        lines = [f"{n:,} of {total:,} events ({n / total:.1%}) would be removed, {total - n:,} would remain"]
         lines += [self.warning or self.suspects.describe_share()]
         lines += ([str(self.removed.head(SHOWN))] if n else []) + [f"With `above`, by the scores:\n{self.choices}"]
         return "\n".join(lines)
 
     def __repr__(self) -> str:
-        return f"Cleaning: {int(self.mask.sum()):,} of {len(self.suspects):,} events go"
+        return f"Cleaning: {int(self.mask.sum()):,} of {len(self.suspects):,} events removed"
 
 
 def plan_cleaning(data: Any, *, above: float | None = None, popularity: float = 0.0, model: Any = None) -> Cleaning:

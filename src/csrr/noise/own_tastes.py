@@ -64,15 +64,15 @@ class Preferences(Amounts):
         return super()._columns() | {"kind": self.kinds.tolist(), "support": support}
 
     def _heading(self) -> str:
-        return f"user {self.user}: {len(self)} choices of their own"
+        return f"user {self.user}: {len(self)} user-specific choices"
 
     def __str__(self) -> str:
         if not len(self):
-            return f"user {self.user} has no choices of their own"
+            return f"user {self.user} has no user-specific choices"
         counts = [f"{(self.kinds == kind).sum()} {kind}" for kind in ("own taste", "isolated", "unclear")]
         return (
-            f"{self.table()}\n{', '.join(counts)}. Clicks alone do not tell consistent junk from a taste, nor the first"
-            " choice of a new interest from junk."
+            f"{self.table()}\n{', '.join(counts)}. Clicks alone cannot tell consistent noise from a taste, or the first"
+            " choice of a new interest from noise."
         )
 
 

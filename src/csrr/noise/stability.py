@@ -43,7 +43,7 @@ class Stability(ResultTable):
     """
 
     def __str__(self) -> str:
-        return f"What is left of V and of the suspects (score > {SUSPECT:g}) after a change:\n{super().__str__()}"
+        return f"Share of V and of the suspects that stays (score > {SUSPECT:g}) after a change:\n{super().__str__()}"
 
 
 class _Change(NamedTuple):

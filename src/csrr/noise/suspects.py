@@ -80,9 +80,9 @@ class Suspects:
         """Why the scores are unreliable; empty if no reason is known."""
         log = self.log
         if self.share_at_bottom > self.noise_share + DOUBT:
-            return "clicks on what is ranked lowest do not agree on its share"
+            return "clicks on the lowest-ranked items give conflicting estimates"
         if self.separation < APART:
-            return "noise and taste have scores that overlap"
+            return "the scores of noise and taste overlap"
         meant = np.bincount(log.user_rows, 1 - self.scores, minlength=log.n_users)[log.user_counts() > 0]
         return "most users have too few clicks to know their taste" if np.median(meant) < KNOWN else ""
 
@@ -103,8 +103,10 @@ class Suspects:
             One line.
         """
         told = f"{self.noise_share:.1%} of {len(self):,} events look like noise"
-        other = f"{max(self.noise_share, self.share_at_bottom):.1%} if taste did not reach what is ranked lowest"
-        return f"{told} ({other})" + (f"; in doubt: {self.doubt}" if self.is_doubtful else "")
+        other = (
+            f"{max(self.noise_share, self.share_at_bottom):.1%} if no genuine click falls on the lowest-ranked items"
+        )
+        return f"{told} ({other})" + (f"; unreliable: {self.doubt}" if self.is_doubtful else "")
 
     def __len__(self) -> int:
         return len(self.scores)
@@ -158,13 +160,13 @@ class Suspects:
 
     def __str__(self) -> str:
         return (
-            f"{self.describe_share()}.\nScores hold under assumptions: noise falls evenly, taste fades.\n"
+            f"{self.describe_share()}.\nScores assume that noise falls evenly over the items, and taste does not.\n"
             f"{self.events.head(SHOWN)}" + (f"\n{self.stability}" if self.stability is not None else "")
         )
 
     def __repr__(self) -> str:
-        return f"Suspects: {len(self):,} events, {self.noise_share:.1%} of them noise by estimate" + (
-            ", in doubt" if self.is_doubtful else ""
+        return f"Suspects: {len(self):,} events, {self.noise_share:.1%} of them noise (estimated)" + (
+            ", unreliable" if self.is_doubtful else ""
         )
 
 

@@ -60,8 +60,8 @@ class Certificate:
         return asdict(self)
 
     def __str__(self) -> str:
-        status = "settled under its cap on the rank" if self.status == "rank_cap" else self.status
-        without = " without the cap" if self.rank_capped else ""
+        status = "settled at its rank limit" if self.status == "rank_cap" else self.status
+        without = " without the limit" if self.rank_capped else ""
         if self.gap < 2 * self.rounding:
             without += " (most of it is rounding)"
         return (
