@@ -58,7 +58,7 @@ def check_popularity(popularity: float) -> None:
 
 
 class NoiseScores(NamedTuple):
-    """The score of each click, (n_events,), and the share of noise if no genuine click is on the lowest-ranked items."""
+    """The score of each click, (n_events,), and the share of noise if no genuine click is on lowest-ranked items."""
 
     scores: FloatArray
     share_at_bottom: float
