@@ -161,7 +161,7 @@ def test_many_candidates_among_many_items(threads):
         (np.ones((2, 3)), ParameterError, r"an array of shape \(2, 3\) is not a list of item ids"),
         ({1: None}, ParameterError, "what is given for user 1 is not a list of item ids: None"),
         ({1: {2: 3.0}}, ParameterError, "what is given for user 1 is not a list of item ids"),
-        ({999: [1]}, UnknownIdError, 'candidates: unknown user id: 999; unknown="ignore" gives people'),
+        ({999: [1]}, UnknownIdError, 'candidates: unknown user id: 999; unknown="ignore" gives unknown users'),
         ({1: [999]}, UnknownIdError, 'candidates: unknown item id: 999; unknown="ignore" leaves out'),
         (
             {"user": [1], "item": [2]},
