@@ -67,7 +67,7 @@ class NoHistoryWarning(UserWarning):
     >>> with warnings.catch_warnings(record=True, action="always") as told:
     ...     recs = model.recommend([3, 999], unknown="ignore")
     >>> print(told[0].message)
-    1 of 2 users has no history (1 unknown) and gets popular items; `fallback` says who
+    1 of 2 users has no history (1 unknown) and gets popular items; `fallback` marks them
     """
 
 

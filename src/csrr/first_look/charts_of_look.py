@@ -36,12 +36,12 @@ def draw_models(look: FirstLook) -> Drawn:
 
 
 def draw_user_groups(look: FirstLook) -> Drawn:
-    """Return how good the best and the floor are for whom."""
+    """Return the accuracy of the best model and of the baseline by group of users."""
     return _draw_groups("Users", f"{look.metric.upper()} (larger is better)", look.by_users)
 
 
 def draw_item_groups(look: FirstLook) -> Drawn:
-    """Return what share the best and the floor find of what."""
+    """Return the recall of the best model and of the baseline by group of items."""
     return _draw_groups("Items", f"share of the held-out events found in the first {look.length}", look.by_items)
 
 

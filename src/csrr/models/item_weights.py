@@ -28,7 +28,7 @@ class ItemWeightsModel(Recommender):
     """A recommender whose scores are X @ W: X the users' clicks (ones), W = `weights_`.
 
     `weights_`, of shape (n_items, n_items), float32, is dense or a csr array; `weights_[i, j]` is what item i in a
-    history adds to the score of item j. The diagonal is zero: no item speaks for itself.
+    history adds to the score of item j. The diagonal is zero: an item does not affect its own score.
     """
 
     weights_: Any
@@ -59,7 +59,7 @@ class ItemWeightsModel(Recommender):
         return bool(sparse.issparse(self.weights_))
 
     def score_own(self) -> Float32Array:
-        # No item speaks for itself.
+        # An item does not affect its own score.
         return self.explained_shares()
 
     def explain(self, user: Id, item: Id) -> Explanation:

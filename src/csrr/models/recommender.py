@@ -122,7 +122,7 @@ class Recommender(ABC):
     has_factors: ClassVar[bool] = False
     """Whether scores are products of `user_factors_`, (n_users, d), and `item_factors_`, (n_items, d)."""
     knows_everyone: ClassVar[bool] = False
-    """Whether scores mean something for users without training events too; else they get what is popular."""
+    """Whether scores are meaningful for users without training events; else these get popular items."""
     walked: ClassVar[tuple[str, ...]] = ()
     """Parameters along which one fit can begin where another ended: `fit(data, start=)`."""
     renamed: ClassVar[dict[str, Renamed]] = {}

@@ -1,4 +1,4 @@
-"""What CSRR and its relatives share: the fit of common taste U, neighbors S and own choices V, and its scores."""
+"""What CSRR and its relatives share: the fit of common taste U, neighbors S and specific choices V, and its scores."""
 
 from __future__ import annotations
 
@@ -657,19 +657,19 @@ class RobustModel(Recommender):
         by: Literal["auto", "neighbors", "factors"] = "auto",
         unknown: Unknown = "raise",
     ) -> Neighbors:
-        """Return the other items that are most like an item.
+        """Return the items most similar to an item.
 
         Parameters
         ----------
         item
-            Its id.
+            The id of the item.
         k
-            The number of others, at most.
+            The maximal number of similar items.
         by
-            By "neighbors", those that speak most for it where a user has them (as many as have a positive weight); by
-            "factors", those of the largest cosine of common taste. "auto" is by neighbors if `item` has any.
+            "neighbors": the items with the largest positive weights for it; "factors": the largest cosine of item
+            factors; "auto": by neighbors if `item` has any.
         unknown
-            For an item that the model does not know: "raise", an error; "ignore", nothing, and an `UnknownIdWarning`.
+            What to do with an unknown item: "raise" an error, or "ignore": an empty result and an `UnknownIdWarning`.
 
         Returns
         -------
@@ -709,7 +709,7 @@ class RobustModel(Recommender):
         return list_preferences(self, user)
 
     def tastes(self) -> Tastes:
-        """Return the tastes by which own choices are judged; made at the first question after a fit.
+        """Return the tastes for judging user-specific choices; made at the first question after a fit.
 
         Returns
         -------
