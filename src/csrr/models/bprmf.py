@@ -167,7 +167,7 @@ class BPRMF(Recommender):
         callback
             Sees each `Epoch`; what it raises ends the fit and leaves the model as it was.
         verbose
-            Whether to say on stderr how far it is: in a bar on a terminal (with rich), in lines elsewhere.
+            Whether to report progress on stderr: a bar on a terminal (with rich), lines elsewhere.
 
         Returns
         -------
@@ -195,8 +195,8 @@ class BPRMF(Recommender):
         Parameters
         ----------
         new_events
-            A log, a table with user and item columns, or a users x items matrix. Ids are of the types that the
-            model has.
+            A log, a table with user and item columns, or a users x items matrix. Ids must have the types of the
+            model's ids.
         choose
             Whether to begin anew, as `fit` does.
         callback

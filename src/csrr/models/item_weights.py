@@ -63,7 +63,7 @@ class ItemWeightsModel(Recommender):
         return self.explained_shares()
 
     def explain(self, user: Id, item: Id) -> Explanation:
-        """Return how much each item of the user's history adds to the score of an item: its weight.
+        """Return how much each item of the user's history adds to the score of an item.
 
         Parameters
         ----------
@@ -73,7 +73,7 @@ class ItemWeightsModel(Recommender):
         Returns
         -------
         explanation
-            An amount for each item of the history; they sum to the score.
+            A contribution for each item of the history; they sum to the score.
         """
         self.check_fitted()
         row, column = self.users_.row(user), self.items_.row(item, "item")
@@ -89,21 +89,21 @@ class ItemWeightsModel(Recommender):
         return dense
 
     def similar_items(self, item: Id, k: int = 10, *, unknown: Unknown = "raise") -> Neighbors:
-        """Return the other items with the largest weights for an item.
+        """Return the items with the largest weights for an item.
 
         Parameters
         ----------
         item
-            Its id.
+            The id of the item.
         k
-            The number of others; fewer where fewer have a weight.
+            The number of items; fewer if fewer have a weight.
         unknown
-            For an item that the model does not know: "raise", an error; "ignore", nothing, and an `UnknownIdWarning`.
+            What to do with an unknown item: "raise" an error, or "ignore": an empty result and an `UnknownIdWarning`.
 
         Returns
         -------
         neighbors
-            The others, largest weight first.
+            The items, largest weight first.
         """
         self.check_fitted()
         column = self.find_item(item, unknown)

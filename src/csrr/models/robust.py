@@ -159,14 +159,14 @@ class RobustModel(Recommender):
         y
             Not used; required by scikit-learn.
         callback
-            Sees a `Step` an iteration; what it raises ends the fit and leaves the model as it was.
+            Called with a `Step` after each iteration; an exception ends the fit and leaves the model unchanged.
         start
-            A model of this family fitted to the same users and items: where the solver begins.
+            A model of this family, fitted to the same users and items, to start from.
         user_costs, item_costs
-            How many times the model's cost of a miss that of a user's, or an item's, clicks is: numbers by id (1 for
-            those not named) or one for each in the order of the log's ids.
+            Factors on the cost of a miss, by user or item: numbers by id (default 1), or one for each in the order of
+            the log's ids.
         verbose
-            Whether to say on stderr how far it is: in a bar on a terminal (with rich), in lines elsewhere.
+            Whether to report progress on stderr: a bar on a terminal (with rich), lines elsewhere.
 
         Returns
         -------
@@ -176,7 +176,7 @@ class RobustModel(Recommender):
         Raises
         ------
         ParameterError
-            For parameters that make no sense, or not for these data.
+            For parameters that are not valid, or not for these data.
         """
         # 1. What is asked for, and the log, checked and weighed.
         self.check_params()
@@ -220,23 +220,23 @@ class RobustModel(Recommender):
     ) -> Self:
         """Add events to the training data, refit on all of them, and return the model.
 
-        Users and items may be new. An event that is there already gets the sum of the weights and the latest time, as
-        in `csrr.read`. The solver begins with U as it is, rows of new users and items folded in, and ends with the
-        certificate of the whole problem. What the fit chose on held-out events stays as it is (`chosen_.growth` says by
-        how much the log has grown since), so the result is that of a fit to all events with these settings, to the
-        tolerance of the certificate. A calibration is dropped: its scores were others.
+        Users and items may be new. An event that the model already has gets the sum of the weights and the latest
+        time, as in `csrr.read`. The solver starts from the current U, with new users and items folded in, and ends with
+        the certificate of the whole problem. Hyperparameters chosen on held-out events stay (`chosen_.growth` says how
+        much the log has grown since), so the result equals a fit to all events with these hyperparameters, up to the
+        tolerance of the certificate. A calibration is dropped, because the scores change.
 
         Parameters
         ----------
         new_events
-            A log, a table with user and item columns, or a users x items matrix. Ids are of the types that the
-            model has.
+            A log, a table with user and item columns, or a users x items matrix. Ids must have the types of the
+            model's ids.
         choose
-            Whether to choose anew what is left to the data, as `fit` does.
+            Whether to search "auto" parameters again, as `fit` does.
         callback
             As for `fit`.
         user_costs, item_costs
-            As for `fit`, for all users and items; left out, those of the fit stay, and new ones have 1.
+            As for `fit`, for all users and items; default: those of the fit, and 1 for new users and items.
 
         Returns
         -------
@@ -246,9 +246,9 @@ class RobustModel(Recommender):
         Raises
         ------
         DataError
-            If ids are of other types, or weights or times that the model needs are missing.
+            If ids have other types, or weights or times that the model needs are missing.
         ParameterError
-            For parameters that make no sense, or not for these data.
+            For parameters that are not valid, or not for these data.
 
         Examples
         --------
@@ -430,15 +430,15 @@ class RobustModel(Recommender):
         recall_weight: float | None = None,
         **params: Any,
     ) -> Self:
-        """Return a model for costs in your own units: what a miss costs you, and what a false alarm.
+        """Return a model for your costs of a miss and of a false alarm.
 
-        They set the cost ratio of the fit (alpha = miss/false_alarm, Lemma 1) and where it pays to recommend: above the
-        probability false_alarm/(miss + false_alarm), `decision_probability`.
+        They set the cost ratio of the fit (alpha = miss/false_alarm, Lemma 1) and the probability above which
+        recommending pays, false_alarm/(miss + false_alarm): `decision_probability`.
 
         Parameters
         ----------
         miss, false_alarm
-            What either costs.
+            The costs, in your own units.
         positive_cost
             Instead, c_p of c_p + c_n = 1.
         recall_weight
@@ -548,13 +548,13 @@ class RobustModel(Recommender):
         return self
 
     def settled_params(self) -> dict[str, Any]:
-        """Return the parameters that give these scores again without a search.
+        """Return the parameters, with the chosen values, to refit without a search.
 
         Returns
         -------
         params
-            Numbers for what was chosen, by name. A `reg_sparse` of 1 among them says that U was fitted without V; V is
-            then left out altogether.
+            By name, with numbers for "auto". A `reg_sparse` of 1 means that U was fitted without V; a refit then has no
+            V.
         """
         self.check_fitted()
         return settle_params(self)
@@ -630,7 +630,7 @@ class RobustModel(Recommender):
     def explain(self, user: Id, item: Id) -> Explanation:
         """Return how much each item of the user's history adds to the score of an item; the parts sum to the score.
 
-        Exact at the optimum; what the fit's tolerance leaves over of the common taste is spread in proportion.
+        Exact at the optimum; the remainder due to the tolerance of the fit is distributed in proportion.
 
         Parameters
         ----------
@@ -640,8 +640,8 @@ class RobustModel(Recommender):
         Returns
         -------
         explanation
-            An amount for each item of the history; `neighbors` is what of it comes from item to item, the rest is
-            common taste.
+            A contribution for each item of the history; `neighbors` is its part from neighbors, the rest is common
+            taste.
         """
         self.check_fitted()
         row, column, neighborhood = self.users_.row(user), self.items_.row(item, "item"), self.fitted_.neighborhood
@@ -674,7 +674,7 @@ class RobustModel(Recommender):
         Returns
         -------
         neighbors
-            The others, most alike first.
+            The similar items, most similar first.
         """
         self.check_fitted()
         if by not in ("auto", "neighbors", "factors"):
@@ -690,9 +690,9 @@ class RobustModel(Recommender):
     # Noisy clicks, and a taste of one's own
 
     def specific_preferences(self, user: Id) -> Preferences:
-        """Return the user's entries of V, largest first: choices that the common taste does not explain.
+        """Return the user-specific choices of a user: the entries of V, largest first.
 
-        The first question takes another fit, unless this model is fit to judge (see `suspects`).
+        The first call takes another fit, unless this model has suitable regularization (see `suspects`).
 
         Parameters
         ----------
@@ -702,8 +702,8 @@ class RobustModel(Recommender):
         Returns
         -------
         preferences
-            Amounts in units of a click: 0.8 says that four fifths of this click are this user's own. Each is told to be
-            taste or junk.
+            Values in units of a click: 0.8 means that four fifths of this click are specific to the user. Each is
+            classified as "own taste", "isolated" or "unclear".
         """
         self.check_fitted()
         return list_preferences(self, user)
@@ -721,24 +721,23 @@ class RobustModel(Recommender):
         return self._tastes
 
     def suspects(self, *, popularity: float = 0.0, stability: bool = False) -> Suspects:
-        """Return how much each click of the training data looks like noise, and which users and items have most.
+        """Score each training event by how much it looks like noise, and rank users and items by it.
 
-        Judged by a model with `reg_sparse` 0.5 and the automatic `reg_low_rank`: this one, if it is such, or one fitted
-        to the same clicks.
+        The scores come from a model with `reg_sparse` 0.5 and the automatic `reg_low_rank`: this one, if it has these
+        values, or a refit to the same clicks.
 
         Parameters
         ----------
         popularity
-            Noise is taken to fall on an item in proportion to (its clicks + 1)^popularity: 0 finds clicks at random,
-            0.5 finds more of those on popular items and of accounts that push one, and takes more of the good ones for
-            noise.
+            Noise is assumed to hit an item in proportion to (its clicks + 1)^popularity. 0 suits random clicks; 0.5
+            finds more noise on popular and on pushed items, and takes more genuine clicks for noise.
         stability
-            Whether to add how much of it small changes leave, at the price of some fits.
+            Whether to measure the stability under small changes, which takes several fits.
 
         Returns
         -------
         suspects
-            A score for each event: a rate of noise under the assumptions that `Suspects` states.
+            A score for each event: the probability of noise under the assumptions of `Suspects`.
         """
         self.check_fitted()
         check_popularity(popularity)
@@ -768,7 +767,7 @@ class RobustModel(Recommender):
         return score_suspects(self, popularity=popularity)
 
     def stability(self, *, popularity: float = 0.0) -> Stability:
-        """Return how much of V and of the suspects is the same after a small change of seed, strengths or clicks.
+        """Measure how much of V and of the suspects stays after small changes of seed, regularization or clicks.
 
         Parameters
         ----------
@@ -778,7 +777,7 @@ class RobustModel(Recommender):
         Returns
         -------
         stability
-            A row a change; each takes one or two fits.
+            One row per change; each takes one or two fits.
         """
         self.check_fitted()
         return find_stability(self, popularity=popularity)

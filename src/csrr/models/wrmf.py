@@ -188,7 +188,7 @@ class WRMF(Recommender):
         callback
             Sees a `Step` an iteration.
         verbose
-            Whether to say on stderr how far it is: in a bar on a terminal (with rich), in lines elsewhere.
+            Whether to report progress on stderr: a bar on a terminal (with rich), lines elsewhere.
 
         Returns
         -------
@@ -222,8 +222,8 @@ class WRMF(Recommender):
         Parameters
         ----------
         new_events
-            A log, a table with user and item columns, or a users x items matrix. Ids are of the types that the
-            model has.
+            A log, a table with user and item columns, or a users x items matrix. Ids must have the types of the
+            model's ids.
         choose
             Whether to choose the strength anew, as `fit` does.
         callback
@@ -237,7 +237,7 @@ class WRMF(Recommender):
         Raises
         ------
         DataError
-            If ids are of other types, or weights or times that the model needs are missing.
+            If ids have other types, or weights or times that the model needs are missing.
         """
         self.check_fitted()
         self.check_params()
