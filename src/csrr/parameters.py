@@ -31,7 +31,7 @@ Kind = TypeVar("Kind", bound=type)
 
 
 class ParameterError(ValueError):
-    """A parameter that makes no sense; the message names it and says what would."""
+    """Raised for an invalid parameter; the message names it and says what is valid."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -308,7 +308,7 @@ def _make_old_attribute(old: str, now: Renamed) -> property:
         _warn_of_old_name(type(model), old, now, stacklevel=3)
         return now.to_old(getattr(model, now.name))
 
-    return property(read, doc=f"What was called so is now `{now.name}`.")
+    return property(read, doc=f"The deprecated name of `{now.name}`.")
 
 
 def _warn_of_old_name(kind: Any, old: str, now: Renamed, stacklevel: int) -> None:

@@ -1,6 +1,6 @@
 """Text for people: what data holds, made safe to print, its width on a screen, and sizes in words.
 
-Nothing that is safe can move the cursor, colour the screen or turn the line around.
+Nothing that is safe can move the cursor, color the screen or turn the line around.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def find_layout() -> Layout:
 
 
 def make_printable(text: str, keep: str = "") -> str:
-    r"""Return `text` with its unsafe characters spelt out, as \x1b; those in `keep` stay."""
+    r"""Return `text` with its unsafe characters spelled out, as \x1b; those in `keep` stay."""
     return _UNSAFE.sub(lambda found: found[0] if found[0] in keep else _spell(ord(found[0])), text)
 
 

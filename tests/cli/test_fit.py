@@ -73,7 +73,7 @@ def test_it_says_what_was_chosen(tmp_path):
 
 def test_a_small_log_goes_by_rule_and_says_so(log_file, tmp_path):
     assert any(
-        line.startswith("by rule: of 80 users too few")
+        line.startswith("by rule: too few of 80 users")
         for line in fit(log_file, tmp_path / "m.csrr").stdout.splitlines()
     )
 

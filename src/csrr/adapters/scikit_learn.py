@@ -22,18 +22,18 @@ from csrr.ranking.metrics import METRICS
 
 
 class PerUserSplit:
-    """Splits of a table of events in which every user's events are dealt out, for `cv` of scikit-learn.
+    """Cross-validation splits of each user's events, for `cv` of scikit-learn.
 
     At least one event of each user stays in train.
 
     Parameters
     ----------
     n_splits
-        The number of splits. Without `ratio` they are folds: every event of a user with two or more is once in test.
+        The number of splits. Without `ratio` they are folds: every event of a user with two or more is in test once.
     ratio
-        The share of each user's events, drawn anew for each split, that is train.
+        The share of each user's events in train, drawn anew for each split.
     seed
-        Seed of what is drawn.
+        Seed of the random numbers.
 
     Examples
     --------
@@ -63,7 +63,7 @@ class PerUserSplit:
         Parameters
         ----------
         X, y, groups
-            There for scikit-learn: not used.
+            Not used; required by scikit-learn.
 
         Returns
         -------
@@ -80,7 +80,7 @@ class PerUserSplit:
         X
             A table of events with user and item columns.
         y, groups
-            There for scikit-learn: not used.
+            Not used; required by scikit-learn.
 
         Yields
         ------
@@ -102,12 +102,12 @@ class PerUserSplit:
 
 
 def ranking_scorer(metric: str = "ndcg@10") -> Callable[..., float]:
-    """Return what `scoring` of scikit-learn takes: the mean of a metric of lists over users with held-out events.
+    """Return a scorer for `scoring` of scikit-learn: the mean of a ranking metric over users with held-out events.
 
     Parameters
     ----------
     metric
-        Its name at a length, such as "recall@20"; those of `csrr.register_metric` too.
+        The metric and the length, such as "recall@20"; your own registered metrics work too.
 
     Returns
     -------

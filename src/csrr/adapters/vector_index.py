@@ -31,7 +31,7 @@ class VectorIndex(ABC):
 
     @abstractmethod
     def write(self, folder: Path) -> None:
-        """Write the index to its file in a folder, at once or not at all."""
+        """Write the index to its file in a folder, atomically."""
 
 
 class FaissIndex(VectorIndex):

@@ -139,17 +139,17 @@ def fetch(name: str, *, progress: Progress | None = None) -> Path:
     name
         One of `DATASETS`.
     progress
-        Told the bytes fetched so far and, where known, in all.
+        Called with the bytes downloaded so far and, if known, in total.
 
     Returns
     -------
     path
-        Where it is now.
+        The path of the data set.
 
     Raises
     ------
     DataError
-        Where it is not known, may not be downloaded, or could not be; nothing that failed a check is kept. The SHA-256
+        If it is not known, may not be downloaded, or could not be; nothing that failed a check is kept. The SHA-256
         of the first download is kept beside it; a later one must have the same.
 
     Examples
@@ -205,7 +205,7 @@ def _download(url: str, file: IO[bytes], progress: Progress | None) -> tuple[str
     digests = hashlib.md5(usedforsecurity=False), hashlib.sha256()
     # The addresses are those of DATASETS; no user gives one.
     if not url.startswith(("https://", "http://")):
-        raise ValueError(f"{url} is no address to download from")
+        raise ValueError(f"{url} is not a URL to download from")
     with urllib.request.urlopen(url, timeout=TIMEOUT_SECONDS) as answer:  # noqa: S310
         total = _read_length(answer.headers.get("Content-Length"))
         done = 0

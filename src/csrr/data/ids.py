@@ -126,7 +126,7 @@ class IdMap:
         Raises
         ------
         UnknownIdError
-            Where one is not in the map.
+            If one is not in the map.
         """
         asked = read_id_column(ids, f"{kind} ids")
         rows = self._find(asked)
@@ -177,7 +177,7 @@ class IdMap:
         Raises
         ------
         UnknownIdError
-            Where it is not in the map.
+            If it is not in the map.
         """
         return int(self.rows([id], kind)[0])
 

@@ -48,7 +48,7 @@ def keep_positive(found: Events, min_rating: float | None, min_weight: float | N
     for bound, column, role in ((min_rating, found.rating, "rating"), (min_weight, found.weight, "weight")):
         if bound is not None and column is None:
             raise DataError(
-                f"min_{role} needs a {role} column, and none was recognised;"
+                f"min_{role} needs a {role} column, and none was recognized;"
                 f" the columns are {quote_names(found.names)}; name it with {role}='...'"
             )
     n_read = len(found)

@@ -35,35 +35,37 @@ _EXACT, _MOST_STEPS = 1e-7, 10_000
 class Facts:
     """What a file keeps beside arrays."""
 
-    reg: Annotated[float, Number("reg", "The strength that was taken.", above=0, most=MOST)]
+    reg: Annotated[float, Number("reg", "The regularization strength used.", above=0, most=MOST)]
 
 
 @declare
 class EASE(ItemWeightsModel):
-    """Scores X @ B, X the clicks, users x items, of the convex problem (Steck, 2019)
+    """EASE: linear regression between items, in closed form (Steck 2019).
 
-        minimise  ||X - X B||_F^2 + reg*||B||_F^2,   diag(B) = 0.
+    Scores are X @ B, with the clicks X, users x items, and the item weights B that
 
-    Its solution is B = I - P / diag(P) with P = (X'X + reg*I)^-1, by a Cholesky factorisation in `dtype`: float32 takes
-    half the time and two thirds of the memory, and is accurate only while `reg` is no tiny part of the largest
-    eigenvalue of X'X. The number of threads moves weights by rounding errors of `dtype` only, unless "auto" finds two
-    strengths that rank alike to rounding.
+        minimize  ||X - X B||_F^2 + reg*||B||_F^2,   diag(B) = 0.
 
-    `reg="auto"` is chosen by NDCG@20 on held-out training events, a tenth of them: a hill climb, by factors of 3, from
-    5*sqrt(sum_i c_i^2 / n), c_i the number of users of item i, n that of users with clicks. That takes three to six
-    fits as a rule; one to all events follows. Where fewer than 150 users have events to spare, `reg` is where the climb
-    would begin. A number costs one fit.
+    Its solution is B = I - P / diag(P) with P = (X'X + reg*I)^-1, by a Cholesky factorization in `dtype`: float32 takes
+    half the time and two thirds of the memory, and is accurate unless `reg` is a tiny fraction of the largest
+    eigenvalue of X'X. The number of threads changes weights only by rounding errors of `dtype`, unless "auto" finds two
+    strengths that rank equally well up to rounding.
 
-    A fit takes n_items^3 operations and 12*n_items^2 bytes (float32: 8), the model, in memory as in its file,
-    4*n_items^2: 20,000 items take 4.8 GB to fit and 1.6 GB to keep. What does not fit into memory is refused before
-    anything is computed.
+    `reg="auto"` is chosen by NDCG@20 on a held-out tenth of the training events: a hill climb, by factors of 3, from
+    5*sqrt(sum_i c_i^2 / n), c_i the number of users of item i, n that of users with clicks. That usually takes three to
+    six fits; a fit to all events follows. If fewer than 150 users have enough events to hold one out, `reg` is the
+    starting point of the climb. With a number there is only one fit.
+
+    A fit takes n_items^3 operations and 12*n_items^2 bytes (float32: 8); the model takes 4*n_items^2 bytes in memory
+    and on disk: 20,000 items need 4.8 GB to fit and 1.6 GB to keep. A model that does not fit into memory is refused
+    before anything is computed.
 
     Parameters
     ----------
     reg
-        Strength of the penalty; "auto" is chosen on held-out events.
+        Regularization strength; "auto": chosen on held-out events.
     dtype
-        The precision of the numbers that are computed with.
+        The floating-point precision of the computation.
     threads
         The number of threads; 0 for all cores.
 
@@ -78,14 +80,14 @@ class EASE(ItemWeightsModel):
     titles_
         The titles of the items, or None.
     item_table_
-        What else is known of the items, after `set_items`; or None.
+        The item table set by `set_items`, or None.
     seen_
         The training events: ones, sparse of shape (n_users, n_items).
     seen_weights_, seen_times_
-        The weights of these events, where the model weighs by them, and their times, where the log has them: shape
+        The weights of these events, if the model uses weights, and their times, if the log has them: shape
         (n_events,) each, or None.
     calibration_
-        What turns scores into probabilities, after `calibrate`; or None.
+        The calibration that `calibrate` learned, or None.
 
     Examples
     --------
@@ -108,7 +110,7 @@ class EASE(ItemWeightsModel):
         data
             A log, a table with user and item columns, or a users x items matrix.
         y
-            There for scikit-learn: not used.
+            Not used; required by scikit-learn.
 
         Returns
         -------

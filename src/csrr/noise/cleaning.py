@@ -25,14 +25,14 @@ SHOWN_BARS = (0.5, 0.8, 0.9, 0.95)
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Cleaning:
-    """What cleaning a log would remove; print it to see how much, and examples.
+    """The result of `csrr.plan_cleaning`: what `clean` would remove. Print it to see how much, with examples.
 
     Attributes
     ----------
     suspects
         The events and their scores.
     above
-        Events with a larger score go; None for the safe side, see `clean`.
+        Events with a larger score are removed; None: the cautious default, see `clean`.
 
     Examples
     --------
@@ -46,7 +46,7 @@ class Cleaning:
 
     @cached_property
     def mask(self) -> npt.NDArray[np.bool_]:
-        """Which events go, shape (n_events,)."""
+        """Which events would be removed, shape (n_events,)."""
         found = self.suspects
         if self.above is not None:
             return found.above(self.above)
@@ -62,17 +62,17 @@ class Cleaning:
 
     @property
     def log(self) -> Log:
-        """The events that stay, with all that is known of them."""
+        """The remaining events, with their weights, times and titles."""
         return self.suspects.log.select(~self.mask)
 
     @property
     def removed(self) -> ResultTable:
-        """The events that go, most suspect first: user, item, title (where known), score, unexplained."""
+        """The events that would be removed, most suspect first: user, item, title (if known), score, unexplained."""
         return self.suspects.events.take(self.mask[self._order])
 
     @property
     def choices(self) -> ResultTable:
-        """What values of `above` would do: above, removed, share (of all events), genuine (of these, by the scores)."""
+        """The effect of other values of `above`: above, removed, share of all events, genuine (by the scores)."""
         scores = self.suspects.scores.astype(np.float64)
         masks = [self.suspects.above(each) for each in SHOWN_BARS]
         columns = {"above": np.array(SHOWN_BARS), "removed": np.array([mask.sum() for mask in masks])}
@@ -81,24 +81,24 @@ class Cleaning:
 
     @property
     def warning(self) -> str:
-        """What to know before it is done; empty where noise is not in doubt."""
+        """A warning if the estimate is unreliable; else empty."""
         if not self.suspects.is_doubtful:
             return ""
-        return f"{self.suspects.describe_share()}, so many of the events that go may be genuine"
+        return f"{self.suspects.describe_share()}, so many of the removed events may be genuine"
 
     def __str__(self) -> str:
         n, total = int(self.mask.sum()), len(self.suspects)
-        lines = [f"{n:,} of {total:,} events ({n / total:.1%}) would go, {total - n:,} would stay"]
+        lines = [f"{n:,} of {total:,} events ({n / total:.1%}) would be removed, {total - n:,} would remain"]
         lines += [self.warning or self.suspects.describe_share()]
         lines += ([str(self.removed.head(SHOWN))] if n else []) + [f"With `above`, by the scores:\n{self.choices}"]
         return "\n".join(lines)
 
     def __repr__(self) -> str:
-        return f"Cleaning: {int(self.mask.sum()):,} of {len(self.suspects):,} events go"
+        return f"Cleaning: {int(self.mask.sum()):,} of {len(self.suspects):,} events removed"
 
 
 def plan_cleaning(data: Any, *, above: float | None = None, popularity: float = 0.0, model: Any = None) -> Cleaning:
-    """Return what `clean` would remove from a log, to be looked at first.
+    """Show what `clean` would remove from a log, before doing it.
 
     Parameters
     ----------
@@ -114,7 +114,7 @@ def plan_cleaning(data: Any, *, above: float | None = None, popularity: float = 
     Returns
     -------
     cleaning
-        What would go, and `log`, what would stay.
+        What would be removed, and `log`, what would remain.
 
     Raises
     ------
@@ -133,31 +133,31 @@ def plan_cleaning(data: Any, *, above: float | None = None, popularity: float = 
 
 
 def clean(data: Any, *, above: float | None = None, popularity: float = 0.0, model: Any = None) -> Log:
-    """Return a log without the events that look most like noise; with a UserWarning where their share is in doubt.
+    """Return a log without the events that look most like noise; warns if the estimate is unreliable.
 
-    Weights, times and titles stay, and so do all users and items. `plan_cleaning` shows first what would go.
+    Weights, times, titles, and all users and items stay. Use `plan_cleaning` first to see what would be removed.
 
     Parameters
     ----------
     data
         A log, a table with user and item columns, or a users x items matrix.
     above
-        Events with a larger score go. None is the safe side: the most suspect of those above 0.5, one event in a
-        hundred at most.
+        Remove events with a larger score. None is cautious: it removes the most suspect of those above 0.5, at most
+        1 % of all events.
     popularity
-        Noise is taken to fall on an item in proportion to (its clicks + 1)^popularity.
+        Noise is assumed to hit an item in proportion to (its clicks + 1)^popularity.
     model
-        A CSRR or CSRRe with the parameters to judge by; it is not fitted itself.
+        A CSRR or CSRRe whose parameters are used for the scores; it is not fitted itself.
 
     Returns
     -------
     log
-        The events that stay.
+        The remaining events.
 
     Raises
     ------
     ParameterError
-        For another model, or an `above` or `popularity` that makes no sense.
+        For another model, or an invalid `above` or `popularity`.
 
     Examples
     --------

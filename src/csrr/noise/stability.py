@@ -20,16 +20,16 @@ STEP = 0.05
 
 
 class Stability(ResultTable):
-    """What is the same after a refit; one row a change.
+    """How much of V and of the suspects stays the same after a refit; one row per change.
 
     Attributes
     ----------
     columns
         Arrays of shape (n_changes,), NaN where there is nothing to keep:
 
-        - change: what was done to the model or its clicks;
-        - v_kept: the share of V's entries that are not zero again;
-        - v_correlation: of V before and after, over the clicks that both have;
+        - change: the change of the model or its clicks;
+        - v_kept: the share of V's nonzero entries that are nonzero again;
+        - v_correlation: the correlation of V before and after, over common clicks;
         - suspects_kept: the share of events with a score above 0.5 that have one again.
     types
         The Arrow types of columns whose values may not tell.
@@ -43,7 +43,7 @@ class Stability(ResultTable):
     """
 
     def __str__(self) -> str:
-        return f"What is left of V and of the suspects (score > {SUSPECT:g}) after a change:\n{super().__str__()}"
+        return f"Share of V and of the suspects that stays (score > {SUSPECT:g}) after a change:\n{super().__str__()}"
 
 
 class _Change(NamedTuple):

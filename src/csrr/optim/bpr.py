@@ -235,7 +235,7 @@ def run_epoch(pattern: Pattern, factors: Factors, rates: Rates, rng: np.random.G
     return float(total / max(n_pairs, 1))
 
 
-# Inlined here: left to the optimiser, a first run, which compiles, and later ones, from the cache, differ in last bits.
+# Inlined here: left to the optimizer, a first run, which compiles, and later ones, from the cache, differ in last bits.
 @compile_part(fastmath=True, error_model="numpy", inline="always")
 def _fold_row(low, high, indices, items, order, reg, longest, n_steps, out):  # type: ignore[no-untyped-def]
     # out[:rank] = the mean of the second half of the steps of a person who has indices[low:high]
@@ -274,7 +274,7 @@ def _fold_rows(first, last, indptr, indices, items, order, reg, longest, n_steps
 
 
 def fold_in(pattern: Pattern, items: Float32Array, reg: float, *, n_steps: int = 8192) -> Float32Array:
-    """Return users P, (n, rank + 1), ones in the last column, that nearly maximise, Q, (m, rank + 1), fixed,
+    """Return users P, (n, rank + 1), ones in the last column, that nearly maximize, Q, (m, rank + 1), fixed,
 
         mean_(i,j) ln s(x_ui - x_uj) - reg/2*|p_u|^2
 

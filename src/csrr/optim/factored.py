@@ -287,7 +287,7 @@ def solve_factored(
 ) -> FactoredSolution:
     """A stationary point of the factored form of `problem`, P of (n, rank) and Q of (m, rank):
 
-        minimise  l1/2*(||P||^2 + ||Q||^2) + sum_obs h(P Q') + 1/2*sum_unobs (P Q')^2.
+        minimize  l1/2*(||P||^2 + ||Q||^2) + sum_obs h(P Q') + 1/2*sum_unobs (P Q')^2.
 
     Alternates (see `alternate`) from a rough SVD of the targets, or from `start` where that is lower.
     """

@@ -152,7 +152,7 @@ def estimate_spectral_norm(
 ) -> tuple[float, LowRank]:
     """||op||_2, from above up to the error of block Lanczos, and the Ritz triplets found on the way.
 
-    Ritz values rise towards the norm; the last four steps' rise, once it is within rtol, is added on top. Where many
+    Ritz values rise toward the norm; the last four steps' rise, once it is within rtol, is added on top. Where many
     singular values are nearly as large as the largest, they rise so slowly that they seem to stand still long before.
     `near` is a matrix whose singular vectors are about theirs: the space then begins with these, at the price of as
     many columns a step, and single steps are judged.

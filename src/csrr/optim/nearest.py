@@ -13,7 +13,7 @@ from csrr.optim.engine import Engine
 from csrr.optim.thread_engine import THREADS
 
 _TOGETHER = 64
-"""Number of items whose neighbours are found with one scratch row of n_items."""
+"""Number of items whose neighbors are found with one scratch row of n_items."""
 
 
 class Likeness(NamedTuple):

@@ -1,4 +1,4 @@
-"""Compiled loops of the neighbour systems: a range of items, from `start` to `stop`, and new arrays for it."""
+"""Compiled loops of the neighbor systems: a range of items, from `start` to `stop`, and new arrays for it."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def factorize(gram, k, rho, lower):  # type: ignore[no-untyped-def]
 
 @compile_loop(fastmath=True)
 def solve_items(start, stop, first, support, grams, asked, ks, rhos, lower, x, out):  # type: ignore[no-untyped-def]
-    # out[v, r, j - start] = (grams[j] + rhos[r]*I)^-1 asked[v, first + j], of the first ks[r] neighbours, by Cholesky,
+    # out[v, r, j - start] = (grams[j] + rhos[r]*I)^-1 asked[v, first + j], of the first ks[r] neighbors, by Cholesky,
     # where out is 0; returns the first item whose system is singular, -1 if none is.
     # `lower`, (K, K), and `x`, (K,), are there to work in.
     width, singular = support.shape[1], -1

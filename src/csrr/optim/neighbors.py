@@ -21,7 +21,7 @@ _LEAST_ITEMS = 256
 _RANGES = 64
 
 Support = Int32Array
-"""The neighbours of each item, nearest first, (m, K); -1 where there are fewer."""
+"""The neighbors of each item, nearest first, (m, K); -1 where there are fewer."""
 Factored = tuple[FloatArray, FloatArray]
 """U = left @ right.T, left of (n, d) and right of (m, d)."""
 
@@ -44,7 +44,7 @@ def find_nearest(pattern: Pattern, k: int) -> Support:
 
 
 class SingularError(np.linalg.LinAlgError):
-    """A system whose penalty is too small for its neighbours."""
+    """A system whose penalty is too small for its neighbors."""
 
 
 class Layout(NamedTuple):
@@ -57,7 +57,7 @@ class Layout(NamedTuple):
 
 
 class Ridge(NamedTuple):
-    """How many neighbours an item has at most, and rho, the strength of the penalty on their weights."""
+    """How many neighbors an item has at most, and rho, the strength of the penalty on their weights."""
 
     k: int
     rho: float
@@ -66,7 +66,7 @@ class Ridge(NamedTuple):
 @dataclass(frozen=True, eq=False)
 class Regression:
     """
-    minimise  rho/2*||S||_F^2 + 1/2*||T - U - X*S||_F^2
+    minimize  rho/2*||S||_F^2 + 1/2*||T - U - X*S||_F^2
 
     over S of (m, m), zero but for the k nearest items of each item j in column j. T has `target` on the observed cells,
     (nnz,); X = diag(user) * A * diag(item), A the pattern; `support`, (m, K), is what `find_nearest` gave.
@@ -164,7 +164,7 @@ class Regression:
         return self._gather_grams(self.support)
 
     def _gather_grams(self, support: Support) -> Float32Array:
-        """X'X among the neighbours of some items, (items, K*(K + 1)/2): lower triangles, row by row.
+        """X'X among the neighbors of some items, (items, K*(K + 1)/2): lower triangles, row by row.
 
         `support` is (items, K).
         """
@@ -228,12 +228,12 @@ def _place_weights(first: int, start: int, stop: int, part: tuple[Float32Array, 
     """Puts the weights of items `first` + start to stop into `found`, (U's, ridges, m, K), unless one is singular."""
     weights, singular = part
     if singular >= 0:
-        raise SingularError(f"the neighbours of item row {first + singular} are linearly dependent")
+        raise SingularError(f"the neighbors of item row {first + singular} are linearly dependent")
     found[:, :, first + start : first + stop] = weights
 
 
 def _sort_places(support: Support) -> Int64Array:
-    """The places of the support, (items, K), that are taken, by the neighbour there, then in order, (taken,)."""
+    """The places of the support, (items, K), that are taken, by the neighbor there, then in order, (taken,)."""
     flat = support.ravel()
     there = np.flatnonzero(flat >= 0)
     return there[np.argsort(flat[there], kind="stable")]

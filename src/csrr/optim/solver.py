@@ -69,7 +69,7 @@ def solve(
     start: LowRank | None = None,
     callback: Callback | None = None,
 ) -> Solution:
-    """The minimiser of `problem` to a relative duality gap of `options.tol`, from `start` or from zero.
+    """The minimizer of `problem` to a relative duality gap of `options.tol`, from `start` or from zero.
 
     A problem that one SVD solves is solved by one SVD. `callback` sees every step and may raise to stop.
     """

@@ -14,7 +14,7 @@ LOWEST = np.finfo(np.float32).min
 
 @compile_part()
 def count_not_below(values, bound):  # type: ignore[no-untyped-def]
-    # (~(values < bound)).sum(), NaN among it: 32 bits vectorise twice as wide as 64.
+    # (~(values < bound)).sum(), NaN among it: 32 bits vectorize twice as wide as 64.
     n = np.int32(0)
     for j in range(values.size):
         n = np.int32(n + np.int32(not (values[j] < bound)))
@@ -97,7 +97,7 @@ def hit_rows(start, stop, items, indptr, indices, rows, hits):  # type: ignore[n
 
 @compile_part()
 def count_above(values, bound):  # type: ignore[no-untyped-def]
-    # (values > bound).sum(): 32 bits vectorise twice as wide as 64.
+    # (values > bound).sum(): 32 bits vectorize twice as wide as 64.
     n = np.int32(0)
     for j in range(values.size):
         n = np.int32(n + np.int32(values[j] > bound))

@@ -183,7 +183,7 @@ def _find_numeric(n_columns: int, body: Sequence[Sequence[object]]) -> list[bool
 def format_cell(value: object, widest: int | None = None) -> str:
     """Return a value as it is shown: on one line, short, with nothing in it that a terminal would obey."""
     widest = find_layout().widest if widest is None else widest
-    # Cut first: a title may have a million characters, and each may be spelt out.
+    # Cut first: a title may have a million characters, and each may be spelled out.
     return cut_text(make_printable(cut_text(_format_value(value), widest)), widest)
 
 
