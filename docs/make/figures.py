@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 import csrr
+from docs.make.reasons import draw_reasons
 
 FOLDER = Path(__file__).parents[1] / "figures"
 CELL, GAP, TOP = 11, 46, 34
@@ -119,6 +120,7 @@ def draw_reliability() -> str:
 
 
 FIGURES = {
+    "reasons": draw_reasons,
     "parts": draw_parts,
     "own": draw_own,
     "certificate": draw_certificate,
