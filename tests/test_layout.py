@@ -20,6 +20,7 @@ LOW = {
     "registry",
     "arrays",
     "printable",
+    "html_text",
     "progress",
 }
 ROOMS = (
@@ -36,7 +37,7 @@ ROOMS = (
     "cli",
 )
 MAY_IMPORT = {room: {*ROOMS[: place + 1], *LOW} for place, room in enumerate(ROOMS)} | {
-    "optim": {"optim", "deadline", "threads", "heap", "arrays"},
+    "optim": {"optim", "deadline", "threads", "heap", "arrays", "html_text"},
     "plots": {"plots", "data", "files", "parameters"},
     "cli": {*ROOMS, *LOW, ""},
 }

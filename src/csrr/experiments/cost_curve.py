@@ -141,8 +141,8 @@ class CostCurve(TabularResult, Sequence[CostPoint]):
         costs = f"{self.miss:g} a miss, {self.false_alarm:g} a false alarm"
         return f"CostCurve: {costs}; {self.nothing:.4g} a user for none"
 
-    def __repr__(self) -> str:
-        return f"{self._heading()}\n{self.display_table()}\n{self.recommendation}"
+    def _remarks(self) -> list[str]:
+        return [self.recommendation]
 
     # For csrr.plot
 

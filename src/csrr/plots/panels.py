@@ -60,7 +60,7 @@ class Panel:
     y: str = ""
     log: bool = False
     series: list[Series] = field(default_factory=list)
-    kind: PanelKind = "lines"
+    kind: PanelKind = field(default="lines", kw_only=True)
 
 
 @dataclass(frozen=True)

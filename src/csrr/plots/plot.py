@@ -34,6 +34,7 @@ STYLE = """
 .csrr-plot .title {{ font-size: 17px; font-weight: 650; fill: {ink}; }}
 .csrr-plot .heading {{ font-weight: 600; fill: {ink}; }}
 .csrr-plot .label, .csrr-plot .name {{ fill: {ink}; }}
+.csrr-plot .beside {{ fill: {ink}; font-weight: 600; paint-order: stroke; stroke: {page}; stroke-width: 3px; }}
 .csrr-plot .grid {{ stroke: {grid}; fill: none; }}
 .csrr-plot .axis {{ stroke: {strong-rule}; fill: none; }}
 .csrr-plot .line {{ stroke: currentColor; stroke-width: 1.8; fill: none; stroke-linejoin: round; }}
@@ -51,7 +52,10 @@ svg.csrr-plot {{ height: auto; }}</style></head>
 
 
 class Plottable(Protocol):
-    """What can be drawn: panels, plain objects with the fields of `panels.Panel`, under a title and above a caption."""
+    """What can be drawn: panels, plain objects with the fields of `panels.Panel`, under a title and above a caption.
+
+    What has a `title` of another kind has a `plot_title` beside it.
+    """
 
     @property
     def title(self) -> str:
@@ -147,7 +151,8 @@ def plot(what: Plottable, path: str | os.PathLike[str] | None = None) -> Plot:
     if lacking := [name for name in ("title", "caption", "panels") if not hasattr(what, name)]:
         raise ParameterError(f"a {type(what).__name__} cannot be plotted: it has no {' and no '.join(lacking)}")
     panels = [read_dataclass(Panel, each, f"panel {place}") for place, each in enumerate(what.panels, start=1)]
-    drawn = Plot(what.title, _draw(what.title, what.caption, panels))
+    title: str = getattr(what, "plot_title", what.title)
+    drawn = Plot(title, _draw(title, what.caption, panels))
     if path is not None:
         drawn.save(path)
     return drawn

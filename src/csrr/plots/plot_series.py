@@ -118,7 +118,7 @@ def plot_points(
         numbers = np.asarray(places)
         if numbers.ndim != 2 or numbers.shape[1] != 2:
             raise ParameterError(f"points: {name!r} must be pairs, shape (n, 2), and has shape {numbers.shape}")
-        numbers = _read_columns(f"points: {name!r}", numbers.T)
+        numbers = _read_columns(f"points: {name!r}", list(numbers.T))
         texts = named.get(name, [None] * len(numbers))
         if len(texts) != len(numbers):
             raise ParameterError(f"labels: {name!r} has {len(texts)} labels for {len(numbers)} points")

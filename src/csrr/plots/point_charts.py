@@ -105,7 +105,7 @@ def _place_names(points: Sequence[Point], x: Axis, y: Axis) -> Iterator[str]:
             if box.lies_in(frame) and not any(box.overlaps(other) for other in taken):
                 taken.append(box)
                 at = {"start": box.left, "end": box.right, "middle": (box.left + box.right) / 2}[anchor]
-                yield draw_text(at, box.bottom - 3, point.label, anchor, "label")
+                yield draw_text(at, box.bottom - 3, point.label, anchor, "beside")
                 break
 
 
