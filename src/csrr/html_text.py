@@ -10,6 +10,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from csrr.printable import find_numeric, format_cell, make_printable
 
+_ROOM = "padding: 0.2em 0.6em"
+
 
 def format_html_table(
     header: Sequence[str],
@@ -32,7 +34,7 @@ def format_html_table(
 def format_html_facts(facts: Mapping[str, object]) -> str:
     """Return names and their values as HTML, one below the other."""
     rows = [
-        f"<tr>{_join_cells('th', [html.escape(name)], ['left'])}"
+        f"<tr>{_join_cells('th', [html.escape(make_printable(name))], ['left'])}"
         f"{_join_cells('td', [html.escape(format_cell(value))], ['left'])}</tr>"
         for name, value in facts.items()
     ]
@@ -52,4 +54,4 @@ def fold_html(title: str, body: str, *, is_open: bool = False) -> str:
 
 def _join_cells(tag: str, texts: Iterable[str], sides: Sequence[str]) -> str:
     cells = zip(texts, sides, strict=True)
-    return "".join(f'<{tag} style="text-align: {side}">{text}</{tag}>' for text, side in cells)
+    return "".join(f'<{tag} style="text-align: {side}; {_ROOM}">{text}</{tag}>' for text, side in cells)

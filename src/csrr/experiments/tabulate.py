@@ -105,7 +105,10 @@ class EvaluationTable(TabularResult):
 
     # For csrr.plot
 
-    title = "Models side by side"
+    @property
+    def title(self) -> str:
+        """What the plot is of."""
+        return f"Models by {self.metrics[0]}" if len(self.metrics) == 1 else "Models side by side"
 
     @property
     def caption(self) -> str:

@@ -66,9 +66,9 @@ def _place_stepped(step: float, low: float, high: float) -> Ticks:
 
 
 def place_log_ticks(low: float, high: float, n_ticks: int = 8) -> Ticks:
-    """Return places and labels of ticks on a log axis: powers of ten, or 1-2-5 steps where there are too few."""
+    """Return places and labels of ticks on a log axis: powers of ten, or 1-2-5 steps where these are one or two."""
     first, last = math.ceil(math.log10(low) - 1e-9), math.floor(math.log10(high) + 1e-9)
-    if last > first:
+    if last > first + 1:
         every = -(-(last - first + 1) // n_ticks)
         return [(10.0**e, format_power_of_ten(e)) for e in range(first, last + 1, every)]
     steps = [factor * 10.0**e for e in range(first - 1, last + 1) for factor in (1, 2, 5)]

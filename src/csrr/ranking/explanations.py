@@ -126,13 +126,12 @@ class Explanation(Amounts):
         groups = {self._name(place): np.array([place]) for place in order[:SHOWN]}
         if len(order) > SHOWN:
             groups[f"{len(order) - SHOWN:,} others"] = order[SHOWN:]
-        series = [
-            {
-                "name": part,
-                "points": [{"label": name, "mean": float(values[which].sum())} for name, which in groups.items()],
-            }
-            for part, values in parts.items()
-        ]
+        series = []
+        for part, values in parts.items():
+            sums = {name: float(values[which].sum()) for name, which in groups.items()}
+            # Most items are no neighbors, which needs no bar.
+            points = [{"label": name, "mean": sums[name]} for name in sums if sums[name] or part == "common taste"]
+            series.append({"name": part, "points": points})
         return [{"title": "Reasons", "x": "choice", "y": "adds to the score", "kind": "bars", "series": series}]
 
     def _name(self, place: int) -> str:
