@@ -2,8 +2,8 @@
 Scores that mean something
 ==========================
 
-A score ranks. A calibrated model also says how probable an event is; a reliability
-diagram shows whether to believe it.
+A score ranks. A calibrated model also says how probable an event is; a
+reliability diagram shows whether to believe it.
 """
 
 # %%
@@ -23,8 +23,8 @@ model.recommend([0, 1], k=3)
 # %%
 # Said, and come true
 # -------------------
-# Of what was said to have a probability of 0.2, a fifth should happen. Points on the
-# diagonal keep that promise.
+# Of what was said to have a probability of 0.2, a fifth should happen.
+# Points on the diagonal keep that promise.
 
 reliability = model.reliability(test)
 csrr.plot(reliability)
@@ -32,7 +32,8 @@ csrr.plot(reliability)
 # %%
 # For whom?
 # ---------
-# The same for items of few and of many events, and for light and heavy users.
+# The same for items of few and of many events, and for light and heavy
+# users.
 
 reliability.by_popularity
 

@@ -2,17 +2,19 @@
 People who are new
 ==================
 
-Somebody who was not in the data gets a list as soon as they have chosen something. How
-many choices does it take?
+Somebody who was not in the data gets a list as soon as they have chosen
+something. How many choices does it take?
 """
 
 # %%
 # People held out
 # ---------------
-# A fifth of the people are held out altogether. Of their choices, a model may see some,
-# and is asked for the others.
+# A fifth of the people are held out altogether. Of their choices, a model
+# may see some, and is asked for the others.
 
 import warnings
+
+import numpy as np
 
 import csrr
 
@@ -28,37 +30,31 @@ models = {
 # %%
 # More and more choices
 # ---------------------
-# Nothing is fitted again: a person's own part of the model is computed from their
-# history. Of somebody without a choice a model knows nothing, and gives what is
-# popular.
+# Nothing is fitted again: a person's own part of the model is computed
+# from their history. Of somebody without a choice a model knows nothing,
+# and gives what is popular.
 
-people = [row for row, n in enumerate(given.user_counts()) if n >= 16]
-histories = given.to_csr()
-wanted = asked.to_csr()
+people = np.flatnonzero(given.user_counts() >= 16)
+histories, wanted = given.to_csr()[people], asked.to_csr()[people].toarray()
+choices = np.split(histories.indices, histories.indptr[1:-1])
 lengths = [0, 1, 2, 4, 8, 16]
 
 
-def measure_hits(model, length):
-    """Return the mean share of hits in lists of ten for people with so many choices."""
-    known = [
-        log.items.ids[histories.indices[histories.indptr[row] :][:length]].tolist()
-        for row in people
-    ]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", csrr.NoHistoryWarning)
-        lists = model.fold_in(known).recommend(k=10, exclude_seen=True)
-    hits = [
-        len(set(items.tolist()) & set(log.items.ids[wanted[[row]].indices].tolist()))
-        for row, items in zip(people, lists.items, strict=True)
-    ]
-    return sum(hits) / (10 * len(hits))
+def measure_precision(model, length):
+    """Return the share of hits in lists of ten, by so many choices."""
+    folded = model.fold_in([items[:length].tolist() for items in choices])
+    lists = folded.recommend(k=10, exclude_seen=histories)
+    return np.take_along_axis(wanted, lists.items, axis=1).mean()
 
 
-csrr.plot_lines(
-    {
-        name: (lengths, [measure_hits(model, n) for n in lengths])
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", csrr.NoHistoryWarning)
+    precision = {
+        name: (lengths, [measure_precision(model, n) for n in lengths])
         for name, model in models.items()
-    },
+    }
+csrr.plot_lines(
+    precision,
     title="What a few choices are worth",
     x="choices known of a new person",
     y="precision@10",

@@ -2,15 +2,15 @@
 What a miss costs, and where to cut
 ===================================
 
-A sale that was missed costs you 5, an unwanted suggestion 1. How should the model be
-fitted, and from which score on should it suggest?
+A sale that was missed costs you 5, an unwanted suggestion 1. How should the
+model be fitted, and from which score on should it suggest?
 """
 
 # %%
 # The curve
 # ---------
-# Fits along a range of cost ratios. For each, the threshold is chosen on one held-out
-# part of the data, and what it costs is counted on another.
+# Fits along a range of cost ratios. For each, the threshold is chosen on
+# one held-out part of the data, and what it costs is counted on another.
 
 import csrr
 
@@ -24,13 +24,14 @@ curve
 # %%
 # Lists that stop where it no longer pays
 # ---------------------------------------
-# The model can say how probable an event is, once it is calibrated on held-out events.
-# Below a certain probability a suggestion costs more than it brings.
+# The model can say how probable an event is, once it is calibrated on
+# held-out events. Below a certain probability a suggestion costs more than
+# it brings.
 
 train, heldout = csrr.split(log, ratio=0.8, seed=0)
 model = csrr.CSRR.from_costs(miss=5, false_alarm=1).fit(train)
 model.calibrate(heldout)
-f"a suggestion pays from a probability of {model.decision_probability:.3f} on"
+print(f"it pays from a probability of {model.decision_probability:.3f} on")
 
 # %%
 # So some people get many suggestions, and some get few.
@@ -45,5 +46,5 @@ csrr.plot_lines(
     title="How many suggestions pay",
     x="suggestions",
     y="share of users who get at least so many",
-    caption="Lists of 20 at most, cut where a suggestion costs more than it brings.",
+    caption="Lists of 20 at most, cut where it no longer pays.",
 )

@@ -2,15 +2,15 @@
 Day by day
 ==========
 
-New people come, new items come, and taste moves on. A model that takes in every day's
-events keeps up; one that was fitted once falls behind.
+New people come, new items come, and taste moves on. A model that takes in
+every day's events keeps up; one that was fitted once falls behind.
 """
 
 # %%
 # Three weeks
 # -----------
-# Every event has a day. Items appear one after the other, and are mostly chosen in the
-# days after.
+# Every event has a day. Items appear one after the other, and are mostly
+# chosen in the days after.
 
 import numpy as np
 
@@ -38,18 +38,20 @@ log
 # %%
 # Each night
 # ----------
-# ``update`` keeps the settings that were chosen, and begins where the last fit ended.
-# At the end of each day we count how many of the next day's choices were in the lists
-# of ten.
+# ``update`` keeps the settings that were chosen, and begins where the last
+# fit ended. At the end of each day we count how many of the next day's
+# choices were in the lists of ten.
 
 
 def select_days(first, last):
     """Return the events of some days."""
-    return log.select((log.times >= first * DAY) & (log.times <= last * DAY))
+    return log.select(
+        (log.times >= first * DAY) & (log.times <= last * DAY)
+    )
 
 
 def count_hits(model, day):
-    """Return the share of a day's choices by known people that is in their lists."""
+    """Return the share of a day's choices that is in the lists."""
     events = select_days(day, day).to_arrow().to_pydict()
     known = [
         (user, item)
@@ -57,7 +59,9 @@ def count_hits(model, day):
         if user in model.users_
     ]
     users = sorted({user for user, _ in known})
-    lists = dict(zip(users, model.recommend(users, k=10).items.tolist(), strict=True))
+    lists = dict(
+        zip(users, model.recommend(users, k=10).items.tolist(), strict=True)
+    )
     return sum(item in lists[user] for user, item in known) / len(known)
 
 

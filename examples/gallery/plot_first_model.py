@@ -2,15 +2,16 @@
 A first model
 =============
 
-From a log of clicks to lists, and to how good they are beside simpler models.
+From a log of clicks to lists, and to how good they are beside simpler
+models.
 """
 
 # %%
 # Clicks
 # ------
-# Made data: 600 people, 400 pieces of music, about thirty choices each. Your own:
-# ``csrr.read("clicks.csv")``, a DataFrame, a query or a sparse matrix. A fifth of
-# everybody's choices is kept back for the test.
+# Made data: 600 people, 400 pieces of music, about thirty choices each.
+# Your own: ``csrr.read("clicks.csv")``, a DataFrame, a query or a sparse
+# matrix. A fifth of everybody's choices is kept back for the test.
 
 import csrr
 
@@ -21,9 +22,9 @@ log
 # %%
 # Fit
 # ---
-# Without arguments the model chooses its settings on choices that it holds out of the
-# training data. The certificate says how far from the best possible fit it can be at
-# most.
+# Without arguments the model chooses its settings on choices that it holds
+# out of the training data. The certificate says how far from the best
+# possible fit it can be at most.
 
 model = csrr.CSRR().fit(train)
 model
@@ -41,8 +42,8 @@ model.recommend([1, 2], k=5)
 # %%
 # Is it any good?
 # ---------------
-# Popularity is the floor. The intervals are over users; ``csrr.compare`` tests the
-# differences user by user, which is sharper.
+# Popularity is the floor. The intervals are over users; ``csrr.compare``
+# tests the differences user by user, which is sharper.
 
 rivals = {
     "PopRank": csrr.PopRank(),
@@ -50,8 +51,13 @@ rivals = {
     "EASE": csrr.EASE(),
     "WRMF": csrr.WRMF(),
 }
-models = {"CSRR": model} | {name: rival.fit(train) for name, rival in rivals.items()}
-found = {name: csrr.evaluate(each, train, test, at=10) for name, each in models.items()}
+models = {"CSRR": model} | {
+    name: rival.fit(train) for name, rival in rivals.items()
+}
+found = {
+    name: csrr.evaluate(each, train, test, at=10)
+    for name, each in models.items()
+}
 csrr.plot(csrr.tabulate(found, ["ndcg@10"]))
 
 # %%

@@ -2,8 +2,8 @@
 The reasons for a recommendation
 ================================
 
-A score is a sum over what a person chose before. So every recommendation has its
-reasons, with numbers that add up.
+A score is a sum over what a person chose before. So every recommendation
+has its reasons, with numbers that add up.
 """
 
 # %%
@@ -21,8 +21,9 @@ recs
 # %%
 # Why the first?
 # --------------
-# Blue is what reaches the item through the taste that people share, orange what comes
-# straight from item to item: people who have this one have that one too.
+# Blue is what reaches the item through the taste that people share, orange
+# what comes straight from item to item: people who have this one have that
+# one too.
 
 why = model.explain(user, recs.items[0, 0])
 csrr.plot(why)
@@ -35,8 +36,9 @@ why.score, float(why.amounts.sum())
 # %%
 # What is nobody else's taste
 # ---------------------------
-# Some choices are not explained by what others do. They are the user's own: a taste
-# that few share, if several go together, and perhaps an accident, if one stands alone.
+# Some choices are not explained by what others do. They are the user's own:
+# a taste that few share, if several go together, and perhaps an accident,
+# if one stands alone.
 
 model.specific_preferences(user)
 

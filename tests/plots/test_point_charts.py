@@ -12,7 +12,7 @@ from csrr.plots.panels import Panel, Point, Series
 from csrr.plots.point_charts import LETTERS, SIZE, Box, draw_point_chart
 
 HOSTILE = '</svg><script>alert("1")</script>&\''
-NUMBER = st.floats(-1e6, 1e6)
+NUMBER = st.one_of(st.floats(-1e6, 1e6), st.sampled_from([0.0, 1e-320, 5e-324, 1e6, 1e6 + 1e-9]))
 
 
 def panel(points, **more):

@@ -15,15 +15,15 @@ from typing import Any, Protocol
 
 from csrr.files import write_text
 from csrr.parameters import ParameterError
-from csrr.plots.charts import draw_marker
+from csrr.plots.charts import SIZE, draw_marker
 from csrr.plots.dataclass_json import read_dataclass
 from csrr.plots.draw_panel import Chart, draw_panel
 from csrr.plots.panels import Panel, PanelKind, list_series_names
 
 SUFFIXES = (".svg", ".html")
 MARGIN, GAP, LINE = 20, 28, 19
-MOST_COLUMNS = 3
-LEAST_WIDTH, MOST_WIDTH = 480, 1200
+MOST_COLUMNS = 2
+LEAST_WIDTH = 480
 CHARACTER = 8.2
 """About the width of a character of 13 px, rather too much: fonts differ."""
 
@@ -162,8 +162,7 @@ def _draw(title: str, caption: str, panels: Sequence[Panel]) -> str:
     names = list_series_names(panels)
     charts = [draw_panel(panel, names, alone=len(panels) == 1) for panel in panels]
     widest = max((chart.size[0] for chart in charts), default=0)
-    columns = 2 if len(panels) == 4 else max(1, min(len(panels), MOST_COLUMNS))
-    columns = min(columns, max(1, int((MOST_WIDTH + GAP) // (widest + GAP))))
+    columns = max(1, min(len(panels), MOST_COLUMNS if widest <= SIZE[0] else 1))
     width = max(LEAST_WIDTH, columns * widest + (columns - 1) * GAP + 2 * MARGIN)
     parts, y = _draw_words(title, "title", MARGIN + 12, width, 1.4)
     if len(names) > 1:

@@ -72,8 +72,11 @@ def _lay_ground(panel: Panel, points: Sequence[Point], size: Size) -> tuple[Axis
     (width, height), edge = size, RIGHT
     across, up = [point.x for point in points], [point.mean for point in points]
     middle = (min(across) + max(across)) / 2, (min(up) + max(up)) / 2
-    # Room for the markers at the edge; a map of one place is of some size too.
-    unit = 1.1 * max((max(across) - min(across)) / (width - 2 * edge), (max(up) - min(up)) / (height - 2 * edge)) or 1.0
+    # Room for the markers at the edge; a map of one place, as far as numbers tell, is of some size too.
+    spans = (max(across) - min(across)) / (width - 2 * edge), (max(up) - min(up)) / (height - 2 * edge)
+    unit = 1.1 * max(spans)
+    if unit <= 1e-12 * max(map(abs, middle)):
+        unit = 1e-9 * max(map(abs, middle)) or 1.0
     half = unit * (width / 2 - edge), unit * (height / 2 - edge)
     ends = edge, width - edge, height - edge, edge
     x = Axis(make_scale(float, middle[0] - half[0], middle[0] + half[0], *ends[:2]), [], "", *ends[:2])
