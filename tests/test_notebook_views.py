@@ -213,6 +213,14 @@ def test_the_best_is_the_best_of_all_rows():
     assert "... 30 more" in many.to_html(rows=20)
 
 
+def test_a_log_shows_its_first_events_and_their_times():
+    log = csrr.read({"user": range(9), "item": range(9), "time": ["2024-01-31 10:00:03.5"] * 9, "plays": range(1, 10)})
+    page = check(log._repr_html_())
+    assert page.words.count("2024-01-31T10:00:03") == 5
+    assert {"user", "item", "weight", "time", "... 4 more"} <= set(page.words)
+    assert page.words[0] == repr(log).splitlines()[0]
+
+
 def test_a_certificate_says_what_binds():
     capped = Certificate(2.0, 1.0, 0.5, 3, 7, "rank_cap", 1.0, rank_capped=True)
     words = check(capped._repr_html_()).words

@@ -159,9 +159,8 @@ class ItemTable:
     def _repr_html_(self) -> str:
         first = self._list_rows(np.arange(min(SHOWN, len(self))))
         lines = zip(*first.to_pydict().values(), strict=True)
-        return (
-            f"{format_html_words(repr(self))}\n{format_html_table(first.column_names, lines, len(self) - len(first))}"
-        )
+        table = format_html_table(first.column_names, lines, len(self) - len(first))
+        return f"{format_html_words(repr(self))}\n{table}"
 
 
 def _as_type_of(asked: IdMap, known: IdMap) -> Any:

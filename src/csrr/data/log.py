@@ -30,7 +30,7 @@ from csrr.data.merge import (
     place_rows,
 )
 from csrr.data.recognise_columns import Column, LogColumns
-from csrr.data.times import Times
+from csrr.data.times import Times, show_times
 from csrr.html_text import format_html_table, format_html_words
 
 if TYPE_CHECKING:
@@ -465,8 +465,9 @@ class Log:
         return ", ".join([f"Log: {size}", *extras]) + told
 
     def _repr_html_(self) -> str:
-        first = self._list_first(SHOWN)
-        lines = zip(*first.to_pydict().values(), strict=True)
-        return (
-            f"{format_html_words(repr(self))}\n{format_html_table(first.column_names, lines, len(self) - len(first))}"
-        )
+        first = self._list_first(SHOWN).to_pydict()
+        if self.times is not None:
+            first["time"] = show_times(self.times[:SHOWN])
+        lines = list(zip(*first.values(), strict=True))
+        table = format_html_table(list(first), lines, len(self) - len(lines))
+        return f"{format_html_words(repr(self))}\n{table}"

@@ -30,7 +30,7 @@ FINER = 3e11
 
 def show_times(times: Times) -> list[str]:
     """Return times as people read them, to the second: 2024-01-31T10:00:03."""
-    return np.datetime_as_string(times.astype(np.int64).astype("datetime64[s]")).tolist()
+    return [str(each) for each in times.astype(np.int64).astype("datetime64[s]")]
 
 
 def read_time_column(values: Any, column: str, where: RowNamer = name_table_row) -> Times:
