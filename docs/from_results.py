@@ -21,18 +21,22 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
 # The benchmarks and what makes the documents are no part of the package.
-from docs.make import benchmarks, defaults, front, interop, noise, suspects, theory, today, update  # noqa: E402
+from docs.make import benchmarks, defaults, front, interop, noise, suspects, theory, today, update, words  # noqa: E402
 
 RESULTS = ROOT / "docs" / "results"
 DEFAULTS = defaults.DEFAULTS
 NOISE = Robustness.from_arrow(parquet.read_table(RESULTS / "robustness.parquet"))
-_FOUND = Summary.from_json(json.loads((RESULTS / "summary.json").read_text()))
-SUMMARY = replace(
-    _FOUND,
-    figures=_FOUND.figures | {name: Figure.from_json(each) for name, each in NOISE.figures().items()},
-    claims=judge_claims(_FOUND),
-    headlines=write_headlines(_FOUND),
+FOUND = Summary.from_json(json.loads((RESULTS / "summary.json").read_text()))
+_RENEWED = words.renew_words(FOUND)
+_JUDGED = replace(
+    _RENEWED,
+    claims=judge_claims(_RENEWED),
     today=today.make_today(json.loads((RESULTS / "today.json").read_text()), DEFAULTS),
+)
+SUMMARY = replace(
+    _JUDGED,
+    figures=_JUDGED.figures | {name: Figure.from_json(each) for name, each in NOISE.figures().items()},
+    headlines=write_headlines(_JUDGED),
 )
 THEORY = theory.read_simulations()
 BLOCKS = {

@@ -4,6 +4,7 @@ import copy
 import importlib.util
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from xml.etree.ElementTree import TreeBuilder
@@ -12,10 +13,13 @@ import pytest
 from pyarrow import parquet
 
 from csrr.paper.markdown import render_markdown
+from csrr.paper.overview import draw_picture, make_overview
 from csrr.paper.page import render_html
-from csrr.paper.printed import DATA
+from csrr.paper.printed import DATA, PROTOCOLS
+from csrr.paper.summary import FIGURE_WORDS
 from csrr.paper.summary_types import Summary
-from csrr.paper.today import say_places
+from csrr.paper.systems import SYSTEMS
+from csrr.paper.today import PRINTED_ELSEWHERE, TODAY, say_places
 
 ROOT = Path(__file__).parents[1]
 NAMED = set(re.findall(r"`(src/csrr/[\w/]+\.py)`", (ROOT / "docs" / "path.md").read_text()))
@@ -78,7 +82,7 @@ class PageReader(HTMLParser):
 
     def handle_starttag(self, tag, attrs):
         self.builder.start(tag, {name: value or "" for name, value in attrs})
-        if tag in ("meta", "link"):
+        if tag in ("meta", "link", "input"):
             self.builder.end(tag)
         else:
             self.open.append(tag)
@@ -127,20 +131,36 @@ def assert_holds(whole, part, where):
         assert whole == part, where
 
 
-def test_the_summary_is_read_whole(summary):
+def test_the_summary_is_read_whole(maker, summary):
     plain = json.loads((ROOT / "docs" / "results" / "summary.json").read_text())
-    assert_holds(summary.to_json(), plain, "summary")
+    assert_holds(maker.FOUND.to_json(), plain, "summary")
     assert Summary.from_json(summary.to_json()) == summary
 
 
+def test_the_words_are_those_of_the_code_and_the_numbers_those_of_the_file(maker, summary):
+    for name, figure in maker.FOUND.figures.items():
+        title, caption = FIGURE_WORDS.get(name, (summary.figures[name].title, ""))
+        assert summary.figures[name].title == title
+        assert summary.figures[name].caption.startswith(caption)
+        found = [series.points for panel in figure.panels for series in panel.series]
+        assert found == [series.points for panel in summary.figures[name].panels for series in panel.series]
+    for table, own in zip(maker.FOUND.comparison, summary.comparison, strict=True):
+        assert replace(table, rows=[]) == replace(own, rows=[])
+        for row, shown in zip(table.rows, own.rows, strict=True):
+            about = SYSTEMS[row.system].about if row.system in SYSTEMS else row.about
+            assert shown == replace(row, about=about)
+    assert summary.protocols == {name: PROTOCOLS[name].about for name in maker.FOUND.protocols}
+
+
 def test_the_markdown_in_the_docs_is_made_of_the_results(summary):
-    assert (ROOT / "docs" / "reproduction.md").read_text() == render_markdown(summary)
+    assert (ROOT / "docs" / "reproduction.md").read_text() == render_markdown(summary, "reproduction.svg")
+    assert (ROOT / "docs" / "reproduction.svg").read_text() == draw_picture(make_overview(summary))
 
 
 def test_the_table_of_today_is_made_of_the_results(page):
     results = ROOT / "docs" / "results"
     found, plain = (json.loads((results / name).read_text()) for name in ("defaults.json", "today.json"))
-    shown = dict(rows_under(page, "Is it any good today?"))
+    shown = dict(rows_under(page, TODAY))
     assert list(shown) == [row["system"] for row in plain["rows"]]
     for system, cells in shown.items():
         for column, texts in zip(plain["columns"], cells, strict=True):
@@ -154,7 +174,7 @@ def test_the_table_of_today_is_made_of_the_results(page):
 
 def test_every_printed_number_of_today_has_its_source(page):
     plain = json.loads((ROOT / "docs" / "results" / "today.json").read_text())
-    shown = dict(rows_under(page, "Printed elsewhere"))
+    shown = dict(rows_under(page, PRINTED_ELSEWHERE))
     assert len(shown) == len(plain["published"])
     for row in plain["published"]:
         assert row["source"].startswith("https://")
@@ -186,7 +206,7 @@ def test_every_number_of_the_page_s_tables_is_that_of_the_results(summary, page,
     assert tables
     for table in tables:
         name = f"{table.label}, protocol “{table.protocol}”"
-        shown = dict(rows_under(page, f"{before}{name}: our mean"))
+        shown = dict(rows_under(page, f"{before}{name}: measured means"))
         assert sorted(shown) == sorted(row.system for row in table.rows)
         for row in table.rows:
             cells = [*(row.cells[column] for column in table.columns), *row.extra.values()]
@@ -208,19 +228,22 @@ def test_every_paired_test_is_on_the_page(summary, page):
             assert (f"{test.a} vs {test.b}", test.metric, difference) in shown
 
 
-def test_every_figure_is_drawn_with_every_point(summary, page):
-    figures = {words(each.find("h3")): each for each in page.iter("figure")}
-    assert len(figures) == len(summary.figures)
+def test_every_figure_has_every_point_and_what_looks_alike_is_drawn_once(summary, page):
+    figures = {words(each.find("div/h3")): each for each in page.iter("figure") if each.find("div/h3") is not None}
+    values = [words(each) for figure in figures.values() for each in figure.iter("table")]
+    n_drawn = 0
     for figure in summary.figures.values():
-        charts = [each for each in figures[figure.title].iter("svg") if each.get("class") == "chart"]
-        assert len(charts) == len(figure.panels)
-        for chart, panel in zip(charts, figure.panels, strict=True):
-            marks = [each for each in chart.iter("g") if each.get("class") == "point"]
-            told = [mark.find("title").text.splitlines()[0] for mark in marks]
-            points = [(series.name, point) for series in panel.series for point in series.points]
-            assert len(told) == len(points)
-            for name, point in points:
-                assert any(each.startswith(f"{name}, ") and f": {point.mean:.4f}" in each for each in told)
+        for panel in figure.panels:
+            means = {f"{point.mean:.4f}" for series in panel.series for point in series.points}
+            assert any(all(each in table for each in means) for table in values), (figure.title, panel.title)
+        shown = figures[figure.title].iter("svg") if figure.title in figures else ()
+        charts = [each for each in shown if each.get("class") == "chart"]
+        n_drawn += len(charts)
+        for chart in charts:
+            told = [each.find("title").text for each in chart.iter("g") if each.get("class") == "point"]
+            assert any(len(told) == sum(len(each.points) for each in panel.series) for panel in figure.panels)
+    assert len(figures) == len(summary.figures) - ("kept" in summary.figures)
+    assert 0 < n_drawn < sum(len(figure.panels) for figure in summary.figures.values()) / 2
 
 
 def test_every_link_of_the_page_leads_somewhere_in_it_or_to_a_source(summary, page):
@@ -235,12 +258,24 @@ def test_every_link_of_the_page_leads_somewhere_in_it_or_to_a_source(summary, pa
 
 
 def test_every_claim_is_on_the_page_with_its_verdict(summary, page):
-    cards = {words(each.find("blockquote")): each for each in page.iter("article")}
-    for claim in summary.claims:
-        card = cards.pop(" ".join(claim.claim.split()))
-        assert card.get("class") == f"card {claim.verdict}"
-        assert words(card.find("p")).split() == claim.evidence.split()
-    assert not cards
+    found = [each for each in page.iter("details") if each.get("class", "").startswith("claim ")]
+    for claim, each in zip(summary.claims, found, strict=True):
+        assert each.get("class") == f"claim {claim.verdict}"
+        assert words(each.find("summary")).endswith(" ".join(claim.claim.split()))
+        assert words(each.find("p")).split() == claim.evidence.split()
+
+
+def test_the_page_begins_with_five_sentences_and_one_figure(summary, page):
+    (header,) = page.iter("header")
+    assert [words(each).split() for each in header.find("ul").iter("li")] == [
+        each.split() for each in summary.headlines
+    ]
+    assert len(summary.headlines) == 5
+    assert len(list(header.iter("figure"))) == 1
+
+
+def test_the_markdown_is_short(summary):
+    assert len(re.findall(r"\w[^\s|]*", render_markdown(summary))) < 8000
 
 
 def test_the_results_have_every_row_that_the_summary_speaks_of(summary):

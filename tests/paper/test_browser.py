@@ -1,6 +1,7 @@
 """The page in a real browser: laptop and phone, light and dark."""
 
 import copy
+import re
 import shutil
 
 import pytest
@@ -87,7 +88,7 @@ def opened(browser, files):
     """Give a function that opens a page and returns it with what it said and asked for."""
     pages = []
 
-    def open_page(name="full", size=LAPTOP, scheme="light"):
+    def open_page(name="full", size=LAPTOP, scheme="light", unfolded=True):
         page = browser.new_page(viewport=size, color_scheme=scheme, reduced_motion="reduce")
         pages.append(page)
         said, asked = [], []
@@ -95,7 +96,9 @@ def opened(browser, files):
         page.on("pageerror", lambda error: said.append(str(error)))
         page.on("request", lambda request: asked.append(request.url))
         page.goto(files[name].as_uri())
-        page.evaluate("for (const each of document.querySelectorAll('details')) each.open = true")
+        if unfolded:
+            page.evaluate("for (const each of document.querySelectorAll('details')) each.open = true")
+            page.evaluate("for (const each of document.querySelectorAll('input')) each.checked = true")
         return page, said, asked
 
     yield open_page
@@ -146,10 +149,37 @@ def test_on_a_phone_the_table_scrolls_and_its_head_and_first_column_stay(opened)
     assert before[0] == after[0]
     assert before[1] == after[1]
     assert before[2]["x"] > PHONE["width"] > after[2]["x"] + after[2]["width"]
-    box.evaluate("each => { each.style.maxHeight = '300px'; each.scrollTop = 150; }")
+    box.evaluate("each => { each.style.maxHeight = '200px'; each.scrollTop = 150; }")
     assert head.bounding_box() == before[0]
     assert last.bounding_box() == after[2]
     assert first.bounding_box()["y"] == before[1]["y"] - 150
+
+
+def test_a_cell_is_one_number_until_the_keyboard_asks_for_more(opened):
+    page, *_ = opened(unfolded=False)
+    table = page.locator("#comparison-1")
+    cell, box = table.locator("td").first, table.locator("input")
+    assert re.fullmatch(r"0\.\d{4}", cell.inner_text())
+    box.focus()
+    page.keyboard.press("Space")
+    assert re.fullmatch(r"0\.\d{4}\s+±0\.\d{4}\s+0\.\d{4}\s+[+−]\d+\.\d %", cell.inner_text())
+    assert re.fullmatch(r"0\.\d{4}", page.locator("#comparison-2 td").first.inner_text()), "each table on its own"
+    page.keyboard.press("Space")
+    assert re.fullmatch(r"0\.\d{4}", cell.inner_text())
+
+
+def test_tests_evidence_and_other_protocols_are_folded_until_asked_for(opened):
+    page, *_ = opened(unfolded=False)
+    assert page.locator("table.pairs:visible").count() == 0
+    assert page.locator("#comparison > details table:visible").count() == 0
+    claim = page.locator(".claim").first
+    claim.locator("summary").focus()
+    page.keyboard.press("Enter")
+    assert "9 of 10 columns" in claim.inner_text()
+    heights = [
+        page.evaluate(f"document.querySelector('#{each}').offsetTop") for each in ("claims", "figures", "comparison")
+    ]
+    assert heights == sorted(heights)
 
 
 def test_dark_is_dark(opened):

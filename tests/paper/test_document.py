@@ -4,6 +4,7 @@ import copy
 import math
 import re
 import sys
+from xml.etree import ElementTree
 
 import pytest
 
@@ -20,13 +21,13 @@ RENDERERS = [render_html, render_markdown]
 read = Summary.from_json
 
 
-def hostile(value, keep=("verdict", "group", "key")):
-    """Return a summary with every text replaced by a hostile one."""
+def hostile(value, keep=("verdict", "group", "key", "data", "protocol")):
+    """Return a summary with every text made a hostile one."""
     if isinstance(value, dict):
         return {name: each if name in keep else hostile(each, keep) for name, each in value.items()}
     if isinstance(value, list):
         return [hostile(each, keep) for each in value]
-    return HOSTILE if isinstance(value, str) else value
+    return f"{HOSTILE} {value}" if isinstance(value, str) else value
 
 
 TABLE = {"data": "d", "label": "D", "protocol": "numbers", "columns": ["NDCG@5"]}
@@ -133,7 +134,11 @@ def test_the_best_of_a_column_and_the_ranks():
     ]
     table = make_document(read(summary)).tables["comparison"][0]
     assert [row.system for row in table.groups[0][1] if row.cells[0].best] == ["b", "c"]
-    assert [(rank.system, rank.ours, rank.printed) for rank in table.ranks] == [("c", 1, 3), ("b", 2, 2), ("a", 3, 1)]
+    assert [(rank.system, rank.measured, rank.printed) for rank in table.ranks] == [
+        ("c", 1, 3),
+        ("b", 2, 2),
+        ("a", 3, 1),
+    ]
 
 
 def test_groups_are_apart_the_paper_first():
@@ -141,8 +146,8 @@ def test_groups_are_apart_the_paper_first():
     summary["comparison"][0]["rows"] = [{"system": "new", "group": "today"}, {"system": "old", "group": "paper"}]
     groups = make_document(read(summary)).tables["comparison"][0].groups
     assert [(title, [row.system for row in rows]) for title, rows in groups] == [
-        ("The paper's systems", ["old"]),
-        ("Systems of today", ["new"]),
+        ("Systems of the paper", ["old"]),
+        ("Systems that are not in the paper", ["new"]),
     ]
 
 
@@ -152,11 +157,74 @@ def test_parameters_that_splits_share_are_said_once():
     assert make_document(read(summary)).tables["comparison"][0].settings[0].params == "reg 0.5; rank 10, 20 by split"
 
 
+def figure(*panels, title="F"):
+    """A figure of panels (title, y), each with a point whose value is its place."""
+    return {
+        "title": title,
+        "panels": [
+            {"title": name, "x": "c", "y": y, "series": [{"name": "s", "points": [{"x": 1, "mean": place}]}]}
+            for place, (name, y) in enumerate(panels)
+        ],
+    }
+
+
+def show_figures(**figures):
+    return make_document(read({"format": 1, "made": MADE, "figures": figures})).figures
+
+
+def test_panels_that_differ_in_the_metric_alone_are_drawn_once_and_listed_all():
+    (shown,) = show_figures(cost=figure(*((f"{data}, {y}", y) for data in "AB" for y in ("F@5", "NDCG@5", "F@15"))))
+    assert [each.title for each in shown.panels] == ["A, NDCG@5", "B, NDCG@5"]
+    assert [each.rows[0][1][0][0] for each in shown.values] == [f"{place}.0000" for place in range(6)]
+    assert [each.title for each in shown.values if each.drawn] == ["A, NDCG@5", "B, NDCG@5"]
+
+
+def test_without_the_metric_of_the_ranks_the_first_is_drawn():
+    (shown,) = show_figures(cost=figure(("A, F@5", "F@5"), ("A, F@15", "F@15")))
+    assert [each.title for each in shown.panels] == ["A, F@5"]
+
+
+def test_of_a_model_tuned_and_not_the_tuned_one_is_drawn():
+    (shown,) = show_figures(cleaning=figure(("WRMF", "y"), ("EASE", "y"), ("WRMF, tuned", "y")))
+    assert [each.title for each in shown.panels] == ["EASE", "WRMF, tuned"]
+    assert len(shown.values) == 3
+
+
+def test_what_is_kept_is_among_the_values_of_the_noise_or_drawn_alone():
+    noise, kept = figure(("Random", "NDCG@10"), title="noise"), figure(("Random", "share kept"), title="kept")
+    (shown,) = show_figures(robustness=noise, kept=kept)
+    assert shown.title == "noise"
+    assert [each.title for each in shown.panels] == ["Random"]
+    assert [each.title for each in shown.values] == ["Random", "Random: share kept"]
+    assert [(each.title, len(each.panels)) for each in show_figures(kept=kept)] == [("kept", 1)]
+
+
+def test_one_number_comes_first_and_the_rest_is_folded_or_behind_a_box():
+    summary = read(one_table(mean=0.66, low=0.65, high=0.67, printed=0.6))
+    page, words = render_html(summary), render_markdown(summary)
+    assert '<b>0.6600</b><small class="more">±0.0100</small>' in page
+    assert '<input type="checkbox"/>' in page
+    shown, folded = words.split("## Comparison")[1].split("<summary>Intervals")
+    assert "| S | 0.6600 (best) |" in shown
+    assert "| S | ±0.0100; 0.6000, +10.0 % |" in folded
+
+
+@pytest.mark.parametrize("render", RENDERERS)
+def test_tables_of_other_protocols_do_not_hide_a_run_of_one(render):
+    summary = one_table(mean=0.66)
+    summary["comparison"][0]["protocol"] = "text"
+    assert "0.6600" in render(read(summary))
+    assert '<details id="comparison-1"' not in render(read(summary))
+
+
 def test_hostile_text_stays_text_on_the_page():
     page = render_html(read(hostile(full_summary())))
     assert "<img" not in page
     assert "{{ 7 * 7 }}" in page
-    assert page.count("<table") == render_html(read(full_summary())).count("<table")
+    assert 'id="overview"' in page
+    # No system is CSRR-I here, so that the summary has a chart and a table less.
+    plain = render_html(read(full_summary()))
+    assert [each.split('id="claims"')[1].count("<table") for each in (page, plain)] == [36, 36]
 
 
 def test_hostile_text_stays_text_in_markdown():
@@ -232,15 +300,24 @@ def test_write_makes_both_files_and_leaves_nothing_else(tmp_path, name):
     page, markdown = write_page(read(partial_summary()), tmp_path / name)
     assert (page, markdown) == (tmp_path / "out" / "report.html", tmp_path / "out" / "report.md")
     assert page.read_text(encoding="utf-8") == render_html(read(partial_summary()))
-    assert markdown.read_text(encoding="utf-8") == render_markdown(read(partial_summary()))
-    assert len(list(page.parent.iterdir())) == 2
+    assert markdown.read_text(encoding="utf-8") == render_markdown(read(partial_summary()), "report.svg")
+    assert "![Summary of the results](report.svg)" in markdown.read_text(encoding="utf-8")
+    picture = ElementTree.fromstring(page.with_suffix(".svg").read_text(encoding="utf-8"))
+    assert {"PopRank", "MovieLens-100K"} <= {each.text for each in picture.iter("{http://www.w3.org/2000/svg}text")}
+    assert len(list(page.parent.iterdir())) == 3
+
+
+def test_without_results_there_is_no_picture(tmp_path):
+    _, markdown = write_page(read({"format": 1, "made": MADE}), tmp_path / "report")
+    assert "![" not in markdown.read_text(encoding="utf-8")
+    assert len(list(tmp_path.iterdir())) == 2
 
 
 def test_a_bad_summary_leaves_the_files_as_they_were(tmp_path):
     page, markdown = write_page(read(partial_summary()), tmp_path / "report")
     before = page.read_bytes(), markdown.read_bytes()
     bad = copy.deepcopy(partial_summary())
-    panel = bad["figures"]["cost"]["panels"][0]
+    panel = next(each for each in bad["figures"]["cost"]["panels"] if each["y"] == "NDCG@5")
     panel["log"], panel["series"][0]["points"][0]["x"] = True, 0.0
     with pytest.raises(DataError, match="x = 0 has no place on a log axis"):
         write_page(read(bad), page)

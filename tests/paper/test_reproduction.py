@@ -13,7 +13,7 @@ import pytest
 import csrr
 from csrr import DataError, ParameterError
 from csrr.paper.jobs import SAME_STRENGTHS, Experiment, change_cost
-from csrr.paper.printed import COLUMNS, PRINTED, PROTOCOLS, WITHOUT_V, name_metric
+from csrr.paper.printed import COLUMNS, DATA, PRINTED, PROTOCOLS, WITHOUT_V, name_metric
 from csrr.paper.reproduce import Reproduction, _read_file, check_data, plan, read_log
 from csrr.paper.results import ResultStore
 from csrr.paper.summary import summarise
@@ -134,6 +134,24 @@ def test_large_data_is_tuned_once_unless_told_otherwise(tmp_path):
             for run in [Reproduction(store, plan(["comparison"], data=["ml-1m"], protocols=["numbers"]), tuned=tuned)]
         ]
     assert [len(each) for each in keys] == [1, 5]
+
+
+def test_the_first_split_alone_is_told_of_where_it_alone_was_tuned(whole, tmp_path):
+    systems = ["PopRank", "MC-Shift", "EASE", "WRMF"]
+    with ResultStore.open(tmp_path) as store:
+        run = Reproduction(store, plan(["comparison"], quick=True, systems=systems), tuned="once")
+        run.run()
+        summary = summarise(run, command="csrr reproduce")
+        results = run.list_results()
+    for table in summary.comparison:
+        own = [each for each in results if each.task.at_least == DATA[table.data].at_least[table.protocol]]
+        alone = {each.task.system: each.means["ndcg@10"] for each in own if each.task.split == 0}
+        overall = {row.system: row.extra["standard NDCG@10"].mean for row in table.rows}
+        ranks = [sorted(each, key=lambda name: -each[name]) for each in (alone, overall)]
+        moved = sum(a != b for a, b in zip(*ranks, strict=True))
+        assert (f"{moved} of 4 systems change their rank" if moved else "no system changes its rank") in table.note
+        assert (f"the best is “{ranks[0][0]}”" in table.note) == (ranks[0][0] != ranks[1][0])
+    assert "first split alone" not in whole[1].comparison[0].note
 
 
 def test_every_part_is_there_with_every_system(whole):

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from csrr.data import DataError
 from csrr.plots.charts import (
+    CHARACTER,
     HEIGHT,
     LEFT,
     RIGHT,
@@ -21,6 +22,7 @@ from csrr.plots.charts import (
     place_log_ticks,
 )
 from csrr.plots.panels import DotRow, Panel, Point, Series
+from csrr.plots.plot import draw_beside
 
 HOSTILE = '</svg><script>alert("1")</script>&\''
 
@@ -160,3 +162,45 @@ def test_dots_without_a_number_are_left_out_and_text_stays_text():
     assert {each.tag for each in root.iter()} == {"svg", "path", "text", "g", "title"}
     assert len([each for each in root.iter("g") if each.get("class") == "point"]) == 1
     assert "no points" in draw_dot_chart("t", "x", [], [])
+
+
+def test_dots_below_zero_have_a_line_at_zero_and_words_of_their_own():
+    rows = [DotRow("one", {"a": Point(mean=-20.0, low=-30.0, high=-10.0)}), DotRow("two", {"a": Point(mean=-5.0)})]
+    svg = draw_dot_chart("t", "%", rows, ["a"], width=300, show=lambda value: f"{value:.0f} percent")
+    places, ((low, high), _) = read_dots(svg)
+    assert set(places) == {"a, one: -20 percent (-30 percent to -10 percent)", "a, two: -5 percent"}
+    root = ElementTree.fromstring(svg)
+    (line,) = [each.get("d") for each in root.iter("path") if each.get("class") == "axis"]
+    zero = float(re.match(r"M(\S+) ", line)[1])
+    assert zero - places["a, two: -5 percent"] == pytest.approx((zero - low) / 6, abs=0.05)
+    assert low < high < places["a, two: -5 percent"] < zero < 300
+    assert root.get("viewBox").startswith("0 0 300 ")
+
+
+def test_labels_take_no_more_room_than_the_dots():
+    rows = [DotRow("a name that is as long as a chart", {"a": Point(mean=1.0)})]
+    width = float(ElementTree.fromstring(draw_dot_chart("t", "x", rows, ["a"], width=300)).get("viewBox").split()[2])
+    assert width > 150 + CHARACTER * len(rows[0].label)
+
+
+def read_y_ticks(low, high):
+    """Return the ticks of the y axis of a chart of two points."""
+    panel = Panel("t", "x", "y", False, [Series("a", [Point(1, low), Point(2, high)])])
+    texts = ElementTree.fromstring(draw_line_chart(panel, ["a"])).iter("text")
+    return [float(each.text.replace("−", "-")) for each in texts if each.get("text-anchor") == "end"]
+
+
+def test_an_axis_is_not_mostly_empty():
+    assert read_y_ticks(-0.05, 1.05) == pytest.approx([-0.2, 0.0, 0.2, 0.4, 0.6, 0.8, 1.0, 1.2])
+    assert read_y_ticks(0.0, 1.0) == pytest.approx([0.0, 0.2, 0.4, 0.6, 0.8, 1.0])
+
+
+def test_charts_beside_each_other_are_one_document():
+    charts = {name: draw_dot_chart(name, "x", [DotRow(name, {"a": Point(mean=1.0)})], ["a"]) for name in ("b", "c<d")}
+    svg = draw_beside("title", charts, ["a"])
+    root = ElementTree.fromstring(svg)
+    inner = [each for each in root.iter("{http://www.w3.org/2000/svg}svg") if "chart" in each.get("class", "")]
+    ends = [(float(each.get("x")), float(each.get("x")) + float(each.get("width"))) for each in inner]
+    assert 0 < ends[0][0] < ends[0][1] < ends[1][0] < ends[1][1] < float(root.get("width"))
+    assert all(float(each.get("y")) + float(each.get("height")) <= float(root.get("height")) for each in inner)
+    assert "var(--" not in svg

@@ -42,7 +42,7 @@ def _make_repeat_option(name: str, metavar: str, what: str) -> Callable[[Decorat
     show_default=True,
     help="Number of processes, each with its part of the cores.",
 )
-@click.option("--quick", is_flag=True, help="MovieLens-100K, two splits, few parameters: all of it in minutes.")
+@click.option("--quick", is_flag=True, help="MovieLens-100K, two splits, few parameters: minutes, and no evidence.")
 @click.option(
     "--results",
     type=click.Path(path_type=Path),

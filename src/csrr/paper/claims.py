@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+from csrr.paper.evidence import explain_weakness
 from csrr.paper.jobs import SAME_STRENGTHS
 from csrr.paper.printed import COLUMNS, DATA, PRINTED, PRINTED_SYSTEMS, WITHOUT_V
 from csrr.paper.summary_types import STANDARD, Claim, ResultPanel, Summary, SystemTable, Verdict
@@ -33,7 +34,7 @@ def index_tables(tables: Iterable[SystemTable], protocol: str = "numbers") -> di
 
 def _format_percent(share: float) -> str:
     text = f"{100 * share:+.2f}" if abs(share) < 0.01 else f"{100 * share:+.1f}"
-    return f"{'0.00' if float(text) == 0 else text} %"
+    return f"{'0.00' if float(text) == 0 else text.replace('-', '−')} %"
 
 
 def _judge_count(good: int, all_: int) -> Verdict:
@@ -78,7 +79,7 @@ def _list_passing(table: SystemTable) -> str:
     own = table.get_mean("CSRR-I", STANDARD)
     ahead = [f"{name} {table.get_mean(name, STANDARD):.4f}" for name in present if table.get_mean(name, STANDARD) > own]
     verb = "is" if len(ahead) == 1 else "are"
-    return f"there {' and '.join(ahead)} {verb} ahead of it in {STANDARD} ({own:.4f})" if ahead else ""
+    return f"{' and '.join(ahead)} {verb} ahead of it in {STANDARD} ({own:.4f})" if ahead else ""
 
 
 def _make_improvement_judge(data: str, letter: str, least: float) -> Judge:
@@ -136,7 +137,7 @@ def _judge_runtime(summary: Summary) -> Finding | None:
     first, second, third = times
     return Finding(
         "holds" if min(first, second) > 3 * third else "fails",
-        f"A fit to the part we have takes {first:.1f} s for CSRR-I, {second:.1f} s for CSRR-II, both to a certified"
+        f"A fit to the available part takes {first:.1f} s for CSRR-I, {second:.1f} s for CSRR-II, both to a certified"
         f" gap, and {third:.1f} s for CSRR-e.",
     )
 
@@ -151,12 +152,14 @@ def _judge_without_v(summary: Summary) -> Finding | None:
             test = next(t for t in table.tests if t.b == other and t.metric == "NDCG@5")
             real = test.p_t < 0.05 and gain > 0
             obvious, better, total = obvious + (real and gain > 0.005), better + real, total + 1
-            how = "the rest the same" if other == SAME_STRENGTHS else "tuned on its own"
-            words.append(f"{table.label}, V = 0, {how}: V is worth {_format_percent(gain)} NDCG@5 (p = {test.p_t:.2g})")
+            how = "other parameters the same" if other == SAME_STRENGTHS else "tuned on its own"
+            words.append(
+                f"{table.label}, V = 0, {how}: V changes NDCG@5 by {_format_percent(gain)} (p = {test.p_t:.2g})"
+            )
     if not words:
         return None
     verdict: Verdict = "holds" if obvious == total else "partly" if better else "fails"
-    reason = " V takes up cells that are observed, and so never recommended." if verdict != "holds" else ""
+    reason = " V absorbs observed cells, which are never recommended." if verdict != "holds" else ""
     return Finding(verdict, f"{'; '.join(words)}.{reason}")
 
 
@@ -180,7 +183,7 @@ def _judge_small_costs(summary: Summary) -> Finding | None:
                     f"{panel.title}, {series.name}: best at c_p = {best.x:g} ({best.mean:.4f}), at"
                     f" {points[0].x:g} {_format_percent(loss)}, at {points[-1].x:g} {_format_percent(end)}"
                 )
-    how = f" The smallest c_p is more than 1 % below the best in {good} of {total} lines."
+    how = f" The smallest c_p is more than 1 % below the best in {good} of {total} curves."
     return Finding(_judge_count(good, total), f"{'; '.join(words)}.{how}") if words else None
 
 
@@ -192,7 +195,7 @@ def _judge_any_step(summary: Summary) -> Finding | None:
             best = max(point.mean for point in points)
             near = [point for point in points if point.mean >= 0.98 * best]
             good, total = good + len(near), total + len(points)
-            each = ", ".join(f"x {point.x:g}: {point.mean:.4f}" for point in points)
+            each = ", ".join(f"step × {point.x:g}: {point.mean:.4f}" for point in points)
             words.append(f"{panel.title}: {each}")
     if not words:
         return None
@@ -226,8 +229,8 @@ def _judge_larger_l2(summary: Summary) -> Finding | None:
     title, points = found
     return Finding(
         "partly" if points[-1].mean > points[0].mean else "fails",
-        f"{title}, λ₂ = {_list_points(points)}. But a larger λ₂ means a smaller V, and from λ₂ = α on V = 0: where"
-        " accuracy rises with λ₂, that speaks against V, not for it.",
+        f"{title}, λ₂ = {_list_points(points)}. But a larger λ₂ means a smaller V, and from λ₂ = α on V = 0: accuracy"
+        " that rises with λ₂ is evidence against V, not for it.",
     )
 
 
@@ -243,14 +246,14 @@ def _judge_larger_than_3(summary: Summary) -> Finding | None:
             off = [_measure_distance(tables[data], data) for tables in both]
             nearer, total = nearer + (off[0] < off[1]), total + 1
             words.append(
-                f"{DATA[data].label}: P, R and F of PopRank are on average {100 * off[0]:.1f} % off the print with"
-                f" ratings > 3, {100 * off[1]:.1f} % with ratings >= 3"
+                f"{DATA[data].label}: P, R and F of PopRank are on average {100 * off[0]:.1f} % from the printed"
+                f" values with ratings > 3, {100 * off[1]:.1f} % with ratings >= 3"
             )
     return Finding(_judge_count(nearer, total), "; ".join(words) + ".") if words else None
 
 
 def _judge_normalised(summary: Summary) -> Finding | None:
-    """PopRank's NDCG@10, standard and normalised by the list, against the print."""
+    """PopRank's NDCG@10, standard and normalized by the list, against the printed one."""
     words, nearer, total = [], 0, 0
     for data, table in index_tables(summary.comparison).items():
         if data in ("ml-100k", "ml-1m") and table.has_systems("PopRank"):
@@ -258,7 +261,7 @@ def _judge_normalised(summary: Summary) -> Finding | None:
             standard = table.get_mean("PopRank", "standard NDCG@10")
             nearer, total = nearer + (abs(standard - printed) < abs(ours - printed)), total + 1
             words.append(
-                f"{table.label}: printed {printed:.4f}, standard {standard:.4f}, by the list's hits {ours:.4f}"
+                f"{table.label}: printed {printed:.4f}, standard {standard:.4f}, normalized by the hits {ours:.4f}"
             )
     return Finding(_judge_count(nearer, total), f"PopRank's NDCG@10. {'; '.join(words)}.") if words else None
 
@@ -286,11 +289,11 @@ def _judge_one_experiment(summary: Summary) -> Finding | None:
         for name, table in found.items()
     }
     spread = [max(each.values()) / min(each.values()) for each in (printed, ours["numbers"])]
-    lines = [f"by {name} {_format_ratios(each)}" for name, each in ours.items()]
+    lines = [f"protocol “{name}” {_format_ratios(each)}" for name, each in ours.items()]
     return Finding(
         "fails" if spread[0] - 1 > 2 * (spread[1] - 1) else "holds",
-        f"5 P@5 / R@5 on MovieLens-100K, a mean of the users' numbers of test items weighted by hits. Printed:"
-        f" {_format_ratios(printed)}; ours: {'; '.join(lines)}.",
+        f"5 P@5 / R@5 on MovieLens-100K is the mean number of test items of a user, weighted by hits: it depends on the"
+        f" data more than on the system. Printed: {_format_ratios(printed)}. Measured: {'; '.join(lines)}.",
     )
 
 
@@ -302,68 +305,108 @@ def _format_ratios(values: dict[str, float]) -> str:
     return ", ".join(f"{name} {value:.1f}" for name, value in values.items())
 
 
-_CLAIMS: list[tuple[str, str, Judge]] = [
+_CLAIMS: list[tuple[str, str, str, Judge]] = [
     (
         "“CSRR outperforms or at least compares favorably with all other baselines over all the datasets.”",
         "Comparison Results",
+        "CSRR-I is at least as good as all baselines",
         _judge_favourable,
     ),
     (
         "“… the improvement over the MF-based methods (BPRMF and WRMF) are significant, e.g. at least 10% improvement"
         " on NDCG@N of MovieLens-100K …”",
         "Comparison Results",
+        "10 % more NDCG than BPRMF and WRMF on MovieLens-100K",
         _make_improvement_judge("ml-100k", "NDCG", 0.10),
     ),
-    ("“… and 5% on F-score@N of MovieLens-1M …”", "Comparison Results", _make_improvement_judge("ml-1m", "F", 0.05)),
+    (
+        "“… and 5% on F-score@N of MovieLens-1M …”",
+        "Comparison Results",
+        "5 % more F-score than BPRMF and WRMF on MovieLens-1M",
+        _make_improvement_judge("ml-1m", "F", 0.05),
+    ),
     (
         "“… CSRR-I outperforms PopRank, BPRMF and MC-Shift by 84.5%, 17.2% and 4.03% on NDCG@5 of MovieLens-100K.”",
         "Comparison Results",
+        "the printed gains in NDCG@5 on MovieLens-100K",
         _judge_by_that_much,
     ),
-    ("The table has CSRR-I ahead of CSRR-II and CSRR-e.", "Comparison Results", _judge_first_of_three),
+    (
+        "The table has CSRR-I ahead of CSRR-II and CSRR-e.",
+        "Comparison Results",
+        "CSRR-I is ahead of CSRR-II and CSRR-e",
+        _judge_first_of_three,
+    ),
     (
         "“We only adopt the CSRR-e on EachMovie due to a high runtime of CSRR-I/II.”",
         "Comparison Results",
+        "CSRR-I and CSRR-II are much slower than CSRR-e",
         _judge_runtime,
     ),
     (
         "“… the performance without V (CSRR-I/V₀) is obviously degraded …”",
         "Analysis for Robust Matrix Decomposition",
+        "without V accuracy is lower",
         _judge_without_v,
     ),
     (
         "“With a small value of c_p, it is observed that the performance is degraded over all metrics by such"
         " cost-insensitive classification.”",
         "Analysis for Cost-Sensitive Bias",
+        "with a small c_p accuracy is lower",
         _judge_small_costs,
     ),
     (
         "“… our algorithms perform quite well on a relatively large parameter space of the learning rate.”",
         "Analysis for Learning Rate",
+        "the learning rate matters little",
         _judge_any_step,
     ),
     (
         "“… the proposed method does not perform well with either a large or a small value of λ₁.”",
         "Analysis for Robust Matrix Decomposition",
+        "both a small and a large λ₁ are bad",
         _judge_middle_l1,
     ),
     (
         "“… the accuracy can be improved when λ₂ is increased, inferring that the learned V is effective to reduce the"
         " gross outliers.”",
         "Analysis for Robust Matrix Decomposition",
+        "a larger λ₂ is better",
         _judge_larger_l2,
     ),
-    ("“… treated the ratings larger than 3 as observed positive feedback.”", "Datasets", _judge_larger_than_3),
-    ("“NDCG@N is the normalized discounted cumulative gain in the ranking.”", "Evaluation Metrics", _judge_normalised),
+    (
+        "“… treated the ratings larger than 3 as observed positive feedback.”",
+        "Datasets",
+        "ratings above 3 are the positives",
+        _judge_larger_than_3,
+    ),
+    (
+        "“NDCG@N is the normalized discounted cumulative gain in the ranking.”",
+        "Evaluation Metrics",
+        "NDCG is the standard one",
+        _judge_normalised,
+    ),
     (
         "“In order to fairly compare these algorithms, we randomly selected the training samples for each dataset …”",
         "Evaluation Metrics",
+        "all systems share one protocol",
         _judge_one_experiment,
     ),
 ]
+"""The words of a claim, where they stand, its topic in short, and what judges it."""
 
 
 def judge_claims(summary: Summary) -> list[Claim]:
-    """Return every claim of the paper with a verdict on it and the evidence, as far as the results can speak to it."""
-    unknown = Finding("untestable", "The results for it are not there.")
-    return [Claim(claim, where, *(judge(summary) or unknown)) for claim, where, judge in _CLAIMS]
+    """Return every claim of the paper with a verdict on it and the evidence, as far as the results can speak to it.
+
+    Results that are no evidence get no verdict: the evidence is what is found in this run.
+    """
+    unknown = Finding("untestable", "The results it needs are missing.")
+    findings = [judge(summary) for *_, judge in _CLAIMS]
+    if explain_weakness(summary):
+        findings = [each and Finding("untestable", f"In this run: {each.evidence}") for each in findings]
+    return [
+        Claim(claim, where, *(finding or unknown), short)
+        for (claim, where, short, _), finding in zip(_CLAIMS, findings, strict=True)
+    ]

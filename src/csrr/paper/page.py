@@ -9,6 +9,7 @@ from csrr.files import write_text
 from csrr.paper import method
 from csrr.paper.document import VERDICTS, make_document
 from csrr.paper.markdown import render_markdown
+from csrr.paper.overview import draw_picture, make_overview
 from csrr.paper.page_tables import RANKED_BY, TEST_COLUMNS
 from csrr.paper.summary_types import Summary
 from csrr.paper.today import PRINTED_ELSEWHERE, TODAY
@@ -51,15 +52,18 @@ def render_html(summary: Summary) -> str:
 def write_page(summary: Summary, path: str | os.PathLike[str]) -> tuple[Path, Path]:
     """Write the page and the Markdown beside each other and return their paths, `path` ending in .html and in .md.
 
-    Each file is written whole or not at all.
+    The figure that the Markdown shows lies beside them, `path` ending in .svg. Each file is written whole or not at
+    all.
     """
     target = Path(path)
     if target.suffix in (".html", ".md"):
         target = target.with_suffix("")
-    pages = {".html": render_html(summary), ".md": render_markdown(summary)}
+    page, markdown, picture = (target.with_name(target.name + end) for end in (".html", ".md", ".svg"))
+    overview = make_overview(summary)
+    texts = {page: render_html(summary), markdown: render_markdown(summary, picture.name if overview else "")}
+    if overview:
+        texts[picture] = draw_picture(overview)
     target.parent.mkdir(parents=True, exist_ok=True)
-    files = {target.with_name(target.name + end): text for end, text in pages.items()}
-    for file, text in files.items():
+    for file, text in texts.items():
         write_text(file, text)
-    page, markdown = files
     return page, markdown

@@ -25,12 +25,12 @@ TEST_COLUMNS = (
     *("A vs B", "Metric", "A − B", "Interval", "p, t test", "p, Wilcoxon", "Effect size"),
     *("Users better with A", "Users worse with A", "Users"),
 )
-GROUPS = {"paper": "The paper's systems", "today": "Systems of today"}
+GROUPS = {"paper": "Systems of the paper", "today": "Systems that are not in the paper"}
 
 
 @dataclass(frozen=True)
 class ShownCell:
-    """A mean of ours, half its interval, the printed value and the relative difference from it; "" for none."""
+    """A measured mean, half its interval, the printed value and the relative difference from it; "" for none."""
 
     mean: str
     half: str
@@ -40,7 +40,7 @@ class ShownCell:
 
     @property
     def sign(self) -> str:
-        """The direction in which ours differs: "up", "down" or "same"."""
+        """The direction in which the mean differs: "up", "down" or "same"."""
         return {"+": "up", "−": "down"}.get(self.difference[:1], "same")
 
 
@@ -65,10 +65,10 @@ class ShownSettings(NamedTuple):
 
 
 class Rank(NamedTuple):
-    """A system's place by `RANKED_BY` among those with a printed value: ours, and the printed one."""
+    """A system's rank by `RANKED_BY` among those with a printed value: as measured, and as printed."""
 
     system: str
-    ours: int
+    measured: int
     printed: int
 
 
@@ -77,6 +77,7 @@ class ShownTable:
     """One data set under one protocol: rows in groups, and what is said beneath them."""
 
     title: str
+    protocol: str
     facts: str
     columns: list[str]
     n_extra: int
@@ -100,6 +101,7 @@ def show_table(table: SystemTable) -> ShownTable:
     ]
     return ShownTable(
         title=f"{table.label}, protocol “{table.protocol}”",
+        protocol=table.protocol,
         facts=_list_facts(table),
         columns=columns,
         n_extra=len(extra),
@@ -148,7 +150,7 @@ def _list_facts(table: SystemTable) -> str:
     if table.splits:
         facts.append("1 split" if len(table.splits) == 1 else f"{len(table.splits)} splits")
     if table.tuned:
-        facts.append(f"parameters chosen on {table.tuned}")
+        facts.append(f"parameters chosen on {'the ' if table.tuned == 'first split' else ''}{table.tuned}")
     return ", ".join(facts)
 
 
@@ -181,7 +183,7 @@ def _show_certificate(certificate: CertificateFacts | None) -> str:
 
 
 def _rank(rows: Sequence[SystemRow]) -> list[Rank]:
-    """Return the places by `RANKED_BY`, ours first to last, of the systems that have both values."""
+    """Return the ranks by `RANKED_BY`, the best measured first, of the systems that have both values."""
     both = [
         (row.system, ours, printed)
         for row in rows
@@ -193,7 +195,7 @@ def _rank(rows: Sequence[SystemRow]) -> list[Rank]:
         Rank(name, 1 + sum(other[1] > mine for other in both), 1 + sum(other[2] > theirs for other in both))
         for name, mine, theirs in both
     ]
-    return sorted(ranks, key=lambda rank: rank.ours) if len(ranks) > 1 else []
+    return sorted(ranks, key=lambda rank: rank.measured) if len(ranks) > 1 else []
 
 
 def _show_test(test: PairedTest) -> tuple[str, ...]:

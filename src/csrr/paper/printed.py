@@ -23,7 +23,7 @@ class DataSet:
 
 @dataclass(frozen=True)
 class Protocol:
-    """Which ratings are positive and how NDCG is normalised (`ndcg`, a metric of `csrr.evaluate`)."""
+    """Which ratings are positive and how NDCG is normalized (`ndcg`, a metric of `csrr.evaluate`)."""
 
     name: str
     ndcg: str
@@ -39,12 +39,15 @@ DATA: dict[str, DataSet] = {
             "eachmovie",
             "EachMovie, heavy raters",
             {"numbers": 4, "text": 5, "all-ratings": None},
-            "The paper used all of EachMovie (61,265 users), which was withdrawn in 2004; this is the part of its"
-            " raters with more than 120 votes. The printed numbers belong to everyone and are not to be reached here."
-            " Scores run from 1 to 6 for 0 to 5 stars: 3 stars are a score of 4.",
+            "The paper used all of EachMovie (61,265 users), which was withdrawn in 2004. This part of it has the users"
+            " with more than 120 votes, so the printed numbers, for all users, are not comparable. Scores run from 1 to"
+            " 6 for 0 to 5 stars: 3 stars are a score of 4.",
         ),
     )
 }
+
+PRINTED_FOR_OTHER_USERS = frozenset({"eachmovie"})
+"""Data of which we have only a part: the printed numbers are for more users, and say nothing of how near we are."""
 
 PROTOCOLS: dict[str, Protocol] = {
     each.name: each
@@ -52,20 +55,20 @@ PROTOCOLS: dict[str, Protocol] = {
         Protocol(
             "numbers",
             "list_ndcg",
-            "Ratings of 3 and more are positive; NDCG is normalised by the hits that the list has (0 without any); F is"
-            " the harmonic mean of the averaged precision and recall. What the printed numbers were computed with.",
+            "Ratings of 3 and more are positive. NDCG is normalized by the hits in the list (0 without hits). F is the"
+            " harmonic mean of average precision and average recall. The printed numbers fit this protocol.",
         ),
         Protocol(
             "text",
             "ndcg",
-            "Ratings above 3 are positive, as the paper's text says; NDCG is the usual one, normalised by the best list"
-            " possible; F is the harmonic mean of the averaged precision and recall.",
+            "Ratings above 3 are positive, as the paper's text says. NDCG is the standard one, normalized by the best"
+            " possible list. F is the harmonic mean of average precision and average recall.",
         ),
         Protocol(
             "all-ratings",
             "list_ndcg",
-            "Every rating is positive, whatever its value; otherwise as `numbers`. For the printed MovieLens-100K"
-            " rows of MC-Shift and CSRR, whose precision is high for their recall.",
+            "Every rating is positive; otherwise as “numbers”. It is there because the printed MovieLens-100K rows of"
+            " MC-Shift and CSRR have a high precision for their recall.",
         ),
     )
 }

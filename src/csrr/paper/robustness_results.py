@@ -17,7 +17,7 @@ from csrr.experiments.compare import compare_paired, correct_holm
 from csrr.experiments.intervals import compute_mean_interval
 from csrr.html_text import format_html_table, format_html_words
 from csrr.paper.results import Result, ResultsError, ResultStore
-from csrr.paper.systems import CSRR_WITH_V, CSRR_WITHOUT_V, NOISE_SYSTEMS
+from csrr.paper.systems import CSRR_AS_IT_COMES, CSRR_WITH_V, CSRR_WITHOUT_V, NOISE_SYSTEMS
 from csrr.parameters import ParameterError
 from csrr.plots.dataclass_json import write_plain
 from csrr.plots.panels import Panel, Point, Series
@@ -250,7 +250,7 @@ class Robustness:
             return lambda line: line.aucs.get(name)
 
         def draw(y: str, value: Value) -> list[Panel]:
-            return self._draw_panels(y, {system: (system, value) for system in self.systems})
+            return self._draw_panels(y, {SHOWN_NAMES.get(system, system): (system, value) for system in self.systems})
 
         asked = {name: (CSRR_WITH_V, read_auc(name)) for name in self.detectors}
         found = {
@@ -418,27 +418,28 @@ def _make_worth_table(table: pa.Table) -> tuple[list[str], list[list[Any]]]:
     return ["noise", "share", "difference", "interval", "t p", "Holm"], lines
 
 
+SHOWN_NAMES = {CSRR_AS_IT_COMES: "CSRR()"}
+"""What systems are called in figures, where it is not their name."""
 WORDS = {
     "robustness": (
         "Noise in the training data",
-        "NDCG@10 on clean test data when a share of the training log is planted. Every system is tuned on"
-        " validation data held out of the noisy log, but for CSRR as it comes. Items that were clicked, by the user or"
-        " by the noise, are not"
-        " recommended, so that noise among genuine users leaves fewer items to mistake for test items: that lifts"
-        " the curves, most under clicks on popular items. The figure of what is kept is free of that.",
+        "NDCG@10 on clean test data when a share of the training log is planted noise. Every system is tuned on"
+        " validation data held out of the noisy log; CSRR() has its default settings. Clicked items, noise included,"
+        " are not recommended. Noise among genuine users thus leaves fewer wrong items to recommend, which raises the"
+        " curves, most of all for clicks on popular items. The share of NDCG@10 kept is free of this effect.",
     ),
     "kept": (
-        "What is kept under noise",
-        "NDCG@10 as a share of what the same system reaches among the same items, fitted without the noise.",
+        "NDCG@10 kept under noise",
+        "NDCG@10 as a share of what the same system reaches among the same items when it is fitted without noise.",
     ),
     "detection": (
-        "Finding the noise",
-        "How often a planted event is more suspicious than a genuine one, by the tuned CSRR and by rules"
-        " that look at counts alone. 0.5 is chance; below it, a detector points at the genuine.",
+        "Detecting the noise",
+        "AUC: how often a planted event gets a higher noise score than a genuine one, by the tuned CSRR and by rules"
+        " that use counts alone. 0.5 is chance; below it, genuine events get the higher scores.",
     ),
     "push": (
-        "A push that succeeds",
-        "How many genuine users who do not have the pushed item get it among their ten best.",
+        "Success of a push attack",
+        "The share of genuine users, of those without the pushed item, who get it among their ten recommendations.",
     ),
 }
 """The title and the caption of each figure."""

@@ -121,7 +121,8 @@ def summarise(run: Reproduction, *, command: str) -> Summary:
         protocols={name: protocol.about for name, protocol in PROTOCOLS.items()},
         **tables,
     )
-    return replace(summary, claims=judge_claims(summary), headlines=write_headlines(summary))
+    judged = replace(summary, claims=judge_claims(summary))
+    return replace(judged, headlines=write_headlines(judged))
 
 
 def _collect_results(run: Reproduction, experiment: Experiment) -> BySystem:
@@ -181,11 +182,11 @@ def _describe_first_split(results: BySystem, tuned: str) -> str:
         return ""
     overall = sorted(results, key=lambda name: -results[name].make_cell("ndcg@10").mean)
     alone = sorted(results, key=lambda name: -first[name][0])
-    if alone == overall:
-        order = "the systems come in the same order by standard NDCG@10"
-    else:
-        order = f"the order by standard NDCG@10 is {', '.join(alone)}; over all splits it is {', '.join(overall)}"
-    return f"On the first split alone, whose test events no choice of parameters has seen, {order}."
+    moved = sum(a != b for a, b in zip(alone, overall, strict=True))
+    best = "the same" if alone[0] == overall[0] else f"“{alone[0]}”, not “{overall[0]}”"
+    ranks = f"{moved} of {len(alone)} systems change their rank by {STANDARD}, and the best is {best}"
+    same = f"no system changes its rank by {STANDARD}"
+    return f"On the first split alone, whose test events no choice of parameters has seen, {ranks if moved else same}."
 
 
 def _make_row(name: str, results: SystemResults, data: str, protocol: Protocol) -> SystemRow:
@@ -258,8 +259,8 @@ def _make_figures(run: Reproduction) -> dict[str, Figure]:
         experiments = [each for each in run.experiments if each.name == name]
         panels = [panel for each in experiments for panel in make(each, _collect_results(run, each))]
         if panels:
-            title, caption = _WORDS[name]
-            figures[name] = Figure(title, f"{caption} {_describe_splits(panels)}", make_command(experiments), panels)
+            title, caption = FIGURE_WORDS[name]
+            figures[name] = Figure(title, f"{caption} {describe_splits(panels)}", make_command(experiments), panels)
     return figures
 
 
@@ -273,14 +274,14 @@ def _make_series(results: BySystem, name: str, places: Iterable[tuple[float, str
     return Series(name, points)
 
 
-def _describe_splits(panels: Iterable[ResultPanel]) -> str:
+def describe_splits(panels: Iterable[ResultPanel]) -> str:
     """Return how many splits the points of a figure are means of, for each data set."""
     counts: dict[str, set[int]] = {}
     for panel in panels:
         found = counts.setdefault(DATA[panel.data].label, set())
         found |= {point.splits for series in panel.series for point in series.points if point.splits is not None}
     each = (f"{' or '.join(map(str, sorted(found)))} on {label}" for label, found in counts.items())
-    return f"Points are means of so many splits: {', '.join(each)}."
+    return f"Number of splits: {', '.join(each)}."
 
 
 def _describe_solver(results: SystemResults) -> str:
@@ -310,8 +311,8 @@ def _draw_panels(
 def _draw_costs(experiment: Experiment, results: BySystem) -> list[ResultPanel]:
     names = {cost: name_at_cost(cost) for cost in COSTS}
     lines = {
-        "λ₁, λ₂ kept": [(cost, kept) for cost, (kept, _) in names.items()],
-        "λ₁ tuned again": [(cost, tuned) for cost, (_, tuned) in names.items()],
+        "λ₁, λ₂ fixed": [(cost, kept) for cost, (kept, _) in names.items()],
+        "λ₁ tuned at each c_p": [(cost, tuned) for cost, (_, tuned) in names.items()],
     }
     panels = _draw_panels(experiment, results, "c_p", lines, log=False)
     tuned = {cost: results[name] for cost, (_, name) in names.items() if name in results}
@@ -332,8 +333,8 @@ def _draw_validation(experiment: Experiment, tuned: dict[float, SystemResults]) 
         _divide_by_best(Series("on test events", on_test)),
     ]
     data, protocol = experiment.data, experiment.protocol
-    title = f"{DATA[data].label}, {STANDARD} by what is chosen on"
-    return ResultPanel(title, "c_p", f"{STANDARD}, of the best", False, series, data, protocol)
+    title = f"{DATA[data].label}, validation and test"
+    return ResultPanel(title, "c_p", f"{STANDARD} / maximum", False, series, data, protocol)
 
 
 def _divide_by_best(series: Series) -> Series:
@@ -354,23 +355,22 @@ def _draw_strengths(experiment: Experiment, results: BySystem) -> list[ResultPan
     return panels
 
 
-_WORDS = {
+FIGURE_WORDS = {
     "cost": (
-        "The cost of a miss",
-        "CSRR-I under c_p from .5 to .95. Once with λ₁ and λ₂ as tuned for the comparison, as the paper"
-        " seems to have done; once with λ₁ chosen anew at each c_p on validation data. The last panel of a data set has"
-        " each c_p on the validation events, by which c_p is chosen, beside the test events, by which it is not: a"
-        " tenth of the training events is a smaller set than the test, and may prefer another c_p.",
+        "The cost of a false negative, c_p",
+        "CSRR-I for c_p from 0.5 to 0.95: with λ₁ and λ₂ fixed as tuned for the comparison, as the paper seems to have"
+        " done, and with λ₁ tuned at each c_p on validation data. Where a panel compares validation and test events,"
+        " each curve is divided by its maximum: c_p is chosen on validation events, which may prefer another value.",
     ),
     "step": (
         "The step size",
-        f"The paper's Algorithm 1, dense and to the letter, {STEP_ITERATIONS} iterations at most (a quick"
-        " run: a third), with multiples of the safe step 1/(2α). The exact solver has no step to choose.",
+        f"The paper's Algorithm 1 as printed, with at most {STEP_ITERATIONS} iterations (a third of that in a quick"
+        " run) and multiples of the safe step 1/(2α). The exact solver, used elsewhere for CSRR, has no step size.",
     ),
     "strengths": (
-        "The two strengths",
-        "CSRR-I with strengths as the paper gives them, not as fractions: one fixed at 0.1, the other"
-        " varied. Far from the good region, which lies at a λ₁ of some 5 % of the value that gives zero.",
+        "The regularization strengths λ₁ and λ₂",
+        "CSRR-I with one strength fixed at 0.1, as in the paper, and the other varied. This is far from the good"
+        " region, which is at a λ₁ of about 5 % of the value at which the low-rank part is zero.",
     ),
 }
 """The title and the caption of each figure."""

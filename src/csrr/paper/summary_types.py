@@ -160,12 +160,13 @@ class Figure:
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim of the paper, where it stands, what became of it, and the numbers that say so."""
+    """A claim of the paper, where it stands, what became of it, and the numbers that say so; `short` is its topic."""
 
     claim: str
     where: str
     verdict: Verdict
     evidence: str
+    short: str = ""
 
 
 @dataclass(frozen=True)

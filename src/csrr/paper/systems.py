@@ -1,5 +1,4 @@
-"""The systems that are compared: the paper's seven, the forms of them that tell more, those of today, and those that
-stand noise.
+"""The systems that are compared: the paper's seven, variants of them, later ones, and those compared under noise.
 
 Each comes with the parameters that are tried on validation data. Strengths are fractions of the one that gives zero.
 """
@@ -98,7 +97,7 @@ _FEW = _make_walk(0.12, 0.04, 4)
 SYSTEMS: dict[str, System] = {
     each.name: each
     for each in (
-        System("PopRank", PopRank, group="paper", about="what most people have", seconds=0.1, beside="PopRank"),
+        System("PopRank", PopRank, group="paper", about="items by popularity", seconds=0.1, beside="PopRank"),
         System(
             "BPRMF",
             BPRMF,
@@ -118,7 +117,7 @@ SYSTEMS: dict[str, System] = {
             "WRMF",
             WRMF,
             group="paper",
-            about="weighted matrix factorisation, C = 1, the paper's grid",
+            about="weighted matrix factorization, confidence 1, the paper's grid",
             seconds=0.5,
             fixed={"confidence": 1.0, "reg_exponent": 0.0},
             space={"rank": list(range(10, 55, 5)), "reg": [2.0**power for power in range(-5, 1)]},
@@ -140,7 +139,7 @@ SYSTEMS: dict[str, System] = {
             "CSRR-e",
             CSRRe,
             group="paper",
-            about="factors without the box, rank up to 50: the loss alone pulls scores to [0, 1]",
+            about="CSRR in factors, without constraints on them, rank up to 50",
             seconds=4,
             fixed={"factors": "free", **PLAIN},
             space={
@@ -156,7 +155,7 @@ SYSTEMS: dict[str, System] = {
             "CSRR-e, boxed",
             CSRRe,
             group="paper",
-            about="factors in [0, 1/sqrt(rank)], by Algorithm 2, as the paper has it",
+            about="CSRR in factors constrained to [0, 1/sqrt(rank)], by the paper's Algorithm 2",
             seconds=7,
             fixed={"factors": "nonnegative", **PLAIN},
             space={"rank": [50, 100], "positive_cost": [0.35, 0.5, 0.7], "reg_low_rank": [0.001, 0.003, 0.03, 0.1]},
@@ -195,7 +194,7 @@ SYSTEMS: dict[str, System] = {
             "CSRR-II, scaled",
             CSRR,
             group="today",
-            about="loss II without V, degree-scaled: one SVD",
+            about="loss II without V, scaled by degrees of users and items; one SVD",
             seconds=1.5,
             fixed={"loss": "II", "reg_sparse": 1.0, "neighbors": 0},
             space={
@@ -209,7 +208,7 @@ SYSTEMS: dict[str, System] = {
             "CSRR, scaled",
             CSRR,
             group="today",
-            about="loss I, degree-scaled, low rank and V alone, tuned",
+            about="loss I, scaled by degrees of users and items, without neighbors; tuned",
             seconds=3,
             fixed={"reg_sparse": 0.85, "neighbors": 0},
             space={
@@ -224,7 +223,7 @@ SYSTEMS: dict[str, System] = {
             "CSRR, scaled, by rule",
             CSRR,
             group="today",
-            about="the same with half the noise level as its strength: nothing tuned",
+            about="“CSRR, scaled” with a strength set by rule (half the noise level); nothing tuned",
             seconds=3,
             fixed={"reg_low_rank": "noise", "neighbors": 0},
         ),
@@ -232,7 +231,7 @@ SYSTEMS: dict[str, System] = {
             "CSRR()",
             CSRR,
             group="today",
-            about="this library's default, with neighbours; no model of the paper's. It chooses its own settings on"
+            about="this library's default, which adds item neighbors to the paper's model; it chooses its settings on"
             " events held out of the training data",
             seconds=15,
         ),
@@ -249,7 +248,7 @@ SYSTEMS: dict[str, System] = {
             "WRMF, 256 factors",
             WRMF,
             group="today",
-            about="weighted matrix factorisation as it is done today: high dimension, confidence and penalty tuned",
+            about="weighted matrix factorization with 256 factors; confidence and penalty tuned",
             seconds=1.2,
             fixed={"rank": 256},
             space={

@@ -11,9 +11,9 @@ from csrr.plots.dataclass_json import read_dataclass
 from csrr.plots.number_text import UNKNOWN, compute_relative, format_fixed, format_percent
 
 OURS = "CSRR()"
-TODAY = "Is it any good today?"
+TODAY = "Systems of today on other data"
 """The title of the section."""
-PRINTED_ELSEWHERE = "Printed elsewhere, for the same training and test files"
+PRINTED_ELSEWHERE = "Published elsewhere for the same training and test files"
 
 
 @dataclass(frozen=True)

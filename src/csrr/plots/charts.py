@@ -102,41 +102,55 @@ def make_axes(panel: Panel, points: Sequence[Point], size: Size) -> tuple[Axis, 
     return _make_x_axis([point.x for point in points], panel.x, ends, log=panel.log, where=panel.title or "figure"), y
 
 
-def draw_dot_chart(title: str, label: str, rows: Sequence[DotRow], names: Sequence[str]) -> str:
-    """Return points with intervals as an SVG element, a line for each row, on an axis from 0 that `label` names."""
+def draw_dot_chart(
+    title: str,
+    label: str,
+    rows: Sequence[DotRow],
+    names: Sequence[str],
+    *,
+    width: float = DOT_WIDTH,
+    show: Callable[[float], str] = format_fixed,
+) -> str:
+    """Return points with intervals as an SVG element, a line for each row, on an axis with 0 that `label` names.
+
+    `show` writes a value. The chart is wider than `width` where the labels would take more than half of it.
+    """
     points = [point for row in rows for point in row.points.values() if math.isfinite(point.mean)]
     bottom = DOT_TOP + DOT_ROW * len(rows)
     height = bottom + BOTTOM
     left = 10 + max((estimate_width(row.label) for row in rows), default=0.0)
-    width = max(DOT_WIDTH, left + WIDTH)
+    width = max(width, left + width / 2)
     words = f"{title}: {label}, points for {', '.join(names)}"
     opening = f'<svg viewBox="0 0 {width:g} {height}" class="chart" role="img" aria-label="{escape(words)}">'
     if not points:
         return f'{opening}<text x="{width / 2:g}" y="{DOT_ROW}" text-anchor="middle">no points</text></svg>'
-    most = max(end for point in points for end in point.interval) or 1.0
     low = min(0.0, *(end for point in points for end in point.interval))
+    most = max(0.0, *(end for point in points for end in point.interval))
+    most = most if low < most else 1.0
+    low -= 0.05 * (most - low) if low < 0 else 0.0
     scale = make_scale(float, low, most, left, width - 30)
     parts = [
         f'<path d="M{scale(place)} {DOT_TOP}V{bottom}" class="grid"/>'
         + draw_text(scale(place), bottom + 18, text, "middle")
         for place, text in place_linear_ticks(low, most)
     ]
+    parts += [f'<path d="M{scale(0.0)} {DOT_TOP}V{bottom}" class="axis"/>'] if low < 0 else []
     parts.append(draw_text((left + width - 30) / 2, height - 7, label, "middle", "label"))
     for place, row in enumerate(rows):
         y = DOT_TOP + DOT_ROW * (place + 0.5)
         parts.append(draw_text(left - 10, y + 4, row.label, "end", "label"))
-        parts += [_draw_dot(name, row, names.index(name), scale, y) for name in row.points]
+        parts += [_draw_dot(name, row, names.index(name), scale, y, show) for name in row.points]
     return f"{opening}{''.join(parts)}</svg>"
 
 
-def _draw_dot(name: str, row: DotRow, place: int, scale: Scale, y: float) -> str:
+def _draw_dot(name: str, row: DotRow, place: int, scale: Scale, y: float, show: Callable[[float], str]) -> str:
     point = row.points[name]
     if not math.isfinite(point.mean):
         return ""
     y += 5 * (place - (len(row.points) - 1) / 2)
     low, high = (scale(end) for end in point.interval)
-    interval = " ({} to {})".format(*map(format_fixed, point.interval)) if low < high else ""
-    told = escape(f"{name}, {row.label}: {format_fixed(point.mean)}{interval}")
+    interval = " ({} to {})".format(*map(show, point.interval)) if low < high else ""
+    told = escape(f"{name}, {row.label}: {show(point.mean)}{interval}")
     return (
         f'<g style="color:{name_colour(place)}"><path d="M{low} {y:g}H{high}" class="bar"/><g class="point"'
         f' transform="translate({scale(point.mean)} {y:g})"><title>{told}</title>{draw_shape(place)}</g></g>'
@@ -179,8 +193,12 @@ def _make_y_axis(values: list[float], label: str, bottom: float) -> Axis:
     low, high = min(values), max(values)
     if high - low < 1e-9 * max(abs(high), abs(low), 1e-9):
         low, high = low - 0.05 * (abs(low) or 1), high + 0.05 * (abs(high) or 1)
-    step = choose_step(high - low, 5)
-    low, high = step * math.floor(low / step + 1e-9), step * math.ceil(high / step - 1e-9)
+    ends = [
+        (step, step * math.floor(low / step + 1e-9), step * math.ceil(high / step - 1e-9))
+        for step in (choose_step(high - low, n_steps) for n_steps in (5, 8))
+    ]
+    # Smaller steps where the larger would leave a third of the axis empty.
+    step, low, high = ends[0] if ends[0][2] - ends[0][1] < 1.5 * (high - low) else ends[1]
     return Axis(make_scale(float, low, high, bottom, TOP), _place_stepped(step, low, high), label, bottom, TOP)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from html import escape
@@ -166,20 +166,37 @@ def _draw(title: str, caption: str, panels: Sequence[Panel]) -> str:
     width = max(LEAST_WIDTH, columns * widest + (columns - 1) * GAP + 2 * MARGIN)
     parts, y = _draw_words(title, "title", MARGIN + 12, width, 1.4)
     if len(names) > 1:
-        legend, y = _draw_legend(names, panels[0].kind, y, width)
+        legend, y = _draw_legend(names, y, width, panels[0].kind)
         parts += legend
     titles = [panel.title for panel in panels] if len(panels) > 1 else None
     drawn, y = _draw_charts(charts, titles, columns, y, width)
     parts += drawn
     words, y = _draw_words(caption, "caption", y + LINE, width)
-    height = y - LINE + MARGIN
+    return _finish(title, "".join([*parts, *words]), width, y - LINE + MARGIN)
+
+
+def draw_beside(title: str, charts: Mapping[str, str], names: Sequence[str]) -> str:
+    """Return charts beside each other, each under its name, with a legend, as a whole SVG document."""
+    sizes = [tuple(map(float, re.findall(r'viewBox="0 0 (\S+) (\S+)"', svg)[0])) for svg in charts.values()]
+    width = sum(each for each, _ in sizes) + GAP * (len(sizes) - 1) + 2 * MARGIN
+    parts, y = _draw_legend(names, MARGIN + 12, width)
+    x = float(MARGIN)
+    for (name, svg), (wide, high) in zip(charts.items(), sizes, strict=True):
+        parts.append(f'<text x="{x:g}" y="{y + 10:g}" class="heading">{escape(name)}</text>')
+        parts.append(_place(svg, x, y + LINE).replace("<svg ", f'<svg width="{wide:g}" height="{high:g}" ', 1))
+        x += wide + GAP
+    return _finish(title, "".join(parts), width, y + LINE + max(high for _, high in sizes) + MARGIN)
+
+
+def _finish(title: str, body: str, width: float, height: float) -> str:
+    """Return a whole SVG document of what is drawn, with the colors of a light ground."""
     colours = _read_colours()
-    body = re.sub(r"var\(--([\w-]+)\)", lambda found: colours[found[1]], "".join([*parts, *words]))
+    body = re.sub(r"var\(--([\w-]+)\)", lambda found: colours[found[1]], body)
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="csrr-plot" viewBox="0 0 {width} {height:g}" width="{width}"'
-        f' height="{height:g}" role="img" aria-label="{escape(title)}">'
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="csrr-plot" viewBox="0 0 {width:g} {height:g}"'
+        f' width="{width:g}" height="{height:g}" role="img" aria-label="{escape(title)}">'
         f"<style>{STYLE.format(font=FONT, **colours)}</style>"
-        f'<rect width="{width}" height="{height:g}" fill="{colours["page"]}"/>{body}</svg>\n'
+        f'<rect width="{width:g}" height="{height:g}" fill="{colours["page"]}"/>{body}</svg>\n'
     )
 
 
@@ -193,7 +210,7 @@ def _draw_words(words: str, kind: str, y: float, width: float, size: float = 1) 
     return found, y + len(lines) * LINE * size
 
 
-def _draw_legend(names: Sequence[str], kind: PanelKind, y: float, width: float) -> tuple[list[str], float]:
+def _draw_legend(names: Sequence[str], y: float, width: float, kind: PanelKind = "lines") -> tuple[list[str], float]:
     """Return a marker and a name for each series, in rows from `y` on, and where the next row would be."""
     found, x = [], float(MARGIN)
     for place, name in enumerate(names):
