@@ -10,6 +10,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from csrr.printable import find_numeric, format_cell, make_printable
 
+WIDEST = 40
+"""The most characters of a cell, whatever the width of a terminal."""
 _ROOM = "padding: 0.2em 0.6em"
 
 
@@ -22,7 +24,7 @@ def format_html_table(
     """Return the lines under their header as HTML, and how many more there are; cells of `bold` places are bold."""
     body = [list(line) for line in lines]
     flush = ["right" if each else "left" for each in find_numeric(len(header), body)]
-    cells = [[html.escape(format_cell(value)) for value in line] for line in body]
+    cells = [[html.escape(format_cell(value, WIDEST)) for value in line] for line in body]
     for row, place in bold:
         cells[row][place] = f"<strong>{cells[row][place]}</strong>"
     rows = [f"<tr>{_join_cells('td', line, flush)}</tr>" for line in cells]
@@ -35,7 +37,7 @@ def format_html_facts(facts: Mapping[str, object]) -> str:
     """Return names and their values as HTML, one below the other."""
     rows = [
         f"<tr>{_join_cells('th', [html.escape(make_printable(name))], ['left'])}"
-        f"{_join_cells('td', [html.escape(format_cell(value))], ['left'])}</tr>"
+        f"{_join_cells('td', [html.escape(format_cell(value, WIDEST))], ['left'])}</tr>"
         for name, value in facts.items()
     ]
     return "\n".join(["<table>", "<tbody>", *rows, "</tbody>", "</table>"])

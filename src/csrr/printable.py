@@ -1,4 +1,4 @@
-"""Text for people: what data holds, made safe to print, and sizes in words.
+"""Text for people: what data holds, made safe to print, its width on a screen, and sizes in words.
 
 Nothing that is safe can move the cursor, colour the screen or turn the line around.
 """
@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
-
-WIDEST = 40
-"""The most characters of a cell of a table."""
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import NamedTuple
 
 # Controls (C0, DEL, C1), the marks that change the direction of text, the two line ends that are not ASCII, halves of
 # characters, and the tag characters that nobody sees. Joiners stay: emoji and many scripts need them.
@@ -19,9 +20,66 @@ _UNSAFE = re.compile(
 )
 
 
+_ELLIPSIS = "..."
+
+
+class Layout(NamedTuple):
+    """How many columns of a screen a table may take, and a cell of it."""
+
+    width: int | None = None
+    widest: int = 40
+
+
+_IN_PYTHON = Layout()
+_LAYOUT: ContextVar[Layout] = ContextVar("layout", default=_IN_PYTHON)
+
+
+@contextmanager
+def fit_tables(width: int | None) -> Iterator[None]:
+    """Make text tables of this block fit a screen of that width, or a file: there cells are hardly ever cut."""
+    before = _LAYOUT.set(Layout(width, 200))
+    try:
+        yield
+    finally:
+        _LAYOUT.reset(before)
+
+
+def find_layout() -> Layout:
+    """Return what `fit_tables` says, or that cells are to be short."""
+    return _LAYOUT.get()
+
+
 def make_printable(text: str, keep: str = "") -> str:
     r"""Return `text` with its unsafe characters spelt out, as \x1b; those in `keep` stay."""
     return _UNSAFE.sub(lambda found: found[0] if found[0] in keep else _spell(ord(found[0])), text)
+
+
+def measure_width(text: str) -> int:
+    """Return how many columns of a terminal `text` takes: two for each wide character, none for a combining one."""
+    if text.isascii():
+        return len(text)
+    return sum(_measure_character(each) for each in text)
+
+
+def cut_text(text: str, width: int, *, keep_end: bool = False) -> str:
+    """Return `text` or, where it is wider than `width` (5 or more), its beginning, an ellipsis and maybe its end."""
+    # A title may have a million characters.
+    if len(text) <= 2 * width and measure_width(text) <= width:
+        return text
+    room = width - len(_ELLIPSIS)
+    end = _take(text[: -2 * width : -1], room // 2)[::-1] if keep_end else ""
+    return _take(text[: 2 * width], room - measure_width(end)) + _ELLIPSIS + end
+
+
+def _take(text: str, width: int) -> str:
+    """Return as much of the beginning of `text` as fits."""
+    kept = 0
+    for each in text:
+        width -= _measure_character(each)
+        if width < 0:
+            break
+        kept += 1
+    return text[:kept]
 
 
 def describe_size(n_bytes: int) -> str:
@@ -32,12 +90,11 @@ def describe_size(n_bytes: int) -> str:
     return f"{n_bytes} bytes"
 
 
-def format_cell(value: object) -> str:
+def format_cell(value: object, widest: int | None = None) -> str:
     """Return a value as it is shown: on one line, short, with nothing in it that a terminal would obey."""
-    text = format_value(value)
+    widest = find_layout().widest if widest is None else widest
     # Cut first: a title may have a million characters, and each may be spelt out.
-    text = make_printable(text if len(text) <= WIDEST else text[: WIDEST - 3] + "...")
-    return text if len(text) <= WIDEST else text[: WIDEST - 3] + "..."
+    return cut_text(make_printable(cut_text(format_value(value), widest)), widest)
 
 
 def format_value(value: object) -> str:
@@ -67,6 +124,12 @@ def find_best(header: Sequence[str], body: Sequence[Sequence[object]], best: Map
             shown = format_value(max(numbers) if end == "max" else min(numbers))
             found |= {(row, place) for row, value in enumerate(column) if format_value(value) == shown}
     return found
+
+
+def _measure_character(character: str) -> int:
+    if unicodedata.combining(character):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
 
 
 def _spell(code: int) -> str:

@@ -12,6 +12,7 @@ from click.testing import CliRunner
 
 import csrr
 from csrr.cli import app
+from csrr.printable import measure_width
 
 PROGRAM = "from csrr.cli import main; main()"
 COMMAND = [sys.executable, "-c", PROGRAM]
@@ -47,6 +48,19 @@ class Ran:
 def in_process(*args):
     """Run csrr here; return click's result, with `stdout`, `stderr` and `exit_code`."""
     return Ran(CliRunner().invoke(app, [str(arg) for arg in args]))
+
+
+def in_terminal(*args, width=80):
+    """Run csrr here as in a terminal of that width."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module in ("csrr.cli.output", "csrr.cli.commands"):
+            patch.setattr(f"{module}.find_width", lambda *, err=False: width)
+        return in_process(*args)
+
+
+def find_wide(result, width=80):
+    """Return the lines of a result that a terminal of that width would break."""
+    return [line for line in (result.stdout + result.result.stderr).split("\n") if measure_width(line) > width]
 
 
 def as_json(*args):
@@ -100,3 +114,40 @@ def model_file(log_file, tmp_path_factory) -> Path:
 @pytest.fixture(scope="session")
 def model(model_file):
     return csrr.load(model_file)
+
+
+@pytest.fixture(scope="session")
+def shop(log, tmp_path_factory) -> Path:
+    """The folder that the examples in the help are about: logs, an item table and models; titles are long."""
+    folder = tmp_path_factory.mktemp("shop")
+    train, test = csrr.split(log, ratio=0.8, seed=0)
+    for name, part in (("clicks", train), ("heldout", test), ("new", test)):
+        write_log(folder / f"{name}.csv", part)
+    pairs = zip(train.users.ids[train.user_rows].tolist(), train.items.ids[train.item_rows].tolist(), strict=True)
+    rows = [(user, item, 1 + (user + item) % 5) for user, item in pairs]
+    _write_rows(folder / "orders.csv", "customer,sku", [row[:2] for row in rows])
+    _write_rows(folder / "ratings.csv", "user,item,rating", rows)
+    facts = [
+        (
+            item,
+            f"{LONG_TITLES[item % 2]} {item}",
+            ("chairs", "lamps")[item % 2],
+            5 + item,
+            "true" if item % 3 else "false",
+        )
+        for item in train.items.ids.tolist()
+    ]
+    _write_rows(folder / "items.csv", "item,title,category,price,in_stock", facts)
+    (folder / "first-look").mkdir()
+    model = csrr.CSRR(threads=1).fit(csrr.read(folder / "clicks.csv"))
+    model.set_items(csrr.read_items(folder / "items.csv"))
+    for name in ("model.csrr", "first-look/model.csrr"):
+        model.save(folder / name)
+    return folder
+
+
+LONG_TITLES = ("A chair with a title that goes on and on until no terminal can hold it", "とても長い名前のランプ" * 3)
+
+
+def _write_rows(path, header, rows):
+    path.write_text("\n".join([header, *(",".join(map(str, row)) for row in rows)]) + "\n")

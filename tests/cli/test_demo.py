@@ -33,18 +33,41 @@ def test_the_share_of_planted_choices_is_counted_right(told):
     }
     hits = [pair in planted for pair in zip(train.user_rows, train.item_rows, strict=True)]
     assert told["planted"]["share_of_all"] == pytest.approx(sum(hits) / len(train))
-    cells = csrr.CSRR(threads=1).fit(train).specific_.tocoo()
-    largest = sorted(zip(cells.data, cells.row, cells.col, strict=True), key=lambda cell: -cell[0])[:100]
-    assert told["planted"]["share_of_top"] == sum((row, column) in planted for _, row, column in largest) / 100
+    events = csrr.CSRR(threads=1).fit(train).suspects().events
+    rows = zip(events["user"][:100].tolist(), events["item"][:100].tolist(), strict=True)  # ids are rows here
+    assert told["planted"]["share_of_top"] == sum(pair in planted for pair in rows) / 100
+
+
+def test_what_is_said_to_be_held_back_is(told):
+    _, test = csrr.split(csrr.synthetic(seed=0).log, ratio=0.8, seed=0)
+    later = test.item_rows[test.user_rows == told["user"]].tolist()
+    assert [row["chosen"] for row in told["recommendations"]] == [
+        row["item"] in later for row in told["recommendations"]
+    ]
+    assert any(row["chosen"] for row in told["recommendations"])
 
 
 def test_the_story_holds_all_of_it(told):
     text = in_process("demo").stdout
     assert f"within {told['certificate']['gap']:.2g} of the optimum" in text
-    for row in (*told["recommendations"], *told["because"], *told["specific"]):
+    for row in (*told["recommendations"], *told["because"], *told["similar"], *told["suspects"]):
         assert row["title"] in text
     assert f"{told['metrics']['CSRR']['ndcg@10']:.4f}" in text
     assert f"{told['planted']['share_of_top']:.0%}" in text
+
+
+def test_it_ends_with_what_to_do_next(tmp_path, monkeypatch):
+    end = in_process("demo").stdout.partition("Now your own clicks")[2]
+    commands = [line.strip() for line in end.splitlines() if line.startswith("  csrr ")]
+    assert [line.split()[1] for line in commands] == ["start", "recommend", "update"]
+    assert (Path(__file__).parents[2] / end.split()[-1].rstrip(".")).is_file()
+    monkeypatch.chdir(tmp_path)
+    rows = [f"{user},{item}" for user in ("anna", "ben", *range(40)) for item in "abcdefghijkl"[len(str(user)) % 3 :]]
+    Path("clicks.csv").write_text("\n".join(["user,item", *rows, "anna,lamp", "ben,chair"]) + "\n")
+    Path("new.csv").write_text("user,item\nanna,chair\n")
+    for line in commands:
+        result = in_process(*line.split()[1:])
+        assert result.exit_code == 0, result.stderr
 
 
 def test_another_seed_is_another_demo(told):

@@ -139,7 +139,9 @@ def test_parameters_of_a_model_that_is_fitted(log_file):
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (("--model", "none.csrr"), "--model none.csrr: there is no such file, nor such a kind of model; there are"),
+        (("--model", "none.csrr"), "there is no model file none.csrr; csrr fit LOG -o none.csrr makes one"),
+        (("--model", "forest"), "--model forest: there is no such file, nor such a kind of model; there are csrr, "),
+        (("--model", "eaze"), "--model eaze: there is no such file, nor such a kind of model; did you mean ease?"),
         (("--model", "m.csrr", "-p", "reg=3"), "-p reg=3 is for fitting"),
         (("--model", "ease", "--cost-ratio", 2), "--cost-ratio: EASE has no such parameter"),
         (("--ratio", 0.5, "--last", 2), "--ratio and --last do not go together"),

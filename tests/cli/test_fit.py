@@ -153,7 +153,7 @@ class TestTheOutput:
 
     @pytest.mark.parametrize(
         ("place", "message"),
-        [("no/such/m.csrr", "there is no such folder"), (".", "directory"), ("/proc/m.csrr", "cannot write")],
+        [("no/such/m.csrr", "there is no such folder"), (".", "is a folder"), ("/proc/m.csrr", "cannot write")],
     )
     def test_a_place_that_cannot_be_written_is_refused_before_the_log_is_read(self, tmp_path, place, message):
         result = fit("no-such-log", tmp_path / place)
@@ -206,7 +206,7 @@ class TestOtherModels:
         [
             (
                 ("--model", "eaze"),
-                "--model eaze: there is no such model; there are ",
+                "--model eaze: there is no such model; did you mean ease?",
             ),
             (
                 ("--model", "ease", "--cost-ratio", 2),
@@ -230,7 +230,7 @@ class TestOtherModels:
         assert not list(tmp_path.iterdir())
 
     def test_a_wrong_name_lists_the_right_ones(self, log_file, tmp_path):
-        told = in_process("fit", log_file, "-o", tmp_path / "m", "--model", "eaze").stderr
+        told = in_process("fit", log_file, "-o", tmp_path / "m", "--model", "forest").stderr
         assert told.split("there are ")[1].split("; see")[0].split(", ") == list(list_kinds())
 
     def test_the_steps_of_any_model_can_be_shown(self, log, monkeypatch):

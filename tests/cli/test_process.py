@@ -23,7 +23,7 @@ def test_version():
 
 def test_without_a_command_it_helps():
     result = in_child()
-    assert (result.returncode, result.stdout.startswith("Usage: csrr")) == (0, True)
+    assert (result.returncode, result.stdout.startswith("csrr recommends ")) == (0, True)
 
 
 @pytest.mark.parametrize("args", [["--version"], ["--help"], ["fit", "--help"], ["completion", "bash"]])
@@ -48,9 +48,22 @@ def test_completion_prints_the_script(shell, mark):
     assert "_CSRR_COMPLETE" in result.stdout
 
 
-def test_the_shell_gets_completions():
-    asked = {"_CSRR_COMPLETE": "bash_complete", "COMP_WORDS": "csrr rec", "COMP_CWORD": "1"}
-    assert in_child(env=os.environ | asked).stdout == "plain,recommend\n"
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ("csrr rec", ["plain,recommend"]),
+        ("csrr data f", ["plain,fetch"]),
+        ("csrr fit cli", ["file,cli"]),
+        ("csrr recommend mod", ["file,mod"]),
+        ("csrr recommend model.csrr --all", ["plain,--all-users", "plain,--all"]),
+        ("csrr fit clicks.csv --model c", ["plain,csrr", "plain,csrr-e"]),
+        ("csrr export m --to f", ["plain,faiss"]),
+    ],
+)
+def test_the_shell_gets_completions(words, found):
+    place = str(len(words.split()) - 1)
+    asked = {"_CSRR_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": place}
+    assert in_child(env=os.environ | asked).stdout.splitlines() == found
 
 
 def test_a_closed_pipe_is_quiet(model_file):

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from csrr.cli.failures import Failure
+from csrr.cli.help_pages import Command
+from csrr.cli.model_files import check_expendable, load_model
 from csrr.cli.options import (
     LOG_OPTIONS,
     add_options,
-    check_expendable,
     check_writable,
     json_option,
     model_argument,
@@ -25,7 +26,17 @@ if TYPE_CHECKING:
     from csrr.ranking.group_reliability import GroupReliability
 
 
-@click.command()
+@click.command(
+    cls=Command,
+    examples=(
+        ("Write the probabilities into the model", "csrr calibrate model.csrr heldout.csv -o model.csrr"),
+        (
+            "Also say from which score on a recommendation pays",
+            "csrr calibrate model.csrr heldout.csv -o model.csrr --miss 5 --false-alarm 1",
+        ),
+        ("Then recommend what is probable enough", "csrr recommend model.csrr --user 42 --min-probability 0.2"),
+    ),
+)
 @model_argument
 @click.argument("heldout")
 @click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="The model file to write.")
@@ -48,12 +59,12 @@ if TYPE_CHECKING:
 @click.option("--false-alarm", type=float, help="Cost of a false alarm; with --miss.")
 @add_options(*LOG_OPTIONS, json_option)
 def calibrate(model: Path, heldout: str, output: Path, plot: Path | None, as_json: bool, **options: Any) -> None:
-    """Learn from HELDOUT, events that MODEL was not fitted to, how probable a choice is at each score.
+    """Learn how probable a choice is at each score of MODEL.
 
-    The model is written to -o, which may be MODEL itself, with its probabilities: `csrr recommend` then shows them and
-    takes --min-probability. All users of the model count, also those without events in HELDOUT. Without
-    --observed-share a probability is that of an event that logs like these would show; with it, of any choice, if which
-    choices the logs show is a matter of chance.
+    HELDOUT is a log of events that MODEL was not fitted to. The model is written to -o, which may be MODEL itself, with
+    its probabilities: `csrr recommend` then shows them and takes --min-probability. All users of the model count, also
+    those without events in HELDOUT. Without --observed-share a probability is that of an event that logs like these
+    would show; with it, of any choice, if which choices the logs show is a matter of chance.
 
     The calibration error (ECE), the table and the plot are of half of the users, with probabilities learnt from the
     others; what is written is learnt from all. Also shown are the items and the users, by how many training events they
@@ -65,7 +76,7 @@ def calibrate(model: Path, heldout: str, output: Path, plot: Path | None, as_jso
     for path in (output, *([plot] if plot else [])):
         check_writable(path)
     check_expendable(output)
-    fitted = csrr.load(model)
+    fitted = load_model(model)
     with show_live_line() as line:
         line.show(f"reading {heldout}")
         events = read_log(heldout, options)

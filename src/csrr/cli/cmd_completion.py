@@ -5,14 +5,23 @@ from __future__ import annotations
 import click
 from click.shell_completion import ShellComplete, get_completion_class
 
+from csrr.cli.help_pages import Command
 
-@click.command()
-@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+
+@click.command(
+    cls=Command,
+    examples=(
+        ("Complete commands, options and files in this bash", 'eval "$(csrr completion bash)"'),
+        ("The same for every zsh", "csrr completion zsh >> ~/.zshrc"),
+        ("For fish", "csrr completion fish > ~/.config/fish/completions/csrr.fish"),
+    ),
+)
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]), metavar="SHELL")
 @click.pass_context
 def completion(ctx: click.Context, shell: str) -> None:
     """Print the completion script for a shell.
 
-    For bash, put `eval "$(csrr completion bash)"` into ~/.bashrc.
+    SHELL is bash, zsh or fish. For bash, put `eval "$(csrr completion bash)"` into ~/.bashrc.
     """
     kind = get_completion_class(shell)
     assert kind is not None

@@ -8,13 +8,20 @@ from typing import Any
 
 import click
 
-from csrr.cli.options import LOG_OPTIONS, add_options, check_writable, json_option, read_log
+from csrr.cli.help_pages import Command
+from csrr.cli.options import LOG_OPTIONS, add_options, check_writable, json_option, log_argument, read_log
 from csrr.cli.output import print_json, say
 from csrr.progress import show_live_line
 
 
-@click.command()
-@click.argument("log")
+@click.command(
+    cls=Command,
+    examples=(
+        ("A missed sale costs 5, a useless recommendation 1", "csrr costs clicks.csv --miss 5 --false-alarm 1"),
+        ("With a chart", "csrr costs clicks.csv --miss 5 --false-alarm 1 --plot costs.svg"),
+    ),
+)
+@log_argument
 @click.option("--miss", type=float, required=True, help="What a missed choice costs.")
 @click.option("--false-alarm", type=float, required=True, help="What a recommendation costs that is not taken.")
 @click.option("--ratio", "ratios", type=float, multiple=True, help="A cost ratio to fit with; may be repeated.")
@@ -31,10 +38,11 @@ def costs(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Find the cost ratio and the threshold for LOG at which misses and false alarms cost least.
+    """Find the cost ratio and the threshold that cost least.
 
-    CSRR is fitted along the ratios to three fifths of each user's events; one fifth chooses the threshold of each, the
-    last tells what that costs.
+    A miss is an item that a user would have chosen and was not shown, a false alarm one that was shown in vain. CSRR is
+    fitted along the ratios to three fifths of each user's events; one fifth chooses the threshold of each, the last
+    tells what that costs.
     """
     import csrr
     from csrr.plots.plot import SUFFIXES

@@ -6,13 +6,21 @@ from typing import Any
 
 import click
 
+from csrr.cli.help_pages import Group
 from csrr.cli.options import json_option
 from csrr.cli.output import print_json, say
 from csrr.printable import describe_size
 from csrr.progress import show_live_line
 
 
-@click.group(invoke_without_command=True)
+@click.group(
+    cls=Group,
+    invoke_without_command=True,
+    examples=(
+        ("Which there are, and which are here", "csrr data list"),
+        ("Get one, and use it by its name", "csrr data fetch ml-100k"),
+    ),
+)
 @click.pass_context
 def data(context: click.Context) -> None:
     """List, find and fetch public data sets."""
@@ -20,7 +28,13 @@ def data(context: click.Context) -> None:
         context.invoke(list_, as_json=False)
 
 
-@data.command("list")
+@data.command(
+    "list",
+    examples=(
+        ("Which there are, and which are here", "csrr data list"),
+        ("The same for a program", "csrr data list --json"),
+    ),
+)
 @json_option
 def list_(as_json: bool) -> None:
     """List the data sets that csrr knows by name."""
@@ -42,17 +56,25 @@ def list_(as_json: bool) -> None:
     width = max(len(row["name"]) for row in rows)
     for row in rows:
         state = _describe_state(row["path"], row["can_be_fetched"])
-        say(f"{row['name']:{width}}  {state:8}  {row['description']} ({row['licence']})")
+        say(f"{row['name']:{width}}  {state:8}  {row['description']} ({row['licence']})", hang=width + 12)
 
 
 def _describe_state(path: str | None, can_be_fetched: bool) -> str:
     return "here" if path else "to fetch" if can_be_fetched else "by hand"
 
 
-@data.command()
+@data.command(
+    examples=(
+        ("Where data sets are", "csrr data where"),
+        ("Somewhere else", "CSRR_DATA_DIR=data csrr data where"),
+    )
+)
 @json_option
 def where(as_json: bool) -> None:
-    """Print the folder of data sets: CSRR_DATA_DIR, or csrr in the cache folder."""
+    """Print the folder of data sets.
+
+    It is what CSRR_DATA_DIR says, or csrr in the cache folder.
+    """
     from csrr.data import data_dir
 
     folder = data_dir()
@@ -62,11 +84,19 @@ def where(as_json: bool) -> None:
         say(str(folder))
 
 
-@data.command()
+@data.command(
+    examples=(
+        ("Get a data set, and use it by its name", "csrr data fetch ml-100k"),
+        ("Its path for a program", "csrr data fetch ml-100k --json"),
+    )
+)
 @click.argument("name")
 @json_option
 def fetch(name: str, as_json: bool) -> None:
-    """Download the data set NAME, unless it is here, check it, and print its path."""
+    """Download the data set NAME, and print its path.
+
+    One that is here already is not downloaded again. What comes is checked.
+    """
     from csrr.data import fetch as fetch_data
 
     with show_live_line() as line:

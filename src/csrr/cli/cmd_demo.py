@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from csrr.cli.help_pages import Command
 from csrr.cli.options import json_option
 from csrr.cli.output import print_json, say
 from csrr.progress import show_live_line
@@ -13,20 +14,42 @@ from csrr.progress import show_live_line
 if TYPE_CHECKING:
     import csrr
     from csrr.data import Synthetic
+    from csrr.noise.suspects import Suspects
 
 LENGTH = 10
 SHOWN = 5
 TOP = 100
 METRICS = (f"ndcg@{LENGTH}", f"recall@{LENGTH}")
+NEXT = """
+Now your own clicks: a CSV file with a header and a row for each click, such as
+  user,item
+  anna,lamp
+  ben,chair
+
+  csrr start clicks.csv
+    finds the best model and writes a page about it
+  csrr recommend first-look/model.csrr --user anna
+    recommends with that model
+  csrr update first-look/model.csrr new.csv -o first-look/model.csrr
+    adds the clicks of tomorrow
+
+All commands: csrr --help. The first steps in Python: docs/getting-started.md."""
+"""How to go on."""
 
 
-@click.command()
+@click.command(
+    cls=Command,
+    examples=(
+        ("The whole way in a few seconds", "csrr demo"),
+        ("With other data, for a program", "csrr demo --seed 1 --json"),
+    ),
+)
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Other data, other split.")
 @json_option
 def demo(seed: int, as_json: bool) -> None:
-    """Show what csrr does, on data made up on the spot.
+    """Show what csrr does, on made-up data.
 
-    Each choice in these data is known to be common taste, a peculiarity of the user, or noise.
+    Taste, peculiarities and noise are planted in these data, so that what the model finds can be checked.
     """
     import csrr
 
@@ -39,7 +62,7 @@ def demo(seed: int, as_json: bool) -> None:
         line.show("testing")
         models = {"CSRR": model, "PopRank": csrr.PopRank().fit(train)}
         scores = {name: csrr.evaluate(each, train, test, at=LENGTH, threads=1) for name, each in models.items()}
-        facts = _collect_facts(model, made, len(train), len(test))
+        facts = _collect_facts(model, made, train, test)
     facts["metrics"] = {name: {metric: each[metric] for metric in METRICS} for name, each in scores.items()}
     if as_json:
         print_json(facts)
@@ -47,76 +70,89 @@ def demo(seed: int, as_json: bool) -> None:
         _print(facts, str(model.certificate_))
 
 
-def _collect_facts(model: csrr.CSRR, made: Synthetic, n_train: int, n_test: int) -> dict[str, Any]:
+def _collect_facts(model: csrr.CSRR, made: Synthetic, train: csrr.Log, test: csrr.Log) -> dict[str, Any]:
     """Return what the demo tells of a fitted model, as plain values."""
-    user = made.log.users.ids[_find_most_peculiar(model)].item()
-    recommended = list(model.recommend(user, SHOWN).rows())
+    user = _find_surest(model)
+    later = set(test.items.ids[test.item_rows[test.user_rows == test.users.row(user)]].tolist())
+    recommended = [row | {"chosen": row["item"] in later} for row in model.recommend(user, SHOWN).rows()]
+    best = recommended[0]["item"]
+    suspects = model.suspects()
     return {
         "n_users": made.log.n_users,
         "n_items": made.log.n_items,
-        "n_train": n_train,
-        "n_test": n_test,
+        "n_train": len(train),
+        "n_test": len(test),
         "certificate": model.certificate_.to_dict(),
         "user": user,
         "recommendations": recommended,
-        "because": model.explain(user, recommended[0]["item"]).rows()[:SHOWN],
-        "specific": model.specific_preferences(user).rows()[:SHOWN],
-        "planted": _count_planted(model, made),
+        "because": model.explain(user, best).rows()[:SHOWN],
+        "similar": model.similar_items(best, SHOWN).to_list(),
+        "suspects": suspects.events.head(SHOWN).to_list(),
+        "planted": _count_planted(suspects, made, train),
     }
 
 
-def _find_most_peculiar(model: csrr.CSRR) -> int:
-    """Return the row of the user with the most in V."""
-    import numpy as np
-
-    return int(np.argmax(np.asarray(model.specific_.sum(axis=1)).ravel()))
+def _find_surest(model: csrr.CSRR) -> Any:
+    """Return the user whose first recommendation has the highest score."""
+    return max(model.recommend(None, 1).rows(), key=lambda row: row["score"])["user"]
 
 
-def _count_planted(model: csrr.CSRR, made: Synthetic) -> dict[str, Any]:
-    """Return how many of the largest entries of V are planted, beside the share of all training events."""
-    import numpy as np
-    from scipy import sparse
-
+def _count_planted(suspects: Suspects, made: Synthetic, train: csrr.Log) -> dict[str, Any]:
+    """Return how many of the most suspect clicks are planted, beside the share of all training events."""
     log = made.log
-    planted = sparse.csr_array(
-        ((made.truth > 0).astype(np.int8), (log.user_rows, log.item_rows)), shape=(log.n_users, log.n_items)
-    )
-    cells = model.specific_.tocoo()
-    top = np.argsort(-cells.data, kind="stable")[:TOP]
-    seen = model.seen_.tocoo()
+    ids = zip(log.users.ids[log.user_rows].tolist(), log.items.ids[log.item_rows].tolist(), strict=True)
+    planted = {pair for pair, kind in zip(ids, made.truth.tolist(), strict=True) if kind > 0}
+    top = [(row["user"], row["item"]) in planted for row in suspects.events.head(TOP).rows()]
+    learned = zip(train.users.ids[train.user_rows].tolist(), train.items.ids[train.item_rows].tolist(), strict=True)
     return {
         "n_top": len(top),
-        "share_of_top": float(planted[cells.row[top], cells.col[top]].mean()) if len(top) else None,
-        "share_of_all": float(planted[seen.row, seen.col].mean()),
+        "share_of_top": sum(top) / len(top),
+        "share_of_all": sum(pair in planted for pair in learned) / len(train),
     }
 
 
 def _print(facts: dict[str, Any], certificate: str) -> None:
     """Print the demo as a story."""
-    user, best = facts["user"], facts["recommendations"][0]
-    say(
-        f"Made-up data: {facts['n_users']:,} users x {facts['n_items']:,} items,"
-        f" {facts['n_train']:,} choices to learn from, {facts['n_test']:,} to test on."
+    user, best, planted = facts["user"], facts["recommendations"][0]["title"], facts["planted"]
+    say(f"Made-up data: {facts['n_users']:,} users x {facts['n_items']:,} items, who clicked on what.")
+    say(f"A model learns from {facts['n_train']:,} clicks; {facts['n_test']:,} others are held back to test it.")
+    say("\ncsrr fit: the model, and how far it is from the best fit possible, at most")
+    say(f"  {certificate}")
+    rows = [row | {"held back": "yes" if row["chosen"] else "no"} for row in facts["recommendations"]]
+    _print_table(
+        f"csrr recommend: items for user {user}, and which were among those held back",
+        ("rank", "item", "title", "score", "held back"),
+        rows,
     )
-    say(f"\nThe fit, with a certificate of how far it is from the optimum at most:\n  {certificate}")
-    _print_table(f"Recommendations for user {user}", ("rank", "item", "title", "score"), facts["recommendations"])
-    _print_table(f"Why {best['title']}: what user {user} chose before", ("item", "title", "amount"), facts["because"])
-    own = ("item", "title", "amount", "kind")
-    _print_table(f"User {user}'s own choices, beyond common taste", own, facts["specific"])
-    planted = facts["planted"]
-    if planted["share_of_top"] is not None:
-        say(
-            f"\nOf the {planted['n_top']} largest such entries of all users, {planted['share_of_top']:.0%}"
-            f" were planted as peculiarity or noise; of all choices, {planted['share_of_all']:.0%} were."
-        )
-    rows = [{"model": name, **metrics} for name, metrics in facts["metrics"].items()]
-    _print_table("On the choices held back", ("model", *METRICS), rows)
-    say("\nNow your own data: csrr fit log.csv -o model.csrr")
+    _print_table(
+        f"csrr recommend --explain: why {best}? What user {user} chose before adds up",
+        ("item", "title", "amount"),
+        facts["because"],
+    )
+    _print_table(f"csrr similar: the items most like {best}", ("id", "title", "score"), facts["similar"])
+    scores = [{"model": name, **metrics} for name, metrics in facts["metrics"].items()]
+    _print_table(
+        f"csrr evaluate: lists of {LENGTH} and the clicks held back; PopRank is popularity",
+        ("model", *METRICS),
+        scores,
+    )
+    recall = {name: metrics[METRICS[1]] for name, metrics in facts["metrics"].items()}
+    say(f"  Of a user's clicks held back, {recall['CSRR']:.0%} are in the list; {recall['PopRank']:.0%} by popularity.")
+    _print_table(
+        "csrr suspects: the clicks that look most like noise",
+        ("user", "item", "title", "score"),
+        facts["suspects"],
+    )
+    say(
+        f"  Of the {planted['n_top']} most suspect, {planted['share_of_top']:.0%} were planted as noise or as a whim of"
+        f" the user; of all clicks, {planted['share_of_all']:.0%}."
+    )
+    say(NEXT)
 
 
 def _print_table(title: str, names: tuple[str, ...], rows: list[dict[str, Any]]) -> None:
     from csrr.ranking.text_tables import format_text_table
 
-    say(f"\n{title}:")
+    say(f"\n{title}")
     for line in format_text_table(names, [[row[name] for name in names] for row in rows]).splitlines():
         say(f"  {line}")

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from csrr.cli.failures import suggest_near
+from csrr.cli.help_pages import Command
+from csrr.cli.model_files import load_model
 from csrr.cli.options import (
     KINDS,
     LOG_OPTIONS,
@@ -17,10 +20,12 @@ from csrr.cli.options import (
     SPLITS,
     add_options,
     as_time,
+    complete_kind,
+    explain_no_kind,
     find_kind,
     fit_model,
     json_option,
-    list_kinds,
+    log_argument,
     make_model,
     read_log,
     read_param,
@@ -41,12 +46,23 @@ SHARED = ("seed", "threads")
 """Options of models that mean something to this command too."""
 
 
-@click.command()
-@click.argument("log")
+@click.command(
+    cls=Command,
+    examples=(
+        ("CSRR and popularity, on a random fifth of each user's events", "csrr evaluate clicks.csv"),
+        (
+            "Several models, on everybody's last two events",
+            "csrr evaluate clicks.csv --model csrr --model ease --last 2",
+        ),
+        ("A fitted model, on events that it has not seen", "csrr evaluate heldout.csv --model model.csrr -k 10"),
+    ),
+)
+@log_argument
 @click.option(
     *("--model", "models"),
     metavar="NAME|FILE",
     multiple=True,
+    shell_complete=complete_kind,
     help="A kind to fit, may be repeated; or a fitted model to test on what it has not seen.",
 )
 @PARAM_OPTION
@@ -61,12 +77,13 @@ SHARED = ("seed", "threads")
 @click.option("--by", metavar="COLUMN", help="Column of the item table: shares and recall of its categories.")
 @add_options(*ITEM_OPTIONS, *RULE_OPTIONS, *LOG_OPTIONS, *MODEL_OPTIONS, json_option)
 def evaluate(log: str, models: tuple[str, ...], test: str | None, as_json: bool, **options: Any) -> None:
-    """Compare models with each other and with PopRank, which recommends to everyone what most people have.
+    """Compare models on events of LOG that they have not seen.
 
-    Without a model file, CSRR, or every kind that --model names, and PopRank are fitted to a part of LOG and tested on
-    the rest: a random fifth of each user's events unless --ratio, --last, --at or --test say otherwise. --seed decides
-    the random split too. A file that is called like a kind of model needs its folder: ./ease. Of several models, each
-    gets the parameters that it has.
+    They are compared with each other and with PopRank, which recommends to everyone what most people have. Without a
+    model file, CSRR, or every kind that --model names, and PopRank are fitted to a part of LOG and tested on the rest:
+    a random fifth of each user's events unless --ratio, --last, --at or --test say otherwise. --seed decides the random
+    split too. A file that is called like a kind of model needs its folder: ./ease. Of several models, each gets the
+    parameters that it has.
 
     Metrics of lists: precision, recall, f1, ndcg, list_ndcg, map, mrr, hit_rate, coverage, novelty, diversity,
     long_tail; of all items: auc, and at the threshold cell_recall, specificity, sum, cost, where --miss-weight weighs a
@@ -136,12 +153,10 @@ def _check_known(known: set[str], options: dict[str, Any]) -> None:
 
 def _load(file: Path) -> Any:
     """Return the model in a file whose name is no kind of model."""
-    import csrr
-
-    if not file.exists():
-        kinds = ", ".join(list_kinds())
-        raise click.UsageError(f"--model {file}: there is no such file, nor such a kind of model; there are {kinds}")
-    return csrr.load(file)
+    if not file.exists() and not file.suffix:
+        told = explain_no_kind(str(file))
+        raise click.UsageError(f"--model {file}: there is no such file, nor such a kind of model{told}")
+    return load_model(file)
 
 
 def _fit(models: list[Any], train: csrr.Log, line: Line) -> dict[str, Any]:
@@ -213,7 +228,8 @@ def _check_measures(options: dict[str, Any]) -> None:
 
     for name in options["metrics"]:
         if name not in METRIC_NAMES:
-            raise click.UsageError(f"--metric {name}: there is no such metric; there are {', '.join(METRIC_NAMES)}")
+            told = suggest_near(name, METRIC_NAMES) or f"; there are {', '.join(METRIC_NAMES)}"
+            raise click.UsageError(f"--metric {name}: there is no such metric{told}")
     if options["threshold"] is not None and math.isnan(options["threshold"]):
         raise click.UsageError("--threshold=nan: it must be a number; scores above it count as recommended")
     if options["miss_weight"] is not None and not 0 <= options["miss_weight"] <= 1:

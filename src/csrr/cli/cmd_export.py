@@ -8,12 +8,20 @@ from typing import Any
 import click
 
 from csrr.cli.failures import Failure
+from csrr.cli.help_pages import Command
+from csrr.cli.model_files import load_model
 from csrr.cli.options import json_option, model_argument
 from csrr.cli.output import print_json, say
 from csrr.progress import show_live_line
 
 
-@click.command()
+@click.command(
+    cls=Command,
+    examples=(
+        ("Vectors for any search engine", "csrr export model.csrr -o vectors"),
+        ("An index for faiss", "csrr export model.csrr --to faiss -o index --dims 64"),
+    ),
+)
 @model_argument
 @click.option(
     "--to",
@@ -38,10 +46,11 @@ from csrr.progress import show_live_line
 )
 @json_option
 def export(model: Path, output: Path, as_json: bool, **options: Any) -> None:
-    """Write the vectors of MODEL to a folder, for vector search: a user's times an item's is a score.
+    """Write the vectors of MODEL to a folder, for vector search.
 
-    Where scores are more than factors (neighbors, EASE, ItemKNN) all of them are approximated in --dims dimensions. How
-    much of the model's own lists is found again is measured, and printed.
+    A user's vector times an item's is a score. Where scores are more than factors (neighbors, EASE, ItemKNN) all of
+    them are approximated in --dims dimensions. How much of the model's own lists is found again is measured, and
+    printed.
     """
     import csrr
 
@@ -49,7 +58,7 @@ def export(model: Path, output: Path, as_json: bool, **options: Any) -> None:
         raise Failure(f"{output} is a file; -o names a folder")
     with show_live_line() as line:
         line.show(f"reading {model}")
-        fitted = csrr.load(model)
+        fitted = load_model(model)
         line.show("making vectors")
         try:
             found = csrr.export(fitted, output, **options)

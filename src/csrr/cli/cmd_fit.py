@@ -10,18 +10,21 @@ import click
 
 from csrr.cli import interrupts
 from csrr.cli.failures import tell_written
+from csrr.cli.help_pages import Command
+from csrr.cli.model_files import check_expendable
 from csrr.cli.options import (
     KINDS,
     LOG_OPTIONS,
     MODEL_OPTIONS,
     PARAM_OPTION,
     add_options,
-    check_expendable,
     check_writable,
+    complete_kind,
+    explain_no_kind,
     find_kind,
     fit_model,
     json_option,
-    list_kinds,
+    log_argument,
     make_model,
     read_log,
 )
@@ -34,11 +37,27 @@ if TYPE_CHECKING:
     import csrr
 
 
-@click.command()
-@click.argument("log")
+@click.command(
+    cls=Command,
+    examples=(
+        ("A model of your clicks", "csrr fit clicks.csv -o model.csrr"),
+        ("Only ratings of 4 and more count as liked", "csrr fit ratings.csv --min-rating 4 -o model.csrr"),
+        (
+            "Another kind of model, with a parameter of its own",
+            "csrr fit clicks.csv -o ease.csrr --model ease -p reg=300",
+        ),
+        ("Titles, categories and prices go into the model", "csrr fit clicks.csv -o model.csrr --items items.csv"),
+    ),
+)
+@log_argument
 @click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="The model file to write.")
 @click.option(
-    "--model", default="csrr", metavar="NAME", show_default=True, help=f"The kind of model: {', '.join(KINDS)}."
+    "--model",
+    default="csrr",
+    metavar="NAME",
+    show_default=True,
+    shell_complete=complete_kind,
+    help=f"The kind of model: {', '.join(KINDS)}.",
 )
 @add_options(PARAM_OPTION, *LOG_OPTIONS, *MODEL_OPTIONS, *ITEM_OPTIONS, json_option)
 @click.option("--force", is_flag=True, help="Write over a file even if it is no model.")
@@ -53,7 +72,7 @@ def fit(log: str, output: Path, model: str, as_json: bool, force: bool, **option
     """
     kind = find_kind(model)
     if kind is None:
-        raise click.UsageError(f"--model {model}: there is no such model; there are {', '.join(list_kinds())}")
+        raise click.UsageError(f"--model {model}: there is no such model{explain_no_kind(model)}")
     fitted = make_model(kind, options)
     check_writable(output)
     if not force:
@@ -72,11 +91,8 @@ def fit(log: str, output: Path, model: str, as_json: bool, force: bool, **option
     if as_json:
         print_json(_summarise(fitted, events, output, seconds))
     else:
-        say(
-            f"{output}: {events.n_users:,} users x {events.n_items:,} items, {len(events):,} events, ",
-            nl=False,
-        )
-        say(describe_size(output.stat().st_size))
+        size = describe_size(output.stat().st_size)
+        say(f"{output}: {events.n_users:,} users x {events.n_items:,} items, {len(events):,} events, {size}")
         if (chosen := getattr(fitted, "chosen_", None)) is not None:
             say(chosen.note)
         certificate = getattr(fitted, "certificate_", None)

@@ -7,7 +7,10 @@ from typing import Any
 
 import click
 
-from csrr.cli.options import as_id, check_can, json_option, k_option, model_argument
+from csrr.cli.given_ids import as_id, tell_known_ids
+from csrr.cli.help_pages import Command
+from csrr.cli.model_files import load_model
+from csrr.cli.options import check_can, json_option, k_option, model_argument
 from csrr.cli.output import print_json, say
 from csrr.printable import describe_size
 
@@ -15,26 +18,32 @@ FOUND = ("rank_", "reg_", "l1_", "l2_")
 """What a fit settles where a parameter leaves it open."""
 
 
-@click.command()
+@click.command(
+    cls=Command,
+    examples=(
+        ("Items that go with one item", "csrr similar model.csrr --item 17"),
+        ("Users with the same taste", "csrr similar model.csrr --user 42 -k 5"),
+    ),
+)
 @model_argument
 @click.option("--item", metavar="ID", help="Find items like this one.")
 @click.option("--user", metavar="ID", help="Find users like this one.")
 @k_option
 @json_option
 def similar(model: Path, item: str | None, user: str | None, k: int, as_json: bool) -> None:
-    """Find what MODEL holds to be like an item or a user."""
-    import csrr
+    """Find the items or users of MODEL that are most like one."""
     from csrr.ranking.text_tables import format_text_table
 
     if (item is None) == (user is None):
         raise click.UsageError("give one of --item and --user")
-    fitted: Any = csrr.load(model)
+    fitted: Any = load_model(model)
     wanted = "items" if item is not None else "users"
     check_can(fitted, f"similar_{wanted}", f"say which {wanted} are alike")
-    if item is not None:
-        found = fitted.similar_items(as_id(item, fitted.items_), k)
-    else:
-        found = fitted.similar_users(as_id(user or "", fitted.users_), k)
+    with tell_known_ids(fitted):
+        if item is not None:
+            found = fitted.similar_items(as_id(item, fitted.items_), k)
+        else:
+            found = fitted.similar_users(as_id(user or "", fitted.users_), k)
     table = found.to_arrow()
     if as_json:
         print_json({"of": found.of, "neighbours": table.to_pylist()})
@@ -43,14 +52,19 @@ def similar(model: Path, item: str | None, user: str | None, k: int, as_json: bo
         say(format_text_table(names, [[row[name] for name in names] for row in table.to_pylist()]))
 
 
-@click.command()
+@click.command(
+    cls=Command,
+    examples=(
+        ("What a model was fitted to, and how", "csrr info model.csrr"),
+        ("The same for a program", "csrr info model.csrr --json"),
+    ),
+)
 @model_argument
 @json_option
 def info(model: Path, as_json: bool) -> None:
-    """Say what MODEL is: its size, its parameters, its certificate."""
-    import csrr
+    """Say what MODEL is: its size, parameters and certificate."""
 
-    fitted: Any = csrr.load(model)
+    fitted: Any = load_model(model)
     facts = {
         "model": str(model),
         "kind": type(fitted).__name__,
@@ -73,9 +87,10 @@ def info(model: Path, as_json: bool) -> None:
         print_json(facts)
         return
     say(f"{facts['kind']} in {model}, {describe_size(facts['bytes'])}")
-    say(f"{facts['n_users']:,} users x {facts['n_items']:,} items, {facts['n_events']:,} events", nl=False)
-    say("" if facts["n_specific"] is None else f", {facts['n_specific']:,} of them specific in part", nl=False)
-    say(f", {facts['n_neighbors']:,} weights between items" if facts["n_neighbors"] else "")
+    counts = [f"{facts['n_users']:,} users x {facts['n_items']:,} items", f"{facts['n_events']:,} events"]
+    counts += [] if facts["n_specific"] is None else [f"{facts['n_specific']:,} of them specific in part"]
+    counts += [f"{facts['n_neighbors']:,} weights between items"] if facts["n_neighbors"] else []
+    say(", ".join(counts))
     if table is not None:
         say(repr(table))
     for name, value in facts["params"].items():

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from csrr.cli.given_ids import as_id, as_ids, tell_known_ids
+from csrr.cli.help_pages import Command
+from csrr.cli.model_files import load_model
 from csrr.cli.options import (
     add_options,
-    as_id,
-    as_ids,
     check_can,
     check_writable,
     json_option,
@@ -40,7 +41,21 @@ def parse_least_probability(text: str) -> float | str:
     return value
 
 
-@click.command()
+@click.command(
+    cls=Command,
+    examples=(
+        (
+            "Ten items for one user, and which of their choices speak for each",
+            "csrr recommend model.csrr --user 42 --explain",
+        ),
+        ("For a visitor who is not in the model", "csrr recommend model.csrr --history 17,23 -k 5"),
+        ("For everyone, to a file", "csrr recommend model.csrr --all-users -k 20 -o lists.csv"),
+        (
+            "Only what can be sold, and three of a category at most",
+            "csrr recommend model.csrr --user 42 --where in_stock=true --at-most category=3",
+        ),
+    ),
+)
 @model_argument
 @click.option("--user", "users", multiple=True, metavar="ID", help="A user of the model; may be repeated.")
 @click.option("--all-users", "--all", "everyone", is_flag=True, help="All users of the model.")
@@ -81,40 +96,32 @@ def recommend(
     explain: bool,
     **options: Any,
 ) -> None:
-    """Recommend items to users of MODEL, or to someone new with --history.
+    """Recommend items to users of MODEL, or to someone new.
 
-    Users without a history get what is popular: the column why says so, and n_fallback of --json how many they are.
+    Someone new is known by what they chose, with --history. Users without a history get what is popular: the column why
+    says so, and n_fallback of --json how many they are.
 
     Conditions, boosts, caps and quotas ask columns of the item table, that of --items or the one that csrr fit --items
     left in MODEL. Scores shown are the model's own.
     """
-    import csrr
-
     output, as_json = options["output"], options["as_json"]
     _check_usage(bool(users), everyone, bool(history), explain, output, as_json)
     if output is not None:
         check_writable(output)
-    fitted: Any = csrr.load(model)
+    fitted = load_model(model)
     set_items(fitted, options)
-    allowed: dict[str, Any] = {
-        "exclude_seen": not options["include_seen"],
-        "candidates": as_ids(options["candidates"], fitted.items_) if options["candidates"] else None,
-        "exclude": as_ids(options["exclude"], fitted.items_),
-        "min_probability": options["min_probability"],
-        "min_score": options["min_score"],
-        "unknown": options["unknown"],
-        "columns": [name.strip() for name in options["columns"].split(",")] if options["columns"] else (),
-        **read_rule_options(options, fitted.items_),
-    }
-    if everyone and output is not None:
-        _write_everyone(fitted, output, options, allowed)
-        return
-    with say_warnings():
-        if history:
-            recs = fitted.recommend_for(as_ids(history, fitted.items_), options["k"], **allowed)
-        else:
-            wanted = None if everyone else [as_id(user, fitted.users_) for user in users]
-            recs = fitted.recommend(wanted, options["k"], **allowed)
+    with tell_known_ids(fitted):
+        allowed = _read_limits(fitted, options)
+        if everyone and output is not None:
+            _write_everyone(fitted, output, options, allowed)
+            return
+        with say_warnings():
+            if history:
+                chosen = as_ids(history, fitted.items_, unknown=options["unknown"])
+                recs = fitted.recommend_for(chosen, options["k"], **allowed)
+            else:
+                wanted = None if everyone else [as_id(user, fitted.users_) for user in users]
+                recs = fitted.recommend(wanted, options["k"], **allowed)
     reasons = _find_reasons(fitted, recs) if explain else None
     if output is not None:
         from csrr.ranking.table_files import write_table_file
@@ -125,6 +132,21 @@ def recommend(
         print_json(_summarise(recs, reasons, is_new=bool(history)))
     else:
         say("\n".join(_describe(recs, reasons, is_new=bool(history))))
+
+
+def _read_limits(model: Any, options: dict[str, Any]) -> dict[str, Any]:
+    """Return what lists may hold, as `Recommender.recommend` takes it."""
+    unknown, candidates = options["unknown"], options["candidates"]
+    return {
+        "exclude_seen": not options["include_seen"],
+        "candidates": as_ids(candidates, model.items_, unknown=unknown) if candidates else None,
+        "exclude": as_ids(options["exclude"], model.items_, unknown=unknown),
+        "min_probability": options["min_probability"],
+        "min_score": options["min_score"],
+        "unknown": unknown,
+        "columns": [name.strip() for name in options["columns"].split(",")] if options["columns"] else (),
+        **read_rule_options(options, model.items_),
+    }
 
 
 def _write_everyone(model: Any, output: Path, options: dict[str, Any], allowed: dict[str, Any]) -> None:
@@ -192,21 +214,14 @@ def _format_table(recs: Recommendations, reasons: list[list[dict[str, Any]]] | N
     if name_users and len(recs) > 1:
         names = ["user", *names]
     lines = [[row[name] for name in names] for row in rows]
-    table = format_text_table(names, lines)
-    if reasons is None:
-        return table
-    head, *body = table.splitlines()
-    told = [
-        f"{line}   because of {_format_reason(reason)}" if reason else line
-        for line, reason in zip(body, reasons, strict=True)
-    ]
-    return "\n".join([head, *told])
+    return format_text_table(names, lines, None if reasons is None else list(map(_format_reason, reasons)))
 
 
 def _format_reason(reason: list[dict[str, Any]]) -> str:
     from csrr.printable import format_cell
 
-    return ", ".join(f"{format_cell(row.get('title') or row['item'])} ({row['amount']:+.3f})" for row in reason)
+    told = [f"{format_cell(row.get('title') or row['item'], 40)} ({row['amount']:+.3f})" for row in reason]
+    return f"      because of {', '.join(told)}" if told else ""
 
 
 def _summarise(recs: Recommendations, reasons: list[list[dict[str, Any]]] | None, *, is_new: bool) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from csrr.cli.failures import Failure, as_options, stoppable
+from csrr.cli.help_pages import Command
 from csrr.cli.options import Decorated, check_writable, json_option
 from csrr.cli.output import print_json, say
 from csrr.progress import show_live_line
@@ -27,7 +28,14 @@ def _make_repeat_option(name: str, metavar: str, what: str) -> Callable[[Decorat
     return click.option(f"--{name}", f"{name}s", multiple=True, metavar=metavar, help=f"{what}; may be repeated.")
 
 
-@click.command()
+@click.command(
+    cls=Command,
+    examples=(
+        ("All of it in small, on MovieLens-100K", "csrr reproduce --quick"),
+        ("What the whole would take", "csrr reproduce --plan"),
+        ("One table", "csrr reproduce --table comparison --data ml-100k --protocol numbers"),
+    ),
+)
 @_make_repeat_option("table", "comparison|ablation", "A table to make")
 @_make_repeat_option("figure", "cost|step|strengths", "A figure to make")
 @_make_repeat_option("protocol", "numbers|text|all-ratings", "Which ratings count and how NDCG is normalised")
@@ -74,8 +82,9 @@ def reproduce(
     only_plan: bool,
     as_json: bool,
 ) -> None:
-    """Do the paper's experiments again and write a page that holds them against the printed numbers.
+    """Do the paper's experiments again and write a page of them.
 
+    The page holds them against the printed numbers.
     Without --table or --figure, all of them. Every result is kept in RESULTS as soon as it is there: stop it when you
     like and start it again, it goes on where it was. RESULTS/summary.json has all numbers of the page, rows.parquet
     every result with its parameters, seed, versions, commit, machine and time, lists.parquet the hits of every user.

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from csrr.cli.failures import Failure, stoppable
-from csrr.cli.options import LOG_OPTIONS, add_options, json_option, read_log
+from csrr.cli.help_pages import Command
+from csrr.cli.options import LOG_OPTIONS, add_options, json_option, log_argument, read_log
 from csrr.cli.output import print_json, say
 from csrr.progress import show_live_line
 
@@ -18,8 +19,20 @@ if TYPE_CHECKING:
     from csrr.progress import Line
 
 
-@click.command()
-@click.argument("log")
+@click.command(
+    cls=Command,
+    examples=(
+        (
+            "Five kinds of noise; stop it when you like, it goes on from there",
+            "csrr robustness clicks.csv --results noise",
+        ),
+        (
+            "Random clicks only, 30 % of all, and one system",
+            "csrr robustness clicks.csv --kind random --share 0.3 --system EASE",
+        ),
+    ),
+)
+@log_argument
 @click.option(
     "--kind",
     "kinds",
@@ -43,7 +56,7 @@ def robustness(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Plant noise in training data: what does it cost each system, and what finds it?
+    """Plant noise in LOG: what does it cost, and what finds it?
 
     A fifth of LOG is kept clean for testing. Into the rest goes noise, 10 to 50 % unless --share says so: random
     clicks, accidental ones (the more the busier a user is), clicks on popular items, crawlers who touch half of all

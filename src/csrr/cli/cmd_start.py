@@ -11,14 +11,25 @@ from typing import Any
 import click
 
 from csrr.cli.failures import Failure, stoppable, tell_written
+from csrr.cli.help_pages import Command
 from csrr.cli.interrupts import NOTHING_WRITTEN
-from csrr.cli.options import LOG_OPTIONS, add_options, json_option, read_log
-from csrr.cli.output import print_json, say
+from csrr.cli.options import LOG_OPTIONS, add_options, json_option, log_argument, read_log
+from csrr.cli.output import print_json, say, say_command
 from csrr.progress import show_live_line
 
 
-@click.command()
-@click.argument("log")
+@click.command(
+    cls=Command,
+    examples=(
+        ("The best model for your clicks, and a page about it", "csrr start clicks.csv"),
+        (
+            "Columns of other names, five minutes at most",
+            "csrr start orders.csv --user-column customer --item-column sku --minutes 5",
+        ),
+        ("Only ratings of 4 and more count as liked", "csrr start ratings.csv --min-rating 4 -o ratings-look"),
+    ),
+)
+@log_argument
 @click.option(
     "-o",
     "--output",
@@ -51,7 +62,7 @@ def start(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Look at LOG, find the model that recommends best, and write a page about it.
+    """Find the best model for LOG, and write a page about it.
 
     Says what the log is and what is odd in it, holds out a test, fits popularity, the classics and CSRR, compares them,
     and keeps the best, fitted to all events. The folder has page.html, which needs nothing else, summary.json and
@@ -82,9 +93,14 @@ def start(
 
         print_json(make_plain(look.summary()))
         return
+    from csrr.first_look.findings import list_commands
+
     say(repr(look))
     for each in look.oddities:
         say(f"odd: {each.what} {each.action}")
+    for command in list_commands(look):
+        say(command.what)
+        say_command(shlex.split(command.line))
     say(f"the page: {output / PAGE}")
 
 

@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from csrr.cli.failures import Failure
+from csrr.cli.help_pages import Command
+from csrr.cli.model_files import load_model
 from csrr.cli.options import (
     LOG_OPTIONS,
     add_options,
     check_can,
     check_writable,
     json_option,
+    log_argument,
     model_argument,
     read_log,
     spreadsheet_option,
@@ -34,7 +37,16 @@ popularity_option = click.option(
 )
 
 
-@click.command()
+@click.command(
+    cls=Command,
+    examples=(
+        ("The most suspect clicks", "csrr suspects model.csrr"),
+        (
+            "The most suspect users, bots perhaps, all of them to a file",
+            "csrr suspects model.csrr --by user -o users.csv",
+        ),
+    ),
+)
 @model_argument
 @click.option(
     "--by", type=click.Choice(["event", "user", "item"]), default="event", show_default=True, help="What to list."
@@ -57,18 +69,18 @@ def suspects(
     spreadsheet: bool,
     as_json: bool,
 ) -> None:
-    """List the clicks that MODEL was fitted to, or their users or items, most suspect first.
+    """List the clicks of MODEL that look most like noise.
 
+    Or their users or items, with --by: those that it was fitted to, most suspect first.
     MODEL is a CSRR, CSRRe, EASE or ItemKNN: these tell what a click would score without itself.
     The score of a click is a rate of noise under assumptions: noise falls on items regardless of taste, and taste fades
     where the model ranks lowest. A user's or an item's is the mean of its clicks. Diffuse taste and noise look alike: a
     share that is in doubt is said to be.
     """
-    import csrr
 
     if output is not None:
         _check_csv("-o", output)
-    fitted: Any = csrr.load(model)
+    fitted: Any = load_model(model)
     check_can(fitted, "suspects", "tell noise from taste")
     if stability:
         check_can(fitted, "stability", "tell what small changes leave (--stability)")
@@ -91,8 +103,14 @@ def suspects(
         say(f"\n{steady}")
 
 
-@click.command()
-@click.argument("log")
+@click.command(
+    cls=Command,
+    examples=(
+        ("See first how much would go, with examples", "csrr clean clicks.csv --dry-run"),
+        ("Then write what stays, and what goes", "csrr clean clicks.csv -o clean.csv --removed removed.csv"),
+    ),
+)
+@log_argument
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="The CSV file to write.")
 @click.option("--dry-run", is_flag=True, help="Show how much would go, and examples; write nothing.")
 @click.option(

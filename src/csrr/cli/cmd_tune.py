@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +11,7 @@ import click
 
 from csrr.cli import interrupts
 from csrr.cli.failures import Failure, stoppable, tell_written
+from csrr.cli.help_pages import Command
 from csrr.cli.options import (
     KINDS,
     LOG_NAMES,
@@ -22,16 +22,19 @@ from csrr.cli.options import (
     add_options,
     as_time,
     check_writable,
+    complete_kind,
+    explain_no_kind,
     find_kind,
     fit_model,
     json_option,
     list_kinds,
+    log_argument,
     make_model,
     read_log,
     read_param,
     select_given,
 )
-from csrr.cli.output import print_json, say, to_plain
+from csrr.cli.output import print_json, say, say_command, to_plain
 from csrr.parameters import list_parameters, list_rivals
 from csrr.progress import Line, show_live_line
 
@@ -39,10 +42,24 @@ if TYPE_CHECKING:
     import csrr
 
 
-@click.command()
-@click.argument("log")
+@click.command(
+    cls=Command,
+    examples=(
+        ("Five minutes for CSRR; the last line is the command that fits the best", "csrr tune clicks.csv --minutes 5"),
+        (
+            "Twenty trials of another model, kept, and the best fitted",
+            "csrr tune clicks.csv --model wrmf --trials 20 -o trials.json --fit model.csrr",
+        ),
+    ),
+)
+@log_argument
 @click.option(
-    "--model", default="csrr", metavar="NAME", show_default=True, help=f"The kind of model: {', '.join(KINDS)}."
+    "--model",
+    default="csrr",
+    metavar="NAME",
+    show_default=True,
+    shell_complete=complete_kind,
+    help=f"The kind of model: {', '.join(KINDS)}.",
 )
 @click.option(
     "--space",
@@ -67,8 +84,9 @@ if TYPE_CHECKING:
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of splits and search.")
 @add_options(*LOG_OPTIONS, json_option)
 def tune(log: str, model: str, output: Path | None, fitted: Path | None, as_json: bool, **options: Any) -> None:
-    """Find the parameters with which a model ranks best what is held out of LOG.
+    """Find the parameters with which a model does best on LOG.
 
+    Best is what ranks highest the events that are held out of LOG.
     The score is one of validation: the best of many tries, it flatters. To know how good the model is, put a test
     aside before, tune on the rest, then `csrr evaluate REST --test TEST`. The first trial has the defaults, or
     what -p says; -p also takes a parameter out of the search. With --storage, the same command goes on
@@ -106,7 +124,7 @@ def _read_question(model: str, options: dict[str, Any]) -> tuple[csrr.Recommende
         raise click.UsageError(f"{' and '.join(chosen)} do not go together")
     kind = find_kind(model)
     if kind is None:
-        raise click.UsageError(f"--model {model}: there is no such model; there are {', '.join(list_kinds())}")
+        raise click.UsageError(f"--model {model}: there is no such model{explain_no_kind(model)}")
     own = make_model(kind, dict.fromkeys(MODEL_NAMES) | {"param": options["param"]})
     named = options["space"]
     space = find_space(named, kind) if named in ("csrr", "paper") else _read_space(Path(named))
@@ -191,11 +209,11 @@ def _tell(found: csrr.Tuning, log: str, fitted: Path | None, options: dict[str, 
         say(f"the best, fitted to all of {log}: {fitted}")
         return
     say("to fit the best:")
-    say(f"  {_make_command(found, log, options)}")
+    say_command(_make_command(found, log, options))
 
 
-def _make_command(found: csrr.Tuning, log: str, options: dict[str, Any]) -> str:
-    """Return the command that fits the best parameters to the log, read in the same way."""
+def _make_command(found: csrr.Tuning, log: str, options: dict[str, Any]) -> list[str]:
+    """Return the words of the command that fits the best parameters to the log, read in the same way."""
     name = next(name for name, kind in list_kinds().items() if kind is found.kind)
     words = ["csrr", "fit", log, "-o", "model.csrr", "--model", name]
     for param, value in found.best_params.items():
@@ -207,4 +225,4 @@ def _make_command(found: csrr.Tuning, log: str, options: dict[str, Any]) -> str:
         else:
             spelt = f"{option}-column" if option in columns else option.replace("_", "-")
             words += [f"--{spelt}", "none" if value is False else str(value)]
-    return shlex.join(words)
+    return words

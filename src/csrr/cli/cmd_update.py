@@ -10,13 +10,15 @@ import click
 
 from csrr.cli import interrupts
 from csrr.cli.failures import tell_written
+from csrr.cli.help_pages import Command
+from csrr.cli.model_files import check_expendable, load_model
 from csrr.cli.options import (
     LOG_OPTIONS,
     add_options,
-    check_expendable,
     check_writable,
     fit_model,
     json_option,
+    log_argument,
     model_argument,
     read_log,
 )
@@ -28,28 +30,36 @@ if TYPE_CHECKING:
     import csrr
 
 
-@click.command()
+@click.command(
+    cls=Command,
+    examples=(
+        (
+            "Last night's clicks; the file is replaced at once or not at all",
+            "csrr update model.csrr new.csv -o model.csrr",
+        ),
+        ("On Sundays, choose settings anew", "csrr update model.csrr new.csv -o model.csrr --choose"),
+    ),
+)
 @model_argument
-@click.argument("log")
+@log_argument
 @click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="The model file to write.")
 @click.option("--choose", is_flag=True, help="Choose settings anew on held-out events, as fit does.")
 @add_options(*LOG_OPTIONS, json_option)
 def update(model: Path, log: str, output: Path, choose: bool, as_json: bool, **options: Any) -> None:
-    """Add the events of LOG to those that MODEL was fitted to, and fit to all of them.
+    """Add the events of LOG to MODEL.
 
-    Users and items may be new. The fit begins where MODEL is and keeps the settings that it chose on held-out events; a
-    line says by how much the log has grown since, and --choose chooses anew. LOG is read by the options that `csrr fit`
-    had: give the same.
+    The model is fitted to them and to those that it was fitted to before. Users and items may be new. The fit begins
+    where MODEL is and keeps the settings that it chose on held-out events; a line says by how much the log has grown
+    since, and --choose chooses anew. LOG is read by the options that `csrr fit` had: give the same.
 
     The model is written to -o, which may be MODEL itself, at once or not at all: whatever interrupts this, the file
     that was there stays. To add the same events again changes nothing, unless the model weighs them: weights add up.
     A calibration is dropped; `csrr calibrate` makes a new one.
     """
-    import csrr
 
     check_writable(output)
     check_expendable(output)
-    fitted = csrr.load(model)
+    fitted = load_model(model)
     before = (len(fitted.users_), len(fitted.items_), fitted.seen_.nnz)
     was_calibrated = fitted.calibration_ is not None
     interrupts.say_at_the_end(tell_written(output))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import os
+import shlex
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -12,31 +14,50 @@ import click
 
 from csrr.cli import interrupts
 from csrr.cli.failures import Failure, Interrupted, explain, hush, report, stoppable
+from csrr.cli.help_pages import Group
+from csrr.cli.model_files import is_model_file
+from csrr.cli.output import find_width, say
+from csrr.printable import fit_tables
 
-COMMANDS = {
-    "start": "start",
-    "demo": "demo",
-    "fit": "fit",
-    "update": "update",
-    "calibrate": "calibrate",
-    "recommend": "recommend",
-    "export": "export",
-    "similar": "inspect",
-    "info": "inspect",
-    "suspects": "suspects",
-    "clean": "suspects",
-    "costs": "costs",
-    "evaluate": "evaluate",
-    "tune": "tune",
-    "reproduce": "reproduce",
-    "robustness": "robustness",
-    "data": "data",
-    "completion": "completion",
+GROUPS = {
+    "Start": {
+        "start": "start",
+        "demo": "demo",
+        "data": "data",
+        "completion": "completion",
+    },
+    "Every day": {
+        "fit": "fit",
+        "recommend": "recommend",
+        "similar": "inspect",
+        "update": "update",
+        "export": "export",
+        "info": "inspect",
+    },
+    "Judge": {
+        "evaluate": "evaluate",
+        "tune": "tune",
+        "calibrate": "calibrate",
+        "costs": "costs",
+        "suspects": "suspects",
+        "clean": "suspects",
+    },
+    "The paper": {
+        "reproduce": "reproduce",
+        "robustness": "robustness",
+    },
 }
 """Where each command lives; imported when it is asked for, so that `csrr --version` answers at once."""
+COMMANDS = {name: home for group in GROUPS.values() for name, home in group.items()}
+
+EXAMPLES = (
+    ("See it work, on made-up data", "csrr demo"),
+    ("Find the best model for your log, with a user and an item in each row", "csrr start clicks.csv"),
+    ("Recommend with that model, and say why", "csrr recommend first-look/model.csrr --user 42 --explain"),
+)
 
 
-class App(click.Group):
+class App(Group):
     """The group of commands, with our way to fail."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -51,11 +72,30 @@ class App(click.Group):
         assert isinstance(command, click.Command)
         return command
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write what each command is for, in groups."""
+        width = max(map(len, COMMANDS))
+        for title, names in GROUPS.items():
+            found = {name: self.get_command(ctx, name) for name in names}
+            with formatter.section(title):
+                formatter.write_dl(
+                    [(f"{name:{width}}", each.get_short_help_str(limit=1000)) for name, each in found.items() if each]
+                )
+
+    def suggest(self, ctx: click.Context, name: str) -> str:
+        """Return which command was meant; of a file, what to do with it."""
+        if os.path.isfile(name):
+            file = shlex.quote(name)
+            return (
+                f"; to use that file: csrr {f'recommend {file} --user ID' if is_model_file(name) else f'start {file}'}"
+            )
+        return super().suggest(ctx, name)
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; what its user can mend becomes a `Failure`, what we must mend stays as it is."""
         try:
             interrupts.forget()
-            with stoppable():
+            with stoppable(), fit_tables(find_width()):
                 return super().invoke(ctx)
         except BrokenPipeError:
             hush()
@@ -92,19 +132,27 @@ class App(click.Group):
         return code if isinstance(code, int) else 0
 
 
-@click.group(cls=App, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=App,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    examples=EXAMPLES,
+)
 @click.option("--version", is_flag=True, help="Print the version.")
 @click.pass_context
 def app(ctx: click.Context, version: bool) -> None:
-    """Recommend from what people chose: robust, cost-sensitive, convex, certified.
+    """Recommend from what people chose: clicks, plays, purchases.
 
-    Begin with a log of your own: `csrr start log.csv` finds the model that recommends best and writes a page about it.
-    Or with `csrr demo`; or fit one model: `csrr fit log.csv -o model.csrr`, `csrr recommend model.csrr --user 42`.
+    LOG is a file, folder or archive with a row for each event, or the name of a data set. MODEL is a file that csrr
+    start, fit or update wrote. Every command takes --help, and nearly all --json.
     """
     if version:
-        click.echo(f"csrr {_read_version()}")
+        say(f"csrr {_read_version()}")
     elif ctx.invoked_subcommand is None:
-        click.echo(ctx.get_help())
+        say("csrr recommends from what people chose: clicks, plays, purchases.\n")
+        for what, line in EXAMPLES:
+            say(f"  {what}:\n    {line}\n")
+        say("All commands: csrr --help. More about one of them: csrr start --help.")
 
 
 def _read_version() -> str:

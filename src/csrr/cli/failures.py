@@ -8,6 +8,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from difflib import get_close_matches
 from pathlib import Path
 
 import click
@@ -84,6 +85,15 @@ def _identify(path: Path) -> tuple[int, int] | None:
     return found.st_ino, found.st_mtime_ns
 
 
+def suggest_near(word: str, known: Iterable[str], least: float = 0.6) -> str:
+    """Return "; did you mean ...?" with the name nearest to a word, or nothing where none is near.
+
+    How alike two words are is between 0 and 1; names of files, whose endings are alike, ask for more.
+    """
+    near = get_close_matches(word, list(known), 1, least)
+    return f"; did you mean {near[0]}?" if near else ""
+
+
 def explain(error: Exception, options: Iterable[str]) -> str | None:
     """Return the message of an error that the user can mend, its `options` as such, or None for a fault of ours."""
     if isinstance(error, click.ClickException | click.Abort | click.exceptions.Exit):
@@ -110,6 +120,12 @@ def explain(error: Exception, options: Iterable[str]) -> str | None:
 def as_options(message: str, options: Iterable[str]) -> str:
     """Return a message of the library with its arguments spelt as options of the command line."""
     message = re.sub(r"csrr\.fetch\('([^']+)'\)", r"`csrr data fetch \1`", message)
+    message = re.sub(r"call [^;]*? \(on the command line, ([^()]*)\)", r"use \1", message)
+    options = list(options)
+    if "unknown" not in options:
+        message = re.sub(r'; unknown="ignore" [^;]*', "", message)
+    message = message.replace('unknown="ignore"', "--unknown ignore")
+    message = re.sub(r"^(\w+)(?= asks for columns)", lambda found: f"--{found[1].replace('_', '-')}", message)
     message = message.replace("header=False", "--no-header")
     message = re.sub(rf"(?<![\w-])({'|'.join(COLUMNS)})=(?=['\d])", r"--\1-column=", message)
     message = re.sub(rf"(?<![\w-])({'|'.join(COLUMNS)})=False", r"--\1-column=none", message)
@@ -126,7 +142,7 @@ def format_line(error: click.ClickException) -> str:
     message = " ".join(error.format_message().split())
     if isinstance(error, click.UsageError):
         path = error.ctx.command_path if error.ctx else "csrr"
-        return f"{message.rstrip('.')}; see {path} --help"
+        return f"{message} See {path} --help" if message.endswith("?") else f"{message.rstrip('.')}; see {path} --help"
     return message
 
 

@@ -8,12 +8,15 @@ import os
 import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from csrr.cli.failures import Failure
+from csrr.cli.failures import Failure, suggest_near
+from csrr.cli.help_pages import SectionOption
+from csrr.cli.model_files import is_model_file
 from csrr.cli.output import say
 from csrr.model_parameters import OPTIONS
 from csrr.parameters import Parameter, list_defaults, use_new_names
@@ -22,10 +25,11 @@ from csrr.registry import HOMES, MODELS
 
 if TYPE_CHECKING:
     import csrr
-    from csrr.data import IdMap
-    from csrr.data.ids import Id
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+
+_model_option = partial(click.option, cls=SectionOption, section="Parameters of CSRR (of any model: -p)")
+_log_option = partial(click.option, cls=SectionOption, section="How the log is read")
 
 
 def parse_column(text: str) -> str | int | bool:
@@ -36,8 +40,12 @@ def parse_column(text: str) -> str | int | bool:
 
 
 def _make_column_option(role: str, what: str) -> Callable[[Decorated], Decorated]:
-    return click.option(
-        f"--{role}-column", role, type=parse_column, metavar="NAME|POSITION|none", help=f"Column of {what}."
+    return _log_option(
+        f"--{role}-column",
+        role,
+        type=parse_column,
+        metavar="COLUMN",
+        help=f"Column of {what}: its name or number, or none.",
     )
 
 
@@ -50,25 +58,25 @@ COLUMN_OPTIONS = (
     _make_column_option("title", "titles of items"),
 )
 LOG_OPTIONS = (
-    click.option("--min-rating", type=float, help="Take only events rated at least this."),
-    click.option("--min-weight", type=float, help="Take only pairs whose weights add up to at least this."),
+    _log_option("--min-rating", type=float, help="Take only events rated at least this."),
+    _log_option("--min-weight", type=float, help="Take only pairs whose weights add up to at least this."),
     *COLUMN_OPTIONS,
-    click.option("--separator", help="What separates the columns of a text; \\t for a tab."),
-    click.option("--header/--no-header", default=None, help="Whether the first line names the columns."),
-    click.option("--format", help="Name the format, where it is not recognised."),
-    click.option(
+    _log_option("--separator", help="What separates the columns of a text; \\t for a tab."),
+    _log_option("--header/--no-header", default=None, help="Whether the first line names the columns."),
+    _log_option("--format", help="Name the format, where it is not recognised."),
+    _log_option(
         "--on-bad-rows",
         type=click.Choice(["error", "skip"]),
         help="Whether a row without an id, or with a number or time that is none, is an error.  [default: error]",
     ),
-    click.option(
+    _log_option(
         "--missing",
         multiple=True,
         callback=lambda context, option, texts: texts or None,
         metavar="TEXT",
         help="A text that stands for a missing id, in place of NULL, nan, NA and the like; may be repeated.",
     ),
-    click.option(
+    _log_option(
         "--sql",
         "query",
         metavar="QUERY",
@@ -98,7 +106,7 @@ class DeclaredType(click.ParamType):  # type: ignore[type-arg]
 
 def _make_declared_option(each: Parameter) -> Callable[[Decorated], Decorated]:
     name = f"--{each.name.replace('_', '-')}"
-    return click.option(name, type=DeclaredType(each), metavar=each.placeholder, help=each.meaning)
+    return _model_option(name, type=DeclaredType(each), metavar=each.placeholder, help=each.meaning)
 
 
 MODEL_OPTIONS = tuple(_make_declared_option(each) for each in OPTIONS)
@@ -128,6 +136,7 @@ spreadsheet_option = click.option(
     help="Write the CSV for a spreadsheet: texts that begin like a formula get an apostrophe in front.",
 )
 k_option = click.option("-k", type=click.IntRange(min=1), default=10, show_default=True, help="Length of the list.")
+log_argument = click.argument("log", type=click.Path())
 model_argument = click.argument("model", type=click.Path(path_type=Path))
 
 
@@ -151,6 +160,8 @@ def read_log(source: str, options: Mapping[str, Any]) -> csrr.Log:
     """Return the log at `source`, read as the options say; tell on stderr what its columns were taken for."""
     import csrr
 
+    if is_model_file(source):
+        raise Failure(f"{source} is a model file, not a log; a log is a file of events: who chose what")
     arguments = select_given(options, LOG_NAMES)
     if "separator" in arguments:
         arguments["separator"] = arguments["separator"].replace("\\t", "\t")
@@ -183,6 +194,16 @@ def find_kind(text: str) -> type[csrr.Recommender] | None:
     return next((kind for name, kind in list_kinds().items() if _strip_name(name) == wanted), None)
 
 
+def complete_kind(ctx: click.Context, param: click.Parameter, text: str) -> list[str]:
+    """Return the names of models that begin so, for the shell."""
+    return [name for name in KINDS if name.startswith(text)]
+
+
+def explain_no_kind(text: str) -> str:
+    """Return what to say of a word that names no model."""
+    return suggest_near(text.lower(), list_kinds()) or f"; there are {', '.join(list_kinds())}"
+
+
 def _strip_name(name: str) -> str:
     return re.sub("[-_]", "", name).lower()
 
@@ -202,14 +223,14 @@ def make_model(
     }
     for name in params:
         if name not in known:
-            raise click.UsageError(f"--{name.replace('_', '-')}: {_explain_lack(kind, known)}")
+            raise click.UsageError(f"--{name.replace('_', '-')}: {_explain_lack(kind, known, name)}")
     for text in options["param"]:
         old, value = read_param(text)
         ((name, value),) = use_new_names(kind, {old: value}, warn=False).items()
         if name != old:
             say(f"csrr: {old} is now called {name}", err=True)
         if name not in known:
-            raise click.UsageError(f"-p {text}: {_explain_lack(kind, known)}")
+            raise click.UsageError(f"-p {text}: {_explain_lack(kind, known, name)}")
         if name in params:
             raise click.UsageError(f"-p {text}: {name} is given twice")
         params[name] = value
@@ -224,9 +245,10 @@ def read_param(text: str) -> tuple[str, Any]:
     return name.strip().replace("-", "_"), _read_value(value.strip())
 
 
-def _explain_lack(kind: type[csrr.Recommender], known: Iterable[str]) -> str:
+def _explain_lack(kind: type[csrr.Recommender], known: Iterable[str], name: str) -> str:
     has = ", ".join(known)
-    return f"{kind.__name__} has no such parameter; it has " + (f"{has} (-p NAME=VALUE)" if has else "none")
+    told = suggest_near(name, known) or ("; it has " + (f"{has} (-p NAME=VALUE)" if has else "none"))
+    return f"{kind.__name__} has no such parameter{told}"
 
 
 def _read_value(text: str) -> Any:
@@ -263,41 +285,16 @@ def check_can(model: csrr.Recommender, method: str, what: str) -> None:
         raise Failure(f"{type(model).__name__} does not {what}; these do: {able}")
 
 
-def check_expendable(path: Path, otherwise: str = "") -> None:
-    """Raise an error if `path` holds something that is not a model: perhaps the log; `otherwise` is what else to do."""
-    from csrr.models.model_file import MAGIC
-
-    if path.exists():
-        with path.open("rb") as file:
-            if file.read(len(MAGIC)) not in (MAGIC, b""):
-                raise Failure(f"{path} exists and is no model; give another name{otherwise}")
-
-
 def check_writable(path: Path) -> None:
     """Raise an error now if no file can be put at `path` later."""
     import tempfile
 
     if path.is_dir():
-        raise IsADirectoryError(21, os.strerror(21), str(path))
+        raise Failure(f"{path} is a folder; give the name of a file to write, such as {path / 'NAME'}")
     if not path.parent.is_dir():
-        raise FileNotFoundError(2, "there is no such folder", str(path.parent))
+        raise Failure(f"{path.parent}: there is no such folder; make it first, or give another name")
     try:
         with tempfile.TemporaryFile(dir=path.parent):
             pass
     except OSError as error:
         raise OSError(error.errno, "cannot write to this folder", str(path.parent)) from error
-
-
-def as_id(text: str, known: IdMap) -> Id:
-    """Return an id as the model has it: an integer where ids are integers and `text` is one."""
-    is_integer = known.ids.dtype != object and re.fullmatch(r"\s*-?[0-9]+\s*", text)
-    return int(text) if is_integer else text
-
-
-def as_ids(texts: Iterable[str], known: IdMap) -> list[Id]:
-    """Return several ids, each given alone or, where that is no id itself, in a list with commas."""
-    found: list[Id] = []
-    for text in texts:
-        parts = [text] if as_id(text, known) in known else [part.strip() for part in text.split(",")]
-        found += [as_id(part, known) for part in parts if part]
-    return found

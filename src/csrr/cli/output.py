@@ -5,24 +5,78 @@ from __future__ import annotations
 import json
 import math
 import os
+import shlex
+import shutil
 import sys
+import textwrap
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from csrr.printable import make_printable
+from csrr.printable import make_printable, measure_width
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+_GLUE = "\x1f"
+"""Holds an option and its value together where lines are broken."""
 
-def say(text: object = "", *, err: bool = False, nl: bool = True) -> None:
-    """Print a text for people. All that is printed goes through here: what data holds, no terminal shall obey."""
-    click.echo(make_printable(str(text), keep="\n\t"), err=err, nl=nl)
+
+def find_width(*, err: bool = False) -> int | None:
+    """Return how many columns the terminal has; None where stdout (or stderr) is none."""
+    stream = sys.stderr if err else sys.stdout
+    return shutil.get_terminal_size().columns if stream.isatty() else None
+
+
+def say(text: object = "", *, err: bool = False, hang: int | None = None) -> None:
+    """Print a text for people. All that is printed goes through here: what data holds, no terminal shall obey.
+
+    A terminal gets lines that fit it, broken between words, and indented by `hang` from the second on; a file or a
+    program gets them as they are.
+    """
+    click.echo(_lay_out(text, err=err, hang=hang), err=err)
+
+
+def say_command(words: Sequence[str]) -> None:
+    """Print a command to be copied: a terminal gets it in lines that a shell takes for one."""
+    parts: list[str] = []
+    for word in words:
+        follows = bool(parts) and parts[-1].startswith("-") and _GLUE not in parts[-1] and not word.startswith("-")
+        quoted = make_printable(shlex.quote(word)).replace(" ", _GLUE)
+        parts[-1:] = [f"{parts[-1]}{_GLUE}{quoted}"] if follows else [*parts[-1:], quoted]
+    width = find_width()
+    lines = [f"  {' '.join(parts)}"] if width is None else _wrap(" ".join(parts), width - 2, "  ", "      ")
+    click.echo(" \\\n".join(lines).replace(_GLUE, " "))
+
+
+def _lay_out(text: object, *, err: bool, hang: int | None = None) -> str:
+    safe, width = make_printable(str(text), keep="\n\t"), find_width(err=err)
+    if width is None:
+        return safe
+    return "\n".join(each for line in safe.split("\n") for each in _wrap_line(line, width, hang))
+
+
+def _wrap_line(line: str, width: int, hang: int | None) -> list[str]:
+    """Return a line in pieces that fit; all but the first are indented, so that they are seen to belong to it."""
+    if measure_width(line) <= width:
+        return [line]
+    indent = line[: len(line) - len(line.lstrip())]
+    return _wrap(line.lstrip(), width, indent, f"{indent}  " if hang is None else " " * hang)
+
+
+def _wrap(text: str, width: int, first: str, others: str) -> list[str]:
+    return textwrap.wrap(
+        text,
+        max(width, 20),
+        initial_indent=first,
+        subsequent_indent=others,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 @contextmanager
@@ -46,8 +100,10 @@ def say_error(message: str) -> None:
     """Print what stops a command, to stderr; its label is red on a terminal that takes colors."""
     label = "csrr: error:"
     colored = sys.stderr.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-    click.echo(click.style(label, fg="red", bold=True) if colored else label, err=True, nl=False)
-    say(f" {message}", err=True)
+    shown = _lay_out(f"{label} {message}", err=True)
+    if colored:
+        shown = click.style(label, fg="red", bold=True) + shown.removeprefix(label)
+    click.echo(shown, err=True)
 
 
 def write_csv(table: pa.Table, path: Path, *, spreadsheet: bool = False) -> None:

@@ -5,57 +5,62 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from csrr.cli.failures import Failure
-from csrr.cli.options import as_id, parse_column
+from csrr.cli.given_ids import as_id
+from csrr.cli.help_pages import SectionOption
+from csrr.cli.options import parse_column
 
 if TYPE_CHECKING:
     import csrr
     from csrr.data import IdMap
 
+_item_option = partial(click.option, cls=SectionOption, section="Facts about items")
+_rule_option = partial(click.option, cls=SectionOption, section="Rules for the lists, about columns of the item table")
 ITEM_OPTIONS = (
-    click.option("--items", "items_file", metavar="FILE", help="An item table: titles, categories, prices, dates."),
-    click.option(
+    _item_option("--items", "items_file", metavar="FILE", help="An item table: titles, categories, prices, dates."),
+    _item_option(
         "--items-id", type=parse_column, metavar="NAME|POSITION", help="Column of ids in the item table, if not found."
     ),
 )
 RULE_OPTIONS = (
-    click.option(
+    _rule_option(
         *("--where", "where"),
         multiple=True,
         metavar="CONDITION",
         help="Only items with COLUMN=VALUE[,VALUE], COLUMN<=NUMBER or COLUMN>=NUMBER; may be repeated.",
     ),
-    click.option(
+    _rule_option(
         *("--boost", "boost"),
         multiple=True,
         metavar="WHAT=FACTOR",
         help="COLUMN:CATEGORY=1.2, item:ID=2, or COLUMN of factors; may be repeated.",
     ),
-    click.option(
+    _rule_option(
         "--fresh", metavar="HALF-LIFE", help="Prefer new items: 30d, or a number in the unit of the log's times."
     ),
-    click.option("--fresh-by", metavar="COLUMN", help="Column of dates that says what is new; else when first seen."),
-    click.option(
+    _rule_option("--fresh-by", metavar="COLUMN", help="Column of dates that says what is new; else when first seen."),
+    _rule_option(
         "--fresh-factor", type=float, metavar="FACTOR", help="The boost of what is new (2 if nothing is said)."
     ),
-    click.option(
+    _rule_option(
         *("--at-most", "at_most"),
         multiple=True,
         metavar="COLUMN=N",
         help="At most N items of each category in a list; COLUMN:CATEGORY=N of one. May be repeated.",
     ),
-    click.option(
+    _rule_option(
         *("--at-least", "at_least"),
         multiple=True,
         metavar="COLUMN:CATEGORY=N",
         help="At least N items of a category, where there are so many; may be repeated.",
     ),
-    click.option("--diversity", type=float, metavar="0..1", help="Weigh how unlike the items of a list are."),
-    click.option("--diversity-by", metavar="COLUMN", help="Column whose categories make items alike."),
+    _rule_option("--diversity", type=float, metavar="0..1", help="Weigh how unlike the items of a list are."),
+    _rule_option("--diversity-by", metavar="COLUMN", help="Column whose categories make items alike."),
 )
 
 

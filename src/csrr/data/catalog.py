@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import logging
 import os
@@ -166,7 +167,9 @@ def fetch(name: str, *, progress: Progress | None = None) -> Path:
     if (found := locate(name)) is not None:
         return found
     if name not in DATASETS:
-        raise DataError(f"no data set is called {name!r}; known are {', '.join(DATASETS)}")
+        near = difflib.get_close_matches(name, DATASETS, 1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise DataError(f"no data set is called {name!r}; known are {', '.join(DATASETS)}{hint}")
     data = DATASETS[name]
     target = data_dir() / data.file
     if data.url is None:

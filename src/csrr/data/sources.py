@@ -78,7 +78,7 @@ def _resolve(source: str | os.PathLike[str]) -> Path:
         return found
     places = [path.parent.absolute(), *([data_dir()] if bare else [])]
     names = sorted({file.name for place in places if place.is_dir() for file in place.iterdir()})
-    near = difflib.get_close_matches(path.name, names)
+    near = difflib.get_close_matches(path.name, names, cutoff=0.8)
     hint = f"; did you mean {' or '.join(near)}?" if near else ""
     known = next((data for data in DATASETS.values() if bare and str(path) in (data.name, data.file)), None)
     if known and known.url:

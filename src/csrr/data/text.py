@@ -156,7 +156,7 @@ def _take_sample(text: bytes) -> list[str]:
         if len(sample) == SAMPLE_LINES:
             break
     if not sample:
-        raise DataError("the file is empty")
+        raise DataError("the file is empty; it must have a row for each event: a user and an item")
     return sample
 
 

@@ -73,7 +73,7 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays]:
     with open(path, "rb", buffering=0) as file:  # a buffer would have the bytes twice
         start = file.read(_PREFIX)
         if start[:8] != MAGIC:
-            raise ModelFileError("not a csrr model (its first bytes are not ours)")
+            raise ModelFileError("not a csrr model (its first bytes are not ours); csrr fit and save write models")
         # The bytes are read, not mapped: a file that changed under a map would change, or end, the model.
         body = file.read()
     if len(start) < _PREFIX:

@@ -1,0 +1,105 @@
+"""What csrr says about itself: the front page, help in groups and sections, and examples that work."""
+
+import re
+import shlex
+import shutil
+from importlib.util import find_spec
+
+import click
+import pytest
+
+from csrr.cli import app
+from csrr.cli.commands import COMMANDS, EXAMPLES, GROUPS
+from csrr.cli.help_pages import SectionOption
+from tests.cli.conftest import find_wide, in_process, in_terminal
+
+DATA = app.get_command(None, "data")
+PLACES = [(), *((name,) for name in COMMANDS), *(("data", name) for name in DATA.commands)]
+"""The words of every command and subcommand."""
+LONG = ("start", "tune", "robustness", "reproduce")
+"""Commands whose examples take minutes: these are parsed, not run."""
+
+
+def find_command(words):
+    return app if not words else DATA.commands[words[1]] if len(words) > 1 else app.get_command(None, words[0])
+
+
+def list_example_words(words):
+    """Return the words of each example of a command, without what is the shell's."""
+    lines = [line for _, line in find_command(words).examples]
+    return [shlex.split(re.search(r'csrr [^>)|"]*', line)[0])[1:] for line in lines]
+
+
+def test_without_a_command_three_are_shown_and_how_to_see_all():
+    text = in_terminal().stdout
+    commands = re.findall(r"^    (csrr .*)$", text, re.MULTILINE)
+    assert commands == [line for _, line in EXAMPLES]
+    assert [line.split()[1] for line in commands] == ["demo", "start", "recommend"]
+    assert "csrr --help" in text
+    assert len(text.splitlines()) < 20
+
+
+def test_the_groups_hold_every_command_once():
+    names = [name for group in GROUPS.values() for name in group]
+    assert len(names) == len(set(names)) == len(COMMANDS)
+    text = in_process("--help").stdout
+    for title, group in GROUPS.items():
+        part = text.partition(f"\n{title}:\n")[2].partition("\n\n")[0]
+        assert [line.split()[0] for line in part.splitlines()] == list(group)
+
+
+@pytest.mark.parametrize("words", [(), ("data",)])
+def test_no_short_help_is_cut_or_broken(words):
+    command = find_command(words)
+    text = in_process(*words, "--help").stdout
+    assert "..." not in text.partition("Options:")[2]
+    for name in command.list_commands(None):
+        told = command.get_command(None, name).get_short_help_str(limit=1000)
+        assert re.search(rf"^  {name} +{re.escape(told)}$", text, re.MULTILINE), name
+
+
+@pytest.mark.parametrize("words", PLACES)
+def test_help_fits_a_terminal_and_ends_with_examples(words):
+    result = in_terminal(*words, "--help")
+    assert result.exit_code == 0
+    assert find_wide(result) == []
+    examples = find_command(words).examples
+    end = "\n\n".join(f"  # {what}\n  {line}" for what, line in examples)
+    assert len(examples) >= 2
+    assert result.stdout.endswith(f"\n\nExamples:\n{end}\n")
+
+
+@pytest.mark.parametrize("words", PLACES)
+def test_help_tells_of_every_option(words):
+    text, command = in_process(*words, "--help").stdout, find_command(words)
+    options = [each for each in command.params if isinstance(each, click.Option)]
+    for each in options:
+        name, _ = each.get_help_record(click.Context(command))
+        assert len(re.findall(rf"^  {re.escape(name)}(?:  |$)", text, re.MULTILINE)) == 1, name
+    for title in {each.section for each in options if isinstance(each, SectionOption)}:
+        assert text.count(f"\n{title}:\n") == 1
+
+
+@pytest.mark.parametrize("words", PLACES)
+def test_examples_are_about_the_command_and_have_options_that_exist(words):
+    for given in list_example_words(words):
+        assert given[0] in COMMANDS
+        command, rest = app.get_command(None, given[0]), given[1:]
+        if command is DATA and rest:
+            command, rest = DATA.commands[rest[0]], rest[1:]
+        context = command.make_context(given[0], rest)
+        assert not context.args
+    assert all(given[: len(words)] == list(words) for given in list_example_words(words)[:1])
+
+
+@pytest.mark.parametrize("words", [words for words in PLACES if words and words[0] not in LONG])
+def test_examples_run_and_what_they_print_fits_a_terminal(words, shop, tmp_path, monkeypatch, ratings):
+    shutil.copytree(shop, tmp_path / "shop")
+    monkeypatch.chdir(tmp_path / "shop")
+    for given in list_example_words(words):
+        if "faiss" in given and not find_spec("faiss"):
+            continue
+        result = in_terminal(*given)
+        assert result.exit_code == 0, (given, result.stderr)
+        wide = [] if "--json" in given or given[0] == "completion" else find_wide(result)
+        assert [line for line in wide if not line.startswith(str(ratings))] == [], given
