@@ -1,10 +1,10 @@
-# make demo | test | check | docs | docs-site | bench | lock | audit | sbom | clean. Everything runs in .venv, which is made where it is missing.
+# make demo | test | check | docs | docs-site | bench | package | lock | audit | sbom | clean. Everything runs in .venv, which is made where it is missing.
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test check docs docs-site bench lock audit sbom clean
+.PHONY: demo test check docs docs-site bench package lock audit sbom clean
 
 demo: $(VENV)/.for-use
 	$(BIN)/csrr demo
@@ -30,6 +30,12 @@ docs-site: $(VENV)/.for-dev
 
 bench: $(VENV)/.for-bench
 	$(BIN)/python -m benchmarks
+
+# The wheel and the source archive, in dist, after a test that installs and uses them.
+package: $(VENV)/.for-dev
+	$(BIN)/python -m pytest tests/test_package.py
+	rm -rf dist
+	$(BIN)/python -m hatchling build
 
 # Anew: the newest versions that pyproject.toml allows, with their checksums.
 lock: $(VENV)/pyvenv.cfg

@@ -1,6 +1,6 @@
 """Memory of writing the lists of all Gowalla users to a file, above the model's: `python -m benchmarks.bench_stream`.
 
-The model, with neighbours, is fitted in one process and loaded in another, whose peak counts from then on. Linux only:
+The model, with neighbors, is fitted in one process and loaded in another, whose peak counts from then on. Linux only:
 the peak is read from /proc. The figures are kept in docs/results/stream.json.
 """
 

@@ -61,7 +61,7 @@ def divide_costs(model: csrr.CSRR, chosen: list[float], seen: Any, relevant: Any
 ROWS = {
     "threshold": Row(
         "MovieLens-100K, 60/20/20, splits 0 to 4, miss : false alarm 2, 5, 20",
-        "cost at the chosen threshold over the best in hindsight, cells not in train / in neither part; the worst",
+        "cost at the chosen threshold over the best in hindsight, worst case: cells not in train / in neither part",
         "{not_in_train:.4f} / {in_neither:.4f}",
         "no recommendation: {nothing_least:.2f} to {nothing_most:.2f}",
         "1.02",

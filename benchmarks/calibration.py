@@ -109,8 +109,8 @@ def measure_log_loss(said: np.ndarray, positive: np.ndarray) -> float:
 def _make_group_row(data: str, work: Any) -> Row:
     return Row(
         data,
-        "five groups against one curve, change in %: log loss on held-out cells; mean gap between said and true over"
-        " deciles of users; of items",
+        "five groups against one curve, change in %: log loss on held-out cells; mean gap of predicted and observed"
+        " rates over deciles of users; of items",
         "{loss_least:+.2f} to {loss_most:+.2f}; {users_least:+.0f} to {users_most:+.0f};"
         " {items_least:+.0f} to {items_most:+.0f} (log loss lower in {better} of {fits})",
         "",
@@ -122,7 +122,7 @@ def _make_group_row(data: str, work: Any) -> Row:
 ROWS = {
     "calibration": Row(
         "planted choices, 400 x 250, three seeds, `CSRR` and `WRMF`",
-        "calibration error (ECE), all choices shown / half of them, corrected; the worst",
+        "calibration error (ECE), worst case: all choices observed / half of them, corrected",
         "{all:.4f} / {half:.4f}",
         "not corrected: {not_corrected:.3f}",
         ".02",

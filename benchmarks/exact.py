@@ -1,4 +1,4 @@
-"""Rows on the exact solver: low rank and V alone, without neighbours."""
+"""Rows on the exact solver: low rank and V alone, without neighbors."""
 
 from __future__ import annotations
 
@@ -236,6 +236,11 @@ ROWS = {
         memory_gowalla,
     ),
     "threads": Row(
-        "MovieLens-1M", "the same bits from 1 and from 2 threads", "{same}", "", "all of {of}", threads_movielens_1m
+        "MovieLens-1M",
+        "models identical, bit for bit, with 1 and 2 threads",
+        "{same}",
+        "",
+        "all of {of}",
+        threads_movielens_1m,
     ),
 }

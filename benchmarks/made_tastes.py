@@ -115,7 +115,7 @@ def drifting(seed: int, n: int = 700, m: int = 900) -> csrr.Log:
 
 
 def sessions(seed: int, n: int = 1000, m: int = 1500) -> csrr.Log:
-    """A few sessions each, of neighbours on a line of items around a point that the user likes, or around any."""
+    """A few sessions each, of neighbors on a line of items around a point that the user likes, or around any."""
     rng = np.random.default_rng(seed)
     place, popularity = rng.random(m), draw_popularity(m, rng, 0.5)
 

@@ -21,7 +21,7 @@ from csrr.ranking.metrics import ndcg, recall
 T = TypeVar("T")
 
 GOWALLA_USERS_FOR_CHOICE = 5000
-# For weighted matrix factorisation, ours and the rival's.
+# For weighted matrix factorization, ours and the rival's.
 MOVIELENS_1M_GRID = {"alphas": (2.0, 8.0), "ratios": (3.0, 8.0, 16.0, 24.0)}
 GOWALLA_GRID = {"alphas": (8.0, 32.0), "ratios": (0.01, 1.0)}
 

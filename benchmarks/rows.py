@@ -1,6 +1,7 @@
 """Every row of `python -m benchmarks`, by name, in the order of the page."""
 
 from benchmarks import (
+    bench_first_use,
     bench_metrics,
     bench_threshold,
     bench_topk,
@@ -22,6 +23,7 @@ ROWS = {
         bench_weights,
         bench_metrics,
         bench_topk,
+        bench_first_use,
     )
     for name, row in module.ROWS.items()
 }

@@ -27,7 +27,7 @@ def test_a_figure_says_what_is_drawn(name):
 
 def test_the_parts_are_all_there():
     svg = (FOLDER / "parts.svg").read_text()
-    assert {"clicks", "common taste", "neighbours", "own choices"} <= read_words(svg)
+    assert {"clicks", "common taste", "neighbors", "user-specific"} <= read_words(svg)
     shades = {colour: set() for colour in re.findall(r'fill="(#\w+)"', svg)}
     for colour, shade in re.findall(r'fill="(#\w+)" fill-opacity="([\d.]+)"', svg):
         shades[colour].add(shade)

@@ -24,7 +24,7 @@ def test_the_tasks_of_a_first_week_are_one_short_script(tmp_path):
         "lists.parquet",
         "why\n   0    10     1  0.0000  Team Fortress 2  popular",
         "chosen when the log had",
-        "Neighbours of 1\n",
+        "Neighbors of 1\n",
         "series\n",
         "Recommendations: 2 users, k = 2",
         "mean difference over",

@@ -15,6 +15,7 @@ LOW = {
     "processes",
     "files",
     "heap",
+    "compiled",
     "parameters",
     "model_parameters",
     "registry",
@@ -37,7 +38,7 @@ ROOMS = (
     "cli",
 )
 MAY_IMPORT = {room: {*ROOMS[: place + 1], *LOW} for place, room in enumerate(ROOMS)} | {
-    "optim": {"optim", "deadline", "threads", "heap", "arrays", "html_text"},
+    "optim": {"optim", "deadline", "threads", "heap", "compiled", "arrays", "html_text"},
     "plots": {"plots", "data", "files", "parameters"},
     "cli": {*ROOMS, *LOW, ""},
 }

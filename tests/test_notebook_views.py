@@ -176,7 +176,7 @@ def test_it_holds_the_numbers(shown):
     )
     assert shown["Chosen"].note in pages["Chosen"].text
     assert "in doubt" not in pages["Stability"].text
-    assert "What is left of V" in pages["Suspects"].text
+    assert "Share of V" in pages["Suspects"].text
 
 
 def test_a_model_shows_its_parameters_its_size_and_its_certificate(shown):

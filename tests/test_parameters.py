@@ -125,10 +125,19 @@ def test_repr_shows_what_differs_from_the_defaults():
 def test_the_old_spelling_works_and_warns():
     with pytest.warns(FutureWarning, match="neighbours is now called neighbors"):
         model = csrr.ItemKNN(neighbours=7)
-    assert model.neighbors == model.neighbours == 7
+    assert model.neighbors == 7
+    with pytest.warns(FutureWarning, match=r"neighbours is now called neighbors; the old name goes away in csrr 0\.3"):
+        assert model.neighbours == 7
     assert "neighbours" not in model.get_params()
     with pytest.warns(FutureWarning, match="neighbours"):
         assert model.set_params(neighbours=9).neighbors == 9
+
+
+def test_old_names_are_gone_by_the_version_that_they_were_to_go_in():
+    now = tuple(int(part) for part in csrr.__version__.split(".")[:2])
+    old = [(name, word, each.until) for name in MODELS for word, each in MODELS[name].renamed.items()]
+    assert old
+    assert [each for each in old if tuple(int(part) for part in each[2].split(".")) <= now] == []
 
 
 def test_the_signature_shows_types_defaults_and_order():

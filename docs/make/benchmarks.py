@@ -13,7 +13,7 @@ from docs.make.origins import Origins
 
 WORDS = Path(__file__).with_name("benchmarks.md.in")
 HEAD = [
-    "| data | measure | csrr | rival | wanted | reached | `python -m benchmarks` | run |",
+    "| data | measure | csrr | baseline | target | reached | `python -m benchmarks` | run |",
     "|---|---|---|---|---|---|---|---|",
 ]
 

@@ -12,14 +12,14 @@ from benchmarks.keep import RESULTS
 from docs.make.origins import Origins
 
 DEFAULTS: dict[str, Any] = json.loads((RESULTS / "defaults.json").read_text())
-README_HEAD = ["| data | measure | `CSRR()` | best of the tuned rivals | difference |", "|---|---|---|---|---|"]
+README_HEAD = ["| data | measure | `CSRR()` | best tuned baseline | difference |", "|---|---|---|---|---|"]
 HEAD = [
-    "| data | measure | `CSRR()` | rival | wanted | `python -m benchmarks.defaults` | run |",
+    "| data | measure | `CSRR()` | baseline | target | `python -m benchmarks.defaults` | run |",
     "|---|---|---|---|---|---|---|",
 ]
 GOWALLA = (
     ("default", "`CSRR()`", ".195 / .163, 1.5x"),
-    ("rank 256, given", "rank 256, 50 neighbours, strengths given", ".161, 0.5x"),
+    ("rank 256, given", "rank 256, 50 neighbors, strengths given", ".161, 0.5x"),
     ("max_rank=1000", "`max_rank=1000`", ".198 / .166, 3x"),
 )
 
@@ -107,7 +107,7 @@ def make_table(origins: Origins) -> str:
         most = {"time/ml-1m": "1x"}.get(key, "1.5x")
         rival = f"implicit ALS, 256 factors, 15 iterations: {als:.1f}"
         wanted = f"{most}: **{ours / als:.2f}x**"
-        lines.append(Line(name, "whole fit, choosing included, s", f"{ours:.1f}", rival, wanted, [key]))
+        lines.append(Line(name, "whole fit, search included, s", f"{ours:.1f}", rival, wanted, [key]))
     lines += [*_list_gowalla(), *_list_memory(), *_list_regret()]
     marks = [origins.mark(DEFAULTS[key] for key in line.keys) for line in lines]
     rows = [
@@ -120,7 +120,7 @@ def make_table(origins: Origins) -> str:
 def list_shortfalls() -> str:
     """The measures where the best rival is not beaten by what was wanted, in words."""
     found = [
-        f"{each.data}, {each.measure}: {each.over:+.1f} % against {each.best}, wanted {each.wanted}"
+        f"{each.data}, {each.measure}: {each.over:+.1f} % against {each.best}, target {each.wanted}"
         for each in list_accuracies()
         if each.over < 100 * (each.reach - 1)
     ]
@@ -150,7 +150,7 @@ def _list_gowalla() -> Iterator[Line]:
         rival = f"the same ALS: {each['als']:.1f} s"
         yield Line(f"Gowalla, {called}", "Recall@20 / NDCG@20; fit, s", found, rival, ratio, ["gowalla"])
     ours, wide = each["recommending, default"], each["recommending, rank 1,000, no neighbours"]
-    rival, ratio = f"rank 1,000 without neighbours: {wide:.1f}", f"0.5x: **{ours / wide:.2f}x**"
+    rival, ratio = f"rank 1,000 without neighbors: {wide:.1f}", f"0.5x: **{ours / wide:.2f}x**"
     yield Line("Gowalla, all users", "recommending 20 each, s", f"{ours:.1f}", rival, ratio, ["gowalla"])
 
 
@@ -165,7 +165,7 @@ def _list_memory() -> Iterator[Line]:
 
 
 def _list_regret() -> Iterator[Line]:
-    measure = "what the choice loses against the best of {} strengths and neighbours around it, by test data, %"
+    measure = "loss in test accuracy against the best of {} nearby settings, %"
     for key, each in DEFAULTS.items():
         if key.startswith("regret/"):
             best = max([value for _, value in each["grid"]] + [each["chosen"]])

@@ -1,4 +1,4 @@
-"""The figures of the pages on concepts, drawn of fits to made data: python -m docs.make.figures writes docs/figures."""
+"""Draws the figures of the concept pages, of fits to synthetic data: python -m docs.make.figures writes them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import csrr
 
 FOLDER = Path(__file__).parents[1] / "figures"
 CELL, GAP, TOP = 11, 46, 34
-KINDS = ("common taste", "own choices", "noise")
+KINDS = ("common taste", "user-specific", "noise")
 """What `csrr.synthetic` plants, by number."""
 
 
@@ -50,8 +50,8 @@ def draw_parts() -> str:
     parts = {
         "clicks": ("#57606a", clicks > 0),
         "common taste": ("#0b62a4", common),
-        "neighbours": ("#c4500b", 3 * (clicks @ model.neighbors_.toarray())),
-        "own choices": ("#1a7f37", 1.5 * model.specific_.toarray()),
+        "neighbors": ("#c4500b", 3 * (clicks @ model.neighbors_.toarray())),
+        "user-specific": ("#1a7f37", 1.5 * model.specific_.toarray()),
     }
     step = CELL * len(columns) + GAP
     width, height = step * len(parts) - GAP + 2, TOP + CELL * len(rows) + 2
@@ -64,7 +64,7 @@ def draw_parts() -> str:
                 f'<text class="sign" x="{step * place - GAP / 2}" y="{TOP + CELL * len(rows) / 2 + 8}">{sign}</text>'
             )
     style = "text { font: 15px system-ui, sans-serif; fill: #57606a; } .sign { font-size: 24px; text-anchor: middle; }"
-    label = "Clicks of users on items as common taste, neighbours and own choices"
+    label = "Clicks of users on items as common taste, neighbors and user-specific choices"
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" aria-label="{label}">'
         f"<style>{style}</style>{grids}{signs}</svg>\n"
@@ -72,7 +72,7 @@ def draw_parts() -> str:
 
 
 def draw_own() -> str:
-    """Return how much of a click is explained by the clicks of others: common taste, own choices and noise apart."""
+    """Return how much of a click the clicks of other users explain, by kind of click."""
     made = csrr.synthetic(600, 200, specific=0.1, noise=0.1, seed=1)
     explained = csrr.CSRR(reg_low_rank="noise", neighbors=0).fit(made.log).explained_shares()
     shares = np.linspace(0, 1, 21)
@@ -83,8 +83,8 @@ def draw_own() -> str:
         }
         for kind, name in enumerate(KINDS)
     ]
-    panel = {"x": "share of a click that is explained", "y": "share of the clicks, up to there", "series": series}
-    caption = "Made data of which it is known why each click happened. Noise and own choices are explained least."
+    panel = {"x": "explained share of a click", "y": "share of clicks, cumulative", "series": series}
+    caption = "Synthetic data: the reason for each click is known. Noise and user-specific choices are explained least."
     return csrr.plot(Drawing("What the common taste explains", caption, [panel])).svg
 
 

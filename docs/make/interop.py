@@ -21,7 +21,7 @@ def make_recall_table() -> str:
     """What vectors and indexes find again, a row a kind of vectors."""
     rows = json.loads((RESULTS / "vectors.json").read_text())["rows"]
     faiss, hnswlib = ([row for row in rows if row["to"] == to] for to in ("faiss", "hnswlib"))
-    lines = ["| model | vectors | dimensions | products | faiss HNSW32 | hnswlib | of 100 candidates, faiss |"]
+    lines = ["| model | vectors | dimensions | exact products | faiss HNSW32 | hnswlib | 100 candidates, faiss |"]
     lines.append("|---" * 7 + "|")
     for one, other in zip(faiss, hnswlib, strict=True):
         whole = "the factors" if "exactly" in one["covers"] else "all scores"

@@ -13,7 +13,7 @@ DEFAULT = "CSRR as it comes"
 def make_table(found: Robustness) -> str:
     """What `CSRR()` keeps under noise, beside the best of the tuned rivals."""
     shares = [f"{100 * share:.0f} %" for share in SHARES]
-    lines = [f"| noise | {' | '.join(f'`CSRR()`, {each} | best rival' for each in shares)} |"]
+    lines = [f"| noise | {' | '.join(f'`CSRR()`, {each} | best baseline' for each in shares)} |"]
     lines.append("|---" * (1 + 2 * len(SHARES)) + "|")
     for kind in found.kinds:
         cells = []

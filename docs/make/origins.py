@@ -30,9 +30,9 @@ class Origins:
 
 def describe_origin(result: dict[str, Any]) -> str:
     """The day, the machine and the versions of a result in words."""
-    machine = result.get("machine") or f"{result['cores']} cores of a machine that was not kept"
+    machine = result.get("machine") or f"{result['cores']} cores, machine not recorded"
     versions = result.get("versions") or ({"csrr": result["csrr"]} if "csrr" in result else {})
-    shown = [f"{name} {value}" for name, value in versions.items()] or ["versions were not kept"]
+    shown = [f"{name} {value}" for name, value in versions.items()] or ["versions not recorded"]
     return f"{result['when']}, {machine}; {', '.join(shown)}"
 
 

@@ -13,8 +13,8 @@ RESULTS = Path(__file__).parents[1] / "results"
 SUSPECTS = json.loads((RESULTS / "suspects.json").read_text())
 SHARES = (0.0, 0.05, 0.1, 0.4)
 PARTS = {
-    "chosen": "Logs that the constants were chosen on",
-    "fresh": "Fresh logs, measured once the scores were fixed",
+    "chosen": "Logs used to choose the constants",
+    "fresh": "Fresh logs, measured after the constants were fixed",
 }
 LOST, REMOVED = "clean removed, default", "planted removed, default"
 Rows = list[dict[str, Any]]
@@ -67,7 +67,7 @@ def make_table(part: str) -> str:
 def list_kinds() -> str:
     """How well each kind of noise is found in MovieLens-100K."""
     names = ("suspects()", "rare item", "many clicks")
-    lines = ["| kind | `suspects()`: AUC | rule: rare item | rule: many clicks | share by estimate |", "|---" * 5 + "|"]
+    lines = ["| kind | `suspects()`: AUC | rule: rare item | rule: many clicks | estimated share |", "|---" * 5 + "|"]
     rows = SUSPECTS["movielens"]["found"]
     for kind in dict.fromkeys(row["kind"] for row in rows):
         means = [_short(mean(row[name] for row in rows if row["kind"] == kind), 3) for name in names]
@@ -78,7 +78,7 @@ def list_kinds() -> str:
 
 def list_changes() -> str:
     """What small changes leave of V and of the suspects."""
-    lines = ["| change | entries of V that are there again | events above .5 that are |", "|---|---|---|"]
+    lines = ["| change | entries of V recovered | events above .5 recovered |", "|---|---|---|"]
     lines += [
         f"| {row['change']} | {_short(row['v_kept'])} | {_short(row['suspects_kept'])} |"
         for row in SUSPECTS["movielens"]["stability"]

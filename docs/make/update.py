@@ -7,7 +7,7 @@ import json
 from benchmarks.keep import RESULTS
 
 HEAD = [
-    "| data | new events | fit, NDCG@10 | update, NDCG@10 | update / fit | of processor time |",
+    "| data | new events | fit, NDCG@10 | update, NDCG@10 | update / fit | update / fit, CPU time |",
     "|---|---|---|---|---|---|",
 ]
 

@@ -1,6 +1,6 @@
 """
-What a miss costs, and where to cut
-===================================
+Costs and thresholds
+====================
 
 A sale that was missed costs you 5, an unwanted suggestion 1. How should the
 model be fitted, and from which score on should it suggest?

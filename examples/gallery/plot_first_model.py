@@ -9,7 +9,7 @@ models.
 # %%
 # Clicks
 # ------
-# Made data: 600 people, 400 pieces of music, about thirty choices each.
+# Synthetic data: 600 people, 400 pieces of music, about thirty choices each.
 # Your own: ``csrr.read("clicks.csv")``, a DataFrame, a query or a sparse
 # matrix. A fifth of everybody's choices is kept back for the test.
 
@@ -42,7 +42,7 @@ model.recommend([1, 2], k=5)
 # %%
 # Is it any good?
 # ---------------
-# Popularity is the floor. The intervals are over users; ``csrr.compare``
+# Popularity is the baseline. The intervals are over users; ``csrr.compare``
 # tests the differences user by user, which is sharper.
 
 rivals = {

@@ -1,6 +1,6 @@
 """
-Clicks that nobody meant
-========================
+Noisy clicks
+============
 
 Slips of the finger, children on the sofa, bots. Here we plant random clicks
 in a log and look for them.

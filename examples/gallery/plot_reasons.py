@@ -43,7 +43,7 @@ why.score, float(why.amounts.sum())
 model.specific_preferences(user)
 
 # %%
-# What goes with what
-# -------------------
+# Similar items
+# -------------
 
 model.similar_items(recs.items[0, 0], k=5)

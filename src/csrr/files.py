@@ -1,4 +1,4 @@
-"""Files that are written at once or not at all, and folders that one process has to itself."""
+"""Files that are written atomically, and folders that one process has to itself."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
-    """Write a text, at once or not at all."""
+    """Write a text file atomically."""
     with atomic_write(path) as file:
         file.write(text.encode())
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from numba import njit
+from csrr.compiled import compile_part
 
 
-@njit(nogil=True, cache=True)
+@compile_part()
 def is_below(score, item, other_score, other_item):  # type: ignore[no-untyped-def]
     # (score, item) ranks below (other_score, other_item)
     return score < other_score or (score == other_score and item > other_item)
 
 
-@njit(nogil=True, cache=True)
+@compile_part()
 def replace_worst(scores, items, size, score, item):  # type: ignore[no-untyped-def]
     # Replaces the root, the worst of the heap (scores[:size], items[:size]), by (score, item).
     hole = 0
@@ -29,7 +29,7 @@ def replace_worst(scores, items, size, score, item):  # type: ignore[no-untyped-
     scores[hole], items[hole] = score, item
 
 
-@njit(nogil=True, cache=True)
+@compile_part()
 def add_to_heap(scores, items, hole, score, item):  # type: ignore[no-untyped-def]
     # Adds (score, item) to the heap (scores[:hole], items[:hole]).
     while hole > 0:
@@ -41,7 +41,7 @@ def add_to_heap(scores, items, hole, score, item):  # type: ignore[no-untyped-de
     scores[hole], items[hole] = score, item
 
 
-@njit(nogil=True, cache=True)
+@compile_part()
 def sort_heap(scores, items, size):  # type: ignore[no-untyped-def]
     # The worst goes to the end, again and again: best first.
     for end in range(size - 1, 0, -1):

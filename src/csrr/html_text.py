@@ -1,6 +1,6 @@
 """Results as HTML, for notebooks: tables, facts, words and what folds.
 
-All texts are escaped, nothing runs and nothing is loaded. Colours are those around it, light or dark.
+All texts are escaped, nothing runs and nothing is loaded. Colors are those around it, light or dark.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from csrr.parameters import Choice, Duration, Number, Parameter, Share, Whole
 
 LEAST_COST, MOST_COST = 1e-4, 1e4
-"""Between these lies what a miss may cost, in false alarms."""
+"""The range of the cost of a miss, relative to that of a false alarm."""
 MOST = 1e15
 """The largest strength: far beyond any use, and its square still within single precision."""
 
@@ -20,7 +20,7 @@ Loss: TypeAlias = Annotated[
     Literal["I", "II"],
     Choice(
         "loss",
-        'The paper\'s loss: "I" weighs an observed cell by the cost ratio, "II" multiplies its target by it.',
+        'The paper\'s loss: "I" weights observed cells by the cost ratio, "II" multiplies their target by it.',
         choices=("I", "II"),
     ),
 ]
@@ -28,7 +28,7 @@ CostRatio: TypeAlias = Annotated[
     float | None,
     Number(
         "cost_ratio",
-        "What missing a choice costs, in false alarms. Left out, it is chosen, or 2.",
+        "The cost of a miss divided by the cost of a false alarm. None: chosen on held-out events, or 2.",
         least=LEAST_COST,
         most=MOST_COST,
         optional=True,
@@ -39,7 +39,7 @@ PositiveCost: TypeAlias = Annotated[
     float | None,
     Share(
         "positive_cost",
-        "The same as a share: the cost of a miss, of 1 for a miss and a false alarm together.",
+        "The same as a share: the cost of a miss, if a miss and a false alarm together cost 1.",
         letters="c_p, with c_n = 1 - c_p",
         optional=True,
         says="cost",
@@ -49,7 +49,7 @@ MissCost: TypeAlias = Annotated[
     float | None,
     Number(
         "miss_cost",
-        "The same in units of one's own, beside `false_alarm_cost`: what a missed choice costs.",
+        "The cost of a miss in your own units; needs `false_alarm_cost`.",
         above=0,
         optional=True,
         says="cost",
@@ -60,7 +60,7 @@ FalseAlarmCost: TypeAlias = Annotated[
     float | None,
     Number(
         "false_alarm_cost",
-        "What a false alarm costs, beside `miss_cost`.",
+        "The cost of a false alarm in the same units; needs `miss_cost`.",
         above=0,
         optional=True,
         says="cost",
@@ -71,8 +71,8 @@ RecallWeight: TypeAlias = Annotated[
     float | None,
     Share(
         "recall_weight",
-        "The same as the weight of recall against specificity, of 1 together; how rare positives are is estimated from"
-        " the clicks.",
+        "The same as the weight of recall, that of specificity being 1 minus it; the share of positives is estimated"
+        " from the clicks.",
         letters="mu_p, with mu_n = 1 - mu_p",
         optional=True,
         says="cost",
@@ -82,8 +82,8 @@ EventWeights: TypeAlias = Annotated[
     Literal["ignore", "cost", "linear", "log"],
     Choice(
         "event_weights",
-        'What the weights of the events are: "cost", factors on the cost of a miss; "linear" or "log" (of 1 + weight),'
-        " confidence such as play counts, divided by their mean.",
+        'How event weights are used: "ignore"; "cost", as factors on the cost of a miss; "linear" or "log" (of'
+        " 1 + weight), as confidence, such as play counts, divided by their mean.",
         choices=EVENT_WEIGHTS,
     ),
 ]
@@ -91,7 +91,7 @@ HalfLife: TypeAlias = Annotated[
     float | str | timedelta | None,
     Duration(
         "half_life",
-        'The age, before the latest event, at which an event counts for half: in days, or like "90d"; None for never.',
+        'The age at which an event counts half, relative to the latest event: in days, or like "90d"; None: no decay.',
         optional=True,
     ),
 ]
@@ -99,34 +99,34 @@ RegLowRank: TypeAlias = Annotated[
     float | Literal["auto", "noise"],
     Number(
         "reg_low_rank",
-        'Strength on the rank, as a fraction of what gives rank 0; "noise" is half the norm of the targets with random'
-        " signs.",
+        'Nuclear-norm regularization, as a fraction of the value that gives rank 0; "noise": half the norm of the'
+        " targets with random signs.",
         least=0,
         most=MOST,
         words=("auto", "noise"),
-        says="strength of the low rank",
+        says="regularization of the rank",
     ),
 ]
 RegSparse: TypeAlias = Annotated[
     float | Literal["auto"],
     Number(
         "reg_sparse",
-        "Strength on a user's own choices V, as a fraction of what gives none; 1 or more leaves V out.",
+        "Regularization of the user-specific choices V, as a fraction of the value that gives V = 0; 1 or more: no V.",
         least=0,
         most=MOST,
         words=("auto",),
-        says="strength of the own choices",
+        says="regularization of V",
     ),
 ]
 Neighbors: TypeAlias = Annotated[
     int | Literal["auto"],
-    Whole("neighbors", "The number of items nearest to an item that speak for it; 0 for none.", words=("auto",)),
+    Whole("neighbors", "The number of nearest items whose weights add to an item's score; 0: none.", words=("auto",)),
 ]
 RegNeighbors: TypeAlias = Annotated[
     float | Literal["auto"],
     Number(
         "reg_neighbors",
-        "Strength on the weights of neighbors, in units of the mean diagonal of X'X.",
+        "Ridge penalty on the weights of neighbors, in units of the mean diagonal of X'X.",
         least=0,
         most=MOST,
         words=("auto",),
@@ -136,7 +136,7 @@ NeighborScaling: TypeAlias = Annotated[
     float,
     Number(
         "neighbor_scaling",
-        "The power of a user's number of clicks that these are divided by before neighbors are weighed.",
+        "Before neighbors are fitted, a user's clicks are divided by this power of their number.",
         least=0,
         most=1,
     ),
@@ -145,33 +145,38 @@ L1: TypeAlias = Annotated[
     float | None,
     Number(
         "l1",
-        "The strength on the rank itself, in place of `reg_low_rank`.",
+        "The nuclear-norm regularization as an absolute value, in place of `reg_low_rank`.",
         above=0,
         most=MOST,
         optional=True,
-        says="strength of the low rank",
+        says="regularization of the rank",
     ),
 ]
 L2: TypeAlias = Annotated[
     float | None,
     Number(
         "l2",
-        "The strength on own choices itself, in place of `reg_sparse`.",
+        "The regularization of V as an absolute value, in place of `reg_sparse`.",
         above=0,
         most=MOST,
         optional=True,
-        says="strength of the own choices",
+        says="regularization of V",
     ),
 ]
 UserScaling: TypeAlias = Annotated[
     float,
-    Number("user_scaling", "From 0, a click of anyone counts alike, to 1, of active users less.", least=0, most=1),
+    Number(
+        "user_scaling",
+        "How much clicks of active users are scaled down, from 0 (not at all) to 1.",
+        least=0,
+        most=1,
+    ),
 ]
 ItemScaling: TypeAlias = Annotated[
     float,
     Number(
         "item_scaling",
-        "From 0, a click on any item counts alike, to 1, on the popular it counts less.",
+        "How much clicks on popular items are scaled down, from 0 (not at all) to 1.",
         least=0,
         most=1,
     ),
@@ -180,7 +185,7 @@ MaxRank: TypeAlias = Annotated[
     int | Literal["auto"] | None,
     Whole(
         "max_rank",
-        "The largest rank, for less time and memory; None for no bound. The certificate says when it binds.",
+        "Upper bound on the rank, to save time and memory; None: no bound. The certificate says if it binds.",
         least=1,
         words=("auto",),
         optional=True,
@@ -190,17 +195,17 @@ Rank: TypeAlias = Annotated[
     int | None,
     Whole(
         "rank",
-        "The number of factors; None for a default, or as many as the matrix has users or items.",
+        "The number of factors; None: a default, or fewer if there are fewer users or items.",
         least=1,
         optional=True,
     ),
 ]
 Rho: TypeAlias = Annotated[
-    float, Number("rho", "The share of the positive cells that was not observed.", least=0, most=0.9999)
+    float, Number("rho", "The share of the positive cells that were not observed.", least=0, most=0.9999)
 ]
 AutoReg: TypeAlias = Annotated[
     float | Literal["auto"],
-    Number("reg", 'Strength of the penalty; "auto" is chosen on held-out events.', above=0, most=MOST, words=("auto",)),
+    Number("reg", 'Regularization strength; "auto": chosen on held-out events.', above=0, most=MOST, words=("auto",)),
 ]
 
 # How it is solved
@@ -209,8 +214,8 @@ Box: TypeAlias = Annotated[
     Literal["none", "paper"],
     Choice(
         "box",
-        '"paper" runs the paper\'s Algorithm 1 to the letter, on dense arrays and without neighbors: for small data. It'
-        " stops by its objective or `max_iter`, and `max_rank` cuts its result.",
+        '"paper" runs the paper\'s Algorithm 1 as printed, on dense arrays and without neighbors: for small data. It'
+        " stops by its objective or `max_iter`, and `max_rank` truncates its result.",
         choices=("none", "paper"),
     ),
 ]
@@ -218,7 +223,7 @@ FactorSign: TypeAlias = Annotated[
     Literal["free", "nonnegative"],
     Choice(
         "factors",
-        '"nonnegative" is the paper\'s form, with factors in [0, 1/sqrt(rank)] and without neighbors.',
+        '"free", or "nonnegative": the paper\'s form, with factors in [0, 1/sqrt(rank)] and without neighbors.',
         choices=("free", "nonnegative"),
     ),
 ]
@@ -226,7 +231,7 @@ StepSize: TypeAlias = Annotated[
     float | Literal["auto"],
     Number(
         "step",
-        'The length of a step of the paper\'s algorithm; "auto" is as long as is safe.',
+        'The step size of the paper\'s algorithm; "auto": as long as is safe.',
         above=0,
         most=1e6,
         words=("auto",),
@@ -236,21 +241,21 @@ VUpdate: TypeAlias = Annotated[
     Literal["best", "step"],
     Choice(
         "v_update",
-        'How non-negative factors update V after each inner loop: "best", to its minimum, or "step", by the single'
-        " proximal step of the paper.",
+        'How nonnegative factors update V after each inner loop: "best", to its minimum, or "step", by the paper\'s'
+        " single proximal step.",
         choices=("best", "step"),
     ),
 ]
 Tol: TypeAlias = Annotated[
     float,
-    Number("tol", "Stop at this relative gap to the optimum; of CSRRe, gain.", above=0, most=1),
+    Number("tol", "Stop at this relative gap to the optimum; in CSRRe, at this relative gain.", above=0, most=1),
 ]
 MaxIter: TypeAlias = Annotated[int, Whole("max_iter", "Stop after this many iterations.", least=1)]
 TimeLimit: TypeAlias = Annotated[
     float | None,
     Number(
         "time_limit",
-        "Stop after this many seconds, half of them for choosing; one SVD and its certificate are the least.",
+        "Stop after this many seconds, half of them for the search; at least one SVD and its certificate are computed.",
         above=0,
         most=MOST,
         optional=True,
@@ -258,10 +263,10 @@ TimeLimit: TypeAlias = Annotated[
 ]
 Precision: TypeAlias = Annotated[
     Literal["float32", "float64"],
-    Choice("dtype", "The precision of the numbers that are computed with.", choices=("float32", "float64")),
+    Choice("dtype", "The floating-point precision of the computation.", choices=("float32", "float64")),
 ]
 Threads: TypeAlias = Annotated[int, Whole("threads", "The number of threads; 0 for all cores.")]
-Seed: TypeAlias = Annotated[int, Whole("seed", "Seed of what is random.")]
+Seed: TypeAlias = Annotated[int, Whole("seed", "Seed of the random numbers.")]
 
 _OF_CSRR: tuple[Any, ...] = (
     *(Loss, CostRatio, PositiveCost, MissCost, FalseAlarmCost, RecallWeight, EventWeights, HalfLife),

@@ -31,7 +31,7 @@ Kind = TypeVar("Kind", bound=type)
 
 
 class ParameterError(ValueError):
-    """A parameter that makes no sense; the message names it and says what would."""
+    """Raised for an invalid parameter; the message names it and says what is valid."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -277,9 +277,10 @@ def parameter(*, default: Any, kw_only: bool = True) -> Any:
 
 
 class Renamed(NamedTuple):
-    """The name that a parameter has now, and how its values were and are written."""
+    """The name that a parameter has now, the version without the old one, and how values were and are written."""
 
     name: str
+    until: str
     to_new: Callable[[Any], Any] = lambda value: value
     to_old: Callable[[Any], Any] = lambda value: value
 
@@ -297,13 +298,22 @@ def declare(kind: Kind) -> Kind:
 
         made.__init__ = take_old_names
         for old, now in made.renamed.items():
-            setattr(made, old, _make_old_attribute(now))
+            setattr(made, old, _make_old_attribute(old, now))
     result: Kind = made
     return result
 
 
-def _make_old_attribute(now: Renamed) -> property:
-    return property(lambda model: now.to_old(getattr(model, now.name)), doc=f"What was called so is now `{now.name}`.")
+def _make_old_attribute(old: str, now: Renamed) -> property:
+    def read(model: Any) -> Any:
+        _warn_of_old_name(type(model), old, now, stacklevel=3)
+        return now.to_old(getattr(model, now.name))
+
+    return property(read, doc=f"The deprecated name of `{now.name}`.")
+
+
+def _warn_of_old_name(kind: Any, old: str, now: Renamed, stacklevel: int) -> None:
+    text = f"{kind.__name__}: {old} is now called {now.name}; the old name goes away in csrr {now.until}"
+    warnings.warn(text, FutureWarning, stacklevel=stacklevel + 1)
 
 
 def use_new_names(kind: Any, params: Mapping[str, Any], *, warn: bool = True) -> dict[str, Any]:
@@ -312,7 +322,7 @@ def use_new_names(kind: Any, params: Mapping[str, Any], *, warn: bool = True) ->
     for name, value in params.items():
         now = kind.renamed.get(name)
         if now is not None and warn:
-            warnings.warn(f"{kind.__name__}: {name} is now called {now.name}", FutureWarning, stacklevel=4)
+            _warn_of_old_name(kind, name, now, stacklevel=4)
         found[name if now is None else now.name] = value if now is None else now.to_new(value)
     return found
 

@@ -1,6 +1,6 @@
 """Text for people: what data holds, made safe to print, its width on a screen, and sizes in words.
 
-Nothing that is safe can move the cursor, colour the screen or turn the line around.
+Nothing that is safe can move the cursor, color the screen or turn the line around.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def find_layout() -> Layout:
 
 
 def make_printable(text: str, keep: str = "") -> str:
-    r"""Return `text` with its unsafe characters spelt out, as \x1b; those in `keep` stay."""
+    r"""Return `text` with its unsafe characters spelled out, as \x1b; those in `keep` stay."""
     return _UNSAFE.sub(lambda found: found[0] if found[0] in keep else _spell(ord(found[0])), text)
 
 
@@ -93,7 +93,7 @@ def describe_size(n_bytes: int) -> str:
 def format_cell(value: object, widest: int | None = None) -> str:
     """Return a value as it is shown: on one line, short, with nothing in it that a terminal would obey."""
     widest = find_layout().widest if widest is None else widest
-    # Cut first: a title may have a million characters, and each may be spelt out.
+    # Cut first: a title may have a million characters, and each may be spelled out.
     return cut_text(make_printable(cut_text(format_value(value), widest)), widest)
 
 

@@ -31,9 +31,10 @@ class Line:
 
     def __init__(self, aim: float | None = None, every: float | None = None) -> None:
         """`every`: the seconds between lines where stderr is no terminal."""
-        self.aim, self.live = aim, sys.stderr.isatty()
-        self.pause = SECONDS_BETWEEN if self.live else SECONDS_BETWEEN_LINES if every is None else every
-        self.due = 0.0 if self.live else time.monotonic() + self.pause
+        self.aim = aim
+        self.live: bool = sys.stderr.isatty()
+        self.pause: float = SECONDS_BETWEEN if self.live else SECONDS_BETWEEN_LINES if every is None else every
+        self.due: float = 0.0 if self.live else time.monotonic() + self.pause
         self._draws = self.live and find_spec("rich") is not None
 
     def show(self, text: str, *, now: bool = True, done: float | None = None) -> None:

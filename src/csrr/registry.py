@@ -46,12 +46,12 @@ MODELS = Models()
 
 
 def register(kind: Kind) -> Kind:
-    """Make a model of your own known by its name, so that `csrr.load` and `csrr.tune` find it; return the class.
+    """Register your own model class by name, so that `csrr.load` and `csrr.tune` find it; return the class.
 
     Parameters
     ----------
     kind
-        A class of models, a subclass of `csrr.Recommender`. The decorator `@csrr.register` above it does as well.
+        A subclass of `csrr.Recommender`. `register` also works as a decorator, `@csrr.register`.
 
     Returns
     -------

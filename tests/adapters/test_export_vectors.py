@@ -63,7 +63,7 @@ def test_an_approximation_is_the_best_there_is(with_neighbors):
 def test_the_part_of_the_factors_leaves_neighbors_out_and_says_so(with_neighbors, log):
     vectors = make_score_vectors(with_neighbors, part="factors")
     assert vectors.users is with_neighbors.user_factors_
-    assert (vectors.is_exact, vectors.covers) == (False, "common taste U alone, without neighbours S")
+    assert (vectors.is_exact, vectors.covers) == (False, "common taste U alone, without neighbors S")
     with pytest.raises(ParameterError, match="a EASE has no factors"):
         make_score_vectors(csrr.EASE(10).fit(log), part="factors")
 
@@ -176,7 +176,7 @@ def test_the_command_prints_the_recall(with_neighbors, tmp_path):
     assert result.exit_code == 0, result.stderr
     assert "all of the scores, approximately, in 30 dimensions" in result.stdout
     told = as_json("export", tmp_path / "m.csrr", "-o", tmp_path / "out", "--part", "factors", "-k", 5)
-    assert told["covers"] == "common taste U alone, without neighbours S"
+    assert told["covers"] == "common taste U alone, without neighbors S"
     assert told["vector_recall"] == csrr.export(with_neighbors, tmp_path / "b", part="factors", k=5).vector_recall
     result = in_process("export", tmp_path / "m.csrr", "-o", tmp_path / "m.csrr")
     assert (result.exit_code, "is a file; -o names a folder" in result.stderr) == (2, True)

@@ -11,7 +11,7 @@ def test_the_curve_is_printed_and_drawn(log_file, tmp_path):
     result = in_process("costs", log_file, "--miss", 5, "--false-alarm", 1, "--ratio", 1, "--ratio", 4, "--plot", plot)
     assert result.exit_code == 0, result.stderr
     assert "cost_ratio" in result.stdout
-    assert "5 a miss, 1 a false alarm" in plot.read_text()
+    assert "5 per miss, 1 per false alarm" in plot.read_text()
 
 
 def test_it_says_what_the_library_says(log_file):

@@ -47,7 +47,7 @@ def bad(tmp_path, model_file, log_file):
         "no such folder": (("fit", log_file, "-o", tmp_path / "none" / "m"), "there is no such folder; make it first"),
         "no such user": (
             ("recommend", model_file, "--user", 999),
-            "unknown user id: 999; --unknown ignore gives people whom the model does not know what is popular;"
+            "unknown user id: 999; --unknown ignore gives unknown users popular items;"
             " the model has 80 users, such as 0, 1, 2",
         ),
         "no such item in a history": (

@@ -190,6 +190,6 @@ def test_users_without_a_history_are_told_apart(tmp_path):
         assert told[name]["by_history"]["without"]["n_users"] == 6
         assert told[name]["by_history"]["with"]["n_users"] == told[name]["n_users"] - 6
     text = in_process(*args).stdout
-    assert "6 of 10 users have no training events and get what is popular" in text
+    assert "6 of 10 users have no training events and get the same popular items" in text
     assert "with training events: mean over 4 users" in text
     assert "without training events: mean over 6 users" in text

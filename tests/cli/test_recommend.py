@@ -156,7 +156,7 @@ class TestWhatIsNotKnown:
     def test_users_without_a_history_are_marked_and_counted_in_one_line(self, cold):
         result = in_process("recommend", cold, "--user", 5, "--user", 7, "-k", 3)
         assert result.exit_code == 0
-        assert result.stderr == "csrr: 1 of 2 users has no history and gets what is popular\n"
+        assert result.stderr == "csrr: 1 of 2 users has no history and gets popular items\n"
         lines = result.stdout.splitlines()
         assert lines[0].split()[-1] == "why"
         assert [line.split()[-1] == "popular" for line in lines[1:]] == [True] * 3 + [False] * 3
@@ -178,7 +178,7 @@ class TestWhatIsNotKnown:
         assert result.exit_code == 0
         assert result.stderr.splitlines() == [
             "csrr: unknown ids were left out: 1 of 3 in candidates, 1 of 1 in exclude",
-            "csrr: 1 of 2 users has no history (1 unknown) and gets what is popular",
+            "csrr: 1 of 2 users has no history (1 unknown) and gets popular items",
         ]
 
     @pytest.mark.parametrize("history", ["", "999,1000"])

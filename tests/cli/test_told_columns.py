@@ -13,7 +13,7 @@ ROWS = [(user, item, 1 + (user + item) % 5, 0.5 * item) for user in range(30) fo
 HEAD = "user_id,Game_ID,rate,Hours"
 LINE = (
     "csrr: games.csv: user 'user_id', item 'Game_ID', rating 'rate'; every rating counts as a choice, low ones too"
-    " (--min-rating 4 takes those from 4 on); left alone: 'Hours' (--weight-column 'Hours' takes it as the weight)"
+    " (--min-rating 4 keeps those of 4 and more); not used: 'Hours' (--weight-column 'Hours' uses it as the weight)"
 )
 
 
@@ -80,8 +80,8 @@ def test_a_query_is_a_log(shop, games, address):
     source = address.format(shop)
     told = in_process("evaluate", source, "--sql", "SELECT * FROM games", *args)
     assert told.told == [
-        "csrr: shop.db: user 'user_id', item 'Game_ID', rating 'rate'; ratings from 3 on count; left alone: 'Hours'"
-        " (--weight-column 'Hours' takes it as the weight)"
+        "csrr: shop.db: user 'user_id', item 'Game_ID', rating 'rate'; ratings from 3 on count; not used: 'Hours'"
+        " (--weight-column 'Hours' uses it as the weight)"
     ]
     by_file = json.loads(in_process("evaluate", games, *args).stdout)
     by_query = json.loads(told.stdout)

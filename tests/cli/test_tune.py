@@ -147,5 +147,5 @@ def test_bad_spaces(log_file, tmp_path, text):
 def test_a_storage_that_is_something_else_is_left_alone(log_file):
     before = log_file.read_bytes()
     result = in_process("tune", log_file, "--model", "ease", "--storage", log_file)
-    assert (result.exit_code, "no record of a search" in result.stderr) == (2, True)
+    assert (result.exit_code, "not the record of a search" in result.stderr) == (2, True)
     assert log_file.read_bytes() == before

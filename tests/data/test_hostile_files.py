@@ -63,7 +63,7 @@ def test_packed_files_are_read_and_bombs_are_not(write, refuse, one_megabyte, su
     assert "bomb.csv holds more than 1.0 MB, the limit that CSRR_MAX_BYTES sets" in message
     assert "set the environment variable CSRR_MAX_BYTES to more bytes" in message
     assert "cannot read damaged.csv" in refuse(f"damaged.csv.{suffix}", pack(CSV)[:-3])
-    assert "packed more than once" in refuse(f"twice.csv.{suffix}", pack(pack(CSV)))
+    assert "compressed more than once" in refuse(f"twice.csv.{suffix}", pack(pack(CSV)))
 
 
 def test_text_that_begins_like_a_packed_file(write):
@@ -87,7 +87,7 @@ def test_the_limit_follows_memory_and_packed_size(monkeypatch):
     monkeypatch.setattr(limits, "find_memory", lambda: 32 << 30)
     assert limits.find_limit().n_bytes == 4 << 30
     assert limits.find_limit(10 << 20).n_bytes == 2000 << 20
-    assert "200 times its packed size" in limits.find_limit(10 << 20).reason
+    assert "200 times its compressed size" in limits.find_limit(10 << 20).reason
     assert limits.find_limit(1000).n_bytes == limits.ALWAYS
     assert limits.find_limit(1 << 30).n_bytes == 4 << 30
     monkeypatch.setenv("CSRR_MAX_BYTES", "5000000000")

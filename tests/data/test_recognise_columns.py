@@ -74,7 +74,7 @@ def test_ratings_by_name(name):
     assert "ratings from 3 on count" in repr(log)
     whole = csrr.read({"user": [1, 1], "item": [1, 2], name: [5, 1]})
     assert len(whole) == 2
-    assert "every rating counts as a choice, low ones too (min_rating=4 takes those from 4 on)" in repr(whole)
+    assert "every rating counts as a choice, low ones too (min_rating=4 keeps those of 4 and more)" in repr(whole)
 
 
 @pytest.mark.parametrize("name", ["count", "qty", "Quantity", "plays", "play_count", "weight"])
@@ -88,7 +88,7 @@ def test_other_amounts_are_named_and_used_where_that_is_asked_for(name):
     table = {"user": [1, 1], "item": [1, 2], name: [5.5, 0.0]}
     log = csrr.read(table)
     assert (log.weights, log.columns.left_alone) == (None, (name,))
-    assert f"left alone: '{name}' (weight='{name}' takes it as the weight)" in repr(log)
+    assert f"not used: '{name}' (weight='{name}' uses it as the weight)" in repr(log)
     assert csrr.read(table, weight=name).weights.tolist() == [5.5]
 
 
@@ -100,7 +100,7 @@ def test_names_that_say_nothing():
 def test_what_columns_were_taken_for_is_kept_and_no_warning_is_given():
     frame = pd.DataFrame({"user_id": [1, 2], "movieId": [1, 2], "ts": [1, 2], "genre": ["a", "b"]})
     log = csrr.read(frame)
-    assert repr(log.columns) == "LogColumns: user 'user_id', item 'movieId', time 'ts'; left alone: 'genre'"
+    assert repr(log.columns) == "LogColumns: user 'user_id', item 'movieId', time 'ts'; not used: 'genre'"
     train, test = csrr.split(log, 0.5)
     assert train.columns == test.columns == log.columns
     assert csrr.read(frame.drop(columns="genre")) == log

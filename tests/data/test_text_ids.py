@@ -212,9 +212,9 @@ def test_uuids_that_are_missing_or_sliced():
 def test_rows_of_python():
     log = csrr.read([("ann", 7, 3.0), ("bob", 9, 4.0)], rating=2, min_rating=4)
     assert (log.history("bob").tolist(), log.columns.left_alone) == ([9], ())
-    with pytest.raises(csrr.DataError, match=r"row 2: \('bob',\) is no row of 2 values like the first"):
+    with pytest.raises(csrr.DataError, match=r"row 2: \('bob',\) is not a row of 2 values like the first"):
         csrr.read([("ann", 7), ("bob",)])
-    with pytest.raises(csrr.DataError, match="row 2: 5 is no dict like the rows before it"):
+    with pytest.raises(csrr.DataError, match="row 2: 5 is not a dict like the rows before it"):
         csrr.read([{"user": 1, "item": 2}, 5])
     with pytest.raises(csrr.DataError, match="cannot use a list as data"):
         csrr.read([[1, 0], [0, 1]])

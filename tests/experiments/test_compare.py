@@ -154,7 +154,7 @@ def test_what_cannot_be_compared(evaluations):
         compare(evaluations, baseline="c")
     for metric in ("ndcg@7", "coverage@5", "f1_of_means@5"):
         with pytest.raises(
-            csrr.ParameterError, match=f"metric='{metric}': popular has no such value a user; it has ndcg"
+            csrr.ParameterError, match=f"metric='{metric}': popular has no such value per user; it has ndcg"
         ):
             compare(evaluations, metric)
 

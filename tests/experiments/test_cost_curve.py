@@ -70,7 +70,7 @@ def test_one_user_tells_nothing():
 def test_it_can_be_drawn(curve, tmp_path):
     csrr.plot(curve, tmp_path / "curve.svg")
     text = (tmp_path / "curve.svg").read_text()
-    assert "8 a miss, 1 a false alarm" in text
+    assert "8 per miss, 1 per false alarm" in text
     assert text.count("hindsight") >= 1
 
 

@@ -201,7 +201,7 @@ def test_test_events_of_train_are_not_asked_for(caplog):
     test = {"user": ["u", "u", "w"], "item": [1, 3, 3]}
     with caplog.at_level(logging.WARNING, logger="csrr"):
         found = evaluate(model, TRAIN, test, at=2)
-    assert "2 of 3 test events are in train too" in caplog.text
+    assert "2 of 3 test events are also in train" in caplog.text
     assert found.users.tolist() == ["u"]
     assert found["recall@2"] == 1
 

@@ -283,7 +283,7 @@ def test_two_searches_on_one_storage_are_refused(log, tmp_path):
 def test_what_is_no_storage_is_left_as_it_is(log, tmp_path):
     path = tmp_path / "log.csv"
     path.write_text("user,item\n1,2")
-    with pytest.raises(DataError, match="no record of a search"):
+    with pytest.raises(DataError, match="not the record of a search"):
         csrr.tune("ease", log, storage=path)
     assert path.read_text() == "user,item\n1,2"
     with pytest.raises(DataError, match="there is no folder"):

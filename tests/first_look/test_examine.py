@@ -42,7 +42,7 @@ def test_numbers_are_counted(planted):
 
 def test_an_account_with_half_of_the_items_is_named(planted):
     assert examine(planted).machines == [999]
-    assert "1 account looks like a machine: 999." in told(planted)
+    assert "1 account looks like a bot: 999." in told(planted)
 
 
 def test_a_burst_is_a_machine_and_a_slow_heavy_user_is_not():
@@ -75,7 +75,7 @@ def test_ratings_left_in_and_times_from_the_future_are_odd():
     said = told(csrr.Log.from_table(table))
     assert "--min-rating 4" in said
     assert "from 2001-09-09 to 2255-03-14" in said
-    assert "97.5 % of the events have the very same time" in said
+    assert "97.5 % of the events have the same time" in said
     assert "--min-rating" not in told(csrr.Log.from_table(table, min_rating=1))
 
 
@@ -83,7 +83,7 @@ def test_short_users_and_single_items_are_odd():
     log = make_log([(user, item) for user in range(50) for item in (user * 2, user * 2 + 1)])
     assert examine(log).n_short == 50
     assert "100.0 % of the users have fewer than 5 events" in told(log)
-    assert "100.0 % of the items were chosen once only" in told(log)
+    assert "100.0 % of the items were chosen only once" in told(log)
 
 
 def make_timed(n_users, start):
@@ -97,7 +97,7 @@ def make_timed(n_users, start):
 def test_a_log_with_times_is_cut_in_time():
     log = make_timed(300, lambda user: user % 3)
     test = hold_out(log)
-    assert test.how.startswith("A cut in time")
+    assert test.how.startswith("Split in time")
     assert test.train.times.max() < test.test.times.min()
     assert test.n_judged == 300
 
@@ -130,7 +130,7 @@ def test_times_that_are_all_the_same_are_no_times():
         ([(1, item) for item in range(50)], "1 of 1 users have two events or more, and at least 10 must"),
         ([(user, user) for user in range(50)], "0 of 50 users have two events"),
         ([(user, item) for user in range(50) for item in range(3)], "there are 3 items"),
-        ([(user, (user + k) % 30) for user in range(20) for k in range(2)], "0 users have an event to learn from"),
+        ([(user, (user + k) % 30) for user in range(20) for k in range(2)], "0 users have an event for training"),
     ],
 )
 def test_a_log_too_small_for_a_test_is_told_so(rows, message):

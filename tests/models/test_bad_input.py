@@ -152,7 +152,7 @@ def test_an_empty_history(model):
     with pytest.raises(ParameterError, match="at least one history"):
         model.fold_in([])
     for ask in (lambda: model.recommend_for([]), lambda: model.fold_in([[1], []]).recommend()[1]):
-        with pytest.warns(NoHistoryWarning, match="has no history and gets what is popular"):
+        with pytest.warns(NoHistoryWarning, match="has no history and gets popular items"):
             assert ask().fallback.tolist() == [True]
 
 

@@ -188,7 +188,7 @@ class TestTheChoice:
     def test_no_time_at_all_leaves_the_rule_and_says_so(self, tastes):
         model = CSRR(time_limit=1e-6).fit(tastes)
         assert len(model.chosen_) == 0
-        assert "by rule: the time limit left no time to choose" in model.chosen_.note
+        assert "by rule: the time limit left no time for a search" in model.chosen_.note
         assert model.certificate_.status == "timeout"
         assert np.isfinite(model.score_rows(np.arange(5))).all()
 
@@ -218,7 +218,7 @@ class TestSmallLogs:
     def test_they_go_by_rule_and_say_so(self, log):
         model, by_rule = CSRR().fit(log), CSRR(reg_low_rank="noise", neighbors=0, max_rank=1000).fit(log)
         assert model.chosen_.settings == RULE
-        assert f"({LEAST_USERS} are needed)" in model.chosen_.note
+        assert f"({LEAST_USERS} are needed for a search)" in model.chosen_.note
         assert "no neighbors" in model.chosen_.note
         assert "4 neighbors" in CSRR(neighbors=4).fit(log).chosen_.note
         np.testing.assert_array_equal(model.user_factors_, by_rule.user_factors_)

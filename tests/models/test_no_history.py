@@ -49,7 +49,7 @@ def popular(log):
 
 
 def test_users_without_events_get_what_is_popular_of_late_and_are_marked(model, timed):
-    with pytest.warns(NoHistoryWarning, match=r"^3 of 80 users have no history and get what is popular") as told:
+    with pytest.warns(NoHistoryWarning, match=r"^3 of 80 users have no history and get popular items") as told:
         recs = model.recommend(k=7)
     assert len(told) == 1
     assert told[0].filename == __file__
@@ -249,7 +249,7 @@ class TestEvaluation:
 
     def test_it_is_printed_and_summed_up(self, fitted, timed, asked):
         found = csrr.evaluate(fitted[csrr.EASE], timed, asked, at=5, metrics=["ndcg"])
-        assert "3 of 40 users have no training events and get what is popular" in repr(found)
+        assert "3 of 40 users have no training events and get the same popular items" in repr(found)
         assert "with history (37)  without history (3)" in repr(found)
         plain = found.summary()
         assert plain["n_without_history"] == 3

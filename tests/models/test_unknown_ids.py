@@ -63,7 +63,7 @@ def test_nothing_is_said_where_all_are_known(model):
 @pytest.mark.parametrize("kind", MODELS.values())
 def test_an_unknown_user_gets_what_is_popular(kind, log):
     model = kind().fit(log)
-    with pytest.warns(NoHistoryWarning, match=r"^2 of 3 users have no history \(2 unknown\) and get what is popular"):
+    with pytest.warns(NoHistoryWarning, match=r"^2 of 3 users have no history \(2 unknown\) and get popular items"):
         recs = model.recommend([777, 3, 999], k=5, unknown="ignore")
     assert recs.users.tolist() == [777, 3, 999]
     assert recs.fallback.tolist() == [True, False, True]

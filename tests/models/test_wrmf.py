@@ -290,7 +290,8 @@ class TestBadParameters:
         with pytest.warns(FutureWarning, match="weighted is now called event_weights"):
             model = WRMF(weighted=True)
         assert model.event_weights == "linear"
-        assert model.weighted is True
+        with pytest.warns(FutureWarning, match=r"the old name goes away in csrr 0\.3"):
+            assert model.weighted is True
         with pytest.warns(FutureWarning):
             assert model.set_params(weighted=False).event_weights == "ignore"
 

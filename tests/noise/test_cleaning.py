@@ -98,10 +98,10 @@ def test_doubt_is_said(vague):
     found = planned.suspects
     assert found.is_doubtful
     assert found.share_at_bottom > found.noise_share + 0.05
-    assert "in doubt: clicks on what is ranked lowest" in str(found)
-    assert "in doubt" in repr(found)
+    assert "unreliable: clicks on the lowest-ranked items" in str(found)
+    assert "unreliable" in repr(found)
     assert 0 < planned.mask.sum() <= 0.01 * len(log)
-    with pytest.warns(UserWarning, match="in doubt: .* may be genuine"):
+    with pytest.warns(UserWarning, match="unreliable: .* may be genuine"):
         assert csrr.clean(log) == planned.log
     given = csrr.plan_cleaning(log, above=0.3)
     assert given.mask.sum() == (found.scores > 0.3).sum() > 0.01 * len(log)
@@ -115,7 +115,7 @@ def test_doubt_is_said(vague):
         ([0.0, 1.0], 20, 0.5, ""),
         ([0.0, 0.0], 20, 0.0, ""),
         ([0.0, 0.0], 4, 0.0, "too few clicks"),
-        ([0.0, 1.0], 20, 0.56, "do not agree"),
+        ([0.0, 1.0], 20, 0.56, "conflicting"),
         ([0.2, 0.8], 20, 0.5, "overlap"),
         ([0.0, 1.0], 8, 0.5, "too few clicks"),
     ],

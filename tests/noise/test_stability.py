@@ -37,7 +37,7 @@ def test_it_says_how_much_survives_each_change(found):
         assert (found[name] > 0).all()
         assert (found[name] <= 1).all()
     assert (found["v_correlation"] < 0.9999).any()
-    assert "What is left" in str(found)
+    assert "that stays" in str(found)
     assert len(str(found).splitlines()) == 8
 
 

@@ -369,8 +369,8 @@ class TestRankCap:
         assert certificate.gap == pytest.approx(
             dense.gap(full(found.low_rank), reference) / certificate.primal, abs=1e-6
         )
-        assert "settled under its cap on the rank" in str(certificate)
-        assert "of the optimum without the cap" in str(certificate)
+        assert "settled at its rank limit" in str(certificate)
+        assert "of the optimum without the limit" in str(certificate)
         assert certificate.status == "rank_cap"
 
     def test_a_cap_that_does_not_bind(self):

@@ -51,7 +51,7 @@ def test_ranks_of_held_out_items_ties_counted_half(made):
     ranks = np.empty((2, held.nnz))
     rank_rows(
         *(0, 12, base, np.arange(12), scale, clicks.indptr, clicks.indices, weights.indptr, weights.indices, several),
-        *(held.indptr, held.indices, ranks),
+        *(held.indptr, held.indices, np.empty(9, np.float32), ranks),
     )
     for found, scores in zip(ranks, (base + dense(*made), base), strict=True):
         scores = np.where(clicks.toarray() > 0, -np.inf, scores)

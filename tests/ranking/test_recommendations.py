@@ -91,7 +91,7 @@ def test_neighbours():
     assert len(near) == 2
     assert near.to_frame().columns.tolist() == ["id", "score", "title"]
     assert repr(near).splitlines() == [
-        "Neighbours of 10",
+        "Neighbors of 10",
         "id   score  title",
         "20  0.5000",
         "30  0.2500  Alien",

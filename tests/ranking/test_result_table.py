@@ -186,5 +186,5 @@ def test_recommendations_and_neighbours_get_it_all():
     assert page.startswith("<p>Recommendations: 1 user, k = 2</p>")
     assert Cells(page).cells[5:] == ["7", "4", "1", "2.0000", "R&D <1>", "7", "3", "2", "1.0000", ""]
     near = Neighbors("<b>", np.array([3]), np.array([0.5], np.float32), titles[:1])
-    assert near._repr_html_().startswith("<p>Neighbours of &#x27;&lt;b&gt;&#x27;</p>")
+    assert near._repr_html_().startswith("<p>Neighbors of &#x27;&lt;b&gt;&#x27;</p>")
     assert near.to_arrow().schema.types == [pa.int64(), pa.float32(), pa.string()]

@@ -24,7 +24,7 @@ __all__ = [
 
 
 def from_rectools(model: Any, dataset: Any) -> OutsideModel:
-    """Return a model of RecTools as one of ours.
+    """Wrap a fitted RecTools model as a csrr model.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ def from_rectools(model: Any, dataset: Any) -> OutsideModel:
     -------
     model
         For `csrr.evaluate`, `csrr.compare` and `recommend`; its `training_log()` is the dataset's events. Its scores
-        are those of RecTools' `recommend` of all items; what that leaves out is in no list.
+        are those of RecTools' `recommend` over all items; items that it leaves out are not ranked.
     """
     from csrr.adapters import rectools_models
 
@@ -45,7 +45,7 @@ def from_rectools(model: Any, dataset: Any) -> OutsideModel:
 
 
 def to_rectools(ours: Any) -> Any:
-    """Return recommendations, or a model, as RecTools has them.
+    """Convert recommendations, or a model, to RecTools.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ def to_rectools(ours: Any) -> Any:
 
 
 def from_lenskit(pipeline: Any, train: Any) -> OutsideModel:
-    """Return a pipeline of LensKit as one of our models.
+    """Wrap a trained LensKit pipeline as a csrr model.
 
     Parameters
     ----------
@@ -75,8 +75,8 @@ def from_lenskit(pipeline: Any, train: Any) -> OutsideModel:
     Returns
     -------
     model
-        For `csrr.evaluate`, `csrr.compare` and `recommend`; its `training_log()` is the dataset's events. What the
-        scorer gives no score is in no list.
+        For `csrr.evaluate`, `csrr.compare` and `recommend`; its `training_log()` is the dataset's events. Items
+        without a score are not ranked.
     """
     from csrr.adapters import lenskit_models
 
@@ -84,7 +84,7 @@ def from_lenskit(pipeline: Any, train: Any) -> OutsideModel:
 
 
 def to_lenskit(ours: Any) -> Any:
-    """Return recommendations, or a model, as LensKit has them.
+    """Convert recommendations, or a model, to LensKit.
 
     Parameters
     ----------

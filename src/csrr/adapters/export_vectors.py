@@ -30,7 +30,7 @@ VECTOR_ROWS = 2**15
 
 @dataclass(frozen=True)
 class Export:
-    """What was exported, and what it is worth.
+    """The result of `csrr.export`: what was written, and its recall.
 
     Attributes
     ----------
@@ -45,7 +45,7 @@ class Export:
     n_users, n_items, dims
         The numbers of users, of items, and of dimensions.
     covers
-        Which part of the scores the products of the vectors are.
+        The part of the scores that the inner products give.
     is_exact
         Whether they are all of the scores.
     k
@@ -53,12 +53,12 @@ class Export:
     n_compared
         The number of users whose lists were compared, drawn at random from those with a history.
     vector_recall
-        The share of the model's own lists, seen items left out, that is in the lists by the products of the vectors.
+        The share of the model's own lists, seen items left out, that exact inner products recover.
     index_recall
-        The share that is in the lists that the index finds; None without an index.
+        The share that the index recovers; None without an index.
     candidate_recall
-        The share that is among the first 5k that the index, or without one the products, find: what is left if the
-        model ranks these again.
+        The share that is among the first 5k of the index (or of the inner products): what is left if the model
+        re-ranks these.
     files
         The names of the files in the folder.
 
@@ -86,7 +86,7 @@ class Export:
     files: tuple[str, ...]
 
     def summary(self) -> dict[str, Any]:
-        """Return all of it as plain values, fit for JSON.
+        """Return everything as plain Python values, ready for JSON.
 
         Returns
         -------
@@ -120,29 +120,29 @@ def export(
     sample: int = 1000,
     seed: int = 0,
 ) -> Export:
-    """Write the vectors of a model, and an index of its items, to a folder; return what they are worth.
+    """Export user and item vectors, and an index of the items, to a folder; return a summary with recalls.
 
-    A user's vector times an item's is the model's score, or near it. `users.parquet` and `items.parquet` have id and
-    vector, in the order of the model's rows; the index numbers items by these rows; `about.json`, written last, says
-    what is there. Items that a user has are not left out by an index.
+    The inner product of a user's and an item's vector equals or approximates the model's score. `users.parquet` and
+    `items.parquet` have id and vector, in the order of the model's rows; the index identifies items by these rows;
+    `about.json`, written last, describes the export. An index does not leave out items that the user has.
 
     Parameters
     ----------
     model
         A fitted model.
     path
-        The folder; made where it is missing.
+        The folder; created if missing.
     to
         "faiss" or "hnswlib" for an index of the items beside the vectors, "parquet" for the vectors alone.
     part
-        "all" scores; or "factors", of a model that has neighbours too, without these.
+        "all" of the scores; or "factors": without the neighbors, for a model that has both.
     dims
-        The number of dimensions. Without it, exactly the factors where scores are nothing else, or else 256, in which
-        all scores are approximated.
+        The number of dimensions. Default: the factors themselves if they give the scores exactly, else an
+        approximation in 256 dimensions.
     index
         The kind of index, as faiss's `index_factory` takes it; "Flat" is exact. Without it, "HNSW32".
     k
-        The length of the lists by which it is judged.
+        The length of the lists for the recalls.
     sample
         The number of users whose lists are compared.
     seed
@@ -151,14 +151,14 @@ def export(
     Returns
     -------
     export
-        What was written, and the shares of the exact lists that are found again.
+        What was written, and the recalls.
 
     Raises
     ------
     ParameterError
         For what the model does not have, or faiss does not know.
     ImportError
-        Where faiss or hnswlib is not installed.
+        If faiss or hnswlib is not installed.
 
     Examples
     --------

@@ -24,19 +24,20 @@ AT_ONCE = 64
 
 
 class OutsideModel(Recommender):
-    """A model that another library fitted: it has scores, and what follows from them.
+    """A model that another library fitted, wrapped for csrr.
 
     Parameters
     ----------
     scorer
-        From user rows to the scores of all items.
+        A function from user rows to the scores of all items.
     name
-        What it is called.
+        The name of the model.
     """
 
     def __init__(self, scorer: RowScorer | None = None, name: str = "model") -> None:
         """Store the parameters."""
-        self.scorer, self.name = scorer, name
+        self.scorer = scorer
+        self.name = name
 
     @classmethod
     def of(cls, scorer: RowScorer, log: Log, name: str) -> Self:
@@ -69,17 +70,17 @@ class OutsideModel(Recommender):
 
 
 def from_scores(score: Scorer, train: Any, *, name: str = "model") -> OutsideModel:
-    """Return a model of ours with the scores of anything that scores.
+    """Wrap any scoring function as a csrr model.
 
     Parameters
     ----------
     score
-        A function of users' ids, shape (b,), that returns their scores of all items, shape (b, n_items): columns in
-        the order of `train.items`, NaN for what has none.
+        A function from user ids, shape (b,), to their scores of all items, shape (b, n_items): columns in the order of
+        `train.items`, NaN for items without a score.
     train
-        The log that it was fitted to.
+        The training log.
     name
-        What to call it.
+        The name of the model.
 
     Returns
     -------
@@ -100,12 +101,12 @@ def from_scores(score: Scorer, train: Any, *, name: str = "model") -> OutsideMod
 
 
 def from_implicit(model: Any, train: Any, *, weighted: bool = False) -> OutsideModel:
-    """Return a model of implicit as one of ours.
+    """Wrap a fitted implicit model as a csrr model.
 
     Parameters
     ----------
     model
-        A fitted model: by factors (ALS, BPR, logistic) or by neighbours of items.
+        A fitted model: with factors (ALS, BPR, logistic) or item-based nearest neighbors.
     train
         The log whose `to_csr()` it was fitted to.
     weighted
@@ -114,12 +115,12 @@ def from_implicit(model: Any, train: Any, *, weighted: bool = False) -> OutsideM
     Returns
     -------
     model
-        For `csrr.evaluate`, `csrr.compare` and `recommend`. What a model by neighbours gives no score is in no list.
+        For `csrr.evaluate`, `csrr.compare` and `recommend`. Items without a score are not ranked.
 
     Raises
     ------
     DataError
-        Where it was fitted to other numbers of users or items.
+        If it was fitted to other numbers of users or items.
     """
     log, name = as_log(train), f"implicit {type(model).__name__}"
     if hasattr(model, "user_factors"):

@@ -45,7 +45,7 @@ class RecToolsModel(ModelBase):  # type: ignore[misc]
     def __init__(self, model: Recommender, verbose: int = 0) -> None:
         """Store a model, whose parameters count."""
         super().__init__(verbose=verbose)
-        self.model = model
+        self.model: Recommender = model
 
     def __repr__(self) -> str:
         return f"RecToolsModel({self.model!r})"

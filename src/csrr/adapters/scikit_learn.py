@@ -22,18 +22,18 @@ from csrr.ranking.metrics import METRICS
 
 
 class PerUserSplit:
-    """Splits of a table of events in which every user's events are dealt out, for `cv` of scikit-learn.
+    """Cross-validation splits of each user's events, for `cv` of scikit-learn.
 
     At least one event of each user stays in train.
 
     Parameters
     ----------
     n_splits
-        The number of splits. Without `ratio` they are folds: every event of a user with two or more is once in test.
+        The number of splits. Without `ratio` they are folds: every event of a user with two or more is in test once.
     ratio
-        The share of each user's events, drawn anew for each split, that is train.
+        The share of each user's events in train, drawn anew for each split.
     seed
-        Seed of what is drawn.
+        Seed of the random numbers.
 
     Examples
     --------
@@ -49,7 +49,9 @@ class PerUserSplit:
         check_whole("seed", seed, least=0)
         if ratio is not None:
             check_number("ratio", ratio, above=0, most=1)
-        self.n_splits, self.ratio, self.seed = n_splits, ratio, seed
+        self.n_splits = n_splits
+        self.ratio = ratio
+        self.seed = seed
 
     def __repr__(self) -> str:
         ratio = "" if self.ratio is None else f", ratio={self.ratio}"
@@ -61,7 +63,7 @@ class PerUserSplit:
         Parameters
         ----------
         X, y, groups
-            There for scikit-learn: not used.
+            Not used; required by scikit-learn.
 
         Returns
         -------
@@ -78,7 +80,7 @@ class PerUserSplit:
         X
             A table of events with user and item columns.
         y, groups
-            There for scikit-learn: not used.
+            Not used; required by scikit-learn.
 
         Yields
         ------
@@ -100,12 +102,12 @@ class PerUserSplit:
 
 
 def ranking_scorer(metric: str = "ndcg@10") -> Callable[..., float]:
-    """Return what `scoring` of scikit-learn takes: the mean of a metric of lists over users with held-out events.
+    """Return a scorer for `scoring` of scikit-learn: the mean of a ranking metric over users with held-out events.
 
     Parameters
     ----------
     metric
-        Its name at a length, such as "recall@20"; those of `csrr.register_metric` too.
+        The metric and the length, such as "recall@20"; your own registered metrics work too.
 
     Returns
     -------

@@ -59,7 +59,7 @@ def make_score_vectors(
     if part == "factors" and not model.has_factors:
         raise ParameterError(f'part="factors": a {type(model).__name__} has no factors; use part="all"')
     if part == "factors" or (factors_only and dims is None):
-        covers = "all of the scores, exactly" if factors_only else "common taste U alone, without neighbours S"
+        covers = "all of the scores, exactly" if factors_only else "common taste U alone, without neighbors S"
         return ScoreVectors(model.user_factors_, model.item_factors_, covers, factors_only)
     users, items = approximate_scores(model, min(dims or DIMS, *model.seen_.shape), np.random.default_rng(seed))
     return ScoreVectors(users, items, f"all of the scores, approximately, in {items.shape[1]} dimensions", False)

@@ -31,20 +31,21 @@ class VectorIndex(ABC):
 
     @abstractmethod
     def write(self, folder: Path) -> None:
-        """Write the index to its file in a folder, at once or not at all."""
+        """Write the index to its file in a folder, atomically."""
 
 
 class FaissIndex(VectorIndex):
     """An index of faiss, by the text that its `index_factory` takes."""
 
-    name, file_name = "faiss", "items.faiss"
+    name: ClassVar[str] = "faiss"
+    file_name: ClassVar[str] = "items.faiss"
 
     def __init__(self, items: Float32Array, kind: str | None) -> None:
         """Build the index; "Flat" is exact."""
         faiss = _import("faiss", "faiss-cpu")
-        self.kind = kind or f"HNSW{LINKS}"
+        self.kind: str = kind or f"HNSW{LINKS}"
         try:
-            self.index = faiss.index_factory(items.shape[1], self.kind, faiss.METRIC_INNER_PRODUCT)
+            self.index: Any = faiss.index_factory(items.shape[1], self.kind, faiss.METRIC_INNER_PRODUCT)
         except RuntimeError:
             raise ParameterError(
                 f"index={kind!r}: faiss makes no index of that for {items.shape[1]} dimensions; give what its"
@@ -75,14 +76,15 @@ class FaissIndex(VectorIndex):
 class HnswlibIndex(VectorIndex):
     """An index of hnswlib. Its file does not keep `ef`: who loads it sets it."""
 
-    name, file_name = "hnswlib", "items.hnsw"
+    name: ClassVar[str] = "hnswlib"
+    file_name: ClassVar[str] = "items.hnsw"
 
     def __init__(self, items: Float32Array, kind: str | None) -> None:
         """Build the index."""
         hnswlib = _import("hnswlib", "hnswlib")
         if kind is not None:
             raise ParameterError(f"index={kind!r} goes with faiss; hnswlib has one kind")
-        self.kind = f"HNSW{LINKS}"
+        self.kind: str = f"HNSW{LINKS}"
         self.index: Any = hnswlib.Index("ip", items.shape[1])
         self.index.init_index(len(items), ef_construction=EF_BUILD, M=LINKS, random_seed=0)
         self.index.add_items(items, np.arange(len(items)), num_threads=n_threads())

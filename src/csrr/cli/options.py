@@ -228,7 +228,7 @@ def make_model(
         old, value = read_param(text)
         ((name, value),) = use_new_names(kind, {old: value}, warn=False).items()
         if name != old:
-            say(f"csrr: {old} is now called {name}", err=True)
+            say(f"csrr: {old} is now called {name}; the old name goes away in csrr {kind.renamed[old].until}", err=True)
         if name not in known:
             raise click.UsageError(f"-p {text}: {_explain_lack(kind, known, name)}")
         if name in params:

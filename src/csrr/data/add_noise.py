@@ -35,7 +35,7 @@ class Noisy:
     planted
         Which of its events are planted, shape (n_events,).
     targets
-        The rows of the items that a push lifts, shape (n,); there are none of other kinds.
+        The rows of the pushed items, shape (n,); empty for other kinds.
 
     Examples
     --------
@@ -58,19 +58,19 @@ class _Clicks(NamedTuple):
 
 
 def add_noise(log: Any, kind: NoiseKind, share: float, *, seed: int = 0, avoid: Any = None) -> Noisy:
-    """Return the log with events planted in it that nobody meant; the same for the same seed.
+    """Return the log with planted noise events, reproducible by seed.
 
     New users have integer ids above all others, or are called crawler-1, crawler-2, ...; items keep their rows. Planted
-    events have the median weight and times drawn from the log's, where it has them.
+    events have the median weight, and times drawn from the log, if it has them.
 
     Parameters
     ----------
     log
         A log, a table with user and item columns, or a users x items matrix.
     kind
-        What the noise is like:
+        The kind of noise:
 
-        - "random": clicks on any of the cells without an event, all alike;
+        - "random": clicks on uniformly drawn cells without an event;
         - "accidental": clicks of its users, in proportion to their events, on any items they do not have;
         - "popular": the same, on items in proportion to their events;
         - "crawler": clicks of new users who touch half of the items each, drawn at random;
@@ -79,9 +79,9 @@ def add_noise(log: Any, kind: NoiseKind, share: float, *, seed: int = 0, avoid: 
     share
         The planted share of all events, from 0 to less than 1.
     seed
-        Of what is drawn.
+        Seed of the random numbers.
     avoid
-        A log with the same users and items, such as test data, of which no cell is hit.
+        A log with the same users and items, such as test data, whose cells are avoided.
 
     Returns
     -------
@@ -91,7 +91,7 @@ def add_noise(log: Any, kind: NoiseKind, share: float, *, seed: int = 0, avoid: 
     Raises
     ------
     DataError
-        Where there is no such noise, or no room for so much.
+        If the kind is unknown, or there is no room for so much noise.
 
     Examples
     --------

@@ -6,21 +6,18 @@ import difflib
 import hashlib
 import logging
 import os
-import urllib.request
 import zipfile
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from http.client import HTTPException
 from pathlib import Path
 from typing import IO
-from urllib.error import HTTPError
 
 from csrr.data.errors import DataError
 from csrr.files import write_text
 from csrr.printable import describe_size
 
-logger = logging.getLogger(__name__)
+_logger = logging.getLogger(__name__)
 
 Progress = Callable[[int, int | None], None]
 """Told the bytes fetched so far and, where known, in all."""
@@ -142,17 +139,17 @@ def fetch(name: str, *, progress: Progress | None = None) -> Path:
     name
         One of `DATASETS`.
     progress
-        Told the bytes fetched so far and, where known, in all.
+        Called with the bytes downloaded so far and, if known, in total.
 
     Returns
     -------
     path
-        Where it is now.
+        The path of the data set.
 
     Raises
     ------
     DataError
-        Where it is not known, may not be downloaded, or could not be; nothing that failed a check is kept. The SHA-256
+        If it is not known, may not be downloaded, or could not be; nothing that failed a check is kept. The SHA-256
         of the first download is kept beside it; a later one must have the same.
 
     Examples
@@ -174,7 +171,10 @@ def fetch(name: str, *, progress: Progress | None = None) -> Path:
     target = data_dir() / data.file
     if data.url is None:
         raise DataError(f"{name} cannot be downloaded ({data.licence}); put {data.source} at {target}")
-    logger.info("downloading %s (%s)", data.url, data.licence)
+    from http.client import HTTPException
+    from urllib.error import HTTPError
+
+    _logger.info("downloading %s (%s)", data.url, data.licence)
     partial = target.with_name(f"{data.file}.{os.getpid()}.part")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -200,10 +200,12 @@ def fetch(name: str, *, progress: Progress | None = None) -> Path:
 
 def _download(url: str, file: IO[bytes], progress: Progress | None) -> tuple[str, str]:
     """Return the md5 and the SHA-256 of the content of `url`, written to `file`."""
+    import urllib.request
+
     digests = hashlib.md5(usedforsecurity=False), hashlib.sha256()
     # The addresses are those of DATASETS; no user gives one.
     if not url.startswith(("https://", "http://")):
-        raise ValueError(f"{url} is no address to download from")
+        raise ValueError(f"{url} is not a URL to download from")
     with urllib.request.urlopen(url, timeout=TIMEOUT_SECONDS) as answer:  # noqa: S310
         total = _read_length(answer.headers.get("Content-Length"))
         done = 0

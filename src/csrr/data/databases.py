@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import sqlite3
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -19,6 +18,9 @@ from csrr.data.event_tables import Events, read_events
 from csrr.data.limits import find_limit
 from csrr.data.log import Log
 from csrr.data.recognise_columns import Column, choose_columns
+
+if TYPE_CHECKING:
+    import sqlite3
 
 CHUNK_ROWS = 10_000
 SQLITE_MAGIC = b"SQLite format 3\x00"
@@ -42,26 +44,26 @@ def read_sql(
     min_weight: float | None = None,
     on_bad_rows: OnBadRows = "error",
 ) -> Log:
-    """Return the log of a query's rows, one an event.
+    """Read a log from a database query; each row is an event.
 
-    Rows are fetched in chunks, as Arrow where the driver has it (ADBC, DuckDB), and on PostgreSQL through a cursor on
-    the server. What is kept is the columns that are used; they may take an eighth of the memory (`csrr.read`).
+    Rows are fetched in chunks, as Arrow if the driver supports it (ADBC, DuckDB), and on PostgreSQL through a
+    server-side cursor. Only the used columns are kept; they may take up to an eighth of the memory (see `csrr.read`).
 
     Parameters
     ----------
     query
-        SQL, or a selectable of SQLAlchemy. None for a cursor that has been executed.
+        SQL, or an SQLAlchemy selectable. None: the connection is a cursor that has been executed.
     connection
         A connection or a cursor of a DB-API or ADBC driver; an engine, a connection or a session of SQLAlchemy; an
-        address such as "sqlite:///shop.db", which takes SQLAlchemy; or the path of an SQLite file.
+        URL such as "sqlite:///shop.db", which needs SQLAlchemy; or the path of an SQLite file.
     parameters
         The values of the query's placeholders, as the driver wants them.
     user, item, rating, weight, time, title
         The columns, as in `Log.from_table`.
     min_rating
-        Rows with a smaller rating do not count.
+        Leave out rows with a smaller rating.
     min_weight
-        Nor do events with a smaller weight, all rows of a pair added up.
+        Leave out events with a smaller weight, summed over all rows of the pair.
     on_bad_rows
         As in `csrr.read`.
 
@@ -73,7 +75,7 @@ def read_sql(
     Raises
     ------
     DataError
-        Where the query fails or its rows cannot be used.
+        If the query fails or its rows cannot be used.
 
     Examples
     --------
@@ -177,6 +179,8 @@ def _open(source: Any) -> Iterator[Any]:
 
 
 def _open_sqlite(path: Path) -> sqlite3.Connection:
+    import sqlite3
+
     try:
         with path.open("rb") as file:
             is_sqlite = file.read(len(SQLITE_MAGIC)) == SQLITE_MAGIC
@@ -184,7 +188,7 @@ def _open_sqlite(path: Path) -> sqlite3.Connection:
         raise DataError(f"cannot read {path}: {error.strerror or error}") from error
     if not is_sqlite:
         raise DataError(
-            f"{path} is no SQLite database; a query needs one, a connection or an address like sqlite:///shop.db"
+            f"{path} is not an SQLite database; a query needs one, a connection or a URL like sqlite:///shop.db"
         )
     return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
 
@@ -193,9 +197,7 @@ def _make_engine(address: str) -> Any:
     try:
         import sqlalchemy
     except ImportError:
-        raise DataError(
-            "the address of a database needs SQLAlchemy: pip install 'csrr[sql]'; or pass a connection"
-        ) from None
+        raise DataError("a database URL needs SQLAlchemy: pip install 'csrr[sql]'; or pass a connection") from None
     try:
         url = sqlalchemy.make_url(address)
         file = str(url.database or ":memory:") if url.get_backend_name() == "sqlite" else ":memory:"
@@ -205,7 +207,7 @@ def _make_engine(address: str) -> Any:
     except DataError:
         raise
     except Exception as error:  # of SQLAlchemy, of a driver, or one that is not installed
-        raise DataError(f"the address of the database cannot be used: {quote_error(error)}") from error
+        raise DataError(f"the database URL cannot be used: {quote_error(error)}") from error
 
 
 def _is_sqlalchemy(source: object) -> bool:

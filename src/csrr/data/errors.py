@@ -16,11 +16,11 @@ RowNamer = Callable[[int], str]
 
 
 class DataError(ValueError):
-    """Data that cannot be used; the message says what is wrong, where, and what to do."""
+    """Raised for data that cannot be used; the message says what is wrong, where, and what to do."""
 
 
 class DataWarning(UserWarning):
-    """Something in the data that was mended or skipped; the message says what, where, and what to do.
+    """Warns of data that was corrected or skipped; the message says what, where, and what to do.
 
     The message is also in `log.columns.notes`. `warnings.simplefilter("error", csrr.DataWarning)` makes it an error.
 
@@ -36,7 +36,7 @@ class DataWarning(UserWarning):
 
 
 class UnknownIdError(KeyError):
-    """An id that the data does not contain."""
+    """Raised for an id that the data does not contain."""
 
     def __str__(self) -> str:
         """Return the message itself; KeyError would return its repr."""
@@ -44,7 +44,7 @@ class UnknownIdError(KeyError):
 
 
 class UnknownIdWarning(UserWarning):
-    """Ids that a model does not know were left out, as `unknown="ignore"` asks; the message counts them.
+    """Warns that unknown ids were left out (`unknown="ignore"`); the message counts them.
 
     Examples
     --------
@@ -58,7 +58,7 @@ class UnknownIdWarning(UserWarning):
 
 
 class NoHistoryWarning(UserWarning):
-    """People of whom a model knows no choices got what is popular; the message counts them.
+    """Warns that users without a history got popular items; the message counts them.
 
     Examples
     --------
@@ -67,7 +67,7 @@ class NoHistoryWarning(UserWarning):
     >>> with warnings.catch_warnings(record=True, action="always") as told:
     ...     recs = model.recommend([3, 999], unknown="ignore")
     >>> print(told[0].message)
-    1 of 2 users has no history (1 unknown) and gets what is popular; `fallback` says who
+    1 of 2 users has no history (1 unknown) and gets popular items; `fallback` marks them
     """
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -126,7 +126,7 @@ class IdMap:
         Raises
         ------
         UnknownIdError
-            Where one is not in the map.
+            If one is not in the map.
         """
         asked = read_id_column(ids, f"{kind} ids")
         rows = self._find(asked)
@@ -177,7 +177,7 @@ class IdMap:
         Raises
         ------
         UnknownIdError
-            Where it is not in the map.
+            If it is not in the map.
         """
         return int(self.rows([id], kind)[0])
 
@@ -224,7 +224,7 @@ class IdMap:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, IdMap) and np.array_equal(self._ids, other._ids)
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__: ClassVar[None] = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
         some = ", ".join(repr(id) for id in self._ids[:3].tolist())

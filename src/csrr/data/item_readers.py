@@ -35,31 +35,31 @@ def read_items(
     separator: str | None = None,
     header: bool | None = None,
 ) -> ItemTable:
-    """Return the item table of a file or of a table in memory: a row for each item.
+    """Read an item table, with one row per item, from a file or a table in memory.
 
-    Known are CSV, TSV, Parquet, Arrow and JSON-lines files, plain, packed or zipped, and the item files of MovieLens,
-    Last.fm and EachMovie, also in their archives. A column of a text file whose values are all numbers, true or false,
-    or dates like 2000-12-31 is such; others are categories.
+    Formats are CSV, TSV, Parquet, Arrow and JSON-lines files, plain or compressed, and the item files of MovieLens,
+    Last.fm and EachMovie, also in their archives. Text columns of numbers, of true and false, or of dates like
+    2000-12-31 are recognized; others are categories.
 
     Parameters
     ----------
     source
         A path, the name of a file or data set in `data_dir`, or a pandas, polars or pyarrow table or a dict of columns.
     item
-        The column of ids, by name or position; recognised as in a log, or called id.
+        The column of ids, by name or position; recognized as in a log, or called id.
     title
         The column of titles; False for none.
     columns
         The names of the other columns to keep; None for all.
     categories
-        What stands between the categories of one item, as in Action|Comedy; None where nothing does. Lists of texts
+        The separator between the categories of one item, as in Action|Comedy; None: no separator. Lists of strings
         need none.
     member
         The file in an archive or folder that holds several.
     separator
-        What stands between the fields of a text.
+        The field separator of a text file.
     header
-        Whether a text begins with the names of its columns.
+        Whether a text file begins with column names.
 
     Returns
     -------
@@ -69,7 +69,7 @@ def read_items(
     Raises
     ------
     DataError
-        Where the table cannot be used: no ids, an id twice, values of no use; the message says where and what to do.
+        If the table cannot be used: no ids, a repeated id, invalid values; the message says where and what to do.
 
     Examples
     --------
@@ -109,7 +109,7 @@ def _make_table(
     limit: Limit | None = None,
 ) -> ItemTable:
     if categories is not None and (not isinstance(categories, str) or not categories):
-        raise DataError(f"categories={show_value(categories)}: give what stands between them, such as '|', or None")
+        raise DataError(f"categories={show_value(categories)}: give the separator, such as '|', or None")
     cells = split_columns(table)
     id_name, title_name = _find_ids(item, tuple(cells)), _find_titles(title, tuple(cells))
     given = cells[id_name]()

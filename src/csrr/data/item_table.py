@@ -27,7 +27,7 @@ SHOWN = 5
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ItemTable:
-    """What is known of items: a row for each.
+    """A table of item attributes, one row per item.
 
     Attributes
     ----------
@@ -36,7 +36,7 @@ class ItemTable:
     columns
         The columns by name: numbers, flags, dates or categories.
     titles
-        What the items are called, shape (n_items,), where known: str or None.
+        The titles of the items, shape (n_items,), if known: str or None.
 
     Examples
     --------
@@ -65,12 +65,12 @@ class ItemTable:
         return self.columns[name]
 
     def align(self, items: IdMap) -> ItemTable:
-        """Return the table with a row for each of some items, in their order.
+        """Return the table with rows for the given items, in their order.
 
         Parameters
         ----------
         items
-            The ids. What the table does not say of one of them is missing.
+            The ids. Items that are not in the table get missing values.
 
         Returns
         -------
@@ -80,7 +80,7 @@ class ItemTable:
         Raises
         ------
         DataError
-            Where the table has none of them.
+            If the table has none of them.
         """
         rows = self.items.find(_as_type_of(items, self.items), "item")
         if len(items) and (rows < 0).all():
@@ -97,13 +97,13 @@ class ItemTable:
         return ItemTable(items, {name: column.take(rows) for name, column in self.columns.items()}, titles)
 
     def match(self, where: Mapping[str, Any]) -> BoolArray:
-        """Return which items meet all of some conditions.
+        """Return which items meet all conditions.
 
         Parameters
         ----------
         where
-            By column: a value; a list of values, one of which an item must have; or a pair (least, most) of numbers or
-            dates, where None stands for no bound. What is missing meets no condition.
+            By column: a value; a list of allowed values; or a pair (minimum, maximum) of numbers or dates, where None
+            means no bound. A missing value meets no condition.
 
         Returns
         -------

@@ -39,7 +39,7 @@ class Limit:
         if n_bytes > self.n_bytes:
             raise DataError(
                 f"{what} holds more than {describe_size(self.n_bytes)}, {self.reason};"
-                f" if that is as it should be, set the environment variable {VARIABLE} to more bytes"
+                f" if that is intended, set the environment variable {VARIABLE} to more bytes"
             )
 
     def check_rows(self, n_rows: int, what: str = "the file") -> None:
@@ -55,7 +55,7 @@ def find_limit(packed: int | None = None) -> Limit:
         return Limit(_read_size(given), f"the limit that {VARIABLE} sets")
     most = max(find_memory() // SHARE, ALWAYS)
     if packed is not None and packed * RATIO < most:
-        return Limit(max(packed * RATIO, ALWAYS), f"more than {RATIO} times its packed size")
+        return Limit(max(packed * RATIO, ALWAYS), f"more than {RATIO} times its compressed size")
     return Limit(most, "an eighth of this machine's memory")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -44,7 +44,7 @@ TitleMap = Mapping[Any, str | None]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Log:
-    """Events of users choosing items: one event a (user, item) pair, sorted by user row, then item row. Immutable.
+    """An immutable interaction log: one event per (user, item) pair, sorted by user row, then item row.
 
     Attributes
     ----------
@@ -53,18 +53,18 @@ class Log:
     items
         The items' ids.
     user_rows
-        Who chose, shape (n_events,).
+        The user row of each event, shape (n_events,).
     item_rows
-        What was chosen, shape (n_events,).
+        The item row of each event, shape (n_events,).
     weights
-        How much, above 0, shape (n_events,), where known.
+        The weight of each event, above 0, shape (n_events,), if known.
     times
-        When, in seconds since 1970, shape (n_events,), where known.
+        The time of each event, in seconds since 1970, shape (n_events,), if known.
     titles
-        What the items are called, shape (n_items,), where known: str or None.
+        The titles of the items, shape (n_items,), if known: str or None.
     columns
-        What the columns of the table were taken for and which were left alone, where it was a table. Two logs may be
-        equal without it.
+        If the log came from a table: which column was used for what, and which were not used. It does not affect
+        equality.
 
     Examples
     --------
@@ -127,9 +127,9 @@ class Log:
         titles: TitleMap | None = None,
         on_bad_rows: OnBadRows = "error",
     ) -> Log:
-        """Return the log of a table with one row an event.
+        """Read a log from a table with one row per event.
 
-        Columns are recognised by name (user_id, movieId, count, ...) unless given by name or position; False leaves one
+        Columns are recognized by name (user_id, movieId, count, ...) unless given by name or position; False leaves one
         out. Repeated (user, item) pairs become one event with the sum of the weights and the latest time. Only ids with
         an event left are in the log.
 
@@ -149,15 +149,15 @@ class Log:
             The column of times: dates, text like 2000-12-31, or numbers that count seconds, milli-, micro- or
             nanoseconds since 1970.
         title
-            The column of titles. Of several, an item gets the first in the alphabet.
+            The column of titles. If an item has several, the alphabetically first is used.
         min_rating
-            A row counts when its rating is at least that.
+            Keep rows with at least this rating.
         min_weight
-            An event counts when its weight, all rows of the pair added up, is at least that.
+            Keep events with at least this weight, summed over all rows of the pair.
         titles
-            Titles by item id, which win over a column.
+            Titles by item id; they take precedence over a column.
         on_bad_rows
-            Whether a row without an id, or with a number or a time that is none, is an error or is skipped, with a
+            Whether a row without an id, or with an invalid number or time, is an error or is skipped, with a
             `DataWarning`.
 
         Returns
@@ -168,7 +168,7 @@ class Log:
         Raises
         ------
         DataError
-            Where the table cannot be used; the message names the column and the row.
+            If the table cannot be used; the message names the column and the row.
         """
         roles: dict[str, Column] = {"user": user, "item": item, "rating": rating}
         roles |= {"weight": weight, "time": time, "title": title}
@@ -191,11 +191,11 @@ class Log:
         found
             The columns.
         min_rating
-            A row counts when its rating is at least that.
+            Keep rows with at least this rating.
         min_weight
-            An event counts when its weight is at least that.
+            Keep events with at least this weight.
         titles
-            Titles by item id, which win over a column.
+            Titles by item id; they take precedence over a column.
 
         Returns
         -------
@@ -229,7 +229,7 @@ class Log:
         min_rating: float | None = None,
         min_weight: float | None = None,
     ) -> Log:
-        """Return the log of a users x items matrix; users and items without events stay in the log.
+        """Read a log from a users x items matrix; users and items without events stay in the log.
 
         Values become weights, except when all of them are 1 or `min_rating` declares them to be ratings.
 
@@ -238,13 +238,13 @@ class Log:
         matrix
             Sparse in any format, or dense.
         user_ids, item_ids
-            The ids of rows and columns, in their order; without them, their numbers.
+            The ids of rows and columns, in order; default: their numbers.
         titles
             Titles by item id, or a title for each column.
         min_rating
-            A value counts when it is at least that, and is a rating.
+            Treat values as ratings, and keep those of at least this.
         min_weight
-            A value counts when it is at least that, and is a weight.
+            Treat values as weights, and keep those of at least this.
 
         Returns
         -------
@@ -288,7 +288,7 @@ class Log:
         Parameters
         ----------
         weighted
-            Whether its values are the weights, and not ones.
+            Whether the values are the weights, instead of ones.
 
         Returns
         -------
@@ -304,7 +304,7 @@ class Log:
         return matrix
 
     def select(self, mask: BoolArray) -> Log:
-        """Return some of the events; users, items and titles stay.
+        """Return the log of some of the events; users, items and titles stay.
 
         Parameters
         ----------
@@ -328,17 +328,17 @@ class Log:
         )
 
     def fade(self, half_life: float | str | timedelta, *, now: Any = None) -> Log:
-        """Return the log with weights that halve with age: 2^(-age/half_life), times the weights there are.
+        """Return the log with time decay: weights are multiplied by 2^(-age/half_life).
 
-        After ten half-lives an event fades no more. Models weigh by these weights only if they are told to
-        (`event_weights`); with their own `half_life` they fade by themselves.
+        After ten half-lives the weight stays constant. Models use these weights only if `event_weights` says so;
+        models with their own `half_life` apply the decay themselves.
 
         Parameters
         ----------
         half_life
-            In days, as a text like "90d" or "12h", or as a timedelta. Times count as seconds.
+            In days, a string like "90d" or "12h", or a timedelta. Times are in seconds.
         now
-            When age is counted from: a number, a date or text like 2000-12-31. By default the latest event.
+            The time from which age counts: a number, a date or a string like 2000-12-31. Default: the latest event.
 
         Returns
         -------
@@ -348,7 +348,7 @@ class Log:
         Raises
         ------
         DataError
-            Where the events have no times.
+            If the events have no times.
 
         Examples
         --------
@@ -379,7 +379,7 @@ class Log:
         return np.bincount(self.item_rows, minlength=self.n_items)
 
     def history(self, user: Id) -> Ids:
-        """Return what a user chose.
+        """Return the items of a user.
 
         Parameters
         ----------
@@ -454,7 +454,7 @@ class Log:
         same = all(a is b or (a is not None and b is not None and np.array_equal(a, b)) for a, b in pairs)
         return same and self.users == other.users and self.items == other.items
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__: ClassVar[None] = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
         percent = 100 * self.density

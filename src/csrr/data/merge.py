@@ -16,7 +16,7 @@ from csrr.data.event_tables import Events
 from csrr.data.ids import IdMap
 from csrr.data.times import Times
 
-logger = logging.getLogger(__name__)
+_logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ def keep_positive(found: Events, min_rating: float | None, min_weight: float | N
     for bound, column, role in ((min_rating, found.rating, "rating"), (min_weight, found.weight, "weight")):
         if bound is not None and column is None:
             raise DataError(
-                f"min_{role} needs a {role} column, and none was recognised;"
+                f"min_{role} needs a {role} column, and none was recognized;"
                 f" the columns are {quote_names(found.names)}; name it with {role}='...'"
             )
     n_read = len(found)
@@ -58,7 +58,7 @@ def keep_positive(found: Events, min_rating: float | None, min_weight: float | N
     if found.weight is not None:
         happened = found.weight.astype(np.float32) > 0
         if not happened.all():
-            logger.info("dropped %d rows of weight 0", np.count_nonzero(~happened))
+            _logger.info("dropped %d rows of weight 0", np.count_nonzero(~happened))
             found = found.select(happened)
             _require_some(len(found), n_read, "a weight above 0")
     return found
@@ -81,7 +81,7 @@ def merge_repeats(
     order = np.argsort(keys, kind="stable")
     first = np.flatnonzero(np.diff(keys[order], prepend=-1))
     if len(first) < len(keys):
-        logger.info("merged %d repeated (user, item) rows", len(keys) - len(first))
+        _logger.info("merged %d repeated (user, item) rows", len(keys) - len(first))
         if weights is not None:
             # A sum of floats depends on their order: sorting makes it the same for any order of the rows.
             order = np.lexsort((weights, keys))

@@ -48,45 +48,45 @@ def read(
     on_bad_rows: OnBadRows = "error",
     missing: Collection[str] | None = None,
 ) -> Log:
-    """Return the log of a file, folder, zip archive, table, matrix or database.
+    """Read a log from a file, folder, zip archive, table, matrix or database.
 
-    Known are MovieLens, EachMovie, Last.fm (HetRec 2011) and LightGCN's user lists, zipped, unpacked or their main file
-    alone; and one CSV, TSV, RecBole .inter, Parquet, Arrow or JSON-lines file, plain, packed (gzip, bzip2, xz, zstd) or
-    zipped. `log.columns` says which column was taken for what, and which were left alone.
+    Formats are MovieLens, EachMovie, Last.fm (HetRec 2011) and LightGCN's user lists, zipped, unpacked or their main
+    file alone; and a CSV, TSV, RecBole .inter, Parquet, Arrow or JSON-lines file, plain, compressed (gzip, bzip2, xz,
+    zstd) or zipped. `log.columns` says which column was used for what, and which were not used.
 
-    Ids in text lose blanks around them, and become integers only if every one is written like an integer ("7" or "7.0",
-    but not "007"). Lines that repeat the header are skipped, with a `DataWarning`.
+    In text files, spaces around ids are dropped, and ids become integers only if all of them look like integers ("7" or
+    "7.0", but not "007"). Repeated header lines are skipped, with a `DataWarning`.
 
-    A file may hold an eighth of the memory, and a packed one 200 times its size where that is more than 268 MB. The
-    environment variable CSRR_MAX_BYTES, where it is set, is the limit in place of both.
+    A file may hold at most an eighth of the memory, and a compressed one at most 200 times its size or 268 MB,
+    whichever is more. The environment variable CSRR_MAX_BYTES sets another limit.
 
     Parameters
     ----------
     source
         A path, the name of a file or data set in `data_dir`, a table, a list of tuples or dicts, or a matrix. With
-        `query`, what `read_sql` takes as a connection. A cursor that has been executed needs no `query`.
+        `query`, a connection as for `read_sql`. A cursor that has been executed needs no `query`.
     format
-        What it is, where that should not be recognised.
+        The file format; default: recognized.
     part
         One of the two files of user lists, or both.
     user, item, rating, weight, time, title
         The columns, as in `Log.from_table`.
     min_rating
-        Rows with a smaller rating do not count.
+        Leave out rows with a smaller rating.
     min_weight
-        Nor do events with a smaller weight, all rows of a pair added up.
+        Leave out events with a smaller weight, summed over all rows of the pair.
     separator
-        What stands between the fields of a text.
+        The field separator of a text file.
     header
-        Whether a text begins with the names of its columns.
+        Whether a text file begins with column names.
     query
         The SQL query whose rows are the events.
     on_bad_rows
-        Whether a row without an id, with a number or a time that is none, or with too few or too many fields, is an
-        error or is skipped, with a `DataWarning`.
+        Whether a row without an id, with an invalid number or time, or with too few or too many fields, is an error or
+        is skipped, with a `DataWarning`.
     missing
-        The texts that stand for a missing id in a text file, beside the empty one; None for those that pandas knows
-        (NULL, None, nan, NA, N/A, ...), [] where these are real ids.
+        The strings that mean a missing id in a text file, besides the empty string; None: those of pandas (NULL, None,
+        nan, NA, N/A, ...); []: none.
 
     Returns
     -------
@@ -96,7 +96,7 @@ def read(
     Raises
     ------
     DataError
-        Where the data cannot be used; the message says what is wrong, in which line, and what to do.
+        If the data cannot be used; the message says what is wrong, in which line, and what to do.
 
     Examples
     --------
@@ -131,7 +131,7 @@ def read(
 
 
 def read_split(source: str | os.PathLike[str]) -> tuple[Log, Log]:
-    r"""Return (train, test) of LightGCN's user lists; both share their row numbers.
+    r"""Read train and test from LightGCN's user lists; both share their row numbers.
 
     A (user, item) pair in both files counts as train.
 
@@ -148,7 +148,7 @@ def read_split(source: str | os.PathLike[str]) -> tuple[Log, Log]:
     Raises
     ------
     DataError
-        Where one of the files is missing or damaged.
+        If one of the files is missing or damaged.
 
     Examples
     --------

@@ -10,7 +10,7 @@ from typing import Literal
 from csrr.data.errors import DataError, quote_names, show_value
 
 Column = str | int | Literal[False] | None
-"""A column by name or position; None to recognise it by its name, False to do without it."""
+"""A column by name or position; None to recognize it by its name, False to do without it."""
 
 # Earlier words of a role win over later ones: user_id over session_id. "id" may follow a user or item word.
 WORDS = {
@@ -46,7 +46,7 @@ _ID_NAME = re.compile(r".*[^ _-][ _-](?i:id)|.*[a-z](Id|ID)", re.DOTALL)
 
 @dataclass(frozen=True, repr=False)
 class LogColumns:
-    """What the columns of a table were taken for.
+    """Which column of a table was used for what.
 
     Attributes
     ----------
@@ -57,15 +57,15 @@ class LogColumns:
     min_rating
         The rating that a row had to have, or None.
     notes
-        What else is worth knowing about the data: ids that were merged, lines that were skipped.
+        Other notes on the data: ids that were merged, lines that were skipped.
     n_repeats
-        How many rows told of a pair that another row had told of already.
+        The number of rows that repeat a (user, item) pair.
 
     Examples
     --------
     >>> log = csrr.read({"user": ["ann", "bob"], "movieId": [1, 2], "Hours": [2.5, 3.0]})
     >>> log.columns
-    LogColumns: user 'user', item 'movieId'; left alone: 'Hours' (weight='Hours' takes it as the weight)
+    LogColumns: user 'user', item 'movieId'; not used: 'Hours' (weight='Hours' uses it as the weight)
     >>> log.columns.left_alone
     ('Hours',)
     """
@@ -82,12 +82,12 @@ class LogColumns:
     n_repeats: int = 0
 
     def describe(self, min_rating: str = "min_rating={}", weight: str = "weight={}") -> str:
-        """Return one line: what was taken for what, what was left alone, and what to do about it.
+        """Return one line: which column is used for what, which are not used, and how to change that.
 
         Parameters
         ----------
         min_rating, weight
-            How these options are spelt, with {} in the place of the value.
+            How these options are spelled, with {} in the place of the value.
 
         Returns
         -------
@@ -97,14 +97,16 @@ class LogColumns:
         used = [f"{role} {show_value(getattr(self, role))}" for role in NAMES if getattr(self, role) is not None]
         line = ", ".join(used)
         if self.rating is not None and self.min_rating is None:
-            line += f"; every rating counts as a choice, low ones too ({min_rating.format(4)} takes those from 4 on)"
+            line += (
+                f"; every rating counts as a choice, low ones too ({min_rating.format(4)} keeps those of 4 and more)"
+            )
         elif self.rating is not None:
             line += f"; ratings from {self.min_rating:g} on count"
         if self.left_alone:
-            line += f"; left alone: {quote_names(self.left_alone)}"
+            line += f"; not used: {quote_names(self.left_alone)}"
         amounts = [name for name in self.left_alone if is_amount(name)]
         if amounts and self.weight is None:
-            line += f" ({weight.format(show_value(amounts[0]))} takes it as the weight)"
+            line += f" ({weight.format(show_value(amounts[0]))} uses it as the weight)"
         return line
 
     def __repr__(self) -> str:
@@ -133,7 +135,7 @@ def describe_columns(names: Collection[str], chosen: Mapping[str, str | None], n
 
 
 def find_role(name: str) -> str | None:
-    """Return the role a column name is recognised as, or None."""
+    """Return the role a column name is recognized as, or None."""
     plain = normalise_name(name)
     return next((role for role, tiers in NAMES.items() if any(plain in tier for tier in tiers)), None)
 
@@ -151,7 +153,7 @@ def normalise_name(name: str) -> str:
 def find_column(role: str, given: Column, names: tuple[str, ...], taken: Collection[str] = ()) -> str | None:
     """Return the name of the column of a role, or None where the role may be left out and is.
 
-    What is recognised is none of `taken`.
+    What is recognized is none of `taken`.
     """
     if given is False and role not in REQUIRED:
         return None

@@ -53,13 +53,13 @@ def as_columns(records: Sequence[Any]) -> Mapping[str, Any]:
         columns = SparseColumns()
         for row, record in enumerate(records):
             if not isinstance(record, Mapping):
-                raise DataError(f"row {row + 1}: {show_value(record)} is no dict like the rows before it")
+                raise DataError(f"row {row + 1}: {show_value(record)} is not a dict like the rows before it")
             columns.add({str(name): value for name, value in record.items()})
         return columns
     width = len(first)
     for row, record in enumerate(records):
         if not isinstance(record, tuple) or len(record) != width:
-            raise DataError(f"row {row + 1}: {show_value(record)} is no row of {width} values like the first")
+            raise DataError(f"row {row + 1}: {show_value(record)} is not a row of {width} values like the first")
     names = getattr(first, "_fields", None) or map(str, range(width))
     return dict(zip(map(str, names), zip(*records, strict=True), strict=True))
 

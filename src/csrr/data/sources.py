@@ -18,7 +18,7 @@ from csrr.data.unpack import DAMAGE, read_file, read_stream, strip_suffix, unpac
 
 @dataclass(frozen=True)
 class Bundle:
-    """The files of a folder or a zip archive, or a file (`main`) among its neighbours.
+    """The files of a folder or a zip archive, or a file (`main`) among its neighbors.
 
     `members` maps a name without folders and without .gz and the like to the files that bear it.
     """

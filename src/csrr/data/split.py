@@ -15,16 +15,16 @@ from csrr.data.times import Times, parse_time
 
 
 class HeldOut(NamedTuple):
-    """A split by users.
+    """The result of `split` with `held_out_users`.
 
     Attributes
     ----------
     train
         The events of the other users.
     given
-        What a model may see of the held-out users' events.
+        The held-out users' events that a model may use as history.
     asked
-        What it is asked about.
+        The held-out users' events to predict.
 
     Examples
     --------
@@ -80,32 +80,32 @@ def split(
     held_out_users: Any = None,
     given: float = 0.8,
 ) -> tuple[Log, Log] | HeldOut:
-    """Return (train, test), or a `HeldOut`; all parts share the log's row numbers.
+    """Split a log into (train, test), or a `HeldOut`; all parts share the log's row numbers.
 
-    One of `ratio`, `last`, `at`, `time_quantile` and `held_out_users` decides; without any, it is a `ratio` of 0.8. The
-    result depends on the events and the seed, not on the order of the rows they were read from.
+    Give one of `ratio`, `last`, `at`, `time_quantile` and `held_out_users`; the default is a `ratio` of 0.8. The result
+    depends on the events and the seed, not on the order of the input rows.
 
     Parameters
     ----------
     log
         A log, a table with user and item columns, or a users x items matrix.
     ratio
-        A random share of each user's n events is train: ratio*n, rounded half up, at least one.
+        The share of each user's n events in train, drawn at random: ratio*n, rounded half up, at least one.
     seed
-        Of what is drawn at random.
+        Seed of the random numbers.
     by
-        With "log", `ratio` is a share of all events, whoever's they are.
+        With "log", `ratio` is a share of all events, not of each user's.
     last
-        So many of each user's latest events are test, equal times in the order of the item rows. At least one event
-        stays in train, so a user with no more than `last` events has fewer in test.
+        The number of each user's latest events in test; item rows break ties of time. At least one event stays in
+        train, so a user with few events has fewer in test.
     at
-        Events at or after that time (a number, a datetime, or text like 2000-12-31) are test.
+        Events at or after this time (a number, a datetime, or a string like 2000-12-31) are test.
     time_quantile
-        The same, at the time before which about that share of the events lies.
+        The same, at the time before which about this share of the events lies.
     held_out_users
-        That share or number of the users, drawn at random, or the users with these ids, are left out of train.
+        The share or number of users to leave out of train, drawn at random; or their ids.
     given
-        A random share of the events of each held-out user, rounded as above, is given; with `last`, all but the latest.
+        The share of each held-out user's events in `given`, drawn at random; with `last`, all but the latest.
 
     Returns
     -------
@@ -115,7 +115,7 @@ def split(
     Raises
     ------
     DataError
-        Where what is asked for contradicts itself or the log, such as a time without times.
+        If the arguments contradict each other or the log, such as a time for a log without times.
 
     Examples
     --------

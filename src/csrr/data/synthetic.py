@@ -61,7 +61,7 @@ def synthetic(
     noise: float = 0.05,
     seed: int = 0,
 ) -> Synthetic:
-    """Return a log of about n_users*events_per_user events from a known low-rank taste, and the truth.
+    """Generate a log of about n_users*events_per_user events from a known low-rank taste; return it with the truth.
 
     A user mixes a few genres; an item belongs mostly to one and has a long-tailed popularity.
 
@@ -70,7 +70,7 @@ def synthetic(
     n_users
         Number of users.
     n_items
-        Number of items, at least four a genre.
+        Number of items, at least four per genre.
     rank
         Number of genres.
     events_per_user
@@ -80,13 +80,13 @@ def synthetic(
     noise
         The share of events drawn uniformly from all items.
     seed
-        The same gives the same.
+        Seed of the random numbers.
 
     Returns
     -------
     data
-        `log`, the log; `truth`, shape (n_events,), why each event happened: 0 for taste, 1 for a choice of the user's
-        own, 2 for noise; `taste`, the factors of users, shape (n_users, rank), and of items, shape (n_items, rank).
+        `log`, the log; `truth`, shape (n_events,), the cause of each event: 0 for taste, 1 for a user-specific
+        choice, 2 for noise; `taste`, the factors of users, shape (n_users, rank), and of items, shape (n_items, rank).
 
     Examples
     --------

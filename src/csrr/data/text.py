@@ -106,7 +106,7 @@ def parse_text(
 ) -> TextTable:
     """Return the columns of a text, one row a line; lines that repeat the header are left out.
 
-    A first line with a name that is recognised or `expected` is a header. Without one, columns are called
+    A first line with a name that is recognized or `expected` is a header. Without one, columns are called
     `names` or, with `header=False`, "0", "1", ... With `skip_bad`, rows with another number of fields are left out.
     """
     if separator:

@@ -89,7 +89,7 @@ def unpack(content: bytes, what: str) -> bytes:
     except (*DAMAGE, pa.ArrowException) as error:
         raise DataError(f"cannot read {what}: {quote_error(error)}; the file is damaged, get it again") from error
     if _find_opener(unpacked) is not None:
-        raise DataError(f"{what} is packed more than once; unpack it by hand")
+        raise DataError(f"{what} is compressed more than once; decompress it first")
     return unpacked
 
 

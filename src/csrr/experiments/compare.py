@@ -115,12 +115,12 @@ class Comparison(TabularResult):
     rows: list[ComparedPair]
 
     def summary(self) -> dict[str, Any]:
-        """Return all of it as plain values, fit for JSON.
+        """Return everything as plain Python values, ready for JSON.
 
         Returns
         -------
         summary
-            The metric, and a dict a row.
+            The metric, and one dict per row.
         """
         return {"metric": self.metric, "rows": [row.to_dict() for row in self.rows]}
 
@@ -130,7 +130,7 @@ class Comparison(TabularResult):
         Returns
         -------
         table
-            A row for each pair: model, against, and what `PairedTest` has; p-values also corrected.
+            A row for each pair: model, against, and the attributes of `PairedTest`; p-values also corrected.
         """
         return ResultTable.from_rows(row.to_dict() for row in self.rows)
 
@@ -167,19 +167,19 @@ class Comparison(TabularResult):
 
 
 def compare(evaluations: Mapping[str, Evaluation], metric: str = "ndcg@10", baseline: str | None = None) -> Comparison:
-    """Return paired tests of models on one metric.
+    """Compare models on one metric by paired tests over users.
 
-    p-values are corrected by Holm over the pairs, each kind by itself. Values are those of `per_user`; a user without a
-    value of either model is in no test. "Better" is a larger value, of "cost" a smaller one.
+    p-values have Holm's correction over the pairs, separately for each test. Values are those of `per_user`; users
+    without a value in either model are left out. Larger values are better, except for "cost".
 
     Parameters
     ----------
     evaluations
         Evaluations by name, of the same users.
     metric
-        What is compared.
+        The metric to compare.
     baseline
-        The name of the one that all others are compared with; without it, every pair is.
+        The model to compare all others with; default: all pairs.
 
     Returns
     -------
@@ -189,9 +189,9 @@ def compare(evaluations: Mapping[str, Evaluation], metric: str = "ndcg@10", base
     Raises
     ------
     ParameterError
-        Where there are fewer than two evaluations, or they lack the metric or the baseline.
+        If there are fewer than two evaluations, or they lack the metric or the baseline.
     DataError
-        Where they are of different users.
+        If they are of different users.
 
     Examples
     --------
@@ -232,7 +232,7 @@ def compare_paired(
     """
     mine, theirs = np.asarray(a, np.float64), np.asarray(b, np.float64)
     if mine.shape != theirs.shape or mine.ndim != 1:
-        raise ParameterError(f"a and b need one value a user each, not shapes {mine.shape} and {theirs.shape}")
+        raise ParameterError(f"a and b need one value per user each, not shapes {mine.shape} and {theirs.shape}")
     known = ~(np.isnan(mine) | np.isnan(theirs))
     mine, theirs = mine[known], theirs[known]
     if len(mine) < 2:
@@ -292,7 +292,7 @@ def _align_values(evaluations: Mapping[str, Evaluation], metric: str) -> dict[st
     for name, each in evaluations.items():
         if metric not in each.per_user:
             known = ", ".join(each.per_user)
-            raise ParameterError(f"metric={metric!r}: {name} has no such value a user; it has {known}")
+            raise ParameterError(f"metric={metric!r}: {name} has no such value per user; it has {known}")
         place = {user: i for i, user in enumerate(each.users.tolist())}
         if place.keys() != set(first.users.tolist()):
             raise DataError(

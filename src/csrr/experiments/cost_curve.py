@@ -62,22 +62,22 @@ class CostPoint:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CostCurve(TabularResult, Sequence[CostPoint]):
-    """The points of a path over cost ratios, rising, for one miss's and one false alarm's cost.
+    """Cost, recall and specificity of CSRR for increasing cost ratios, at given costs.
 
     Attributes
     ----------
     points
         The points.
     miss, false_alarm
-        What these cost.
+        The cost of a miss and of a false alarm.
     nothing
-        The cost of no recommendation, a user's in the mean.
+        The mean cost per user without any recommendation.
     best
-        The place of the recommended point, chosen on the data that chose the thresholds, not on that of the costs.
+        The index of the recommended point, chosen on the data that chose the thresholds, not on the test data.
     alike
-        The places of those whose costs cannot be told from its own (user by user, 95 %).
+        The indices of the points whose costs do not differ significantly from its cost (paired over users, 95 %).
     pays
-        Whether the cost of the recommended point can be told to be less than `nothing` (the same).
+        Whether the recommended point costs significantly less than `nothing` (the same test).
 
     Examples
     --------
@@ -106,22 +106,22 @@ class CostCurve(TabularResult, Sequence[CostPoint]):
 
     @property
     def recommended(self) -> CostPoint:
-        """The point to take."""
+        """The recommended point."""
         return self.points[self.best]
 
     @property
     def recommendation(self) -> str:
-        """What to do, in words."""
+        """The recommendation as a sentence."""
         point = self.recommended
         if not self.pays:
-            return f"recommend nothing, at {self.nothing:.4g} a user: no cost can be told to be less"
+            return f"recommend nothing, at {self.nothing:.4g} per user: nothing costs significantly less"
         words = (
             f"fit with cost_ratio={point.cost_ratio:g} and recommend above a score of {point.threshold:.4g}:"
-            f" {point.items:.3g} items and a cost of {point.cost:.4g} a user,"
+            f" {point.items:.3g} items and a cost of {point.cost:.4g} per user,"
             f" {1 - point.cost / self.nothing:.1%} less than with none"
         )
         others = [f"{self.points[place].cost_ratio:g}" for place in self.alike if place != self.best]
-        return words + (f"; ratios of {', '.join(others)} cannot be told from it" if others else "")
+        return words + (f"; ratios of {', '.join(others)} do not differ significantly" if others else "")
 
     def table(self) -> ResultTable:
         """Return the points as a table.
@@ -138,8 +138,8 @@ class CostCurve(TabularResult, Sequence[CostPoint]):
         return ResultTable.from_lists({name: [getattr(point, name) for point in self.points] for name in names})
 
     def _heading(self) -> str:
-        costs = f"{self.miss:g} a miss, {self.false_alarm:g} a false alarm"
-        return f"CostCurve: {costs}; {self.nothing:.4g} a user for none"
+        costs = f"{self.miss:g} per miss, {self.false_alarm:g} per false alarm"
+        return f"CostCurve: {costs}; {self.nothing:.4g} per user without recommendations"
 
     def _remarks(self) -> list[str]:
         return [self.recommendation]
@@ -149,14 +149,14 @@ class CostCurve(TabularResult, Sequence[CostPoint]):
     @property
     def title(self) -> str:
         """What the plot is of."""
-        return f"Cost by the cost ratio of the fit: {self.miss:g} a miss, {self.false_alarm:g} a false alarm"
+        return f"Cost by the cost ratio of the fit: {self.miss:g} per miss, {self.false_alarm:g} per false alarm"
 
     @property
     def caption(self) -> str:
         """What to know of it."""
         return (
             f"Thresholds were chosen on one held-out part, costs counted on another (bars: 95 %); no recommendation"
-            f" would cost {self.nothing:.4g} a user. "
+            f" would cost {self.nothing:.4g} per user. "
             f"{self.recommendation[:1].upper()}{self.recommendation[1:]}."
         )
 
@@ -179,7 +179,7 @@ class CostCurve(TabularResult, Sequence[CostPoint]):
             line("best threshold in hindsight", [p.best_cost for p in self.points]),
         ]
         return [
-            {"title": "Cost", "y": "cost a user", "series": costs, **shared},
+            {"title": "Cost", "y": "cost per user", "series": costs, **shared},
             {"title": "Recall", "y": "recall", "series": [line("recall", [p.recall for p in self.points])], **shared},
             {
                 "title": "Specificity",
@@ -200,40 +200,40 @@ def cost_curve(
     callback: Callable[[int, int], object] | None = None,
     **params: Any,
 ) -> CostCurve:
-    """Return the cost, recall and specificity of CSRR along cost ratios, each fit begun from the one before.
+    """Measure cost, recall and specificity of CSRR for several cost ratios, with warm starts.
 
-    Of each user's events three fifths train, one fifth chooses the threshold for the costs of a miss and a false alarm,
-    and one fifth tells what that costs among the cells of neither: a miss is an event of it that was not recommended, a
-    false alarm a recommendation that is no such event.
+    Of each user's events, three fifths are for training, one fifth chooses the threshold for the given costs, and one
+    fifth measures the cost: a miss is one of these events that was not recommended, a false alarm a recommendation that
+    is not one of them.
 
     Parameters
     ----------
     data
         A log, a table with user and item columns, or a users x items matrix.
     miss
-        What an event costs that was not recommended.
+        The cost of an event that was not recommended.
     false_alarm
-        What a recommendation costs that is no event.
+        The cost of a recommendation that is not an event.
     ratios
         The cost ratios of the fits.
     seed
-        Of the split.
+        Seed of the split.
     callback
-        Told how many of how many fits are done.
+        Called with the number of fits done and the total.
     **params
-        Parameters of `CSRR`. What they leave open the first fit chooses for all.
+        Parameters of `CSRR`. "auto" parameters are chosen by the first fit, for all.
 
     Returns
     -------
     curve
-        A point for each ratio, and which to take.
+        A point for each ratio, and the recommended one.
 
     Raises
     ------
     ParameterError
-        Where a cost or ratio makes no sense, or `params` have costs of their own.
+        If a cost or ratio is not valid, or `params` have costs.
     DataError
-        Where there are too few events.
+        If there are too few events.
 
     Examples
     --------

@@ -61,7 +61,7 @@ Means = dict[str, float]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Evaluation(TabularResult):
-    """How well a model does, for each user and in the mean.
+    """The result of `csrr.evaluate`: metrics per user, their means and intervals.
 
     Attributes
     ----------
@@ -72,23 +72,23 @@ class Evaluation(TabularResult):
     per_user
         Values by metric, like "ndcg@10", each of shape (n_users,).
     means
-        Means over these users, but for three: "f1_of_means@k" is the F1 of mean precision and mean recall ("f1@k" is
-        the mean of the users' F1); "coverage@k" belongs to all lists together and has no value a user; "cell_recall",
-        "specificity", "sum" and "cost" are the paper's, of all cells of all users together ("cost" a total), where a
-        user with many cells weighs more than in the mean of `per_user`.
+        Means over these users, with three exceptions: "f1_of_means@k" is the F1 of mean precision and mean recall
+        ("f1@k" is the mean of the users' F1); "coverage@k" has no value per user; "cell_recall", "specificity", "sum"
+        and "cost" are the paper's metrics over all cells of all users ("cost" is a total), where users with many cells
+        weigh more than in the mean of `per_user`.
     n_left_out
-        Number of users without test items, who are in no mean.
+        Number of users without test items, who are not evaluated.
     linear
-        For the means that are not of `per_user`, values of shape (n_users,) that give their intervals.
+        For means that are not those of `per_user`: values of shape (n_users,) that give their intervals.
     hits
-        Whether each place of a user's list is a test item, shape (n_users, max(at)).
+        Whether each entry of a user's list is a test item, shape (n_users, max(at)).
     n_relevant
-        The numbers of test items, shape (n_users,).
+        The number of test items of each user, shape (n_users,).
     n_train
-        The number of events that the model knows of each user, shape (n_users,), where known.
+        The number of training events of each user, shape (n_users,), if known.
     by_history
-        Where some users have no such event: the same for those "with" a history and those "without", apart. The latter
-        get what is popular, from every model: what sets models apart shows in the former.
+        If some users have no training events: the evaluations of users "with" and "without" a history. The latter get
+        the same popular items from every model, so only the former distinguish models.
     without_rules
         With `rules`: the metrics of the same users' lists without them; else None.
     by_category
@@ -118,7 +118,7 @@ class Evaluation(TabularResult):
 
     @property
     def rule_cost(self) -> RuleCost | None:
-        """What the rules change in each metric of lists, with paired intervals; None without rules."""
+        """The change of each ranking metric by the rules, with paired intervals; None without rules."""
         if self.without_rules is None:
             return None
         before = self.without_rules.per_user
@@ -131,7 +131,7 @@ class Evaluation(TabularResult):
 
     @property
     def n_without_history(self) -> int:
-        """Number of users evaluated of whom the model knows no event."""
+        """Number of evaluated users without training events."""
         return 0 if self.n_train is None else int((self.n_train == 0).sum())
 
     def __getitem__(self, name: str) -> float:
@@ -148,21 +148,20 @@ class Evaluation(TabularResult):
         name
             The metric.
         level
-            How sure it is.
+            The confidence level.
 
         Returns
         -------
         interval
-            (low, high), by Student's t over users; for "f1_of_means@k" and the measures over all cells by the delta
-            method, over users too. It is (NaN, NaN) for "coverage@k", to which no user contributes alone, and for a
-            single user.
+            (low, high), by Student's t over users; for "f1_of_means@k" and the metrics over all cells by the delta
+            method. It is (NaN, NaN) for "coverage@k", which has no values per user, and for a single user.
         """
         mean = self[name]
         values = self.linear.get(name, self.per_user.get(name))
         return compute_mean_interval(np.full(1, mean) if values is None else values, level)
 
     def text(self, name: str) -> str:
-        """Return a mean as people read it.
+        """Return a mean as text.
 
         Parameters
         ----------
@@ -179,13 +178,13 @@ class Evaluation(TabularResult):
         return f"{mean:{digits}}" if np.isnan(low) else f"{mean:{digits}} ± {(high - low) / 2:{digits}}"
 
     def summary(self) -> dict[str, Any]:
-        """Return all of it as plain values, fit for JSON.
+        """Return everything as plain Python values, ready for JSON.
 
         Returns
         -------
         summary
-            The means, their 95 % intervals (None: there is none) and the numbers of users; `by_history`, where some
-            have none, is the same for those with and those without; `rule_cost` and `by_category`, where asked for.
+            The means, their 95 % intervals (None: no interval) and the numbers of users; `by_history`, if some users
+            have no history; `rule_cost` and `by_category`, if requested.
         """
         intervals = {name: list(self.interval(name)) for name in self.means}
         apart = {name: part.summary() for name, part in self.by_history.items()}
@@ -218,7 +217,7 @@ class Evaluation(TabularResult):
         Returns
         -------
         table
-            What LaTeX and HTML show; users with and without a history have rows of their own, where there are both.
+            The table for LaTeX and HTML; users with and without a history have separate rows, if there are both.
         """
         parts = {"all": self} | {f"{name} history": part for name, part in self.by_history.items()}
         rows = [(who, name, part[name], *part.interval(name)) for who, part in parts.items() for name in part.means]
@@ -257,8 +256,8 @@ class Evaluation(TabularResult):
 def describe_cold(found: Evaluation) -> str:
     """Return in words how many users have no history."""
     return (
-        f"{found.n_without_history:,} of {found.n_users:,} users have no training events and get what is popular, from"
-        " every model"
+        f"{found.n_without_history:,} of {found.n_users:,} users have no training events and get the same popular"
+        " items from every model"
     )
 
 
@@ -292,51 +291,51 @@ def evaluate(
     by: str | None = None,
     items: Any = None,
 ) -> Evaluation:
-    """Return how well a model, fitted on `train`, ranks the events of `test` above all items not in `train`.
+    """Evaluate how well a model, fitted on `train`, ranks the events of `test` among all items not in `train`.
 
-    A user's items in `train` are in no list; a test event that is in `train` too is not asked for. Only users with an
-    event left to ask for are evaluated. Lists are those of `recommend`: equal scores go by popularity, and users of
-    whom the model knows no event get what is popular; `by_history` of the result has these apart.
+    A user's items in `train` are left out of the lists, and test events that are also in `train` are ignored. Only
+    users with remaining test events are evaluated. Lists are those of `recommend`: popularity breaks ties, and users
+    without training events get popular items; `by_history` of the result reports these users separately.
 
     Parameters
     ----------
     model
         A fitted model.
     train, test
-        Logs, or what becomes one, without users or items that the model does not know.
+        Logs, or anything that `csrr.read` takes, without users or items that the model does not know.
     at
-        The lengths of the lists, or one.
+        The length of the lists, or several lengths.
     users
-        The ids of the users to evaluate, of those with something to ask for; without them, all.
+        The ids of the users to evaluate; default: all with test events.
     metrics
-        Of a list of length k: "precision", "recall", "f1", "ndcg", "list_ndcg" (the paper's NDCG), "map", "mrr",
-        "hit_rate", "coverage", "novelty", "diversity", "long_tail"; `ranking.metrics` defines them. Of all items that a
-        user does not have in `train`: "auc", how often a test item scores above another one, ties half; and the paper's
-        "cell_recall", "specificity", "sum" and "cost", see `ranking.cells`. Your own, by `csrr.register_metric`, are of
-        lists.
+        For lists of length k: "precision", "recall", "f1", "ndcg", "list_ndcg" (the paper's NDCG), "map", "mrr",
+        "hit_rate", "coverage", "novelty", "diversity", "long_tail"; `ranking.metrics` defines them. Over all items
+        that a user does not have in `train`: "auc", how often a test item scores above another one, ties half; and the
+        paper's "cell_recall", "specificity", "sum" and "cost", see `ranking.cells`. Your own metrics
+        (`csrr.register_metric`) are for lists.
     threads
         Number of threads; 0 for all cores.
     threshold
-        The paper's measures take scores above it as recommended.
+        For the paper's metrics: items with a score above it count as recommended.
     positive_cost
-        They weigh a missed test item by it, and a false alarm by 1 less it.
+        For the paper's metrics: the weight of a missed test item; a false alarm has 1 minus it.
     rules
         The rules of `recommend` by name, such as ``{"diversity": 0.3}``, for the lists. `without_rules` of the result
-        has the metrics of lists without them, `rule_cost` the difference. Measures of all items know no rules.
+        has the metrics without them, `rule_cost` the difference. Metrics over all items ignore rules.
     by
         A column of the item table; `by_category` of the result has shares and recall of its categories.
     items
-        An item table, or what becomes one, in place of the model's.
+        An item table, or anything that `csrr.read_items` takes, in place of the model's.
 
     Returns
     -------
     evaluation
-        Values of each user, means and intervals.
+        Values per user, means and intervals.
 
     Raises
     ------
     DataError
-        Where the logs do not fit the model, or there is nothing to ask for.
+        If the logs do not fit the model, or no test events remain.
 
     Examples
     --------
@@ -502,7 +501,7 @@ def _drop_seen(relevant: Any, seen: Any) -> Any:
     repeated = relevant.multiply(seen)
     if repeated.nnz == 0:
         return relevant
-    _log.warning("%d of %d test events are in train too and are not asked for", repeated.nnz, relevant.nnz)
+    _log.warning("%d of %d test events are also in train, and are ignored", repeated.nnz, relevant.nnz)
     left = sparse.csr_array(relevant - repeated)
     left.eliminate_zeros()
     left.sort_indices()

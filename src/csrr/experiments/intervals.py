@@ -51,7 +51,7 @@ def linearise_f1(precision: npt.ArrayLike, recall: npt.ArrayLike) -> Float64Arra
     """Return values of each user, shape (n,), whose mean is the F1 of the means, and whose spread its: F + dF."""
     p, r = np.asarray(precision, np.float64), np.asarray(recall, np.float64)
     if p.shape != r.shape or p.ndim != 1:
-        raise ParameterError(f"precision and recall need one value a user each, not shapes {p.shape} and {r.shape}")
+        raise ParameterError(f"precision and recall need one value per user each, not shapes {p.shape} and {r.shape}")
     mean_p, mean_r = p.mean(), r.mean()
     both = mean_p + mean_r
     if not both:

@@ -21,14 +21,14 @@ Scalar = str | int | float | bool | None
 
 @dataclass(frozen=True)
 class Range:
-    """Any number between two, to tune a parameter; whole where the parameter is whole.
+    """A search range for `csrr.tune`: numbers between two bounds, integers for an integer parameter.
 
     Attributes
     ----------
     low, high
-        The ends.
+        The bounds.
     log
-        Whether numbers are drawn by their logarithm.
+        Whether to sample on a log scale.
 
     Examples
     --------
@@ -60,12 +60,12 @@ class Ranks:
 
 @dataclass(frozen=True)
 class Walk:
-    """Strengths that one trial goes along, from strong to weak, each fit beginning at the one before.
+    """A regularization path as one trial of `csrr.tune`: from strong to weak, with warm starts.
 
     Attributes
     ----------
     strengths
-        The strengths; they are sorted, falling.
+        The regularization strengths; sorted in decreasing order.
 
     Examples
     --------

@@ -70,12 +70,12 @@ class Grid:
     """The points of a finite space in a random order that the seed decides, without `own`, parameters tried before."""
 
     def __init__(self, space: Space, own: Mapping[str, Any] | None, seed: int) -> None:
-        self.choices = {name: each for name, each in space.items() if isinstance(each, list)}
+        self.choices: dict[str, list[Any]] = {name: each for name, each in space.items() if isinstance(each, list)}
         points: list[tuple[Any, ...]] = list(product(*self.choices.values()))
         walks = any(isinstance(each, Walk) for each in space.values())
         mine = None if own is None else tuple(own[name] for name in self.choices)
         order = np.random.default_rng(seed).permutation(len(points)).tolist()
-        self.points = [points[place] for place in order if walks or points[place] != mine]
+        self.points: list[tuple[Any, ...]] = [points[place] for place in order if walks or points[place] != mine]
 
     def __len__(self) -> int:
         return len(self.points)
@@ -268,7 +268,7 @@ def _create_study(storage: Any, pruner: Any) -> Any:
 
 
 def _mend(path: Path) -> None:
-    """Cut off a last line that a kill left unfinished; raise DataError if the file is no record of a search."""
+    """Cut off a last line that a kill left unfinished; raise DataError if the file is not the record of a search."""
     if not path.exists() or not path.stat().st_size:
         return
     with path.open("r+b") as file:
@@ -276,7 +276,7 @@ def _mend(path: Path) -> None:
         # A first line is cut short only if nothing came after it.
         is_begun = not first.endswith(b"\n") and _MARK.startswith(first)
         if not (is_begun or first.startswith(_MARK)):
-            raise DataError(f"{path} is no record of a search; give the name of a new file")
+            raise DataError(f"{path} is not the record of a search; give the name of a new file")
         data = first + file.read()
         whole = data.rfind(b"\n") + 1
         if whole < len(data):

@@ -16,7 +16,7 @@ from csrr.ranking.text_tables import BestColumns, format_text_table
 
 @dataclass(frozen=True, eq=False, repr=False)
 class EvaluationTable(TabularResult):
-    """Means of models, side by side; the best of each metric has a star in text and is bold in LaTeX and HTML.
+    """Metrics of several models in one table; the best of each column has a star, or is bold in LaTeX and HTML.
 
     Attributes
     ----------
@@ -39,7 +39,7 @@ class EvaluationTable(TabularResult):
 
     @property
     def best(self) -> dict[str, Any]:
-        """Which end of each column is best: "max", of a cost "min"."""
+        """What is best in each column: "max", or "min" for a cost."""
         return {name: "min" if name in LOWER_IS_BETTER else "max" for name in self.metrics}
 
     def table(self) -> ResultTable:
@@ -74,8 +74,7 @@ class EvaluationTable(TabularResult):
         Parameters
         ----------
         best
-            Columns in which the best number is bold, and whether that is the largest or the smallest; all of them
-            where nothing is said, none for {}.
+            The columns in which the best number is bold, each "max" or "min"; default: all; {}: none.
 
         Returns
         -------
@@ -138,19 +137,19 @@ def tabulate(evaluations: Mapping[str, Evaluation], metrics: Sequence[str] | Non
     evaluations
         Evaluations by name, of the same users.
     metrics
-        The names of the means to show, such as "ndcg@10"; without them, all that every evaluation has.
+        The metrics to show, such as "ndcg@10"; default: all that every evaluation has.
 
     Returns
     -------
     table
-        For people, LaTeX, pandas and JSON.
+        The table; it converts to LaTeX, pandas and JSON.
 
     Raises
     ------
     ParameterError
-        Where there is no evaluation, or one lacks a metric.
+        If there is no evaluation, or one lacks a metric.
     DataError
-        Where they are of different users.
+        If they are of different users.
 
     Examples
     --------

@@ -46,45 +46,45 @@ def tune(
     threads: int | None = None,
     callback: Callable[[Tuning], object] | None = None,
 ) -> Tuning:
-    """Return the parameters of a model that rank best what is held out of `train`, and all that was tried.
+    """Search hyperparameters on validation data held out of `train`; return the best, and all trials.
 
-    The first trial is the model as it is. A finite space is then gone through in a random order, others by Optuna's
-    TPE, until `trials` or `minutes` are up; without either, all of up to 60 points, or 40 trials. A trial that has
-    begun is finished, but goes no further along a walk. One that cannot be fitted is kept as failed.
+    The first trial uses the model's current parameters. Finite spaces are then searched in random order, others by
+    Optuna's TPE, until `trials` or `minutes` are used up; by default, all of up to 60 points, or 40 trials. A running
+    trial is finished at the end of the time, without further steps of a walk. Trials that fail are recorded as failed.
 
     Parameters
     ----------
     model
-        A class, a name like "wrmf", or a model, whose parameters stay where the space does not speak of them.
+        A class, a name like "wrmf", or a model, which keeps its parameters outside the space.
     train
-        The log to split. Keep a test apart before: none is seen here.
+        The log to split into training and validation. Split off a test set before.
     space
-        "csrr", "paper" (its grids), or a dict of parameters: a list of choices, (low, high) or a `Range`, or, of CSRR,
-        MCShift and BiasMC, a `Walk` along strengths.
+        "csrr", "paper" (its grids), or a dict of parameters: a list of choices, (low, high) or a `Range`, or, for CSRR,
+        MCShift and BiasMC, a `Walk`.
     metric
-        What is to be large, like "ndcg@10".
+        The metric to maximize, like "ndcg@10".
     trials
         Number of trials, the first included.
     minutes
-        How long to go on beginning trials.
+        The time after which no new trial starts.
     valid
-        A log of your own to validate on, in place of what is held out.
+        Your own validation log, in place of held-out events.
     ratio
-        The share of each user's events that is fitted; the rest is held out, at random.
+        The share of each user's events for fitting; the rest, drawn at random, is for validation.
     folds
-        How many times to hold out, with seeds from `seed` on.
+        The number of validation splits, with seeds `seed`, `seed` + 1, ...
     seed
-        Of splits and search.
+        Seed of splits and search.
     storage
-        A file that keeps the search: called again in the same way, `tune` goes on where it was, whatever ended it.
+        A file that stores the search: the same call continues an interrupted search.
     prune
-        Whether a trial ends half-way when it is hopeless.
+        Whether to stop hopeless trials early.
     defaults
-        Whether to try the model as it is, so that the result is no worse than that on validation.
+        Whether to try the current parameters first, so that the result is at least as good on validation data.
     threads
         Number of threads; 0 for all cores.
     callback
-        Told the `Tuning` so far after every trial.
+        Called with the `Tuning` so far after every trial.
 
     Returns
     -------
@@ -94,9 +94,9 @@ def tune(
     Raises
     ------
     ParameterError
-        Where the space does not fit the model, or every trial failed.
+        If the space does not fit the model, or every trial failed.
     DataError
-        Where nothing is left to validate on, or the file keeps another search.
+        If no validation events are left, or the file stores another search.
 
     Examples
     --------

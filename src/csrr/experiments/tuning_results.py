@@ -22,22 +22,22 @@ _SHOWN = 5
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Tuning(TabularResult):
-    """What was tried, and the best of it. `best_value` is a validation score: it flatters, a test score is lower.
+    """The result of `csrr.tune`. `best_value` is a validation score and thus optimistic: expect a lower test score.
 
     Attributes
     ----------
     kind
         The class of the models.
     metric
-        What was to be large.
+        The metric that was maximized.
     seed
-        Of splits and search.
+        Seed of splits and search.
     trials
-        All that was tried, in order.
+        All trials, in order.
     params
-        The parameters that the model was given, which all trials shared.
+        The fixed parameters of the model.
     total
-        How many trials there were to be at most; None if only time bounds them.
+        The maximal number of trials; None if only time limits them.
 
     Examples
     --------
@@ -57,7 +57,7 @@ class Tuning(TabularResult):
 
     @cached_property
     def best(self) -> Trial:
-        """The trial with the best value, of equal ones the first."""
+        """The trial with the best value; the first of equal ones."""
         done = [each for each in self.trials if each.state == "done" and each.value is not None]
         if not done:
             last = next((each.reason for each in reversed(self.trials) if each.reason), "none was run")
@@ -88,12 +88,12 @@ class Tuning(TabularResult):
         return self.kind(**self.best_params)
 
     def leaders(self, n: int = _SHOWN) -> list[Trial]:
-        """Return the best of the trials that are done.
+        """Return the best completed trials.
 
         Parameters
         ----------
         n
-            How many.
+            The number of trials.
 
         Returns
         -------
@@ -104,12 +104,12 @@ class Tuning(TabularResult):
         return sorted(done, key=lambda each: -(each.value or 0.0))[:n]
 
     def summary(self) -> dict[str, Any]:
-        """Return all of it as plain values, fit for JSON.
+        """Return everything as plain Python values, ready for JSON.
 
         Returns
         -------
         summary
-            What was found, the trials, and the versions they ran with.
+            The result, the trials, and the versions of the packages.
         """
         return {
             "model": self.kind.__name__,
@@ -122,7 +122,7 @@ class Tuning(TabularResult):
         }
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the summary to a JSON file, at once or not at all.
+        """Write the summary to a JSON file, atomically.
 
         Parameters
         ----------

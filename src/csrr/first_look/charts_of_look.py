@@ -36,12 +36,12 @@ def draw_models(look: FirstLook) -> Drawn:
 
 
 def draw_user_groups(look: FirstLook) -> Drawn:
-    """Return how good the best and the floor are for whom."""
+    """Return the accuracy of the best model and of the baseline by group of users."""
     return _draw_groups("Users", f"{look.metric.upper()} (larger is better)", look.by_users)
 
 
 def draw_item_groups(look: FirstLook) -> Drawn:
-    """Return what share the best and the floor find of what."""
+    """Return the recall of the best model and of the baseline by group of items."""
     return _draw_groups("Items", f"share of the held-out events found in the first {look.length}", look.by_items)
 
 
@@ -59,7 +59,7 @@ def draw_list_costs(look: FirstLook) -> Drawn:
     """Return what lists cost by their length."""
     points = [Point(each.length, each.cost, each.low, each.high) for each in look.lists]
     name = "" if look.best is None else look.best.name
-    return _draw_lines(Panel("Cost of lists", "length of the list", "cost a user", False, [Series(name, points)]))
+    return _draw_lines(Panel("Cost of lists", "length of the list", "cost per user", False, [Series(name, points)]))
 
 
 def draw_cost_ratios(look: FirstLook) -> Drawn | None:
@@ -67,7 +67,7 @@ def draw_cost_ratios(look: FirstLook) -> Drawn | None:
     if look.costs is None:
         return None
     points = [Point(each.cost_ratio, each.cost, each.low, each.high) for each in look.costs]
-    return _draw_lines(Panel("Cost curve", "cost ratio of the fit", "cost a user", True, [Series("CSRR", points)]))
+    return _draw_lines(Panel("Cost curve", "cost ratio of the fit", "cost per user", True, [Series("CSRR", points)]))
 
 
 def draw_learning(look: FirstLook) -> Drawn | None:

@@ -1,4 +1,4 @@
-"""A test -> the floor, the classics and CSRR, each fitted within its time and judged on the same users."""
+"""A test -> the baseline, the classics and CSRR, each fitted within its time and judged on the same users."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class Example:
 
 
 def make_examples(model: Recommender) -> list[Example]:
-    """Return lists of a light, a middling and a heavy user."""
+    """Return lists of a light, a medium and a heavy user."""
     counts = np.diff(model.seen_.indptr)
     order = np.argsort(counts, kind="stable")
     order = order[(counts[order] > 0) & (counts[order] < len(model.items_))]

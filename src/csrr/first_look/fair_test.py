@@ -66,13 +66,13 @@ def _check_size(log: Log) -> None:
     if n_users < LEAST_JUDGED:
         raise DataError(
             f"no test is possible: {n_users} of {np.count_nonzero(log.user_counts())} users have two events or"
-            f" more, and at least {LEAST_JUDGED} must have one to learn from and one to be asked about;"
-            " bring a longer log, or check which column is the user"
+            f" more, and at least {LEAST_JUDGED} must have one for training and one for the test;"
+            " use a longer log, or check which column is the user"
         )
     if n_items < LEAST_JUDGED:
         raise DataError(
             f"no test is possible: there are {n_items} items, and a list of the best needs at least {LEAST_JUDGED} to"
-            " choose from; bring a longer log, or check which column is the item"
+            " choose from; use a longer log, or check which column is the item"
         )
 
 
@@ -87,7 +87,7 @@ def _cut_in_time(log: Log) -> tuple[Log, Log, str]:
     cut = cut if log.times.min() < cut else float(log.times.max())
     train, test = split(log, at=cut)
     how = (
-        f"A cut in time: models learn from the {len(train):,} events before {format_day(cut)} and are asked for the"
+        f"Split in time: models learn from the {len(train):,} events before {format_day(cut)} and are tested on the"
         f" {len(test):,} from then on."
     )
     return train, test, how
@@ -99,8 +99,8 @@ def _hold_out_latest(log: Log) -> tuple[Log, Log, str]:
     train, test = split(log, last=last)
     events = "event" if last == 1 else f"{last} events"
     how = (
-        f"Each user’s latest {events}: models learn from the {len(train):,} before and are asked for these"
-        f" {len(test):,}. A single cut in time would leave too few users with events on both sides."
+        f"Each user’s latest {events}: models learn from the {len(train):,} before and are tested on these"
+        f" {len(test):,}. A single split in time would leave too few users with events on both sides."
     )
     return train, test, how
 
@@ -109,7 +109,7 @@ def _hold_out_at_random(log: Log, seed: int) -> tuple[Log, Log, str]:
     train, test = split(log, ratio=RATIO, seed=seed)
     how = (
         f"A random fifth of each user’s events, {len(test):,} of them; models learn from the other {len(train):,}."
-        " There are no times to cut at, so the future may look harder than this test."
+        " There are no times to split at, so the future may be harder than this test."
     )
     return train, test, how
 
@@ -122,13 +122,13 @@ def _find_judged(train: Log, test: Log) -> Int64Array:
 def _make_test(train: Log, test: Log, how: str, judged: Int64Array, seed: int) -> FairTest:
     if len(judged) < LEAST_JUDGED:
         raise DataError(
-            f"no test is possible: {len(judged)} users have an event to learn from and one to be asked about, and at"
-            f" least {LEAST_JUDGED} must; most users have too few events: bring a longer log"
+            f"no test is possible: {len(judged)} users have an event for training and one for the test, and at"
+            f" least {LEAST_JUDGED} must; most users have too few events: use a longer log"
         )
     asked = np.flatnonzero(test.user_counts() > 0)
     if len(asked) > MOST_JUDGED:
         asked = np.sort(np.random.default_rng(seed).choice(asked, MOST_JUDGED, replace=False))
-        how += f" Of the users asked about, a random {MOST_JUDGED:,} are judged."
+        how += f" Of the test users, a random {MOST_JUDGED:,} are evaluated."
     known = train.user_counts()[asked] > 0
     new = float((train.item_counts()[test.item_rows] == 0).mean())
     return FairTest(train, test, how, train.users.ids[asked], int(known.sum()), new)

@@ -37,14 +37,14 @@ def _tell_best(look: FirstLook) -> str:
     score, hit = found[look.metric], found[f"hit_rate@{look.length}"]
     low, high = found.interval(look.metric)
     words = (
-        f"{name} makes the best lists: {look.metric.upper()} {score:.4f} ({low:.4f} to {high:.4f});"
-        f" {format_percent(hit)} of the users find at least one held-out item among the first {look.length}."
+        f"{name} ranks best: {look.metric.upper()} {score:.4f} ({low:.4f} to {high:.4f});"
+        f" {format_percent(hit)} of the users have a held-out item in the first {look.length}."
     )
     floor = next((each.judged[look.metric] for each in look.done if each.name == FLOOR), None)
     if floor and name != FLOOR:
         words += f" That is {_tell_ratio(score / floor)} popularity ({floor:.4f})."
     elif name == FLOOR and len(look.done) > 1:
-        words += " No model that looks at who somebody is does better: trust it only after looking at what is odd."
+        words += " No personalized model does better: check what is unusual in the log before you trust this."
     return words
 
 
@@ -59,15 +59,15 @@ def _tell_sureness(look: FirstLook) -> str:
     open_ = [row for row in rows if not row.t_p_holm < LEVEL]
     users = f"{rows[0].paired.n:,} users with a history"
     if not open_:
-        words = f"Over {users}, it is better than each of the others by more than chance (5 % level, Holm)."
+        words = f"Over {users}, it is significantly better than each of the others (5 % level, Holm)."
     else:
         *some, last = (f"{row.model} (p {format_p_value(row.t_p_holm)})" for row in open_)
         named = f"{', '.join(some)} and {last}" if some else last
-        words = f"Over {users}, it cannot be told from {named}; take the one that suits you better."
+        words = f"Over {users}, it does not differ significantly from {named}; use the one that suits you better."
         if any(row.model == FLOOR for row in open_):
-            words += " Popularity is among these: that it pays to know people is not shown here."
+            words += " Popularity is among these, so a benefit of personalization is not shown here."
     if rows[0].paired.n < FEW_USERS:
-        words += " So few users say little: expect another order on other data."
+        words += " With so few users the order may differ on other data."
     return words
 
 
@@ -94,13 +94,13 @@ def _tell_costs(look: FirstLook) -> str:
     if not look.lists:
         return ""
     least = min(look.lists, key=lambda each: each.cost)
-    prices = f"At {look.miss:g} a miss and {look.false_alarm:g} a false alarm"
+    prices = f"At {look.miss:g} per miss and {look.false_alarm:g} per false alarm"
     if not least.length:
         return f"{prices}, showing nothing costs least: lists of every length cost more than they save."
     longest = " (the longest tried)" if least is look.lists[-1] else ""
     return (
-        f"{prices}, lists of {least.length}{longest} cost least: {least.cost:.4g} a user"
-        f" ({look.lists[0].cost:.4g} without any), with {least.found:.2g} found and {least.in_vain:.2g} shown in vain."
+        f"{prices}, lists of {least.length}{longest} cost least: {least.cost:.4g} per user"
+        f" ({look.lists[0].cost:.4g} without lists), with {least.found:.2g} hits and {least.in_vain:.2g} false alarms."
     )
 
 
@@ -112,7 +112,7 @@ def _tell_learning(look: FirstLook) -> str:
     if not whole.mean > half.high:
         return (
             f"From half of the events to all of them, it goes from {format_fixed(half.mean)} to"
-            f" {format_fixed(whole.mean)}, a gain within what chance does: more of the same data would give little;"
+            f" {format_fixed(whole.mean)}, a gain that may be chance: more data of this kind would add little;"
             " another model or other data might."
         )
     return (
@@ -133,12 +133,12 @@ def list_commands(look: FirstLook) -> list[Command]:
     log = None if look.source is None else shlex.quote(look.source) + options
     kind = look.best.name.lower()
     tune = (
-        Command("See how much better other parameters do.", f"csrr tune {log} --model {kind} --minutes 10")
+        Command("Search for better parameters.", f"csrr tune {log} --model {kind} --minutes 10")
         if log is not None and look.best.name != FLOOR
-        else Command("See what the model is made of.", f"csrr info {model}")
+        else Command("Describe the model.", f"csrr info {model}")
     )
     return [
-        Command("Recommend to a user.", f"csrr recommend {model} --user {user}"),
+        Command("Recommend items to a user.", f"csrr recommend {model} --user {user}"),
         tune,
-        Command("Add the events of tomorrow.", f"csrr update {model} new.csv{options} -o {model}"),
+        Command("Add new events.", f"csrr update {model} new.csv{options} -o {model}"),
     ]

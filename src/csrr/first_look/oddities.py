@@ -42,22 +42,22 @@ def _look_at_columns(log: Log, facts: LogFacts) -> list[Oddity]:
     columns, found = log.columns, []
     if columns is None:
         return []
-    found += [Oddity(note, "Check that these rows and ids are meant so.") for note in columns.notes]
+    found += [Oddity(note, "Check that these rows and ids are intended.") for note in columns.notes]
     if columns.rating is not None and columns.min_rating is None:
         what = (
             f"The column {show_value(columns.rating)} holds ratings, and every rating counts as a choice, bad ones too."
         )
-        found.append(Oddity(what, "Add --min-rating 4 (or what “liked” means here) to count only good ones."))
+        found.append(Oddity(what, "Add --min-rating 4 (or what “liked” means here) to count only those."))
     amounts = [name for name in columns.left_alone if is_amount(name)]
     if amounts and columns.weight is None:
-        what = f"The column {show_value(amounts[0])} seems to say how much, and is not used."
+        what = f"The column {show_value(amounts[0])} seems to be an amount, and is not used."
         found.append(Oddity(what, f"Add --weight-column {amounts[0]!r} to keep it as a weight."))
     if facts.n_repeats:
         share = facts.n_repeats / (facts.n_repeats + facts.n_events)
         what = (
             f"{facts.n_repeats:,} rows ({format_percent(share)}) repeat a pair of user and item; each pair counts once."
         )
-        found.append(Oddity(what, "If people come back to the same item, repeats are worth a weight column of counts."))
+        found.append(Oddity(what, "If repeats matter, add a weight column with their number."))
     return found
 
 
@@ -66,11 +66,11 @@ def _look_at_people(facts: LogFacts) -> list[Oddity]:
     if facts.machines:
         n = len(facts.machines)
         named = ", ".join(map(str, facts.machines[:SHOWN])) + (", …" if n > SHOWN else "")
-        what = f"{n:,} account{'s look' if n > 1 else ' looks'} like a machine: {named}."
-        found.append(Oddity(what, "Look at them; leave out crawlers and test accounts before the fit."))
+        what = f"{n:,} account{'s look' if n > 1 else ' looks'} like a bot: {named}."
+        found.append(Oddity(what, "Check them; remove crawlers and test accounts before the fit."))
     if facts.n_short > MANY * facts.n_users:
         share = format_percent(facts.n_short / facts.n_users)
-        what = f"{share} of the users have fewer than {SHORT} events: too few to judge them by."
+        what = f"{share} of the users have fewer than {SHORT} events: too few to evaluate them."
         found.append(Oddity(what, "Expect little more than popularity for them; a longer log helps most."))
     if facts.n_users < facts.n_items / 10:
         what = f"There are {facts.n_items / facts.n_users:.0f} items for each user."
@@ -83,8 +83,8 @@ def _look_at_times(facts: LogFacts) -> list[Oddity]:
         return []
     found = []
     if facts.largest_moment is not None and facts.largest_moment > MUCH_AT_ONCE:
-        what = f"{format_percent(facts.largest_moment)} of the events have the very same time."
-        found.append(Oddity(what, "That is perhaps when they were loaded; look for a column of when they happened."))
+        what = f"{format_percent(facts.largest_moment)} of the events have the same time."
+        found.append(Oddity(what, "Perhaps it is the time of an import; look for a column with the time of the event."))
     if facts.first < EARLIEST or facts.last > time.time() + 86_400:
         what = f"Times run from {format_day(facts.first)} to {format_day(facts.last)}."
         found.append(Oddity(what, "Check the time column; --time-column names another, or none."))
@@ -94,11 +94,11 @@ def _look_at_times(facts: LogFacts) -> list[Oddity]:
 def _look_at_items(facts: LogFacts) -> list[Oddity]:
     found = []
     if facts.n_single_items > MANY * facts.n_items:
-        what = f"{format_percent(facts.n_single_items / facts.n_items)} of the items were chosen once only."
-        found.append(Oddity(what, "No model can learn them; merge variants of a product, or look at a longer time."))
+        what = f"{format_percent(facts.n_single_items / facts.n_items)} of the items were chosen only once."
+        found.append(Oddity(what, "No model can learn them; merge variants of a product, or use a longer period."))
     if facts.density > DENSE:
         share = format_percent(facts.density)
-        what = f"{share} of all pairs are events: people choose from few items, or rows are no choices."
+        what = f"{share} of all pairs are events: there are few items, or rows are not choices."
         found.append(Oddity(what, "Check that a row means a choice, not an item that was merely shown."))
     return found
 

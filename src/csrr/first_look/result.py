@@ -24,48 +24,48 @@ KIND = "csrr first look"
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FirstLook(TabularResult):
-    """What a first look at a log found.
+    """The result of `csrr.start`: a first report on a log.
 
     Attributes
     ----------
     facts
-        What the log is: users, items, events, times, how sparse, how skewed, accounts that look like machines.
+        Statistics of the log: users, items, events, times, sparsity, skew, accounts that look like bots.
     oddities
-        What is odd in it, and what to do about that.
+        What is unusual in the log, with advice.
     test
-        How a test was held out.
+        How the test set was held out.
     contestants
-        The models, in the order in which they were fitted; those that did not finish say why.
+        The models, in the order of fitting; those that did not finish say why.
     best
-        The one with the best lists; None before there is one.
+        The best model of the comparison; None before there is one.
     comparison
-        Paired tests of the others against it, where there are others.
+        Paired tests of the others against it, if there are others.
     by_users, by_items
-        What the best and the floor come to for light and heavy users, and for popular and rare items.
+        Accuracy of the best model and of PopRank, for light and heavy users, and for popular and rare items.
     lists
-        What lists of several lengths cost.
+        Costs of lists by length.
     costs
-        The cost curve of CSRR, where there was time for it.
+        The cost curve of CSRR, if there was time for it.
     learning
-        What the best kind of model comes to with a share of the training events.
+        Accuracy of the best model with a share of the training events.
     examples
         Lists of a few users, with reasons.
     model
         The best model, fitted to all events once `refitted`.
     refitted
-        Whether that has been done; before, it is the one of the test.
+        Whether the model is fitted to all events; before, it is the one of the test.
     pending
-        What has not been done, because the time was up or it is not finished.
+        Steps not done, for lack of time or because the run is not finished.
     miss, false_alarm
-        What these were taken to cost.
+        The assumed costs.
     seconds
-        How long it took.
+        The time taken.
     source
-        Where the log is, where it is a file.
+        The path of the log, if it is a file.
     options
-        How the log is read, as options of the command line.
+        The command-line options to read the log.
     folder
-        Where page, numbers and model are, where they are written.
+        The folder of report, numbers and model, if they are written.
 
     Examples
     --------
@@ -100,17 +100,17 @@ class FirstLook(TabularResult):
 
     @property
     def metric(self) -> str:
-        """The name of what decides, such as ndcg@10."""
+        """The metric that ranks the models, such as ndcg@10."""
         return f"ndcg@{self.length}"
 
     @property
     def name(self) -> str:
-        """What the log is called; nothing where it is no file."""
+        """The name of the log; empty if it is not a file."""
         return "" if self.source is None else Path(self.source).name
 
     @property
     def length(self) -> int:
-        """How long the lists are that are judged."""
+        """The length of the evaluated lists."""
         return choose_length(self.test.train)
 
     @property
@@ -124,7 +124,7 @@ class FirstLook(TabularResult):
         Returns
         -------
         table
-            A row for each model that finished: model, the mean of what decides with its 95 % interval, other means,
+            A row for each model that finished: model, the mean of the main metric with its 95 % interval, other means,
             and the seconds of the fit.
         """
         rows = []
@@ -157,12 +157,12 @@ class FirstLook(TabularResult):
         return list_findings(self)
 
     def summary(self) -> dict[str, Any]:
-        """Return all of it as plain values, fit for JSON.
+        """Return everything as plain Python values, ready for JSON.
 
         Returns
         -------
         summary
-            What the attributes hold; NaN stays NaN.
+            The attributes by name; NaN stays NaN.
         """
         from csrr.first_look.findings import list_commands, list_findings
 

@@ -41,38 +41,38 @@ def start(
     seed: int = 0,
     callback: Callback | None = None,
 ) -> FirstLook:
-    """Return a first look at a log: what it is, which model makes the best lists, how sure that is, and the model.
+    """Make a first report on a log: its statistics, a comparison of models, and the best model.
 
-    A test is held out: in time where there are times, else at random. Popularity, the classics and CSRR are fitted and
-    compared on it; the best is fitted to all events. With a folder, what is known is written after each step, so that
-    a run that is stopped leaves a page of what it has.
+    A test set is held out: in time if there are times, else at random. PopRank, ItemKNN, EASE, WRMF and CSRR are fitted
+    and compared on it; the best is fitted to all events. With a folder, the report is written after each step, so that
+    an interrupted run leaves what is known so far.
 
     Parameters
     ----------
     log
         A log, or what `csrr.read` reads: a path, the name of a data set, a table or a matrix.
     minutes
-        How long it may take, about; None for what it needs, ten at most. Models that do not finish say so.
+        The approximate time limit; None: as long as needed, at most ten minutes.
     folder
-        Where to write page.html, summary.json and model.csrr; None for nowhere.
+        Where to write page.html, summary.json and model.csrr; None: nothing is written.
     miss, false_alarm
-        What an item costs that was wanted and is not in the list, and one in the list that was not wanted.
+        The cost of a wanted item that is not in the list, and of an unwanted item in the list.
     seed
-        Of what is drawn at random.
+        Seed of the random numbers.
     callback
-        Told in words what is being done.
+        Called with a sentence on the current step.
 
     Returns
     -------
     look
-        What was found.
+        The report.
 
     Raises
     ------
     DataError
-        Where the log is too small for any test.
+        If the log is too small for any test.
     ParameterError
-        Where a number makes no sense.
+        If a number is not valid.
 
     Examples
     --------
@@ -120,8 +120,11 @@ class Run:
     """A first look under way: the log, the time, and what is told."""
 
     def __init__(self, log: Log, seconds: float, seed: int, tell: Callback) -> None:
-        self.log, self.seconds, self.seed, self.tell = log, seconds, seed, tell
-        self.began = time.perf_counter()
+        self.log = log
+        self.seconds = seconds
+        self.seed = seed
+        self.tell = tell
+        self.began: float = time.perf_counter()
         self.saved: str | None = None
 
     def left(self, share: float = 1.0) -> float:

@@ -43,7 +43,7 @@ class Group:
 
 
 def group_users(contestants: Sequence[Contestant]) -> list[Group]:
-    """Return what models come to for new, light, middling and heavy users."""
+    """Return the accuracy of models for new, light, medium and heavy users."""
     found = []
     for each in contestants:
         evaluation = each.evaluation
@@ -66,7 +66,7 @@ def _part_users(history: AnyArray) -> list[tuple[str, AnyArray]]:
     return [
         ("new users (no history)", history == 0),
         (f"light users (1 to {low:,} events)", (history > 0) & (history <= low)),
-        (f"middling users ({low + 1:,} to {high:,})", (history > low) & (history <= high)),
+        (f"medium users ({low + 1:,} to {high:,})", (history > low) & (history <= high)),
         (f"heavy users (more than {high:,})", history > high),
     ]
 
@@ -100,11 +100,11 @@ def _part_items(train: Log) -> list[tuple[str, AnyArray]]:
     before = np.empty(len(counts))
     before[order] = (np.cumsum(counts[order]) - counts[order]) / max(1, len(train))
     known = counts > 0
-    popular, middling = known & (before < HEAD), known & (before >= HEAD) & (before < MIDDLE)
+    popular, medium = known & (before < HEAD), known & (before >= HEAD) & (before < MIDDLE)
     rare = known & (before >= MIDDLE)
     return [
         (f"popular items ({popular.sum():,} with half of the events)", popular),
-        (f"middling items ({middling.sum():,})", middling),
+        (f"medium items ({medium.sum():,})", medium),
         (f"rare items ({rare.sum():,} with the last fifth)", rare),
         (f"new items ({(~known).sum():,} without events)", ~known),
     ]

@@ -105,13 +105,11 @@ def list_facts(look: FirstLook) -> list[tuple[str, str]]:
         if facts.first is None or facts.last is None
         else f"{format_day(facts.first)} to {format_day(facts.last)}",
         "Repeats": f"{facts.n_repeats:,} rows, merged" if facts.n_repeats else "none",
-        "Sparse": f"{100 * facts.density:.2g} % of all pairs are events",
-        "Skewed": f"the most popular tenth of the items has {format_percent(facts.top_share)} of the events;"
+        "Sparsity": f"{100 * facts.density:.2g} % of all pairs are events",
+        "Skew": f"the most popular tenth of the items has {format_percent(facts.top_share)} of the events;"
         f" {facts.n_single_items:,} items have one event",
-        "Events a user": f"half of the users have {low:,} to {high:,}; the median is {median:,}, the most {most:,}",
-        "Too short to judge": f"{facts.n_short:,} users ({format_percent(short)}) have fewer than {SHORT} events",
-        "Machines": f"{len(facts.machines):,} accounts look like one"
-        if facts.machines
-        else "no account looks like one",
+        "Events per user": f"half of the users have {low:,} to {high:,}; the median is {median:,}, the most {most:,}",
+        "Short histories": f"{facts.n_short:,} users ({format_percent(short)}) have fewer than {SHORT} events",
+        "Bots": f"{len(facts.machines):,} accounts look like one" if facts.machines else "no account looks like one",
     }
     return [(name, value) for name, value in shown.items() if value]

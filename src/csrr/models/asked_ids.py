@@ -14,11 +14,11 @@ from csrr.data.ids import read_ids
 from csrr.parameters import ParameterError
 
 Unknown = Literal["raise", "ignore"]
-"""What becomes of ids that a model does not know: an error, or items are left out and users get what is popular."""
+"""What to do with unknown ids: raise an error, or leave out items and give users popular items."""
 
 _WAY_OUT = {
-    "item": 'unknown="ignore" leaves out what the model does not know',
-    "user": 'unknown="ignore" gives people whom the model does not know what is popular',
+    "item": 'unknown="ignore" leaves out unknown items',
+    "user": 'unknown="ignore" gives unknown users popular items',
 }
 
 
@@ -28,7 +28,7 @@ class IdReader:
     def __init__(self, unknown: Unknown) -> None:
         if unknown not in ("raise", "ignore"):
             raise ParameterError(f'unknown={unknown!r}: it must be "raise" or "ignore"')
-        self.ignores = unknown == "ignore"
+        self.ignores: bool = unknown == "ignore"
         self._left_out: dict[str, tuple[int, int]] = {}
 
     def find(self, known: IdMap, ids: Any, kind: Literal["user", "item"] = "user", place: str = "") -> Rows:

@@ -121,7 +121,7 @@ def _warn_of_no_history(missing: BoolArray, people: People) -> None:
         unknown = f" ({n_unknown:,} unknown)" if n_unknown else ""
         users = f"{len(people):,} user{'' if len(people) == 1 else 's'}"
         warn_caller(
-            f"{n:,} of {users} {has} no history{unknown} and {gets} what is popular; `fallback` says who",
+            f"{n:,} of {users} {has} no history{unknown} and {gets} popular items; `fallback` marks them",
             NoHistoryWarning,
         )
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
+from csrr.arrays import Float32Array
 from csrr.data import Log
 from csrr.model_parameters import Rank, Seed, Threads
 from csrr.models.folded_users import FoldedFactors
@@ -36,17 +37,17 @@ _LARGEST = 1e15
 _MOST = 1e6
 """The largest rate or strength: far beyond any use, far within float32."""
 
-LearningRate = Annotated[float, Number("learning_rate", "The length of the first steps.", above=0, most=_MOST)]
-Decay = Annotated[
-    float, Number("decay", "What the length of a step falls to, as a share of the first.", above=0, most=1)
-]
-Reg = Annotated[float, Number("reg", "Strength on the factors of users and of items they have.", least=0, most=_MOST)]
+LearningRate = Annotated[float, Number("learning_rate", "The step size at the start.", above=0, most=_MOST)]
+Decay = Annotated[float, Number("decay", "The last step size as a share of the first.", above=0, most=1)]
+Reg = Annotated[float, Number("reg", "Regularization of the factors of users and of their items.", least=0, most=_MOST)]
 RegNegative = Annotated[
     float | None,
-    Number("reg_negative", "Strength on items they do not have; None for `reg`.", least=0, most=_MOST, optional=True),
+    Number(
+        "reg_negative", "Regularization of sampled negative items; None: `reg`.", least=0, most=_MOST, optional=True
+    ),
 ]
-RegBias = Annotated[float, Number("reg_bias", "Strength on the items' biases.", least=0, most=_MOST)]
-Epochs = Annotated[int, Whole("epochs", "How many times each event is taken.", least=1)]
+RegBias = Annotated[float, Number("reg_bias", "Regularization of the item biases.", least=0, most=_MOST)]
+Epochs = Annotated[int, Whole("epochs", "The number of passes over the events.", least=1)]
 
 
 @dataclass(frozen=True)
@@ -74,35 +75,37 @@ Watch = Callable[[Epoch, Factors], object]
 
 @declare
 class BPRMF(Recommender):
-    """Scores x_ui = b_i + p_u.q_i that maximise, s being the logistic function,
+    """Bayesian personalized ranking with matrix factorization (Rendle et al. 2009).
+
+    Scores x_ui = b_i + p_u.q_i maximize, with the logistic function s,
 
         sum_(u,i) mean_j ( ln s(x_ui - x_uj)
                            - reg/2*(|p_u|^2 + |q_i|^2) - reg_negative/2*|q_j|^2 - reg_bias/2*(b_i^2 + b_j^2) )
 
-    over the items i that a user u has and the items j that they do not, by stochastic steps: each epoch takes every
-    pair (u, i) once, in random order, with one j, all equally likely. The length of a step falls geometrically. `rank`
-    None is 50, or as many as the matrix has users or items. The number of threads does not change the model.
+    over the items i that a user u has and the items j that u does not have, by stochastic gradient steps. Each epoch
+    takes every pair (u, i) once, in random order, with one uniformly drawn j. The step size falls geometrically. `rank`
+    None is 50, or fewer if there are fewer users or items. The number of threads does not change the model.
 
     Parameters
     ----------
     rank
-        The number of factors; None for a default, or as many as the matrix has users or items.
+        The number of factors; None: a default, or fewer if there are fewer users or items.
     learning_rate
-        The length of the first steps.
+        The step size at the start.
     decay
-        What the length of a step falls to, as a share of the first.
+        The last step size as a share of the first.
     reg
-        Strength on the factors of users and of items they have.
+        Regularization of the factors of users and of their items.
     reg_negative
-        Strength on items they do not have; None for `reg`.
+        Regularization of sampled negative items; None: `reg`.
     reg_bias
-        Strength on the items' biases.
+        Regularization of the item biases.
     epochs
-        How many times each event is taken.
+        The number of passes over the events.
     threads
         The number of threads; 0 for all cores.
     seed
-        Seed of what is random.
+        Seed of the random numbers.
 
     Attributes
     ----------
@@ -116,14 +119,14 @@ class BPRMF(Recommender):
     titles_
         The titles of the items, or None.
     item_table_
-        What else is known of the items, after `set_items`; or None.
+        The item table set by `set_items`, or None.
     seen_
         The training events: ones, sparse of shape (n_users, n_items).
     seen_weights_, seen_times_
-        The weights of these events, where the model weighs by them, and their times, where the log has them: shape
+        The weights of these events, if the model uses weights, and their times, if the log has them: shape
         (n_events,) each, or None.
     calibration_
-        What turns scores into probabilities, after `calibrate`; or None.
+        The calibration that `calibrate` learned, or None.
 
     Examples
     --------
@@ -133,7 +136,7 @@ class BPRMF(Recommender):
     """
 
     has_factors = True
-    kept = Kept((*factors("rank+1"), Values("history", ("epochs",), ("float64",))), Facts)
+    kept: ClassVar[Kept | None] = Kept((*factors("rank+1"), Values("history", ("epochs",), ("float64",))), Facts)
     _likeness = slice(-1)
 
     rank: Rank = parameter(default=None, kw_only=False)
@@ -161,11 +164,11 @@ class BPRMF(Recommender):
         data
             A log, a table with user and item columns, or a users x items matrix.
         y
-            There for scikit-learn: not used.
+            Not used; required by scikit-learn.
         callback
             Sees each `Epoch`; what it raises ends the fit and leaves the model as it was.
         verbose
-            Whether to say on stderr how far it is: in a bar on a terminal (with rich), in lines elsewhere.
+            Whether to report progress on stderr: a bar on a terminal (with rich), lines elsewhere.
 
         Returns
         -------
@@ -184,7 +187,7 @@ class BPRMF(Recommender):
     def update(
         self, new_events: Any, *, choose: bool = False, callback: Callable[[Epoch], object] | None = None
     ) -> Self:
-        """Add events to those of the training data, go on with all of them, and return the model.
+        """Add events to the training data, continue training on all of them, and return the model.
 
         Users and items may be new. The factors go on from where they are, those of new users folded in, by the last
         half of the epochs: their short steps. That is not the model that a fit to all events gives, which begins
@@ -193,8 +196,8 @@ class BPRMF(Recommender):
         Parameters
         ----------
         new_events
-            A log, a table with user and item columns, or a users x items matrix. Ids are of the types that the
-            model has.
+            A log, a table with user and item columns, or a users x items matrix. Ids must have the types of the
+            model's ids.
         choose
             Whether to begin anew, as `fit` does.
         callback
@@ -208,7 +211,7 @@ class BPRMF(Recommender):
         Raises
         ------
         DataError
-            Where ids are of other types.
+            If ids are of other types.
         """
         self.check_fitted()
         self.check_params()
@@ -247,7 +250,8 @@ class BPRMF(Recommender):
         self.user_factors_, self.item_factors_ = (
             f.astype(np.float32, copy=False) for f in (factors.users, factors.items)
         )
-        self.history_, self._reg = history, float(self.reg)
+        self.history_: list[float] = history
+        self._reg = float(self.reg)
         return self
 
     def _climb(self, pattern: Pattern, watch: Watch, start: Factors | None) -> tuple[Factors, list[float]]:
@@ -312,5 +316,7 @@ class BPRMF(Recommender):
         return arrays, {"reg": self._reg}
 
     def restore(self, arrays: Arrays, facts: dict[str, Any]) -> None:
-        self.user_factors_, self.item_factors_ = arrays["user_factors"], arrays["item_factors"]
-        self.history_, self._reg = arrays["history"].tolist(), facts["reg"]
+        self.user_factors_: Float32Array = arrays["user_factors"]
+        self.item_factors_: Float32Array = arrays["item_factors"]
+        self.history_ = arrays["history"].tolist()
+        self._reg = facts["reg"]

@@ -1,7 +1,7 @@
-"""Held-out training events -> what "auto" comes to: strength, rank and neighbours.
+"""Held-out training events -> what "auto" comes to: strength, rank and neighbors.
 
 A tenth of each user's events is held out of the log. What is left is fitted with several strengths, ranks and
-neighbours, and what ranks the held-out events best is taken for the fit to the whole log. All of it is seeded.
+neighbors, and what ranks the held-out events best is taken for the fit to the whole log. All of it is seeded.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Chosen(ResultTable):
         return f"chosen when the log had {self.n_events:,} events; it has grown by {100 * self.growth:.2g} % since"
 
     def summary(self) -> dict[str, Any]:
-        """Return all of it as plain values, fit for JSON."""
+        """Return everything as plain Python values, ready for JSON."""
         return {
             "settings": self.settings._asdict(),
             "note": self.note,
@@ -105,7 +105,7 @@ def choose_settings(model: RobustModel, log: Log, user_costs: Any = None, item_c
             return search_settings(built, *parts, wanted)
     except TimeUpError:
         hasty = wanted.given._replace(max_rank=HASTY_RANK) if "max_rank" in wanted else wanted.given
-        note = f"by rule: the time limit left no time to choose; {_describe(hasty, wanted)}"
+        note = f"by rule: the time limit left no time for a search; {_describe(hasty, wanted)}"
         return choose_by_rule(hasty, note)
 
 
@@ -149,7 +149,7 @@ def choose_by_rule(settings: Settings, note: str) -> Chosen:
 def _explain_too_small(log: Log, wanted: Wanted) -> str:
     """Return why nothing was chosen on held-out events of a log."""
     return (
-        f"by rule: of {log.n_users:,} users too few can spare an event to choose on ({LEAST_USERS} are needed); "
+        f"by rule: too few of {log.n_users:,} users have events to hold out ({LEAST_USERS} are needed for a search); "
         f"{_describe(wanted.given, wanted)}"
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -46,82 +46,84 @@ from csrr.parameters import ParameterError, declare, parameter
 
 @declare
 class CSRR(RobustModel):
-    """Scores U + X*S: common taste, and what goes with what one has. U is that of a convex model of clicks A:
+    """Robust cost-sensitive recommendation: convex low-rank + sparse factorization, plus item neighbors.
 
-        minimise  l1*||U||_* + l2*sum(t*V) + sum_ij loss(U_ij + V_ij, t_ij),   0 <= V <= 1
+    Scores are U + X*S: common taste U, and weights S from the items in the user's history. Given clicks A, U and V
 
-    over low-rank U (common taste) and sparse V (a user's own choices), t = D_u^-user_scaling * A * D_i^-item_scaling
-    (D: the number of clicks of a user, on an item). All unobserved cells count, with weight 1 and target 0. Stops when
-    the duality gap is below `tol`. S, items x items, then solves, exactly,
+        minimize  l1*||U||_* + l2*sum(t*V) + sum_ij loss(U_ij + V_ij, t_ij),   0 <= V <= 1
 
-        minimise  rho/2*||S||_F^2 + 1/2*||T - U - X*S||_F^2,   X = D_u^-neighbor_scaling * A * D_i^-item_scaling
+    over low-rank U (common taste) and sparse V (user-specific choices), t = D_u^-user_scaling * A * D_i^-item_scaling
+    (D: the number of clicks of a user, or on an item). All unobserved cells count, with weight 1 and target 0. The fit
+    stops when the relative duality gap is below `tol`. S, items x items, is then the exact solution of
+
+        minimize  rho/2*||S||_F^2 + 1/2*||T - U - X*S||_F^2,   X = D_u^-neighbor_scaling * A * D_i^-item_scaling
 
     on the `neighbors` items nearest to each item. rho is `reg_neighbors` times the mean diagonal of X'X.
 
-    What is "auto", or left out, is chosen on a tenth of the events, held out: `chosen_` is the table of what was tried.
-    A number is never overruled. With `reg_low_rank` or `l1` given only the neighbours are chosen; "auto" is then what
-    it is for logs too small to choose by: cost ratio 2, `reg_sparse` 0.85, `max_rank` 1000.
+    Parameters that are "auto", or left out, are chosen on a held-out tenth of the events; `chosen_` lists what was
+    tried. Numbers that you give are kept. With `reg_low_rank` or `l1` given, only the neighbors are chosen, and other
+    "auto" parameters have the values for logs too small for a search: cost ratio 2, `reg_sparse` 0.85, `max_rank` 1000.
 
-    Where `event_weights` count, a click's weight (loss II: its target) and its penalty in V have that factor.
+    `event_weights` multiply a click's weight (loss II: its target) and its penalty in V.
 
     Parameters
     ----------
     loss
-        The paper's loss: "I" weighs an observed cell by the cost ratio, "II" multiplies its target by it.
+        The paper's loss: "I" weights observed cells by the cost ratio, "II" multiplies their target by it.
     cost_ratio
-        What missing a choice costs, in false alarms. Left out, it is chosen, or 2.
+        The cost of a miss divided by the cost of a false alarm. None: chosen on held-out events, or 2.
     positive_cost
-        The same as a share: the cost of a miss, of 1 for a miss and a false alarm together.
+        The same as a share: the cost of a miss, if a miss and a false alarm together cost 1.
     miss_cost
-        The same in units of one's own, beside `false_alarm_cost`: what a missed choice costs.
+        The cost of a miss in your own units; needs `false_alarm_cost`.
     false_alarm_cost
-        What a false alarm costs, beside `miss_cost`.
+        The cost of a false alarm in the same units; needs `miss_cost`.
     recall_weight
-        The same as the weight of recall against specificity, of 1 together; how rare positives are is estimated from
+        The same as the weight of recall, that of specificity being 1 minus it; the share of positives is estimated from
         the clicks.
     event_weights
-        What the weights of the events are: "cost", factors on the cost of a miss; "linear" or "log" (of 1 + weight),
-        confidence such as play counts, divided by their mean.
+        How event weights are used: "ignore"; "cost", as factors on the cost of a miss; "linear" or "log" (of 1 +
+        weight), as confidence, such as play counts, divided by their mean.
     half_life
-        The age, before the latest event, at which an event counts for half: in days, or like "90d"; None for never.
+        The age at which an event counts half, relative to the latest event: in days, or like "90d"; None: no decay.
     reg_low_rank
-        Strength on the rank, as a fraction of what gives rank 0; "noise" is half the norm of the targets with random
-        signs.
+        Nuclear-norm regularization, as a fraction of the value that gives rank 0; "noise": half the norm of the targets
+        with random signs.
     reg_sparse
-        Strength on a user's own choices V, as a fraction of what gives none; 1 or more leaves V out.
+        Regularization of the user-specific choices V, as a fraction of the value that gives V = 0; 1 or more: no V.
     neighbors
-        The number of items nearest to an item that speak for it; 0 for none.
+        The number of nearest items whose weights add to an item's score; 0: none.
     reg_neighbors
-        Strength on the weights of neighbors, in units of the mean diagonal of X'X.
+        Ridge penalty on the weights of neighbors, in units of the mean diagonal of X'X.
     neighbor_scaling
-        The power of a user's number of clicks that these are divided by before neighbors are weighed.
+        Before neighbors are fitted, a user's clicks are divided by this power of their number.
     l1
-        The strength on the rank itself, in place of `reg_low_rank`.
+        The nuclear-norm regularization as an absolute value, in place of `reg_low_rank`.
     l2
-        The strength on own choices itself, in place of `reg_sparse`.
+        The regularization of V as an absolute value, in place of `reg_sparse`.
     user_scaling
-        From 0, a click of anyone counts alike, to 1, of active users less.
+        How much clicks of active users are scaled down, from 0 (not at all) to 1.
     item_scaling
-        From 0, a click on any item counts alike, to 1, on the popular it counts less.
+        How much clicks on popular items are scaled down, from 0 (not at all) to 1.
     max_rank
-        The largest rank, for less time and memory; None for no bound. The certificate says when it binds.
+        Upper bound on the rank, to save time and memory; None: no bound. The certificate says if it binds.
     box
-        "paper" runs the paper's Algorithm 1 to the letter, on dense arrays and without neighbors: for small data. It
-        stops by its objective or `max_iter`, and `max_rank` cuts its result.
+        "paper" runs the paper's Algorithm 1 as printed, on dense arrays and without neighbors: for small data. It stops
+        by its objective or `max_iter`, and `max_rank` truncates its result.
     step
-        The length of a step of the paper's algorithm; "auto" is as long as is safe.
+        The step size of the paper's algorithm; "auto": as long as is safe.
     tol
-        Stop at this relative gap to the optimum; of CSRRe, gain.
+        Stop at this relative gap to the optimum; in CSRRe, at this relative gain.
     max_iter
         Stop after this many iterations.
     time_limit
-        Stop after this many seconds, half of them for choosing; one SVD and its certificate are the least.
+        Stop after this many seconds, half of them for the search; at least one SVD and its certificate are computed.
     dtype
-        The precision of the numbers that are computed with.
+        The floating-point precision of the computation.
     threads
         The number of threads; 0 for all cores.
     seed
-        Seed of what is random.
+        Seed of the random numbers.
 
     Attributes
     ----------
@@ -136,7 +138,7 @@ class CSRR(RobustModel):
     l1_
         The strength on the rank.
     l2_
-        The strength on own choices, or None where U was fitted without V.
+        The regularization of V, or None if U was fitted without V.
     costs_
         What a miss costs, and where that comes from.
     chosen_
@@ -150,14 +152,14 @@ class CSRR(RobustModel):
     titles_
         The titles of the items, or None.
     item_table_
-        What else is known of the items, after `set_items`; or None.
+        The item table set by `set_items`, or None.
     seen_
         The training events: ones, sparse of shape (n_users, n_items).
     seen_weights_, seen_times_
-        The weights of these events, where the model weighs by them, and their times, where the log has them: shape
+        The weights of these events, if the model uses weights, and their times, if the log has them: shape
         (n_events,) each, or None.
     calibration_
-        What turns scores into probabilities, after `calibrate`; or None.
+        The calibration that `calibrate` learned, or None.
     neighbors_
         S: what item i in a history adds to the score of item j, sparse of shape (n_items, n_items).
 
@@ -200,17 +202,17 @@ class CSRR(RobustModel):
     threads: Threads = 0
     seed: Seed = 0
 
-    walked = ("reg_low_rank", "l1")
+    walked: ClassVar[tuple[str, ...]] = ("reg_low_rank", "l1")
 
     @property
     def searches(self) -> bool:
-        """Whether what is left open is chosen on held-out events."""
+        """Whether "auto" parameters are chosen on held-out events."""
         # The paper's own algorithm stays what it is.
         return self.box == "none"
 
     @property
     def takes_start(self) -> bool:
-        """Whether the solver can begin where another fit ended."""
+        """Whether the solver can start from another fit."""
         return self.box == "none"
 
     def check_params(self) -> None:

@@ -50,80 +50,82 @@ DEFAULT_RANK = 128
 
 @declare
 class CSRRe(RobustModel):
-    """Scores U + X*S as `CSRR` does, with U = P Q' of its problem with P of (n_users, rank) and Q of (n_items, rank):
+    """CSRR with a fixed rank: the low-rank part is factored, as in the paper's CSRR-e.
 
-        minimise  l1/2*(||P||^2 + ||Q||^2) + l2*sum(t*V) + sum_ij loss((P Q')_ij + V_ij, t_ij),   0 <= V <= 1
+    Scores are U + X*S as in `CSRR`, with U = P Q', P of (n_users, rank) and Q of (n_items, rank), that
 
-    with loss, costs, scaling, strengths, neighbours and what "auto" means as in `CSRR`. `factors="free"` alternates
-    between P and Q, V in closed form; a stationary point whose gradient has no singular value above l1 is a global
-    optimum of the convex problem: `certificate_.is_global` says whether, and `certificate_.gap` how far from it at
-    most. `factors="nonnegative"` has 0 <= U <= 1, by projected gradient (`step` "auto": with momentum), V after each
-    inner loop. Its certificate is against the convex problem too, which has no such bounds.
+        minimize  l1/2*(||P||^2 + ||Q||^2) + l2*sum(t*V) + sum_ij loss((P Q')_ij + V_ij, t_ij),   0 <= V <= 1
 
-    Stops when an iteration lowers the objective by less than `tol` of it, or after `max_iter` (of the non-negative
-    form: gradient steps). V as the model keeps it is the best for its U, however it was updated. `rank` None is 128, or
-    as many as the matrix has users or items.
+    with loss, costs, scaling, regularization, neighbors and "auto" as in `CSRR`. `factors="free"` alternates
+    between P and Q, with V in closed form. A stationary point whose gradient has no singular value above l1 is a global
+    optimum of the convex problem: `certificate_.is_global` says whether it is one, and `certificate_.gap` bounds the
+    distance. `factors="nonnegative"` has 0 <= U <= 1, by projected gradient steps (`step` "auto": with momentum), with
+    V updated after each inner loop. Its certificate, too, is that of the convex problem, which has no such bounds.
+
+    The fit stops when the relative gain of an iteration is below `tol`, or after `max_iter` (nonnegative form: gradient
+    steps). The V that the model keeps is optimal for its U. `rank` None is 128, or fewer if there are fewer users or
+    items.
 
     Parameters
     ----------
     loss
-        The paper's loss: "I" weighs an observed cell by the cost ratio, "II" multiplies its target by it.
+        The paper's loss: "I" weights observed cells by the cost ratio, "II" multiplies their target by it.
     cost_ratio
-        What missing a choice costs, in false alarms. Left out, it is chosen, or 2.
+        The cost of a miss divided by the cost of a false alarm. None: chosen on held-out events, or 2.
     rank
-        The number of factors; None for a default, or as many as the matrix has users or items.
+        The number of factors; None: a default, or fewer if there are fewer users or items.
     factors
-        "nonnegative" is the paper's form, with factors in [0, 1/sqrt(rank)] and without neighbors.
+        "free", or "nonnegative": the paper's form, with factors in [0, 1/sqrt(rank)] and without neighbors.
     step
-        The length of a step of the paper's algorithm; "auto" is as long as is safe.
+        The step size of the paper's algorithm; "auto": as long as is safe.
     v_update
-        How non-negative factors update V after each inner loop: "best", to its minimum, or "step", by the single
-        proximal step of the paper.
+        How nonnegative factors update V after each inner loop: "best", to its minimum, or "step", by the paper's single
+        proximal step.
     positive_cost
-        The same as a share: the cost of a miss, of 1 for a miss and a false alarm together.
+        The same as a share: the cost of a miss, if a miss and a false alarm together cost 1.
     miss_cost
-        The same in units of one's own, beside `false_alarm_cost`: what a missed choice costs.
+        The cost of a miss in your own units; needs `false_alarm_cost`.
     false_alarm_cost
-        What a false alarm costs, beside `miss_cost`.
+        The cost of a false alarm in the same units; needs `miss_cost`.
     recall_weight
-        The same as the weight of recall against specificity, of 1 together; how rare positives are is estimated from
+        The same as the weight of recall, that of specificity being 1 minus it; the share of positives is estimated from
         the clicks.
     event_weights
-        What the weights of the events are: "cost", factors on the cost of a miss; "linear" or "log" (of 1 + weight),
-        confidence such as play counts, divided by their mean.
+        How event weights are used: "ignore"; "cost", as factors on the cost of a miss; "linear" or "log" (of 1 +
+        weight), as confidence, such as play counts, divided by their mean.
     half_life
-        The age, before the latest event, at which an event counts for half: in days, or like "90d"; None for never.
+        The age at which an event counts half, relative to the latest event: in days, or like "90d"; None: no decay.
     reg_low_rank
-        Strength on the rank, as a fraction of what gives rank 0; "noise" is half the norm of the targets with random
-        signs.
+        Nuclear-norm regularization, as a fraction of the value that gives rank 0; "noise": half the norm of the targets
+        with random signs.
     reg_sparse
-        Strength on a user's own choices V, as a fraction of what gives none; 1 or more leaves V out.
+        Regularization of the user-specific choices V, as a fraction of the value that gives V = 0; 1 or more: no V.
     neighbors
-        The number of items nearest to an item that speak for it; 0 for none.
+        The number of nearest items whose weights add to an item's score; 0: none.
     reg_neighbors
-        Strength on the weights of neighbors, in units of the mean diagonal of X'X.
+        Ridge penalty on the weights of neighbors, in units of the mean diagonal of X'X.
     neighbor_scaling
-        The power of a user's number of clicks that these are divided by before neighbors are weighed.
+        Before neighbors are fitted, a user's clicks are divided by this power of their number.
     l1
-        The strength on the rank itself, in place of `reg_low_rank`.
+        The nuclear-norm regularization as an absolute value, in place of `reg_low_rank`.
     l2
-        The strength on own choices itself, in place of `reg_sparse`.
+        The regularization of V as an absolute value, in place of `reg_sparse`.
     user_scaling
-        From 0, a click of anyone counts alike, to 1, of active users less.
+        How much clicks of active users are scaled down, from 0 (not at all) to 1.
     item_scaling
-        From 0, a click on any item counts alike, to 1, on the popular it counts less.
+        How much clicks on popular items are scaled down, from 0 (not at all) to 1.
     tol
-        Stop at this relative gap to the optimum; of CSRRe, gain.
+        Stop at this relative gap to the optimum; in CSRRe, at this relative gain.
     max_iter
         Stop after this many iterations.
     time_limit
-        Stop after this many seconds, half of them for choosing; one SVD and its certificate are the least.
+        Stop after this many seconds, half of them for the search; at least one SVD and its certificate are computed.
     dtype
-        The precision of the numbers that are computed with.
+        The floating-point precision of the computation.
     threads
         The number of threads; 0 for all cores.
     seed
-        Seed of what is random.
+        Seed of the random numbers.
 
     Attributes
     ----------
@@ -138,7 +140,7 @@ class CSRRe(RobustModel):
     l1_
         The strength on the rank.
     l2_
-        The strength on own choices, or None where U was fitted without V.
+        The regularization of V, or None if U was fitted without V.
     costs_
         What a miss costs, and where that comes from.
     chosen_
@@ -152,14 +154,14 @@ class CSRRe(RobustModel):
     titles_
         The titles of the items, or None.
     item_table_
-        What else is known of the items, after `set_items`; or None.
+        The item table set by `set_items`, or None.
     seen_
         The training events: ones, sparse of shape (n_users, n_items).
     seen_weights_, seen_times_
-        The weights of these events, where the model weighs by them, and their times, where the log has them: shape
+        The weights of these events, if the model uses weights, and their times, if the log has them: shape
         (n_events,) each, or None.
     calibration_
-        What turns scores into probabilities, after `calibrate`; or None.
+        The calibration that `calibrate` learned, or None.
     neighbors_
         S: what item i in a history adds to the score of item j, sparse of shape (n_items, n_items).
 
@@ -201,7 +203,7 @@ class CSRRe(RobustModel):
 
     @property
     def searches(self) -> bool:
-        """Whether what is left open is chosen on held-out events."""
+        """Whether "auto" parameters are chosen on held-out events."""
         # The paper's own form stays what it is.
         return self.factors == "free"
 
@@ -214,7 +216,7 @@ class CSRRe(RobustModel):
 
     @property
     def takes_start(self) -> bool:
-        """Whether the solver can begin where another fit ended."""
+        """Whether the solver can start from another fit."""
         return self.factors == "free"
 
     def check_params(self) -> None:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
-from scipy.linalg import lapack
-from scipy.sparse.linalg import LinearOperator, cg
 
 from csrr.arrays import AnyArray
+from csrr.compiled import compile_loop
 from csrr.data import Log
 from csrr.model_parameters import MOST, AutoReg, Precision, Threads
 from csrr.models.folded_items import FoldedItems
@@ -37,35 +35,37 @@ _EXACT, _MOST_STEPS = 1e-7, 10_000
 class Facts:
     """What a file keeps beside arrays."""
 
-    reg: Annotated[float, Number("reg", "The strength that was taken.", above=0, most=MOST)]
+    reg: Annotated[float, Number("reg", "The regularization strength used.", above=0, most=MOST)]
 
 
 @declare
 class EASE(ItemWeightsModel):
-    """Scores X @ B, X the clicks, users x items, of the convex problem (Steck, 2019)
+    """EASE: linear regression between items, in closed form (Steck 2019).
 
-        minimise  ||X - X B||_F^2 + reg*||B||_F^2,   diag(B) = 0.
+    Scores are X @ B, with the clicks X, users x items, and the item weights B that
 
-    Its solution is B = I - P / diag(P) with P = (X'X + reg*I)^-1, by a Cholesky factorisation in `dtype`: float32 takes
-    half the time and two thirds of the memory, and is accurate only while `reg` is no tiny part of the largest
-    eigenvalue of X'X. The number of threads moves weights by rounding errors of `dtype` only, unless "auto" finds two
-    strengths that rank alike to rounding.
+        minimize  ||X - X B||_F^2 + reg*||B||_F^2,   diag(B) = 0.
 
-    `reg="auto"` is chosen by NDCG@20 on held-out training events, a tenth of them: a hill climb, by factors of 3, from
-    5*sqrt(sum_i c_i^2 / n), c_i the number of users of item i, n that of users with clicks. That takes three to six
-    fits as a rule; one to all events follows. Where fewer than 150 users have events to spare, `reg` is where the climb
-    would begin. A number costs one fit.
+    Its solution is B = I - P / diag(P) with P = (X'X + reg*I)^-1, by a Cholesky factorization in `dtype`: float32 takes
+    half the time and two thirds of the memory, and is accurate unless `reg` is a tiny fraction of the largest
+    eigenvalue of X'X. The number of threads changes weights only by rounding errors of `dtype`, unless "auto" finds two
+    strengths that rank equally well up to rounding.
 
-    A fit takes n_items^3 operations and 12*n_items^2 bytes (float32: 8), the model, in memory as in its file,
-    4*n_items^2: 20,000 items take 4.8 GB to fit and 1.6 GB to keep. What does not fit into memory is refused before
-    anything is computed.
+    `reg="auto"` is chosen by NDCG@20 on a held-out tenth of the training events: a hill climb, by factors of 3, from
+    5*sqrt(sum_i c_i^2 / n), c_i the number of users of item i, n that of users with clicks. That usually takes three to
+    six fits; a fit to all events follows. If fewer than 150 users have enough events to hold one out, `reg` is the
+    starting point of the climb. With a number there is only one fit.
+
+    A fit takes n_items^3 operations and 12*n_items^2 bytes (float32: 8); the model takes 4*n_items^2 bytes in memory
+    and on disk: 20,000 items need 4.8 GB to fit and 1.6 GB to keep. A model that does not fit into memory is refused
+    before anything is computed.
 
     Parameters
     ----------
     reg
-        Strength of the penalty; "auto" is chosen on held-out events.
+        Regularization strength; "auto": chosen on held-out events.
     dtype
-        The precision of the numbers that are computed with.
+        The floating-point precision of the computation.
     threads
         The number of threads; 0 for all cores.
 
@@ -80,14 +80,14 @@ class EASE(ItemWeightsModel):
     titles_
         The titles of the items, or None.
     item_table_
-        What else is known of the items, after `set_items`; or None.
+        The item table set by `set_items`, or None.
     seen_
         The training events: ones, sparse of shape (n_users, n_items).
     seen_weights_, seen_times_
-        The weights of these events, where the model weighs by them, and their times, where the log has them: shape
+        The weights of these events, if the model uses weights, and their times, if the log has them: shape
         (n_events,) each, or None.
     calibration_
-        What turns scores into probabilities, after `calibrate`; or None.
+        The calibration that `calibrate` learned, or None.
 
     Examples
     --------
@@ -100,7 +100,7 @@ class EASE(ItemWeightsModel):
     dtype: Precision = "float64"
     threads: Threads = 0
 
-    kept = Kept((Values("weights", ("items", "items")),), Facts)
+    kept: ClassVar[Kept | None] = Kept((Values("weights", ("items", "items")),), Facts)
 
     def fit(self, data: Any, y: Any = None) -> Self:
         """Fit to data, and return the model.
@@ -110,7 +110,7 @@ class EASE(ItemWeightsModel):
         data
             A log, a table with user and item columns, or a users x items matrix.
         y
-            There for scikit-learn: not used.
+            Not used; required by scikit-learn.
 
         Returns
         -------
@@ -144,7 +144,8 @@ class EASE(ItemWeightsModel):
         with use_threads(self.threads):
             weights = self._solve(_compute_gram(clicks, self.dtype), reg)
         self.remember(log)
-        self.weights_, self.reg_ = weights, reg
+        self.weights_: Any = weights
+        self.reg_: float = reg
         return self
 
     def start_value(self, name: str, log: Log) -> float:
@@ -156,6 +157,8 @@ class EASE(ItemWeightsModel):
 
     def _solve(self, gram: AnyArray, reg: float) -> npt.NDArray[np.float32]:
         """Return B, shape (m, m), from X'X, C-contiguous of shape (m, m), which is overwritten."""
+        from scipy.linalg import lapack
+
         gram[np.diag_indices_from(gram)] += reg
         single = gram.dtype == np.float32
         factorise, invert = (lapack.spotrf, lapack.spotri) if single else (lapack.dpotrf, lapack.dpotri)
@@ -173,6 +176,8 @@ class EASE(ItemWeightsModel):
         return weights
 
     def fold_items(self, log: Log, chosen: Any) -> FoldedItems:
+        from scipy.sparse.linalg import LinearOperator, cg
+
         # The column that a fit gives an item, where the others are without it: (X'X + reg*I) b = X'x.
         clicks = self.seen_.astype(np.float64)
         system = LinearOperator(
@@ -236,7 +241,7 @@ def _compute_gram(clicks: Any, dtype: str) -> AnyArray:
     return gram
 
 
-@njit(nogil=True, fastmath=True, cache=True)
+@compile_loop(fastmath=True)
 def _count_together(start, stop, item_indptr, item_users, user_indptr, user_items, gram):  # type: ignore[no-untyped-def]
     # gram[i] = X[:, i] @ X
     one = gram.dtype.type(1)
@@ -249,7 +254,7 @@ def _count_together(start, stop, item_indptr, item_users, user_indptr, user_item
                 row[user_items[q]] += one
 
 
-@njit(nogil=True, fastmath=True, cache=True)
+@compile_loop(fastmath=True)
 def _scale_inverse(start, stop, inverse, diagonal, weights):  # type: ignore[no-untyped-def]
     # weights[i, j] = -P[i, j] / P[j, j], and 0 for i = j; of P only the upper triangle is there
     for i in range(start, stop):

@@ -54,7 +54,7 @@ class ProblemFacts:
     posed: Words
     costs: Costs | None = None
     mean_weight: Annotated[float, Number("mean_weight", "What weights were divided by.", above=0)] = 1.0
-    neighbor_power: Annotated[float, Number("neighbor_power", "That of a neighbourhood.", least=-1, most=1)] = 0.0
+    neighbor_power: Annotated[float, Number("neighbor_power", "That of a neighborhood.", least=-1, most=1)] = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,9 +127,9 @@ class FittedProblem:
 
     def fold_items(self, seen: Any, chosen: Any, settings: Settings) -> tuple[npt.NDArray[np.float32], Any]:
         """Return the factors of new items, (new, d), in units of a click, by who chose them, csr of shape (new, n), and
-        their weights from known items, csr of shape (m, new), or None for a model without neighbours.
+        their weights from known items, csr of shape (m, new), or None for a model without neighbors.
 
-        The users, and what was learnt of known items, stay as they are: each item's own small problems are solved.
+        The users, and what was learned of known items, stay as they are: each item's own small problems are solved.
         """
         pattern = Pattern.of(chosen)
         counts = np.maximum(np.diff(pattern.indptr), 1)
@@ -236,7 +236,7 @@ class FittedProblem:
     def from_state(cls, arrays: Arrays, facts: ProblemFacts, *, is_bounded: bool) -> FittedProblem:
         """Return what `state` was made of."""
         words, items = facts.posed, arrays["item_factors"]
-        # Models saved before there were neighbours have none, and those before costs had words only the ratio.
+        # Models saved before there were neighbors have none, and those before costs had words only the ratio.
         neighborhood = Neighborhood.none(len(items))
         if "neighbors.indptr" in arrays:
             weights = sparse_from(arrays, "neighbors", neighborhood.weights.shape)

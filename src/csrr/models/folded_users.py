@@ -1,4 +1,4 @@
-"""People who were not in the training data, and what is recommended to them."""
+"""New users, and their recommendations."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FoldedUsers:
-    """People who were not in the training data: `users` (ids) and `seen` (their histories, sparse (n, m)).
+    """New users: `users` (ids) and `seen` (their histories, sparse (n, m)).
 
     `score_rows` gives the scores of all items, (len(rows), m), for those at the given places.
     """
@@ -58,7 +58,7 @@ class FoldedUsers:
     ) -> Recommendations:
         """Return the `k` best items for each; the arguments are those of `Recommender.recommend`.
 
-        Those whose history is empty get what is popular.
+        Users with an empty history get popular items.
         """
         people = People(self.users, np.arange(len(self)), IdMap(self.users), self.seen)
         wishes = Wishes(k, exclude_seen, candidates, exclude, min_probability, min_score, columns, rules)

@@ -63,9 +63,7 @@ def _read_log(model: Recommender, histories: Any, reader: IdReader) -> Clicks:
 def _read_lists(model: Recommender, histories: Sequence[Any], reader: IdReader) -> Clicks:
     """Return the clicks of lists of item ids, or of mappings from item ids to weights; people are numbered."""
     if not histories:
-        raise ParameterError(
-            "fold_in needs at least one history; an empty one, [[]], is somebody of whom nothing is known"
-        )
+        raise ParameterError("fold_in needs at least one history; pass [[]] for a user without a history")
     if any(is_one_id(history) for history in histories):
         raise ParameterError("fold_in takes a list of histories, each a list of item ids; for one, recommend_for")
     ids: list[Any] = []

@@ -77,7 +77,7 @@ def read_items(given: Any, name: str, people: People, items: IdMap, reader: IdRe
     if isinstance(ids, list | tuple) and any(not is_one_id(each) and each is not None for each in ids[:1]):
         raise ParameterError(f"{name}: a list of lists does not say whose they are; give {_FORMS}")
     if getattr(ids, "ndim", 1) != 1:
-        raise ParameterError(f"{name}: an array of shape {ids.shape} is no list of item ids; give one, or {_FORMS}")
+        raise ParameterError(f"{name}: an array of shape {ids.shape} is not a list of item ids; give one, or {_FORMS}")
     return reader.find_known(items, ids, "item", name)
 
 
@@ -110,7 +110,7 @@ def _read_mapping(given: Mapping[Any, Any], name: str, people: People, items: Id
     for user, own in given.items():
         if own is None or isinstance(own, Mapping) or not (is_one_id(own) or hasattr(own, "__len__")):
             raise ParameterError(
-                f"{name}: what is given for user {show_value(user)} is no list of item ids: {show_value(own)}"
+                f"{name}: what is given for user {show_value(user)} is not a list of item ids: {show_value(own)}"
             )
     try:
         own_rows, users = _find_people(list(given), people, reader, name)

@@ -1,14 +1,14 @@
-"""Models that score an item by its weights from the items a user has: EASE and neighbourhoods."""
+"""Models that score an item by its weights from the items a user has: EASE and neighborhoods."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-from numba import njit
 from scipy import sparse
 
 from csrr.arrays import Float32Array, Rows
+from csrr.compiled import compile_loop
 from csrr.data.ids import Id
 from csrr.models.asked_ids import Unknown
 from csrr.models.explain_score import explain_score
@@ -28,7 +28,7 @@ class ItemWeightsModel(Recommender):
     """A recommender whose scores are X @ W: X the users' clicks (ones), W = `weights_`.
 
     `weights_`, of shape (n_items, n_items), float32, is dense or a csr array; `weights_[i, j]` is what item i in a
-    history adds to the score of item j. The diagonal is zero: no item speaks for itself.
+    history adds to the score of item j. The diagonal is zero: an item does not affect its own score.
     """
 
     weights_: Any
@@ -59,11 +59,11 @@ class ItemWeightsModel(Recommender):
         return bool(sparse.issparse(self.weights_))
 
     def score_own(self) -> Float32Array:
-        # No item speaks for itself.
+        # An item does not affect its own score.
         return self.explained_shares()
 
     def explain(self, user: Id, item: Id) -> Explanation:
-        """Return how much each item of the user's history adds to the score of an item: its weight.
+        """Return how much each item of the user's history adds to the score of an item.
 
         Parameters
         ----------
@@ -73,7 +73,7 @@ class ItemWeightsModel(Recommender):
         Returns
         -------
         explanation
-            An amount for each item of the history; they sum to the score.
+            A contribution for each item of the history; they sum to the score.
         """
         self.check_fitted()
         row, column = self.users_.row(user), self.items_.row(item, "item")
@@ -89,21 +89,21 @@ class ItemWeightsModel(Recommender):
         return dense
 
     def similar_items(self, item: Id, k: int = 10, *, unknown: Unknown = "raise") -> Neighbors:
-        """Return the other items with the largest weights for an item.
+        """Return the items with the largest weights for an item.
 
         Parameters
         ----------
         item
-            Its id.
+            The id of the item.
         k
-            The number of others; fewer where fewer have a weight.
+            The number of items; fewer if fewer have a weight.
         unknown
-            For an item that the model does not know: "raise", an error; "ignore", nothing, and an `UnknownIdWarning`.
+            What to do with an unknown item: "raise" an error, or "ignore": an empty result and an `UnknownIdWarning`.
 
         Returns
         -------
-        neighbours
-            The others, largest weight first.
+        neighbors
+            The items, largest weight first.
         """
         self.check_fitted()
         column = self.find_item(item, unknown)
@@ -126,7 +126,7 @@ def _make_ones(clicks: Any) -> Float32Array:
     return np.ones(clicks.shape[0], np.float32)
 
 
-@njit(nogil=True, fastmath=True, cache=True)
+@compile_loop(fastmath=True)
 def _add_dense(start, stop, rows, indptr, indices, weights, out):  # type: ignore[no-untyped-def]
     # out[i] = weights[items of user rows[i]].sum(axis=0)
     for i in range(start, stop):
@@ -138,7 +138,7 @@ def _add_dense(start, stop, rows, indptr, indices, weights, out):  # type: ignor
                 row[j] += added[j]
 
 
-@njit(nogil=True, fastmath=True, cache=True)
+@compile_loop(fastmath=True)
 def _add_pairs_dense(start, stop, users, items, indptr, indices, weights, out):  # type: ignore[no-untyped-def]
     # out[n] = weights[items of user users[n], items[n]].sum()
     for n in range(start, stop):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, NamedTuple, Self
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from scipy import sparse
@@ -19,22 +19,22 @@ from csrr.parameters import Choice, Number, Renamed, Whole, declare, parameter
 from csrr.ranking.score_blocks import choose_block_rows
 from csrr.threads import use_threads
 
-Nearest = Annotated[int, Whole("neighbors", "How many nearest items speak for an item.", least=1)]
+Nearest = Annotated[int, Whole("neighbors", "The number of nearest items whose similarities count.", least=1)]
 Similarity = Annotated[
     Literal["cosine", "asymmetric", "jaccard", "dot"],
-    Choice("similarity", "How alike two items are, as above.", choices=("cosine", "asymmetric", "jaccard", "dot")),
+    Choice("similarity", "The similarity of two items, as above.", choices=("cosine", "asymmetric", "jaccard", "dot")),
 ]
 Weighting = Annotated[
     Literal["none", "degree", "tf-idf", "bm25"],
-    Choice("weighting", "What a click counts for, as above.", choices=("none", "degree", "tf-idf", "bm25")),
+    Choice("weighting", "The weight of a click, as above.", choices=("none", "degree", "tf-idf", "bm25")),
 ]
-Shrink = Annotated[float, Number("shrink", "Added to the denominator: a number of clicks.", least=0)]
+Shrink = Annotated[float, Number("shrink", "Added to the denominator, in clicks.", least=0)]
 Asymmetry = Annotated[
     float,
-    Number("asymmetry", 'The power of the item had, in "asymmetric".', least=0, most=1),
+    Number("asymmetry", 'The power of the item in the history, in "asymmetric".', least=0, most=1),
 ]
 BM25K1 = Annotated[float, Number("bm25_k1", 'How much "bm25" damps popular items.', least=0)]
-BM25B = Annotated[float, Number("bm25_b", 'How much of that goes by the number of clicks, in "bm25".', least=0, most=1)]
+BM25B = Annotated[float, Number("bm25_b", 'How much that depends on the number of clicks, in "bm25".', least=0, most=1)]
 
 
 class Weighted(NamedTuple):
@@ -46,40 +46,41 @@ class Weighted(NamedTuple):
 
 @declare
 class ItemKNN(ItemWeightsModel):
-    """Scores an item by the sum of its similarities to those of its `neighbors` nearest items that the user has.
+    """Item-based nearest neighbors: an item's score is the sum of its similarities to the user's items.
 
-    With y_i the column of item i of the weighted clicks Y, users x items, the similarity of i (had) to j (scored) is
+    Only the `neighbors` nearest items of each item count. With y_i the column of item i of the weighted clicks Y,
+    users x items, the similarity of i (in the history) to j (scored) is
 
         "cosine"      y_i.y_j / (|y_i| * |y_j| + shrink)
         "asymmetric"  y_i.y_j / (|y_i|^(2*asymmetry) * |y_j|^(2*(1-asymmetry)) + shrink)
         "jaccard"     y_i.y_j / (|y_i|^2 + |y_j|^2 - y_i.y_j + shrink)
         "dot"         y_i.y_j / (1 + shrink)
 
-    Y is the clicks X, each times a number for its user: 1 under `weighting` "none", clicks_u^-1/2 under "degree" (a
-    user of many items ties any two of them less), idf_u = log((n_items + 1) / (clicks_u + 1)) under "tf-idf" and
-    "bm25"; these are scaled to a mean square of 1 over the clicks. "bm25" also multiplies by
-    (bm25_k1 + 1) / (bm25_k1*(1 - bm25_b + bm25_b*l_i) + 1), l_i the clicks on i over their mean, a factor that a cosine
-    without shrink does not see. Equally similar items (in float32) go by item row. The number of threads changes no bit
-    of the result.
+    Y is the clicks X, each times a weight of its user: 1 for `weighting` "none", clicks_u^-1/2 for "degree" (users with
+    many items count less), idf_u = log((n_items + 1) / (clicks_u + 1)) for "tf-idf" and "bm25"; the weights are scaled
+    to a mean square of 1 over the clicks. "bm25" also multiplies by
+    (bm25_k1 + 1) / (bm25_k1*(1 - bm25_b + bm25_b*l_i) + 1), l_i the clicks on i over their mean, which does not change
+    a cosine without shrink. Equally similar items (in float32) are ordered by row. The result is the same, bit for bit,
+    for any number of threads.
 
     Time grows with the sum over users of their squared number of clicks, memory with neighbors*n_items.
 
     Parameters
     ----------
     neighbors
-        How many nearest items speak for an item.
+        The number of nearest items whose similarities count.
     similarity
-        How alike two items are, as above.
+        The similarity of two items, as above.
     weighting
-        What a click counts for, as above.
+        The weight of a click, as above.
     shrink
-        Added to the denominator: a number of clicks.
+        Added to the denominator, in clicks.
     asymmetry
-        The power of the item had, in "asymmetric".
+        The power of the item in the history, in "asymmetric".
     bm25_k1
         How much "bm25" damps popular items.
     bm25_b
-        How much of that goes by the number of clicks, in "bm25".
+        How much that depends on the number of clicks, in "bm25".
     threads
         The number of threads; 0 for all cores.
 
@@ -93,14 +94,14 @@ class ItemKNN(ItemWeightsModel):
     titles_
         The titles of the items, or None.
     item_table_
-        What else is known of the items, after `set_items`; or None.
+        The item table set by `set_items`, or None.
     seen_
         The training events: ones, sparse of shape (n_users, n_items).
     seen_weights_, seen_times_
-        The weights of these events, where the model weighs by them, and their times, where the log has them: shape
+        The weights of these events, if the model uses weights, and their times, if the log has them: shape
         (n_events,) each, or None.
     calibration_
-        What turns scores into probabilities, after `calibrate`; or None.
+        The calibration that `calibrate` learned, or None.
 
     Examples
     --------
@@ -120,18 +121,18 @@ class ItemKNN(ItemWeightsModel):
     bm25_b: BM25B = 0.75
     threads: Threads = 0
 
-    kept = Kept((Sparse.of("weights", ("items", "items")),))
-    renamed = {"neighbours": Renamed("neighbors")}  # noqa: RUF012
+    kept: ClassVar[Kept | None] = Kept((Sparse.of("weights", ("items", "items")),))
+    renamed: ClassVar[dict[str, Renamed]] = {"neighbours": Renamed("neighbors", "0.3")}
 
     def fit(self, data: Any, y: Any = None) -> Self:
-        """Find the neighbours of each item, and return the model.
+        """Find the neighbors of each item, and return the model.
 
         Parameters
         ----------
         data
             A log, a table with user and item columns, or a users x items matrix.
         y
-            There for scikit-learn: not used.
+            Not used; required by scikit-learn.
 
         Returns
         -------
@@ -210,7 +211,7 @@ class ItemKNN(ItemWeightsModel):
             values, items, found = find_nearest_items(
                 clicks, by_item, likeness, width, first, min(first + size, n_items)
             )
-            # The scratch is as wide as `width`, what is kept only as wide as there are neighbours.
+            # The scratch is as wide as `width`, what is kept only as wide as there are neighbors.
             kept = np.arange(width) < found[:, None]
             columns.append((values[kept], items[kept], found))
         values, items, found = (np.concatenate(each) for each in zip(*columns, strict=True))

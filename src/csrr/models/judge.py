@@ -1,4 +1,4 @@
-"""A fitted CSRR or CSRRe -> one that is fit to judge its clicks, and what it says of a user's own choices."""
+"""A fitted CSRR or CSRRe -> one that is fit to judge its clicks, and what it says of user-specific choices."""
 
 from __future__ import annotations
 

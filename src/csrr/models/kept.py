@@ -29,7 +29,7 @@ FLOATS = ("float32", "float64")
 
 
 class ModelFileError(ValueError):
-    """A file that is not a model of ours, or not a whole one."""
+    """Raised for a file that is not a complete csrr model."""
 
 
 class Part(Protocol):

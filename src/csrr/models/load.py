@@ -15,7 +15,7 @@ from csrr.registry import MODELS
 
 
 def load(path: str | os.PathLike[str]) -> Recommender:
-    """Return the model saved in a file. Nothing in the file is executed.
+    """Load a model that `save` wrote. Nothing in the file is executed.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ def load(path: str | os.PathLike[str]) -> Recommender:
     Raises
     ------
     ModelFileError
-        For a file that is not a whole model, or of a model that this csrr does not know.
+        For a file that is not a complete model, or of a class that this csrr does not know.
 
     Examples
     --------

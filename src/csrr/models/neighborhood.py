@@ -30,7 +30,7 @@ class Neighborhood:
 
     @classmethod
     def none(cls, n_items: int) -> Neighborhood:
-        """No neighbours at all."""
+        """No neighbors at all."""
         return cls(sparse.csr_array((n_items, n_items), dtype=np.float32))
 
     @classmethod
@@ -50,7 +50,7 @@ class Neighborhood:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no item has a neighbour."""
+        """Whether no item has a neighbor."""
         return bool(self.weights.nnz == 0)
 
     def scale(self, clicks: Any) -> npt.NDArray[np.float32]:
@@ -60,18 +60,18 @@ class Neighborhood:
         return scale
 
     def add(self, scores: npt.NDArray[np.float32], clicks: Any, rows: Rows) -> None:
-        """Add what neighbours say to the scores of all items, (len(rows), n_items), of the users at these rows."""
+        """Add what neighbors say to the scores of all items, (len(rows), n_items), of the users at these rows."""
         if not self.is_empty:
             add_products(scores, clicks, rows, self.weights, self.scale(clicks))
 
     def score_pairs(self, clicks: Any, user_rows: Rows, item_rows: Rows) -> npt.NDArray[np.float32]:
-        """What neighbours say of pairs of a user and an item, (n,)."""
+        """What neighbors say of pairs of a user and an item, (n,)."""
         if self.is_empty:
             return np.zeros(len(user_rows), np.float32)
         return multiply_pairs(clicks, user_rows, item_rows, self.weights, self.scale(clicks))
 
     def score_clicks(self, clicks: Any) -> npt.NDArray[np.float32]:
-        """What neighbours say of every click itself, (nnz,)."""
+        """What neighbors say of every click itself, (nnz,)."""
         if self.is_empty:
             return np.zeros(len(clicks.indices), np.float32)
         return multiply_own(clicks, self.weights, self.scale(clicks))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -16,9 +16,9 @@ from csrr.models.store import State
 
 
 class PopRank(Recommender):
-    """Scores an item by the number of users who have it, whoever asks.
+    """Popularity baseline: an item's score is the number of users who have it, for every user.
 
-    Equal numbers go by what was popular of late, where the log has times.
+    If the log has times, recent popularity breaks ties.
 
     Attributes
     ----------
@@ -29,14 +29,14 @@ class PopRank(Recommender):
     titles_
         The titles of the items, or None.
     item_table_
-        What else is known of the items, after `set_items`; or None.
+        The item table set by `set_items`, or None.
     seen_
         The training events: ones, sparse of shape (n_users, n_items).
     seen_weights_, seen_times_
-        The weights of these events, where the model weighs by them, and their times, where the log has them: shape
+        The weights of these events, if the model uses weights, and their times, if the log has them: shape
         (n_events,) each, or None.
     calibration_
-        What turns scores into probabilities, after `calibrate`; or None.
+        The calibration that `calibrate` learned, or None.
 
     Examples
     --------
@@ -47,7 +47,7 @@ class PopRank(Recommender):
     """
 
     knows_everyone = True
-    kept = Kept((Values("popularity", ("items",)),))
+    kept: ClassVar[Kept | None] = Kept((Values("popularity", ("items",)),))
 
     popularity_: npt.NDArray[np.float32]
 
@@ -59,7 +59,7 @@ class PopRank(Recommender):
         data
             A log, a table with user and item columns, or a users x items matrix.
         y
-            There for scikit-learn: not used.
+            Not used; required by scikit-learn.
 
         Returns
         -------

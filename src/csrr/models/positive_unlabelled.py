@@ -1,9 +1,11 @@
-"""Matrix completion from positive and unlabelled cells: MC-Shift and BiasMC, on the convex core.
+"""Matrix completion from positive and unlabeled cells: MC-Shift and BiasMC, on the convex core.
 
 A share `rho` of the positive cells is taken to be unobserved; no V, no scaling, otherwise the core's problem.
 """
 
 from __future__ import annotations
+
+from typing import ClassVar
 
 from csrr.data import Log
 from csrr.model_parameters import L1, MaxIter, MaxRank, Precision, RegLowRank, Rho, Seed, Threads, TimeLimit, Tol
@@ -17,40 +19,42 @@ from csrr.parameters import declare, parameter
 
 @declare
 class MCShift(RobustModel):
-    """Scores X of ShiftMC (Hsieh, Natarajan, Dhillon 2015), nuclear norm as a penalty:
+    """Positive-unlabeled matrix completion with a shifted loss (Hsieh, Natarajan, Dhillon 2015).
 
-        minimise  l1*||X||_* + 1/2*sum_ij s(X_ij, A_ij)
+    Scores are the X, with the nuclear norm as a penalty, that
 
-    with the unbiased loss of a world where a share `rho` of the ones was hidden: s(x, 0) = x^2 and
+        minimize  l1*||X||_* + 1/2*sum_ij s(X_ij, A_ij)
+
+    with a loss that is unbiased if a share `rho` of the ones is hidden: s(x, 0) = x^2 and
     s(x, 1) = ((x - 1)^2 - rho*x^2)/(1 - rho). Completing the square, s(x, 1) = (x - 1/(1 - rho))^2 + const: a shifted
-    target, weight 1 on every cell, so one soft-thresholded SVD is the solution, and the core's certificate holds.
-    The bounds 0 <= X <= 1 of the original are left out (they are not what ranks items).
+    target, weight 1 on every cell, so one soft-thresholded SVD is the solution, and CSRR's certificate holds.
+    The bounds 0 <= X <= 1 of the original are left out: they do not affect the ranking.
 
-    Only l1*(1 - rho) counts for the ranking, so with the relative `reg_low_rank` rho scales the scores and no more.
+    Only l1*(1 - rho) affects the ranking, so with the relative `reg_low_rank`, rho only scales the scores.
 
     Parameters
     ----------
     rho
-        The share of the positive cells that was not observed.
+        The share of the positive cells that were not observed.
     reg_low_rank
-        Strength on the rank, as a fraction of what gives rank 0; "noise" is half the norm of the targets with random
-        signs.
+        Nuclear-norm regularization, as a fraction of the value that gives rank 0; "noise": half the norm of the targets
+        with random signs.
     l1
-        The strength on the rank itself, in place of `reg_low_rank`.
+        The nuclear-norm regularization as an absolute value, in place of `reg_low_rank`.
     max_rank
-        The largest rank, for less time and memory; None for no bound. The certificate says when it binds.
+        Upper bound on the rank, to save time and memory; None: no bound. The certificate says if it binds.
     tol
-        Stop at this relative gap to the optimum; of CSRRe, gain.
+        Stop at this relative gap to the optimum; in CSRRe, at this relative gain.
     max_iter
         Stop after this many iterations.
     time_limit
-        Stop after this many seconds, half of them for choosing; one SVD and its certificate are the least.
+        Stop after this many seconds, half of them for the search; at least one SVD and its certificate are computed.
     dtype
-        The precision of the numbers that are computed with.
+        The floating-point precision of the computation.
     threads
         The number of threads; 0 for all cores.
     seed
-        Seed of what is random.
+        Seed of the random numbers.
 
     Attributes
     ----------
@@ -79,14 +83,14 @@ class MCShift(RobustModel):
     titles_
         The titles of the items, or None.
     item_table_
-        What else is known of the items, after `set_items`; or None.
+        The item table set by `set_items`, or None.
     seen_
         The training events: ones, sparse of shape (n_users, n_items).
     seen_weights_, seen_times_
-        The weights of these events, where the model weighs by them, and their times, where the log has them: shape
+        The weights of these events, if the model uses weights, and their times, if the log has them: shape
         (n_events,) each, or None.
     calibration_
-        What turns scores into probabilities, after `calibrate`; or None.
+        The calibration that `calibrate` learned, or None.
 
     Examples
     --------
@@ -96,7 +100,7 @@ class MCShift(RobustModel):
     """
 
     loss = "II"
-    walked = ("reg_low_rank", "l1")
+    walked: ClassVar[tuple[str, ...]] = ("reg_low_rank", "l1")
 
     rho: Rho = parameter(default=0.5, kw_only=False)
     reg_low_rank: RegLowRank = "auto"
@@ -122,36 +126,38 @@ class MCShift(RobustModel):
 
 @declare
 class BiasMC(RobustModel):
-    """Scores X of BiasMC (Hsieh, Natarajan, Dhillon 2015), nuclear norm as a penalty:
+    """Positive-unlabeled matrix completion with label-dependent weights (Hsieh, Natarajan, Dhillon 2015).
 
-        minimise  l1*||X||_* + 1/2*(b*sum_{A=1} (X - 1)^2 + (1 - b)*sum_{A=0} X^2)/(1 - b),   b = (1 + rho)/2
+    Scores are the X, with the nuclear norm as a penalty, that
 
-    b is the label-dependent weight that is right when a share `rho` of the ones was hidden: observed cells weigh
-    (1 + rho)/(1 - rho). It is CSRR's loss I without V.
+        minimize  l1*||X||_* + 1/2*(b*sum_{A=1} (X - 1)^2 + (1 - b)*sum_{A=0} X^2)/(1 - b),   b = (1 + rho)/2
+
+    b is the right weight if a share `rho` of the ones is hidden: observed cells get the weight (1 + rho)/(1 - rho).
+    This is CSRR's loss I without V.
 
     Parameters
     ----------
     rho
-        The share of the positive cells that was not observed.
+        The share of the positive cells that were not observed.
     reg_low_rank
-        Strength on the rank, as a fraction of what gives rank 0; "noise" is half the norm of the targets with random
-        signs.
+        Nuclear-norm regularization, as a fraction of the value that gives rank 0; "noise": half the norm of the targets
+        with random signs.
     l1
-        The strength on the rank itself, in place of `reg_low_rank`.
+        The nuclear-norm regularization as an absolute value, in place of `reg_low_rank`.
     max_rank
-        The largest rank, for less time and memory; None for no bound. The certificate says when it binds.
+        Upper bound on the rank, to save time and memory; None: no bound. The certificate says if it binds.
     tol
-        Stop at this relative gap to the optimum; of CSRRe, gain.
+        Stop at this relative gap to the optimum; in CSRRe, at this relative gain.
     max_iter
         Stop after this many iterations.
     time_limit
-        Stop after this many seconds, half of them for choosing; one SVD and its certificate are the least.
+        Stop after this many seconds, half of them for the search; at least one SVD and its certificate are computed.
     dtype
-        The precision of the numbers that are computed with.
+        The floating-point precision of the computation.
     threads
         The number of threads; 0 for all cores.
     seed
-        Seed of what is random.
+        Seed of the random numbers.
 
     Attributes
     ----------
@@ -180,14 +186,14 @@ class BiasMC(RobustModel):
     titles_
         The titles of the items, or None.
     item_table_
-        What else is known of the items, after `set_items`; or None.
+        The item table set by `set_items`, or None.
     seen_
         The training events: ones, sparse of shape (n_users, n_items).
     seen_weights_, seen_times_
-        The weights of these events, where the model weighs by them, and their times, where the log has them: shape
+        The weights of these events, if the model uses weights, and their times, if the log has them: shape
         (n_events,) each, or None.
     calibration_
-        What turns scores into probabilities, after `calibrate`; or None.
+        The calibration that `calibrate` learned, or None.
 
     Examples
     --------
@@ -197,7 +203,7 @@ class BiasMC(RobustModel):
     """
 
     loss = "I"
-    walked = ("reg_low_rank", "l1")
+    walked: ClassVar[tuple[str, ...]] = ("reg_low_rank", "l1")
 
     rho: Rho = parameter(default=0.5, kw_only=False)
     reg_low_rank: RegLowRank = "auto"

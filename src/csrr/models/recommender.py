@@ -50,30 +50,30 @@ PAIRS, USERS = 2**15, 2**8
 
 
 class NotFittedError(RuntimeError):
-    """A question to a model that has not been fitted."""
+    """Raised when a model is used before `fit`."""
 
 
 class Recommender(ABC):
-    """The contract of a model: what a subclass gives, and what it gets for it.
+    """The base class of all models; derive from it to write your own.
 
-    It gives `fit`, which reads data (`read`), keeps what recommending needs of them (`remember`) and sets fitted
+    A subclass provides `fit`, which reads data (`read`), stores what recommending needs (`remember`) and sets fitted
     attributes, whose names end in an underscore; and one of
 
-    - `score_histories(seen, rows)`, the scores of people by their histories; or
-    - `user_factors_` and `item_factors_`, arrays whose products are the scores, with `has_factors = True`; or
-    - `score_rows(rows)`, the scores of users by row number.
+    - `score_histories(seen, rows)`: scores, given histories;
+    - `user_factors_` and `item_factors_`, arrays whose products are the scores, with `has_factors = True`;
+    - `score_rows(rows)`: scores of users, given by row number.
 
-    It gets everything else: `recommend`, `score`, `calibrate`, `save` (fitted attributes that are arrays, sparse
-    arrays or plain values; `state` and `restore` for others), and it works in `csrr.evaluate`, `csrr.compare` and
-    `csrr.tune`. `score_histories` or `fold_users` gives `fold_in` and `recommend_for`, `fold_items` gives
-    `fold_in_items`, `score_own` gives `suspects`. `update` fits it to all events, unless it knows a shorter way.
-    `csrr.register` makes it known to `csrr.load` by its name.
+    It inherits everything else: `recommend`, `score`, `calibrate`, `save` (fitted attributes that are arrays, sparse
+    arrays or plain values; override `state` and `restore` for others), and works in `csrr.evaluate`, `csrr.compare` and
+    `csrr.tune`. `score_histories` or `fold_users` enables `fold_in` and `recommend_for`, `fold_items` enables
+    `fold_in_items`, `score_own` enables `suspects`. `update` refits on all events unless it is overridden.
+    `csrr.register` makes the class known to `csrr.load` by its name.
 
-    Its `__init__` takes keyword arguments with defaults and only stores them, under their own names; or it declares
-    parameters (`csrr.parameters`), and gets their checks too.
+    `__init__` takes keyword arguments with defaults and only stores them, under the same names; or the class declares
+    its parameters (`csrr.parameters`), which are then checked.
 
-    Lists are by score, equal scores by popularity (`popularity`), then by item row. People of whom the training data
-    hold no event get what is popular, unless `knows_everyone = True` says that scores mean something for them too.
+    Lists are ordered by score; popularity (`popularity`) breaks ties, then the item row. Users without training events
+    get popular items, unless `knows_everyone = True` says that their scores are meaningful.
 
     Attributes
     ----------
@@ -82,16 +82,16 @@ class Recommender(ABC):
     titles_
         The titles of the items, or None.
     item_table_
-        What else is known of the items, after `set_items`; or None.
+        The item table set by `set_items`, or None.
     seen_
         The training events: ones, sparse of shape (n_users, n_items).
     seen_weights_, seen_times_
-        The weights of these events, where the model weighs by them, and their times, where the log has them: shape
+        The weights of these events, if the model uses weights, and their times, if the log has them: shape
         (n_events,) each, or None.
     calibration_
-        What turns scores into probabilities, after `calibrate`; or None.
+        The calibration that `calibrate` learned, or None.
     user_factors_, item_factors_
-        Of models that have factors: arrays of shapes (n_users, d) and (n_items, d) whose products are the scores.
+        If the model has factors: arrays of shapes (n_users, d) and (n_items, d) whose products are the scores.
 
     Examples
     --------
@@ -123,7 +123,7 @@ class Recommender(ABC):
     has_factors: ClassVar[bool] = False
     """Whether scores are products of `user_factors_`, (n_users, d), and `item_factors_`, (n_items, d)."""
     knows_everyone: ClassVar[bool] = False
-    """Whether scores mean something for users without training events too; else they get what is popular."""
+    """Whether scores are meaningful for users without training events; else these get popular items."""
     walked: ClassVar[tuple[str, ...]] = ()
     """Parameters along which one fit can begin where another ended: `fit(data, start=)`."""
     renamed: ClassVar[dict[str, Renamed]] = {}
@@ -174,7 +174,7 @@ class Recommender(ABC):
         Raises
         ------
         ParameterError
-            Where there are no events.
+            If there are no events.
         """
         log = as_log(data)
         if len(log) == 0:
@@ -182,7 +182,7 @@ class Recommender(ABC):
         return log
 
     def remember(self, log: Log) -> None:
-        """Keep what recommending needs of the training log.
+        """Store what recommending needs of the training log.
 
         Parameters
         ----------
@@ -203,7 +203,7 @@ class Recommender(ABC):
         self.remember_recent(count_recent(*events), measure_ages(*events))
 
     def expect(self, log: Log) -> Log:
-        """Note that a log goes on from the model's own: what is known of its items stays when it is remembered.
+        """Announce a log that extends the training log, so that `remember` keeps the item table.
 
         Parameters
         ----------
@@ -219,7 +219,7 @@ class Recommender(ABC):
         return log
 
     def remember_recent(self, counts: Float64Array | None, ages: Float64Array | None = None) -> None:
-        """Keep how popular items were of late, and how old they are.
+        """Store the recent popularity of items, and their ages.
 
         Parameters
         ----------
@@ -231,16 +231,16 @@ class Recommender(ABC):
         self._recent, self._ages, self._order, self._vectors = counts, ages, None, None
 
     def set_items(self, items: Any) -> Self:
-        """Keep what an item table says of the model's items; return the model. `update` keeps it, a new `fit` drops it.
+        """Attach an item table to the model, and return the model. `update` keeps the table, a new `fit` drops it.
 
-        Titles of the table win over those of the log. The rules of `recommend` ask its columns, and it is saved with
-        the model.
+        Titles of the table take precedence over those of the log. The rules of `recommend` use its columns, and it is
+        saved with the model.
 
         Parameters
         ----------
         items
             An `ItemTable`, or what `csrr.read_items` takes: a path, a table, a dict of columns. Items that the model
-            does not know are left out; of items that the table does not have, all is missing.
+            does not know are ignored; items that are not in the table have missing values.
 
         Returns
         -------
@@ -250,7 +250,7 @@ class Recommender(ABC):
         Raises
         ------
         DataError
-            Where the table cannot be used, or has none of the model's items.
+            If the table cannot be used, or has none of the model's items.
 
         Examples
         --------
@@ -276,9 +276,10 @@ class Recommender(ABC):
 
     @property
     def item_vectors(self) -> Float32Array:
-        """Vectors of length 1, shape (n_items, d), whose products say how alike items are.
+        """Unit vectors of items, shape (n_items, d), whose products are similarities.
 
-        Of a model with factors, these; of others, sketches of who chose an item, whose products estimate the cosine.
+        They are the scaled factors; in a model without factors, sketches of the users who chose an item, whose products
+        estimate the cosine.
         """
         if self._vectors is None:
             if self.has_factors:
@@ -289,16 +290,16 @@ class Recommender(ABC):
 
     @property
     def weighs_events(self) -> bool:
-        """Whether the weights of the events count; an update needs them then. A model of one's own may say so."""
+        """Whether the model uses event weights; an update then needs them. Your own model may override it."""
         return getattr(self, "event_weights", "ignore") != "ignore"
 
     @property
     def fades_events(self) -> bool:
-        """Whether the times of the events count."""
+        """Whether the model uses event times."""
         return getattr(self, "half_life", None) is not None
 
     def weigh(self, log: Log) -> Log:
-        """Return a log with the weights that count: those of its events, faded where there is a `half_life`.
+        """Return a log with the weights that the fit uses: those of its events, decayed if there is a `half_life`.
 
         Parameters
         ----------
@@ -308,7 +309,7 @@ class Recommender(ABC):
         Returns
         -------
         log
-            The log, as the fit weighs it.
+            The weighted log.
         """
         if not self.fades_events:
             return log
@@ -334,10 +335,10 @@ class Recommender(ABC):
 
     @property
     def popularity(self) -> Float64Array:
-        """How popular each item is in the training data, shape (n_items,): its events, recent ones counting more.
+        """Popularity of each item in the training data, shape (n_items,): its events, recent ones weighted more.
 
-        An event that is a tenth of the log's time span older than another counts half of it. Of a log without times,
-        and of a model saved before these were kept, all events count alike.
+        The weight of an event halves with every tenth of the log's time span. Without times, and in old model files,
+        all events count the same.
         """
         self.check_fitted()
         if self._recent is not None:
@@ -346,12 +347,12 @@ class Recommender(ABC):
 
     @property
     def recent_popularity(self) -> Float64Array | None:
-        """The same where the training log had times; else None."""
+        """`popularity` if the training log has times; else None."""
         return None if self._recent is None else self._recent.copy()
 
     @property
     def item_order(self) -> ItemOrder:
-        """The order of items among equal scores: the popular first, then by number of events, then by row."""
+        """The order of items with equal scores: by popularity, then by number of events, then by row."""
         if self._order is None:
             counts = np.bincount(self.seen_.indices, minlength=len(self.items_))
             self._order = ItemOrder.by_popularity(self.popularity, counts)
@@ -368,7 +369,7 @@ class Recommender(ABC):
         Raises
         ------
         NotFittedError
-            Where it has not.
+            If it has not.
         """
         if not self.is_fitted:
             raise NotFittedError(f"this {type(self).__name__} is not fitted yet; call fit(data) first")
@@ -376,7 +377,7 @@ class Recommender(ABC):
     # Parameters
 
     def check_params(self) -> None:
-        """Raise an error for parameters that make no sense: by their declarations, as far as there are any.
+        """Raise an error if a parameter is not valid.
 
         Raises
         ------
@@ -391,17 +392,17 @@ class Recommender(ABC):
         Parameters
         ----------
         deep
-            There for scikit-learn: no parameter is a model itself.
+            For scikit-learn; it has no effect, because no parameter is a model.
 
         Returns
         -------
         params
-            What was given, or is the default.
+            The given values, or the defaults.
         """
         return {name: getattr(self, name) for name in list_defaults(type(self))}
 
     def set_params(self, **params: Any) -> Self:
-        """Change parameters by name; return the model. What was fitted stays until the next `fit`.
+        """Change parameters by name, and return the model. Fitted attributes stay until the next `fit`.
 
         Parameters
         ----------
@@ -435,7 +436,7 @@ class Recommender(ABC):
         return Tags(estimator_type=None, target_tags=TargetTags(required=False))
 
     def start_value(self, name: str, log: Log) -> float:
-        """Return the number around which a parameter that is "auto" is searched.
+        """Return the value at which the search for an "auto" parameter starts.
 
         Parameters
         ----------
@@ -452,7 +453,7 @@ class Recommender(ABC):
         Raises
         ------
         ParameterError
-            Where the model has no such parameter.
+            If the model has no such parameter.
         """
         raise ParameterError(f"{type(self).__name__} has no {name} that can be tuned around auto; give a Range")
 
@@ -470,19 +471,19 @@ class Recommender(ABC):
     # Tomorrow's events
 
     def update(self, new_events: Any, *, choose: bool = False) -> Self:
-        """Add events to those of the training data, fit to all of them, and return the model.
+        """Add events to the training data, refit on all of them, and return the model.
 
-        Users and items may be new. An event that is there already gets the sum of the weights and the latest time, as
-        in `csrr.read`. What the fit chose on held-out events stays as it is. The result is that of a fit to all events
-        with the same choices. A calibration is dropped: its scores were others.
+        Users and items may be new. An event that the model already has gets the sum of the weights and the latest
+        time, as in `csrr.read`. Hyperparameters that the fit chose on held-out events stay. The result is that of a fit
+        to all events with these hyperparameters. A calibration is dropped, because the scores change.
 
         Parameters
         ----------
         new_events
-            A log, a table with user and item columns, or a users x items matrix. Ids are of the types that the
-            model has.
+            A log, a table with user and item columns, or a users x items matrix. Ids must have the types of the
+            model's ids.
         choose
-            Whether to choose anew what is left to the data, as `fit` does.
+            Whether to search "auto" parameters again, as `fit` does.
 
         Returns
         -------
@@ -492,7 +493,7 @@ class Recommender(ABC):
         Raises
         ------
         DataError
-            Where ids are of other types, or weights or times that the model needs are missing.
+            If ids have other types, or weights or times that the model needs are missing.
 
         Examples
         --------
@@ -523,14 +524,14 @@ class Recommender(ABC):
         return self.score_histories(self.seen_, rows)
 
     def score_histories(self, seen: Any, rows: Rows) -> Float32Array:
-        """Return the scores of all items for people by their histories.
+        """Return the scores of all items, given histories.
 
         Parameters
         ----------
         seen
             Histories, a row each: csr of shape (n, n_items).
         rows
-            Which of them are asked for.
+            The rows to score.
 
         Returns
         -------
@@ -564,7 +565,7 @@ class Recommender(ABC):
         return scores
 
     def score_lists(self, rows: Rows) -> Float32Array:
-        """Return the scores that lists are made of: those of `score_rows`, but 0 for users without a history.
+        """Return the scores used for lists: those of `score_rows`, but 0 for users without a history.
 
         Parameters
         ----------
@@ -610,24 +611,24 @@ class Recommender(ABC):
     def score(self, users: Any, items: Any = None) -> Float32Array: ...
 
     def score(self, users: Any, items: Any = None) -> Float32Array | float:
-        """Return the scores of pairs of a user and an item, or of users and all items.
+        """Return the scores of user-item pairs, or of users and all items.
 
         Parameters
         ----------
         users, items
-            Ids, equally many; one id alone goes with each of the others. A log or a table of held-out events in place
-            of ids is scikit-learn's question.
+            Ids, the same number of each; a single id is paired with all of the others. For scikit-learn, `users` may
+            be a log or table of held-out events.
 
         Returns
         -------
         scores
-            Shape (n,); without `items`, (n, n_items). Of held-out events, the mean NDCG@10 of those that are not in
-            the training data, over users who have any.
+            Shape (n,); without `items`, (n, n_items). For held-out events: the mean NDCG@10 over users, training
+            events left out.
 
         Raises
         ------
         ValueError
-            Where there are not as many users as items.
+            If the numbers of users and items differ.
 
         Examples
         --------
@@ -671,66 +672,67 @@ class Recommender(ABC):
     ) -> Recommendations:
         """Return the best items for users, best first.
 
-        Equal scores go by popularity, then by item row. Users without training events get what is popular, with score
-        0; `fallback` of the result says who, and a `NoHistoryWarning` how many. Costs of single users and items need no
-        more: they are in the scores already.
+        Popularity breaks ties between equal scores, then the item row. Users without training events get popular items,
+        with score 0; `fallback` of the result marks them, and a `NoHistoryWarning` counts them. Costs of single users
+        and items are already part of the scores.
 
         Items per user, for `candidates`, `exclude` and `exclude_seen`, are a dict from users to items, a table (pandas,
-        polars, pyarrow, `Log`) with user and item columns, or a sparse matrix with a row for each user asked for, or
-        for each of the model's. Whoever they do not name has no items there.
+        polars, pyarrow, `Log`) with user and item columns, or a sparse matrix with a row for each requested user, or
+        for each user of the model. Users who are not listed have no items there.
 
         Parameters
         ----------
         users
             One id, several, or None for all.
         k
-            The number of items for each. It is cut to the number of items that are left for everyone; a user with fewer
-            gets a list that ends in None.
+            The length of the lists. It is reduced to the number of available items; a user with fewer items gets a list
+            that ends in None.
         exclude_seen
-            Whether items that the user has in the training data are left out; or, in their place, items per user.
+            Whether to leave out the user's training items; or items per user to leave out in their place.
         candidates
             The ids of the items to choose among; None for all; or items per user.
         exclude
             The ids of items to leave out for everyone; or items per user.
         min_probability
-            Of a calibrated model: of the k best by score, those below this probability are left out, and perhaps
-            nothing is left. "cost" stands for `decision_probability`, from which on recommending pays.
+            For a calibrated model: leave out those of the k best items that are below this probability; the list may be
+            empty. "cost" stands for `decision_probability`, above which recommending pays.
         min_score
-            Items below this score are left out.
+            Leave out items below this score.
         unknown
-            What becomes of ids that the model does not know: "raise", an error; "ignore", items are left out, which an
-            `UnknownIdWarning` counts, and users get what is popular.
+            What to do with ids that the model does not know: "raise" an error, or "ignore": items are left out, with an
+            `UnknownIdWarning`, and users get popular items.
         columns
-            Columns of the item table (`set_items`) that the result shall show.
+            Columns of the item table (`set_items`) to show in the result.
         threads
-            The number of threads; 0 for all cores, None for what is in force.
+            The number of threads; 0: all cores, None: the current setting.
         **rules
-            What else is asked of a list, mostly by columns of the item table; the scores returned are the model's own.
+            Business rules, mostly by columns of the item table. The scores returned are those of the model.
 
             - ``where={"in_stock": True, "price": (None, 20)}``: only items that meet all conditions, see
               `ItemTable.match`.
             - ``boost={"genre": {"Indie": 1.2}}``, ``{item: 2.0}`` or ``"margin"`` (a column of factors): a factor f
               adds ln f times the user's spread, the standard deviation of their 100 best scores. Factors of one item
-              multiply; a common factor of all items changes nothing.
+              multiply; a factor common to all items changes nothing.
             - ``fresh="30d"``: a new item has the factor 2, whose logarithm halves with that age (a number is in the
-              unit of the log's times). ``{"half_life": "30d", "factor": 3, "by": "released"}`` says more.
+              unit of the log's times). Or ``{"half_life": "30d", "factor": 3, "by": "released"}``.
             - ``at_most={"genre": 2}``: at most two of each category in a list,
-              ``{"genre": {"RPG": 1}}`` of one category. Lists are filled while there is an item that may enter.
-            - ``at_least={"genre": {"Indie": 1}}``: the last places are kept for a category that lacks some.
-            - ``diversity=0.3``: maximal marginal relevance among the best 5 k items, at least 50: at every place the
-              largest (1 - d) relevance - d likeness, where relevance goes from 0 to 1 among them, and likeness is the
-              largest cosine (`item_vectors`; by a column with ``diversity_by="genre"``) to the items above it.
+              or ``{"genre": {"RPG": 1}}``: of one category. Lists are filled as long as an item is allowed.
+            - ``at_least={"genre": {"Indie": 1}}``: the last places are reserved for missing categories.
+            - ``diversity=0.3``: maximal marginal relevance among the best 5 k items, at least 50: each place gets the
+              largest (1 - d) * relevance - d * similarity, where relevance is scaled to [0, 1] among them, and
+              similarity is the largest cosine (`item_vectors`; or a column: ``diversity_by="genre"``) to the items
+              above.
 
         Returns
         -------
         recommendations
-            Items, scores and, of a calibrated model, probabilities of each user.
+            Items, scores and, for a calibrated model, probabilities.
 
         Raises
         ------
         ParameterError
-            For a `min_probability` without a calibration, or without costs, and for items per user or rules that make
-            no sense.
+            For a `min_probability` without a calibration, or without costs, and for items per user or rules that are
+            not valid.
         DataError
             For a column or a category that the item table does not have.
         UnknownIdError
@@ -760,14 +762,14 @@ class Recommender(ABC):
     def recommend_batches(
         self, users: Any = None, k: int = 10, *, batch_users: int | None = None, **options: Any
     ) -> Iterator[Recommendations]:
-        """Return the lists of `recommend`, a batch of users at a time: memory does not grow with the number of users.
+        """Return the lists of `recommend` in batches of users, so that memory does not grow with their number.
 
         Parameters
         ----------
         users, k
             As for `recommend`.
         batch_users
-            The number of users in a batch; None for as many as have some hundred thousand items together.
+            The number of users in a batch; None: chosen so that a batch has some hundred thousand items.
         **options
             The other options of `recommend`.
 
@@ -794,19 +796,19 @@ class Recommender(ABC):
         callback: Callable[[int], object] | None = None,
         **options: Any,
     ) -> WrittenLists:
-        """Write the lists of `recommend` to a file, at once or not at all, in memory that is that of one batch.
+        """Write the lists of `recommend` to a file, atomically, with the memory of one batch.
 
         Parameters
         ----------
         path
-            The file: its name ends in .parquet, .csv, .jsonl (JSON lines) or .arrow. One that is there is replaced at
-            the end; an interruption leaves it as it was.
+            The file, with the extension .parquet, .csv, .jsonl (JSON lines) or .arrow. An existing file is replaced at
+            the end; an interruption leaves it unchanged.
         users, k
             As for `recommend`.
         spreadsheet
-            Whether texts of a CSV that a spreadsheet would run as a formula get an apostrophe in front.
+            Whether to put an apostrophe in front of CSV text that a spreadsheet would run as a formula.
         callback
-            Told the number of users so far, after each batch.
+            Called after each batch with the number of users so far.
         **options
             The other options of `recommend`.
 
@@ -819,7 +821,7 @@ class Recommender(ABC):
         Raises
         ------
         ParameterError
-            For another ending, before anything is computed.
+            For another extension, before anything is computed.
 
         Examples
         --------
@@ -864,30 +866,29 @@ class Recommender(ABC):
     # New people
 
     def fold_in(self, histories: Any, *, unknown: Unknown = "raise") -> FoldedUsers:
-        """Return people who were not in the training data, by their histories: their scores and recommendations.
+        """Fold in new users by their histories; return an object with their scores and recommendations.
 
-        What was learnt of the items stays as it is. Of somebody whose history is empty, or of unknown items alone,
-        nothing is known: they get what is popular.
+        The item parameters stay fixed. Users with an empty history, or with unknown items only, get popular items.
 
         Parameters
         ----------
         histories
             A list of histories, each a list of item ids or a dict from item ids to weights; or a log (table, matrix)
-            whose items are the model's. Weights are those of a fit: a model that was fitted without any refuses a dict
-            with others than 1, and does without those of a log, as its fit does.
+            of the model's items. Weights are used as in `fit`: a model fitted without weights refuses a dict with
+            weights other than 1, and ignores those of a log.
         unknown
-            What becomes of items that the model does not know: "raise", an error; "ignore", they are left out, which an
-            `UnknownIdWarning` counts.
+            What to do with items that the model does not know: "raise" an error, or "ignore" them, with an
+            `UnknownIdWarning`.
 
         Returns
         -------
         people
-            They have `score` and `recommend`, as the model has.
+            An object with `score` and `recommend`.
 
         Raises
         ------
         ParameterError
-            For what is no list of histories, and for weights that the model does not use.
+            If this is not a list of histories, and for weights that the model does not use.
         UnknownIdError
             For an item that the model does not know.
 
@@ -905,7 +906,7 @@ class Recommender(ABC):
         return self.fold_users(users, seen)
 
     def fold_users(self, users: npt.NDArray[Any], seen: Any) -> FoldedUsers:
-        """Return people who were not in the training data, by ids and histories.
+        """Fold in new users, given by ids and histories.
 
         Parameters
         ----------
@@ -922,19 +923,19 @@ class Recommender(ABC):
         return FoldedUsers(users, seen, self, partial(self.score_histories, seen))
 
     def fold_in_items(self, clicks: Any) -> FoldedItems:
-        """Return items that were not in the training data, by who chose them: their scores, and lists that have them.
+        """Fold in new items by the users who chose them; return an object with scores and recommendations.
 
-        What was learnt of users and of other items stays as it is. `update` takes the same events into the model.
+        The parameters of users and other items stay fixed. `update` adds the same events to the model.
 
         Parameters
         ----------
         clicks
-            A log, or what becomes one: its users are the model's, its items are new.
+            A log, or anything that `csrr.read` takes, with known users and new items.
 
         Returns
         -------
         items
-            They have `score` and `recommend`; the latter's lists are of known and new items.
+            An object with `score` and `recommend`; its lists have known and new items.
 
         Raises
         ------
@@ -943,7 +944,7 @@ class Recommender(ABC):
         UnknownIdError
             For a user that it does not know.
         NotImplementedError
-            Where the model cannot tell.
+            If the model cannot tell.
 
         Examples
         --------
@@ -956,7 +957,7 @@ class Recommender(ABC):
         return self.fold_items(*read_new_items(self._weigh_new(clicks), self.users_, self.items_, self.history_weight))
 
     def fold_items(self, log: Log, chosen: Any) -> FoldedItems:
-        """Return items that were not in the training data, by their log and by who chose them.
+        """Fold in new items, given by their log and the users who chose them.
 
         Parameters
         ----------
@@ -974,25 +975,25 @@ class Recommender(ABC):
 
     @property
     def history_weight(self) -> float | None:
-        """What a click of a new history weighs where its log does not say; None where weights do not count."""
+        """The weight of a click in a new history without weights; None if weights are not used."""
         return None
 
     def recommend_for(
         self, history: Any, k: int = 10, *, unknown: Unknown = "raise", **options: Any
     ) -> Recommendations:
-        """Return the best items for a person who was not in the training data.
+        """Return the best items for a new user, given by a history.
 
         Parameters
         ----------
         history
-            The ids of the items that they chose, or one; or a dict from item ids to weights, as for `fold_in`. For an
-            empty one, what is popular.
+            The ids of the user's items, or one id; or a dict from item ids to weights, as for `fold_in`. An empty
+            history gives popular items.
         k
             The number of items.
         unknown
-            As for `recommend`, of the history too.
+            As for `recommend`; it also applies to the history.
         **options
-            Those of `recommend`, but for `threads`. Items per user are for user 0.
+            Those of `recommend`, except `threads`. Items per user are for user 0.
 
         Returns
         -------
@@ -1013,27 +1014,25 @@ class Recommender(ABC):
     def calibrate(
         self, heldout: Any, *, observed_share: float = 1.0, users: Any = None, n_groups: int = 1
     ) -> Calibration:
-        """Return what turns scores into probabilities, learnt from held-out events, and keep it as `calibration_`.
+        """Learn from held-out events how scores map to probabilities; return the calibration, kept as `calibration_`.
 
-        Counted are all cells of all users of the model that are not in the training data, also of users without
-        held-out events: to leave these out would overstate every probability. The calibration is saved with the model;
-        a new `fit` drops it.
+        It counts all cells that are not in the training data, also those of users without held-out events; without
+        these, every probability would be too high. The calibration is saved with the model; a new `fit` drops it.
 
         Parameters
         ----------
         heldout
-            A log, or what becomes one. Its events of users or items that the model does not know, and those that are in
-            the training data, are left out.
+            A log, or anything that `csrr.read` takes. Events of unknown users or items, and events of the training
+            data, are left out.
         observed_share
-            The share of all positives that the log shows, training and held-out events together; `Calibration` says
-            what follows from it.
+            The share of all positives that training and held-out events show together; see `Calibration`.
         users
-            The ids of those that `heldout` is about, if it is about some users only.
+            The ids of the users that `heldout` covers, if not all.
         n_groups
-            The number of groups of items by their training events, and of users by theirs, from 1 to 20. Each pair of
-            groups has a curve of its own, drawn to the common one where it has few positives: one curve for all says
-            too much of some groups and too little of others. With 1 there is one curve, and probabilities are in the
-            order of scores.
+            The number of groups of items by training events, and of users likewise, from 1 to 20. Each pair of
+            groups gets its own curve, shrunk toward the common one if it has few positives: a single curve can be too
+            high for some groups and too low for others. With 1 there is one curve, and probabilities have the order
+            of scores.
 
         Returns
         -------
@@ -1053,27 +1052,25 @@ class Recommender(ABC):
         return self.calibration_
 
     def reliability(self, heldout: Any, *, users: Any = None, observed_share: float | None = None) -> Reliability:
-        """Return the probabilities against other held-out events than `calibrate` had.
+        """Compare probabilities with held-out events that `calibrate` has not seen.
 
         Parameters
         ----------
         heldout, users
             As for `calibrate`.
         observed_share
-            The share of all positives that the training events and these held-out ones show; None for that of the
-            calibration.
+            The share of all positives that training and these held-out events show; None: that of the calibration.
 
         Returns
         -------
         reliability
-            What was said and what happened; `by_popularity` and `by_activity` are the same for items and users of few
-            and of many training events.
+            Predicted and observed rates; `by_popularity` and `by_activity` give them by groups of items and users.
         """
         self.check_fitted()
         return measure_reliability_on(heldout, self, self.user_rows(users), observed_share)
 
     def probability(self, users: Any, items: Any = None) -> npt.NDArray[np.float64]:
-        """Return the probability that a pair not in the training data is a positive.
+        """Return the probability that a user chooses an item, for pairs not in the training data.
 
         Parameters
         ----------
@@ -1083,7 +1080,7 @@ class Recommender(ABC):
         Returns
         -------
         probabilities
-            Of the shape that `score` has.
+            The shape is that of `score`.
 
         Raises
         ------
@@ -1099,7 +1096,7 @@ class Recommender(ABC):
 
     @property
     def decision_probability(self) -> float | None:
-        """The probability above which recommending costs less than not, where the model has costs; else None."""
+        """The probability above which recommending pays, given the model's costs; None without costs."""
         return None
 
     def check_calibrated(self) -> Calibration:
@@ -1113,7 +1110,7 @@ class Recommender(ABC):
         Raises
         ------
         ParameterError
-            Where there is none.
+            If there is none.
         """
         if self.calibration_ is None:
             raise ParameterError(
@@ -1125,26 +1122,26 @@ class Recommender(ABC):
     # What is alike
 
     def similar_items(self, item: Id, k: int = 10, *, unknown: Unknown = "raise") -> Neighbors:
-        """Return the other items whose factors have the largest cosine with those of an item.
+        """Return the items most similar to an item, by the cosine of their factors.
 
         Parameters
         ----------
         item
-            Its id.
+            The id of the item.
         k
-            The number of others.
+            The number of similar items.
         unknown
-            For an item that the model does not know: "raise", an error; "ignore", nothing, and an `UnknownIdWarning`.
+            What to do with an unknown item: "raise" an error, or "ignore": an empty result and an `UnknownIdWarning`.
 
         Returns
         -------
-        neighbours
-            The others, most alike first.
+        neighbors
+            The similar items, most similar first.
 
         Raises
         ------
         NotImplementedError
-            Where the model cannot tell.
+            If the model cannot tell.
         """
         self._check_factors()
         row = self.find_item(item, unknown)
@@ -1166,49 +1163,49 @@ class Recommender(ABC):
         Returns
         -------
         row
-            Its row, or None where it is unknown and to be ignored, of which a warning tells.
+            Its row, or None, with a warning, if it is unknown and ignored.
         """
         return _find_one(self.items_, item, "item", unknown)
 
     def name_neighbors(self, item: Id, rows: Rows, scores: Float32Array) -> Neighbors:
-        """Return items by their rows as what is nearest to an item.
+        """Return the neighbors of an item, given by rows.
 
         Parameters
         ----------
         item
             Its id.
         rows, scores
-            The rows of the others, most alike first, and how near they are; shapes (n,).
+            The rows of the neighbors, most similar first, and their similarities; shapes (n,).
 
         Returns
         -------
-        neighbours
-            In the caller's ids.
+        neighbors
+            The neighbors, with your ids.
         """
         ids, titles = self.name_items(rows)
         return Neighbors(item, ids, scores, titles)
 
     def similar_users(self, user: Id, k: int = 10, *, unknown: Unknown = "raise") -> Neighbors:
-        """Return the other users whose factors have the largest cosine with those of a user.
+        """Return the users most similar to a user, by the cosine of their factors.
 
         Parameters
         ----------
         user
-            Their id.
+            The id of the user.
         k
-            The number of others.
+            The number of similar users.
         unknown
-            For a user whom the model does not know: "raise", an error; "ignore", nobody, and an `UnknownIdWarning`.
+            What to do with an unknown user: "raise" an error, or "ignore": an empty result and an `UnknownIdWarning`.
 
         Returns
         -------
-        neighbours
-            The others, most alike first.
+        neighbors
+            The similar users, most similar first.
 
         Raises
         ------
         NotImplementedError
-            Where the model has no factors.
+            If the model has no factors.
         """
         self._check_factors()
         row = _find_one(self.users_, user, "user", unknown)
@@ -1219,7 +1216,7 @@ class Recommender(ABC):
 
     @classmethod
     def can(cls, ability: str) -> bool:
-        """Return whether models of this kind have an ability that not all have.
+        """Return whether models of this class support an optional method.
 
         Parameters
         ----------
@@ -1229,7 +1226,7 @@ class Recommender(ABC):
         Returns
         -------
         can
-            Whether they have it.
+            Whether they support it.
         """
         method = getattr(cls, ability, None)
         if method is None or method is not getattr(Recommender, ability, None):
@@ -1246,60 +1243,59 @@ class Recommender(ABC):
     def _check_factors(self) -> None:
         self.check_fitted()
         if not self.has_factors:
-            raise NotImplementedError(f"a {type(self).__name__} has no factors to tell by what is alike")
+            raise NotImplementedError(f"a {type(self).__name__} has no factors to compute similarities from")
 
     # Noisy clicks
 
     def suspects(self, *, popularity: float = 0.0) -> Suspects:
-        """Return how much each click of the training data looks like noise, and which users and items have most.
+        """Score each training event by how much it looks like noise, and rank users and items by it.
 
         Parameters
         ----------
         popularity
-            Noise is taken to fall on an item in proportion to (its clicks + 1)^popularity: 0 finds clicks at random,
-            0.5 finds more of those on popular items and of accounts that push one, and takes more of the good ones for
-            noise.
+            Noise is assumed to hit an item in proportion to (its clicks + 1)^popularity. 0 suits random clicks; 0.5
+            finds more noise on popular and on pushed items, and takes more genuine clicks for noise.
 
         Returns
         -------
         suspects
-            A score for each event: a rate of noise under the assumptions that `Suspects` states.
+            A score for each event: the probability of noise under the assumptions of `Suspects`.
 
         Raises
         ------
         NotImplementedError
-            Where the model does not tell what a click would score without itself.
+            If the model cannot score a click without using that click.
         """
         self.check_fitted()
         return find_suspects(self, popularity=popularity)
 
     def score_own(self) -> Float32Array:
-        """Return what each training event would score without itself.
+        """Return the leave-one-out score of each training event: its score without its own influence.
 
         Returns
         -------
         scores
             Shape (n_events,), in the order of `seen_`.
         """
-        raise NotImplementedError(f"a {type(self).__name__} does not tell what a click would score without itself")
+        raise NotImplementedError(f"a {type(self).__name__} cannot score a click without its own influence")
 
     def as_judge(self) -> Any:
-        """Return the model that tells which clicks are noise.
+        """Return the model that scores clicks for `suspects`.
 
         Returns
         -------
         judge
-            This one, or one like it that is fit to judge.
+            This model, or a refit of it with suitable regularization.
         """
         return self
 
     def leave_out(self) -> LeftOut:
-        """Return the values of all cells by which noise is told.
+        """Return the values of all cells from which noise is estimated.
 
         Returns
         -------
         values
-            Those of clicks are without their own influence.
+            The values of clicks are leave-one-out.
         """
         return LeftOut(Pattern.of(self.seen_), self.score_own(), lambda rows, items: self.score_rows(rows)[:, items])
 
@@ -1317,12 +1313,12 @@ class Recommender(ABC):
     # Saving
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted model to one file, at once or not at all; `csrr.load` reads it.
+        """Write the fitted model to one file, atomically; `csrr.load` reads it.
 
         Parameters
         ----------
         path
-            The file; one that is there is replaced.
+            The file; an existing one is replaced.
 
         Examples
         --------
@@ -1334,7 +1330,7 @@ class Recommender(ABC):
         write_model(path, self)
 
     def state(self) -> State:
-        """Return what was fitted beyond the training log, for saving.
+        """Return the fitted state, without the training log, for saving.
 
         Returns
         -------

@@ -1,4 +1,4 @@
-"""The regularisation path: models from the strength that gives nothing to a weak one."""
+"""The regularization path: models from the strength that gives nothing to a weak one."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class PathPoint:
 
 
 class Path(TabularResult, Sequence[PathPoint]):
-    """The points of a regularisation path, strongest first; `model(i)` is the fitted CSRR of point i."""
+    """The points of a regularization path, strongest first; `model(i)` is the fitted CSRR of point i."""
 
     def __init__(
         self,
@@ -136,11 +136,11 @@ def path(
     callback: Callable[[Solution], object] | None = None,
     **params: Any,
 ) -> Path:
-    """Return the fits of a CSRR along falling strengths on the rank.
+    """Fit a regularization path of CSRR: models for decreasing values of `reg_low_rank`.
 
     Each fit starts from the one before; where one SVD solves the problem (loss II without V, or loss I with cost_ratio
-    1 and without V), one SVD gives them all. All share their neighbours: those given or, with "auto", chosen as
-    `CSRR(**params)` does.
+    1 and without V), one SVD gives all of them. All share their neighbors: those given or, with "auto", those that
+    `CSRR(**params)` chooses.
 
     Parameters
     ----------
@@ -149,13 +149,13 @@ def path(
     strengths
         Values of `reg_low_rank`: fractions of the one that gives rank 0.
     n
-        Without `strengths`, so many from 1 down to `weakest`, equally spaced in logarithm.
+        Without `strengths`: the number of values from 1 down to `weakest`, evenly spaced on a log scale.
     weakest
-        The last of these.
+        The smallest of these.
     callback
-        Sees the solution of each strength.
+        Called with the solution of each strength.
     **params
-        Parameters of `CSRR`, but for `reg_low_rank`, `l1` and `box`.
+        Parameters of `CSRR`, except `reg_low_rank`, `l1` and `box`.
 
     Returns
     -------
@@ -165,7 +165,7 @@ def path(
     Raises
     ------
     ParameterError
-        For strengths, or parameters, that make no sense.
+        For invalid strengths or parameters.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What CSRR and its relatives share: the fit of common taste U, neighbours S and own choices V, and its scores."""
+"""What CSRR and its relatives share: the fit of common taste U, neighbors S and specific choices V, and its scores."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from datetime import timedelta
-from typing import Annotated, Any, Literal, NamedTuple, Self
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from csrr.arrays import FloatArray, Rows
+from csrr.arrays import Float32Array, FloatArray, Rows
 from csrr.data import Log
 from csrr.data.ids import Id
 from csrr.deadline import TimeUpError, cut_off, limit_time, seconds_left
@@ -55,7 +55,7 @@ from csrr.ranking.explanations import Explanation
 from csrr.threads import use_threads
 
 _BEFORE_NEIGHBORS = 0.6
-"""The share of the time left that U gets where there will be neighbours."""
+"""The share of the time left that U gets where there will be neighbors."""
 _LITTLE = 1 / 3
 """A click is a user's own, where U's problem has no V, if less of it is explained than this share of the mean."""
 
@@ -117,7 +117,7 @@ class RobustModel(Recommender):
     _settled: Settings | None = None
     _tastes: Tastes | None = None
 
-    kept = Kept(
+    kept: ClassVar[Kept | None] = Kept(
         (
             *KEPT,
             STEPS,
@@ -157,16 +157,16 @@ class RobustModel(Recommender):
         data
             A log, a table with user and item columns, or a users x items matrix.
         y
-            There for scikit-learn: not used.
+            Not used; required by scikit-learn.
         callback
-            Sees a `Step` an iteration; what it raises ends the fit and leaves the model as it was.
+            Called with a `Step` after each iteration; an exception ends the fit and leaves the model unchanged.
         start
-            A model of this family fitted to the same users and items: where the solver begins.
+            A model of this family, fitted to the same users and items, to start from.
         user_costs, item_costs
-            How many times the model's cost of a miss that of a user's, or an item's, clicks is: numbers by id (1 for
-            those not named) or one for each in the order of the log's ids.
+            Factors on the cost of a miss, by user or item: numbers by id (default 1), or one for each in the order of
+            the log's ids.
         verbose
-            Whether to say on stderr how far it is: in a bar on a terminal (with rich), in lines elsewhere.
+            Whether to report progress on stderr: a bar on a terminal (with rich), lines elsewhere.
 
         Returns
         -------
@@ -176,7 +176,7 @@ class RobustModel(Recommender):
         Raises
         ------
         ParameterError
-            For parameters that make no sense, or not for these data.
+            For parameters that are not valid, or not for these data.
         """
         # 1. What is asked for, and the log, checked and weighed.
         self.check_params()
@@ -218,25 +218,25 @@ class RobustModel(Recommender):
         user_costs: Any = None,
         item_costs: Any = None,
     ) -> Self:
-        """Add events to those of the training data, fit to all of them, and return the model.
+        """Add events to the training data, refit on all of them, and return the model.
 
-        Users and items may be new. An event that is there already gets the sum of the weights and the latest time, as
-        in `csrr.read`. The solver begins with U as it is, rows of new users and items folded in, and ends with the
-        certificate of the whole problem. What the fit chose on held-out events stays as it is (`chosen_.growth` says by
-        how much the log has grown since), so the result is that of a fit to all events with these settings, to the
-        tolerance of the certificate. A calibration is dropped: its scores were others.
+        Users and items may be new. An event that the model already has gets the sum of the weights and the latest
+        time, as in `csrr.read`. The solver starts from the current U, with new users and items folded in, and ends with
+        the certificate of the whole problem. Hyperparameters chosen on held-out events stay (`chosen_.growth` says how
+        much the log has grown since), so the result equals a fit to all events with these hyperparameters, up to the
+        tolerance of the certificate. A calibration is dropped, because the scores change.
 
         Parameters
         ----------
         new_events
-            A log, a table with user and item columns, or a users x items matrix. Ids are of the types that the
-            model has.
+            A log, a table with user and item columns, or a users x items matrix. Ids must have the types of the
+            model's ids.
         choose
-            Whether to choose anew what is left to the data, as `fit` does.
+            Whether to search "auto" parameters again, as `fit` does.
         callback
             As for `fit`.
         user_costs, item_costs
-            As for `fit`, for all users and items; left out, those of the fit stay, and new ones have 1.
+            As for `fit`, for all users and items; default: those of the fit, and 1 for new users and items.
 
         Returns
         -------
@@ -246,9 +246,9 @@ class RobustModel(Recommender):
         Raises
         ------
         DataError
-            Where ids are of other types, or weights or times that the model needs are missing.
+            If ids have other types, or weights or times that the model needs are missing.
         ParameterError
-            For parameters that make no sense, or not for these data.
+            For parameters that are not valid, or not for these data.
 
         Examples
         --------
@@ -272,7 +272,7 @@ class RobustModel(Recommender):
 
     @property
     def takes_start(self) -> bool:
-        """Whether the solver can begin where another fit ended."""
+        """Whether the solver can start from another fit."""
         return True
 
     @abstractmethod
@@ -390,7 +390,7 @@ class RobustModel(Recommender):
         return self
 
     def _find_neighborhood(self, built: ClickProblem, users: FloatArray, items: FloatArray) -> Neighborhood | None:
-        """Return what goes from item to item; None where the time is up, unless a number of neighbours was given."""
+        """Return what goes from item to item; None where the time is up, unless a number of neighbors was given."""
         try:
             with cut_off(seconds_left() if self.neighbors == "auto" else None):
                 return Neighborhood.of(built, users, items, float(self.user_scaling))
@@ -414,7 +414,8 @@ class RobustModel(Recommender):
 
     def _take(self, fitted: FittedProblem) -> None:
         self.fitted_ = fitted
-        self.user_factors_, self.item_factors_ = fitted.users, fitted.items
+        self.user_factors_: Float32Array = fitted.users
+        self.item_factors_: Float32Array = fitted.items
         self.l1_, self.l2_, self.costs_ = fitted.l1, fitted.l2, fitted.costs
         self._tastes = None
 
@@ -430,15 +431,15 @@ class RobustModel(Recommender):
         recall_weight: float | None = None,
         **params: Any,
     ) -> Self:
-        """Return a model for costs in your own units: what a miss costs you, and what a false alarm.
+        """Return a model for your costs of a miss and of a false alarm.
 
-        They set the cost ratio of the fit (alpha = miss/false_alarm, Lemma 1) and where it pays to recommend: above the
-        probability false_alarm/(miss + false_alarm), `decision_probability`.
+        They set the cost ratio of the fit (alpha = miss/false_alarm, Lemma 1) and the probability above which
+        recommending pays, false_alarm/(miss + false_alarm): `decision_probability`.
 
         Parameters
         ----------
         miss, false_alarm
-            What either costs.
+            The costs, in your own units.
         positive_cost
             Instead, c_p of c_p + c_n = 1.
         recall_weight
@@ -454,7 +455,7 @@ class RobustModel(Recommender):
         Raises
         ------
         ParameterError
-            Where no costs are given, or the model takes none.
+            If no costs are given, or the model takes none.
         """
         words = CostWords(None, positive_cost, miss, false_alarm, recall_weight)
         return make_from_costs(cls, words, params)
@@ -471,7 +472,7 @@ class RobustModel(Recommender):
         return CostWords(self.cost_ratio, self.positive_cost, self.miss_cost, self.false_alarm_cost, self.recall_weight)
 
     def resolve_costs(self, log: Log) -> Costs:
-        """Return what a miss costs, in false alarms.
+        """Return the cost of a miss relative to that of a false alarm.
 
         Parameters
         ----------
@@ -503,7 +504,7 @@ class RobustModel(Recommender):
 
     @property
     def searches(self) -> bool:
-        """Whether what is left open is chosen on held-out events."""
+        """Whether "auto" parameters are chosen on held-out events."""
         return False
 
     def wanted(self) -> Wanted:
@@ -548,13 +549,13 @@ class RobustModel(Recommender):
         return self
 
     def settled_params(self) -> dict[str, Any]:
-        """Return the parameters that give these scores again without a search.
+        """Return the parameters, with the chosen values, to refit without a search.
 
         Returns
         -------
         params
-            Numbers for what was chosen, by name. A `reg_sparse` of 1 among them says that U was fitted without V; V is
-            then left out altogether.
+            By name, with numbers for "auto". A `reg_sparse` of 1 means that U was fitted without V; a refit then has no
+            V.
         """
         self.check_fitted()
         return settle_params(self)
@@ -599,7 +600,7 @@ class RobustModel(Recommender):
 
     @property
     def history_weight(self) -> float | None:
-        """What a click of a new history weighs where its log does not say; None where weights do not count."""
+        """The weight of a click in a new history without weights; None if weights are not used."""
         kind = self.fitted_.words.event_weights
         if kind == "linear" and self.seen_weights_ is None and self.seen_times_ is not None:
             # Weighed by age alone; their clicks are of today.
@@ -628,9 +629,9 @@ class RobustModel(Recommender):
     # Reasons and likeness
 
     def explain(self, user: Id, item: Id) -> Explanation:
-        """Return how much each item of the user's history adds to the score of an item; the amounts sum to it.
+        """Return how much each item of the user's history adds to the score of an item; the parts sum to the score.
 
-        Exact at the optimum; what the fit's tolerance leaves over of the common taste is spread in proportion.
+        Exact at the optimum; the remainder due to the tolerance of the fit is distributed in proportion.
 
         Parameters
         ----------
@@ -640,8 +641,8 @@ class RobustModel(Recommender):
         Returns
         -------
         explanation
-            An amount for each item of the history; `neighbors` is what of it comes from item to item, the rest is
-            common taste.
+            A contribution for each item of the history; `neighbors` is its part from neighbors, the rest is common
+            taste.
         """
         self.check_fitted()
         row, column, neighborhood = self.users_.row(user), self.items_.row(item, "item"), self.fitted_.neighborhood
@@ -657,24 +658,24 @@ class RobustModel(Recommender):
         by: Literal["auto", "neighbors", "factors"] = "auto",
         unknown: Unknown = "raise",
     ) -> Neighbors:
-        """Return the other items that are most like an item.
+        """Return the items most similar to an item.
 
         Parameters
         ----------
         item
-            Its id.
+            The id of the item.
         k
-            The number of others, at most.
+            The maximal number of similar items.
         by
-            By "neighbors", those that speak most for it where a user has them (as many as have a positive weight); by
-            "factors", those of the largest cosine of common taste. "auto" is by neighbors if `item` has any.
+            "neighbors": the items with the largest positive weights for it; "factors": the largest cosine of item
+            factors; "auto": by neighbors if `item` has any.
         unknown
-            For an item that the model does not know: "raise", an error; "ignore", nothing, and an `UnknownIdWarning`.
+            What to do with an unknown item: "raise" an error, or "ignore": an empty result and an `UnknownIdWarning`.
 
         Returns
         -------
-        neighbours
-            The others, most alike first.
+        neighbors
+            The similar items, most similar first.
         """
         self.check_fitted()
         if by not in ("auto", "neighbors", "factors"):
@@ -690,9 +691,9 @@ class RobustModel(Recommender):
     # Noisy clicks, and a taste of one's own
 
     def specific_preferences(self, user: Id) -> Preferences:
-        """Return the user's entries of V, largest first: choices that the common taste does not explain.
+        """Return the user-specific choices of a user: the entries of V, largest first.
 
-        The first question takes another fit, unless this model is fit to judge (see `suspects`).
+        The first call takes another fit, unless this model has suitable regularization (see `suspects`).
 
         Parameters
         ----------
@@ -702,14 +703,14 @@ class RobustModel(Recommender):
         Returns
         -------
         preferences
-            Amounts in units of a click: 0.8 says that four fifths of this click are this user's own. Each is told to be
-            taste or junk.
+            Values in units of a click: 0.8 means that four fifths of this click are specific to the user. Each is
+            classified as "own taste", "isolated" or "unclear".
         """
         self.check_fitted()
         return list_preferences(self, user)
 
     def tastes(self) -> Tastes:
-        """Return the tastes by which own choices are judged; made at the first question after a fit.
+        """Return the tastes for judging user-specific choices; made at the first question after a fit.
 
         Returns
         -------
@@ -721,24 +722,23 @@ class RobustModel(Recommender):
         return self._tastes
 
     def suspects(self, *, popularity: float = 0.0, stability: bool = False) -> Suspects:
-        """Return how much each click of the training data looks like noise, and which users and items have most.
+        """Score each training event by how much it looks like noise, and rank users and items by it.
 
-        Judged by a model with `reg_sparse` 0.5 and the automatic `reg_low_rank`: this one, if it is such, or one fitted
-        to the same clicks.
+        The scores come from a model with `reg_sparse` 0.5 and the automatic `reg_low_rank`: this one, if it has these
+        values, or a refit to the same clicks.
 
         Parameters
         ----------
         popularity
-            Noise is taken to fall on an item in proportion to (its clicks + 1)^popularity: 0 finds clicks at random,
-            0.5 finds more of those on popular items and of accounts that push one, and takes more of the good ones for
-            noise.
+            Noise is assumed to hit an item in proportion to (its clicks + 1)^popularity. 0 suits random clicks; 0.5
+            finds more noise on popular and on pushed items, and takes more genuine clicks for noise.
         stability
-            Whether to add how much of it small changes leave, at the price of some fits.
+            Whether to measure the stability under small changes, which takes several fits.
 
         Returns
         -------
         suspects
-            A score for each event: a rate of noise under the assumptions that `Suspects` states.
+            A score for each event: the probability of noise under the assumptions of `Suspects`.
         """
         self.check_fitted()
         check_popularity(popularity)
@@ -768,7 +768,7 @@ class RobustModel(Recommender):
         return score_suspects(self, popularity=popularity)
 
     def stability(self, *, popularity: float = 0.0) -> Stability:
-        """Return how much of V and of the suspects is the same after a small change of seed, strengths or clicks.
+        """Measure how much of V and of the suspects stays after small changes of seed, regularization or clicks.
 
         Parameters
         ----------
@@ -778,7 +778,7 @@ class RobustModel(Recommender):
         Returns
         -------
         stability
-            A row a change; each takes one or two fits.
+            One row per change; each takes one or two fits.
         """
         self.check_fitted()
         return find_stability(self, popularity=popularity)
@@ -821,7 +821,7 @@ class RobustModel(Recommender):
         Raises
         ------
         ParameterError
-            Where U is 0.
+            If U is 0.
         """
         return leave_out(self)
 

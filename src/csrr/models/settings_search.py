@@ -28,9 +28,9 @@ RANK, WORTH, DECAY = 256, 0.01, 0.6
 """The bound on the rank that is tried first, what doubling it must promise to add to NDCG, relatively, to be tried, and
 add half of to be taken, and how much of what one doubling gains the next one does."""
 NEIGHBORS, RIDGE_STEP = 50, 3.0
-"""How many neighbours are tried first, and the factor between the strengths of their penalty."""
+"""How many neighbors are tried first, and the factor between the strengths of their penalty."""
 WIDTHS = (20,)
-"""Other numbers of neighbours that are tried."""
+"""Other numbers of neighbors that are tried."""
 NOISE, CERTAIN = 1.0, 2.0
 """Standard errors that a gain must exceed to be taken for one, and where another kind of model would be chosen."""
 ROBUST = 0.65
@@ -79,7 +79,7 @@ class Wanted:
 
 @dataclass(eq=False)
 class Search:
-    """A walk over settings: strengths, ranks and neighbours by one SVD, then costs and V by a few steps from there.
+    """A walk over settings: strengths, ranks and neighbors by one SVD, then costs and V by a few steps from there.
 
     `built` is the problem of what is left, whose events are `clicks`, csr; `asked`, csr, are those held out. A default
     gives way only to what gains more than its standard error. `is_cut` says that the time was up before the end
@@ -157,7 +157,7 @@ class Search:
         return best
 
     def _choose_neighbors(self, point: Settings) -> Settings:
-        """The point with other neighbours, or none, where that gains more than noise."""
+        """The point with other neighbors, or none, where that gains more than noise."""
         if not point.neighbors:
             return self._find_best([point])
         widths = (0, *WIDTHS) if "neighbors" in self.wanted else ()
@@ -242,7 +242,7 @@ class Search:
         return best
 
     def _try(self, points: list[Settings]) -> None:
-        """Score points; the systems of their neighbours are solved together."""
+        """Score points; the systems of their neighbors are solved together."""
         regression = self._regression
         keys = list(dict.fromkeys(_drop_neighbors(point) for point in points))
         low_ranks = [self.find_low_rank(key) for key in keys]
@@ -318,7 +318,7 @@ class Search:
         item, rows = self.built.scaling.item, np.flatnonzero(np.diff(self.asked.indptr))
         indptr, indices, places = regression.by_neighbor
         between = np.repeat(item, np.diff(indptr)) / item[indices]
-        flat = weights.reshape(len(weights), -1)[:, places] * between
+        flat = weights.reshape(len(weights), -1).take(places, axis=1) * between
         mine, theirs = left[rows].astype(np.float32), (right / item[:, None]).astype(np.float32)
         ranks = np.empty((len(weights), self.asked.nnz))
         clicks, asked = self.clicks, self.asked
@@ -326,7 +326,7 @@ class Search:
 
         def rank(start: int, stop: int) -> None:
             base = mine[start:stop] @ theirs.T
-            rank_rows(0, stop - start, base, rows[start:stop], *parts, ranks)
+            rank_rows(0, stop - start, base, rows[start:stop], *parts, np.empty_like(base[0]), ranks)
 
         run_ranges(rank, [*range(0, len(rows), _TOGETHER), len(rows)])
         counts = np.diff(asked.indptr)[rows]

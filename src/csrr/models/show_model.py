@@ -64,5 +64,5 @@ def _find_fitted(model: Recommender, name: str, value: Any) -> str:
 
 
 def differs(value: Any, default: Any) -> bool:
-    """Return whether a parameter is not as it comes."""
+    """Return whether a parameter is not the default."""
     return value is not default and not np.array_equal(value, default)

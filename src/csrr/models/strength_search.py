@@ -15,7 +15,7 @@ from csrr.ranking import mark_hits
 from csrr.ranking.metrics import ndcg
 from csrr.threads import use_threads
 
-logger = logging.getLogger(__name__)
+_logger = logging.getLogger(__name__)
 
 AT = 20
 """The length of the lists whose NDCG decides."""
@@ -34,7 +34,7 @@ def find_best_multiple(
     """
     parts, name = hold_out(log, seed), type(model).__name__
     if parts is None:
-        logger.info("%s: reg is the rule's: fewer than %d users have events to hold out", name, LEAST_USERS)
+        _logger.info("%s: reg is the rule's: fewer than %d users have events to hold out", name, LEAST_USERS)
         return 1.0
     rest, heldout = parts
     first, params = rule(rest), model.get_params()
@@ -52,7 +52,7 @@ def find_best_multiple(
             return measure_ndcg(fitted, heldout)
 
     multiple, n_fits = climb(score, step)
-    logger.info("%s: reg is %g times the rule's, the best of %d fits", name, multiple, n_fits)
+    _logger.info("%s: reg is %g times the rule's, the best of %d fits", name, multiple, n_fits)
     return multiple
 
 

@@ -41,7 +41,7 @@ _COLUMN_TYPES: dict[Kind, pa.DataType] = {
 class WrittenLists(NamedTuple):
     """What `recommend_to` wrote: for how many users, how many rows, and the length of the longest list.
 
-    `n_fallback` of the users got what is popular.
+    `n_fallback` of the users got popular items.
     """
 
     path: str
@@ -111,8 +111,8 @@ def write_lists(
                 callback(written.n_users)
     if written.n_fallback:
         has, gets = ("has", "gets") if written.n_fallback == 1 else ("have", "get")
-        told = f"{written.n_fallback:,} of {written.n_users:,} users {has} no history and {gets} what is popular"
-        warn_caller(f"{told}; the column why says who", NoHistoryWarning)
+        told = f"{written.n_fallback:,} of {written.n_users:,} users {has} no history and {gets} popular items"
+        warn_caller(f"{told}; the column why marks them", NoHistoryWarning)
     return written
 
 

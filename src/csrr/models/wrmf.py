@@ -1,15 +1,15 @@
-"""WRMF: weighted regularised matrix factorisation of implicit feedback."""
+"""WRMF: weighted regularized matrix factorization of implicit feedback."""
 
 from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Literal, NamedTuple, Self
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from csrr.arrays import BoolArray, FloatArray
+from csrr.arrays import BoolArray, Float32Array, FloatArray
 from csrr.data import Log
 from csrr.data.ids import Id
 from csrr.model_parameters import MOST, AutoReg, HalfLife, MaxIter, Rank, Seed, Threads
@@ -26,7 +26,7 @@ from csrr.optim.factored import Factors, alternate, descend, guess_factors, wide
 from csrr.optim.foldin import ItemSide
 from csrr.optim.pattern import Pattern
 from csrr.optim.problem import Problem, select_rows
-from csrr.optim.solver import Callback, Options
+from csrr.optim.solver import Callback, Options, Step
 from csrr.parameters import Choice, Number, ParameterError, Renamed, declare, parameter
 from csrr.progress import follow_steps
 from csrr.ranking.explanations import Explanation
@@ -39,26 +39,28 @@ STEP = 2.0
 _MOST = 1e10
 """The most that a cell may weigh: far beyond any use, far within float32."""
 
-Confidence = Annotated[
-    float, Number("confidence", "What an observed cell weighs more than one that is not.", above=0, most=_MOST)
-]
+Confidence = Annotated[float, Number("confidence", "The extra weight of an observed cell.", above=0, most=_MOST)]
 RegExponent = Annotated[
     float,
-    Number("reg_exponent", "From 0, the plain penalty, to 1: by the weight of the data.", least=0, most=2),
+    Number(
+        "reg_exponent", "0: one penalty for all rows; 1: penalties in proportion to a row's weight.", least=0, most=2
+    ),
 ]
 WeightsOrNot = Annotated[
     Literal["ignore", "linear"],
     Choice(
-        "event_weights", 'Whether the weights of the events count: "linear", as factors.', choices=("ignore", "linear")
+        "event_weights",
+        'How event weights are used: "ignore", or "linear": as factors on confidence.',
+        choices=("ignore", "linear"),
     ),
 ]
-Gain = Annotated[float, Number("tol", "Stop when an iteration gains less, relatively.", least=0, most=1)]
+Gain = Annotated[float, Number("tol", "Stop when the relative gain of an iteration is smaller.", least=0, most=1)]
 
 
 class Penalty(NamedTuple):
     """reg*(f_i/mean)^exponent, f_i the sum of a row's weights over all cells."""
 
-    reg: Annotated[float, Number("reg", "The strength that was taken.", above=0, most=MOST)]
+    reg: Annotated[float, Number("reg", "The regularization strength used.", above=0, most=MOST)]
     exponent: RegExponent
     mean: Annotated[float, Number("mean", "The mean sum of weights.", above=0, most=MOST)]
 
@@ -86,18 +88,20 @@ def _uses_weights(event_weights: str) -> bool:
 
 @declare
 class WRMF(Recommender):
-    """Scores P Q' of Hu, Koren and Volinsky (2008), P of (n_users, rank) and Q of (n_items, rank):
+    """Weighted regularized matrix factorization, fitted by ALS (Hu, Koren, Volinsky 2008).
 
-        minimise  sum_ij c_ij*(a_ij - p_i.q_j)^2 + sum_i reg_i*||p_i||^2 + sum_j reg_j*||q_j||^2
+    Scores are P Q', P of (n_users, rank) and Q of (n_items, rank), that
+
+        minimize  sum_ij c_ij*(a_ij - p_i.q_j)^2 + sum_i reg_i*||p_i||^2 + sum_j reg_j*||q_j||^2
 
     over all cells, a = 1 and c = 1 + `confidence` on observed ones (1 + `confidence`*weight with `event_weights`
     "linear"), a = 0 and c = 1 elsewhere. reg_i = `reg`*(f_i/mean f)^`reg_exponent`, f_i the sum of c over the row (over
     the column for an item).
 
-    `reg="auto"` is chosen by NDCG@20 on held-out training events, a tenth of them, all other parameters as given: a
-    hill climb, by factors of 2, from half the norm of c with random signs, what noise of that size would have, times
-    sqrt(2/mean c). That takes three to six fits as a rule; one to all events follows. Where fewer than 150 users
-    have events to spare, `reg` is where the climb would begin. A number costs one fit.
+    `reg="auto"` is chosen by NDCG@20 on a held-out tenth of the training events, all other parameters as given: a
+    hill climb, by factors of 2, from sqrt(2/mean c) times half the norm of c with random signs (the level of noise).
+    That usually takes three to six fits; a fit to all events follows. If fewer than 150 users have enough events to
+    hold one out, `reg` is the starting point of the climb. With a number there is only one fit.
 
     Alternates between the sides by preconditioned conjugate gradients until an iteration lowers the objective by
     less than `tol` of it, or after `max_iter`. `rank` None is 128, or as many as the matrix has users or items.
@@ -105,25 +109,25 @@ class WRMF(Recommender):
     Parameters
     ----------
     rank
-        The number of factors; None for a default, or as many as the matrix has users or items.
+        The number of factors; None: a default, or fewer if there are fewer users or items.
     confidence
-        What an observed cell weighs more than one that is not.
+        The extra weight of an observed cell.
     reg
-        Strength of the penalty; "auto" is chosen on held-out events.
+        Regularization strength; "auto": chosen on held-out events.
     reg_exponent
-        From 0, the plain penalty, to 1: by the weight of the data.
+        0: one penalty for all rows; 1: penalties in proportion to a row's weight.
     event_weights
-        Whether the weights of the events count: "linear", as factors.
+        How event weights are used: "ignore", or "linear": as factors on confidence.
     half_life
-        The age, before the latest event, at which an event counts for half: in days, or like "90d"; None for never.
+        The age at which an event counts half, relative to the latest event: in days, or like "90d"; None: no decay.
     tol
-        Stop when an iteration gains less, relatively.
+        Stop when the relative gain of an iteration is smaller.
     max_iter
         Stop after this many iterations.
     threads
         The number of threads; 0 for all cores.
     seed
-        Seed of what is random.
+        Seed of the random numbers.
 
     Attributes
     ----------
@@ -136,14 +140,14 @@ class WRMF(Recommender):
     titles_
         The titles of the items, or None.
     item_table_
-        What else is known of the items, after `set_items`; or None.
+        The item table set by `set_items`, or None.
     seen_
         The training events: ones, sparse of shape (n_users, n_items).
     seen_weights_, seen_times_
-        The weights of these events, where the model weighs by them, and their times, where the log has them: shape
+        The weights of these events, if the model uses weights, and their times, if the log has them: shape
         (n_events,) each, or None.
     calibration_
-        What turns scores into probabilities, after `calibrate`; or None.
+        The calibration that `calibrate` learned, or None.
     reg_
         The strength of the penalty, resolved.
 
@@ -155,7 +159,9 @@ class WRMF(Recommender):
     """
 
     has_factors = True
-    kept = Kept((*factors(), STEPS, Values("weights", ("events",), least=0, most=np.inf, optional=True)), Facts)
+    kept: ClassVar[Kept | None] = Kept(
+        (*factors(), STEPS, Values("weights", ("events",), least=0, most=np.inf, optional=True)), Facts
+    )
 
     rank: Rank = parameter(default=None, kw_only=False)
     confidence: Confidence = 16.0
@@ -168,9 +174,7 @@ class WRMF(Recommender):
     threads: Threads = 0
     seed: Seed = 0
 
-    renamed = {  # noqa: RUF012
-        "weighted": Renamed("event_weights", _as_words, _uses_weights)
-    }
+    renamed: ClassVar[dict[str, Renamed]] = {"weighted": Renamed("event_weights", "0.3", _as_words, _uses_weights)}
 
     def fit(self, data: Any, y: Any = None, *, callback: Callback | None = None, verbose: bool = False) -> Self:
         """Fit to data, and return the model.
@@ -180,11 +184,11 @@ class WRMF(Recommender):
         data
             A log, a table with user and item columns, or a users x items matrix.
         y
-            There for scikit-learn: not used.
+            Not used; required by scikit-learn.
         callback
             Sees a `Step` an iteration.
         verbose
-            Whether to say on stderr how far it is: in a bar on a terminal (with rich), in lines elsewhere.
+            Whether to report progress on stderr: a bar on a terminal (with rich), lines elsewhere.
 
         Returns
         -------
@@ -208,7 +212,7 @@ class WRMF(Recommender):
             return self._alternate(log, weighed, problem, first, told)
 
     def update(self, new_events: Any, *, choose: bool = False, callback: Callback | None = None) -> Self:
-        """Add events to those of the training data, fit to all of them, and return the model.
+        """Add events to the training data, refit on all of them, and return the model.
 
         Users and items may be new. An event that is there already gets the sum of the weights and the latest time, as
         in `csrr.read`. The factors go on from where they are, those of new users and items solved for first, by the
@@ -218,8 +222,8 @@ class WRMF(Recommender):
         Parameters
         ----------
         new_events
-            A log, a table with user and item columns, or a users x items matrix. Ids are of the types that the
-            model has.
+            A log, a table with user and item columns, or a users x items matrix. Ids must have the types of the
+            model's ids.
         choose
             Whether to choose the strength anew, as `fit` does.
         callback
@@ -233,7 +237,7 @@ class WRMF(Recommender):
         Raises
         ------
         DataError
-            Where ids are of other types, or weights or times that the model needs are missing.
+            If ids have other types, or weights or times that the model needs are missing.
         """
         self.check_fitted()
         self.check_params()
@@ -257,7 +261,7 @@ class WRMF(Recommender):
         users = _solve_rows(problem, regs[0], factors)
         self.remember(log)
         self.user_factors_, self.item_factors_ = (np.ascontiguousarray(f, np.float32) for f in (users, factors.items))
-        self.history_ = history
+        self.history_: list[Step] = history
         self._confidence, self._penalty = float(self.confidence), penalty
         self._weights = weighed.to_csr(weighted=True).data if self._is_weighted else None
         return self
@@ -332,7 +336,7 @@ class WRMF(Recommender):
 
     @property
     def history_weight(self) -> float | None:
-        """What a click of a new history weighs where its log does not say; None where weights do not count."""
+        """The weight of a click in a new history without weights; None if weights are not used."""
         return None if self._weights is None else 1.0
 
     def _build_from_histories(self, seen: Any) -> Problem:
@@ -358,7 +362,7 @@ class WRMF(Recommender):
         return FoldedItems.of(self, log, chosen, make_scorer(self, factors), factors)
 
     def explain(self, user: Id, item: Id) -> Explanation:
-        """Return how much each item of the user's history adds to the score of an item; the amounts sum to it.
+        """Return how much each item of the user's history adds to the score of an item; the parts sum to the score.
 
         With Q fixed, p = (Q'CQ + reg*I)^-1 sum_j c_j q_j over the history: the score is a sum over it.
 
@@ -396,7 +400,8 @@ class WRMF(Recommender):
         return arrays, {"confidence": self._confidence, "penalty": self._penalty}
 
     def restore(self, arrays: Arrays, facts: dict[str, Any]) -> None:
-        self.user_factors_, self.item_factors_ = arrays["user_factors"], arrays["item_factors"]
+        self.user_factors_: Float32Array = arrays["user_factors"]
+        self.item_factors_: Float32Array = arrays["item_factors"]
         self.history_ = steps_from(arrays)
         self._confidence, self._penalty = facts["confidence"], facts["penalty"]
         self._weights = arrays.get("weights")

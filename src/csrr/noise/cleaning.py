@@ -27,14 +27,14 @@ _CHOICES = "With `above`, by the scores:"
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Cleaning(TabularResult):
-    """What cleaning a log would remove; print it to see how much, and examples.
+    """The result of `csrr.plan_cleaning`: what `clean` would remove. Print it to see how much, with examples.
 
     Attributes
     ----------
     suspects
         The events and their scores.
     above
-        Events with a larger score go; None for the safe side, see `clean`.
+        Events with a larger score are removed; None: the cautious default, see `clean`.
 
     Examples
     --------
@@ -48,7 +48,7 @@ class Cleaning(TabularResult):
 
     @cached_property
     def mask(self) -> npt.NDArray[np.bool_]:
-        """Which events go, shape (n_events,)."""
+        """Which events would be removed, shape (n_events,)."""
         found = self.suspects
         if self.above is not None:
             return found.above(self.above)
@@ -64,17 +64,17 @@ class Cleaning(TabularResult):
 
     @property
     def log(self) -> Log:
-        """The events that stay, with all that is known of them."""
+        """The remaining events, with their weights, times and titles."""
         return self.suspects.log.select(~self.mask)
 
     @property
     def removed(self) -> ResultTable:
-        """The events that go, most suspect first: user, item, title (where known), score, unexplained."""
+        """The events that would be removed, most suspect first: user, item, title (if known), score, unexplained."""
         return self.suspects.events.take(self.mask[self._order])
 
     @property
     def choices(self) -> ResultTable:
-        """What values of `above` would do: above, removed, share (of all events), genuine (of these, by the scores)."""
+        """The effect of other values of `above`: above, removed, share of all events, genuine (by the scores)."""
         scores = self.suspects.scores.astype(np.float64)
         masks = [self.suspects.above(each) for each in SHOWN_BARS]
         columns = {"above": np.array(SHOWN_BARS), "removed": np.array([mask.sum() for mask in masks])}
@@ -83,13 +83,13 @@ class Cleaning(TabularResult):
 
     @property
     def warning(self) -> str:
-        """What to know before it is done; empty where noise is not in doubt."""
+        """A warning if the estimate is unreliable; else empty."""
         if not self.suspects.is_doubtful:
             return ""
-        return f"{self.suspects.describe_share()}, so many of the events that go may be genuine"
+        return f"{self.suspects.describe_share()}, so many of the removed events may be genuine"
 
     def table(self) -> ResultTable:
-        """Return the events that go as a table.
+        """Return the removed events as a table.
 
         Returns
         -------
@@ -100,7 +100,7 @@ class Cleaning(TabularResult):
 
     def _heading(self) -> str:
         n, total = int(self.mask.sum()), len(self.suspects)
-        told = f"{n:,} of {total:,} events ({n / total:.1%}) would go, {total - n:,} would stay"
+        told = f"{n:,} of {total:,} events ({n / total:.1%}) would be removed, {total - n:,} would remain"
         return f"{told}\n{self.warning or self.suspects.describe_share()}"
 
     def __str__(self) -> str:
@@ -111,11 +111,11 @@ class Cleaning(TabularResult):
         return "\n".join([super()._repr_html_(), format_html_words(_CHOICES), self.choices._repr_html_()])
 
     def __repr__(self) -> str:
-        return f"Cleaning: {int(self.mask.sum()):,} of {len(self.suspects):,} events go"
+        return f"Cleaning: {int(self.mask.sum()):,} of {len(self.suspects):,} events removed"
 
 
 def plan_cleaning(data: Any, *, above: float | None = None, popularity: float = 0.0, model: Any = None) -> Cleaning:
-    """Return what `clean` would remove from a log, to be looked at first.
+    """Show what `clean` would remove from a log, before doing it.
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ def plan_cleaning(data: Any, *, above: float | None = None, popularity: float = 
     Returns
     -------
     cleaning
-        What would go, and `log`, what would stay.
+        What would be removed, and `log`, what would remain.
 
     Raises
     ------
@@ -150,31 +150,31 @@ def plan_cleaning(data: Any, *, above: float | None = None, popularity: float = 
 
 
 def clean(data: Any, *, above: float | None = None, popularity: float = 0.0, model: Any = None) -> Log:
-    """Return a log without the events that look most like noise; with a UserWarning where their share is in doubt.
+    """Return a log without the events that look most like noise; warns if the estimate is unreliable.
 
-    Weights, times and titles stay, and so do all users and items. `plan_cleaning` shows first what would go.
+    Weights, times, titles, and all users and items stay. Use `plan_cleaning` first to see what would be removed.
 
     Parameters
     ----------
     data
         A log, a table with user and item columns, or a users x items matrix.
     above
-        Events with a larger score go. None is the safe side: the most suspect of those above 0.5, one event in a
-        hundred at most.
+        Remove events with a larger score. None is cautious: it removes the most suspect of those above 0.5, at most
+        1 % of all events.
     popularity
-        Noise is taken to fall on an item in proportion to (its clicks + 1)^popularity.
+        Noise is assumed to hit an item in proportion to (its clicks + 1)^popularity.
     model
-        A CSRR or CSRRe with the parameters to judge by; it is not fitted itself.
+        A CSRR or CSRRe whose parameters are used for the scores; it is not fitted itself.
 
     Returns
     -------
     log
-        The events that stay.
+        The remaining events.
 
     Raises
     ------
     ParameterError
-        For another model, or an `above` or `popularity` that makes no sense.
+        For another model, or an invalid `above` or `popularity`.
 
     Examples
     --------

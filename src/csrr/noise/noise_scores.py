@@ -3,8 +3,8 @@
 A click of user i on item j is taste or noise. Of the clicks at x, what the common taste of all other clicks says of the
 cell, the share eps_i / (eps_i + tau(x)) is noise. Clicks alone do not tell noise from diffuse taste; assumed is:
 
-1. Noise hits the cells of the catalogue at a rate eps_i (times a background density of the item), whatever the taste.
-2. Taste hits them at a rate tau(x) that rises with x, and fades towards the bottom of a user's ranking.
+1. Noise hits the cells of the catalog at a rate eps_i (times a background density of the item), whatever the taste.
+2. Taste hits them at a rate tau(x) that rises with x, and fades toward the bottom of a user's ranking.
 3. A user or an item is in the log because of a click that was meant.
 """
 
@@ -25,13 +25,13 @@ from csrr.ranking.score_blocks import score_blocks
 
 BINS = 300
 SAMPLED = 2000
-"""The number of items by which larger catalogues are judged."""
+"""The number of items by which larger catalogs are judged."""
 LOW = (0.05, 0.25, 0.5)
-"""The shares of the catalogue, for each user the lowest by the common taste, whose clicks tell how much is noise."""
+"""The shares of the catalog, for each user the lowest by the common taste, whose clicks tell how much is noise."""
 STEEP = 2.0
 """The power of the fall of the rate of clicks from the second of these shares to the first by which noise is less."""
 PSEUDO = 0.25
-"""The weight of all users' rate of noise in a user's own, in catalogues."""
+"""The weight of all users' rate of noise in a user's own, in catalogs."""
 
 
 class ScoreCells(Protocol):
@@ -58,7 +58,7 @@ def check_popularity(popularity: float) -> None:
 
 
 class NoiseScores(NamedTuple):
-    """The score of each click, (n_events,), and the share of noise if taste did not reach what is ranked lowest."""
+    """The score of each click, (n_events,), and the share of noise if no genuine click is on lowest-ranked items."""
 
     scores: FloatArray
     share_at_bottom: float
@@ -155,7 +155,7 @@ def _compute_probabilities(left: LeftOut, background: FloatArray, seed: int) -> 
 def _find_solid(pattern: Pattern) -> npt.NDArray[np.bool_]:
     """Return which clicks, (nnz,), have a user and an item that would be in the log without them.
 
-    A catalogue of items with clicks has none with 0. For a Poisson c, E[c; c >= 2] / P(c >= 1) is the rate: clicks that
+    A catalog of items with clicks has none with 0. For a Poisson c, E[c; c >= 2] / P(c >= 1) is the rate: clicks that
     stand alone must not count.
     """
     users, items = np.diff(pattern.indptr), np.bincount(pattern.indices, minlength=pattern.shape[1])
@@ -168,7 +168,7 @@ def _estimate_noise_rates(
 ) -> tuple[FloatArray, float, float]:
     """Return the rate of noise of each user, (n,), of all, and at the bottom, from clicks on what is ranked lowest.
 
-    `ratios`, (nnz,), are the clicks' values over background. The lower half of the catalogue has clicks enough to tell
+    `ratios`, (nnz,), are the clicks' values over background. The lower half of the catalog has clicks enough to tell
     users apart, the lowest quarter gives the level. Noise alone would hit its bottom, the lowest twentieth, as often;
     where clicks get rarer on the way down, taste reaches there, and the level is what is left when they go on falling.
     """

@@ -1,4 +1,4 @@
-"""A user's own choices -> which of them are a taste, if an unusual one, and which stand alone.
+"""User-specific choices -> which of them are an unusual taste, and which stand alone.
 
 A choice is a taste if other choices of the same user are like it, by what everyone else did. A click at random has such
 company only by chance, and how much chance gives is known: it is what items have that the user did not choose.
@@ -30,7 +30,7 @@ SAMPLED_USERS, SAMPLED_ITEMS = 1000, 20
 
 @dataclass(frozen=True, eq=False)
 class Preferences(Amounts):
-    """A user's own choices: the entries of V, largest first, in units of a click, each judged.
+    """User-specific choices: the entries of V, largest first, in units of a click, each judged.
 
     Junk that is consistent passes as taste, and the first choice of a new interest as isolated: clicks alone do not
     tell.
@@ -64,17 +64,17 @@ class Preferences(Amounts):
         return super()._columns() | {"kind": self.kinds.tolist(), "support": support}
 
     def _heading(self) -> str:
-        return f"user {self.user}: {len(self)} choices of their own"
+        return f"user {self.user}: {len(self)} user-specific choices"
 
     def __str__(self) -> str:
         if not len(self):
-            return f"user {self.user} has no choices of their own"
+            return f"user {self.user} has no user-specific choices"
         return "\n".join([str(self.table()), *self._remarks()])
 
     def _remarks(self) -> list[str]:
         counts = ", ".join(f"{(self.kinds == kind).sum()} {kind}" for kind in ("own taste", "isolated", "unclear"))
         known = (
-            "Clicks alone do not tell consistent junk from a taste, nor the first choice of a new interest from junk."
+            "Clicks alone cannot tell consistent noise from a taste, or the first choice of a new interest from noise."
         )
         return [f"{counts}. {known}"]
 
@@ -131,7 +131,7 @@ class Tastes:
 
 
 def judge_choices(tastes: Tastes, row: int, chosen: npt.NDArray[Any]) -> tuple[npt.NDArray[np.str_], FloatArray]:
-    """Return the kind and the support of those items, by row, that are a user's own choices; both (len(chosen),)."""
+    """Return the kind and the support of those items, by row, that are user-specific choices; both (len(chosen),)."""
     items, of_all = tastes.measure_support(row)
     support = of_all[np.searchsorted(items, chosen)]
     others = np.bincount(tastes.pattern.indices, minlength=len(tastes.items))[chosen] - 1

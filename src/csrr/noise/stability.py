@@ -16,22 +16,22 @@ from csrr.ranking.result_table import ResultTable
 
 SUSPECT = 0.5
 """Events with a larger score are called suspects here."""
-_HEADING = f"What is left of V and of the suspects (score > {SUSPECT:g}) after a change:"
+_HEADING = f"Share of V and of the suspects that stays (score > {SUSPECT:g}) after a change:"
 STEP = 0.05
 """By how much `reg_sparse` is changed."""
 
 
 class Stability(ResultTable):
-    """What is the same after a refit; one row a change.
+    """How much of V and of the suspects stays the same after a refit; one row per change.
 
     Attributes
     ----------
     columns
         Arrays of shape (n_changes,), NaN where there is nothing to keep:
 
-        - change: what was done to the model or its clicks;
-        - v_kept: the share of V's entries that are not zero again;
-        - v_correlation: of V before and after, over the clicks that both have;
+        - change: the change of the model or its clicks;
+        - v_kept: the share of V's nonzero entries that are nonzero again;
+        - v_correlation: the correlation of V before and after, over common clicks;
         - suspects_kept: the share of events with a score above 0.5 that have one again.
     types
         The Arrow types of columns whose values may not tell.

@@ -28,14 +28,14 @@ KNOWN = 5
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Suspects(TabularResult):
-    """How much each event of a log looks like noise: a click that nobody meant.
+    """Noise scores of the events of a log: how likely each click is accidental or fake.
 
-    A score is a local false discovery rate under these assumptions, and no probability where they fail: noise falls
-    evenly over the items (or, with a `popularity`, as that says), all other clicks tell what a user likes, taste fades
-    towards what they rank lowest, and each user and item is in the log by a click that was meant. So an attack by many
-    accounts that act alike passes as taste, and the first click of a new interest looks like noise. Diffuse taste
-    looks like noise, too: no method tells them apart without such assumptions. `is_doubtful` says where much hangs on
-    them; docs/recipes/noisy-logs.md has the errors measured on planted data.
+    A score is a local false discovery rate under these assumptions, and not a probability if they fail: noise falls
+    evenly over the items (or by `popularity`), a user's taste can be predicted from all other clicks, clicks from taste
+    become rare toward the lowest-ranked items, and each user and item has a genuine click. So coordinated accounts look
+    like a taste, and the first click of a new interest looks like noise. Diffuse taste looks like noise, too: no method
+    can tell them apart without such assumptions. `is_doubtful` says if the scores depend strongly on them;
+    docs/recipes/noisy-logs.md has the errors on planted data.
 
     Attributes
     ----------
@@ -44,12 +44,12 @@ class Suspects(TabularResult):
     scores
         The scores, from 0 to 1, shape (n_events,), in the order of the log (by user row, then item row).
     unexplained
-        The share of each click that the model's common taste leaves over, shape (n_events,).
+        The share of each click that the common taste does not explain, shape (n_events,).
     stability
-        How much of this small changes leave, where asked for; or None.
+        How stable V and the scores are under small changes, if requested; or None.
     share_at_bottom
-        The share of noise if taste did not reach what the common taste ranks lowest: that of the clicks on the lowest
-        quarter of each user's catalogue, or on its lowest twentieth if it is larger. No bound: the ranking errs.
+        The share of noise if no genuine click falls on the lowest-ranked items: estimated from the lowest quarter of
+        each user's ranking, or from the lowest twentieth if that gives more. Not a bound, since the ranking errs.
 
     Examples
     --------
@@ -72,30 +72,30 @@ class Suspects(TabularResult):
 
     @property
     def is_doubtful(self) -> bool:
-        """Whether the scores are not to be relied on; `doubt` says why."""
+        """Whether the scores are unreliable; `doubt` says why."""
         return bool(self.doubt)
 
     @cached_property
     def doubt(self) -> str:
-        """Why the scores are not to be relied on; empty where no reason is known."""
+        """Why the scores are unreliable; empty if no reason is known."""
         log = self.log
         if self.share_at_bottom > self.noise_share + DOUBT:
-            return "clicks on what is ranked lowest do not agree on its share"
+            return "clicks on the lowest-ranked items give conflicting estimates"
         if self.separation < APART:
-            return "noise and taste have scores that overlap"
+            return "the scores of noise and taste overlap"
         meant = np.bincount(log.user_rows, 1 - self.scores, minlength=log.n_users)[log.user_counts() > 0]
         return "most users have too few clicks to know their taste" if np.median(meant) < KNOWN else ""
 
     @property
     def separation(self) -> float:
-        """The AUC of finding noise that the scores promise, if they hold; 1 where there is nothing to find."""
+        """The AUC of noise detection expected if the scores are right; 1 if there is no noise."""
         scores = np.sort(self.scores).astype(np.float64)
         clean = 1 - scores
         pairs = scores.sum() * clean.sum()
         return float(scores @ (np.cumsum(clean) - clean / 2) / pairs) if pairs > 0 else 1.0
 
     def describe_share(self) -> str:
-        """Return a sentence on the share of noise and what it supposes.
+        """Return a sentence on the share of noise and its assumptions.
 
         Returns
         -------
@@ -103,8 +103,10 @@ class Suspects(TabularResult):
             One line.
         """
         told = f"{self.noise_share:.1%} of {len(self):,} events look like noise"
-        other = f"{max(self.noise_share, self.share_at_bottom):.1%} if taste did not reach what is ranked lowest"
-        return f"{told} ({other})" + (f"; in doubt: {self.doubt}" if self.is_doubtful else "")
+        other = (
+            f"{max(self.noise_share, self.share_at_bottom):.1%} if no genuine click falls on the lowest-ranked items"
+        )
+        return f"{told} ({other})" + (f"; unreliable: {self.doubt}" if self.is_doubtful else "")
 
     def __len__(self) -> int:
         return len(self.scores)
@@ -167,7 +169,7 @@ class Suspects(TabularResult):
         return self.events
 
     def _heading(self) -> str:
-        return f"{self.describe_share()}.\nScores hold under assumptions: noise falls evenly, taste fades."
+        return f"{self.describe_share()}.\nScores assume that noise falls evenly over the items, and taste does not."
 
     def __str__(self) -> str:
         steady = [] if self.stability is None else [str(self.stability)]
@@ -178,8 +180,8 @@ class Suspects(TabularResult):
         return "\n".join([super()._repr_html_(), *steady])
 
     def __repr__(self) -> str:
-        return f"Suspects: {len(self):,} events, {self.noise_share:.1%} of them noise by estimate" + (
-            ", in doubt" if self.is_doubtful else ""
+        return f"Suspects: {len(self):,} events, {self.noise_share:.1%} of them noise (estimated)" + (
+            ", unreliable" if self.is_doubtful else ""
         )
 
 

@@ -96,7 +96,7 @@ def algorithm1(
     time_limit: float | None = None,
     dtype: DTypeLike = np.float64,
 ) -> DenseResult:
-    """U and V that nearly minimise, over the 0/1 matrix `observed`, (n, m), sparse or dense,
+    """U and V that nearly minimize, over the 0/1 matrix `observed`, (n, m), sparse or dense,
 
         l1*||U||_* + l2*sum_ij t_ij*|V_ij| + sum_ij w_ij/2*(U_ij + V_ij - y_ij)^2
 
@@ -104,8 +104,8 @@ def algorithm1(
     t is 1 (the paper), or on observed cells what `target`, (n, m), says, in (0, 1]. `l2=None` leaves V out.
 
     `box="paper"` clips U and V to [0, 1] after the momentum step, as the paper does. That is a heuristic: it
-    is not the proximal step of the constrained problem, so the iterates need not tend to its minimiser.
-    `box="none"` clips nothing and tends to the minimiser over all U and V, signs free. There V is what
+    is not the proximal step of the constrained problem, so the iterates need not tend to its minimizer.
+    `box="none"` clips nothing and tends to the minimizer over all U and V, signs free. There V is what
     0 <= V <= 1 would give as long as 0 <= y - U - l2*t/w <= 1 wherever V is not 0, and |U| <= l2 elsewhere.
 
     `step` is the largest safe one unless given: 1/(2*max w), or 1/max w without V. Stops when the objective

@@ -210,7 +210,7 @@ def _clip(factors: Factors, bound: float) -> Factors:
 
 
 def fold_in_nonnegative(problem: Problem, items: FloatArray, *, tol: float = 1e-4, max_iter: int = 500) -> FloatArray:
-    """The user factors P in [0, 1/sqrt(d)], (n, d), that minimise, Q fixed,
+    """The user factors P in [0, 1/sqrt(d)], (n, d), that minimize, Q fixed,
 
         l1/2*||P||^2 + sum_obs h(P Q') + 1/2*sum_unobs (P Q')^2.
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from csrr.arrays import Float32Array, Int32Array, Int64Array
+from csrr.compiled import compile_loop, compile_part
 from csrr.optim.factored import Factors
 from csrr.optim.pattern import Pattern
 from csrr.threads import map_ranges
@@ -44,7 +44,7 @@ class Rates(NamedTuple):
         return cls(np.float32(step), np.float32(reg), np.float32(reg_negative), np.float32(reg_bias))
 
 
-@njit(nogil=True, fastmath=True, cache=True)
+@compile_part(fastmath=True)
 def _draw_below(state, n):  # type: ignore[no-untyped-def]
     # A whole number in [0, n), n < 2^32, from the splitmix64 output at this state; the bias is below n / 2^32
     z = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -53,7 +53,7 @@ def _draw_below(state, n):  # type: ignore[no-untyped-def]
     return np.int64(((z >> np.uint64(32)) * np.uint64(n)) >> np.uint64(32))
 
 
-@njit(nogil=True, fastmath=True, cache=True)
+@compile_part(fastmath=True)
 def _has(indices, low, high, item):  # type: ignore[no-untyped-def]
     # Whether item is in indices[low:high], which is sorted
     while high - low > 0:
@@ -67,7 +67,7 @@ def _has(indices, low, high, item):  # type: ignore[no-untyped-def]
     return False
 
 
-@njit(nogil=True, fastmath=True, cache=True)
+@compile_loop(fastmath=True)
 def draw_negative(state, indices, low, high, stratum):  # type: ignore[no-untyped-def]
     # The next state, and an item of the stratum that is not in indices[low:high], each equally likely; -1 for none
     for _ in range(TRIES):
@@ -91,7 +91,7 @@ def draw_negative(state, indices, low, high, stratum):  # type: ignore[no-untype
 
 
 # Once a step too long has made a NaN, division must not raise: `fit` has more to say about it.
-@njit(nogil=True, fastmath=True, cache=True, error_model="numpy")
+@compile_loop(fastmath=True, error_model="numpy")
 def ascend(p, positive, negative, rates):  # type: ignore[no-untyped-def]
     # One step along the gradient of
     #     ln s(x) - reg/2*(|p|^2 + |q_i|^2) - reg_negative/2*|q_j|^2 - reg_bias/2*(b_i^2 + b_j^2),
@@ -117,7 +117,7 @@ def ascend(p, positive, negative, rates):  # type: ignore[no-untyped-def]
     return -np.log1p(odds)
 
 
-@njit(nogil=True, fastmath=True, cache=True)
+@compile_loop(fastmath=True)
 def _arrange(indptr, indices, user_strata, item_strata, n_strata, n_items):  # type: ignore[no-untyped-def]
     # The pairs block by block, as users and items, and where each block begins; without those of users who have it all
     starts = np.zeros(n_strata * n_strata + 1, np.int64)
@@ -136,7 +136,7 @@ def _arrange(indptr, indices, user_strata, item_strata, n_strata, n_items):  # t
     return users, items, starts
 
 
-@njit(nogil=True, fastmath=True, cache=True)
+@compile_loop(fastmath=True)
 def _climb_block(state, users, items, stratum, indptr, indices, P, Q, rates):  # type: ignore[no-untyped-def]
     # One step for each of these pairs, in random order, in rows of P and Q. Returns the sum of ln s over them, and,
     # left out of it, the users and items of the pairs without a negative in the stratum
@@ -235,8 +235,8 @@ def run_epoch(pattern: Pattern, factors: Factors, rates: Rates, rng: np.random.G
     return float(total / max(n_pairs, 1))
 
 
-# Inlined here: left to the optimiser, a first run, which compiles, and later ones, from the cache, differ in last bits.
-@njit(nogil=True, fastmath=True, cache=True, error_model="numpy", inline="always")
+# Inlined here: left to the optimizer, a first run, which compiles, and later ones, from the cache, differ in last bits.
+@compile_part(fastmath=True, error_model="numpy", inline="always")
 def _fold_row(low, high, indices, items, order, reg, longest, n_steps, out):  # type: ignore[no-untyped-def]
     # out[:rank] = the mean of the second half of the steps of a person who has indices[low:high]
     rank, half = items.shape[1] - 1, n_steps // 2
@@ -262,7 +262,7 @@ def _fold_row(low, high, indices, items, order, reg, longest, n_steps, out):  # 
                 out[c] += p[c] / np.float32(n_steps - half)
 
 
-@njit(nogil=True, fastmath=True, cache=True, error_model="numpy")
+@compile_loop(fastmath=True, error_model="numpy")
 def _fold_rows(first, last, indptr, indices, items, order, reg, longest, n_steps):  # type: ignore[no-untyped-def]
     out = np.zeros((last - first, items.shape[1]), np.float32)
     out[:, -1] = 1
@@ -274,7 +274,7 @@ def _fold_rows(first, last, indptr, indices, items, order, reg, longest, n_steps
 
 
 def fold_in(pattern: Pattern, items: Float32Array, reg: float, *, n_steps: int = 8192) -> Float32Array:
-    """Return users P, (n, rank + 1), ones in the last column, that nearly maximise, Q, (m, rank + 1), fixed,
+    """Return users P, (n, rank + 1), ones in the last column, that nearly maximize, Q, (m, rank + 1), fixed,
 
         mean_(i,j) ln s(x_ui - x_uj) - reg/2*|p_u|^2
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from numba import njit
+from csrr.compiled import compile_loop
 
 
-@njit(nogil=True, fastmath=True, cache=True)
+@compile_loop(fastmath=True)
 def multiply_rows(start, stop, indptr, indices, values, x, out):  # type: ignore[no-untyped-def]
     # out[start:stop] = S[start:stop] @ x
     width = x.shape[1]
     for i in range(start, stop):
         row = out[i]
-        row[:] = 0
+        for c in range(width):
+            row[c] = 0
         for p in range(indptr[i], indptr[i + 1]):
             value = values[p]
             other = x[indices[p]]
@@ -19,7 +20,7 @@ def multiply_rows(start, stop, indptr, indices, values, x, out):  # type: ignore
                 row[c] += value * other[c]
 
 
-@njit(nogil=True, fastmath=True, cache=True)
+@compile_loop(fastmath=True)
 def dot_observed(start, stop, indptr, indices, left, right, width, out):  # type: ignore[no-untyped-def]
     # out[p] = left[i, :width] . right[j, :width] for every observed cell p = (i, j)
     zero = out.dtype.type(0)

@@ -61,8 +61,8 @@ class Certificate:
         return asdict(self)
 
     def __str__(self) -> str:
-        status = "settled under its cap on the rank" if self.status == "rank_cap" else self.status
-        without = " without the cap" if self.rank_capped else ""
+        status = "settled at its rank limit" if self.status == "rank_cap" else self.status
+        without = " without the limit" if self.rank_capped else ""
         if self.gap < 2 * self.rounding:
             without += " (most of it is rounding)"
         return (
@@ -114,7 +114,7 @@ class Point:
         return -(self.pull + self.observed)
 
     def compute_primal(self, problem: Problem) -> float:
-        """The objective at U, V minimised out."""
+        """The objective at U, V minimized out."""
         return problem.l1 * self.nuclear_norm + 0.5 * self.unobserved + problem.sum_observed_loss(self.observed)
 
     def compute_dual(self, problem: Problem, gradient_norm: float) -> float:

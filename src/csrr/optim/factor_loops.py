@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numba import njit
+from csrr.compiled import compile_loop, compile_part
 
 
-@njit(nogil=True, fastmath=True, cache=True)
+@compile_part(fastmath=True)
 def weigh_cell(u, target, weight, cap, has_cap):  # type: ignore[no-untyped-def]
     # (h(u) - u^2/2, -h'(u) + u): what an observed cell adds to the loss and to the right-hand side, beyond its
     # share in the all-cells term 1/2*||P Q'||^2
@@ -19,7 +18,7 @@ def weigh_cell(u, target, weight, cap, has_cap):  # type: ignore[no-untyped-def]
     return penalty + 0.5 * (weight * error * error - u * u), weight * error + u
 
 
-@njit(nogil=True, fastmath=True, cache=True)
+@compile_part(fastmath=True)
 def add_pulls(first, last, indices, target, weight, cap, has_cap, mine, other, out):  # type: ignore[no-untyped-def]
     # out += sum_j c_j * other[j], c = -h'(u) + u, over the cells of one row; returns sum_j (h(u) - u^2/2)
     width, kind = len(mine), mine.dtype.type
@@ -37,30 +36,26 @@ def add_pulls(first, last, indices, target, weight, cap, has_cap, mine, other, o
     return total
 
 
-@njit(nogil=True, fastmath=True, cache=True)
-def pull_rows(indptr, indices, target, weight, cap, own, has_cap, other):  # type: ignore[no-untyped-def]
-    # out[i] = sum_j c_ij * other[j], c = -h'(u) + u, and loss[i] = sum_j (h(u) - u^2/2), u = own[i] . other[j]
-    out, loss = np.zeros(own.shape, own.dtype), np.empty(len(own))
+@compile_loop(fastmath=True)
+def pull_rows(indptr, indices, target, weight, cap, own, has_cap, other, out, loss):  # type: ignore[no-untyped-def]
+    # out[i] += sum_j c_ij * other[j], c = -h'(u) + u, and loss[i] = sum_j (h(u) - u^2/2), u = own[i] . other[j]
     for i in range(len(own)):
         loss[i] = add_pulls(indptr[i], indptr[i + 1], indices, target, weight, cap, has_cap, own[i], other, out[i])
-    return out, loss
 
 
-@njit(nogil=True, fastmath=True, cache=True)
+@compile_loop(fastmath=True)
 def descend_rows(  # type: ignore[no-untyped-def]
-    indptr, indices, target, weight, cap, start, reg, has_cap, other, curvature, steps, relax
+    indptr, indices, target, weight, cap, own, reg, has_cap, other, curvature, steps, relax, scratch, loss
 ):
-    # (own, loss), both new, from the rows of `start`.
+    # Moves the rows of `own`, and fills `loss`; `scratch` is there to work in, (4, d).
     # With other' @ other = diag(curvature), each row p of `own` has the objective
     #     1/2*p'Mp + sum_j (h(u_j) - u_j^2/2),   M = diag(curvature + reg[i]),   u_j = p . other[j].
     # loss[i] = that objective; then `steps` of conjugate gradients, preconditioned by M, with V held fixed:
     #     A = M + sum_j (w_j - 1) * other[j] other[j]'.
     # V fixed makes the objective quadratic, and V at its best before the step makes it touch from above: it falls.
     # The last step is `relax` times as long as the best along its direction; short of twice, it falls all the same.
-    own, loss = start.copy(), np.empty(len(start))
     width, kind = own.shape[1], own.dtype.type
-    m = np.empty(width, own.dtype)
-    residual, direction, image = np.empty(width, own.dtype), np.empty(width, own.dtype), np.empty(width, own.dtype)
+    m, residual, direction, image = scratch[0], scratch[1], scratch[2], scratch[3]
     for i in range(len(own)):
         mine = own[i]
         total = 0.0
@@ -106,4 +101,3 @@ def descend_rows(  # type: ignore[no-untyped-def]
             size = smaller
             for k in range(width):
                 direction[k] = residual[k] / m[k] + ratio * direction[k]
-    return own, loss

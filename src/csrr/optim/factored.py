@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from csrr.arrays import Float64Array, FloatArray
+from csrr.arrays import AnyArray, Float64Array, FloatArray
 from csrr.optim.certificate import SLACK, Certificate, Status, compute_gap
 from csrr.optim.engine import Engine
 from csrr.optim.factor_loops import descend_rows, pull_rows
@@ -123,7 +123,15 @@ def descend(
     fixed = (has_cap, np.ascontiguousarray(other), curvature.astype(own.dtype), steps, relax)
     # A strength too small for the type is the least one: what it is added to may be 0.
     rows = (own, np.maximum(reg, np.finfo(own.dtype).tiny).astype(own.dtype))
-    lower, loss = problem.engine.map_rows(lambda *block: descend_rows(*block, *fixed), problem.pattern, cells, rows)
+
+    def work(*block: AnyArray) -> tuple[AnyArray, ...]:
+        *given, start, strengths = block
+        lower, loss = start.copy(), np.empty(len(start))
+        scratch = np.empty((4, lower.shape[1]), lower.dtype)
+        descend_rows(*given, lower, strengths, *fixed, scratch, loss)
+        return lower, loss
+
+    lower, loss = problem.engine.map_rows(work, problem.pattern, cells, rows)
     return lower, float(loss.sum())
 
 
@@ -133,9 +141,13 @@ def sum_pulls(problem: Problem, own: FloatArray, other: FloatArray) -> tuple[Flo
     `own` is (n, d), `other` (m, d).
     """
     cells, has_cap = _list_cells(problem)
-    sums, loss = problem.engine.map_rows(
-        lambda *block: pull_rows(*block, has_cap, other), problem.pattern, cells, (own,)
-    )
+
+    def work(*block: AnyArray) -> tuple[AnyArray, ...]:
+        sums, loss = np.zeros_like(block[-1]), np.empty(len(block[-1]))
+        pull_rows(*block, has_cap, other, sums, loss)
+        return sums, loss
+
+    sums, loss = problem.engine.map_rows(work, problem.pattern, cells, (own,))
     return sums, float(loss.sum())
 
 
@@ -275,7 +287,7 @@ def solve_factored(
 ) -> FactoredSolution:
     """A stationary point of the factored form of `problem`, P of (n, rank) and Q of (m, rank):
 
-        minimise  l1/2*(||P||^2 + ||Q||^2) + sum_obs h(P Q') + 1/2*sum_unobs (P Q')^2.
+        minimize  l1/2*(||P||^2 + ||Q||^2) + sum_obs h(P Q') + 1/2*sum_unobs (P Q')^2.
 
     Alternates (see `alternate`) from a rough SVD of the targets, or from `start` where that is lower.
     """

@@ -44,7 +44,7 @@ class ItemSide:
 def fold_in(
     problem: Problem, side: ItemSide, start: FloatArray | None = None, *, tol: float = 1e-3, max_iter: int = 200
 ) -> FloatArray:
-    """The user factors P, (n, k), that minimise, Q fixed,
+    """The user factors P, (n, k), that minimize, Q fixed,
 
         l1/2*||P||^2 + sum_obs h(P Q') + 1/2*sum_unobs (P Q')^2.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy import linalg, sparse
+from scipy import sparse
 
 from csrr.arrays import AnyArray, Float64Array, FloatArray
 from csrr.optim.nearest import Likeness, find_nearest_items
@@ -40,10 +40,12 @@ def weigh_neighbors(
 ) -> list[Float64Array]:
     """The weights of the known items in `support` for each new one, an array each:
 
-        minimise  rho/2*||s_j||^2 + 1/2*||t_j - U_j - X*s_j||^2
+        minimize  rho/2*||s_j||^2 + 1/2*||t_j - U_j - X*s_j||^2
 
     over s_j on its support. `x` is X by item, csr of (m, n); `targets`, csr of (new, n), is t; U_j = users @ items_j.
     """
+    from scipy import linalg
+
     found = []
     for j, rows in enumerate(support):
         mine = x[rows].astype(np.float64)
@@ -53,7 +55,7 @@ def weigh_neighbors(
         try:
             found.append(linalg.solve(gram, mine @ left_over, assume_a="pos"))
         except linalg.LinAlgError:
-            raise SingularError(f"the neighbours of new item {j} are linearly dependent") from None
+            raise SingularError(f"the neighbors of new item {j} are linearly dependent") from None
     return found
 
 

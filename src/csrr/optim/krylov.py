@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from csrr.arrays import Float64Array, FloatArray
 from csrr.deadline import seconds_left
 from csrr.optim.engine import Engine
 from csrr.optim.lowrank import LowRank
-from csrr.optim.pattern import Pattern
+from csrr.optim.pattern import Pattern, Sparse
 
 
 class Operator(Protocol):
@@ -33,10 +33,11 @@ class LowRankPlusSparse:
     """a*U + b*S: U low-rank, S with `values`, (nnz,), on the observed cells."""
 
     def __init__(self, low_rank: LowRank, pattern: Pattern, values: FloatArray, a: float = 1.0, b: float = 1.0) -> None:
-        self.low_rank = low_rank.trim()
-        self.sparse = pattern.fill(values * values.dtype.type(b) if b != 1.0 else values)
-        self.a = values.dtype.type(a)
-        self.shape, self.engine = pattern.shape, pattern.engine
+        self.low_rank: LowRank = low_rank.trim()
+        self.sparse: Sparse = pattern.fill(values * values.dtype.type(b) if b != 1.0 else values)
+        self.a: np.floating[Any] = values.dtype.type(a)
+        self.shape: tuple[int, int] = pattern.shape
+        self.engine: Engine = pattern.engine
 
     def times(self, x: FloatArray) -> FloatArray:
         """The matrix times x, (m, k): (n, k)."""
@@ -95,9 +96,10 @@ class BlockKrylov:
 
     def __init__(self, op: Operator, start: FloatArray) -> None:
         """`start`, (m, b): the first block, any independent columns."""
-        self.op, self.engine = op, op.engine
-        self.basis = orthonormalize(self.engine, start)
-        self.image = op.times(self.basis)
+        self.op = op
+        self.engine: Engine = op.engine
+        self.basis: FloatArray = orthonormalize(self.engine, start)
+        self.image: FloatArray = op.times(self.basis)
         self._gram: Float64Array = self.engine.cross(self.image, self.image)
         self._last = self.image
 
@@ -150,7 +152,7 @@ def estimate_spectral_norm(
 ) -> tuple[float, LowRank]:
     """||op||_2, from above up to the error of block Lanczos, and the Ritz triplets found on the way.
 
-    Ritz values rise towards the norm; the last four steps' rise, once it is within rtol, is added on top. Where many
+    Ritz values rise toward the norm; the last four steps' rise, once it is within rtol, is added on top. Where many
     singular values are nearly as large as the largest, they rise so slowly that they seem to stand still long before.
     `near` is a matrix whose singular vectors are about theirs: the space then begins with these, at the price of as
     many columns a step, and single steps are judged.

@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from csrr.arrays import Float32Array, Float64Array, Int32Array, Int64Array
+from csrr.compiled import compile_loop
 from csrr.heap import add_to_heap, is_below, replace_worst, sort_heap
 from csrr.optim.engine import Engine
 from csrr.optim.thread_engine import THREADS
 
 _TOGETHER = 64
-"""Number of items whose neighbours are found with one scratch row of n_items."""
+"""Number of items whose neighbors are found with one scratch row of n_items."""
 
 
 class Likeness(NamedTuple):
@@ -39,23 +39,41 @@ def find_nearest_items(
     Shapes (stop - first, width) twice and (stop - first,). `clicks` is csr, (n, m), `by_item` its transpose, csr.
     """
     shapes = (by_item.indptr, by_item.indices, clicks.indptr, clicks.indices)
-    values, items, found = engine.map_ranges(
-        lambda a, b: _find_nearest(a, b, width, *shapes, *likeness),
-        [first, *range(first + _TOGETHER, stop, _TOGETHER), stop],
-    )
+
+    def find(a: int, b: int) -> tuple[Float32Array, Int32Array, Int64Array]:
+        values, items = np.zeros((b - a, width), np.float32), np.zeros((b - a, width), np.int32)
+        found = np.zeros(b - a, np.int64)
+        together, touched = np.zeros(len(likeness.item)), np.empty(len(likeness.item), np.int32)
+        _find_nearest(a, b, *shapes, *likeness, together, touched, values, items, found)
+        return values, items, found
+
+    values, items, found = engine.map_ranges(find, [first, *range(first + _TOGETHER, stop, _TOGETHER), stop])
     return values, items, found
 
 
-@njit(nogil=True, fastmath=True, cache=True)
+@compile_loop(fastmath=True)
 def _find_nearest(  # type: ignore[no-untyped-def]
-    start, stop, k, item_indptr, item_users, user_indptr, user_items, user, item, had, scored, shrink, ratio
+    start,
+    stop,
+    item_indptr,
+    item_users,
+    user_indptr,
+    user_items,
+    user,
+    item,
+    had,
+    scored,
+    shrink,
+    ratio,
+    together,
+    touched,
+    values,
+    items,
+    found,
 ):
-    # values[j - start], items[j - start] = the largest similarities to j, and whose they are, best first
-    n_items = len(item)
-    values, items = np.zeros((stop - start, k), np.float32), np.zeros((stop - start, k), np.int32)
-    found = np.zeros(stop - start, np.int64)
-    together = np.zeros(n_items)
-    touched = np.empty(n_items, np.int32)
+    # values[j - start], items[j - start] = the largest similarities to j, and whose they are, best first, and
+    # found[j - start] their number. `together`, zeros, and `touched` are there to work in, (m,) both.
+    k = values.shape[1]
     for j in range(start, stop):
         # together[i] = sum of user[u] over the users u of both i and j
         n_touched = 0
@@ -69,7 +87,7 @@ def _find_nearest(  # type: ignore[no-untyped-def]
                     touched[n_touched] = i
                     n_touched += 1
                 together[i] += user[u]
-        best, whose, size = values[j - start], items[j - start], 0
+        best, whose, size = values[j - start], items[j - start], np.int64(0)
         for t in range(n_touched):
             i = touched[t]
             dot = together[i] * item[i] * item[j]
@@ -86,4 +104,3 @@ def _find_nearest(  # type: ignore[no-untyped-def]
                 replace_worst(best, whose, k, value, i)
         sort_heap(best, whose, size)
         found[j - start] = size
-    return values, items, found

@@ -1,12 +1,13 @@
-"""Compiled loops of the neighbour systems: a range of items, from `start` to `stop`, and new arrays for it."""
+"""Compiled loops of the neighbor systems: a range of items, from `start` to `stop`, and new arrays for it."""
 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from csrr.compiled import compile_loop, compile_part
 
 
-@njit(nogil=True, fastmath=True, cache=True)
+@compile_part(fastmath=True)
 def add_users(j, item_indptr, item_users, user_indptr, user_items, per_cell, per_user, sums):  # type: ignore[no-untyped-def]
     # sums[i] += sum of per_cell[p] * per_user[u] over the users u of both i and j, p the cell of u and j
     for p in range(item_indptr[j], item_indptr[j + 1]):
@@ -16,14 +17,12 @@ def add_users(j, item_indptr, item_users, user_indptr, user_items, per_cell, per
             sums[user_items[q]] += value
 
 
-@njit(nogil=True, fastmath=True, cache=True)
+@compile_loop(fastmath=True)
 def cross_targets(  # type: ignore[no-untyped-def]
-    start, stop, item_indptr, item_users, user_indptr, user_items, targets, user, item, support
+    start, stop, item_indptr, item_users, user_indptr, user_items, targets, user, item, support, sums, out
 ):
-    # out[j - start, p] = (X'T)[support[j, p], j]
+    # out[j - start, p] = (X'T)[support[j, p], j]; `sums` is there to work in, (m,)
     width = support.shape[1]
-    out = np.empty((stop - start, width))
-    sums = np.zeros(len(item))
     for j in range(start, stop):
         for p in range(width):
             if support[j, p] >= 0:
@@ -32,14 +31,12 @@ def cross_targets(  # type: ignore[no-untyped-def]
         for p in range(width):
             i = support[j, p]
             out[j - start, p] = sums[i] * item[i] if i >= 0 else 0.0
-    return (out,)
 
 
-@njit(nogil=True, fastmath=True, cache=True)
-def cross_low_rank(start, stop, image, right, support, targets_along):  # type: ignore[no-untyped-def]
+@compile_loop(fastmath=True)
+def cross_low_rank(start, stop, image, right, support, targets_along, out):  # type: ignore[no-untyped-def]
     # out[j - start, p] = targets_along[j, p] - image[support[j, p]] . right[j]
     width, rank = support.shape[1], right.shape[1]
-    out = np.empty((stop - start, width), np.float32)
     for j in range(start, stop):
         mine = right[j]
         for p in range(width):
@@ -52,10 +49,9 @@ def cross_low_rank(start, stop, image, right, support, targets_along):  # type: 
             for c in range(rank):
                 total += other[c] * mine[c]
             out[j - start, p] = targets_along[j, p] - total
-    return (out,)
 
 
-@njit(nogil=True, fastmath=True, cache=True)
+@compile_loop(fastmath=True)
 def gather_grams(  # type: ignore[no-untyped-def]
     start,
     stop,
@@ -70,15 +66,13 @@ def gather_grams(  # type: ignore[no-untyped-def]
     weights,
     item,
     support,
+    sums,
+    out,
 ):
     # One after the other for all places at[firsts[start]:firsts[stop]], (j, p) each:
     # (X'X)[support[j, p], support[j, q]] for q = 0 to p. The row of X'X of the item rows[t] serves
-    # all places at[firsts[t]:firsts[t + 1]].
-    width, size = support.shape[1], 0
-    for place in range(firsts[start], firsts[stop]):
-        size += at[place] % width + 1
-    out, end = np.empty(size, np.float32), 0
-    sums = np.zeros(len(item))
+    # all places at[firsts[t]:firsts[t + 1]]. `sums` is there to work in, (m,).
+    width, end = support.shape[1], 0
     for t in range(start, stop):
         for place in range(firsts[t], firsts[t + 1]):
             j, p = at[place] // width, at[place] % width
@@ -91,10 +85,9 @@ def gather_grams(  # type: ignore[no-untyped-def]
                 other = support[j, q]
                 out[end] = sums[other] * item[other]
                 end += 1
-    return out
 
 
-@njit(nogil=True, fastmath=True, cache=True)
+@compile_loop(fastmath=True)
 def place_grams(part, at, width, grams):  # type: ignore[no-untyped-def]
     # grams[j, p*(p + 1)/2 + q] = (X'X)[support[j, p], support[j, q]], which `gather_grams` found for the places `at`
     first = 0
@@ -106,7 +99,7 @@ def place_grams(part, at, width, grams):  # type: ignore[no-untyped-def]
         first += p + 1
 
 
-@njit(nogil=True, fastmath=True, cache=True)
+@compile_part(fastmath=True)
 def factorize(gram, k, rho, lower):  # type: ignore[no-untyped-def]
     # lower @ lower.T = the first k rows and columns of X'X, given as a lower triangle, + rho*I; whether it is regular
     is_regular = True
@@ -127,13 +120,12 @@ def factorize(gram, k, rho, lower):  # type: ignore[no-untyped-def]
     return is_regular
 
 
-@njit(nogil=True, fastmath=True, cache=True)
-def solve_items(start, stop, first, support, grams, asked, ks, rhos):  # type: ignore[no-untyped-def]
-    # out[v, r, j - start] = (grams[j] + rhos[r]*I)^-1 asked[v, first + j], of the first ks[r] neighbours, by Cholesky;
-    # and the first item whose system is singular, -1 if none is
-    width = support.shape[1]
-    out = np.zeros((len(asked), len(ks), stop - start, width), np.float32)
-    lower, x, singular = np.empty((width, width)), np.empty(width), -1
+@compile_loop(fastmath=True)
+def solve_items(start, stop, first, support, grams, asked, ks, rhos, lower, x, out):  # type: ignore[no-untyped-def]
+    # out[v, r, j - start] = (grams[j] + rhos[r]*I)^-1 asked[v, first + j], of the first ks[r] neighbors, by Cholesky,
+    # where out is 0; returns the first item whose system is singular, -1 if none is.
+    # `lower`, (K, K), and `x`, (K,), are there to work in.
+    width, singular = support.shape[1], -1
     for j in range(start, stop):
         there = 0
         while there < width and support[j, there] >= 0:
@@ -154,4 +146,4 @@ def solve_items(start, stop, first, support, grams, asked, ks, rhos):  # type: i
                         total -= lower[c, a] * x[c]
                     x[a] = total / lower[a, a]
                     out[v, r, j - start, a] = x[a]
-    return out, singular
+    return singular

@@ -21,7 +21,7 @@ _LEAST_ITEMS = 256
 _RANGES = 64
 
 Support = Int32Array
-"""The neighbours of each item, nearest first, (m, K); -1 where there are fewer."""
+"""The neighbors of each item, nearest first, (m, K); -1 where there are fewer."""
 Factored = tuple[FloatArray, FloatArray]
 """U = left @ right.T, left of (n, d) and right of (m, d)."""
 
@@ -44,7 +44,7 @@ def find_nearest(pattern: Pattern, k: int) -> Support:
 
 
 class SingularError(np.linalg.LinAlgError):
-    """A system whose penalty is too small for its neighbours."""
+    """A system whose penalty is too small for its neighbors."""
 
 
 class Layout(NamedTuple):
@@ -57,7 +57,7 @@ class Layout(NamedTuple):
 
 
 class Ridge(NamedTuple):
-    """How many neighbours an item has at most, and rho, the strength of the penalty on their weights."""
+    """How many neighbors an item has at most, and rho, the strength of the penalty on their weights."""
 
     k: int
     rho: float
@@ -66,7 +66,7 @@ class Ridge(NamedTuple):
 @dataclass(frozen=True, eq=False)
 class Regression:
     """
-    minimise  rho/2*||S||_F^2 + 1/2*||T - U - X*S||_F^2
+    minimize  rho/2*||S||_F^2 + 1/2*||T - U - X*S||_F^2
 
     over S of (m, m), zero but for the k nearest items of each item j in column j. T has `target` on the observed cells,
     (nnz,); X = diag(user) * A * diag(item), A the pattern; `support`, (m, K), is what `find_nearest` gave.
@@ -111,11 +111,17 @@ class Regression:
             )
         return found
 
-    def _map_items(
-        self, loop: Callable[..., tuple[AnyArray, ...]], given: tuple[Any, ...], n: int
-    ) -> tuple[AnyArray, ...]:
-        """What a compiled loop returns for ranges of n items, put together; `given` are its other arguments."""
-        return self.pattern.engine.map_ranges(lambda start, stop: loop(start, stop, *given), _cut_items(n))
+    def _map_items(self, loop: Callable[[int, int, AnyArray], object], dtype: type[np.floating]) -> AnyArray:
+        """What `loop` puts into an array for a range of items, (items, K), for all of them, (m, K)."""
+        m, width = self.support.shape
+
+        def work(start: int, stop: int) -> tuple[AnyArray, ...]:
+            out = np.empty((stop - start, width), dtype)
+            loop(start, stop, out)
+            return (out,)
+
+        (found,) = self.pattern.engine.map_ranges(work, _cut_items(m))
+        return found
 
     @property
     def _clicks(self) -> tuple[Int64Array, Int32Array, Int64Array, Int32Array]:
@@ -128,8 +134,9 @@ class Regression:
         """X'T on the support, (m, K)."""
         targets, user = self.pattern.transpose_values(self.target), self.user.astype(np.float64)
         given = (*self._clicks, targets, user, self.item, self.support)
-        (found,) = self._map_items(cross_targets, given, len(self.support))
-        return found
+        return self._map_items(
+            lambda start, stop, out: cross_targets(start, stop, *given, np.zeros(len(self.item)), out), np.float64
+        )
 
     def _cross_left_over(self, parts: Sequence[Factored]) -> Float32Array:
         """(X'(T - U)) on the support, one for each of `parts`, (len(parts), m, K)."""
@@ -139,7 +146,7 @@ class Regression:
             if id(left) not in images:
                 images = {id(left): self._x.transposed_times(left)}
             given = (images[id(left)], right, self.support, self._targets_along)
-            found.extend(self._map_items(cross_low_rank, given, len(right)))
+            found.append(self._map_items(partial(_cross_low_rank, given), np.float32))
         return np.stack(found)
 
     @cached_property
@@ -157,7 +164,7 @@ class Regression:
         return self._gather_grams(self.support)
 
     def _gather_grams(self, support: Support) -> Float32Array:
-        """X'X among the neighbours of some items, (items, K*(K + 1)/2): lower triangles, row by row.
+        """X'X among the neighbors of some items, (items, K*(K + 1)/2): lower triangles, row by row.
 
         `support` is (items, K).
         """
@@ -166,9 +173,16 @@ class Regression:
         rows, firsts = np.unique(support.ravel()[at], return_index=True)
         firsts = np.append(firsts, len(at))
         weights = self.user.astype(np.float64) ** 2
-        given = (rows, firsts, at, *self._clicks, self._item_of_cell, weights, self.item, support)
+        given = (rows.astype(np.int64), firsts, at, *self._clicks, self._item_of_cell, weights, self.item, support)
+
+        def gather(start: int, stop: int) -> Float32Array:
+            places = at[firsts[start] : firsts[stop]]
+            part = np.empty(len(places) + (places % width).sum(), np.float32)
+            gather_grams(start, stop, *given, np.zeros(len(self.item)), part)
+            return part
+
         return self.pattern.engine.scatter_ranges(
-            lambda start, stop: gather_grams(start, stop, *given),
+            gather,
             lambda start, stop, part, grams: place_grams(part, at[firsts[start] : firsts[stop]], width, grams),
             _cut_items(len(rows), 8 * _RANGES),
             np.zeros((len(support), width * (width + 1) // 2), np.float32),
@@ -197,22 +211,29 @@ class Regression:
         return matrix
 
 
+def _cross_low_rank(given: tuple[Any, ...], start: int, stop: int, out: Float32Array) -> None:
+    """Fills `out`, (items, K), for a range of items; `given` are the loop's other arguments."""
+    cross_low_rank(start, stop, *given, out)
+
+
 def _solve_range(given: tuple[Any, ...], start: int, stop: int) -> tuple[Float32Array, int]:
     """What `solve_items` returns for a range of items: weights, (U's, ridges, items, K), and a singular one or -1."""
-    weights, singular = solve_items(start, stop, *given)
-    return weights, singular
+    _, support, _, asked, ks, _ = given
+    width = support.shape[1]
+    weights = np.zeros((len(asked), len(ks), stop - start, width), np.float32)
+    return weights, solve_items(start, stop, *given, np.empty((width, width)), np.empty(width), weights)
 
 
 def _place_weights(first: int, start: int, stop: int, part: tuple[Float32Array, int], found: Float32Array) -> None:
     """Puts the weights of items `first` + start to stop into `found`, (U's, ridges, m, K), unless one is singular."""
     weights, singular = part
     if singular >= 0:
-        raise SingularError(f"the neighbours of item row {first + singular} are linearly dependent")
+        raise SingularError(f"the neighbors of item row {first + singular} are linearly dependent")
     found[:, :, first + start : first + stop] = weights
 
 
 def _sort_places(support: Support) -> Int64Array:
-    """The places of the support, (items, K), that are taken, by the neighbour there, then in order, (taken,)."""
+    """The places of the support, (items, K), that are taken, by the neighbor there, then in order, (taken,)."""
     flat = support.ravel()
     there = np.flatnonzero(flat >= 0)
     return there[np.argsort(flat[there], kind="stable")]

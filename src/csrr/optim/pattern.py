@@ -40,7 +40,7 @@ class Pattern:
         self.indptr = indptr
         self.indices = indices
         self.engine = engine
-        self.bounds = _balance_bounds(indptr)
+        self.bounds: list[int] = _balance_bounds(indptr)
 
     @classmethod
     def of(cls, matrix: Any, engine: Engine = THREADS) -> Pattern:
@@ -98,7 +98,8 @@ class Sparse:
     """The (n, m) matrix with `values`, (nnz,), on the observed cells of a pattern; the pattern's engine multiplies."""
 
     def __init__(self, pattern: Pattern, values: FloatArray) -> None:
-        self.pattern, self.values = pattern, values
+        self.pattern = pattern
+        self.values = values
 
     @cached_property
     def values_by_item(self) -> FloatArray:

@@ -1,4 +1,4 @@
-"""The convex problem, with V minimised out."""
+"""The convex problem, with V minimized out."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Loss = Literal["I", "II"]
 @dataclass(frozen=True, eq=False)
 class Problem:
     """
-    minimise  l1*||U||_* + sum_obs cap*V + sum_obs w/2*(U + V - t)^2 + 1/2*sum_unobs U^2
+    minimize  l1*||U||_* + sum_obs cap*V + sum_obs w/2*(U + V - t)^2 + 1/2*sum_unobs U^2
 
     over U of (n, m) and 0 <= V <= 1 on the observed cells (off them V = 0 is optimal). `target` t, `weight` w
     and `cap` (the penalty of V) have one value an observed cell, (nnz,); cap None leaves V out. Given U, V has

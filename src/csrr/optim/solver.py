@@ -25,7 +25,7 @@ from csrr.optim.proximal_step import (
     take_step,
 )
 
-logger = logging.getLogger(__name__)
+_logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ def solve(
     start: LowRank | None = None,
     callback: Callback | None = None,
 ) -> Solution:
-    """The minimiser of `problem` to a relative duality gap of `options.tol`, from `start` or from zero.
+    """The minimizer of `problem` to a relative duality gap of `options.tol`, from `start` or from zero.
 
     A problem that one SVD solves is solved by one SVD. `callback` sees every step and may raise to stop.
     """
@@ -154,7 +154,7 @@ class Trace:
     def __init__(self, callback: Callback | None = None, began: float | None = None) -> None:
         """`callback` sees every step and may raise to stop; `began` is when, by `time.perf_counter`, if not now."""
         self.history: list[Step] = []
-        self.accepted = np.inf
+        self.accepted: float = np.inf
         self._callback, self._began = callback, time.perf_counter() if began is None else began
 
     @property
@@ -178,7 +178,7 @@ class Trace:
         """Adds a step to the history, and tells those who listen."""
         step = Step(len(self.history), objective, gap, rank, self.seconds)
         self.history.append(step)
-        logger.debug("%s", step)
+        _logger.debug("%s", step)
         if self._callback is not None:
             self._callback(step)
         return step

@@ -124,10 +124,13 @@ class Reproduction:
         tuned: Tuned | None = None,
         threads: int | None = None,
     ) -> None:
-        self.store, self.experiments, self.tuned, self.threads = store, list(experiments), tuned, threads
+        self.store = store
+        self.experiments: list[Experiment] = list(experiments)
+        self.tuned = tuned
+        self.threads = threads
         jobs = [job for each in self.experiments for job in each.list_jobs()]
-        self.jobs = list({(job.data, job.at_least, job.split, job.name): job for job in jobs}.values())
-        self.quick = any(each.quick for each in self.experiments)
+        self.jobs: list[Job] = list({(job.data, job.at_least, job.split, job.name): job for job in jobs}.values())
+        self.quick: bool = any(each.quick for each in self.experiments)
         self._done: dict[tuple[Any, ...], Result] = {}
         self._chosen_params: dict[str, dict[str, Any]] = {}
 

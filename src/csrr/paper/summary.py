@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from csrr.arrays import Float64Array
+from csrr.arrays import AnyArray, Float64Array
 from csrr.experiments.compare import compare_paired, correct_holm
 from csrr.experiments.intervals import Interval, compute_f1_interval, compute_mean_interval
 from csrr.paper.claims import judge_claims
@@ -69,7 +69,7 @@ class SystemResults:
     def __init__(self, store: ResultStore, found: Sequence[Result]) -> None:
         self.splits = found
         per_split = [store.read_lists(result.task).measure() for result in found]
-        self.users = np.unique(np.concatenate([each["users"] for each in per_split]))
+        self.users: AnyArray = np.unique(np.concatenate([each["users"] for each in per_split]))
         self.values: dict[str, Float64Array] = {}
         for name in per_split[0]:
             if name != "users":

@@ -37,7 +37,7 @@ def measure_bar_chart(panel: Panel) -> Size:
 
 
 def draw_bar_chart(panel: Panel, names: Sequence[str]) -> str:
-    """Return a panel of bars as an SVG element; a series has the colour of its place in `names`."""
+    """Return a panel of bars as an SVG element; a series has the color of its place in `names`."""
     size = measure_bar_chart(panel)
     labels, mine = _list_labels(panel), list_series_names([panel])
     opening = open_chart(f"{panel.title or 'figure'}: {panel.y} by {panel.x}, bars for {', '.join(mine)}", size)

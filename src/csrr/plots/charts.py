@@ -1,6 +1,6 @@
-"""Line and dot charts as SVG: points with their intervals, colours left to the page's style sheet.
+"""Line and dot charts as SVG: points with their intervals, colors left to the page's style sheet.
 
-The page gives the variables --series-0 to --series-7, --grid and --muted; text takes the colour around it.
+The page gives the variables --series-0 to --series-7, --grid and --muted; text takes the color around it.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def place_log_ticks(low: float, high: float, n_ticks: int = 8) -> Ticks:
 
 
 def draw_line_chart(panel: Panel, names: Sequence[str], size: Size = SIZE) -> str:
-    """Return a panel as an SVG element; a series has the colour and marker of its place in `names`."""
+    """Return a panel as an SVG element; a series has the color and marker of its place in `names`."""
     drawn = [(each.name, each.select_drawn()) for each in panel.series]
     points = [point for _, series in drawn for point in series]
     title = panel.title or "figure"
@@ -262,5 +262,5 @@ def draw_shape(place: int) -> str:
 
 
 def name_colour(place: int) -> str:
-    """Return the colour of the series at `place`."""
+    """Return the color of the series at `place`."""
     return f"var(--series-{place % N_COLOURS})"

@@ -22,7 +22,7 @@ class Chart(NamedTuple):
 
 
 def draw_panel(panel: Panel, names: Sequence[str], *, alone: bool = False) -> Chart:
-    """Return the chart of a panel, larger where it is `alone`; a series has the colour of its place in `names`."""
+    """Return the chart of a panel, larger where it is `alone`; a series has the color of its place in `names`."""
     if panel.kind == "bars":
         return Chart(draw_bar_chart(panel, names), measure_bar_chart(panel))
     if panel.kind == "points":

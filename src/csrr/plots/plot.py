@@ -1,4 +1,4 @@
-"""A plot as one SVG that needs nothing else: title, legend, panels, caption, on a ground and in colours of its own."""
+"""A plot as one SVG that needs nothing else: title, legend, panels, caption, on a ground and in colors of its own."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class Plot:
     svg: str
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the plot to a file, at once or not at all.
+        """Write the plot to a file, atomically.
 
         Parameters
         ----------
@@ -106,7 +106,7 @@ class Plot:
         Raises
         ------
         ParameterError
-            For another ending.
+            For another extension.
         """
         ending = Path(path).suffix.lower()
         if ending not in SUFFIXES:
@@ -121,7 +121,7 @@ class Plot:
 
 
 def plot(what: Plottable, path: str | os.PathLike[str] | None = None) -> Plot:
-    """Return something drawn.
+    """Draw a result of csrr as SVG, and return the plot.
 
     Parameters
     ----------
@@ -138,7 +138,7 @@ def plot(what: Plottable, path: str | os.PathLike[str] | None = None) -> Plot:
     Raises
     ------
     ParameterError
-        For what cannot be drawn, or a file of another ending.
+        If it cannot be drawn, or the file has another extension.
 
     Examples
     --------
@@ -250,17 +250,17 @@ def _place(svg: str, x: float, y: float) -> str:
 
 @cache
 def read_colour_sheet() -> str:
-    """Return the style sheet of the colours that charts use, on a light ground and on a dark one."""
+    """Return the style sheet of the colors that charts use, on a light ground and on a dark one."""
     return files("csrr.plots").joinpath("colours.css").read_text("utf-8")
 
 
 @cache
 def read_page_sheet() -> str:
-    """Return the style sheet of a page with tables and charts; it needs that of the colours."""
+    """Return the style sheet of a page with tables and charts; it needs that of the colors."""
     return files("csrr.plots").joinpath("page.css").read_text("utf-8")
 
 
 def _read_colours() -> dict[str, str]:
-    """Return the colours on a light ground, by name."""
+    """Return the colors on a light ground, by name."""
     sheet = read_colour_sheet()
     return dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6})", sheet[: sheet.index("@media")]))

@@ -80,7 +80,7 @@ def plot_points(
     y: str = "",
     caption: str = "",
 ) -> Plot:
-    """Return points on a plane, drawn: a colour and a shape for each group.
+    """Return points on a plane, drawn: a color and a shape for each group.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Points that stand alone: a cloud with colours and shapes by series, and names where there is room."""
+"""Points that stand alone: a cloud with colors and shapes by series, and names where there is room."""
 
 from __future__ import annotations
 

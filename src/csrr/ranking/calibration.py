@@ -27,7 +27,7 @@ MOST_BINS = 1000
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Calibration(TabularResult):
-    """The probability that an unseen cell is a positive, a step function of its score that never falls.
+    """Maps scores to the probability that an unseen item is chosen: a nondecreasing step function.
 
     Bin b holds the scores in (edges[b-1], edges[b]]. An edge lies just below the score of a positive: there and nowhere
     else can the isotonic regression of single cells step. With at most MOST_BINS distinct scores of positives every one
@@ -115,7 +115,7 @@ class Calibration(TabularResult):
         Raises
         ------
         DataError
-            Where there are no positives to learn from.
+            If there are no positives to learn from.
         """
         from scipy.optimize import isotonic_regression
 
@@ -137,7 +137,7 @@ class Calibration(TabularResult):
         return cls(edges, n_cells, n_positives, common, n_training, curves=curves).assuming(observed_share)
 
     def assuming(self, observed_share: float) -> Calibration:
-        """Return the same, learnt with an `observed_share` of 1, for data that shows less of all positives.
+        """Return the calibration, learned with an `observed_share` of 1, corrected for a smaller share.
 
         Parameters
         ----------
@@ -158,7 +158,7 @@ class Calibration(TabularResult):
 
     @property
     def label_rate(self) -> float:
-        """The chance that a positive among the unseen cells was shown as one."""
+        """The probability that a positive among the unseen cells was observed."""
         return _compute_label_rate(int(self.n_positives.sum()), self.n_training, self.observed_share)
 
     def probability(
@@ -189,7 +189,7 @@ class Calibration(TabularResult):
         return np.where(np.isnan(asked), np.nan, found)
 
     def threshold(self, miss: float, false_alarm: float) -> float:
-        """Return the score above which recommending costs less than not: p*miss > (1 - p)*false_alarm.
+        """Return the score above which recommending costs less than not recommending: p*miss > (1 - p)*false_alarm.
 
         Parameters
         ----------
@@ -211,7 +211,7 @@ class Calibration(TabularResult):
         return float(self.edges[first - 1]) if first else float("-inf")
 
     def worth(self, miss: float, false_alarm: float) -> BoolArray:
-        """Return which cells cost less recommended than not.
+        """Return the bins in which recommending costs less than not recommending.
 
         Parameters
         ----------
@@ -230,10 +230,10 @@ class Calibration(TabularResult):
         return worth
 
     def remaining(self) -> Calibration:
-        """Return the calibration of the cells that are no held-out events either: of what is left once these are known.
+        """Return the calibration of the cells that are neither training nor held-out events.
 
         Of a cell with probability p, shown with the chance c*p (c the label rate) but not shown, it is p*(1 - c)/(1 -
-        c*p): Elkan and Noto's for the unlabelled. It differs from p where much was shown, at the top.
+        c*p): Elkan and Noto's for the unlabeled. It differs from p where much was shown, at the top.
 
         Returns
         -------
@@ -253,7 +253,7 @@ class Calibration(TabularResult):
         )
 
     def reliability(self, n_bins: int = N_BINS) -> Reliability:
-        """Return the probabilities against the very cells they were learnt from: `ece` is in-sample, too good.
+        """Return the reliability on the cells that the calibration was learned from; `ece` is then too optimistic.
 
         Parameters
         ----------
@@ -263,7 +263,7 @@ class Calibration(TabularResult):
         Returns
         -------
         reliability
-            What was said, and what came true.
+            Predicted and observed rates.
         """
         if not self.n_positives.any():
             raise DataError("what remains has no positives to compare with; use check with other held-out data")
@@ -282,7 +282,7 @@ class Calibration(TabularResult):
         observed_share: float | None = None,
         n_bins: int = N_BINS,
     ) -> Reliability:
-        """Return the probabilities against other held-out data, given as to `of`.
+        """Return the reliability on other held-out data, given as for `of`.
 
         Parameters
         ----------
@@ -296,7 +296,7 @@ class Calibration(TabularResult):
         Returns
         -------
         reliability
-            What was said, and what came true: of all cells, and by the popularity of items and the activity of users.
+            Predicted and observed rates: of all cells, and by popularity of items and activity of users.
         """
         relevant, seen = relevant.tocsr(), seen.tocsr()
         groups = CellGroups.of(seen, N_GROUPS) if self.curves is None else self.curves.groups
@@ -345,7 +345,7 @@ class Calibration(TabularResult):
         Raises
         ------
         DataError
-            Where they are not those of a calibration.
+            If they are not those of a calibration.
         """
         if f"calibration.{_PARTS[0]}" not in arrays:
             return None

@@ -218,7 +218,7 @@ class GroupCurves:
         Raises
         ------
         DataError
-            Where they are not those of curves.
+            If they are not those of curves.
         """
         if f"calibration.groups.{_PARTS[0]}" not in arrays:
             return None

@@ -37,6 +37,8 @@ def multiply_pairs(clicks: Any, user_rows: Rows, item_rows: Rows, weights: Any, 
 def multiply_own(clicks: Any, weights: Any, scale: AnyArray) -> Float32Array:
     """Return the same for the stored entries of `clicks`, shape (nnz,)."""
     out = np.empty(len(clicks.indices), np.float32)
-    parts = (scale, clicks.indptr, clicks.indices, weights.indptr, weights.indices, weights.data, out)
-    run_ranges(lambda a, b: multiply_sparse_own(a, b, *parts), split_rows(clicks.shape[0]))
+    parts = (scale, clicks.indptr, clicks.indices, weights.indptr, weights.indices, weights.data)
+    run_ranges(
+        lambda a, b: multiply_sparse_own(a, b, *parts, np.zeros(weights.shape[0]), out), split_rows(clicks.shape[0])
+    )
     return out

@@ -162,18 +162,18 @@ _TAKEN = (*METRICS, "coverage", "novelty", "f1_of_means", "auc", "cell_recall", 
 
 
 def register_metric(name: str, function: Metric) -> Metric:
-    """Make a metric of your own known by its name, to `csrr.evaluate`, `csrr.compare` and `csrr.tune`; return it.
+    """Register your own metric by name, for `csrr.evaluate`, `csrr.compare` and `csrr.tune`; return the function.
 
-    Larger values are taken to be better. A second metric of the same name takes the place of the first.
+    Larger values are better. A second metric of the same name replaces the first.
 
     Parameters
     ----------
     name
         Its name; at a list of length 10 it is "name@10".
     function
-        `function(hits, n_relevant)` returns a number for each user, shape (b,). `hits`, bool of shape (b, k), says
-        which places of the users' lists, best first, hold a relevant item; `n_relevant`, shape (b,), how many
-        relevant items each user has.
+        `function(hits, n_relevant)` returns one number per user, shape (b,). `hits`, bool of shape (b, k), says
+        which ranks of the users' lists hold a relevant item; `n_relevant`, shape (b,), is the number of relevant
+        items per user.
 
     Returns
     -------
@@ -183,7 +183,7 @@ def register_metric(name: str, function: Metric) -> Metric:
     Raises
     ------
     ParameterError
-        For a name that is no word, or that one of our own metrics has.
+        For a name that is not an identifier, or that a built-in metric has.
 
     Examples
     --------

@@ -23,14 +23,14 @@ SHOWN_COLUMNS = ("user", "item", "rank", "score", "probability", "title", "why")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Recommendations(TabularResult):
-    """A list of items for each user, best first.
+    """Ranked lists of items, one per user, best first.
 
-    For one user, read `recs.items[0]`; for JSON, `to_list` and `to_dict`, whose numbers are Python's own. A list
-    shorter than k ends in item None and score -inf, and only then is an array of integer ids of dtype object. The
-    tables leave these ends out.
+    For one user, read `recs.items[0]`; for JSON, use `to_list` and `to_dict`, which return plain Python values. A list
+    shorter than k is filled with item None and score -inf; an array of integer ids then has dtype object. The tables
+    leave these entries out.
 
-    People of whom the model knows no choices get what is popular: `fallback` says who. Where there are any, the tables
-    have a column `why`, with "popular" for them and None for the others.
+    Users without a history get popular items: `fallback` marks them. If there are any, the tables have a column `why`,
+    with "popular" for them and None for the others.
 
     Attributes
     ----------
@@ -45,9 +45,9 @@ class Recommendations(TabularResult):
     probabilities
         The probability that each is a positive, shape (n, k), of a calibrated model.
     fallback
-        Who got what is popular, shape (n,).
+        Which users got popular items, shape (n,).
     columns
-        The columns of the item table that were asked for, by name, shapes (n, k).
+        The requested columns of the item table, by name, shapes (n, k).
 
     Examples
     --------
@@ -86,7 +86,7 @@ class Recommendations(TabularResult):
         probabilities: AnyArray | None = None,
         fallback: BoolArray | None = None,
     ) -> Recommendations:
-        """Return the recommendations for item rows, in the caller's ids.
+        """Return the recommendations for item rows, with your ids.
 
         Parameters
         ----------
@@ -121,7 +121,7 @@ class Recommendations(TabularResult):
 
     @property
     def k(self) -> int:
-        """The length of the lists, ends of short ones included."""
+        """The length of the lists, None entries included."""
         return int(self.items.shape[1])
 
     def __len__(self) -> int:
@@ -148,8 +148,8 @@ class Recommendations(TabularResult):
         Returns
         -------
         table
-            A row for each recommended item: user, item, rank from 1, score; where known, probability, title; what was
-            asked for of the item table; where somebody got what is popular, why: "popular" for them, None for others.
+            A row for each recommended item: user, item, rank from 1, score; if known, probability and title; requested
+            columns of the item table; if a user got popular items, why: "popular" for them, None for others.
         """
         user, place = np.nonzero(self.scores > -np.inf)
         columns: dict[str, AnyArray] = {
@@ -178,12 +178,12 @@ class Recommendations(TabularResult):
         return self.table().rows()
 
     def to_dict(self) -> dict[Any, list[dict[str, Any]]]:
-        """Return the lists by user as plain values, fit for JSON.
+        """Return the lists by user as plain Python values, ready for JSON.
 
         Returns
         -------
         lists
-            For each user a dict for each item, best first; an empty list where nothing is recommended.
+            For each user a list of dicts, best first; empty if nothing is recommended.
         """
         rows = ({name: value for name, value in row.items() if name != "user"} for row in self.to_list())
         lengths = (self.scores > -np.inf).sum(axis=1).tolist()
@@ -225,7 +225,7 @@ class Neighbors(TabularResult):
         return len(self.ids)
 
     def table(self) -> ResultTable:
-        """Return the neighbours as a table.
+        """Return the neighbors as a table.
 
         Returns
         -------
@@ -236,7 +236,7 @@ class Neighbors(TabularResult):
         return ResultTable(columns if self.titles is None else columns | {"title": self.titles})
 
     def _heading(self) -> str:
-        return f"Neighbours of {self.of!r}"
+        return f"Neighbors of {self.of!r}"
 
 
 def _look_up(values: Any, rows: Int32Array, missing: BoolArray) -> Any:

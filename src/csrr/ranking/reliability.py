@@ -22,7 +22,7 @@ _NORMAL_95 = 1.959964
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Reliability(TabularResult):
-    """What happened to cells of about one probability, in equal-width bins of [0, 1]; a bin without cells has NaN.
+    """Predicted against observed rates, in equal-width bins of [0, 1]; a bin without cells has NaN.
 
     Attributes
     ----------
@@ -31,15 +31,15 @@ class Reliability(TabularResult):
     n_positives
         Number of positives among them, shape (n_bins,).
     mean_probability
-        What was said of a bin's cells, shape (n_bins,).
+        The mean predicted probability of a bin, shape (n_bins,).
     rate
-        What came true, shape (n_bins,): n_positives / n_cells / label_rate.
+        The observed rate, shape (n_bins,): n_positives / n_cells / label_rate.
     low, high
         Its 95 % interval, by Wilson, shapes (n_bins,).
     label_rate
-        The chance that the data shows a positive as one.
+        The probability that a positive is observed in the data.
     by_popularity, by_activity
-        The same for items of few and of many training events, and for users; None where cells are not known by these.
+        The same by groups of items and of users, from few to many training events; None if not available.
 
     Examples
     --------
@@ -80,7 +80,7 @@ class Reliability(TabularResult):
         n_cells
             Its number of cells, shape (n,).
         label_rate
-            The chance that the data shows a positive as one.
+            The probability that a positive is observed in the data.
         n_bins
             Number of bins.
 
@@ -106,8 +106,7 @@ class Reliability(TabularResult):
     def ece(self) -> float:
         """The expected calibration error: the mean over cells of |mean_probability - rate| of their bin.
 
-        Where nearly all cells have a probability near 0, as in sparse data, nearly all of the mean is theirs: look at
-        the other bins too.
+        In sparse data nearly all cells have a probability near 0 and dominate the mean: look at the other bins too.
         """
         gaps = np.abs(self.mean_probability - self.rate)
         return float(np.nansum(gaps * self.n_cells) / self.n_cells.sum())
@@ -118,7 +117,7 @@ class Reliability(TabularResult):
         Returns
         -------
         reliability
-            Its only bin is what was said, and what came true, of all.
+            One bin with the predicted and observed rates of all cells.
         """
         full = self.n_cells > 0
         counts = self.n_positives[full], self.n_cells[full]

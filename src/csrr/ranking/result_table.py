@@ -181,7 +181,7 @@ class ResultTable:
         return format_latex_table(list(self.columns), self.lines(), best)
 
     def to_list(self) -> list[dict[str, Any]]:
-        """Return the rows as plain values, fit for JSON.
+        """Return the rows as plain Python values, ready for JSON.
 
         Returns
         -------
@@ -191,7 +191,7 @@ class ResultTable:
         return [{name: _as_plain(value) for name, value in row.items()} for row in self.rows()]
 
     def summary(self) -> dict[str, Any]:
-        """Return the table as plain values, fit for JSON.
+        """Return the table as plain Python values, ready for JSON.
 
         Returns
         -------
@@ -246,7 +246,7 @@ class TabularResult(ABC):
         """
 
     def display_table(self) -> ResultTable:
-        """Return what is worth reading of it, for people.
+        """Return a shorter table for display.
 
         Returns
         -------
@@ -288,7 +288,7 @@ class TabularResult(ABC):
         return self.table().to_frame()
 
     def to_list(self) -> list[dict[str, Any]]:
-        """Return the result as plain values, fit for JSON: Python's own numbers and texts.
+        """Return the result as plain Python values, ready for JSON.
 
         Returns
         -------

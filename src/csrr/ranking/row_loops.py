@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from csrr.compiled import compile_loop, compile_part
 from csrr.heap import add_to_heap, replace_worst, sort_heap
 
 CHUNK = 64
@@ -12,16 +12,16 @@ MANY = 8
 LOWEST = np.finfo(np.float32).min
 
 
-@njit(nogil=True, cache=True)
+@compile_part()
 def count_not_below(values, bound):  # type: ignore[no-untyped-def]
-    # (~(values < bound)).sum(), NaN among it: 32 bits vectorise twice as wide as 64.
+    # (~(values < bound)).sum(), NaN among it: 32 bits vectorize twice as wide as 64.
     n = np.int32(0)
     for j in range(values.size):
         n = np.int32(n + np.int32(not (values[j] < bound)))
     return n
 
 
-@njit(nogil=True, cache=True)
+@compile_part()
 def count_not_after(values, places, bound, last):  # type: ignore[no-untyped-def]
     # The same, less what is equal and has a place after the last.
     n = np.int32(0)
@@ -30,14 +30,14 @@ def count_not_after(values, places, bound, last):  # type: ignore[no-untyped-def
     return n
 
 
-@njit(nogil=True, cache=True)
+@compile_loop()
 def find_top_k_rows(start, stop, block, allowed, places, by_place, top_scores, top_items, not_a_number):  # type: ignore[no-untyped-def]
     # Of the items that are allowed. Equal scores go by the items' places in an order, by_place[places[j]] == j: heaps
     # hold places, not items.
     n_items, k = block.shape[1], top_items.shape[1]
     for i in range(start, stop):
         row, scores, items = block[i], top_scores[i], top_items[i]
-        size = 0
+        size = np.int64(0)
         # The worst kept; before there are k, only -inf is below it.
         worst, last = LOWEST, np.int32(n_items)
         for first in range(0, n_items, CHUNK):
@@ -66,7 +66,7 @@ def find_top_k_rows(start, stop, block, allowed, places, by_place, top_scores, t
             items[r] = by_place[items[r]]
 
 
-@njit(nogil=True, cache=True)
+@compile_loop()
 def mask_rows(start, stop, block, indptr, indices, rows):  # type: ignore[no-untyped-def]
     # block[i, indices of row rows[i]] = -inf
     for i in range(start, stop):
@@ -74,7 +74,7 @@ def mask_rows(start, stop, block, indptr, indices, rows):  # type: ignore[no-unt
             block[i, indices[p]] = -np.inf
 
 
-@njit(nogil=True, cache=True)
+@compile_loop()
 def keep_cells(start, stop, block, indptr, indices, rows):  # type: ignore[no-untyped-def]
     # block[i] = -inf but for the sorted indices of row rows[i]
     for i in range(start, stop):
@@ -85,7 +85,7 @@ def keep_cells(start, stop, block, indptr, indices, rows):  # type: ignore[no-un
         row[first:] = -np.inf
 
 
-@njit(nogil=True, cache=True)
+@compile_loop()
 def hit_rows(start, stop, items, indptr, indices, rows, hits):  # type: ignore[no-untyped-def]
     # hits[i, r] = items[i, r] is among the sorted indices of row rows[i]
     for i in range(start, stop):
@@ -95,16 +95,16 @@ def hit_rows(start, stop, items, indptr, indices, rows, hits):  # type: ignore[n
             hits[i, r] = place < len(relevant) and relevant[place] == items[i, r]
 
 
-@njit(nogil=True, cache=True)
+@compile_part()
 def count_above(values, bound):  # type: ignore[no-untyped-def]
-    # (values > bound).sum(): 32 bits vectorise twice as wide as 64.
+    # (values > bound).sum(): 32 bits vectorize twice as wide as 64.
     n = np.int32(0)
     for j in range(values.size):
         n = np.int32(n + np.int32(values[j] > bound))
     return n
 
 
-@njit(nogil=True, cache=True)
+@compile_part()
 def count_twice_above(values, bound):  # type: ignore[no-untyped-def]
     # (values > bound).sum() + (values >= bound).sum(): what is above counts 2, what is equal 1.
     n = np.int32(0)
@@ -113,7 +113,7 @@ def count_twice_above(values, bound):  # type: ignore[no-untyped-def]
     return n
 
 
-@njit(nogil=True, cache=True)
+@compile_loop()
 def count_cell_rows(start, stop, block, indptr, indices, rows, n_seen, thresholds, missed, false_alarms, beaten):  # type: ignore[no-untyped-def]
     # Of row i, whose n_seen[i] seen cells are -inf, P the cells that CSR row rows[i] stores, N the other unseen ones:
     # missed[i, q] = #(P <= thresholds[q]), false_alarms[i, q] = #(N > thresholds[q]),
@@ -136,7 +136,7 @@ def count_cell_rows(start, stop, block, indptr, indices, rows, n_seen, threshold
         beaten[i] = total
 
 
-@njit(nogil=True, fastmath=True, cache=True)
+@compile_loop(fastmath=True)
 def add_sparse_product(start, stop, rows, scale, indptr, indices, w_indptr, w_indices, w_data, out):  # type: ignore[no-untyped-def]
     # out[i] += scale[rows[i]] * A[rows[i]] @ W, A a pattern of ones, W csr
     for i in range(start, stop):
@@ -147,7 +147,7 @@ def add_sparse_product(start, stop, rows, scale, indptr, indices, w_indptr, w_in
                 row[w_indices[q]] += value * w_data[q]
 
 
-@njit(nogil=True, fastmath=True, cache=True)
+@compile_loop(fastmath=True)
 def multiply_sparse_pairs(start, stop, rows, columns, scale, indptr, indices, w_indptr, w_indices, w_data, out):  # type: ignore[no-untyped-def]
     # out[n] = scale[rows[n]] * (A[rows[n]] @ W)[columns[n]]; the indices of a row of W are sorted
     for n in range(start, stop):
@@ -160,10 +160,9 @@ def multiply_sparse_pairs(start, stop, rows, columns, scale, indptr, indices, w_
         out[n] = scale[rows[n]] * total
 
 
-@njit(nogil=True, fastmath=True, cache=True)
-def multiply_sparse_own(start, stop, scale, indptr, indices, w_indptr, w_indices, w_data, out):  # type: ignore[no-untyped-def]
-    # out[p] = scale[i] * (A[i] @ W)[indices[p]] for every entry p of row i of A
-    sums = np.zeros(len(w_indptr) - 1)
+@compile_loop(fastmath=True)
+def multiply_sparse_own(start, stop, scale, indptr, indices, w_indptr, w_indices, w_data, sums, out):  # type: ignore[no-untyped-def]
+    # out[p] = scale[i] * (A[i] @ W)[indices[p]] for every entry p of row i of A; `sums` is there to work in, (m,)
     for i in range(start, stop):
         for p in range(indptr[i], indptr[i + 1]):
             sums[indices[p]] = 0
@@ -175,15 +174,18 @@ def multiply_sparse_own(start, stop, scale, indptr, indices, w_indptr, w_indices
             out[p] = scale[i] * sums[indices[p]]
 
 
-@njit(nogil=True, cache=True)
-def rank_rows(start, stop, base, rows, scale, indptr, indices, w_indptr, w_indices, weights, held_indptr, held, ranks):  # type: ignore[no-untyped-def]
+@compile_loop()
+def rank_rows(  # type: ignore[no-untyped-def]
+    start, stop, base, rows, scale, indptr, indices, w_indptr, w_indices, weights, held_indptr, held, scores, ranks
+):
     # ranks[w, p] = 1 + the number of unseen items above held[p], ties counted half, for the scores
-    # base[i] + scale[rows[i]] * A[rows[i]] @ W, W csr with the data weights[w]; p in held_indptr[rows[i]:rows[i] + 1]
-    scores = np.empty_like(base[0])
+    # base[i] + scale[rows[i]] * A[rows[i]] @ W, W csr with the data weights[w]; p in held_indptr[rows[i]:rows[i] + 1].
+    # `scores` is there to work in, (m,).
     for i in range(start, stop):
         u = rows[i]
         for w in range(len(weights)):
-            scores[:] = base[i]
+            for j in range(scores.size):
+                scores[j] = base[i, j]
             if len(w_indices):
                 for p in range(indptr[u], indptr[u + 1]):
                     item = indices[p]

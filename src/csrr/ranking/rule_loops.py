@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from csrr.compiled import compile_loop, compile_part
 
 
-@njit(nogil=True, cache=True)
+@compile_loop()
 def add_bonus_rows(start, stop, scores, spread, bonus, out):  # type: ignore[no-untyped-def]
     # out[i] = scores[i] + spread[i] * bonus; -inf stays
     for i in range(start, stop):
@@ -14,7 +15,7 @@ def add_bonus_rows(start, stop, scores, spread, bonus, out):  # type: ignore[no-
             out[i, j] = scores[i, j] + spread[i] * bonus[j]
 
 
-@njit(nogil=True, fastmath={"reassoc", "contract"}, cache=True)
+@compile_part(fastmath={"reassoc", "contract"})
 def multiply(a, b):  # type: ignore[no-untyped-def]
     total = np.float32(0)
     for d in range(a.size):
@@ -22,7 +23,7 @@ def multiply(a, b):  # type: ignore[no-untyped-def]
     return total
 
 
-@njit(nogil=True, cache=True)
+@compile_part()
 def may_enter(item, indptr, indices, counts, most):  # type: ignore[no-untyped-def]
     # Whether none of the item's groups is full.
     for p in range(indptr[item], indptr[item + 1]):  # noqa: SIM110
@@ -31,7 +32,7 @@ def may_enter(item, indptr, indices, counts, most):  # type: ignore[no-untyped-d
     return True
 
 
-@njit(nogil=True, cache=True)
+@compile_part()
 def serves(item, indptr, indices, counts, least):  # type: ignore[no-untyped-def]
     # Whether one of the item's groups lacks some.
     for p in range(indptr[item], indptr[item + 1]):  # noqa: SIM110
@@ -40,7 +41,7 @@ def serves(item, indptr, indices, counts, least):  # type: ignore[no-untyped-def
     return False
 
 
-@njit(nogil=True, cache=True)
+@compile_loop()
 def choose_rows(start, stop, pool, values, n_scale, diversity, vectors, indptr, indices, most, least, chosen):  # type: ignore[no-untyped-def]
     # Of each row of the pool, best first, ended by -1: chosen[i, r] = the place in it of the item for place r, or -1.
     # The item is the best, by (1 - diversity) * relevance - diversity * its largest likeness to what is chosen, of
@@ -104,7 +105,7 @@ def choose_rows(start, stop, pool, values, n_scale, diversity, vectors, indptr, 
                 counts[indices[p]] = 0
 
 
-@njit(nogil=True, cache=True)
+@compile_loop()
 def measure_likeness_rows(start, stop, items, indptr, indices, n_columns, out):  # type: ignore[no-untyped-def]
     # out[i] = the mean, over pairs of different places of list i, of the cosine of their rows of a csr pattern:
     # (|sum of the rows of length 1|^2 - sum of their squares) / (n (n - 1)); NaN with fewer than two items
