@@ -32,7 +32,7 @@ models = {
 # ---------------------
 # Nothing is fitted again: a person's own part of the model is computed
 # from their history. Of somebody without a choice a model knows nothing,
-# and gives what is popular.
+# and gives popular items.
 
 people = np.flatnonzero(given.user_counts() >= 16)
 histories, wanted = given.to_csr()[people], asked.to_csr()[people].toarray()

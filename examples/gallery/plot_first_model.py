@@ -9,7 +9,7 @@ models.
 # %%
 # Clicks
 # ------
-# Synthetic data: 600 people, 400 pieces of music, about thirty choices each.
+# Synthetic data: 600 people, 400 pieces of music, some 30 choices each.
 # Your own: ``csrr.read("clicks.csv")``, a DataFrame, a query or a sparse
 # matrix. A fifth of everybody's choices is kept back for the test.
 
