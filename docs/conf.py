@@ -10,13 +10,14 @@ from sphinx.application import Sphinx  # noqa: E402
 
 import csrr  # noqa: E402
 from docs.make.docstrings import process_docstring  # noqa: E402
+from docs.make.gallery import is_stale, write_stamp  # noqa: E402
 from docs.make.reference import write_reference  # noqa: E402
 
 project = "csrr"
 author = copyright = "The csrr authors"
 version = release = csrr.__version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "numpydoc"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "numpydoc", "sphinx_gallery.gen_gallery"]
 # What is generated here is rst; docs/make holds parts of pages, which are no pages.
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 exclude_patterns = ["make", "results"]
@@ -37,6 +38,21 @@ python_maximum_signature_line_length = 80
 numpydoc_show_class_members = False
 numpydoc_xref_param_type = False
 
+GALLERY = Path(__file__).parent / "gallery"
+# Examples are run where they, or csrr, have changed since; what they gave is kept in docs/gallery.
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples/gallery",
+    "gallery_dirs": "gallery",
+    "within_subsection_order": "docs.make.gallery.GalleryOrder",
+    "image_scrapers": ("docs.make.gallery.save_plot",),
+    "ignore_repr_types": "csrr.plots.plot.Plot",
+    "run_stale_examples": is_stale(GALLERY),
+    "reset_modules": (),
+    "abort_on_example_error": True,
+    "show_signature": False,
+    "write_computation_times": False,
+}
+
 html_theme = "pydata_sphinx_theme"
 html_title = f"csrr {release}"
 html_static_path = ["_static"]
@@ -45,7 +61,7 @@ html_copy_source = False
 html_show_sourcelink = False
 html_theme_options = {
     "navbar_align": "left",
-    "header_links_before_dropdown": 7,
+    "header_links_before_dropdown": 6,
     "navigation_depth": 2,
     "show_toc_level": 2,
     "secondary_sidebar_items": ["page-toc"],
@@ -56,6 +72,8 @@ html_theme_options = {
 
 def setup(app: Sphinx) -> None:
     """Write the pages of the reference before Sphinx looks for pages, and read docstrings as they are meant."""
+    # After the gallery, whose priority is that of most.
+    app.connect("builder-inited", lambda _: write_stamp(GALLERY), priority=900)
     write_reference(Path(__file__).parent / "api")
     # Before numpydoc, whose priority is 500.
     app.connect("autodoc-process-docstring", process_docstring, priority=400)

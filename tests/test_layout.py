@@ -21,6 +21,7 @@ LOW = {
     "registry",
     "arrays",
     "printable",
+    "html_text",
     "progress",
 }
 ROOMS = (
@@ -37,7 +38,7 @@ ROOMS = (
     "cli",
 )
 MAY_IMPORT = {room: {*ROOMS[: place + 1], *LOW} for place, room in enumerate(ROOMS)} | {
-    "optim": {"optim", "deadline", "threads", "heap", "compiled", "arrays"},
+    "optim": {"optim", "deadline", "threads", "heap", "compiled", "arrays", "html_text"},
     "plots": {"plots", "data", "files", "parameters"},
     "cli": {*ROOMS, *LOW, ""},
 }

@@ -1,6 +1,7 @@
 """The documentation site builds without a warning, has every public name with every parameter, and works offline."""
 
 import inspect
+import json
 import re
 import shutil
 import subprocess
@@ -64,6 +65,23 @@ def test_every_document_is_a_page(site):
     written = [path.relative_to(ROOT / "docs") for path in (ROOT / "docs").rglob("*.md")]
     assert len(written) >= 30
     assert [str(path) for path in written if not (site / path).with_suffix(".html").exists()] == []
+
+
+def test_every_example_has_a_page_with_a_plot_a_script_and_a_notebook(site):
+    names = [path.stem for path in (ROOT / "examples" / "gallery").glob("plot_*.py")]
+    assert len(names) >= 8
+    index = (site / "gallery" / "index.html").read_text("utf-8")
+    for name in names:
+        text = (site / "gallery" / f"{name}.html").read_text("utf-8")
+        assert re.search(rf'<img [^>]*src="[^"]*sphx_glr_{name}_001\.svg"', text), name
+        assert f"{name}.html" in index
+        assert f"{name}_thumb.svg" in index
+        for ending in (".py", ".ipynb"):
+            (kept,) = (site / "_downloads").rglob(f"{name}{ending}")
+            assert f"{kept.parent.name}/{name}{ending}" in text
+        notebook = json.loads(kept.read_text("utf-8"))
+        assert all(not cell.get("outputs") for cell in notebook["cells"])
+    assert "<table>" in (site / "gallery" / "plot_first_model.html").read_text("utf-8")
 
 
 def find_page(site, name):

@@ -73,6 +73,8 @@ if TYPE_CHECKING:
     from csrr.parameters import ParameterError as ParameterError
     from csrr.plots.plot import Plot as Plot
     from csrr.plots.plot import plot as plot
+    from csrr.plots.plot_series import plot_lines as plot_lines
+    from csrr.plots.plot_series import plot_points as plot_points
     from csrr.ranking.calibration import Calibration as Calibration
     from csrr.ranking.metrics import register_metric as register_metric
     from csrr.ranking.recommendations import Recommendations as Recommendations
@@ -107,6 +109,7 @@ _HOMES = {
     "csrr.paper.robustness_results": "Robustness",
     "csrr.parameters": "ParameterError",
     "csrr.plots.plot": "Plot plot",
+    "csrr.plots.plot_series": "plot_lines plot_points",
     "csrr.ranking.metrics": "register_metric",
     "csrr.ranking.recommendations": "Recommendations",
     "csrr.ranking.calibration": "Calibration",

@@ -5,9 +5,10 @@ Nothing that is safe can move the cursor, color the screen or turn the line arou
 
 from __future__ import annotations
 
+import math
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import NamedTuple
@@ -87,6 +88,42 @@ def describe_size(n_bytes: int) -> str:
         if n_bytes >= size:
             return f"{n_bytes / size:.1f} {unit}"
     return f"{n_bytes} bytes"
+
+
+def format_cell(value: object, widest: int | None = None) -> str:
+    """Return a value as it is shown: on one line, short, with nothing in it that a terminal would obey."""
+    widest = find_layout().widest if widest is None else widest
+    # Cut first: a title may have a million characters, and each may be spelled out.
+    return cut_text(make_printable(cut_text(format_value(value), widest)), widest)
+
+
+def format_value(value: object) -> str:
+    """Return a value as text: numbers to four digits, nothing for None."""
+    return f"{value:.4f}" if isinstance(value, float) else "" if value is None else str(value)
+
+
+def find_numeric(n_columns: int, body: Sequence[Sequence[object]]) -> list[bool]:
+    """Return which columns hold nothing but numbers; in an empty table none does."""
+    if not body:
+        return [False] * n_columns
+    return [all(isinstance(value, int | float) for value in column) for column in zip(*body, strict=True)]
+
+
+def find_best(header: Sequence[str], body: Sequence[Sequence[object]], best: Mapping[str, str]) -> set[tuple[int, int]]:
+    """Return the row and column of the best number of each column that `best` names, and of what looks the same."""
+    found = set[tuple[int, int]]()
+    for name, end in best.items():
+        if name not in header:
+            raise ValueError(f"best: there is no column {name!r}; there are {', '.join(header)}")
+        if end not in ("max", "min"):
+            raise ValueError(f"best: {name}={end!r} must be 'max' or 'min'")
+        place = list(header).index(name)
+        column = [line[place] for line in body]
+        numbers = [value for value in column if isinstance(value, int | float) and not math.isnan(value)]
+        if numbers:
+            shown = format_value(max(numbers) if end == "max" else min(numbers))
+            found |= {(row, place) for row, value in enumerate(column) if format_value(value) == shown}
+    return found
 
 
 def _measure_character(character: str) -> int:

@@ -88,6 +88,7 @@ def test_the_folder_holds_ids_vectors_and_what_they_are(model, tmp_path):
     assert found.vector_recall == pytest.approx(by_hand, abs=0.01)
     assert (found.n_compared, found.k, found.index_recall) == (40, 5, None)
     assert found.candidate_recall >= found.vector_recall
+    assert f">{found.vector_recall:.4f}<" in found._repr_html_()
     assert not found.is_exact or found.vector_recall == 1
 
 

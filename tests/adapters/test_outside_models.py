@@ -24,6 +24,7 @@ def test_scores_of_anything_are_evaluated_as_a_model_is(parts):
     assert csrr.compare({"ours": ours, "theirs": theirs}).rows[0].paired.equal == 1
     assert outside.recommend("u03", 5).items.tolist() == ease.recommend("u03", 5).items.tolist()
     assert repr(outside) == "theirs, fitted to 60 users x 40 items"
+    assert "<p>theirs, fitted to 60 users x 40 items</p>" in outside._repr_html_()
 
 
 def test_what_has_no_score_is_in_no_list(parts):

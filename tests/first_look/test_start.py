@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from html import escape
 
 import numpy as np
 import pytest
@@ -107,6 +108,9 @@ def test_the_summary_holds_it_all_and_is_plain_json(look):
         each.name: each.judged["ndcg@10"] for each in look.done
     }
     assert kept["findings"][0] in repr(look)
+    page = look._repr_html_()
+    assert escape(kept["findings"][0]) in page
+    assert all(f">{each.judged['ndcg@10']:.4f}<" in page for each in look.done)
     assert [each["line"].split()[1] for each in kept["commands"]] == ["recommend", "info", "update"]
 
 

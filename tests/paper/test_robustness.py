@@ -268,7 +268,12 @@ def test_tables_and_summary_hold_it_all(found):
     assert len(summary["worth_of_v"]) == 5
     text = repr(found)
     assert text.startswith("Robustness: 2 splits, 18 results\n")
-    assert f"{found.panels[0]['series'][0]['points'][0]['mean']:.4f}" in text
+    mean = f"{found.panels[0]['series'][0]['points'][0]['mean']:.4f}"
+    assert mean in text
+    page = found._repr_html_()
+    assert page.startswith("<p>Robustness: 2 splits, 18 results</p>")
+    assert f">{mean}<" in page
+    assert page.count("<table>") == text.count("\n\n")
 
 
 def test_one_split_has_no_intervals_and_nothing_to_pair():

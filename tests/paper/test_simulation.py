@@ -99,6 +99,10 @@ def test_it_prints_a_table_and_gives_tables(small):
     assert len(lines) == 2 + 6
     assert f"{small.slope:.2f}" in lines[5]
     assert lines[5].startswith("fixed density  excess cost")
+    page = small._repr_html_()
+    assert page.startswith(f"<p>{lines[0]}</p>")
+    assert page.count("<tr>") == 1 + 6
+    assert f">{small.slope:.2f}<" in page
     table = small.to_arrow()
     assert table.num_rows == 18
     assert small.to_frame()["cost"].tolist() == [each.cost for each in small.rows]

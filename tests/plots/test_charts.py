@@ -49,10 +49,11 @@ def test_linear_ticks_are_round():
     assert labels(place_linear_ticks(0, 3e-8)) == ["0", "10⁻⁸", "2·10⁻⁸", "3·10⁻⁸"]
 
 
-def test_log_ticks_are_powers_of_ten_where_there_are_two():
+def test_log_ticks_are_powers_of_ten_where_there_are_three():
     assert labels(place_log_ticks(1e-3, 1e2)) == ["10⁻³", "10⁻²", "10⁻¹", "10⁰", "10¹", "10²"]
     assert labels(place_log_ticks(1e-9, 1e9)) == ["10⁻⁹", "10⁻⁶", "10⁻³", "10⁰", "10³", "10⁶", "10⁹"]
     assert labels(place_log_ticks(0.15, 7)) == ["0.2", "0.5", "1", "2", "5"]
+    assert labels(place_log_ticks(0.1, 1)) == ["0.1", "0.2", "0.5", "1"]
     assert labels(place_log_ticks(1.1, 1.5)) == ["1.1", "1.2", "1.3", "1.4", "1.5"]
 
 

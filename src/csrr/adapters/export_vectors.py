@@ -16,6 +16,7 @@ from csrr.adapters.vector_index import EF_SEARCH, INDEXES, VectorIndex
 from csrr.arrays import Float32Array, Int32Array, Int64Array, Rows
 from csrr.data import IdMap
 from csrr.files import write_text
+from csrr.html_text import format_html_facts
 from csrr.models.recommender import Recommender
 from csrr.parameters import ParameterError, check_whole
 from csrr.ranking import top_k
@@ -93,6 +94,9 @@ class Export:
             The attributes by name.
         """
         return asdict(self) | {"files": list(self.files)}
+
+    def _repr_html_(self) -> str:
+        return format_html_facts(self.summary() | {"files": ", ".join(self.files)})
 
     def __str__(self) -> str:
         index = "" if self.index_recall is None else f", of the {self.to} index ({self.kind}) {self.index_recall:.3f}"

@@ -195,7 +195,7 @@ def _find_reasons(model: Any, recs: Recommendations) -> list[list[dict[str, Any]
 def _describe(recs: Recommendations, reasons: list[list[dict[str, Any]]] | None, *, is_new: bool) -> list[str]:
     """Return the table, unless it is empty, and a line for each user without a recommendation."""
     found = {row["user"] for row in recs.rows()}
-    from csrr.ranking.text_tables import format_cell
+    from csrr.printable import format_cell
 
     names = ["someone with this history"] if is_new else [f"user {format_cell(user)}" for user in recs.users.tolist()]
     idle = [name for name, user in zip(names, recs.users.tolist(), strict=True) if user not in found]
@@ -218,7 +218,7 @@ def _format_table(recs: Recommendations, reasons: list[list[dict[str, Any]]] | N
 
 
 def _format_reason(reason: list[dict[str, Any]]) -> str:
-    from csrr.ranking.text_tables import format_cell
+    from csrr.printable import format_cell
 
     told = [f"{format_cell(row.get('title') or row['item'], 40)} ({row['amount']:+.3f})" for row in reason]
     return f"      because of {', '.join(told)}" if told else ""

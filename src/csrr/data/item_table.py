@@ -11,14 +11,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from csrr.arrays import BoolArray, ObjectArray
+from csrr.arrays import BoolArray, Int64Array, ObjectArray
 from csrr.data.errors import DataError, quote_names, show_value
 from csrr.data.ids import IdMap
 from csrr.data.item_columns import CANONICAL_INTEGER, ItemColumn
 from csrr.data.item_conditions import match_column
+from csrr.html_text import format_html_table, format_html_words
 
 if TYPE_CHECKING:
     import pandas as pd
+
+SHOWN = 5
+"""The number of rows that a notebook shows."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -121,10 +125,13 @@ class ItemTable:
         table
             item, title where known, and the columns.
         """
-        rows = np.arange(len(self))
-        found: dict[str, Any] = {"item": self.items.ids}
+        return self._list_rows(np.arange(len(self)))
+
+    def _list_rows(self, rows: Int64Array) -> pa.Table:
+        """Return some rows, as `to_arrow` has them."""
+        found: dict[str, Any] = {"item": self.items.ids[rows]}
         if self.titles is not None:
-            found["title"] = pa.array(self.titles.tolist(), pa.string())
+            found["title"] = pa.array(self.titles[rows].tolist(), pa.string())
         return pa.table(found | {name: column.show(rows) for name, column in self.columns.items() if name not in found})
 
     def to_frame(self) -> pd.DataFrame:
@@ -148,6 +155,12 @@ class ItemTable:
             n = f" ({len(column.values.names):,} categories)" if column.is_text else f" ({column.kind})"
             told.append(f"{name}{n}")
         return f"ItemTable: {len(self):,} items{''.join(f', {each}' for each in told[:12])}{', ...' * (len(told) > 12)}"
+
+    def _repr_html_(self) -> str:
+        first = self._list_rows(np.arange(min(SHOWN, len(self))))
+        lines = zip(*first.to_pydict().values(), strict=True)
+        table = format_html_table(first.column_names, lines, len(self) - len(first))
+        return f"{format_html_words(repr(self))}\n{table}"
 
 
 def _as_type_of(asked: IdMap, known: IdMap) -> Any:

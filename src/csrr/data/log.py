@@ -30,10 +30,14 @@ from csrr.data.merge import (
     place_rows,
 )
 from csrr.data.recognise_columns import Column, LogColumns
-from csrr.data.times import Times
+from csrr.data.times import Times, show_times
+from csrr.html_text import format_html_table, format_html_words
 
 if TYPE_CHECKING:
     import pandas as pd
+
+SHOWN = 5
+"""The number of rows that a notebook shows."""
 
 TitleMap = Mapping[Any, str | None]
 
@@ -414,9 +418,17 @@ class Log:
         table
             user, item and, where known, weight, time and title.
         """
-        columns = {"user": self.users.ids[self.user_rows], "item": self.items.ids[self.item_rows]}
-        titles = None if self.titles is None else self.titles[self.item_rows]
-        optional = {"weight": self.weights, "time": self.times, "title": titles}
+        return self._list_first(len(self))
+
+    def _list_first(self, n: int) -> pa.Table:
+        """Return the first `n` events, as `to_arrow` has them."""
+        user_rows, item_rows = self.user_rows[:n], self.item_rows[:n]
+        columns = {"user": self.users.ids[user_rows], "item": self.items.ids[item_rows]}
+        optional = {
+            "weight": None if self.weights is None else self.weights[:n],
+            "time": None if self.times is None else self.times[:n],
+            "title": None if self.titles is None else self.titles[item_rows],
+        }
         return pa.table(columns | {name: values for name, values in optional.items() if values is not None})
 
     def to_frame(self) -> pd.DataFrame:
@@ -451,3 +463,11 @@ class Log:
         extras = [name for name in ("weights", "titles", "times") if getattr(self, name) is not None]
         told = f"\n{self.columns.describe()}" if self.columns is not None else ""
         return ", ".join([f"Log: {size}", *extras]) + told
+
+    def _repr_html_(self) -> str:
+        first = self._list_first(SHOWN).to_pydict()
+        if self.times is not None:
+            first["time"] = show_times(self.times[:SHOWN])
+        lines = list(zip(*first.values(), strict=True))
+        table = format_html_table(list(first), lines, len(self) - len(lines))
+        return f"{format_html_words(repr(self))}\n{table}"

@@ -28,6 +28,11 @@ FINER = 3e11
 """A number from here on is no second of the next nine thousand years, but a millisecond since 1979 or finer."""
 
 
+def show_times(times: Times) -> list[str]:
+    """Return times as people read them, to the second: 2024-01-31T10:00:03."""
+    return [str(each) for each in times.astype(np.int64).astype("datetime64[s]")]
+
+
 def read_time_column(values: Any, column: str, where: RowNamer = name_table_row) -> Times:
     """Return times, shape (n,): seconds since 1970, int64 where they were written as integers, else float64.
 

@@ -141,6 +141,30 @@ class Comparison(TabularResult):
         users = f"{self.rows[0].paired.n:,} users"
         return f"Comparison: {self.metric}, mean difference over {users} ± 95 % interval; p corrected by Holm"
 
+    # For csrr.plot
+
+    @property
+    def title(self) -> str:
+        """What the plot is of."""
+        return f"Differences in {self.metric}"
+
+    @property
+    def caption(self) -> str:
+        """What to know of the plot."""
+        users = f"{self.rows[0].paired.n:,} users"
+        return f"Mean differences over the same {users}, user by user; lines are 95 % intervals."
+
+    @property
+    def panels(self) -> list[dict[str, Any]]:
+        """The chart: a bar for each pair."""
+        points = [
+            {"label": f"{row.model} - {row.against}", "mean": row.paired.difference}
+            | {"low": row.paired.low, "high": row.paired.high, "note": f"p {row.t_p_holm:.4f} (Holm)"}
+            for row in self.rows
+        ]
+        chart = {"title": self.title, "x": "pair", "y": f"difference in {self.metric}", "kind": "bars"}
+        return [chart | {"series": [{"name": "difference", "points": points}]}]
+
 
 def compare(evaluations: Mapping[str, Evaluation], metric: str = "ndcg@10", baseline: str | None = None) -> Comparison:
     """Compare models on one metric by paired tests over users.

@@ -141,8 +141,8 @@ class CostCurve(TabularResult, Sequence[CostPoint]):
         costs = f"{self.miss:g} per miss, {self.false_alarm:g} per false alarm"
         return f"CostCurve: {costs}; {self.nothing:.4g} per user without recommendations"
 
-    def __repr__(self) -> str:
-        return f"{self._heading()}\n{self.display_table()}\n{self.recommendation}"
+    def _remarks(self) -> list[str]:
+        return [self.recommendation]
 
     # For csrr.plot
 

@@ -19,6 +19,7 @@ from csrr.data.ids import Ids
 from csrr.experiments.category_shares import CategoryShares, measure_categories
 from csrr.experiments.intervals import Interval, compute_mean_interval, linearise_f1
 from csrr.experiments.rule_cost import RuleCost, measure_rule_cost
+from csrr.html_text import format_html_words
 from csrr.models.asked_ids import IdReader
 from csrr.models.best_lists import find_known, score_popular
 from csrr.models.read_rules import RuleOptions, find_categories, read_rules
@@ -237,6 +238,11 @@ class Evaluation(TabularResult):
         tables += [format_text_table(["", ""], others)] if others else []
         more = [line for each in (self.rule_cost, self.by_category) if each is not None for line in ("", repr(each))]
         return "\n".join([self._heading(), *tables, *self._lines_by_history(), *more])
+
+    def _repr_html_(self) -> str:
+        cold = [format_html_words(describe_cold(self))] if self.by_history else []
+        more = [each._repr_html_() for each in (self.rule_cost, self.by_category) if each is not None]
+        return "\n".join([super()._repr_html_(), *cold, *more])
 
     def _lines_by_history(self) -> list[str]:
         """Return the means of users with and without a history beside each other; nothing where all have one."""

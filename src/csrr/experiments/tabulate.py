@@ -16,7 +16,7 @@ from csrr.ranking.text_tables import BestColumns, format_text_table
 
 @dataclass(frozen=True, eq=False, repr=False)
 class EvaluationTable(TabularResult):
-    """Metrics of several models in one table; the best of each column has a star, or is bold in LaTeX.
+    """Metrics of several models in one table; the best of each column has a star, or is bold in LaTeX and HTML.
 
     Attributes
     ----------
@@ -53,6 +53,21 @@ class EvaluationTable(TabularResult):
         means = {name: [each[name] for each in self.evaluations.values()] for name in self.metrics}
         return ResultTable.from_lists({"model": list(self.evaluations), **means})
 
+    def to_html(self, *, best: BestColumns | None = None) -> str:
+        """Return the table as HTML.
+
+        Parameters
+        ----------
+        best
+            As for `to_latex`.
+
+        Returns
+        -------
+        text
+            Numbers to four digits, long texts cut, all escaped.
+        """
+        return super().to_html(best=self.best if best is None else best)
+
     def to_latex(self, *, best: BestColumns | None = None) -> str:
         r"""Return the table as a LaTeX tabular, for a document with \usepackage{booktabs}.
 
@@ -70,7 +85,10 @@ class EvaluationTable(TabularResult):
 
     def _heading(self) -> str:
         first = next(iter(self.evaluations.values()))
-        return f"Evaluations: means over {first.n_users:,} users; * the best of a column"
+        return f"Evaluations: means over {first.n_users:,} users"
+
+    def _best_columns(self) -> BestColumns:
+        return self.best
 
     def __repr__(self) -> str:
         shown = {name: [f"{mean:.4f}" for mean in self.table()[name].tolist()] for name in self.metrics}
@@ -82,7 +100,33 @@ class EvaluationTable(TabularResult):
             [model, *(f"{shown[name][row]}{'*' if shown[name][row] == best[name] else ' '}" for name in self.metrics)]
             for row, model in enumerate(self.evaluations)
         ]
-        return f"{self._heading()}\n{format_text_table(['model', *self.metrics], lines)}"
+        return f"{self._heading()}; * the best of a column\n{format_text_table(['model', *self.metrics], lines)}"
+
+    # For csrr.plot
+
+    @property
+    def title(self) -> str:
+        """What the plot is of."""
+        return f"Models by {self.metrics[0]}" if len(self.metrics) == 1 else "Models side by side"
+
+    @property
+    def caption(self) -> str:
+        """What to know of the plot."""
+        first = next(iter(self.evaluations.values()))
+        return f"Means over {first.n_users:,} users; lines are 95 % intervals of the means, not of differences."
+
+    @property
+    def panels(self) -> list[dict[str, Any]]:
+        """The charts: for each metric a bar for each model."""
+        charts = []
+        for metric in self.metrics:
+            points = []
+            for model, each in self.evaluations.items():
+                low, high = each.interval(metric)
+                points.append({"label": model, "mean": each[metric], "low": low, "high": high})
+            series = [{"name": "mean", "points": points}]
+            charts.append({"title": metric, "x": "model", "y": metric, "kind": "bars", "series": series})
+        return charts
 
 
 def tabulate(evaluations: Mapping[str, Evaluation], metrics: Sequence[str] | None = None) -> EvaluationTable:

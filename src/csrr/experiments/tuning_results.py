@@ -164,17 +164,16 @@ class Tuning(TabularResult):
         }
         return ResultTable.from_lists(values | params)
 
-    def _heading(self) -> str:
+    def _count_trials(self) -> str:
         count = {state: sum(each.state == state for each in self.trials) for state in ("done", "pruned", "failed")}
         counts = ", ".join(f"{n} {state}" for state, n in count.items() if n)
         n_trials = f"{len(self.trials)} trial{'' if len(self.trials) == 1 else 's'}"
         return f"Tuning: {n_trials} of {self.kind.__name__} ({counts})"
 
-    def __repr__(self) -> str:
+    def _heading(self) -> str:
         if not self.leaders():
-            return self._heading()
-        best = f"best {self.metric} {self.best_value:.4f} on validation: {self.model()!r}"
-        return f"{self._heading()}\n{best}\n{format_trials(self)}"
+            return self._count_trials()
+        return f"{self._count_trials()}\nbest {self.metric} {self.best_value:.4f} on validation: {self.model()!r}"
 
 
 def format_trials(tuning: Tuning) -> str:

@@ -151,11 +151,10 @@ class FirstLook(TabularResult):
         facts = self.facts
         return f"FirstLook: {facts.n_users:,} users x {facts.n_items:,} items, {facts.n_events:,} events"
 
-    def __repr__(self) -> str:
+    def _remarks(self) -> list[str]:
         from csrr.first_look.findings import list_findings
 
-        table = [str(self.display_table())] if self.done else []
-        return "\n".join([self._heading(), *table, *list_findings(self)])
+        return list_findings(self)
 
     def summary(self) -> dict[str, Any]:
         """Return everything as plain Python values, ready for JSON.

@@ -13,6 +13,7 @@ import numpy as np
 
 from csrr.data import Log
 from csrr.deadline import TimeUpError, cut_off, seconds_left
+from csrr.html_text import format_html_words
 from csrr.models.build_problem import ClickProblem, build_problem
 from csrr.models.settings import RULE, Settings
 from csrr.models.settings_search import AT, NAMES, Search, Wanted
@@ -78,8 +79,14 @@ class Chosen(ResultTable):
         }
 
     def __str__(self) -> str:
-        notes = filter(None, (self.note, self.growth_note))
-        return "\n".join([super().__str__(), *notes] if len(self) else notes)
+        return "\n".join([super().__str__(), *self._notes] if len(self) else self._notes)
+
+    @property
+    def _notes(self) -> list[str]:
+        return [each for each in (self.note, self.growth_note) if each]
+
+    def _repr_html_(self) -> str:
+        return "\n".join([super()._repr_html_()] * bool(len(self)) + [format_html_words(each) for each in self._notes])
 
 
 def choose_settings(model: RobustModel, log: Log, user_costs: Any = None, item_costs: Any = None) -> Chosen:

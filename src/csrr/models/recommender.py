@@ -29,6 +29,7 @@ from csrr.models.join_events import join_events
 from csrr.models.kept import Arrays, Kept
 from csrr.models.most_alike import find_most_alike
 from csrr.models.read_rules import RuleOptions
+from csrr.models.show_model import differs, show_model
 from csrr.models.store import State, plain_state, restore_plain, write_model
 from csrr.models.write_lists import WrittenLists, recommend_in_batches, write_lists
 from csrr.noise.noise_scores import LeftOut
@@ -458,11 +459,14 @@ class Recommender(ABC):
 
     def __repr__(self) -> str:
         defaults = list_defaults(type(self))
-        given = {name: value for name, value in self.get_params().items() if _differs(value, defaults[name])}
+        given = {name: value for name, value in self.get_params().items() if differs(value, defaults[name])}
         call = f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in given.items())})"
         if not self.is_fitted:
             return call
         return f"{call}, fitted to {len(self.users_):,} users x {len(self.items_):,} items"
+
+    def _repr_html_(self) -> str:
+        return show_model(self)
 
     # Tomorrow's events
 
@@ -1354,7 +1358,3 @@ def _find_one(known: IdMap, one: Id, kind: Literal["user", "item"], unknown: Unk
     rows = reader.find_known(known, [one], kind, f"the {kind} asked for")
     reader.warn()
     return int(rows[0]) if len(rows) else None
-
-
-def _differs(value: Any, default: Any) -> bool:
-    return value is not default and not np.array_equal(value, default)

@@ -19,6 +19,7 @@ from csrr.optim.certificate import Certificate
 from csrr.optim.solve_path import solve_path
 from csrr.optim.solver import Solution
 from csrr.parameters import ParameterError
+from csrr.ranking.result_table import ResultTable, TabularResult
 from csrr.threads import use_threads
 
 
@@ -36,7 +37,7 @@ class PathPoint:
         return self.certificate.rank
 
 
-class Path(Sequence[PathPoint]):
+class Path(TabularResult, Sequence[PathPoint]):
     """The points of a regularization path, strongest first; `model(i)` is the fitted CSRR of point i."""
 
     def __init__(
@@ -60,12 +61,57 @@ class Path(Sequence[PathPoint]):
     def __iter__(self) -> Iterator[PathPoint]:
         return iter(self.points)
 
+    def table(self) -> ResultTable:
+        """Return the points as a table.
+
+        Returns
+        -------
+        table
+            A row for each, strongest first: reg_low_rank, l1, rank, objective, gap, iterations.
+        """
+        return ResultTable.from_rows(
+            {"reg_low_rank": each.reg_low_rank, "l1": each.l1, "rank": each.rank}
+            | {"objective": each.certificate.primal, "gap": each.certificate.gap}
+            | {"iterations": each.certificate.iterations}
+            for each in self.points
+        )
+
+    def _heading(self) -> str:
+        return repr(self)
+
     def __repr__(self) -> str:
         first, last = self.points[0], self.points[-1]
         return (
             f"Path: {len(self)} strengths from {first.reg_low_rank:.3g} (rank {first.rank}) "
             f"to {last.reg_low_rank:.3g} (rank {last.rank})"
         )
+
+    # For csrr.plot
+
+    title = "The regularization path"
+
+    @property
+    def caption(self) -> str:
+        """What to know of it."""
+        worst = max(each.certificate.gap for each in self.points)
+        return f"Fits of falling strength, each certified to be within {worst:.2g} of its best possible objective."
+
+    @property
+    def panels(self) -> list[dict[str, Any]]:
+        """The charts: the rank and the objective by strength."""
+        empty = self.points[0].certificate.primal or 1.0
+        lines = {
+            "Rank": ("rank of the common taste", [float(each.rank) for each in self.points]),
+            "Objective": (
+                "objective, relative to the strongest",
+                [each.certificate.primal / empty for each in self.points],
+            ),
+        }
+        return [
+            {"title": title, "x": "reg_low_rank", "y": label, "log": True}
+            | {"series": [{"name": "CSRR", "points": _make_points(self.points, values)}]}
+            for title, (label, values) in lines.items()
+        ]
 
     def model(self, which: int) -> CSRR:
         """Return the fitted model of one point."""
@@ -75,6 +121,10 @@ class Path(Sequence[PathPoint]):
         with use_threads(model.threads, blas=1):
             problem = built.problem.with_strength(point.l1)
             return model.complete(log, replace(built, problem=problem), Fit.of(fits[which]), chosen)
+
+
+def _make_points(points: Sequence[PathPoint], values: Sequence[float]) -> list[dict[str, float]]:
+    return [{"x": each.reg_low_rank, "mean": value} for each, value in zip(points, values, strict=True)]
 
 
 def path(

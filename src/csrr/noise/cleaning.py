@@ -11,9 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from csrr.data import Log
+from csrr.html_text import format_html_words
 from csrr.noise.suspects import Suspects, find_suspects_in
 from csrr.parameters import check_number
-from csrr.ranking.result_table import SHOWN, ResultTable
+from csrr.ranking.result_table import SHOWN, ResultTable, TabularResult
 
 RATHER = 0.5
 """By default nothing goes that is not rather noise than not by its score."""
@@ -21,10 +22,11 @@ CAP = 0.01
 """The share of all events that goes by default, at most: so the genuine ones lose no more than twice that, whatever the
 scores are worth, unless more than half of the log is noise."""
 SHOWN_BARS = (0.5, 0.8, 0.9, 0.95)
+_CHOICES = "With `above`, by the scores:"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Cleaning:
+class Cleaning(TabularResult):
     """The result of `csrr.plan_cleaning`: what `clean` would remove. Print it to see how much, with examples.
 
     Attributes
@@ -86,12 +88,27 @@ class Cleaning:
             return ""
         return f"{self.suspects.describe_share()}, so many of the removed events may be genuine"
 
-    def __str__(self) -> str:
+    def table(self) -> ResultTable:
+        """Return the removed events as a table.
+
+        Returns
+        -------
+        table
+            `removed`: most suspect first.
+        """
+        return self.removed
+
+    def _heading(self) -> str:
         n, total = int(self.mask.sum()), len(self.suspects)
-        lines = [f"{n:,} of {total:,} events ({n / total:.1%}) would be removed, {total - n:,} would remain"]
-        lines += [self.warning or self.suspects.describe_share()]
-        lines += ([str(self.removed.head(SHOWN))] if n else []) + [f"With `above`, by the scores:\n{self.choices}"]
-        return "\n".join(lines)
+        told = f"{n:,} of {total:,} events ({n / total:.1%}) would be removed, {total - n:,} would remain"
+        return f"{told}\n{self.warning or self.suspects.describe_share()}"
+
+    def __str__(self) -> str:
+        shown = [str(self.removed.head(SHOWN))] if len(self.removed) else []
+        return "\n".join([self._heading(), *shown, _CHOICES, str(self.choices)])
+
+    def _repr_html_(self) -> str:
+        return "\n".join([super()._repr_html_(), format_html_words(_CHOICES), self.choices._repr_html_()])
 
     def __repr__(self) -> str:
         return f"Cleaning: {int(self.mask.sum()):,} of {len(self.suspects):,} events removed"

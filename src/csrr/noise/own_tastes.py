@@ -69,11 +69,14 @@ class Preferences(Amounts):
     def __str__(self) -> str:
         if not len(self):
             return f"user {self.user} has no user-specific choices"
-        counts = [f"{(self.kinds == kind).sum()} {kind}" for kind in ("own taste", "isolated", "unclear")]
-        return (
-            f"{self.table()}\n{', '.join(counts)}. Clicks alone cannot tell consistent noise from a taste, or the first"
-            " choice of a new interest from noise."
+        return "\n".join([str(self.table()), *self._remarks()])
+
+    def _remarks(self) -> list[str]:
+        counts = ", ".join(f"{(self.kinds == kind).sum()} {kind}" for kind in ("own taste", "isolated", "unclear"))
+        known = (
+            "Clicks alone cannot tell consistent noise from a taste, or the first choice of a new interest from noise."
         )
+        return [f"{counts}. {known}"]
 
 
 @dataclass(frozen=True, eq=False)

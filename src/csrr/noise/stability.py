@@ -9,12 +9,14 @@ import numpy as np
 import numpy.typing as npt
 
 from csrr.arrays import FloatArray
+from csrr.html_text import format_html_words
 from csrr.noise.judged import Refitted
 from csrr.noise.noise_scores import check_popularity, score_noise
 from csrr.ranking.result_table import ResultTable
 
 SUSPECT = 0.5
 """Events with a larger score are called suspects here."""
+_HEADING = f"Share of V and of the suspects that stays (score > {SUSPECT:g}) after a change:"
 STEP = 0.05
 """By how much `reg_sparse` is changed."""
 
@@ -43,7 +45,10 @@ class Stability(ResultTable):
     """
 
     def __str__(self) -> str:
-        return f"Share of V and of the suspects that stays (score > {SUSPECT:g}) after a change:\n{super().__str__()}"
+        return f"{_HEADING}\n{super().__str__()}"
+
+    def _repr_html_(self) -> str:
+        return f"{format_html_words(_HEADING)}\n{super()._repr_html_()}"
 
 
 class _Change(NamedTuple):

@@ -15,7 +15,7 @@ from csrr.noise.judged import STRONG, Judged
 from csrr.noise.noise_scores import NoiseScores, check_popularity, score_noise
 from csrr.noise.stability import Stability
 from csrr.parameters import ParameterError
-from csrr.ranking.result_table import SHOWN, ResultTable
+from csrr.ranking.result_table import SHOWN, ResultTable, TabularResult
 from csrr.registry import MODELS
 
 DOUBT = 0.05
@@ -27,7 +27,7 @@ KNOWN = 5
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Suspects:
+class Suspects(TabularResult):
     """Noise scores of the events of a log: how likely each click is accidental or fake.
 
     A score is a local false discovery rate under these assumptions, and not a probability if they fail: noise falls
@@ -158,11 +158,26 @@ class Suspects:
         order = order[clicks[order] > 0]
         return order, clicks[order], noise[order]
 
+    def table(self) -> ResultTable:
+        """Return the events as a table.
+
+        Returns
+        -------
+        table
+            `events`: most suspect first.
+        """
+        return self.events
+
+    def _heading(self) -> str:
+        return f"{self.describe_share()}.\nScores assume that noise falls evenly over the items, and taste does not."
+
     def __str__(self) -> str:
-        return (
-            f"{self.describe_share()}.\nScores assume that noise falls evenly over the items, and taste does not.\n"
-            f"{self.events.head(SHOWN)}" + (f"\n{self.stability}" if self.stability is not None else "")
-        )
+        steady = [] if self.stability is None else [str(self.stability)]
+        return "\n".join([self._heading(), str(self.events.head(SHOWN)), *steady])
+
+    def _repr_html_(self) -> str:
+        steady = [] if self.stability is None else [self.stability._repr_html_()]
+        return "\n".join([super()._repr_html_(), *steady])
 
     def __repr__(self) -> str:
         return f"Suspects: {len(self):,} events, {self.noise_share:.1%} of them noise (estimated)" + (

@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from csrr.arrays import FloatArray
+from csrr.html_text import format_html_facts
 from csrr.optim.krylov import LowRankPlusSparse, estimate_spectral_norm
 from csrr.optim.lowrank import LowRank
 from csrr.optim.problem import Problem
@@ -68,6 +69,21 @@ class Certificate:
             f"{status}: objective {self.primal:.6g}, within {self.gap:.2g} of the optimum{without}, rank {self.rank},"
             f" {self.iterations} iterations, {self.seconds:.2f} s"
         )
+
+    def _repr_html_(self) -> str:
+        status = "settled under its cap on the rank" if self.status == "rank_cap" else self.status
+        ratio = self.gradient_ratio
+        facts = {
+            "status": status,
+            "objective": f"{self.primal:.6g}",
+            "the optimum is at least": f"{self.dual:.6g}",
+            "relative gap": f"{self.gap:.2g}" + (" without the cap on the rank" if self.rank_capped else ""),
+            "rank": self.rank,
+            "iterations": self.iterations,
+            "norm of the gradient / l1": None if ratio is None else f"{ratio:.6g}",
+            "seconds": f"{self.seconds:.2f}",
+        }
+        return format_html_facts(facts)
 
 
 @dataclass(frozen=True)

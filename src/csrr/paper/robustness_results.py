@@ -15,6 +15,7 @@ import pyarrow as pa
 from csrr.data.add_noise import NOISE_KINDS
 from csrr.experiments.compare import compare_paired, correct_holm
 from csrr.experiments.intervals import compute_mean_interval
+from csrr.html_text import format_html_table, format_html_words
 from csrr.paper.results import Result, ResultsError, ResultStore
 from csrr.paper.systems import CSRR_AS_IT_COMES, CSRR_WITH_V, CSRR_WITHOUT_V, NOISE_SYSTEMS
 from csrr.parameters import ParameterError
@@ -368,27 +369,41 @@ class Robustness:
     def _can_pair(self) -> bool:
         return {CSRR_WITH_V, CSRR_WITHOUT_V} <= set(self.systems) and len({line.seed for line in self.lines}) > 1
 
-    def __repr__(self) -> str:
+    def _heading(self) -> str:
         n_splits = len({line.seed for line in self.lines})
-        parts = [f"Robustness: {n_splits} split{'s' if n_splits > 1 else ''}, {len(self.lines)} results"]
-        parts += [f"{panels[0].y}\n{_make_curve_table(panels)}" for panels in self._draw_figures().values()]
+        return f"Robustness: {n_splits} split{'s' if n_splits > 1 else ''}, {len(self.lines)} results"
+
+    def _list_tables(self) -> list[tuple[str, list[str], list[list[Any]]]]:
+        """Return the tables that people read: the words above, the header and the lines of each."""
+        found = [(panels[0].y, *_make_curve_table(panels)) for panels in self._draw_figures().values()]
         if self._can_pair:
-            worth = _make_worth_table(self.worth_of_v())
-            parts.append(f"{CSRR_WITH_V} - {CSRR_WITHOUT_V}, NDCG@10, 95 % interval over splits\n{worth}")
-        return "\n\n".join(parts)
+            words = f"{CSRR_WITH_V} - {CSRR_WITHOUT_V}, NDCG@10, 95 % interval over splits"
+            found.append((words, *_make_worth_table(self.worth_of_v())))
+        return found
+
+    def __repr__(self) -> str:
+        tables = [f"{words}\n{format_text_table(header, lines)}" for words, header, lines in self._list_tables()]
+        return "\n\n".join([self._heading(), *tables])
+
+    def _repr_html_(self) -> str:
+        tables = [
+            f"{format_html_words(words)}\n{format_html_table(header, lines)}"
+            for words, header, lines in self._list_tables()
+        ]
+        return "\n".join([format_html_words(self._heading()), *tables])
 
 
-def _make_curve_table(panels: Sequence[Panel]) -> str:
-    """Return a table of the means: a line a panel and share, a column a series."""
+def _make_curve_table(panels: Sequence[Panel]) -> tuple[list[str], list[list[Any]]]:
+    """Return the header and lines of a table of the means: a line a panel and share, a column a series."""
     lines = []
     for panel in panels:
         means = [{point.x: point.mean for point in each.points} for each in panel.series]
         places = sorted({x for each in means for x in each})
         lines += [[panel.title, f"{x:.0%}", *(each.get(x) for each in means)] for x in places]
-    return format_text_table(["noise", "share", *(each.name for each in panels[0].series)], lines)
+    return ["noise", "share", *(each.name for each in panels[0].series)], lines
 
 
-def _make_worth_table(table: pa.Table) -> str:
+def _make_worth_table(table: pa.Table) -> tuple[list[str], list[list[Any]]]:
     lines = [
         [
             "No noise" if row["kind"] is None else TITLES[row["kind"]],
@@ -400,7 +415,7 @@ def _make_worth_table(table: pa.Table) -> str:
         ]
         for row in table.to_pylist()
     ]
-    return format_text_table(["noise", "share", "difference", "interval", "t p", "Holm"], lines)
+    return ["noise", "share", "difference", "interval", "t p", "Holm"], lines
 
 
 SHOWN_NAMES = {CSRR_AS_IT_COMES: "CSRR()"}

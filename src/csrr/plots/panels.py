@@ -5,13 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Literal
+
+PanelKind = Literal["lines", "points", "bars"]
+"""Points joined by lines; points alone; or a bar for each point, from 0 to its mean."""
 
 
 @dataclass(frozen=True)
 class Point:
     """A mean at `x`, its interval, and what else is worth knowing; a point whose place is not known is not drawn.
 
-    `splits` is how many splits of the data the mean is of, where it is of any.
+    `label` is written beside a point that stands alone, where there is room, and before a bar. `splits` is how many
+    splits of the data the mean is of, where it is of any.
     """
 
     x: float = math.nan
@@ -20,6 +25,7 @@ class Point:
     high: float | None = None
     note: str = ""
     splits: int | None = None
+    label: str = ""
 
     @property
     def interval(self) -> tuple[float, float]:
@@ -44,13 +50,17 @@ class Series:
 
 @dataclass(frozen=True)
 class Panel:
-    """One chart: its title, the labels of its axes and its series; with `log`, x is on a log scale."""
+    """One chart: its title, the labels of its axes and its series; with `log`, x is on a log scale.
+
+    Bars lie one below the other, a row for each label of a point: `x` says what the rows are, `y` what the lengths.
+    """
 
     title: str = ""
     x: str = ""
     y: str = ""
     log: bool = False
     series: list[Series] = field(default_factory=list)
+    kind: PanelKind = field(default="lines", kw_only=True)
 
 
 @dataclass(frozen=True)

@@ -15,13 +15,14 @@ from typing import Any, Protocol
 
 from csrr.files import write_text
 from csrr.parameters import ParameterError
-from csrr.plots.charts import HEIGHT, WIDTH, draw_line_chart, draw_marker
+from csrr.plots.charts import SIZE, draw_marker
 from csrr.plots.dataclass_json import read_dataclass
-from csrr.plots.panels import Panel, list_series_names
+from csrr.plots.draw_panel import Chart, draw_panel
+from csrr.plots.panels import Panel, PanelKind, list_series_names
 
 SUFFIXES = (".svg", ".html")
 MARGIN, GAP, LINE = 20, 28, 19
-MOST_COLUMNS = 3
+MOST_COLUMNS = 2
 LEAST_WIDTH = 480
 CHARACTER = 8.2
 """About the width of a character of 13 px, rather too much: fonts differ."""
@@ -33,10 +34,12 @@ STYLE = """
 .csrr-plot .title {{ font-size: 17px; font-weight: 650; fill: {ink}; }}
 .csrr-plot .heading {{ font-weight: 600; fill: {ink}; }}
 .csrr-plot .label, .csrr-plot .name {{ fill: {ink}; }}
+.csrr-plot .beside {{ fill: {ink}; font-weight: 600; paint-order: stroke; stroke: {page}; stroke-width: 3px; }}
 .csrr-plot .grid {{ stroke: {grid}; fill: none; }}
 .csrr-plot .axis {{ stroke: {strong-rule}; fill: none; }}
 .csrr-plot .line {{ stroke: currentColor; stroke-width: 1.8; fill: none; stroke-linejoin: round; }}
 .csrr-plot .bar {{ stroke: currentColor; stroke-width: 1.4; opacity: 0.75; fill: none; }}
+.csrr-plot .whisker {{ stroke: {ink}; stroke-width: 1.2; fill: none; }}
 """
 PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{title}</title>
@@ -49,7 +52,10 @@ svg.csrr-plot {{ height: auto; }}</style></head>
 
 
 class Plottable(Protocol):
-    """What can be drawn: panels, plain objects with the fields of `panels.Panel`, under a title and above a caption."""
+    """What can be drawn: panels, plain objects with the fields of `panels.Panel`, under a title and above a caption.
+
+    What has a `title` of another kind has a `plot_title` beside it.
+    """
 
     @property
     def title(self) -> str:
@@ -145,23 +151,28 @@ def plot(what: Plottable, path: str | os.PathLike[str] | None = None) -> Plot:
     if lacking := [name for name in ("title", "caption", "panels") if not hasattr(what, name)]:
         raise ParameterError(f"a {type(what).__name__} cannot be plotted: it has no {' and no '.join(lacking)}")
     panels = [read_dataclass(Panel, each, f"panel {place}") for place, each in enumerate(what.panels, start=1)]
-    drawn = Plot(what.title, _draw(what.title, what.caption, panels))
+    title: str = getattr(what, "plot_title", what.title)
+    drawn = Plot(title, _draw(title, what.caption, panels))
     if path is not None:
         drawn.save(path)
     return drawn
 
 
 def _draw(title: str, caption: str, panels: Sequence[Panel]) -> str:
-    columns = 2 if len(panels) == 4 else max(1, min(len(panels), MOST_COLUMNS))
-    width = max(LEAST_WIDTH, columns * WIDTH + (columns - 1) * GAP + 2 * MARGIN)
     names = list_series_names(panels)
+    charts = [draw_panel(panel, names, alone=len(panels) == 1) for panel in panels]
+    widest = max((chart.size[0] for chart in charts), default=0)
+    columns = max(1, min(len(panels), MOST_COLUMNS if widest <= SIZE[0] else 1))
+    width = max(LEAST_WIDTH, columns * widest + (columns - 1) * GAP + 2 * MARGIN)
     parts, y = _draw_words(title, "title", MARGIN + 12, width, 1.4)
     if len(names) > 1:
-        legend, y = _draw_legend(names, y, width)
+        legend, y = _draw_legend(names, y, width, panels[0].kind)
         parts += legend
-    drawn, y = _draw_panels(panels, names, columns, y, width)
+    titles = [panel.title for panel in panels] if len(panels) > 1 else None
+    drawn, y = _draw_charts(charts, titles, columns, y, width)
+    parts += drawn
     words, y = _draw_words(caption, "caption", y + LINE, width)
-    return _finish(title, "".join([*parts, *drawn, *words]), width, y - LINE + MARGIN)
+    return _finish(title, "".join([*parts, *words]), width, y - LINE + MARGIN)
 
 
 def draw_beside(title: str, charts: Mapping[str, str], names: Sequence[str]) -> str:
@@ -199,37 +210,38 @@ def _draw_words(words: str, kind: str, y: float, width: float, size: float = 1) 
     return found, y + len(lines) * LINE * size
 
 
-def _draw_legend(names: Sequence[str], y: float, width: float) -> tuple[list[str], float]:
+def _draw_legend(names: Sequence[str], y: float, width: float, kind: PanelKind = "lines") -> tuple[list[str], float]:
     """Return a marker and a name for each series, in rows from `y` on, and where the next row would be."""
     found, x = [], float(MARGIN)
     for place, name in enumerate(names):
         room = 32 + CHARACTER * len(name) + 14
         if x > MARGIN and x + room > width - MARGIN:
             x, y = float(MARGIN), y + LINE
-        found.append(_place(draw_marker(place), x, y - 10))
+        found.append(_place(draw_marker(place, kind), x, y - 10))
         found.append(f'<text x="{x + 32:g}" y="{y:g}" class="name">{escape(name)}</text>')
         x += room
     return found, y + LINE
 
 
-def _draw_panels(
-    panels: Sequence[Panel], names: Sequence[str], columns: int, y: float, width: float
+def _draw_charts(
+    charts: Sequence[Chart], titles: Sequence[str] | None, columns: int, y: float, width: float
 ) -> tuple[list[str], float]:
-    """Return the panels in rows from `y` on, each under its title where there are several, and where they end."""
-    several = len(panels) > 1
-    room = HEIGHT + (LINE if several else 0)
-    left = (width - columns * WIDTH - (columns - 1) * GAP) / 2
+    """Return the charts in rows from `y` on, each under its title where there are any, and where they end."""
     found = []
-    for place, panel in enumerate(panels):
-        row, column = divmod(place, columns)
-        x, top = left + column * (WIDTH + GAP), y + row * (room + GAP / 2)
-        if several:
-            heading = escape(panel.title)
-            found.append(f'<text x="{x + 4:g}" y="{top + 10:g}" class="heading">{heading}</text>')
-        chart = _place(draw_line_chart(panel, names), x, top + room - HEIGHT)
-        found.append(chart.replace("<svg ", f'<svg width="{WIDTH}" height="{HEIGHT}" ', 1))
-    n_rows = -(-len(panels) // columns)
-    return found, y + n_rows * room + (n_rows - 1) * GAP / 2 if n_rows else y
+    for first in range(0, len(charts), columns):
+        if first:
+            y += GAP / 2
+        row = charts[first : first + columns]
+        x = (width - sum(chart.size[0] for chart in charts[:columns]) - (columns - 1) * GAP) / 2
+        top = y + (LINE if titles else 0)
+        for place, chart in enumerate(row, start=first):
+            if titles:
+                found.append(f'<text x="{x + 4:g}" y="{y + 10:g}" class="heading">{escape(titles[place])}</text>')
+            sized = '<svg width="{:g}" height="{:g}" '.format(*chart.size)
+            found.append(_place(chart.svg, x, top).replace("<svg ", sized, 1))
+            x += chart.size[0] + GAP
+        y = top + max(chart.size[1] for chart in row)
+    return found, y
 
 
 def _place(svg: str, x: float, y: float) -> str:

@@ -104,6 +104,43 @@ class Explanation(Amounts):
     def __str__(self) -> str:
         return f"{self._heading()}\n{self.table().head(SHOWN)}"
 
+    # For csrr.plot
+
+    @property
+    def plot_title(self) -> str:
+        """What the plot is of."""
+        return f"Why {self.item if self.title is None else self.title} for user {self.user}"
+
+    @property
+    def caption(self) -> str:
+        """What to know of the plot."""
+        parts = "" if self.neighbors is None else ", through common taste and from item to item"
+        return f"What each choice of the history adds to a score of {self.score:.3f}{parts}."
+
+    @property
+    def panels(self) -> list[dict[str, Any]]:
+        """The chart: bars for the largest amounts, and for all others together."""
+        through = np.zeros(len(self), np.float32) if self.neighbors is None else self.neighbors
+        parts = {"common taste": self.amounts - through} | ({} if self.neighbors is None else {"neighbors": through})
+        order = np.argsort(-np.abs(self.amounts), kind="stable")
+        groups = {self._name(place): np.array([place]) for place in order[:SHOWN]}
+        if len(order) > SHOWN:
+            groups[f"{len(order) - SHOWN:,} others"] = order[SHOWN:]
+        series = []
+        for part, values in parts.items():
+            sums = {name: float(values[which].sum()) for name, which in groups.items()}
+            # Most items are no neighbors, which needs no bar.
+            points = [{"label": name, "mean": sums[name]} for name in sums if sums[name] or part == "common taste"]
+            series.append({"name": part, "points": points})
+        return [{"title": "Reasons", "x": "choice", "y": "adds to the score", "kind": "bars", "series": series}]
+
+    def _name(self, place: int) -> str:
+        """Return the title of an item of the history, with its id where another has the same, or its id."""
+        title = None if self.titles is None else self.titles[place]
+        if title is None:
+            return str(self.items[place])
+        return str(title) if (self.titles == title).sum() == 1 else f"{title} ({self.items[place]})"
+
 
 def spread_amounts(amounts: AnyArray, score: float, neighbors: Float32Array | None) -> AnyArray:
     """Return amounts, (n,), that sum to a score: what `neighbors` say exactly, and the rest in proportion."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -13,7 +12,9 @@ import numpy as np
 import pyarrow as pa
 
 from csrr.arrays import AnyArray
-from csrr.ranking.text_tables import BestColumns, format_html_table, format_latex_table, format_text_table, to_pandas
+from csrr.html_text import format_html_table, format_html_words
+from csrr.printable import find_best
+from csrr.ranking.text_tables import BestColumns, format_latex_table, format_text_table, to_pandas
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -199,9 +200,29 @@ class ResultTable:
         """
         return {"rows": self.to_list()}
 
+    def to_html(self, *, best: BestColumns | None = None, rows: int | None = None) -> str:
+        """Return the table as HTML.
+
+        Parameters
+        ----------
+        best
+            Columns in which the best number is bold, and whether that is the largest or the smallest:
+            ``{"recall": "max", "cost": "min"}``.
+        rows
+            The most rows to show; None for all. What is left out is counted.
+
+        Returns
+        -------
+        text
+            Numbers to four digits, long texts cut, all escaped.
+        """
+        header, shown = list(self.columns), self.take(slice(rows))
+        cells = find_best(header, list(self.lines()), best) if best else set()
+        bold = {(row, place) for row, place in cells if row < len(shown)}
+        return format_html_table(header, shown.lines(), len(self) - len(shown), bold)
+
     def _repr_html_(self) -> str:
-        shown = self.take(slice(SHOWN_IN_HTML))
-        return format_html_table(list(self.columns), shown.lines(), len(self) - len(shown))
+        return self.to_html(rows=SHOWN_IN_HTML)
 
     def __str__(self) -> str:
         return format_text_table(list(self.columns), self.lines())
@@ -237,6 +258,14 @@ class TabularResult(ABC):
     @abstractmethod
     def _heading(self) -> str:
         """Return what it is, in one line."""
+
+    def _remarks(self) -> list[str]:
+        """Return what is to be said below the table, in sentences."""
+        return []
+
+    def _best_columns(self) -> BestColumns:
+        """Return the columns in which the best number is to be seen, and which end that is."""
+        return {}
 
     def to_arrow(self) -> pa.Table:
         """Return the result as an Arrow table.
@@ -284,11 +313,28 @@ class TabularResult(ABC):
         """
         return self.display_table().to_latex(best=best)
 
+    def to_html(self, *, best: BestColumns | None = None) -> str:
+        """Return what is worth reading of it as an HTML table, every row.
+
+        Parameters
+        ----------
+        best
+            As for `to_latex`.
+
+        Returns
+        -------
+        text
+            Numbers to four digits, long texts cut, all escaped.
+        """
+        return self.display_table().to_html(best=best)
+
     def __repr__(self) -> str:
-        return f"{self._heading()}\n{self.display_table()}"
+        table = self.display_table()
+        return "\n".join([self._heading(), *([str(table)] if len(table) else []), *self._remarks()])
 
     def _repr_html_(self) -> str:
-        return f"<p>{html.escape(self._heading())}</p>\n{self.display_table()._repr_html_()}"
+        table = self.display_table().to_html(best=self._best_columns(), rows=SHOWN_IN_HTML)
+        return "\n".join([format_html_words(self._heading()), table, *map(format_html_words, self._remarks())])
 
 
 def _as_column(values: Sequence[Any]) -> AnyArray:

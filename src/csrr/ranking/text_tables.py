@@ -1,8 +1,7 @@
-"""Tables as text: for people, for LaTeX and for notebooks; and for pandas."""
+"""Tables as text: for people and for LaTeX; and for pandas."""
 
 from __future__ import annotations
 
-import html
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,7 +9,16 @@ from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
 
-from csrr.printable import cut_text, find_layout, make_printable, measure_width
+from csrr.printable import (
+    cut_text,
+    find_best,
+    find_layout,
+    find_numeric,
+    format_cell,
+    format_value,
+    make_printable,
+    measure_width,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -46,7 +54,7 @@ def format_text_table(
     body = [list(line) for line in lines]
     cells = [[make_printable(name) for name in header], *([format_cell(value) for value in line] for line in body)]
     widths = [max(map(measure_width, column)) for column in zip(*cells, strict=True)]
-    flush, width = _find_numeric(len(header), body), find_layout().width
+    flush, width = find_numeric(len(header), body), find_layout().width
     parts, gap = [list(range(len(header)))], 2
     if width is not None:
         least = [_find_least(column) for column in zip(*cells, strict=True)]
@@ -132,9 +140,9 @@ def format_latex_table(
     """
     body = [list(line) for line in lines]
     cells = [[_format_latex(value) for value in line] for line in body]
-    for name, end in (best or {}).items():
-        _embolden(cells, body, header, name, end)
-    columns = "".join("r" if flush else "l" for flush in _find_numeric(len(header), body))
+    for row, place in find_best(header, body, best or {}):
+        cells[row][place] = rf"\textbf{{{cells[row][place]}}}"
+    columns = "".join("r" if flush else "l" for flush in find_numeric(len(header), body))
     return "\n".join(
         [
             rf"\begin{{tabular}}{{{columns}}}",
@@ -148,21 +156,6 @@ def format_latex_table(
     )
 
 
-def format_html_table(header: Sequence[str], lines: Iterable[Sequence[object]], n_more: int = 0) -> str:
-    """Return the lines under their header as HTML, and how many more there are."""
-    body = [list(line) for line in lines]
-    flush = ["right" if each else "left" for each in _find_numeric(len(header), body)]
-
-    def tag(name: str, texts: Iterable[str]) -> str:
-        cells = zip(texts, flush, strict=True)
-        return "".join(f'<{name} style="text-align: {side}">{html.escape(text)}</{name}>' for text, side in cells)
-
-    rows = [f"<tr>{tag('td', (format_cell(value) for value in line))}</tr>" for line in body]
-    more = [f"<p>... {n_more:,} more</p>"] if n_more else []
-    head = f"<thead><tr>{tag('th', header)}</tr></thead>"
-    return "\n".join(["<table>", head, "<tbody>", *rows, "</tbody>", "</table>", *more])
-
-
 def to_pandas(table: pa.Table) -> pd.DataFrame:
     """Return an Arrow table as a pandas DataFrame."""
     try:
@@ -173,24 +166,6 @@ def to_pandas(table: pa.Table) -> pd.DataFrame:
     return frame
 
 
-def _find_numeric(n_columns: int, body: Sequence[Sequence[object]]) -> list[bool]:
-    """Return which columns hold nothing but numbers; in an empty table none does."""
-    if not body:
-        return [False] * n_columns
-    return [all(isinstance(value, int | float) for value in column) for column in zip(*body, strict=True)]
-
-
-def format_cell(value: object, widest: int | None = None) -> str:
-    """Return a value as it is shown: on one line, short, with nothing in it that a terminal would obey."""
-    widest = find_layout().widest if widest is None else widest
-    # Cut first: a title may have a million characters, and each may be spelled out.
-    return cut_text(make_printable(cut_text(_format_value(value), widest)), widest)
-
-
-def _format_value(value: object) -> str:
-    return f"{value:.4f}" if isinstance(value, float) else "" if value is None else str(value)
-
-
 def _escape_latex(text: str) -> str:
     return "".join(_LATEX.get(sign, sign) for sign in " ".join(text.split()))
 
@@ -198,29 +173,9 @@ def _escape_latex(text: str) -> str:
 def _format_latex(value: object) -> str:
     if isinstance(value, float) and not math.isfinite(value):
         return "--" if math.isnan(value) else r"$\infty$" if value > 0 else r"$-\infty$"
-    text = _escape_latex(_format_value(value))
+    text = _escape_latex(format_value(value))
     return f"$-${text[1:]}" if isinstance(value, int | float) and text.startswith("-") else text
 
 
 def _join_latex(cells: Iterable[str]) -> str:
     return " & ".join(cells) + r" \\"
-
-
-def _embolden(
-    cells: list[list[str]], body: Sequence[Sequence[object]], header: Sequence[str], name: str, end: str
-) -> None:
-    """Make the best cells of a column bold, in place."""
-    if name not in header:
-        raise ValueError(f"best: there is no column {name!r}; there are {', '.join(header)}")
-    if end not in ("max", "min"):
-        raise ValueError(f"best: {name}={end!r} must be 'max' or 'min'")
-    place = list(header).index(name)
-    numbers = [
-        (value, line[place])
-        for row, line in zip(body, cells, strict=True)
-        if isinstance(value := row[place], int | float) and not math.isnan(value)
-    ]
-    if numbers:
-        _, shown = (max if end == "max" else min)(numbers, key=lambda pair: pair[0])
-        for line in cells:
-            line[place] = rf"\textbf{{{shown}}}" if line[place] == shown else line[place]

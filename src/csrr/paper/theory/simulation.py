@@ -14,6 +14,7 @@ from scipy.sparse import csr_array
 
 from csrr.arrays import BoolArray, Float64Array
 from csrr.experiments.intervals import compute_mean_interval
+from csrr.html_text import format_html_table, format_html_words
 from csrr.models import CSRR, ParameterError
 from csrr.paper.theory.bounds import noise_bound
 from csrr.parameters import check_number, check_whole
@@ -116,7 +117,8 @@ class Simulation:
         """Return the table of `to_arrow` as a pandas DataFrame."""
         return to_pandas(self.to_arrow())
 
-    def __repr__(self) -> str:
+    def _list_means(self) -> tuple[list[str], list[list[str]]]:
+        """Return the header and the lines of a table: the mean of each measure at each size, and its slope."""
         sides = sorted({math.sqrt(each.n * each.m) for each in self.rows})
         lines = [
             [setting, MEASURES[measure]]
@@ -124,11 +126,16 @@ class Simulation:
             + [f"{each.value:.2f}", f"{each.low:.2f} to {each.high:.2f}"]
             for (setting, measure), each in self.slopes.items()
         ]
-        head = f"Simulation: {len(self.rows)} fits, alpha={self.alpha:g}, q={self.q:g}, rho={self.rho:g}"
-        table = format_text_table(
-            ["setting", "per cell, at sqrt(mn) =", *(f"{each:g}" for each in sides), "slope", ""], lines
-        )
-        return f"{head}\n{table}"
+        return ["setting", "per cell, at sqrt(mn) =", *(f"{each:g}" for each in sides), "slope", ""], lines
+
+    def _heading(self) -> str:
+        return f"Simulation: {len(self.rows)} fits, alpha={self.alpha:g}, q={self.q:g}, rho={self.rho:g}"
+
+    def __repr__(self) -> str:
+        return f"{self._heading()}\n{format_text_table(*self._list_means())}"
+
+    def _repr_html_(self) -> str:
+        return f"{format_html_words(self._heading())}\n{format_html_table(*self._list_means())}"
 
     def _select_values(self, setting: str, measure: str, side: float) -> list[float]:
         chosen = (each for each in self.rows if each.setting == setting and math.sqrt(each.n * each.m) == side)
