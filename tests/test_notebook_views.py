@@ -175,7 +175,7 @@ def test_it_holds_the_numbers(shown):
         pages["Certificate"].words
     )
     assert shown["Chosen"].note in pages["Chosen"].text
-    assert "in doubt" not in pages["Stability"].text
+    assert "unreliable" not in pages["Stability"].text
     assert "Share of V" in pages["Suspects"].text
 
 

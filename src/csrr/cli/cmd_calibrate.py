@@ -1,4 +1,4 @@
-"""`csrr calibrate`: what the scores of a model mean, learnt from events it has not seen."""
+"""`csrr calibrate`: what the scores of a model mean, learned from events it has not seen."""
 
 from __future__ import annotations
 
@@ -66,8 +66,8 @@ def calibrate(model: Path, heldout: str, output: Path, plot: Path | None, as_jso
     those without events in HELDOUT. Without --observed-share a probability is that of an event that logs like these
     would show; with it, of any choice, if which choices the logs show is a matter of chance.
 
-    The calibration error (ECE), the table and the plot are of half of the users, with probabilities learnt from the
-    others; what is written is learnt from all. Also shown are the items and the users, by how many training events they
+    The calibration error (ECE), the table and the plot are of half of the users, with probabilities learned from the
+    others; what is written is learned from all. Also shown are the items and the users, by how many training events they
     have, of which the probabilities are furthest off: --groups corrects for these.
     """
     import csrr
@@ -109,7 +109,7 @@ def _check_usage(plot: Path | None, options: dict[str, Any]) -> None:
 
 
 def _judge(model: csrr.Recommender, events: csrr.Log, observed_share: float, n_groups: int) -> csrr.Reliability:
-    """Return how probabilities learnt from half of the users do on the rest: where they are learnt, they fit."""
+    """Return how probabilities learned from half of the users do on the rest: where they are learned, they fit."""
     import csrr
 
     ids = model.users_.ids
@@ -151,7 +151,7 @@ def _describe(
     n_cells, n_positives = calibration.n_cells.sum(), calibration.n_positives.sum()
     lines = [
         f"{output}: {n_cells:,} cells that are not in the training data, {n_positives:,} of them positive",
-        f"calibration error (ECE) {reliability.ece:.4f}, of half of the users, learnt from the others",
+        f"calibration error (ECE) {reliability.ece:.4f}, of half of the users, learned from the others",
         format_text_table(names, [[row[name] for name in names] for row in rows]),
         *_describe_groups(reliability),
     ]

@@ -45,7 +45,7 @@ def parse_least_probability(text: str) -> float | str:
     cls=Command,
     examples=(
         (
-            "Ten items for one user, and which of their choices speak for each",
+            "Ten items for one user, and the past choices that led to each",
             "csrr recommend model.csrr --user 42 --explain",
         ),
         ("For a visitor who is not in the model", "csrr recommend model.csrr --history 17,23 -k 5"),
@@ -75,11 +75,11 @@ def parse_least_probability(text: str) -> float | str:
     "--unknown",
     type=click.Choice(["raise", "ignore"]),
     default="raise",
-    help="With ignore, unknown items are left out and unknown users get what is popular.",
+    help="With ignore, unknown items are left out and unknown users get popular items.",
 )
 @add_options(*ITEM_OPTIONS, *RULE_OPTIONS)
 @click.option("--columns", metavar="NAME,NAME,...", help="Columns of the item table to show.")
-@click.option("--explain", is_flag=True, help="Say which choices of the user speak for an item.")
+@click.option("--explain", is_flag=True, help="Show the past choices that led to an item.")
 @click.option(
     "-o",
     "--output",
@@ -98,7 +98,7 @@ def recommend(
 ) -> None:
     """Recommend items to users of MODEL, or to someone new.
 
-    Someone new is known by what they chose, with --history. Users without a history get what is popular: the column why
+    Someone new is known by what they chose, with --history. Users without a history get popular items: the column why
     says so, and n_fallback of --json how many they are.
 
     Conditions, boosts, caps and quotas ask columns of the item table, that of --items or the one that csrr fit --items

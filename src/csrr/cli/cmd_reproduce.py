@@ -1,4 +1,4 @@
-"""`csrr reproduce`: the paper's tables and figures, done again, beside what was printed."""
+"""`csrr reproduce`: the paper's tables and figures, reproduced, beside what was printed."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _make_repeat_option(name: str, metavar: str, what: str) -> Callable[[Decorat
 )
 @_make_repeat_option("table", "comparison|ablation", "A table to make")
 @_make_repeat_option("figure", "cost|step|strengths", "A figure to make")
-@_make_repeat_option("protocol", "numbers|text|all-ratings", "Which ratings count and how NDCG is normalised")
+@_make_repeat_option("protocol", "numbers|text|all-ratings", "Which ratings count and how NDCG is normalized")
 @click.option("--data", multiple=True, metavar="ml-100k|ml-1m|eachmovie", help="A data set; may be repeated.")
 @_make_repeat_option("system", "NAME", "A system of the comparison, such as WRMF")
 @click.option("--splits", type=click.IntRange(min=1), help="Number of random partitions (5; of a quick run 2).")
@@ -56,7 +56,7 @@ def _make_repeat_option(name: str, metavar: str, what: str) -> Callable[[Decorat
     type=click.Path(path_type=Path),
     default=Path("csrr-results"),
     show_default=True,
-    help="The folder of results; what it holds is not done again.",
+    help="The folder of results; what it holds is not run again.",
 )
 @click.option("--page", type=click.Path(path_type=Path), help="The page to write (RESULTS/page.html and .md).")
 @click.option(

@@ -75,7 +75,7 @@ def suspects(
     MODEL is a CSRR, CSRRe, EASE or ItemKNN: these tell what a click would score without itself.
     The score of a click is a rate of noise under assumptions: noise falls on items regardless of taste, and taste fades
     where the model ranks lowest. A user's or an item's is the mean of its clicks. Diffuse taste and noise look alike: a
-    share that is in doubt is said to be.
+    share that is unreliable is marked as such.
     """
 
     if output is not None:
@@ -106,13 +106,13 @@ def suspects(
 @click.command(
     cls=Command,
     examples=(
-        ("See first how much would go, with examples", "csrr clean clicks.csv --dry-run"),
+        ("See first how much would be removed, with examples", "csrr clean clicks.csv --dry-run"),
         ("Then write what stays, and what goes", "csrr clean clicks.csv -o clean.csv --removed removed.csv"),
     ),
 )
 @log_argument
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="The CSV file to write.")
-@click.option("--dry-run", is_flag=True, help="Show how much would go, and examples; write nothing.")
+@click.option("--dry-run", is_flag=True, help="Show how much would be removed, and examples; write nothing.")
 @click.option(
     "--above",
     type=click.FloatRange(0, 1, min_open=True),

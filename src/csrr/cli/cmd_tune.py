@@ -223,6 +223,6 @@ def _make_command(found: csrr.Tuning, log: str, options: dict[str, Any]) -> list
         if option == "header":
             words.append("--header" if value else "--no-header")
         else:
-            spelt = f"{option}-column" if option in columns else option.replace("_", "-")
-            words += [f"--{spelt}", "none" if value is False else str(value)]
+            spelled = f"{option}-column" if option in columns else option.replace("_", "-")
+            words += [f"--{spelled}", "none" if value is False else str(value)]
     return words

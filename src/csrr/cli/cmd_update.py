@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     cls=Command,
     examples=(
         (
-            "Last night's clicks; the file is replaced at once or not at all",
+            "Last night's clicks; the file is replaced atomically",
             "csrr update model.csrr new.csv -o model.csrr",
         ),
         ("On Sundays, choose settings anew", "csrr update model.csrr new.csv -o model.csrr --choose"),
@@ -52,7 +52,7 @@ def update(model: Path, log: str, output: Path, choose: bool, as_json: bool, **o
     where MODEL is and keeps the settings that it chose on held-out events; a line says by how much the log has grown
     since, and --choose chooses anew. LOG is read by the options that `csrr fit` had: give the same.
 
-    The model is written to -o, which may be MODEL itself, at once or not at all: whatever interrupts this, the file
+    The model is written to -o, which may be MODEL itself, atomically: whatever interrupts this, the file
     that was there stays. To add the same events again changes nothing, unless the model weighs them: weights add up.
     A calibration is dropped; `csrr calibrate` makes a new one.
     """

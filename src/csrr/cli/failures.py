@@ -118,7 +118,7 @@ def explain(error: Exception, options: Iterable[str]) -> str | None:
 
 
 def as_options(message: str, options: Iterable[str]) -> str:
-    """Return a message of the library with its arguments spelt as options of the command line."""
+    """Return a message of the library with its arguments spelled as options of the command line."""
     message = re.sub(r"csrr\.fetch\('([^']+)'\)", r"`csrr data fetch \1`", message)
     message = re.sub(r"call [^;]*? \(on the command line, ([^()]*)\)", r"use \1", message)
     options = list(options)

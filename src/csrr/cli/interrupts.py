@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
 NOTHING_WRITTEN = "interrupted: nothing was written"
-"""What is said unless a command knows better. Files are written at once or not at all, so there is none."""
+"""What is said unless a command knows better. Files are written atomically, so there is none."""
 
 _SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 _GRACE = 2.0

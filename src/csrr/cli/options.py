@@ -63,7 +63,7 @@ LOG_OPTIONS = (
     *COLUMN_OPTIONS,
     _log_option("--separator", help="What separates the columns of a text; \\t for a tab."),
     _log_option("--header/--no-header", default=None, help="Whether the first line names the columns."),
-    _log_option("--format", help="Name the format, where it is not recognised."),
+    _log_option("--format", help="Name the format, where it is not recognized."),
     _log_option(
         "--on-bad-rows",
         type=click.Choice(["error", "skip"]),

@@ -252,7 +252,7 @@ def _judge_larger_than_3(summary: Summary) -> Finding | None:
     return Finding(_judge_count(nearer, total), "; ".join(words) + ".") if words else None
 
 
-def _judge_normalised(summary: Summary) -> Finding | None:
+def _judge_normalized(summary: Summary) -> Finding | None:
     """PopRank's NDCG@10, standard and normalized by the list, against the printed one."""
     words, nearer, total = [], 0, 0
     for data, table in index_tables(summary.comparison).items():
@@ -385,7 +385,7 @@ _CLAIMS: list[tuple[str, str, str, Judge]] = [
         "“NDCG@N is the normalized discounted cumulative gain in the ranking.”",
         "Evaluation Metrics",
         "NDCG is the standard one",
-        _judge_normalised,
+        _judge_normalized,
     ),
     (
         "“In order to fairly compare these algorithms, we randomly selected the training samples for each dataset …”",

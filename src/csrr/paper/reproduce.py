@@ -114,7 +114,7 @@ def check_data(experiments: Iterable[Experiment]) -> None:
 
 
 class Reproduction:
-    """A run into a folder of results; what is there already is not done again."""
+    """A run into a folder of results; what is there already is not run again."""
 
     def __init__(
         self,

@@ -361,7 +361,7 @@ class Robustness:
         Returns
         -------
         values
-            Plain values, fit for JSON.
+            Plain values for JSON.
         """
         return {"figures": self.figures(), "worth_of_v": self.worth_of_v().to_pylist() if self._can_pair else []}
 

@@ -128,7 +128,7 @@ SYSTEMS: dict[str, System] = {
             "MC-Shift",
             MCShift,
             group="paper",
-            about="positive-unlabelled matrix completion, to a certified gap",
+            about="positive-unlabeled matrix completion, to a certified gap",
             seconds=1.5,
             space={"reg_low_rank": _PLAIN_WALK},
             quick={"reg_low_rank": _FEW},

@@ -38,7 +38,7 @@ def excess_loss_bound(
 
     with probability at least 1 - delta over A. The paper assumes: X in the class (0 <= X_ij <= 1, ||X||_* <= epsilon,
     epsilon independent of n and m), alpha > 1, observed ones sampled from those of Y at a rate that is the same for all
-    (SCAR). Its proof needs more: A_ij drawn independently, and X the minimiser of R^ over the class. No value of C is
+    (SCAR). Its proof needs more: A_ij drawn independently, and X the minimizer of R^ over the class. No value of C is
     given, so with C = 1 this shows how the bound moves, not where it lies; `noise_bound` has every constant.
     """
     return _unwrap(_compute_rate(*_check_arrays(n=n, m=m, S=S, epsilon=epsilon, alpha=alpha, delta=delta, C=C)))
@@ -127,7 +127,7 @@ def noise_bound(
 
     with probability at least 1 - delta over A; the supremum is over the class, or over all clip(U, 0, 1) with
     ||U||_* <= epsilon. Assumes: each one of Y is observed independently with probability rho; Y and epsilon fixed
-    before A is drawn; alpha >= 1; loss I. At the minimiser X of R^ over the class, R(X) - R^(X) is the left side of
+    before A is drawn; alpha >= 1; loss I. At the minimizer X of R^ over the class, R(X) - R^(X) is the left side of
     Theorem 3.
     """
     checked = _check_arrays(n=n, m=m, S=S, epsilon=epsilon, alpha=alpha, delta=delta, rho=rho)
