@@ -154,6 +154,7 @@ TIMED = make_log([(1, 1), (1, 2), (2, 3)])
         (TIMED, {"by": "item"}, "by='item': choose 'user'"),
         (TIMED, {"last": 0}, "last=0: it must be a whole number"),
         (TIMED, {"at": 1}, "all events lie on one side of the time 1: theirs run from 1 to 3"),
+        (TIMED, {"at": "2024-01-31"}, "one side of the time 2024-01-31T00:00:00: theirs run from 1970-01-01T00:00:01"),
         (TIMED, {"at": "soon"}, "'soon' is not a time"),
         (TIMED, {"held_out_users": 2}, "held_out_users=2: it must leave some of the 2 users in train"),
         (TIMED, {"held_out_users": [1, 2]}, "some of the users, but not all of them"),

@@ -11,7 +11,7 @@ from csrr.arrays import BoolArray, Int64Array
 from csrr.data.as_log import as_log
 from csrr.data.errors import DataError
 from csrr.data.log import Log
-from csrr.data.times import Times, parse_time
+from csrr.data.times import Times, parse_time, show_moments
 
 
 class HeldOut(NamedTuple):
@@ -204,10 +204,8 @@ def _split_at(log: Log, cut: float) -> tuple[Log, Log]:
     times = _require_times(log)
     train = times < cut
     if train.all() or not train.any():
-        raise DataError(
-            f"all events lie on one side of the time {cut:.12g}:"
-            f" theirs run from {times.min():.12g} to {times.max():.12g}"
-        )
+        given, first, last = show_moments(np.array([cut, times.min(), times.max()]))
+        raise DataError(f"all events lie on one side of the time {given}: theirs run from {first} to {last}")
     return _cut(log, train)
 
 

@@ -33,6 +33,11 @@ def show_times(times: Times) -> list[str]:
     return [str(each) for each in times.astype(np.int64).astype("datetime64[s]")]
 
 
+def show_moments(times: Times) -> list[str]:
+    """Return times as dates where the last of them is later than 1973, and as the numbers that they are elsewhere."""
+    return show_times(times) if times.max() > 1e8 else [f"{each:.12g}" for each in times]
+
+
 def read_time_column(values: Any, column: str, where: RowNamer = name_table_row) -> Times:
     """Return times, shape (n,): seconds since 1970, int64 where they were written as integers, else float64.
 
