@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
 # The benchmarks and what makes the documents are no part of the package.
-from docs.make import benchmarks, defaults, front, interop, noise, suspects, theory, today, update, words  # noqa: E402
+from docs.make import benchmarks, box, defaults, front, interop, noise, suspects, theory, today, update, words  # noqa: E402
 
 RESULTS = ROOT / "docs" / "results"
 DEFAULTS = defaults.DEFAULTS
@@ -32,6 +32,7 @@ _JUDGED = replace(
     _RENEWED,
     claims=judge_claims(_RENEWED),
     today=today.make_today(json.loads((RESULTS / "today.json").read_text()), DEFAULTS),
+    differences=[box.describe_box(json.loads((RESULTS / "box.json").read_text()))],
 )
 SUMMARY = replace(
     _JUDGED,

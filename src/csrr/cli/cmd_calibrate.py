@@ -67,8 +67,8 @@ def calibrate(model: Path, heldout: str, output: Path, plot: Path | None, as_jso
     would show; with it, of any choice, if which choices the logs show is a matter of chance.
 
     The calibration error (ECE), the table and the plot are of half of the users, with probabilities learned from the
-    others; what is written is learned from all. Also shown are the items and the users, by how many training events they
-    have, of which the probabilities are furthest off: --groups corrects for these.
+    others; what is written is learned from all. Also shown are the groups of items and of users,
+    by their number of training events, whose probabilities are furthest off: --groups corrects for these.
     """
     import csrr
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from csrr.paper.evidence import write_notice
 from csrr.paper.jobs import FIGURES, TABLES
+from csrr.paper.method import DIFFERENCES
 from csrr.paper.overview import Overview, make_overview
 from csrr.paper.page_tables import RANKED_BY, ShownTable, show_table
 from csrr.paper.summary_types import Claim, Figure, Made, MissingPart, ResultPanel, Summary
@@ -76,6 +77,7 @@ class Document:
     missing: list[MissingPart]
     protocols: list[tuple[str, str]]
     commands: list[tuple[str, str]]
+    differences: list[str]
     today: ShownToday | None = None
     title: str = TITLE
 
@@ -99,6 +101,7 @@ def make_document(summary: Summary) -> Document:
         missing=_list_missing(summary),
         protocols=list(summary.protocols.items()),
         commands=[(f"{kind}, {title}", command) for kind, title, command in named if command],
+        differences=[*DIFFERENCES, *map(_tie_percents, summary.differences)],
         today=_show_today(summary),
     )
 

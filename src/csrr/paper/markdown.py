@@ -177,7 +177,7 @@ def _write_method(doc: Document) -> list[str]:
             lines = "\n".join(f"- **{_escape(name)}**: {_escape(words)}" for name, words in pairs)
             blocks += [f"### {title}", lines]
     blocks += ["### Tuning", _escape(method.TUNING), "### Reading the tables", _escape(method.INTERVALS)]
-    blocks += ["### Differences from the paper", "\n".join(f"- {_escape(each)}" for each in method.DIFFERENCES)]
+    blocks += ["### Differences from the paper", "\n".join(f"- {_escape(each)}" for each in doc.differences)]
     return blocks
 
 

@@ -179,7 +179,10 @@ class MissingPart:
 
 @dataclass(frozen=True)
 class Summary:
-    """All that a reproduction found, `figures` and `protocols` by name; `today` is measured apart and merged in."""
+    """All that a reproduction found, `figures` and `protocols` by name.
+
+    `today` and `differences`, sentences on what differs from the paper, are measured apart and merged in.
+    """
 
     made: Made
     comparison: list[SystemTable] = field(default_factory=list)
@@ -190,6 +193,7 @@ class Summary:
     claims: list[Claim] = field(default_factory=list)
     headlines: list[str] = field(default_factory=list)
     today: Today | None = None
+    differences: list[str] = field(default_factory=list)
 
     @classmethod
     def from_json(cls, plain: Any) -> Self:
@@ -204,5 +208,5 @@ class Summary:
         return read_dataclass(cls, plain, "summary")
 
     def to_json(self) -> dict[str, Any]:
-        """Return the summary as plain values fit for JSON."""
+        """Return the summary as plain values for JSON."""
         return {"format": FORMAT, **write_plain(self)}
