@@ -3,8 +3,8 @@
     python -m benchmarks.box RESULTS [-o FILE]        (a GPU is used where PyTorch finds one)
 
 RESULTS is the folder of a `csrr reproduce`. Two fits: with the parameters that were chosen for CSRR-II without the box
-on the first split, so that the box is all that differs; and with everything divided by α, so that the targets of the
-clicks are 1 and fit in the box. Without the box both give the same lists.
+on the first split, and with α = 1 and λ₁ divided by the α chosen, so that the targets of the clicks fit in the box.
+Each is compared with the fit of the same parameters without the box.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import numpy as np
 
 import csrr
 from csrr.arrays import FloatArray
+from csrr.paper.jobs import STEP_ITERATIONS
 from csrr.paper.lists import MEASURED
 from csrr.paper.printed import LENGTHS
 from csrr.paper.reproduce import RATIO, read_log
@@ -68,7 +69,7 @@ def measure(params: dict[str, Any]) -> dict[str, Any]:
     """Fit with and without the box, and measure both on the test data."""
     train, test = csrr.split(read_log(DATA, AT_LEAST), ratio=RATIO, seed=SPLIT)
     free = csrr.CSRR(**params).fit(train)
-    boxed = csrr.CSRR(**params, box="paper", max_iter=200)
+    boxed = csrr.CSRR(**params, box="paper", max_iter=STEP_ITERATIONS)
     began = time.perf_counter()
     with mock.patch.object(np.linalg, "svd", decompose):
         boxed.fit(train, callback=lambda step: print(step, flush=True))

@@ -22,7 +22,7 @@ def answered(log_file, tmp_path_factory):
 def test_a_file_becomes_an_answer(answered, log_file):
     result, folder = answered
     assert result.stdout.startswith("FirstLook: 80 users x 60 items, ")
-    assert "makes the best lists" in result.stdout
+    assert "ranks best: NDCG@10" in result.stdout
     assert result.stdout.endswith(f"the page: {folder / 'page.html'}\n")
     assert sorted(each.name for each in folder.iterdir()) == ["model.csrr", "page.html", "summary.json"]
     assert json.loads((folder / "summary.json").read_text())["source"] == str(log_file)

@@ -81,6 +81,23 @@ def test_the_paper_s_own_numbers_bear_out_what_it_says_of_them():
     assert verdict(summary, "either a large or a small") == "holds"
 
 
+def test_a_lead_that_its_test_does_not_tell_from_chance_counts_in_part_only():
+    summary = printed()
+    (table,) = [each for each in summary["comparison"] if each["data"] == "ml-100k"]
+    numbers = {
+        "difference": 0.01,
+        "low": -0.01,
+        "high": 0.03,
+        "p_wilcoxon": 0.3,
+        "better": 0.5,
+        "worse": 0.4,
+        "n_users": 9,
+    }
+    for p, expected in ((0.3, "partly"), (0.01, "holds")):
+        table["tests"] = [{"metric": "NDCG@5", "a": "CSRR-I", "b": "CSRR-e", "p_t": p, **numbers}]
+        assert verdict(summary, "CSRR-I ahead of CSRR-II") == expected
+
+
 def test_on_ml_100k_wrmf_has_the_best_printed_recall():
     assert verdict(printed(), "compares favorably") == "partly"
 

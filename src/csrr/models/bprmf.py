@@ -109,11 +109,11 @@ class BPRMF(Recommender):
 
     Attributes
     ----------
+    history_
+        The mean ln s(x_ui - x_uj) met in each epoch.
     user_factors_, item_factors_
         Shapes (n_users, rank + 1) and (n_items, rank + 1). The last columns are ones and the biases, and do not count
         for likeness.
-    history_
-        The mean ln s(x_ui - x_uj) met in each epoch.
     users_, items_
         The ids of the training data, in the order of their rows.
     titles_

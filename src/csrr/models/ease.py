@@ -71,10 +71,10 @@ class EASE(ItemWeightsModel):
 
     Attributes
     ----------
-    reg_
-        The strength of the penalty, resolved.
     weights_
         B, dense float32 of shape (n_items, n_items): what item i in a history adds to the score of item j.
+    reg_
+        The strength of the penalty, resolved.
     users_, items_
         The ids of the training data, in the order of their rows.
     titles_

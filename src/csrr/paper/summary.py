@@ -34,6 +34,7 @@ from csrr.paper.printed import (
     DATA,
     PRINTED,
     PRINTED_ABLATION,
+    PRINTED_SYSTEMS,
     PROTOCOLS,
     WITHOUT_V,
     Protocol,
@@ -143,7 +144,7 @@ def _make_table(run: Reproduction, experiment: Experiment) -> SystemTable | None
     if experiment.name == "comparison":
         rows = [_make_row(name, each, experiment.data, protocol) for name, each in results.items()]
         tests = [test for ours in CHAMPIONS for test in _test(results, "ndcg@10", STANDARD, ours, results)]
-        tests += _test(results, ndcg_5, "NDCG@5", "CSRR-I", ("PopRank", "BPRMF", "WRMF", "MC-Shift", "CSRR-II"))
+        tests += _test(results, ndcg_5, "NDCG@5", "CSRR-I", PRINTED_SYSTEMS)
         note = " ".join(filter(None, (note, _describe_first_split(results, tuned))))
     else:
         rows = [_make_ablation_row(name, each, experiment.data, protocol) for name, each in results.items()]
