@@ -2,6 +2,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
 
 import pytest
@@ -114,3 +115,25 @@ def test_what_an_earlier_run_wrote_is_not_taken_for_this_one(tmp_path):
     (tmp_path / "summary.json").unlink()
     (tmp_path / "summary.json").write_text(json.dumps(kept))
     assert message() == f"interrupted: {tmp_path / 'page.html'} tells what was found by then, of PopRank"
+
+
+EXTRAS = ("pandas", "polars", "optuna", "rich", "sqlalchemy", "sklearn", "faiss", "implicit", "matplotlib")
+WITHOUT_EXTRAS = f"""
+import sys
+
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in {EXTRAS!r}:
+            raise ModuleNotFoundError(name, name=name)
+
+sys.meta_path.insert(0, Missing())
+from csrr.cli import main
+main()
+"""
+
+
+def test_a_plain_installation_is_enough(log_file, tmp_path):
+    command = [sys.executable, "-c", WITHOUT_EXTRAS, "start", str(log_file), "--minutes", "1"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "first-look" / "page.html").stat().st_size > 10_000

@@ -3,7 +3,6 @@
 import copy
 import math
 import re
-import sys
 from xml.etree import ElementTree
 
 import pytest
@@ -286,13 +285,6 @@ def test_the_readme_table_has_the_numbers_protocol_only():
     assert table[2].startswith(f"| MovieLens-100K | PopRank | {row['cells']['R@5']['mean']:.4f} / 0.0634 |")
     assert f"| {row['extra']['standard NDCG@10']['mean']:.4f} |" in table[2]
     assert "No data set" in render_readme_table(read({"format": 1, "made": MADE}))
-
-
-def test_without_jinja2_the_page_says_what_to_install_and_markdown_works(monkeypatch):
-    monkeypatch.setitem(sys.modules, "jinja2", None)
-    with pytest.raises(ImportError, match=re.escape("pip install 'csrr[report]'")):
-        render_html(read(full_summary()))
-    assert render_markdown(read(full_summary()))
 
 
 @pytest.mark.parametrize("name", ["out/report.html", "out/report.md", "out/report"])

@@ -92,8 +92,8 @@ def reproduce(
     from csrr.paper.reproduce import Reproduction, check_data, plan
     from csrr.paper.results import ResultStore
 
-    if not (find_spec("optuna") and find_spec("jinja2")):
-        raise Failure("csrr reproduce needs Optuna and Jinja2: pip install 'csrr[reproduce]'")
+    if not find_spec("optuna"):
+        raise Failure("csrr reproduce needs Optuna: pip install 'csrr[reproduce]'")
     names = _check_names(tables, figures)
     asked = plan(names, data=data, protocols=protocols, systems=systems, splits=splits, quick=quick)
     if data:

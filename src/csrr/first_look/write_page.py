@@ -18,15 +18,9 @@ from csrr.plots.charts import draw_marker
 from csrr.plots.number_text import format_count, format_duration, format_fixed, format_p_value, format_percent
 from csrr.plots.plot import read_colour_sheet, read_page_sheet
 
-MISSING = "the page needs jinja2: pip install 'csrr[report]'"
-
 
 def check_folder(folder: Path) -> None:
-    """Raise an error now if the folder holds files that are no first look, or the page cannot be made."""
-    try:
-        import jinja2  # noqa: F401
-    except ImportError:
-        raise ImportError(f"{MISSING}, or do without a folder") from None
+    """Raise an error now if the folder holds files that are no first look."""
     if folder.is_dir() and any((folder / name).exists() for name in (PAGE, SUMMARY, MODEL)) and not _is_ours(folder):
         raise ParameterError(
             f"folder={str(folder)!r} holds files of the same names that are no first look; give another"

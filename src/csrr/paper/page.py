@@ -19,12 +19,10 @@ from csrr.plots.plot import read_colour_sheet, read_page_sheet
 
 def render_html(summary: Summary) -> str:
     """Return the page of a summary."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup
+
     document = make_document(summary)
-    try:
-        from jinja2 import Environment, PackageLoader, StrictUndefined
-        from markupsafe import Markup
-    except ImportError:
-        raise ImportError("the page needs jinja2: pip install 'csrr[report]', or use render_markdown") from None
     environment = Environment(
         loader=PackageLoader("csrr.paper"),
         autoescape=True,
