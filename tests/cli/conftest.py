@@ -19,8 +19,9 @@ COMMAND = [sys.executable, "-c", PROGRAM]
 
 
 def on_one_core():
-    """Before a child starts: one core, where that can be said, and Ctrl-C as in a terminal."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    """Before a child starts: one core, where that can be said, and signals as in a terminal."""
+    for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(each, signal.SIG_DFL)
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 

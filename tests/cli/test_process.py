@@ -187,13 +187,16 @@ def test_a_signal_ends_what_swallows_it(log_file, tmp_path, number, times):
         text=True,
         preexec_fn=on_one_core,
     ) as command:
-        deadline = time.monotonic() + PATIENCE
-        while not (tmp_path / "began").exists():
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
-        for _ in range(times):
-            command.send_signal(number)
-        out, err = command.communicate(timeout=PATIENCE)
+        try:
+            deadline = time.monotonic() + PATIENCE
+            while not (tmp_path / "began").exists():
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+            for _ in range(times):
+                command.send_signal(number)
+            out, err = command.communicate(timeout=PATIENCE)
+        finally:
+            command.kill()
     columns, *said = err.splitlines()
     assert columns.startswith("csrr: log.csv: user 'user', item 'item'")
     assert (command.returncode, out, said) == (128 + number, "", ["interrupted: nothing was written"])
