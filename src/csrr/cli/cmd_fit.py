@@ -13,17 +13,16 @@ from csrr.cli.failures import tell_written
 from csrr.cli.help_pages import Command
 from csrr.cli.model_files import check_expendable
 from csrr.cli.options import (
-    KINDS,
     LOG_OPTIONS,
     MODEL_OPTIONS,
     PARAM_OPTION,
     add_options,
     check_writable,
-    complete_kind,
     explain_no_kind,
     find_kind,
     fit_model,
     json_option,
+    kind_option,
     log_argument,
     make_model,
     read_log,
@@ -51,14 +50,7 @@ if TYPE_CHECKING:
 )
 @log_argument
 @click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="The model file to write.")
-@click.option(
-    "--model",
-    default="csrr",
-    metavar="NAME",
-    show_default=True,
-    shell_complete=complete_kind,
-    help=f"The kind of model: {', '.join(KINDS)}.",
-)
+@kind_option
 @add_options(PARAM_OPTION, *LOG_OPTIONS, *MODEL_OPTIONS, *ITEM_OPTIONS, json_option)
 @click.option("--force", is_flag=True, help="Write over a file even if it is no model.")
 def fit(log: str, output: Path, model: str, as_json: bool, force: bool, **options: Any) -> None:

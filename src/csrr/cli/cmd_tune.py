@@ -13,7 +13,6 @@ from csrr.cli import interrupts
 from csrr.cli.failures import Failure, stoppable, tell_written
 from csrr.cli.help_pages import Command
 from csrr.cli.options import (
-    KINDS,
     LOG_NAMES,
     LOG_OPTIONS,
     MODEL_NAMES,
@@ -22,11 +21,11 @@ from csrr.cli.options import (
     add_options,
     as_time,
     check_writable,
-    complete_kind,
     explain_no_kind,
     find_kind,
     fit_model,
     json_option,
+    kind_option,
     list_kinds,
     log_argument,
     make_model,
@@ -53,14 +52,7 @@ if TYPE_CHECKING:
     ),
 )
 @log_argument
-@click.option(
-    "--model",
-    default="csrr",
-    metavar="NAME",
-    show_default=True,
-    shell_complete=complete_kind,
-    help=f"The kind of model: {', '.join(KINDS)}.",
-)
+@kind_option
 @click.option(
     "--space",
     default="csrr",

@@ -199,6 +199,16 @@ def complete_kind(ctx: click.Context, param: click.Parameter, text: str) -> list
     return [name for name in KINDS if name.startswith(text)]
 
 
+kind_option = click.option(
+    "--model",
+    default="csrr",
+    metavar="NAME",
+    show_default=True,
+    shell_complete=complete_kind,
+    help=f"The kind of model: {', '.join(KINDS)}.",
+)
+
+
 def explain_no_kind(text: str) -> str:
     """Return what to say of a word that names no model."""
     return suggest_near(text.lower(), list_kinds()) or f"; there are {', '.join(list_kinds())}"

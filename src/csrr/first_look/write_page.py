@@ -14,9 +14,8 @@ from csrr.first_look.findings import list_commands, list_findings
 from csrr.first_look.oddities import format_day
 from csrr.first_look.result import KIND, MODEL, PAGE, SUMMARY, FirstLook
 from csrr.parameters import ParameterError
-from csrr.plots.charts import draw_marker
 from csrr.plots.number_text import format_count, format_duration, format_fixed, format_p_value, format_percent
-from csrr.plots.plot import read_colour_sheet, read_page_sheet
+from csrr.plots.page_template import render_template
 
 
 def check_folder(folder: Path) -> None:
@@ -57,18 +56,9 @@ def make_plain(value: Any) -> Any:
 
 def render_page(look: FirstLook) -> str:
     """Return the page of a first look."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-    from markupsafe import Markup
-
-    environment = Environment(
-        loader=PackageLoader("csrr.first_look"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    # The charts escape their own text.
-    return environment.get_template("first_look.html").render(
+    return render_template(
+        "csrr.first_look",
+        "first_look.html",
         look=look,
         charts=charts,
         facts=list_facts(look),
@@ -76,10 +66,6 @@ def render_page(look: FirstLook) -> str:
         commands=list_commands(look),
         numbers={"fixed": format_fixed, "p": format_p_value, "time": format_duration, "count": format_count},
         percent=format_percent,
-        colours=Markup(read_colour_sheet()),  # noqa: S704
-        style=Markup(read_page_sheet()),  # noqa: S704
-        drawn=Markup,
-        marker=lambda place: Markup(draw_marker(place)),  # noqa: S704
         model_file=MODEL,
     )
 

@@ -13,33 +13,17 @@ from csrr.paper.overview import draw_picture, make_overview
 from csrr.paper.page_tables import RANKED_BY, TEST_COLUMNS
 from csrr.paper.summary_types import Summary
 from csrr.paper.today import PRINTED_ELSEWHERE, TODAY
-from csrr.plots.charts import draw_marker
-from csrr.plots.plot import read_colour_sheet, read_page_sheet
+from csrr.plots.page_template import render_template
 
 
 def render_html(summary: Summary) -> str:
     """Return the page of a summary."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-    from markupsafe import Markup
-
-    document = make_document(summary)
-    environment = Environment(
-        loader=PackageLoader("csrr.paper"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    template = environment.get_template("page.html")
-    # The charts escape their own text.
-    return template.render(
-        doc=document,
+    return render_template(
+        "csrr.paper",
+        "page.html",
+        doc=make_document(summary),
         method=method,
         verdicts=VERDICTS,
-        colours=Markup(read_colour_sheet()),  # noqa: S704
-        style=Markup(read_page_sheet()),  # noqa: S704
-        drawn=Markup,
-        marker=lambda place: Markup(draw_marker(place)),  # noqa: S704
         ranked_by=RANKED_BY,
         test_columns=TEST_COLUMNS,
         today_title=TODAY,

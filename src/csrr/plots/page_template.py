@@ -1,0 +1,30 @@
+"""Pages of one look: a template, with the style sheets and what draws charts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from csrr.plots.charts import draw_marker
+from csrr.plots.plot import read_colour_sheet, read_page_sheet
+
+
+def render_template(room: str, name: str, **values: Any) -> str:
+    """Return the page that a template of a room, such as "csrr.paper", makes of values; all text is escaped."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup
+
+    environment = Environment(
+        loader=PackageLoader(room),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    # The charts escape their own text.
+    return environment.get_template(name).render(
+        colours=Markup(read_colour_sheet()),  # noqa: S704
+        style=Markup(read_page_sheet()),  # noqa: S704
+        drawn=Markup,
+        marker=lambda place: Markup(draw_marker(place)),  # noqa: S704
+        **values,
+    )
