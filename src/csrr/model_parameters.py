@@ -141,6 +141,17 @@ NeighborScaling: TypeAlias = Annotated[
         most=1,
     ),
 ]
+Denoise: TypeAlias = Annotated[
+    float | Literal["auto"],
+    Number(
+        "denoise",
+        "How much events count less that a first fit takes for noise: the power of their probabilities of being"
+        " genuine; 0: not at all.",
+        least=0,
+        most=1,
+        words=("auto",),
+    ),
+]
 L1: TypeAlias = Annotated[
     float | None,
     Number(
@@ -270,7 +281,7 @@ Seed: TypeAlias = Annotated[int, Whole("seed", "Seed of the random numbers.")]
 
 _OF_CSRR: tuple[Any, ...] = (
     *(Loss, CostRatio, PositiveCost, MissCost, FalseAlarmCost, RecallWeight, EventWeights, HalfLife),
-    *(RegLowRank, RegSparse, Neighbors, RegNeighbors, NeighborScaling, L1, L2, UserScaling, ItemScaling),
+    *(RegLowRank, RegSparse, Neighbors, RegNeighbors, NeighborScaling, Denoise, L1, L2, UserScaling, ItemScaling),
     *(MaxRank, Box, StepSize, Tol, MaxIter, TimeLimit, Precision, Threads, Seed),
 )
 OPTIONS: tuple[Parameter, ...] = tuple(alias.__metadata__[0] for alias in _OF_CSRR)

@@ -50,7 +50,19 @@ def test_ranks_of_held_out_items_ties_counted_half(made):
     several = np.stack([weights.data, np.zeros_like(weights.data)])
     ranks = np.empty((2, held.nnz))
     rank_rows(
-        *(0, 12, base, np.arange(12), scale, clicks.indptr, clicks.indices, weights.indptr, weights.indices, several),
+        *(
+            0,
+            12,
+            base,
+            np.arange(12),
+            scale,
+            clicks.indptr,
+            clicks.indices,
+            None,
+            weights.indptr,
+            weights.indices,
+            several,
+        ),
         *(held.indptr, held.indices, np.empty(9, np.float32), ranks),
     )
     for found, scores in zip(ranks, (base + dense(*made), base), strict=True):

@@ -10,13 +10,19 @@ import numpy as np
 
 from csrr.arrays import FloatArray
 from csrr.data import Log
+from csrr.deadline import seconds_left
 from csrr.model_parameters import UserScaling
 from csrr.models.costs import ClickCosts, Costs, EventWeights, Ratio
-from csrr.models.settings import Settings
-from csrr.models.strengths import Scaling, compute_noise_level, compute_target_norm
+from csrr.models.settings import RULE, Settings
+from csrr.models.strengths import Scaling, compute_noise_level, compute_target_norm, count_clicks
+from csrr.noise.judged import STRONG
+from csrr.noise.noise_scores import LeftOut, score_noise
+from csrr.optim.factored import Factors
+from csrr.optim.foldin import ItemSide
 from csrr.optim.neighbors import Regression, Support
 from csrr.optim.pattern import Pattern
 from csrr.optim.problem import Loss, Problem, build
+from csrr.optim.solver import Options, solve
 
 if TYPE_CHECKING:
     from csrr.models.robust import RobustModel
@@ -47,7 +53,7 @@ class NoiseLevel:
 
 @dataclass(frozen=True, eq=False)
 class ClickProblem:
-    """A problem, and what its numbers were made of."""
+    """A problem, and what its numbers were made of; `genuine`, (nnz,), is what each click counts for (None: 1)."""
 
     loss: Loss
     problem: Problem
@@ -57,11 +63,18 @@ class ClickProblem:
     l2: float | None
     settings: Settings
     noise_level: NoiseLevel
+    genuine: FloatArray | None = None
+
+    @property
+    def targets(self) -> FloatArray:
+        """The scaled targets, (nnz,)."""
+        targets = self.scaling.make_targets(self.problem.pattern)
+        return targets if self.genuine is None else targets * self.genuine
 
     @property
     def asked(self) -> FloatArray:
         """What each click asks for, in units of the cost ratio: its scaled target times its own cost, (nnz,)."""
-        return self.clicks.multiply(self.scaling.make_targets(self.problem.pattern))
+        return self.clicks.multiply(self.targets)
 
     @property
     def noise(self) -> float:
@@ -77,23 +90,37 @@ class ClickProblem:
         """The same clicks with other costs, V and strength."""
         ratio = settings.cost_ratio
         l2 = None if settings.reg_sparse >= 1 else settings.reg_sparse * ratio
-        targets = self.scaling.make_targets(self.problem.pattern)
         pattern, costs = self.problem.pattern, replace(self.costs, ratio=ratio)
-        problem = build(pattern, targets, loss=self.loss, cost_ratio=ratio, l1=0.0, l2=l2, costs=self.clicks.values)
+        problem = build(
+            pattern, self.targets, loss=self.loss, cost_ratio=ratio, l1=0.0, l2=l2, costs=self.clicks.values
+        )
         return replace(self, problem=problem, costs=costs, l2=l2, settings=settings).with_strength(settings.strength)
 
     def build_regression(self, support: Support, neighbor_scaling: float) -> Regression:
         """The problem of the weights between items; users of X are scaled by that power of their clicks."""
         problem = self.problem
-        counts = np.maximum(np.diff(problem.pattern.indptr), 1)
+        counts = count_clicks(problem.pattern, self.genuine)
         user = (counts**-neighbor_scaling).astype(problem.target.dtype)
-        return Regression(problem.pattern, problem.target, user, self.scaling.item, support)
+        return Regression(problem.pattern, problem.target, user, self.scaling.item, support, self.genuine)
 
 
 def build_problem(
-    model: RobustModel, log: Log, settings: Settings, user_costs: Any = None, item_costs: Any = None
+    model: RobustModel,
+    log: Log,
+    settings: Settings,
+    user_costs: Any = None,
+    item_costs: Any = None,
+    judged: FloatArray | None = None,
 ) -> ClickProblem:
-    """Return the problem that a model's parameters, and settings for what they leave open, make of a log."""
+    """Return the problem that a model's parameters, and settings for what they leave open, make of a log.
+
+    `judged`, (n_events,), are the probabilities that its events are genuine, if they are known: `judge_events`.
+    """
+    genuine = None
+    if settings.denoise:
+        if judged is None:
+            judged = judge_events(build_problem(model, log, settings._replace(denoise=0.0), user_costs, item_costs))
+        genuine = weigh_events(judged, settings.denoise).astype(model.dtype)
     costs = model.resolve_costs(log)
     if costs.is_default:
         costs = replace(costs, ratio=settings.cost_ratio)
@@ -101,8 +128,10 @@ def build_problem(
     clicks = ClickCosts.of(log, model.weighing, user_costs, item_costs, model.dtype)
     clicks.check(alpha, log)
     pattern = Pattern.of(log.to_csr())
-    scaling = Scaling.of(pattern, model.user_scaling, model.item_scaling, model.dtype)
+    scaling = Scaling.of(pattern, model.user_scaling, model.item_scaling, model.dtype, genuine)
     targets = scaling.make_targets(pattern)
+    if genuine is not None:
+        targets *= genuine
     l1, l2 = model.l1, model.l2
     if l2 is None and settings.reg_sparse < 1:
         l2 = settings.reg_sparse * alpha
@@ -110,5 +139,49 @@ def build_problem(
         l1 = alpha * model.reg_low_rank * compute_target_norm(pattern, clicks.multiply(targets), model.seed)
     problem = build(pattern, targets, loss=model.loss, cost_ratio=alpha, l1=l1 or 0.0, l2=l2, costs=clicks.values)
     noise = NoiseLevel(pattern, targets, model.seed)
-    built = ClickProblem(model.loss, problem, scaling, costs, clicks, l2, settings, noise)
+    built = ClickProblem(model.loss, problem, scaling, costs, clicks, l2, settings, noise, genuine)
     return built if l1 is not None else built.with_strength(settings.strength)
+
+
+LEAST_GENUINE = 0.01
+"""The least that an event counts for, so that none is without a target."""
+_JUDGED = 0.01
+"""The gap at which the common taste is near enough to judge events by."""
+
+
+def judge_events(built: ClickProblem) -> FloatArray:
+    """Return the probability that each event of a problem is genuine, (nnz,), told as in `suspects`, at equal costs."""
+    strict = built.with_settings(Settings(cost_ratio=1.0, reg_sparse=STRONG)).problem
+    seed = built.noise_level.seed
+    options = Options(_JUDGED, time_limit=seconds_left(), rank_cap=RULE.max_rank, seed=seed)
+    factors = Factors.of(solve(strict, options).low_rank)
+    return 1 - score_noise(leave_out_own(strict, factors), seed=seed).scores
+
+
+def weigh_events(judged: FloatArray, power: float) -> FloatArray:
+    """Return what events count for by the probabilities that they are genuine, (nnz,) both."""
+    return np.maximum(judged, LEAST_GENUINE) ** power
+
+
+def leave_out_own(problem: Problem, factors: Factors) -> LeftOut:
+    """Return U on the clicked cells less the influence of each cell's own click.
+
+    A click enters its user's equation with the coefficient c = pull + u and moves u by c*f to first order, where
+    1 - f = (1 - h)*(1 - g) and h, g are the leverages of item and user: h = q'(Q'Q + l1*I)^-1 q.
+    """
+    pattern, users = problem.pattern, factors.users
+    u = pattern.dots(users, factors.items)
+    of_user, of_item = (
+        _compute_leverages(users, problem.l1)[pattern.rows],
+        _compute_leverages(factors.items, problem.l1)[pattern.indices],
+    )
+    influence = 1 - (1 - of_user) * (1 - of_item)
+    values = (u - (problem.pull(u) + u) * influence).astype(u.dtype)
+    return LeftOut(pattern, values, lambda rows, items: users[rows] @ factors.items[items].T)
+
+
+def _compute_leverages(factors: FloatArray, l1: float) -> FloatArray:
+    """Return f'(F'F + l1*I)^-1 f for each row f of F, shape (len(factors),)."""
+    side = ItemSide.of(factors, l1)
+    leverages: FloatArray = side.turned**2 @ (1 / (side.curvature + l1))
+    return leverages

@@ -6,15 +6,17 @@ neighbors, and what ranks the held-out events best is taken for the fit to the w
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from csrr.arrays import FloatArray
 from csrr.data import Log
 from csrr.deadline import TimeUpError, cut_off, seconds_left
 from csrr.html_text import format_html_words
-from csrr.models.build_problem import ClickProblem, build_problem
+from csrr.models.build_problem import ClickProblem, build_problem, judge_events
 from csrr.models.settings import RULE, Settings
 from csrr.models.settings_search import AT, NAMES, Search, Wanted
 from csrr.optim.lowrank import LowRank
@@ -30,7 +32,10 @@ LEAST_EVENTS, LEAST_USERS = 3, 150
 MOST_USERS, CELLS = 2500, 6 * 10**7
 """How many users are asked at most, and how many scores that may take, unless these are a third of them or fewer."""
 
-
+NOTICED = 0.05
+"""The share of noise, by estimate, from which on it is tried to count events less that look like it."""
+POWERS = (1.0, 0.5)
+"""The powers of the probabilities of being genuine that are tried."""
 HASTY_RANK = 64
 """The largest rank where the time limit leaves no time to choose one: a small rank that is solved beats a large one."""
 
@@ -42,7 +47,7 @@ class Chosen(ResultTable):
     - rank: of U;
     - cost_ratio: what a miss costs;
     - strength: l1 in noise levels, the norm of the targets with random signs;
-    - max_rank (0: none), reg_sparse, neighbors, reg_neighbors, neighbor_scaling: as the parameters;
+    - max_rank (0: none), reg_sparse, neighbors, reg_neighbors, neighbor_scaling, denoise: as the parameters;
     - ndcg: the mean over users of the NDCG@20 of their held-out events, and its standard error, `error`.
 
     `settings` is what the fit took, `note` how it came to it. Without rows nothing was searched. `start` is U as the
@@ -101,23 +106,34 @@ def choose_settings(model: RobustModel, log: Log, user_costs: Any = None, item_c
             parts = hold_out(log, model.seed)
             if parts is None:
                 return choose_by_rule(wanted.given, _explain_too_small(log, wanted))
-            built = build_problem(model, parts[0], wanted.given, user_costs, item_costs)
-            return search_settings(built, *parts, wanted)
+            costs = user_costs, item_costs
+            built = build_problem(model, parts[0], wanted.given, *costs)
+
+            def denoise(judged: FloatArray, power: float) -> ClickProblem:
+                return build_problem(model, parts[0], wanted.given._replace(denoise=power), *costs, judged)
+
+            return search_settings(built, *parts, wanted, denoise if "denoise" in wanted else None)
     except TimeUpError:
         hasty = wanted.given._replace(max_rank=HASTY_RANK) if "max_rank" in wanted else wanted.given
         note = f"by rule: the time limit left no time for a search; {_describe(hasty, wanted)}"
         return choose_by_rule(hasty, note)
 
 
-def search_settings(built: ClickProblem, part: Log, asked: Log, wanted: Wanted) -> Chosen:
+def search_settings(
+    built: ClickProblem, part: Log, asked: Log, wanted: Wanted, denoise: Denoise | None = None
+) -> Chosen:
     """Return the settings that rank best the events `asked`, held out of `part`, for which `built` is the problem.
 
-    Where the search is cut off, the best of what was tried by then; raises TimeUpError if that is nothing.
+    `denoise` makes the problem in which events count by probabilities that they are genuine, to a power. Where the
+    search is cut off, the best of what was tried by then; raises TimeUpError if that is nothing.
     """
     if part.to_csr().multiply(asked.to_csr()).nnz:
         raise AssertionError("an event that is asked for is among those that are fitted")
     search = Search(built, part.to_csr(), asked.to_csr(), wanted)
     settings = search.run()
+    start = search.find_start(settings)
+    if denoise is not None and not search.is_cut:
+        settings, start = try_denoised(search, settings, start, denoise)
     users = int(np.count_nonzero(asked.user_counts()))
     where = f"{len(asked):,} held-out events of {users:,} users"
     note = f"chosen on {where}: {_describe(settings, wanted)}"
@@ -125,7 +141,41 @@ def search_settings(built: ClickProblem, part: Log, asked: Log, wanted: Wanted) 
         note += f"; NDCG@{AT} {best.mean:.4f} there"
     if search.is_cut:
         note += f"; the time limit ended the search after {len(search.trials)} tries"
-    return Chosen(search.list_columns(), settings, note, search.find_start(settings))
+    return Chosen(search.list_columns(), settings, note, start)
+
+
+Denoise = Callable[[FloatArray, float], ClickProblem]
+"""From the probabilities that events are genuine, and a power of these, to the problem in which events count so."""
+
+
+def try_denoised(
+    search: Search, best: Settings, start: LowRank | None, denoise: Denoise
+) -> tuple[Settings, LowRank | None]:
+    """Return the settings that rank best, and U, once events that look like noise may count less.
+
+    Two looks tell whether that is tried at all: a rough one at what the search has of common taste anyway, then that of
+    `suspects`. A log in which these find little noise takes no time beyond.
+    """
+    try:
+        if search.estimate_noise() < NOTICED:
+            return best, start
+        judged = judge_events(search.built)
+        if 1 - judged.mean() < NOTICED:
+            return best, start
+        # The noise is in the held-out events, too. But where it falls evenly no way of ranking them gains by it.
+        first = Search(denoise(judged, POWERS[0]), search.clicks, search.asked, search.wanted)
+        others = [first.run()]
+        tried = [first]
+        for power in POWERS[1:]:
+            tried.append(Search(denoise(judged, power), search.clicks, search.asked, search.wanted))
+            others.append(tried[-1].try_only(others[0]._replace(denoise=power)))
+        for each in tried:
+            search.trials |= each.trials
+        found = search.find_better(best, *others, errors=0.0)
+        return found, start if found == best else tried[others.index(found)].find_start(found)
+    except TimeUpError:
+        search.is_cut = True
+        return best, start
 
 
 def _describe(settings: Settings, wanted: Wanted) -> str:
@@ -137,6 +187,7 @@ def _describe(settings: Settings, wanted: Wanted) -> str:
         f"cost_ratio {settings.cost_ratio:g}" if "cost_ratio" in wanted else "",
         f"reg_sparse {settings.reg_sparse:g}",
         neighbors if settings.neighbors else "no neighbors",
+        f"denoise {settings.denoise:g}" if settings.denoise else "",
     ]
     return ", ".join(filter(None, words))
 

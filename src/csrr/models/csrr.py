@@ -11,6 +11,7 @@ from csrr.model_parameters import (
     L2,
     Box,
     CostRatio,
+    Denoise,
     EventWeights,
     FalseAlarmCost,
     HalfLife,
@@ -188,6 +189,7 @@ class CSRR(RobustModel):
     neighbors: Neighbors = "auto"
     reg_neighbors: RegNeighbors = "auto"
     neighbor_scaling: NeighborScaling = 0.0
+    denoise: Denoise = "auto"
     l1: L1 = None
     l2: L2 = None
     user_scaling: UserScaling = 0.3

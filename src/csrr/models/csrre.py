@@ -10,6 +10,7 @@ from csrr.model_parameters import (
     L1,
     L2,
     CostRatio,
+    Denoise,
     EventWeights,
     FactorSign,
     FalseAlarmCost,
@@ -190,6 +191,7 @@ class CSRRe(RobustModel):
     neighbors: Neighbors = "auto"
     reg_neighbors: RegNeighbors = "auto"
     neighbor_scaling: NeighborScaling = 0.0
+    denoise: Denoise = "auto"
     l1: L1 = None
     l2: L2 = None
     user_scaling: UserScaling = 0.3

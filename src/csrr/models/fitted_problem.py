@@ -8,15 +8,16 @@ from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
 from csrr.arrays import FloatArray
-from csrr.models.build_problem import Words
+from csrr.models.build_problem import Words, leave_out_own
 from csrr.models.costs import ClickCosts, Costs
 from csrr.models.kept import FLOATS, Arrays, ModelFileError, Part, Sparse, Values
 from csrr.models.neighborhood import Neighborhood, fold_neighbors
 from csrr.models.settings import Settings
 from csrr.models.store import State, factors
-from csrr.models.strengths import Scaling, solve_penalized
+from csrr.models.strengths import Scaling, count_clicks, solve_penalized
 from csrr.models.text_arrays import sparse_arrays, sparse_from
 from csrr.noise.noise_scores import LeftOut
 from csrr.noise.own_tastes import Tastes
@@ -37,6 +38,7 @@ KEPT: tuple[Part, ...] = (
     Values("click_costs", ("events",), FLOATS, above=0, optional=True),
     Values("item_costs", ("items",), FLOATS, above=0, optional=True),
     Values("user_costs", ("users",), FLOATS, above=0, optional=True),
+    Values("genuine", ("events",), FLOATS, above=0, most=1, optional=True),
 )
 """The arrays that a file keeps of a problem."""
 
@@ -62,7 +64,8 @@ class FittedProblem:
     """Factors, float32 of shapes (n, d) and (m, d), in units of a click, and what their problem was made of.
 
     `own_l2` is the strength by which V is told, whether or not U's problem has V; None for no V. `is_bounded` says that
-    the factors are those of the paper's CSRR-e, in [0, 1/sqrt(d)].
+    the factors are those of the paper's CSRR-e, in [0, 1/sqrt(d)]. `genuine`, (nnz,), is what each training event
+    counts for; None: 1, as events of new histories do.
     """
 
     words: Words
@@ -76,6 +79,7 @@ class FittedProblem:
     l2: float | None
     own_l2: float | None
     is_bounded: bool = False
+    genuine: FloatArray | None = None
 
     @cached_property
     def side(self) -> ItemSide:
@@ -87,6 +91,10 @@ class FittedProblem:
         """The strength by which V is told, as a fraction of what gives none."""
         return 1.0 if self.own_l2 is None else self.own_l2 / self.costs.ratio
 
+    def weigh(self, seen: Any) -> Any:
+        """Return the training events, csr, with what they count for as values."""
+        return seen if self.genuine is None else sparse.csr_array((self.genuine, seen.indices, seen.indptr), seen.shape)
+
     def make_factors(self, dtype: str) -> Factors:
         """Return the factors in the units of the problem."""
         users, items = self.users * self.scaling.user[:, None], self.items * self.scaling.item[:, None]
@@ -94,11 +102,14 @@ class FittedProblem:
 
     # People and their histories
 
-    def build_problem(self, pattern: Pattern, costs: FloatArray | None) -> tuple[Problem, FloatArray]:
+    def build_problem(
+        self, pattern: Pattern, costs: FloatArray | None, genuine: FloatArray | None = None
+    ) -> tuple[Problem, FloatArray]:
         """Return the problem of users with these histories and click costs, items as in training, and their D_u^-a."""
-        counts = np.maximum(np.diff(pattern.indptr), 1)
-        user = (counts**-self.words.user_scaling).astype(self.scaling.item.dtype)
+        user = (count_clicks(pattern, genuine) ** -self.words.user_scaling).astype(self.scaling.item.dtype)
         targets = Scaling(user, self.scaling.item).make_targets(pattern)
+        if genuine is not None:
+            targets *= genuine
         loss, alpha = self.words.loss, self.words.alpha
         return build(pattern, targets, loss=loss, cost_ratio=alpha, l1=self.l1, l2=self.l2, costs=costs), user
 
@@ -135,7 +146,7 @@ class FittedProblem:
         counts = np.maximum(np.diff(pattern.indptr), 1)
         item = (counts ** -self._find_item_power(seen)).astype(self.scaling.item.dtype)
         targets = Scaling(item, self.scaling.user).make_targets(pattern)
-        words = self.words
+        words, histories = self.words, self.weigh(seen)
         # The cost of an item is 1, unless one says otherwise, and one cannot of a new one.
         costs = replace(self.clicks, item=None).resolve_new(pattern, chosen.data, words.event_weights, words.alpha)
         problem = build(pattern, targets, loss=words.loss, cost_ratio=words.alpha, l1=self.l1, l2=self.l2, costs=costs)
@@ -146,19 +157,20 @@ class FittedProblem:
             factors = fold_in(problem, ItemSide.of(users, self.l1), tol=FOLD_IN_TOL / 10)
         weights = None
         if not self.neighborhood.is_empty:
-            weights = fold_neighbors(problem, (users, factors), item, seen, self.scaling.item, settings)
+            weights = fold_neighbors(problem, (users, factors), item, histories, self.scaling.item, settings)
         return (factors / item[:, None]).astype(np.float32), weights
 
     def _find_item_power(self, seen: Any) -> float:
         """Return the power of their number of clicks by which items were scaled: that of the most popular tells it."""
-        counts = np.bincount(seen.indices, minlength=seen.shape[1])
+        counts = np.bincount(seen.indices, self.genuine, seen.shape[1])
         most = int(counts.argmax())
         return -float(np.log(self.scaling.item[most]) / np.log(counts[most])) if counts[most] > 1 else 0.0
 
     def explain(self, seen: Any, row: int, item: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
         """Return the item rows of a user's history, (k,), and what each adds to the common taste for an item row."""
-        pattern = Pattern.of(seen[[row]])
-        problem, user_scaling = self.build_problem(pattern, self.clicks.select_row(seen.indptr, row))
+        pattern, mine = Pattern.of(seen[[row]]), slice(seen.indptr[row], seen.indptr[row + 1])
+        genuine = None if self.genuine is None else self.genuine[mine]
+        problem, user_scaling = self.build_problem(pattern, self.clicks.select_row(seen.indptr, row), genuine)
         factors = (self.users[[row]] * user_scaling[:, None]).astype(self.scaling.item.dtype)
         if self.is_bounded:
             found = self._share_inside(problem, factors, item)
@@ -180,28 +192,14 @@ class FittedProblem:
     # Noise
 
     def leave_out(self, seen: Any, dtype: str) -> LeftOut:
-        """Return U on the clicked cells less the influence of each cell's own click.
-
-        A click enters its user's equation with the coefficient c = pull + u and moves u by c*f to first order, where
-        1 - f = (1 - h)*(1 - g) and h, g are the leverages of item and user: h = q'(Q'Q + l1*I)^-1 q.
-        """
-        pattern = Pattern.of(seen)
-        problem, _ = self.build_problem(pattern, self.clicks.values)
-        factors = self.make_factors(dtype)
-        users, items = factors.users, factors.items
-        u = pattern.dots(users, items)
-        of_user, of_item = (
-            _compute_leverages(users, self.l1)[pattern.rows],
-            _compute_leverages(items, self.l1)[pattern.indices],
-        )
-        influence = 1 - (1 - of_user) * (1 - of_item)
-        values = (u - (problem.pull(u) + u) * influence).astype(u.dtype)
-        return LeftOut(pattern, values, lambda rows, items: users[rows] @ factors.items[items].T)
+        """Return U on the clicked cells less the influence of each cell's own click."""
+        problem, _ = self.build_problem(Pattern.of(seen), self.clicks.values, self.genuine)
+        return leave_out_own(problem, self.make_factors(dtype))
 
     def find_tastes(self, seen: Any) -> Tastes:
         """Return how alike items are, without the user who is asked about."""
         pattern = Pattern.of(seen)
-        problem, _ = self.build_problem(pattern, self.clicks.values)
+        problem, _ = self.build_problem(pattern, self.clicks.values, self.genuine)
         factors = self.make_factors("float64")
         users, items = factors.users, factors.items
         u = pattern.dots(users, items)
@@ -219,7 +217,12 @@ class FittedProblem:
             **sparse_arrays("neighbors", self.neighborhood.weights),
         }
         clicks = self.clicks
-        optional = {"click_costs": clicks.values, "item_costs": clicks.item, "user_costs": clicks.user}
+        optional = {
+            "click_costs": clicks.values,
+            "item_costs": clicks.item,
+            "user_costs": clicks.user,
+            "genuine": self.genuine,
+        }
         arrays |= {name: array for name, array in optional.items() if array is not None}
         facts = ProblemFacts(
             l1=self.l1,
@@ -259,6 +262,7 @@ class FittedProblem:
             facts.l2,
             facts.l2 if isinstance(facts.own_l2, str) else facts.own_l2,
             is_bounded,
+            arrays.get("genuine"),
         )
 
 
@@ -268,13 +272,6 @@ def _check_bounds(name: str, factors: FloatArray, scaling: FloatArray) -> None:
     largest = (factors.max(axis=1, initial=0) * scaling).max(initial=0)
     if rank == 0 or factors.min(initial=0) < 0 or largest * rank**0.5 > 1.001:
         raise ModelFileError(f"array {name!r} leaves the bounds of the paper's form")
-
-
-def _compute_leverages(factors: FloatArray, l1: float) -> FloatArray:
-    """Return f'(F'F + l1*I)^-1 f for each row f of F, shape (len(factors),)."""
-    side = ItemSide.of(factors, l1)
-    leverages: FloatArray = side.turned**2 @ (1 / (side.curvature + l1))
-    return leverages
 
 
 def keep_nonzero(pattern: Pattern, values: FloatArray) -> Any:

@@ -167,8 +167,13 @@ def read_new_items(clicks: Any, users: IdMap, items: IdMap, weight: float | None
     return log, sparse.csr_array((values, (log.item_rows, rows)), shape=(log.n_items, len(users)))
 
 
-def make_scorer(model: Recommender, factors: Any = None, weights: Any = None, scale: Any = None) -> RowScorer:
-    """Return what gives the scores of new items by their factors, (n_new, d), and weights, csr (n_items, n_new)."""
+def make_scorer(
+    model: Recommender, factors: Any = None, weights: Any = None, scale: Any = None, amounts: Any = None
+) -> RowScorer:
+    """Return what gives the scores of new items by their factors, (n_new, d), and weights, csr (n_items, n_new).
+
+    `scale`, (n_users,), multiplies what weights add; `amounts`, (n_events,), are what events count for; None: 1.
+    """
 
     def score_rows(rows: Rows) -> Float32Array:
         if factors is None:
@@ -176,7 +181,7 @@ def make_scorer(model: Recommender, factors: Any = None, weights: Any = None, sc
         else:
             scores = model.user_factors_[rows] @ factors.T
         if weights is not None:
-            add_products(scores, model.seen_, rows, weights, scale)
+            add_products(scores, model.seen_, rows, weights, scale, amounts)
         return scores
 
     return score_rows

@@ -25,11 +25,16 @@ Model = TypeVar("Model", bound="RobustModel")
 
 def find_judge(model: Model) -> Model:
     """Return the model that tells which clicks are noise: this one, or one like it fitted to its clicks."""
-    by_rule = {"reg_low_rank": "noise", "neighbors": 0, "reg_sparse": STRONG, "l1": None, "l2": None}
+    by_rule = {"reg_low_rank": "noise", "neighbors": 0, "reg_sparse": STRONG, "l1": None, "l2": None, "denoise": 0.0}
     other, log = _copy_with(model, **by_rule), model.costed_log()
     is_exact = model.get_params().get("box", "none") == "none"
     is_strict = model.l2_ is not None and model.l2_ <= STRONG * model.costs_.ratio * (1 + 1e-6)
-    if is_exact and is_strict and np.isclose(model.l1_, other.strength(log), rtol=1e-3):
+    if (
+        is_exact
+        and is_strict
+        and model.fitted_.genuine is None
+        and np.isclose(model.l1_, other.strength(log), rtol=1e-3)
+    ):
         return model
     return other.fit(log, start=model)
 
@@ -39,7 +44,7 @@ def make_strict(model: Model, log: Log) -> Model:
     share = RULE.reg_sparse if model.reg_sparse == "auto" else model.reg_sparse
     if model.l2 is not None:
         share = model.l2 / model.resolve_costs(log).ratio
-    return type(model)(**_make_exact_params(model) | {"reg_sparse": min(share, STRONG), "l2": None})
+    return type(model)(**_make_exact_params(model) | {"reg_sparse": min(share, STRONG), "l2": None, "denoise": 0.0})
 
 
 def refit(model: Model, log: Log, changes: dict[str, Any]) -> Model:

@@ -9,9 +9,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from csrr.arrays import FloatArray, Rows
+from csrr.arrays import AnyArray, FloatArray, Rows
 from csrr.models.build_problem import ClickProblem
 from csrr.models.settings import Settings
+from csrr.models.strengths import count_clicks
 from csrr.optim.item_foldin import find_nearest_known, make_weights, weigh_neighbors
 from csrr.optim.neighbors import Factored, Ridge, find_nearest
 from csrr.optim.problem import Problem
@@ -40,7 +41,7 @@ class Neighborhood:
         if settings.neighbors == 0:
             return cls.none(n_items)
         regression = built.build_regression(
-            find_nearest(built.problem.pattern, settings.neighbors), settings.neighbor_scaling
+            find_nearest(built.problem.pattern, settings.neighbors, built.genuine), settings.neighbor_scaling
         )
         ridge = Ridge(settings.neighbors, settings.reg_neighbors * regression.mean_diagonal)
         solved = regression.solve([(users, items)], [ridge])[0, 0]
@@ -53,33 +54,40 @@ class Neighborhood:
         """Whether no item has a neighbor."""
         return bool(self.weights.nnz == 0)
 
-    def scale(self, clicks: Any) -> npt.NDArray[np.float32]:
-        """What the weights are multiplied by for each user of `clicks`, csr: shape (n_users,)."""
-        counts = np.maximum(np.diff(clicks.indptr), 1)
-        scale: npt.NDArray[np.float32] = (counts**self.power).astype(np.float32)
+    def scale(self, clicks: Any, amounts: FloatArray | None = None) -> npt.NDArray[np.float32]:
+        """What the weights are multiplied by for each user of `clicks`, csr: shape (n_users,).
+
+        Here and below, `amounts`, (nnz,), are what clicks count for; None: 1.
+        """
+        scale: npt.NDArray[np.float32] = (count_clicks(clicks, amounts) ** self.power).astype(np.float32)
         return scale
 
-    def add(self, scores: npt.NDArray[np.float32], clicks: Any, rows: Rows) -> None:
+    def add(self, scores: npt.NDArray[np.float32], clicks: Any, rows: Rows, amounts: FloatArray | None = None) -> None:
         """Add what neighbors say to the scores of all items, (len(rows), n_items), of the users at these rows."""
         if not self.is_empty:
-            add_products(scores, clicks, rows, self.weights, self.scale(clicks))
+            add_products(scores, clicks, rows, self.weights, self.scale(clicks, amounts), amounts)
 
-    def score_pairs(self, clicks: Any, user_rows: Rows, item_rows: Rows) -> npt.NDArray[np.float32]:
+    def score_pairs(
+        self, clicks: Any, user_rows: Rows, item_rows: Rows, amounts: FloatArray | None = None
+    ) -> npt.NDArray[np.float32]:
         """What neighbors say of pairs of a user and an item, (n,)."""
         if self.is_empty:
             return np.zeros(len(user_rows), np.float32)
-        return multiply_pairs(clicks, user_rows, item_rows, self.weights, self.scale(clicks))
+        return multiply_pairs(clicks, user_rows, item_rows, self.weights, self.scale(clicks, amounts), amounts)
 
-    def score_clicks(self, clicks: Any) -> npt.NDArray[np.float32]:
+    def score_clicks(self, clicks: Any, amounts: FloatArray | None = None) -> npt.NDArray[np.float32]:
         """What neighbors say of every click itself, (nnz,)."""
         if self.is_empty:
             return np.zeros(len(clicks.indices), np.float32)
-        return multiply_own(clicks, self.weights, self.scale(clicks))
+        return multiply_own(clicks, self.weights, self.scale(clicks, amounts), amounts)
 
-    def explain_history(self, history: Rows, item: int) -> npt.NDArray[np.float32]:
-        """What each item row of one user's history adds to the score of an item row, (len(history),)."""
-        weights: npt.NDArray[np.float32] = self.get_column(item)[history]
-        return weights * np.float32(max(len(history), 1) ** self.power)
+    def explain_history(self, clicks: Any, row: int, item: int, amounts: FloatArray | None = None) -> AnyArray:
+        """What each click of the user at a row of `clicks` adds to the score of an item row, (number of clicks,)."""
+        mine = slice(clicks.indptr[row], clicks.indptr[row + 1])
+        found: AnyArray = self.get_column(item)[clicks.indices[mine]] * self.scale(
+            clicks[[row]], None if amounts is None else amounts[mine]
+        )
+        return found if amounts is None else found * amounts[mine]
 
     def get_column(self, item: int) -> npt.NDArray[np.float32]:
         """The weights for one item, (n_items,)."""
@@ -93,9 +101,10 @@ def fold_neighbors(
     """Return the weights for new items, csr (n_items, new), that explain best what their common taste leaves over.
 
     `problem` has the new items as rows over the users, U = users @ items.T of `u`, and `scaling`, (new,), is their
-    D_i^-b; `item`, (n_items,), that of the known ones, whose events are `seen`, csr.
+    D_i^-b; `item`, (n_items,), that of the known ones, whose events are
+    `seen`, csr, with what they count for.
     """
-    user = np.maximum(np.diff(seen.indptr), 1) ** -settings.neighbor_scaling
+    user = np.maximum(seen.sum(axis=1), 1) ** -settings.neighbor_scaling
     x = sparse.csr_array(sparse.diags_array(item) @ (sparse.diags_array(user) @ seen).T)
     diagonal = np.asarray(x.multiply(x).sum(axis=1))
     ridge = Ridge(settings.neighbors, settings.reg_neighbors * float(diagonal[diagonal > 0].mean()))

@@ -32,14 +32,14 @@ def make_from_costs(kind: type[Model], words: CostWords, params: dict[str, Any])
 
 def find_wanted(model: RobustModel, settled: Settings | None) -> Wanted:
     """Return what the parameters give and what they leave open; `settled` are settings in place of all that."""
-    names = ("reg_sparse", "neighbors", "reg_neighbors")
+    names = ("reg_sparse", "neighbors", "reg_neighbors", "denoise")
     given = {name: getattr(model, name) for name in names if getattr(model, name) != "auto"}
     settings, left = RULE._replace(neighbor_scaling=model.neighbor_scaling, **given), set(names) - set(given)
     if model.l1 is None and model.reg_low_rank == "auto":
         left.add("strength")
     if model.l2 is not None or "strength" not in left:
         # The problem of U is given, or as good as.
-        left.discard("reg_sparse")
+        left -= {"reg_sparse", "denoise"}
     if {"strength", "reg_sparse"} <= left and model.loss == "I" and not model.cost_words.are_given:
         left.add("cost_ratio")
     if model.max_rank != "auto":
@@ -62,7 +62,7 @@ def settle_params(model: RobustModel) -> dict[str, Any]:
     settings, params = model.chosen_.settings, model.get_params()
     found = {
         "reg_sparse": 1.0 if model.l2_ is None else model.l2_ / model.costs_.ratio,
-        **{name: getattr(settings, name) for name in ("max_rank", "neighbors", "reg_neighbors")},
+        **{name: getattr(settings, name) for name in ("max_rank", "neighbors", "reg_neighbors", "denoise")},
     }
     found = {name: value for name, value in found.items() if params.get(name) == "auto"}
     if params["reg_low_rank"] in ("auto", "noise") and model.l1 is None:

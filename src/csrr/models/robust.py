@@ -103,6 +103,7 @@ class RobustModel(Recommender):
     neighbors: int | Literal["auto"] = 0
     reg_neighbors: float | Literal["auto"] = "auto"
     neighbor_scaling: float = 0.0
+    denoise: float | Literal["auto"] = 0.0
     l1: float | None
     l2: float | None = None
     user_scaling: float = 0.0
@@ -366,7 +367,7 @@ class RobustModel(Recommender):
             note = f"{chosen.note}; then none: the time limit left no time for neighbors"
             chosen = replace(chosen, settings=chosen.settings._replace(neighbors=0), note=note)
         units = scaling.make_targets(problem.pattern)
-        own = neighborhood.score_clicks(log.to_csr()).astype(units.dtype)
+        own = neighborhood.score_clicks(log.to_csr(), built.genuine).astype(units.dtype)
         explained = problem.pattern.dots(users, items) + own * units
         # V that U's problem does without still says what neither part explains.
         own_l2 = built.l2
@@ -381,7 +382,7 @@ class RobustModel(Recommender):
         self._take(
             FittedProblem(
                 *(words, user_factors, item_factors, scaling, built.clicks, built.costs, neighborhood),
-                *(problem.l1, built.l2, own_l2, self.is_bounded(words)),
+                *(problem.l1, built.l2, own_l2, self.is_bounded(words), built.genuine),
             )
         )
         self.specific_ = keep_nonzero(problem.pattern, specific / units)
@@ -574,12 +575,13 @@ class RobustModel(Recommender):
 
     def score_rows(self, rows: Rows) -> npt.NDArray[np.float32]:
         scores = super().score_rows(rows)
-        self.fitted_.neighborhood.add(scores, self.seen_, rows)
+        self.fitted_.neighborhood.add(scores, self.seen_, rows, self.fitted_.genuine)
         return scores
 
     def score_pairs(self, user_rows: Rows, item_rows: Rows) -> npt.NDArray[np.float32]:
         common = super().score_pairs(user_rows, item_rows)
-        return common + self.fitted_.neighborhood.score_pairs(self.seen_, user_rows, item_rows)
+        fitted = self.fitted_
+        return common + fitted.neighborhood.score_pairs(self.seen_, user_rows, item_rows, fitted.genuine)
 
     def low_rank(self, dtype: str) -> LowRank:
         """Return U as a start for another problem over the same users and items.
@@ -620,10 +622,10 @@ class RobustModel(Recommender):
         return FoldedFactors(users, seen, self, score_rows, factors, specific)
 
     def fold_items(self, log: Log, chosen: Any) -> FoldedItems:
-        neighborhood = self.fitted_.neighborhood
+        neighborhood, genuine = self.fitted_.neighborhood, self.fitted_.genuine
         with use_threads(self.threads, blas=1), _blame_parameter(self.reg_neighbors):
             factors, weights = self.fitted_.fold_items(self.seen_, chosen, self.chosen_.settings)
-        score_rows = make_scorer(self, factors, weights, neighborhood.scale(self.seen_))
+        score_rows = make_scorer(self, factors, weights, neighborhood.scale(self.seen_, genuine), genuine)
         return FoldedItems.of(self, log, chosen, score_rows, factors, weights)
 
     # Reasons and likeness
@@ -645,9 +647,11 @@ class RobustModel(Recommender):
             taste.
         """
         self.check_fitted()
-        row, column, neighborhood = self.users_.row(user), self.items_.row(item, "item"), self.fitted_.neighborhood
-        history, amounts = self.fitted_.explain(self.seen_, row, column)
-        through = None if neighborhood.is_empty else neighborhood.explain_history(history, column)
+        row, column, fitted = self.users_.row(user), self.items_.row(item, "item"), self.fitted_
+        history, amounts = fitted.explain(self.seen_, row, column)
+        through = None
+        if not fitted.neighborhood.is_empty:
+            through = fitted.neighborhood.explain_history(self.seen_, row, column, fitted.genuine)
         return explain_score(self, user, item, history, amounts, through)
 
     def similar_items(

@@ -12,6 +12,7 @@ class Settings(NamedTuple):
 
     `cost_ratio` is what a miss costs, `strength` l1 in noise levels (`strengths.compute_noise_level`), unless the model
     gives l1 or its fraction. `max_rank` bounds the rank of U (None: nothing does), `reg_sparse` is that of U's problem.
+    `denoise` is the power of the probabilities that events are genuine which these count for: 0 for all alike.
     `neighbors` is K, 0 for none, `reg_neighbors` rho over the mean diagonal of X'X, and `neighbor_scaling` the power of
     a user's number of clicks that X is divided by.
     """
@@ -23,6 +24,7 @@ class Settings(NamedTuple):
     neighbors: int = 0
     reg_neighbors: float = 3.0
     neighbor_scaling: float = 0.0
+    denoise: float = 0.0
 
 
 RULE = Settings()

@@ -11,8 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from csrr.deadline import TimeUpError
-from csrr.models.build_problem import ClickProblem
+from csrr.models.build_problem import ClickProblem, leave_out_own
 from csrr.models.settings import Settings
+from csrr.noise.noise_scores import score_noise
+from csrr.optim.factored import Factors
 from csrr.optim.krylov import LowRankPlusSparse, compute_partial_svd
 from csrr.optim.lowrank import LowRank
 from csrr.optim.neighbors import Factored, Regression, Ridge, find_nearest
@@ -35,6 +37,8 @@ NOISE, CERTAIN = 1.0, 2.0
 """Standard errors that a gain must exceed to be taken for one, and where another kind of model would be chosen."""
 ROBUST = 0.65
 """The `reg_sparse` that is tried beside none."""
+ROUGH, LOOKED_AT = 1.04, 1000
+"""The strength of the common taste by which noise is estimated first, and the number of users who are looked at."""
 NAMES = ("rank", *Settings._fields, "ndcg", "error")
 """What is kept of a trial."""
 _LOOSE, _STEPS, _NEAR = 0.05, 8, 0.001
@@ -128,7 +132,7 @@ class Search:
 
     def _choose_first(self) -> Settings:
         """What the search begins with: what is given, but for costs and V, which come later."""
-        first = self._given
+        first = self._given._replace(denoise=self.built.settings.denoise)
         if "strength" in self.wanted:
             first = first._replace(cost_ratio=1.0, reg_sparse=1.0)
         else:
@@ -165,12 +169,12 @@ class Search:
         others = [_penalize(point, factor) for factor in factors]
         # All at once: their U is scored once.
         self._find_best([point, *others, *(point._replace(neighbors=k) for k in widths)])
-        best = self._find_better(point, *others)
+        best = self.find_better(point, *others)
         if best.reg_neighbors != point.reg_neighbors:
             factor = RIDGE_STEP if best.reg_neighbors > point.reg_neighbors else 1 / RIDGE_STEP
-            while (other := self._find_better(best, _penalize(best, factor))) != best:
+            while (other := self.find_better(best, _penalize(best, factor))) != best:
                 best = other
-        return self._find_better(best, *(best._replace(neighbors=k) for k in widths), errors=CERTAIN)
+        return self.find_better(best, *(best._replace(neighbors=k) for k in widths), errors=CERTAIN)
 
     def _widen(self, point: Settings) -> Settings:
         """The point with twice the bound on the rank, again and again, while the bound holds and more rank gains.
@@ -209,19 +213,34 @@ class Search:
         best = self._find_best([other, _scale_strength(other, 1 / STEP)])
         if self.trials[other].rank == other.max_rank:
             # Where the bound on the rank cuts, a weaker penalty has to show what it is good for.
-            best = self._find_better(other, best, errors=CERTAIN)
-        while best != other and (weaker := self._find_better(best, _scale_strength(best, 1 / STEP))) != best:
+            best = self.find_better(other, best, errors=CERTAIN)
+        while best != other and (weaker := self.find_better(best, _scale_strength(best, 1 / STEP))) != best:
             best = weaker
-        return self._find_better(best, point, errors=CERTAIN) if "cost_ratio" in self.wanted else best
+        return self.find_better(best, point, errors=CERTAIN) if "cost_ratio" in self.wanted else best
 
     def _choose_v(self, point: Settings) -> Settings:
         """The point with V in U's problem, if that gains more than noise."""
-        return self._find_better(point, _hold_back(point, ROBUST), errors=CERTAIN)
+        return self.find_better(point, _hold_back(point, ROBUST), errors=CERTAIN)
 
-    def _find_better(self, point: Settings, *others: Settings, errors: float = NOISE) -> Settings:
-        """The best of several points, if it gains more than noise over a first."""
+    def find_better(self, point: Settings, *others: Settings, errors: float = NOISE) -> Settings:
+        """Return the best of several points, if it gains more than noise over a first."""
         best = self._find_best([point, *others])
         return best if self._measure_gain(best, point, errors) > 0 else point
+
+    def try_only(self, point: Settings) -> Settings:
+        """Score a point, and return it."""
+        return self._find_best([point])
+
+    def estimate_noise(self) -> float:
+        """Return a rough estimate of the share of noise, by some users: it may err, but not by much time."""
+        built = self.built.with_settings(Settings(cost_ratio=1.0, strength=ROUGH, reg_sparse=1.0))
+        u = self._threshold(built.settings._replace(max_rank=self._svd[0] if self._svd else None))
+        factors = Factors.of(u.trim())
+        if factors.users.shape[1] == 0:
+            return 0.0
+        left = leave_out_own(built.problem, factors)
+        some = np.random.default_rng(self.seed).permutation(left.pattern.shape[0])[:LOOKED_AT]
+        return float(score_noise(left.select(np.sort(some)), seed=self.seed).scores.mean())
 
     def _measure_gain(self, point: Settings, other: Settings, errors: float) -> float:
         """What a point gains over another at least, relatively: the mean over users less its standard errors."""
@@ -308,7 +327,9 @@ class Search:
     def _regression(self) -> Regression:
         given = self.wanted.given
         neighbors = NEIGHBORS if "neighbors" in self.wanted else given.neighbors
-        return self.built.build_regression(find_nearest(self.built.problem.pattern, neighbors), given.neighbor_scaling)
+        return self.built.build_regression(
+            find_nearest(self.built.problem.pattern, neighbors, self.built.genuine), given.neighbor_scaling
+        )
 
     # Scores
 
@@ -322,7 +343,17 @@ class Search:
         mine, theirs = left[rows].astype(np.float32), (right / item[:, None]).astype(np.float32)
         ranks = np.empty((len(weights), self.asked.nnz))
         clicks, asked = self.clicks, self.asked
-        parts = (regression.user, clicks.indptr, clicks.indices, indptr, indices, flat, asked.indptr, asked.indices)
+        parts = (
+            regression.user,
+            clicks.indptr,
+            clicks.indices,
+            self.built.genuine,
+            indptr,
+            indices,
+            flat,
+            asked.indptr,
+            asked.indices,
+        )
 
         def rank(start: int, stop: int) -> None:
             base = mine[start:stop] @ theirs.T

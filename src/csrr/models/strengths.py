@@ -38,6 +38,13 @@ def solve_penalized(system: AnyArray, right: AnyArray) -> AnyArray:
         ) from None
 
 
+def count_clicks(clicks: Any, amounts: FloatArray | None = None) -> AnyArray:
+    """Return the number of clicks of each user of a pattern or csr, at least 1, or the sum of their `amounts`: (n,)."""
+    sums = None if amounts is None else np.concatenate([[0.0], np.cumsum(amounts, dtype=np.float64)])
+    counts: AnyArray = np.maximum(np.diff(clicks.indptr if sums is None else sums[clicks.indptr]), 1)
+    return counts
+
+
 @dataclass(frozen=True, eq=False)
 class Scaling:
     """D_u^-a and D_i^-b: what a click of a user, and on an item, counts for; (n,) and (m,)."""
@@ -46,9 +53,16 @@ class Scaling:
     item: FloatArray
 
     @classmethod
-    def of(cls, pattern: Pattern, user_power: float, item_power: float, dtype: Any = np.float32) -> Scaling:
-        users = np.maximum(np.diff(pattern.indptr), 1)
-        items = np.maximum(np.bincount(pattern.indices, minlength=pattern.shape[1]), 1)
+    def of(
+        cls,
+        pattern: Pattern,
+        user_power: float,
+        item_power: float,
+        dtype: Any = np.float32,
+        amounts: FloatArray | None = None,
+    ) -> Scaling:
+        users = count_clicks(pattern, amounts)
+        items = np.maximum(np.bincount(pattern.indices, amounts, pattern.shape[1]), 1)
         return cls((users ** -float(user_power)).astype(dtype), (items ** -float(item_power)).astype(dtype))
 
     def make_targets(self, pattern: Pattern) -> FloatArray:

@@ -51,6 +51,12 @@ class LeftOut:
     values: FloatArray
     score_cells: ScoreCells
 
+    def select(self, users: Rows) -> LeftOut:
+        """Return the same of some users, by row."""
+        pattern = self.pattern
+        some = pattern.make_matrix(self.values)[users]
+        return LeftOut(Pattern.of(some), some.data, lambda rows, items: self.score_cells(users[rows], items))
+
 
 def check_popularity(popularity: float) -> None:
     """Raise ParameterError unless `popularity` is a power that noise may follow."""

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from csrr.arrays import Float32Array, Float64Array, Int32Array, Int64Array
+from csrr.arrays import Float32Array, Float64Array, FloatArray, Int32Array, Int64Array
 from csrr.compiled import compile_loop
 from csrr.heap import add_to_heap, is_below, replace_worst, sort_heap
 from csrr.optim.engine import Engine
@@ -32,19 +32,28 @@ class Likeness(NamedTuple):
 
 
 def find_nearest_items(
-    clicks: Any, by_item: Any, likeness: Likeness, width: int, first: int, stop: int, engine: Engine = THREADS
+    clicks: Any,
+    by_item: Any,
+    likeness: Likeness,
+    width: int,
+    first: int,
+    stop: int,
+    engine: Engine = THREADS,
+    amounts: tuple[FloatArray, FloatArray] | None = None,
 ) -> tuple[Float32Array, Int32Array, Int64Array]:
     """The largest likenesses to items `first` to `stop`, whose they are, best first, and how many each item has.
 
-    Shapes (stop - first, width) twice and (stop - first,). `clicks` is csr, (n, m), `by_item` its transpose, csr.
+    Shapes (stop - first, width) twice and (stop - first,). `clicks` is csr, (n, m), `by_item` its transpose, csr;
+    `amounts` are the entries of both, (nnz,) each; None: all 1.
     """
+    mine, theirs = (None, None) if amounts is None else amounts
     shapes = (by_item.indptr, by_item.indices, clicks.indptr, clicks.indices)
 
     def find(a: int, b: int) -> tuple[Float32Array, Int32Array, Int64Array]:
         values, items = np.zeros((b - a, width), np.float32), np.zeros((b - a, width), np.int32)
         found = np.zeros(b - a, np.int64)
         together, touched = np.zeros(len(likeness.item)), np.empty(len(likeness.item), np.int32)
-        _find_nearest(a, b, *shapes, *likeness, together, touched, values, items, found)
+        _find_nearest(a, b, *shapes, mine, theirs, *likeness, together, touched, values, items, found)
         return values, items, found
 
     values, items, found = engine.map_ranges(find, [first, *range(first + _TOGETHER, stop, _TOGETHER), stop])
@@ -59,6 +68,8 @@ def _find_nearest(  # type: ignore[no-untyped-def]
     item_users,
     user_indptr,
     user_items,
+    amounts,
+    amounts_by_item,
     user,
     item,
     had,
@@ -75,7 +86,7 @@ def _find_nearest(  # type: ignore[no-untyped-def]
     # found[j - start] their number. `together`, zeros, and `touched` are there to work in, (m,) both.
     k = values.shape[1]
     for j in range(start, stop):
-        # together[i] = sum of user[u] over the users u of both i and j
+        # together[i] = sum of user[u] times both amounts over the users u of both i and j
         n_touched = 0
         for p in range(item_indptr[j], item_indptr[j + 1]):
             u = item_users[p]
@@ -86,7 +97,7 @@ def _find_nearest(  # type: ignore[no-untyped-def]
                 if together[i] == 0:
                     touched[n_touched] = i
                     n_touched += 1
-                together[i] += user[u]
+                together[i] += user[u] if amounts is None else user[u] * amounts_by_item[p] * amounts[q]
         best, whose, size = values[j - start], items[j - start], np.int64(0)
         for t in range(n_touched):
             i = touched[t]

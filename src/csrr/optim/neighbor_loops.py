@@ -8,18 +8,19 @@ from csrr.compiled import compile_loop, compile_part
 
 
 @compile_part(fastmath=True)
-def add_users(j, item_indptr, item_users, user_indptr, user_items, per_cell, per_user, sums):  # type: ignore[no-untyped-def]
-    # sums[i] += sum of per_cell[p] * per_user[u] over the users u of both i and j, p the cell of u and j
+def add_users(j, item_indptr, item_users, user_indptr, user_items, amounts, per_cell, per_user, sums):  # type: ignore[no-untyped-def]
+    # sums[i] += sum of per_cell[p] * per_user[u] * amounts[q] over the users u of both i and j, p the cell of u and j,
+    # q that of u and i; amounts None: all 1
     for p in range(item_indptr[j], item_indptr[j + 1]):
         u = item_users[p]
         value = per_cell[p] * per_user[u]
         for q in range(user_indptr[u], user_indptr[u + 1]):
-            sums[user_items[q]] += value
+            sums[user_items[q]] += value if amounts is None else value * amounts[q]
 
 
 @compile_loop(fastmath=True)
 def cross_targets(  # type: ignore[no-untyped-def]
-    start, stop, item_indptr, item_users, user_indptr, user_items, targets, user, item, support, sums, out
+    start, stop, item_indptr, item_users, user_indptr, user_items, amounts, targets, user, item, support, sums, out
 ):
     # out[j - start, p] = (X'T)[support[j, p], j]; `sums` is there to work in, (m,)
     width = support.shape[1]
@@ -27,7 +28,7 @@ def cross_targets(  # type: ignore[no-untyped-def]
         for p in range(width):
             if support[j, p] >= 0:
                 sums[support[j, p]] = 0
-        add_users(j, item_indptr, item_users, user_indptr, user_items, targets, user, sums)
+        add_users(j, item_indptr, item_users, user_indptr, user_items, amounts, targets, user, sums)
         for p in range(width):
             i = support[j, p]
             out[j - start, p] = sums[i] * item[i] if i >= 0 else 0.0
@@ -62,6 +63,7 @@ def gather_grams(  # type: ignore[no-untyped-def]
     item_users,
     user_indptr,
     user_items,
+    amounts,
     item_of_cell,
     weights,
     item,
@@ -78,7 +80,7 @@ def gather_grams(  # type: ignore[no-untyped-def]
             j, p = at[place] // width, at[place] % width
             for q in range(p + 1):
                 sums[support[j, q]] = 0
-        add_users(rows[t], item_indptr, item_users, user_indptr, user_items, item_of_cell, weights, sums)
+        add_users(rows[t], item_indptr, item_users, user_indptr, user_items, amounts, item_of_cell, weights, sums)
         for place in range(firsts[t], firsts[t + 1]):
             j, p = at[place] // width, at[place] % width
             for q in range(p + 1):

@@ -26,19 +26,21 @@ Factored = tuple[FloatArray, FloatArray]
 """U = left @ right.T, left of (n, d) and right of (m, d)."""
 
 
-def find_nearest(pattern: Pattern, k: int) -> Support:
+def find_nearest(pattern: Pattern, k: int, amounts: FloatArray | None = None) -> Support:
     """The k items nearest to each item by the cosine of their columns, nearest first, (m, k); -1 where there are fewer.
 
-    Equally near items go by row.
+    Equally near items go by row. `amounts`, (nnz,), are the entries of the columns; None: all 1.
     """
     n, m = pattern.shape
-    counts = np.bincount(pattern.indices, minlength=m)
-    sizes = np.sqrt(np.maximum(counts, 1))
+    squares = None if amounts is None else amounts.astype(np.float64) ** 2
+    counts = np.bincount(pattern.indices, squares, minlength=m)
+    sizes = np.sqrt(np.maximum(counts, 1) if squares is None else np.where(counts > 0, counts, 1))
     likeness = Likeness(np.ones(n), np.ones(m), sizes, sizes)
     width = min(k, m - 1)
     if width == 0:
         return np.empty((m, 0), np.int32)
-    _, items, found = find_nearest_items(pattern, pattern.T, likeness, width, 0, m, pattern.engine)
+    both = None if amounts is None else (amounts, pattern.transpose_values(amounts))
+    _, items, found = find_nearest_items(pattern, pattern.T, likeness, width, 0, m, pattern.engine, both)
     items[np.arange(width) >= found[:, None]] = -1
     return items
 
@@ -69,7 +71,8 @@ class Regression:
     minimize  rho/2*||S||_F^2 + 1/2*||T - U - X*S||_F^2
 
     over S of (m, m), zero but for the k nearest items of each item j in column j. T has `target` on the observed cells,
-    (nnz,); X = diag(user) * A * diag(item), A the pattern; `support`, (m, K), is what `find_nearest` gave.
+    (nnz,); X = diag(user) * A * diag(item), A with `amounts`, (nnz,), there (None: ones);
+    `support`, (m, K), is what `find_nearest` gave.
     """
 
     pattern: Pattern
@@ -77,13 +80,15 @@ class Regression:
     user: FloatArray
     item: FloatArray
     support: Support
+    amounts: FloatArray | None = None
 
     @cached_property
     def mean_diagonal(self) -> float:
         """The mean of the diagonal of X'X over the items with clicks: the unit of rho."""
-        squares = np.bincount(
-            self.pattern.indices, self.user.astype(np.float64)[self.pattern.rows] ** 2, self.pattern.shape[1]
-        )
+        entries = self.user.astype(np.float64)[self.pattern.rows]
+        if self.amounts is not None:
+            entries *= self.amounts
+        squares = np.bincount(self.pattern.indices, entries**2, self.pattern.shape[1])
         diagonal = squares * self.item.astype(np.float64) ** 2
         return float(diagonal[diagonal > 0].mean())
 
@@ -124,10 +129,10 @@ class Regression:
         return found
 
     @property
-    def _clicks(self) -> tuple[Int64Array, Int32Array, Int64Array, Int32Array]:
-        """The pattern by item and by user, as the compiled loops take it."""
+    def _clicks(self) -> tuple[Int64Array, Int32Array, Int64Array, Int32Array, FloatArray | None]:
+        """The pattern by item and by user, and the amounts by user, as the compiled loops take them."""
         by_item = self.pattern.T
-        return by_item.indptr, by_item.indices, self.pattern.indptr, self.pattern.indices
+        return by_item.indptr, by_item.indices, self.pattern.indptr, self.pattern.indices, self.amounts
 
     @cached_property
     def _targets_along(self) -> Float64Array:
@@ -152,7 +157,8 @@ class Regression:
     @cached_property
     def _x(self) -> Sparse:
         """X, (n, m)."""
-        return self.pattern.fill(self.user[self.pattern.rows] * self.item[self.pattern.indices])
+        entries = self.user[self.pattern.rows] * self.item[self.pattern.indices]
+        return self.pattern.fill(entries if self.amounts is None else entries * self.amounts)
 
     @property
     def _keeps_grams(self) -> bool:
@@ -190,8 +196,9 @@ class Regression:
 
     @cached_property
     def _item_of_cell(self) -> FloatArray:
-        """The factor of each cell's item, in the order of the transposed pattern, (nnz,)."""
-        return self.item[self.pattern.T.rows]
+        """The factor of each cell's item times its amount, in the order of the transposed pattern, (nnz,)."""
+        factors = self.item[self.pattern.T.rows]
+        return factors if self.amounts is None else factors * self.pattern.transpose_values(self.amounts)
 
     @cached_property
     def by_neighbor(self) -> Layout:

@@ -137,18 +137,21 @@ def count_cell_rows(start, stop, block, indptr, indices, rows, n_seen, threshold
 
 
 @compile_loop(fastmath=True)
-def add_sparse_product(start, stop, rows, scale, indptr, indices, w_indptr, w_indices, w_data, out):  # type: ignore[no-untyped-def]
-    # out[i] += scale[rows[i]] * A[rows[i]] @ W, A a pattern of ones, W csr
+def add_sparse_product(start, stop, rows, scale, indptr, indices, amounts, w_indptr, w_indices, w_data, out):  # type: ignore[no-untyped-def]
+    # out[i] += scale[rows[i]] * A[rows[i]] @ W, A and W csr, A with the data `amounts` (None: ones)
     for i in range(start, stop):
-        row, value = out[i], scale[rows[i]]
+        row = out[i]
         for p in range(indptr[rows[i]], indptr[rows[i] + 1]):
             item = indices[p]
+            value = scale[rows[i]] if amounts is None else scale[rows[i]] * amounts[p]
             for q in range(w_indptr[item], w_indptr[item + 1]):
                 row[w_indices[q]] += value * w_data[q]
 
 
 @compile_loop(fastmath=True)
-def multiply_sparse_pairs(start, stop, rows, columns, scale, indptr, indices, w_indptr, w_indices, w_data, out):  # type: ignore[no-untyped-def]
+def multiply_sparse_pairs(  # type: ignore[no-untyped-def]
+    start, stop, rows, columns, scale, indptr, indices, amounts, w_indptr, w_indices, w_data, out
+):
     # out[n] = scale[rows[n]] * (A[rows[n]] @ W)[columns[n]]; the indices of a row of W are sorted
     for n in range(start, stop):
         total = out.dtype.type(0)
@@ -156,12 +159,12 @@ def multiply_sparse_pairs(start, stop, rows, columns, scale, indptr, indices, w_
             first, end = w_indptr[indices[p]], w_indptr[indices[p] + 1]
             place = first + np.searchsorted(w_indices[first:end], columns[n])
             if place < end and w_indices[place] == columns[n]:
-                total += w_data[place]
+                total += w_data[place] if amounts is None else w_data[place] * amounts[p]
         out[n] = scale[rows[n]] * total
 
 
 @compile_loop(fastmath=True)
-def multiply_sparse_own(start, stop, scale, indptr, indices, w_indptr, w_indices, w_data, sums, out):  # type: ignore[no-untyped-def]
+def multiply_sparse_own(start, stop, scale, indptr, indices, amounts, w_indptr, w_indices, w_data, sums, out):  # type: ignore[no-untyped-def]
     # out[p] = scale[i] * (A[i] @ W)[indices[p]] for every entry p of row i of A; `sums` is there to work in, (m,)
     for i in range(start, stop):
         for p in range(indptr[i], indptr[i + 1]):
@@ -169,17 +172,32 @@ def multiply_sparse_own(start, stop, scale, indptr, indices, w_indptr, w_indices
         for p in range(indptr[i], indptr[i + 1]):
             item = indices[p]
             for q in range(w_indptr[item], w_indptr[item + 1]):
-                sums[w_indices[q]] += w_data[q]
+                sums[w_indices[q]] += w_data[q] if amounts is None else w_data[q] * amounts[p]
         for p in range(indptr[i], indptr[i + 1]):
             out[p] = scale[i] * sums[indices[p]]
 
 
 @compile_loop()
 def rank_rows(  # type: ignore[no-untyped-def]
-    start, stop, base, rows, scale, indptr, indices, w_indptr, w_indices, weights, held_indptr, held, scores, ranks
+    start,
+    stop,
+    base,
+    rows,
+    scale,
+    indptr,
+    indices,
+    amounts,
+    w_indptr,
+    w_indices,
+    weights,
+    held_indptr,
+    held,
+    scores,
+    ranks,
 ):
     # ranks[w, p] = 1 + the number of unseen items above held[p], ties counted half, for the scores
-    # base[i] + scale[rows[i]] * A[rows[i]] @ W, W csr with the data weights[w]; p in held_indptr[rows[i]:rows[i] + 1].
+    # base[i] + scale[rows[i]] * A[rows[i]] @ W, A csr with the data `amounts` (None: ones), W with weights[w];
+    # p in held_indptr[rows[i]:rows[i] + 1].
     # `scores` is there to work in, (m,).
     for i in range(start, stop):
         u = rows[i]
@@ -189,8 +207,9 @@ def rank_rows(  # type: ignore[no-untyped-def]
             if len(w_indices):
                 for p in range(indptr[u], indptr[u + 1]):
                     item = indices[p]
+                    value = scale[u] if amounts is None else scale[u] * amounts[p]
                     for q in range(w_indptr[item], w_indptr[item + 1]):
-                        scores[w_indices[q]] += scale[u] * weights[w, q]
+                        scores[w_indices[q]] += value * weights[w, q]
             for p in range(indptr[u], indptr[u + 1]):
                 scores[indices[p]] = -np.inf
             for p in range(held_indptr[u], held_indptr[u + 1]):
