@@ -9,7 +9,7 @@ fewer there are to mistake for test items. Intervals are from resampled users, a
 
     python -m benchmarks.bench_noise ml-100k --seeds 0 1 2
     python -m benchmarks.bench_noise ml-1m --seeds 0
-    python -m benchmarks.bench_noise steam.zip --seeds 0 --levels random:0
+    python -m benchmarks.bench_noise "Steam, purchases" --levels random:0 --models "CSRR, denoise=0"
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import numpy.typing as npt
 
 import csrr
 from benchmarks.keep import RESULTS, describe_origin, keep_result
+from benchmarks.made_tastes import CHOSEN, FRESH
 from csrr.ranking.text_tables import format_text_table
 
 KEPT = RESULTS / "noise.json"
@@ -38,14 +39,14 @@ LEVELS = ("random:0.3", "random:0.5", "popular:0.3", "popular:0.5", "push:0.3")
 Values = npt.NDArray[np.float64]
 
 
-def measure(log: csrr.Log, levels: list[str], seeds: list[int], threads: int) -> dict[str, Any]:
+def measure(log: csrr.Log, levels: list[str], seeds: list[int], names: list[str], threads: int) -> dict[str, Any]:
     """Return, by level and model, the values of all users of all splits, fitted to the clean and the noisy log."""
     clean: dict[str, list[Values]] = {}
     noisy: dict[str, list[Values]] = {}
     facts: dict[str, list[float]] = {}
     for seed in seeds:
         train, test = csrr.split(log, ratio=0.8, seed=seed)
-        plain = {name: make(threads).fit(train) for name, make in MODELS.items()}
+        plain = {name: MODELS[name](threads).fit(train) for name in names}
         for level in levels:
             kind, share = level.split(":")
             planted = csrr.add_noise(train, kind, float(share), seed=seed, avoid=test)  # type: ignore[arg-type]
@@ -53,8 +54,8 @@ def measure(log: csrr.Log, levels: list[str], seeds: list[int], threads: int) ->
             genuine = np.zeros(events.n_users, np.bool_)
             genuine[events.users.rows(train.users.ids)] = True
             theirs = events.select(genuine[events.user_rows])
-            for name, make in MODELS.items():
-                model = make(threads).fit(events) if planted.planted.any() else plain[name]
+            for name in names:
+                model = MODELS[name](threads).fit(events) if planted.planted.any() else plain[name]
                 for found, each, seen in ((clean, plain[name], theirs), (noisy, model, events)):
                     values = csrr.evaluate(each, seen, test, at=20, metrics=("ndcg",)).per_user[METRIC]
                     found.setdefault(f"{level} {name}", []).append(values)
@@ -62,7 +63,7 @@ def measure(log: csrr.Log, levels: list[str], seeds: list[int], threads: int) ->
                     facts.setdefault(f"{level} {name}", []).append(float(model.chosen_.settings.denoise))
                 print(f"{level}, {name}, split {seed}: {noisy[f'{level} {name}'][-1].mean():.4f}", flush=True)
     return {
-        level: compare({name: [np.concatenate(each[f"{level} {name}"]) for each in (clean, noisy)] for name in MODELS})
+        level: compare({name: [np.concatenate(each[f"{level} {name}"]) for each in (clean, noisy)] for name in names})
         | {"denoise": facts[f"{level} CSRR"]}
         for level in levels
     }
@@ -89,9 +90,9 @@ def compare(values: dict[str, list[Values]]) -> dict[str, Any]:
 
 
 def read(name: str) -> csrr.Log:
-    """Return a log of the data folder: ratings of 3 and more, or, of Steam, what was bought."""
-    path = csrr.locate(name)
-    return csrr.read(path, min_rating=3) if name.startswith("ml-") else csrr.read(path)
+    """Return a log of the data folder, ratings of 3 and more, or one of `made_tastes`."""
+    logs = CHOSEN | FRESH
+    return logs[name](0) if name in logs else csrr.read(csrr.locate(name), min_rating=3)
 
 
 def main() -> None:
@@ -99,9 +100,10 @@ def main() -> None:
     parser.add_argument("data")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
     parser.add_argument("--levels", nargs="+", default=list(LEVELS))
+    parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS)[1:], help="beside CSRR")
     parser.add_argument("--threads", type=int, default=0)
     given = parser.parse_args()
-    found = measure(read(given.data), given.levels, given.seeds, given.threads)
+    found = measure(read(given.data), given.levels, given.seeds, ["CSRR", *given.models], given.threads)
     for level, each in found.items():
         rows = [[name, *(one[key] for key in ("clean", "noisy", "kept"))] for name, one in each["models"].items()]
         print(level, format_text_table(["model", "clean", "noisy", "kept"], rows), sep="\n")

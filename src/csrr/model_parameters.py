@@ -145,7 +145,7 @@ Denoise: TypeAlias = Annotated[
     float | Literal["auto"],
     Number(
         "denoise",
-        "How much events count less that a first fit takes for noise: the power of their probabilities of being"
+        "How much less events count that a first fit takes for noise: by this power of their probability of being"
         " genuine; 0: not at all.",
         least=0,
         most=1,

@@ -155,7 +155,16 @@ def judge_events(built: ClickProblem) -> FloatArray:
     seed = built.noise_level.seed
     options = Options(_JUDGED, time_limit=seconds_left(), rank_cap=RULE.max_rank, seed=seed)
     factors = Factors.of(solve(strict, options).low_rank)
-    return 1 - score_noise(leave_out_own(strict, factors), seed=seed).scores
+    return find_genuine(leave_out_own(strict, factors), seed)
+
+
+def find_genuine(left: LeftOut, seed: int) -> FloatArray:
+    """Return the probability that each click is genuine, (nnz,), whichever noise there is.
+
+    It may fall evenly over the items, as accidents do, or by their popularity: each click is held to the worse of both.
+    """
+    worst: FloatArray = np.maximum(*(score_noise(left, popularity, seed).scores for popularity in (0.0, 1.0)))
+    return 1 - worst
 
 
 def weigh_events(judged: FloatArray, power: float) -> FloatArray:

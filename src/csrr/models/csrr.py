@@ -65,7 +65,9 @@ class CSRR(RobustModel):
     tried. Numbers that you give are kept. With `reg_low_rank` or `l1` given, only the neighbors are chosen, and other
     "auto" parameters have the values for logs too small for a search: cost ratio 2, `reg_sparse` 0.85, `max_rank` 1000.
 
-    `event_weights` multiply a click's weight (loss II: its target) and its penalty in V.
+    `event_weights` multiply a click's weight (loss II: its target) and its penalty in V. With `denoise` an event counts
+    in A, and in D, as q^denoise, q its probability of being genuine by a first fit (see `suspects`); events of new
+    histories count 1, and seen items stay seen. "auto" tries that, by held-out events, where the first fit finds noise.
 
     Parameters
     ----------
@@ -98,6 +100,9 @@ class CSRR(RobustModel):
         Ridge penalty on the weights of neighbors, in units of the mean diagonal of X'X.
     neighbor_scaling
         Before neighbors are fitted, a user's clicks are divided by this power of their number.
+    denoise
+        How much less events count that a first fit takes for noise: by this power of their probability of being
+        genuine; 0: not at all.
     l1
         The nuclear-norm regularization as an absolute value, in place of `reg_low_rank`.
     l2

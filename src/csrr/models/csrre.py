@@ -107,6 +107,9 @@ class CSRRe(RobustModel):
         Ridge penalty on the weights of neighbors, in units of the mean diagonal of X'X.
     neighbor_scaling
         Before neighbors are fitted, a user's clicks are divided by this power of their number.
+    denoise
+        How much less events count that a first fit takes for noise: by this power of their probability of being
+        genuine; 0: not at all.
     l1
         The nuclear-norm regularization as an absolute value, in place of `reg_low_rank`.
     l2

@@ -11,9 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from csrr.deadline import TimeUpError
-from csrr.models.build_problem import ClickProblem, leave_out_own
+from csrr.models.build_problem import ClickProblem, find_genuine, leave_out_own
 from csrr.models.settings import Settings
-from csrr.noise.noise_scores import score_noise
 from csrr.optim.factored import Factors
 from csrr.optim.krylov import LowRankPlusSparse, compute_partial_svd
 from csrr.optim.lowrank import LowRank
@@ -240,7 +239,7 @@ class Search:
             return 0.0
         left = leave_out_own(built.problem, factors)
         some = np.random.default_rng(self.seed).permutation(left.pattern.shape[0])[:LOOKED_AT]
-        return float(score_noise(left.select(np.sort(some)), seed=self.seed).scores.mean())
+        return float(1 - find_genuine(left.select(np.sort(some)), self.seed).mean())
 
     def _measure_gain(self, point: Settings, other: Settings, errors: float) -> float:
         """What a point gains over another at least, relatively: the mean over users less its standard errors."""
