@@ -152,24 +152,27 @@ class TestKeeping:
         np.testing.assert_allclose(model.score(model.users_.ids), whole.score(whole.users_.ids), atol=0.01)
 
 
+def make_groups(seed=0):
+    """600 users who choose among the items of their own of five groups alone, 20 items each."""
+    rng = np.random.default_rng(seed)
+    items = [20 * (user % 5) + rng.choice(20, 12, replace=False) for user in range(600)]
+    return csrr.read({"user": np.repeat(np.arange(600), 12), "item": np.concatenate(items)})
+
+
 class TestTheChoice:
     def test_noise_is_weighed_down_and_lists_get_better(self):
-        train, test = csrr.split(csrr.synthetic(900, 150, rank=4, events_per_user=18, noise=0, seed=1).log, seed=0)
+        train, test = csrr.split(make_groups(), seed=0)
         noisy = csrr.add_noise(train, "random", 0.4, seed=0, avoid=test).log
         plain, found = (CSRR(**given).fit(noisy) for given in ({"denoise": 0}, {}))
         assert found.chosen_.settings.denoise in (0.5, 1.0)
         assert set(found.chosen_.columns["denoise"]) == {0.0, 0.5, 1.0}
-        assert "denoise" in found.chosen_.note
+        assert f"denoise {found.chosen_.settings.denoise:g}" in found.chosen_.note
         values = [csrr.evaluate(each, noisy, test, at=20, metrics=("ndcg",))["ndcg@20"] for each in (plain, found)]
         assert values[1] > values[0]
         assert found.settled_params()["denoise"] == found.chosen_.settings.denoise
 
     def test_a_log_without_noise_is_searched_once(self):
-        rng = np.random.default_rng(0)
-        taste = rng.integers(5, size=600)
-        users = np.repeat(np.arange(600), 12)
-        items = np.concatenate([20 * taste[u] + rng.choice(20, 12, replace=False) for u in range(600)])
-        found = CSRR().fit({"user": users, "item": items})
+        found = CSRR().fit(make_groups())
         assert found.chosen_.settings.denoise == 0
         assert found.fitted_.genuine is None
         assert not found.chosen_.columns["denoise"].any()

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import csrr
 from csrr.data import IdMap
 from csrr.noise.noise_scores import _find_solid
+from csrr.noise.suspects import UNTOLD
 
 
 def make_log(weigh, n=400, m=500, typical=35, seed=0):
@@ -148,9 +149,10 @@ def test_what_goes_is_the_most_suspect_and_nothing_is_lost(vague, clear):
 
 def test_the_text_counts_shows_examples_and_what_else_could_be_done(clear):
     planned = clear[2]
-    first, second, header, *rows = str(planned).splitlines()
+    first, second, third, header, *rows = str(planned).splitlines()
     assert first.startswith(f"{planned.mask.sum():,} of {len(planned.suspects):,} events")
     assert second == planned.suspects.describe_share()
+    assert third == UNTOLD
     assert header.split()[:2] == ["user", "item"]
     assert "With `above`, by the scores:" in rows
     nothing = csrr.Cleaning(planned.suspects, 1.0)

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from csrr.data import Log
 from csrr.html_text import format_html_words
-from csrr.noise.suspects import Suspects, find_suspects_in
+from csrr.noise.suspects import UNTOLD, Suspects, find_suspects_in
 from csrr.parameters import check_number
 from csrr.ranking.result_table import SHOWN, ResultTable, TabularResult
 
@@ -101,7 +101,7 @@ class Cleaning(TabularResult):
     def _heading(self) -> str:
         n, total = int(self.mask.sum()), len(self.suspects)
         told = f"{n:,} of {total:,} events ({n / total:.1%}) would be removed, {total - n:,} would remain"
-        return f"{told}\n{self.warning or self.suspects.describe_share()}"
+        return f"{told}\n{self.warning or self.suspects.describe_share()}\n{UNTOLD}"
 
     def __str__(self) -> str:
         shown = [str(self.removed.head(SHOWN))] if len(self.removed) else []
@@ -151,6 +151,9 @@ def plan_cleaning(data: Any, *, above: float | None = None, popularity: float = 
 
 def clean(data: Any, *, above: float | None = None, popularity: float = 0.0, model: Any = None) -> Log:
     """Return a log without the events that look most like noise; warns if the estimate is unreliable.
+
+    The default takes out so little that models hardly change by it: it is there to get rid of the worst. To keep noise
+    from a model, let the events count by their scores instead, as `CSRR(denoise="auto")` does.
 
     Weights, times, titles, and all users and items stay. Use `plan_cleaning` first to see what would be removed.
 

@@ -24,6 +24,8 @@ APART = 0.9
 """It is in doubt, too, where the scores themselves promise to tell noise from taste with a smaller AUC than this."""
 KNOWN = 5
 """And where the median user has fewer clicks that look meant: these say too little of a taste."""
+UNTOLD = "Noise on popular items, and of accounts that act together, passes for taste."
+"""What no score tells, whatever the log."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -169,7 +171,8 @@ class Suspects(TabularResult):
         return self.events
 
     def _heading(self) -> str:
-        return f"{self.describe_share()}.\nScores assume that noise falls evenly over the items, and taste does not."
+        assumed = "Scores assume that noise falls evenly over the items, and taste does not."
+        return f"{self.describe_share()}.\n{assumed}\n{UNTOLD}"
 
     def __str__(self) -> str:
         steady = [] if self.stability is None else [str(self.stability)]
