@@ -41,7 +41,10 @@ SUMMARY = replace(
 )
 THEORY = theory.read_simulations()
 BLOCKS = {
-    "README.md": {"front": lambda: front.make_table(SUMMARY.today, DEFAULTS)},
+    "README.md": {
+        "front": lambda: front.make_table(SUMMARY.today, DEFAULTS),
+        "kept": lambda: noise.list_kept("ml-1m", shares=(0.3,)),
+    },
     "docs/guide.md": {
         "reproduction": lambda: render_readme_table(SUMMARY),
         "defaults": defaults.make_readme_table,
@@ -51,6 +54,7 @@ BLOCKS = {
     "docs/recipes/noisy-logs.md": {
         "suspects, chosen": lambda: suspects.make_table("chosen"),
         "suspects, fresh": lambda: suspects.make_table("fresh"),
+        "kept": lambda: noise.list_kept("ml-100k", "ml-1m"),
         "kinds": suspects.list_kinds,
         "stability": suspects.list_changes,
     },

@@ -217,7 +217,7 @@ def test_the_tables(planted, found):
     assert events.to_arrow().column_names == ["user", "item", "title", "score", "unexplained"]
     assert list(users.head(3).to_frame()["user"]) == users["user"][:3].tolist()
     assert f"{found.noise_share:.1%} of {len(log):,}" in str(found)
-    assert len(str(found).splitlines()) == 13
+    assert len(str(found).splitlines()) == 14
     assert "more" in repr(events)
 
 
