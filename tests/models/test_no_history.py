@@ -160,12 +160,13 @@ def test_non_negative_factors_take_an_empty_history(timed):
         assert model.recommend_for([], 5).items[0].tolist() == popular(timed)[:5]
 
 
-def test_popularity_itself_needs_no_history(fitted, timed):
+def test_popularity_too_gives_those_without_a_history_what_every_model_does(fitted, timed):
     model = fitted[csrr.PopRank]
-    recs = model.recommend(k=6)
-    assert not recs.fallback.any()
     counts, order = timed.item_counts(), popular(timed)
-    assert recs.items[5].tolist() == sorted(range(60), key=lambda item: (-counts[item], order.index(item)))[:6]
+    by_counts = sorted(range(60), key=lambda item: (-counts[item], order.index(item)))
+    assert model.recommend(0, k=6, exclude_seen=False).items[0].tolist() == by_counts[:6] != order[:6]
+    with pytest.warns(NoHistoryWarning):
+        assert model.recommend(5, k=6).items[0].tolist() == order[:6]
 
 
 def test_a_model_of_ones_own_may_know_everyone(plain):
