@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import opcode
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
@@ -25,7 +27,7 @@ SHOWN_COLUMNS = ("user", "item", "rank", "score", "probability", "title", "why")
 class Recommendations(TabularResult):
     """Ranked lists of items, one per user, best first.
 
-    For one user, read `recs.items[0]`; for JSON, use `to_list` and `to_dict`, which return plain Python values. A list
+    For one user, read `recs.items[0]`; iterating gives the recommendations of each user; for JSON, use `to_list` and `to_dict`, which return plain Python values. A list
     shorter than k is filled with item None and score -inf; an array of integer ids then has dtype object. The tables
     leave these entries out.
 
@@ -140,6 +142,17 @@ class Recommendations(TabularResult):
         )
 
     def __iter__(self) -> Iterator[Recommendations]:
+        """Return an iterator over the recommendations of each user. Unpacking is an error.
+
+        `ids, scores = model.recommend(users)`, as for `implicit`, would be the lists of two users.
+        """
+        caller = inspect.currentframe()
+        caller = None if caller is None else caller.f_back
+        if caller is not None and caller.f_code.co_code[caller.f_lasti] == opcode.opmap["UNPACK_SEQUENCE"]:
+            raise TypeError(
+                "recommendations cannot be unpacked: they are not a pair of ids and scores. Take recs.items and"
+                " recs.scores, arrays of shape (n_users, k); for single users recs[0], recs[1], ..., or iterate"
+            )
         return (self[place] for place in range(len(self)))
 
     def table(self) -> ResultTable:
