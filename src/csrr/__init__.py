@@ -132,7 +132,9 @@ def __getattr__(name: str) -> "Any":
         return import_module(f"csrr.{name}")
     if name not in _HOME:
         raise AttributeError(f"module 'csrr' has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(_HOME[name]), name)
+    from csrr.parameters import explain_names
+
+    value = globals()[name] = explain_names(getattr(import_module(_HOME[name]), name))
     return value
 
 

@@ -35,7 +35,16 @@ from csrr.models.write_lists import WrittenLists, recommend_in_batches, write_li
 from csrr.noise.noise_scores import LeftOut
 from csrr.noise.suspects import Suspects, find_suspects
 from csrr.optim.pattern import Pattern
-from csrr.parameters import ParameterError, Renamed, check_params, list_defaults, list_parameters, use_new_names
+from csrr.parameters import (
+    ParameterError,
+    Renamed,
+    check_params,
+    explain_names,
+    list_defaults,
+    list_parameters,
+    refuse_names,
+    use_new_names,
+)
 from csrr.ranking import Neighbors, Recommendations, top_k
 from csrr.ranking.calibration import Calibration
 from csrr.ranking.item_order import ItemOrder, count_recent, measure_ages
@@ -53,6 +62,7 @@ class NotFittedError(RuntimeError):
     """Raised when a model is used before `fit`."""
 
 
+@explain_names
 class Recommender(ABC):
     """The base class of all models; derive from it to write your own.
 
@@ -139,6 +149,11 @@ class Recommender(ABC):
     """How long before the last training event each item was first seen; None of a log without times."""
     _order: ItemOrder | None = None
     _vectors: Float32Array | None = None
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Let wrong names of arguments be explained in models of your own too."""
+        super().__init_subclass__(**options)
+        explain_names(cls)
 
     @abstractmethod
     def fit(self, data: Any) -> Self:
@@ -420,12 +435,8 @@ class Recommender(ABC):
         ValueError
             For a name that is no parameter of the model; nothing is changed then.
         """
-        valid = list_defaults(type(self))
         params = use_new_names(type(self), params)
-        for name in params:
-            if name not in valid:
-                known = ", ".join(valid) or "none"
-                raise ValueError(f"{type(self).__name__} has no parameter {name!r}; it has: {known}")
+        refuse_names(type(self).__name__, params, list_defaults(type(self)))
         for name, value in params.items():
             setattr(self, name, value)
         return self

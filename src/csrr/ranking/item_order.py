@@ -53,7 +53,7 @@ def count_recent(user_rows: Rows, item_rows: Rows, times: AnyArray, n_items: int
 
 
 def _weigh_events(item_rows: Rows, moments: Float64Array, n_items: int, half_lives: float) -> Float64Array:
-    """Return the events of each item, shape (n_items,); of so many half-lives is the time from the first to the last."""
+    """Return the events of each item, shape (n_items,), weighted; all of the time is so many half-lives."""
     ages = moments.max(initial=-np.inf) - moments
     span = ages.max(initial=0)
     weights = np.exp2(-half_lives * ages / span) if span > 0 else np.ones(len(ages))

@@ -27,9 +27,9 @@ SHOWN_COLUMNS = ("user", "item", "rank", "score", "probability", "title", "why")
 class Recommendations(TabularResult):
     """Ranked lists of items, one per user, best first.
 
-    For one user, read `recs.items[0]`; iterating gives the recommendations of each user; for JSON, use `to_list` and `to_dict`, which return plain Python values. A list
-    shorter than k is filled with item None and score -inf; an array of integer ids then has dtype object. The tables
-    leave these entries out.
+    For one user, read `recs.items[0]`; iterating gives the recommendations of each user. For JSON, use `to_list` and
+    `to_dict`, which return plain Python values. A list shorter than k is filled with item None and score -inf; an array
+    of integer ids then has dtype object. The tables leave these entries out.
 
     Users without a history get popular items: `fallback` marks them. If there are any, the tables have a column `why`,
     with "popular" for them and None for the others.
