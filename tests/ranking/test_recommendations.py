@@ -65,7 +65,7 @@ def test_a_user_is_a_list_of_one():
 
 def test_what_looks_like_ids_and_scores_is_not_unpacked():
     recs = make([[2, 0], [1, 2]])
-    with pytest.raises(TypeError, match=r"not a pair of ids and scores\. Take recs\.items and recs\.scores"):
+    with pytest.raises(TypeError, match=r"not a pair of ids and scores\. Take result\.items and result\.scores"):
         _ids, _scores = recs
     with pytest.raises(TypeError, match="not a pair"):
         [scores for ids, scores in recs]

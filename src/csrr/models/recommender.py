@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
-from typing import Any, ClassVar, Literal, Self, Unpack, overload
+from typing import Any, ClassVar, Self, Unpack, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +27,14 @@ from csrr.models.histories import read_histories
 from csrr.models.item_choices import People
 from csrr.models.join_events import join_events
 from csrr.models.kept import Arrays, Kept
-from csrr.models.most_alike import find_most_alike
+from csrr.models.most_alike import (
+    ItemLikeOptions,
+    LikeOptions,
+    Wanted,
+    compute_cosines,
+    find_similar_items,
+    find_similar_users,
+)
 from csrr.models.read_rules import RuleOptions
 from csrr.models.show_model import differs, show_model
 from csrr.models.store import State, plain_state, restore_plain, write_model
@@ -45,7 +52,7 @@ from csrr.parameters import (
     refuse_names,
     use_new_names,
 )
-from csrr.ranking import Neighbors, Recommendations, top_k
+from csrr.ranking import NeighborLists, Neighbors, Recommendations, top_k
 from csrr.ranking.calibration import Calibration
 from csrr.ranking.item_order import ItemOrder, count_recent, measure_ages
 from csrr.ranking.item_vectors import normalise_rows, sketch_rows
@@ -1133,98 +1140,127 @@ class Recommender(ABC):
 
     # What is alike
 
-    def similar_items(self, item: Id, k: int = 10, *, unknown: Unknown = "raise") -> Neighbors:
-        """Return the items most similar to an item, by the cosine of their factors.
+    @overload
+    def similar_items(self, items: Id, k: int = 10, **options: Unpack[ItemLikeOptions]) -> Neighbors: ...
+
+    @overload
+    def similar_items(self, items: Any, k: int = 10, **options: Unpack[ItemLikeOptions]) -> NeighborLists: ...
+
+    def similar_items(
+        self,
+        items: Any,
+        k: int = 10,
+        *,
+        candidates: Any = None,
+        exclude: Any = None,
+        where: Mapping[str, Any] | None = None,
+        unknown: Unknown = "raise",
+    ) -> Neighbors | NeighborLists:
+        """Return the items most similar to an item, or to each of several.
+
+        Similarity is the cosine of the items' factors; in models that weigh items, the weight for the item.
 
         Parameters
         ----------
-        item
-            The id of the item.
+        items
+            The id of an item, or several ids.
         k
-            The number of similar items.
+            The number of similar items; fewer where fewer have a weight.
+        candidates
+            The ids of the items to choose among; None for all.
+        exclude
+            The ids of items to leave out.
+        where
+            Only items that meet these conditions on columns of the item table, as for `recommend`.
         unknown
-            What to do with an unknown item: "raise" an error, or "ignore": an empty result and an `UnknownIdWarning`.
+            What to do with unknown ids: "raise" an error, or "ignore": an empty list and an `UnknownIdWarning`.
 
         Returns
         -------
         neighbors
-            The similar items, most similar first.
+            The similar items, most similar first: `Neighbors` of one item, `NeighborLists` of several.
+
+        Raises
+        ------
+        NotImplementedError
+            If the model cannot tell.
+
+        Examples
+        --------
+        >>> model = csrr.WRMF(4).fit(csrr.synthetic(60, 40, events_per_user=10).log)
+        >>> len(model.similar_items(7, k=3)), model.similar_items([7, 8, 9], k=3).ids.shape
+        (3, (3, 3))
+        """
+        chosen = Wanted(candidates, exclude, unknown, where)
+        return find_similar_items(self, items, k, self.score_similar_items, chosen)
+
+    def score_similar_items(self, rows: Rows) -> Float32Array:
+        """Return the similarities of items, given by rows, to all items.
+
+        Parameters
+        ----------
+        rows
+            The rows of the items.
+
+        Returns
+        -------
+        scores
+            A float32 array of shape (len(rows), n_items), -inf where there is no similarity.
+        """
+        return compute_cosines(self.item_factors_[:, self._likeness], rows)
+
+    @overload
+    def similar_users(self, users: Id, k: int = 10, **options: Unpack[LikeOptions]) -> Neighbors: ...
+
+    @overload
+    def similar_users(self, users: Any, k: int = 10, **options: Unpack[LikeOptions]) -> NeighborLists: ...
+
+    def similar_users(
+        self, users: Any, k: int = 10, *, candidates: Any = None, exclude: Any = None, unknown: Unknown = "raise"
+    ) -> Neighbors | NeighborLists:
+        """Return the users most similar to a user, or to each of several.
+
+        Similarity is the cosine of the users' factors; in models that weigh items, that of their histories.
+
+        Parameters
+        ----------
+        users
+            The id of a user, or several ids.
+        k
+            The number of similar users; fewer where fewer share an item.
+        candidates
+            The ids of the users to choose among; None for all.
+        exclude
+            The ids of users to leave out.
+        unknown
+            What to do with unknown ids: "raise" an error, or "ignore": an empty list and an `UnknownIdWarning`.
+
+        Returns
+        -------
+        neighbors
+            The similar users, most similar first: `Neighbors` of one user, `NeighborLists` of several.
 
         Raises
         ------
         NotImplementedError
             If the model cannot tell.
         """
-        self._check_factors()
-        row = self.find_item(item, unknown)
-        if row is None:
-            return self.name_neighbors(item, np.empty(0, np.int64), np.empty(0, np.float32))
-        factors = self.item_factors_[:, self._likeness]
-        return self.name_neighbors(item, *find_most_alike(factors, row, k, self.item_order))
+        return find_similar_users(self, users, k, Wanted(candidates, exclude, unknown))
 
-    def find_item(self, item: Id, unknown: Unknown) -> int | None:
-        """Return the row of an item.
+    def score_similar_users(self, rows: Rows) -> Float32Array:
+        """Return the similarities of users, given by rows, to all users.
 
         Parameters
         ----------
-        item
-            Its id.
-        unknown
-            For one that the model does not know: "raise" or "ignore".
+        rows
+            The rows of the users.
 
         Returns
         -------
-        row
-            Its row, or None, with a warning, if it is unknown and ignored.
+        scores
+            A float32 array of shape (len(rows), n_users), -inf where there is no similarity.
         """
-        return _find_one(self.items_, item, "item", unknown)
-
-    def name_neighbors(self, item: Id, rows: Rows, scores: Float32Array) -> Neighbors:
-        """Return the neighbors of an item, given by rows.
-
-        Parameters
-        ----------
-        item
-            Its id.
-        rows, scores
-            The rows of the neighbors, most similar first, and their similarities; shapes (n,).
-
-        Returns
-        -------
-        neighbors
-            The neighbors, with your ids.
-        """
-        ids, titles = self.name_items(rows)
-        return Neighbors(item, ids, scores, titles)
-
-    def similar_users(self, user: Id, k: int = 10, *, unknown: Unknown = "raise") -> Neighbors:
-        """Return the users most similar to a user, by the cosine of their factors.
-
-        Parameters
-        ----------
-        user
-            The id of the user.
-        k
-            The number of similar users.
-        unknown
-            What to do with an unknown user: "raise" an error, or "ignore": an empty result and an `UnknownIdWarning`.
-
-        Returns
-        -------
-        neighbors
-            The similar users, most similar first.
-
-        Raises
-        ------
-        NotImplementedError
-            If the model has no factors.
-        """
-        self._check_factors()
-        row = _find_one(self.users_, user, "user", unknown)
-        if row is None:
-            return Neighbors(user, self.users_.ids[:0], np.empty(0, np.float32))
-        rows, scores = find_most_alike(self.user_factors_[:, self._likeness], row, k)
-        return Neighbors(user, self.users_.ids[rows], scores)
+        return compute_cosines(self.user_factors_[:, self._likeness], rows)
 
     @classmethod
     def can(cls, ability: str) -> bool:
@@ -1245,17 +1281,12 @@ class Recommender(ABC):
             return method is not None
         # The contract's own methods ask for something that not all models give.
         if ability.startswith("similar"):
-            return cls.has_factors
+            return cls.has_factors or getattr(cls, f"score_{ability}") is not getattr(Recommender, f"score_{ability}")
         if ability == "fold_in_items":
             return cls.fold_items is not Recommender.fold_items
         if ability == "suspects":
             return cls.score_own is not Recommender.score_own or cls.leave_out is not Recommender.leave_out
         return True
-
-    def _check_factors(self) -> None:
-        self.check_fitted()
-        if not self.has_factors:
-            raise NotImplementedError(f"a {type(self).__name__} has no factors to compute similarities from")
 
     # Noisy clicks
 
@@ -1362,11 +1393,3 @@ class Recommender(ABC):
             As `state` returned them.
         """
         restore_plain(self, arrays, facts)
-
-
-def _find_one(known: IdMap, one: Id, kind: Literal["user", "item"], unknown: Unknown) -> int | None:
-    """Return the row of one id; None, and a warning, where it is unknown and to be ignored."""
-    reader = IdReader(unknown)
-    rows = reader.find_known(known, [one], kind, f"the {kind} asked for")
-    reader.warn()
-    return int(rows[0]) if len(rows) else None

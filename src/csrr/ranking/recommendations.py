@@ -7,6 +7,7 @@ import opcode
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -146,13 +147,7 @@ class Recommendations(TabularResult):
 
         `ids, scores = model.recommend(users)`, as for `implicit`, would be the lists of two users.
         """
-        caller = inspect.currentframe()
-        caller = None if caller is None else caller.f_back
-        if caller is not None and caller.f_code.co_code[caller.f_lasti] == opcode.opmap["UNPACK_SEQUENCE"]:
-            raise TypeError(
-                "recommendations cannot be unpacked: they are not a pair of ids and scores. Take recs.items and"
-                " recs.scores, arrays of shape (n_users, k); for single users recs[0], recs[1], ..., or iterate"
-            )
+        _refuse_unpacking("items", inspect.currentframe())
         return (self[place] for place in range(len(self)))
 
     def table(self) -> ResultTable:
@@ -250,6 +245,102 @@ class Neighbors(TabularResult):
 
     def _heading(self) -> str:
         return f"Neighbors of {self.of!r}"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class NeighborLists(TabularResult):
+    """What is nearest to each of several items or users, best first.
+
+    A list shorter than k is filled with id None and score -inf. `[0]` is the first list, `Neighbors`; iterating gives
+    each.
+
+    Attributes
+    ----------
+    of
+        The ids of the items or users, shape (n,).
+    ids
+        The ids of those near them, shape (n, k).
+    scores
+        How near they are, shape (n, k).
+    titles
+        Their titles, shape (n, k), where known.
+    """
+
+    of: Ids
+    ids: Ids
+    scores: Float32Array
+    titles: ObjectArray | None = None
+
+    @classmethod
+    def from_rows(
+        cls, of: Ids, rows: Int32Array, scores: Float32Array, known: IdMap, titles: ObjectArray | None
+    ) -> NeighborLists:
+        """Return the lists for rows, with your ids.
+
+        Parameters
+        ----------
+        of
+            The ids of the items or users, shape (n,).
+        rows, scores
+            The rows of those near them, -1 for none, and how near they are, shapes (n, k).
+        known
+            The ids of all.
+        titles
+            The titles of all.
+
+        Returns
+        -------
+        lists
+            The lists.
+        """
+        missing = rows < 0
+        ids = known.ids.astype(np.object_) if missing.any() else known.ids
+        return cls(
+            of, _look_up(ids, rows, missing), scores, None if titles is None else _look_up(titles, rows, missing)
+        )
+
+    def __len__(self) -> int:
+        return len(self.of)
+
+    def __getitem__(self, place: int) -> Neighbors:
+        """Return the neighbors of one, by position."""
+        there = self.scores[place] > -np.inf
+        ids = self.ids[place][there]
+        # Short of None, whole numbers are an array of these again.
+        if ids.dtype == np.object_ and len(ids) and isinstance(ids[0], int):
+            ids = ids.astype(np.int64)
+        titles = None if self.titles is None else self.titles[place][there]
+        return Neighbors(self.of[place : place + 1 or None].tolist()[0], ids, self.scores[place][there], titles)
+
+    def __iter__(self) -> Iterator[Neighbors]:
+        """Return an iterator over the neighbors of each. Unpacking is an error, as of `Recommendations`."""
+        _refuse_unpacking("ids", inspect.currentframe())
+        return (self[place] for place in range(len(self)))
+
+    def table(self) -> ResultTable:
+        """Return the lists as one table.
+
+        Returns
+        -------
+        table
+            A row for each neighbor: of, rank from 1, id, score and, where known, title.
+        """
+        of, place = np.nonzero(self.scores > -np.inf)
+        columns = {"of": self.of[of], "rank": place + 1, "id": self.ids[of, place], "score": self.scores[of, place]}
+        return ResultTable(columns if self.titles is None else columns | {"title": self.titles[of, place]})
+
+    def _heading(self) -> str:
+        return f"Neighbors of {len(self):,}"
+
+
+def _refuse_unpacking(ids: str, frame: FrameType | None) -> None:
+    """Raise TypeError if the caller of a frame unpacks: `ids, scores = ...` would be two lists."""
+    caller = None if frame is None else frame.f_back
+    if caller is not None and caller.f_code.co_code[caller.f_lasti] == opcode.opmap["UNPACK_SEQUENCE"]:
+        raise TypeError(
+            f"a result cannot be unpacked: it is not a pair of ids and scores. Take result.{ids} and result.scores,"
+            " arrays of shape (n, k); for single lists result[0], result[1], ..., or iterate"
+        )
 
 
 def _look_up(values: Any, rows: Int32Array, missing: BoolArray) -> Any:
