@@ -19,6 +19,7 @@ from csrr.models.settings import RULE, Settings
 from csrr.models.settings_search import AT, NAMES, Search, Wanted
 from csrr.optim.lowrank import LowRank
 from csrr.ranking.result_table import ResultTable
+from csrr.ranking.text_tables import format_text_table
 
 if TYPE_CHECKING:
     from csrr.models.robust import RobustModel
@@ -78,8 +79,23 @@ class Chosen(ResultTable):
             "tried": list(self.rows()),
         }
 
+    @property
+    def taken(self) -> int | None:
+        """The row that the fit took, from 0; None if it is none of them."""
+        wanted = self.settings._replace(max_rank=self.settings.max_rank or 0)._asdict()
+        same = [np.asarray(self[name]) == value for name, value in wanted.items()] if len(self) else []
+        rows: Any = np.flatnonzero(np.all(same, axis=0)) if same else []
+        return int(rows[0]) if len(rows) else None
+
     def __str__(self) -> str:
-        return "\n".join([super().__str__(), *self._notes] if len(self) else self._notes)
+        if not len(self):
+            return "\n".join(self._notes)
+        lines = [("*" if row == self.taken else "", *line) for row, line in enumerate(self.lines())]
+        star = [] if self.taken is None else ["* what the fit took"]
+        return "\n".join([format_text_table(["", *self.columns], lines), *star, *self._notes])
+
+    def __repr__(self) -> str:
+        return str(self)
 
     @property
     def _notes(self) -> list[str]:
@@ -123,6 +139,8 @@ def search_settings(built: ClickProblem, part: Log, asked: Log, wanted: Wanted) 
     note = f"chosen on {where}: {_describe(settings, wanted)}"
     if (best := search.trials.get(settings)) is not None:
         note += f"; NDCG@{AT} {best.mean:.4f} there"
+        if why := search.explain_taken(settings):
+            note += f" ({why})"
     if search.is_cut:
         note += f"; the time limit ended the search after {len(search.trials)} tries"
     return Chosen(search.list_columns(), settings, note, search.find_start(settings))
