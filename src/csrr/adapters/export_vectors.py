@@ -251,7 +251,7 @@ def _count_candidates(model: Recommender, vectors: ScoreVectors, index: VectorIn
         found = search_unseen(index, vectors.users, wanted.rows, model.seen_, n)
         if measure_overlap(found, wanted.exact) >= wanted.recall:
             break
-        n = min(2 * n, n_items)
+        n = min(n + max(n // 4, 1), n_items)
     return n
 
 
