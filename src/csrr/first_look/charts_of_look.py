@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from html import escape
 
+from csrr.first_look.findings import Served
 from csrr.first_look.result import FirstLook
 from csrr.first_look.user_groups import Group
-from csrr.plots.charts import draw_dot_chart, draw_line_chart
+from csrr.plots.charts import draw_dot_chart, draw_line_chart, name_colour
 from csrr.plots.panels import DotRow, Panel, Point, Series, list_series_names
 
 
@@ -71,12 +73,34 @@ def draw_cost_ratios(look: FirstLook) -> Drawn | None:
 
 
 def draw_learning(look: FirstLook) -> Drawn | None:
-    """Return what is learned of fewer events, where more than one number is known."""
-    if len(look.learning) < 2:
+    """Return what the other half of the data gave, where it is known."""
+    if not look.learning:
         return None
-    points = [Point(each.n_events, each.mean, each.low, each.high) for each in look.learning]
-    name = "" if look.best is None else look.best.name
-    return _draw_lines(Panel("Learning", "training events", look.metric.upper(), True, [Series(name, points)]))
+    name = _name_of_learner(look)
+    rows = [
+        DotRow(f"from {each.part} to all", {name: Point(mean=each.gain, low=each.gain_low, high=each.gain_high)})
+        for each in look.learning
+    ]
+    return Drawn(draw_dot_chart("More data", f"gain of {look.metric.upper()}", rows, [name]), [name])
+
+
+def _name_of_learner(look: FirstLook) -> str:
+    return next((each.name for each in (look.personal, look.best) if each is not None), "")
+
+
+def draw_people(served: Served, place: int) -> str:
+    """Return a hundred people as an SVG, those that find something in the color of the series at `place`."""
+    n_found = round(100 * served.found / served.of)
+    people = [
+        f"M{12 * (each % 10) + 6} {18 * (each // 10) + 1}a2.7 2.7 0 1 1-.01 0z"
+        f"m-4 14v-4.2a4 4 0 0 1 8 0v4.2a1 1 0 0 1-1 1h-6a1 1 0 0 1-1-1z"
+        for each in range(100)
+    ]
+    label = f"{served.found:,} of {served.of:,} people find something in the lists of {served.model}"
+    return (
+        f'<svg viewBox="0 0 120 180" role="img" aria-label="{escape(label)}"><path fill="{name_colour(place)}"'
+        f' d="{"".join(people[:n_found])}"/><path class="rest" d="{"".join(people[n_found:])}"/></svg>'
+    )
 
 
 def _draw_lines(panel: Panel) -> Drawn:
