@@ -30,11 +30,11 @@ def test_a_file_becomes_an_answer(answered, log_file):
     assert json.loads((folder / "summary.json").read_text())["source"] == str(log_file)
 
 
-def test_titles_of_another_file_are_shown_and_a_folder_in_use_is_refused(log_file, tmp_path):
-    (tmp_path / "items.csv").write_text("item,title\n" + "".join(f"{item},Title {item}\n" for item in range(60)))
+def test_titles_of_another_file_are_shown_and_a_folder_in_use_is_refused(log_file, log, tmp_path):
+    (tmp_path / "items.csv").write_text("item,title\n" + "".join(f"{item},New {item}\n" for item in log.items.ids))
     args = ("start", log_file, "-o", tmp_path / "found", "--minutes", 1e-6)
     found = as_json(*args, "--items", tmp_path / "items.csv")
-    assert found["examples"][0]["items"][0][0].startswith("Title ")
+    assert found["examples"][0]["items"][0][0].startswith("New ")
     assert "--items" not in "".join(each["line"] for each in found["commands"])
     with hold_folder(tmp_path / "found"):
         result = in_process(*args)

@@ -12,6 +12,9 @@ from csrr.first_look.user_groups import Group
 from csrr.plots.charts import draw_dot_chart, draw_line_chart, name_colour
 from csrr.plots.panels import DotRow, Panel, Point, Series, list_series_names
 
+PHONE = 380
+"""A width that a phone has."""
+
 
 @dataclass(frozen=True)
 class Drawn:
@@ -34,7 +37,7 @@ def draw_models(look: FirstLook) -> Drawn:
     for each in look.done:
         low, high = each.judged.interval(look.metric)
         rows.append(DotRow(each.name, {"mean": Point(mean=each.judged[look.metric], low=low, high=high)}))
-    return Drawn(draw_dot_chart("Models", f"{look.metric.upper()} (larger is better)", rows, ["mean"]), ["mean"])
+    return _draw_dots("Models", f"{look.metric.upper()} (larger is better)", rows, ["mean"])
 
 
 def draw_user_groups(look: FirstLook) -> Drawn:
@@ -44,17 +47,20 @@ def draw_user_groups(look: FirstLook) -> Drawn:
 
 def draw_item_groups(look: FirstLook) -> Drawn:
     """Return the recall of the best model and of the baseline by group of items."""
-    return _draw_groups("Items", f"share of the held-out events found in the first {look.length}", look.by_items)
+    return _draw_groups("Items", "share found (larger is better)", look.by_items)
 
 
 def _draw_groups(title: str, label: str, groups: Sequence[Group]) -> Drawn:
     names = list(dict.fromkeys(each.model for each in groups))
     rows: dict[str, dict[str, Point]] = {}
     for each in groups:
-        rows.setdefault(f"{each.name}, n = {each.n:,}", {})[each.model] = Point(
-            mean=each.mean, low=each.low, high=each.high
-        )
-    return Drawn(draw_dot_chart(title, label, [DotRow(name, points) for name, points in rows.items()], names), names)
+        point = Point(mean=each.mean, low=each.low, high=each.high)
+        rows.setdefault(each.name.partition(" (")[0], {})[each.model] = point
+    return _draw_dots(title, label, [DotRow(name, points) for name, points in rows.items()], names)
+
+
+def _draw_dots(title: str, label: str, rows: Sequence[DotRow], names: list[str]) -> Drawn:
+    return Drawn(draw_dot_chart(title, label, rows, names, width=PHONE), names)
 
 
 def draw_list_costs(look: FirstLook) -> Drawn:
@@ -78,10 +84,10 @@ def draw_learning(look: FirstLook) -> Drawn | None:
         return None
     name = _name_of_learner(look)
     rows = [
-        DotRow(f"from {each.part} to all", {name: Point(mean=each.gain, low=each.gain_low, high=each.gain_high)})
+        DotRow(each.part, {name: Point(mean=each.gain, low=each.gain_low, high=each.gain_high)})
         for each in look.learning
     ]
-    return Drawn(draw_dot_chart("More data", f"gain of {look.metric.upper()}", rows, [name]), [name])
+    return _draw_dots("More data", f"gain of {look.metric.upper()}", rows, [name])
 
 
 def _name_of_learner(look: FirstLook) -> str:

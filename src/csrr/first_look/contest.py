@@ -21,7 +21,7 @@ FLOOR = "PopRank"
 CONTESTANTS = (FLOOR, "ItemKNN", "EASE", "WRMF", "CSRR")
 LENGTH = 10
 METRICS = ("ndcg", "recall", "precision", "hit_rate", "coverage", "novelty")
-EASE_SECONDS_PER_CUBE, EASE_BYTES_PER_SQUARE = 5e-10, 12
+EASE_SECONDS_PER_CUBE, EASE_BYTES_PER_SQUARE = 2e-10, 12
 """About the seconds that EASE takes for each item cubed, and the memory for each item squared; it cannot be cut off
 while it is at it."""
 EASE_SHARE = 0.2

@@ -125,7 +125,7 @@ def _join(words: Sequence[Any]) -> str:
 
 
 def _tell_missing(look: FirstLook) -> str:
-    return " ".join(f"{each.name} is not in this comparison, {each.note}." for each in look.lost)
+    return " ".join(f"{each.name} was {each.note}." for each in look.lost)
 
 
 def _tell_weakness(look: FirstLook) -> str:
@@ -141,7 +141,7 @@ def _tell_weakness(look: FirstLook) -> str:
     if len(items) > 1:
         first, last = items[0], [each for each in items if not each.name.startswith("new")][-1]
         words.append(
-            f"{'of' if words else 'Of'} what people then chose, it finds"
+            f"{'of' if words else 'Of'} what people then chose, {'it' if words else name} finds"
             f" {format_percent(first.mean)} of {first.name.split(' (')[0]} and"
             f" {format_percent(last.mean)} of {last.name.split(' (')[0]}"
         )

@@ -123,7 +123,10 @@ def list_facts(look: FirstLook) -> list[tuple[str, str]]:
         "Density": f"{100 * facts.density:.2g} % of all pairs of a user and an item are events",
         "Skew": f"the most popular tenth of the items has {format_percent(facts.top_share)} of the events;"
         f" {format_number_of(facts.n_single_items, 'item')} with one event",
-        "Events per user": f"half of the users have {low:,} to {high:,}; the median is {median:,}, the most {most:,}",
+        "Events per user": (
+            f"half of the users have {low:,} to {high:,}" if low < high else f"at least half of the users have {low:,}"
+        )
+        + f"; the median is {median:,}, the most {most:,}",
         "Short histories": f"{format_number_of(facts.n_short, 'user')} ({format_percent(short)}) with fewer than"
         f" {SHORT} events",
         "Bots": f"{format_number_of(len(facts.machines), 'account')}, by their events" if facts.machines else "none",
