@@ -117,7 +117,7 @@ class LogColumns:
             )
         elif self.holds_counts:
             line += (
-                f"; its numbers, {self.spell_range()}, look like counts, and are not used"
+                f"; its numbers, {spell_range(self)}, look like counts, and are not used"
                 f" ({weight.format(show_value(self.rating))} uses them as weights)"
             )
         if self.left_alone:
@@ -133,13 +133,13 @@ class LogColumns:
         unused = self.weight is None and self.min_rating is None
         return unused and self.liked_from is None and self.rating_range is not None and len({*self.rating_range}) > 1
 
-    def spell_range(self) -> str:
-        """Return the lowest and the highest rating in words."""
-        low, high = self.rating_range or (0.0, 0.0)
-        return f"{low:,.6g} to {high:,.6g}"
-
     def __repr__(self) -> str:
         return f"LogColumns: {self.describe()}"
+
+
+def spell_range(columns: LogColumns) -> str:
+    """Return the lowest and the highest rating in words; nothing where there are none."""
+    return "" if columns.rating_range is None else "{:,.6g} to {:,.6g}".format(*columns.rating_range)
 
 
 def choose_liked(ratings: Float64Array) -> float | None:

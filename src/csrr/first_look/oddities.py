@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from csrr.data import Log
 from csrr.data.errors import show_value
-from csrr.data.recognise_columns import is_amount
+from csrr.data.recognise_columns import is_amount, spell_range
 from csrr.first_look.examine import SHORT, LogFacts
 from csrr.plots.number_text import format_number_of, format_percent
 from csrr.printable import make_printable
@@ -44,7 +44,7 @@ def _look_at_columns(log: Log, facts: LogFacts) -> list[Oddity]:
     if columns is None:
         return []
     found += [Oddity(note, "Check that these rows and ids are intended.") for note in columns.notes]
-    rating, scale = show_value(columns.rating), columns.spell_range()
+    rating, scale = show_value(columns.rating), spell_range(columns)
     if columns.liked_from is not None and columns.min_rating is None:
         what = f"The column {rating} holds ratings from {scale}, and every rating counts as a choice, bad ones too."
         action = f"Add --min-rating {columns.liked_from:g} (or what “liked” means here) to count only those."

@@ -30,6 +30,7 @@ from csrr.first_look.prospects import PARTS, draw_costs, learn_from_less, price_
 from csrr.first_look.result import FirstLook
 from csrr.first_look.user_groups import group_items, group_users
 from csrr.first_look.write_page import check_folder, hold_folder, write_files
+from csrr.models.recommender import Recommender
 from csrr.parameters import check_number, check_whole
 
 MINUTES = 10.0
@@ -196,8 +197,7 @@ class Run:
         else:
             share = 1.0 if name == CONTESTANTS[-1] else 1 / 3
             found = fit_contestant(name, look.test, share * self.left(CONTEST), self.seconds)
-        if self.items is not None and found.model is not None:
-            found.model.set_items(self.items)
+        self.name_items(found.model)
         contestants = [*look.contestants, found]
         pending = [each for each in look.pending if each != name]
         look = replace(look, contestants=contestants, pending=pending)
@@ -207,6 +207,11 @@ class Run:
         return replace(
             look, best=best, personal=personal, model=best.model, personal_model=other, comparison=comparison
         )
+
+    def name_items(self, model: Recommender | None) -> None:
+        """Give a model the item table; events that come with titles of their own take the table's out of it."""
+        if self.items is not None and model is not None:
+            model.set_items(self.items)
 
     def explain_best(self, look: FirstLook) -> FirstLook:
         """Return the look with what the best personal model comes to for whom, and the best at what cost."""
@@ -229,6 +234,7 @@ class Run:
                 self.tell(f"fitting {type(model).__name__} to all events")
                 with limit_time(self.left()):
                     model.update(look.test.test)
+                self.name_items(model)
         pending = [each for each in look.pending if each not in (REFIT, EXAMPLES)]
         assert look.shown_model is not None
         return replace(look, refitted=True, examples=make_examples(look.shown_model), pending=pending)
