@@ -244,15 +244,16 @@ def change_tests(look, **ps):
 def test_how_sure_the_best_is_goes_by_both_tests(look):
     others = [row.model for row in look.comparison.rows]
     first, *_, last = others
-    assert f"is surely better than {', '.join(others[:-1])} and {last}." in list_findings(change_tests(look))[1]
+    said = list_findings(change_tests(look))[1]
+    assert f"its lead over {', '.join(others[:-1])} and {last} is more than chance (5 % level)." in said
     said = list_findings(change_tests(look, PopRank=(0.3, 0.3)))[1]
-    assert "no better than PopRank that chance could not explain" in said
+    assert "(5 % level), that over PopRank may be chance." in said
     assert "A benefit over popularity is not shown here." in said
     said = list_findings(change_tests(look, **{last: (0.01, 0.4)}))[1]
-    assert f"better than {last} by one of the two tests only" in said
+    assert f", that over {last} is more than chance by one of two tests only." in said
     rows = [replace(row, paired=replace(row.paired, better=0.7)) for row in change_tests(look).comparison.rows[:1]]
     said = list_findings(replace(look, comparison=replace(look.comparison, rows=rows)))[1]
-    assert f"better than {first} by one of the two tests only" in said
+    assert f"its lead over {first} is more than chance by one of two tests only." in said
 
 
 def test_people_are_counted_as_the_lists_find_them(look):
@@ -282,7 +283,7 @@ def test_where_popularity_wins_the_best_personal_model_is_kept_too(popular):
     assert type(kept).__name__ == popular.personal.name != "PopRank"
     assert kept.seen_.nnz == 1200
     assert popular.by_users[0].model == popular.personal.name
-    assert "No personal model makes better lists than the most popular items" in list_findings(popular)[1]
+    assert "No personal model makes better lists than PopRank, the most popular items" in list_findings(popular)[1]
     assert all("personal.csrr" in each.line for each in list_commands(popular))
     assert "the best personal model" in (popular.folder / "page.html").read_text()
     again = csrr.start(csrr.synthetic(100, 40, rank=3, events_per_user=15).log, 1, popular.folder)

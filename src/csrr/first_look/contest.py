@@ -73,7 +73,8 @@ def fit_contestant(name: str, test: FairTest, seconds: float, total: float) -> C
     try:
         fit_within(model, test.train, seconds)
     except TimeUpError:
-        return Contestant(name, time.perf_counter() - began, note=f"not finished within {seconds:.0f} s")
+        more = "--ease (in Python: ease=True) waits for it" if name == "EASE" else "--minutes gives it more"
+        return Contestant(name, time.perf_counter() - began, note=f"not finished within {seconds:.0f} s; {more}")
     except (DataError, ParameterError, MemoryError) as error:
         return Contestant(name, time.perf_counter() - began, note=f"left out: {error}")
     took = time.perf_counter() - began

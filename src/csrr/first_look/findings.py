@@ -90,17 +90,18 @@ def _tell_sureness(look: FirstLook) -> str:
         return ""
     rows = look.comparison.rows
     sure, open_, mixed = _sort_by_sureness(rows)
-    told = [f"surely better than {_join(sure)}"] if sure else []
+    told = [f"over {_join(sure)} is more than chance (5 % level)"] if sure else []
     if open_:
-        told.append(f"no better than {_join(open_)} that chance could not explain")
+        told.append(f"over {_join(open_)} may be chance")
     if mixed:
-        told.append(f"better than {_join(mixed)} by one of the two tests only")
+        told.append(f"over {_join(mixed)} is more than chance by one of two tests only")
     words = (
-        "No personal model makes better lists than the most popular items"
+        "No personal model makes better lists than PopRank, the most popular items"
         if look.best.name == FLOOR
         else f"Of the {len(look.done)} models that were run, {look.best.name} makes the best lists"
     )
-    words += f": over {format_number_of(rows[0].paired.n, 'user')} with a history, {look.best.name} is {_join(told)}."
+    people = format_number_of(rows[0].paired.n, "user")
+    words += f". Over {people} with a history, its lead {', that '.join(told)}."
     if any(row.model == FLOOR for row in [*open_, *mixed]):
         words += " A benefit over popularity is not shown here."
     if look.best.name == FLOOR:
