@@ -89,6 +89,8 @@ def test_half_of_the_users_keep_all_they_chose_and_half_of_each_history_is_of_al
     assert few.n_events / few.n_users > 1.8 * short.n_events / short.n_users
     # Both of the same users, whom the model that saw all is judged on too.
     assert few.n_judged == short.n_judged == 150
+    drawn = np.random.default_rng(0).permutation(300) < 150
+    assert few.whole == pytest.approx(look.personal.judged.per_user["ndcg@10"][drawn].mean())
     assert few.whole == pytest.approx(short.whole)
     for each in look.learning:
         assert each.whole - each.mean == pytest.approx(each.gain)
