@@ -316,6 +316,12 @@ def test_two_runs_do_not_share_a_folder_and_the_lock_of_a_dead_one_does_not_coun
     csrr.start(log, 1e-6, folder)
 
 
+def test_ids_in_commands_are_such_as_can_be_typed(look):
+    users = [replace(look.examples[0], user=user) for user in ("a\x1bb", "x" * 61, "two words")]
+    assert list_commands(replace(look, examples=users))[0].line.split(" --user ")[1].startswith("'two words'")
+    assert " --user ID" in list_commands(replace(look, examples=users[:2]))[0].line
+
+
 def test_lists_that_would_best_be_longer_are_told_of(look):
     cheap = [replace(each, cost=100.0 - each.length) for each in look.lists]
     assert "lists of 50 (the longest tried) cost least" in " ".join(list_findings(replace(look, lists=cheap)))

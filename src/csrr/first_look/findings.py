@@ -11,14 +11,14 @@ from csrr.experiments.compare import ComparedPair
 from csrr.first_look.contest import FLOOR
 from csrr.first_look.prospects import HALF_OF_USERS, Learned
 from csrr.plots.number_text import format_number_of, format_percent
-from csrr.printable import make_printable
+from csrr.printable import make_printable, measure_width
 
 if TYPE_CHECKING:
     from csrr.first_look.contest import Contestant
     from csrr.first_look.result import FirstLook
 
 LEVEL = 0.05
-FEW_USERS, LEAST_GROUP = 200, 20
+FEW_USERS, LEAST_GROUP, WIDEST_ID = 200, 20, 60
 
 
 @dataclass(frozen=True)
@@ -205,5 +205,6 @@ def list_commands(look: FirstLook) -> list[Command]:
 
 
 def _quote_first(ids: Any) -> str:
-    """Return the first id that can be typed, for a shell."""
-    return next((shlex.quote(text) for text in map(str, ids) if make_printable(text) == text), "ID")
+    """Return the first id that can be typed and fits a line, for a shell."""
+    texts = (text for text in map(str, ids) if make_printable(text) == text and measure_width(text) <= WIDEST_ID)
+    return shlex.quote(next(texts, "ID"))

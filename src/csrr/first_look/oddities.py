@@ -74,7 +74,9 @@ def _look_at_people(facts: LogFacts) -> list[Oddity]:
     if facts.n_short > MANY * facts.n_users:
         share = format_percent(facts.n_short / facts.n_users)
         what = f"{share} of the users have fewer than {SHORT} events: too few to say much about each."
-        found.append(Oddity(what, "Look at the light users under “Accuracy by group” before you rely on lists for them."))
+        found.append(
+            Oddity(what, "Look at the light users under “Accuracy by group” before you rely on lists for them.")
+        )
     if facts.n_users < facts.n_items / 10:
         what = f"There are {facts.n_items / facts.n_users:.0f} items for each user."
         found.append(Oddity(what, "Check that the user and the item columns are not swapped."))
