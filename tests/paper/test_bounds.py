@@ -7,7 +7,6 @@ from itertools import product
 import numpy as np
 import pytest
 
-import csrr
 import csrr_paper
 from csrr import ParameterError
 from csrr_paper.theory import (
