@@ -9,8 +9,8 @@ from csrr.plots.plot import read_colour_sheet, read_page_sheet
 from csrr.printable import make_printable
 
 
-def render_template(room: str, name: str, **values: Any) -> str:
-    """Return the page that a template of a room, such as "csrr.paper", makes of values.
+def render_template(package: str, name: str, **values: Any) -> str:
+    """Return the page that a template of a package, such as "csrr_paper", makes of values.
 
     All text is escaped, and controls and marks that turn text around are spelled out.
     """
@@ -18,7 +18,7 @@ def render_template(room: str, name: str, **values: Any) -> str:
     from markupsafe import Markup
 
     environment = Environment(
-        loader=PackageLoader(room),
+        loader=PackageLoader(package),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
