@@ -44,6 +44,10 @@ def test_titles_of_another_file_are_shown_and_a_folder_in_use_is_refused(log_fil
     )
     assert len(result.stderr.splitlines()) == 1
     assert in_process(*args, "--items-id", "item").exit_code == 2
+    (tmp_path / "items.csv").write_text("item,title\nx,y\n")
+    result = in_process(*args, "--items", tmp_path / "items.csv")
+    assert "the item table has none of the 60 items" in result.stderr
+    assert "name the column of ids with --items-id='...'" in result.stderr
 
 
 def test_the_commands_on_the_page_run(answered, tmp_path, monkeypatch):

@@ -43,6 +43,8 @@ AMOUNTS = re.compile("hours|minutes|seconds|duration|amount|playtime|watchtime|l
 """A column with such a word in its name says how much there was of something; it is a weight where it is asked for."""
 COUNTS_BEYOND = 10
 """Numbers up to this are taken for ratings, whatever they look like."""
+ENOUGH_RATINGS = 100_000
+"""So many tell what steps a scale has."""
 # order_id says which event, not which item.
 _EVENT_WORDS = "order transaction event review rating row line invoice request purchase interaction index log"
 _EVENTS = {word + "id" for word in _EVENT_WORDS.split()}
@@ -147,15 +149,15 @@ def choose_liked(ratings: Float64Array) -> float | None:
 
     None where all are the same, or where they pile up far below their highest, as counts do and ratings do not.
     """
-    ratings = ratings[np.isfinite(ratings)]
-    if not len(ratings) or ratings.min() == ratings.max():
-        return None
     low, high = float(ratings.min()), float(ratings.max())
-    if high > COUNTS_BEYOND and np.quantile(ratings, 0.9) < low + (high - low) / 4:
+    if low == high or not np.isfinite(high - low):
+        return None
+    some = ratings[:: -(-len(ratings) // ENOUGH_RATINGS)]
+    if high > COUNTS_BEYOND and np.quantile(some, 0.9) < low + (high - low) / 4:
         return None
     # A log may lack the lowest ratings of its scale.
     low = min(low, 0 if high <= 1 or high >= 20 else 1)
-    steps = (step for step in (1, 0.5, 0.1) if np.allclose(ratings / step, np.round(ratings / step), rtol=0, atol=1e-4))
+    steps = (step for step in (1, 0.5, 0.1) if np.allclose(some / step, np.round(some / step), rtol=0, atol=1e-4))
     step = next(steps, 10.0 ** np.floor(np.log10((high - low) / 10)))
     return float(f"{np.ceil((low + 0.75 * (high - low)) / step - 1e-6) * step:.6g}")
 
