@@ -45,6 +45,11 @@ def test_an_account_with_half_of_the_items_is_named(planted):
     assert "1 account looks like a bot: 999." in told(planted)
 
 
+def test_what_a_terminal_would_obey_is_spelled_out():
+    rows = [(f"u{user}", item) for user in range(50) for item in range(user, user + 3)]
+    assert r"like a bot: \x1b[2J\x0a." in told(make_log(rows + [("\x1b[2J\n", item) for item in range(120)]))
+
+
 def test_a_burst_is_a_machine_and_a_slow_heavy_user_is_not():
     day = 86_400.0
     others = [(user, (user * 7 + k) % 1000, 1e9 + k * day) for user in range(100) for k in range(10)]

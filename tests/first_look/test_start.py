@@ -264,6 +264,10 @@ def test_people_are_counted_as_the_lists_find_them(look):
     assert mine.found == round(100 * look.personal.judged["hit_rate@10"])
     assert mine.low <= mine.found <= mine.high
     assert list_findings(look)[0].startswith(f"Of 100 people, {mine.found} find something")
+    judged = look.personal.judged
+    rare = replace(look.personal, evaluation=replace(judged, means=judged.means | {"hit_rate@10": 0.0042}))
+    (few, _) = count_served(replace(look, personal=rare))
+    assert (few.found, few.of) == (4, 1000)
 
 
 @pytest.fixture(scope="module")
