@@ -1,6 +1,7 @@
 """From a log to an answer: the numbers are those of the library, and the files hold them."""
 
 import json
+import time
 from dataclasses import replace
 from html import escape
 
@@ -169,7 +170,11 @@ def test_ease_is_left_out_where_items_are_many_and_fitted_where_it_is_asked_for(
     assert "EASE was left out: its" in " ".join(list_findings(replace(look, contestants=[*look.contestants, found])))
     monkeypatch.setattr(contest, "EASE_SHARE", 0)
     assert [each.name for each in csrr.start(log, 1e-6).lost][:1] == ["EASE"]
-    assert csrr.start(log, 1e-6, ease=True).contestants[2].evaluation is not None
+    run = start_file.Run(log, 60, 0, print, items=None, ease=True)
+    began, left = time.perf_counter(), run.left(0.5)
+    asked = run.add_contestant(run.begin(10, 1), "EASE").contestants[0]
+    assert asked.evaluation is not None
+    assert left - run.left(0.5) <= time.perf_counter() - began - asked.seconds + 1e-3
 
 
 def test_a_stop_leaves_what_was_known(log, tmp_path, monkeypatch):

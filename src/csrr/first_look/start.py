@@ -152,11 +152,13 @@ class Run:
         self.items = items
         self.ease = ease
         self.began: float = time.perf_counter()
+        self.beyond: float = 0.0
+        """The seconds of EASE where it was asked for, which count for nothing."""
         self.saved: str | None = None
 
     def left(self, share: float = 1.0) -> float:
         """Return the seconds until that share of the time is over, at least one."""
-        return max(1.0, self.began + share * self.seconds - time.perf_counter())
+        return max(1.0, self.began + self.beyond + share * self.seconds - time.perf_counter())
 
     def begin(self, miss: float, false_alarm: float) -> FirstLook:
         """Return what the log itself tells."""
@@ -193,7 +195,7 @@ class Run:
         self.tell(f"fitting {name}")
         if name == "EASE" and self.ease:
             found = fit_contestant(name, look.test, math.inf, math.inf)
-            self.seconds += found.seconds
+            self.beyond += found.seconds
         else:
             share = 1.0 if name == CONTESTANTS[-1] else 1 / 3
             found = fit_contestant(name, look.test, share * self.left(CONTEST), self.seconds)
