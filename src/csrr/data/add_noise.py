@@ -227,8 +227,14 @@ def _join(log: Log, clicks: _Clicks, kind: str, rng: Rng) -> tuple[Log, BoolArra
         weights = np.append(weights, np.full(n, np.median(weights), np.float32))[order]
     if times is not None:
         times = np.append(times, rng.choice(times, n))[order]
+    types = log.types
+    if types is not None:
+        # A planted event is of the types, and weighs, what an event drawn from the log does.
+        types = types.select(np.append(np.arange(len(log)), rng.integers(len(log), size=n))[order])
+        weights = None if weights is None else types.sum_weights()
     noisy = replace(
         log,
+        types=types,
         users=users,
         user_rows=user_rows[order].astype(np.int32),
         item_rows=item_rows[order].astype(np.int32),

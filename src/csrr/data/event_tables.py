@@ -174,7 +174,11 @@ def read_events(
     types = code_types(spelt, used["event"], where, asked.weights, asked.target)
     # A type of weight 0 has the code -1: the last, which is 0.
     by_type = np.array([*(asked.weights[name] for name in types.names), 0.0])[types.codes]
-    weighed = replace(found, weight=by_type if found.weight is None else by_type * found.weight, types=types)
+    if types.lacks_target:
+        about = replace(about, notes=(*about.notes, f"no event is of the target type {show_value(types.target)}"))
+    weighed = replace(
+        found, columns=about, weight=by_type if found.weight is None else by_type * found.weight, types=types
+    )
     _check_weights(weighed, used.get("weight", used["event"]))
     return weighed
 

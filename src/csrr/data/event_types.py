@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from csrr.arrays import BoolArray, Float32Array, Float64Array, Int64Array, Rows
-from csrr.data.columns import as_arrow_array, name_column, reject_missing, show_type
+from csrr.data.columns import SKIP_HINT, as_arrow_array, name_column, reject_missing, show_type
 from csrr.data.errors import DataError, RowNamer, list_names, show_value
 from csrr.data.times import Times
 from csrr.parameters import ParameterError, check_number
@@ -86,9 +86,11 @@ class EventTypes:
         """Return the types of some pairs: a mask of shape (n_events,), or their numbers."""
         return replace(self, amounts=self.amounts[mask], times=None if self.times is None else self.times[mask])
 
-    def list_names(self) -> list[list[str]]:
-        """Return the types of each pair."""
-        return [[name for name, is_there in zip(self.names, row, strict=True) if is_there] for row in self.cells]
+    def list_names(self) -> list[str]:
+        """Return the types of each pair, such as view|buy."""
+        return [
+            "|".join(name for name, is_there in zip(self.names, row, strict=True) if is_there) for row in self.cells
+        ]
 
     def describe(self) -> str:
         """Return in words how many pairs have each type, and which is the target."""
@@ -116,6 +118,11 @@ class TypeColumn:
     codes: Rows
     target: str | None
 
+    @property
+    def lacks_target(self) -> bool:
+        """Whether there is a target, and no row of it."""
+        return self.target is not None and not (self.codes == self.names.index(self.target)).any()
+
     def select(self, mask: BoolArray) -> TypeColumn:
         """Return the types of some rows, `mask` of shape (n,)."""
         return replace(self, codes=self.codes[mask])
@@ -135,7 +142,7 @@ class TypeColumn:
         shape: tuple[int, int] = (n_pairs, n_types)
         latest: Times | None = None
         if times is not None:
-            flat = np.zeros(n_pairs * n_types, times.dtype)
+            flat: Any = np.zeros(n_pairs * n_types, times.dtype)
             flat[places] = np.maximum.reduceat(times[order], first)
             latest = flat.reshape(shape)
         return EventTypes(self.names, narrow_weights(amounts).reshape(shape), latest, self.target)
@@ -146,7 +153,7 @@ def read_weights(event: Any, weights: Any, target: Any) -> dict[str, float] | No
     if event is None or event is False:
         for name, value in (("weights", weights), ("target", target)):
             if value is not None:
-                raise ParameterError(f"{name}={show_value(value)} needs event=, the column of event types")
+                raise ParameterError(f"{name}={show_value(value)} needs the column of event types: event='...'")
         return None
     if not isinstance(weights, Mapping) or not weights:
         given = "" if weights is None else f"weights={show_value(weights)}: "
@@ -204,17 +211,13 @@ def code_types(texts: pa.Array, column: str, where: RowNamer, weights: Mapping[s
         found.sort(key=lambda each: (-each["counts"], each["values"]))
         told = list_names([f"{show_value(each['values'])} ({each['counts']:,})" for each in found])
         raise DataError(
-            f"{name_column(column)} has event types that weights does not name: {told}; the first is in"
-            f" {where(pc.index(unknown, True).as_py())}; give each a weight, 0 to leave it out, or pass"
-            " on_bad_rows='skip' to leave out all of them"
+            f"{name_column(column)} has event types without a weight: {told}; the first is in"
+            f" {where(pc.index(unknown, True).as_py())}; give each one, 0 to leave it out, {SKIP_HINT}"
         )
     names = tuple(name for name, weight in weights.items() if np.float32(weight) > 0)
     places = pc.index_in(texts, value_set=pa.array(names, texts.type)).fill_null(-1)
     goal = None if target is None else spell_type(target)
-    codes = places.to_numpy(zero_copy_only=False)
-    if goal is not None and not (codes == names.index(goal)).any():
-        raise DataError(f"{name_column(column)}: no row is of the target type {show_value(goal)}")
-    return TypeColumn(names, codes, goal)
+    return TypeColumn(names, places.to_numpy(zero_copy_only=False), goal)
 
 
 def join_types(known: EventTypes, new: EventTypes | None, pairs: tuple[Int64Array, Int64Array]) -> EventTypes:

@@ -308,6 +308,16 @@ class Log:
         """Which events are of the target type, shape (n_events,); all of them where there is no target."""
         return np.ones(len(self), np.bool_) if self.types is None else self.types.is_target
 
+    def of_target(self) -> Log:
+        """Return the events of the target type: the log itself where there is no target.
+
+        Returns
+        -------
+        log
+            The log of these; weights are those of all their types.
+        """
+        return self if self.types is None or self.types.target is None else self.select(self.is_target)
+
     def __len__(self) -> int:
         return len(self.user_rows)
 
@@ -476,7 +486,7 @@ class Log:
         Returns
         -------
         table
-            user, item and, where known, weight, types (a list for each pair), time and title.
+            user, item and, where known, weight, types (such as view|buy), time and title.
         """
         return self._list_first(len(self))
 

@@ -252,16 +252,19 @@ def _draw_share_of_each_user(log: Log, ratio: float, rng: np.random.Generator) -
 
 def _split_at(log: Log, cut: float) -> tuple[Log, Log]:
     times = _require_times(log)
-    train = times < cut
-    if train.all() or not train.any():
+    if log.types is not None and log.types.times is not None:
+        times = log.types.times[log.types.cells]
+    if not times.min() < cut <= times.max():
         given, first, last = show_moments(np.array([cut, times.min(), times.max()]))
         raise DataError(f"all events lie on one side of the time {given}: theirs run from {first} to {last}")
-    if log.types is None or log.types.target is None or log.types.times is None:
-        return log.select(train), log.select(~train)
+    if log.types is None or log.types.times is None:
+        return _cut(log, lambda each: _require_times(each) < cut)
     early = log.types.times < cut
-    if not (log.types.target_cells & ~early).any():
-        raise DataError(f"no event of the target type {log.types.target!r} is at or after the time {cut:g}")
-    return log.select_types(early), log.select_types(~early & log.types.target_cells)
+    late = ~early & log.types.target_cells
+    if not late.any():
+        given = show_moments(np.array([cut, times.max()]))[0]
+        raise DataError(f"no event of the target type {log.types.target!r} is at or after the time {given}")
+    return log.select_types(early), log.select_types(late)
 
 
 def _draw_users(log: Log, wanted: Any, rng: np.random.Generator) -> BoolArray:

@@ -14,7 +14,7 @@ from csrr.deadline import limit_time
 from csrr.first_look.contest import CONTESTANTS, FLOOR, choose_best, compare_contestants, fit_contestant
 from csrr.first_look.examine import examine
 from csrr.first_look.examples import make_examples
-from csrr.first_look.fair_test import hold_out
+from csrr.first_look.fair_test import find_left_out, hold_out
 from csrr.first_look.oddities import find_oddities
 from csrr.first_look.prospects import SHARES, draw_costs, learn_from_less, price_lists, summarise_whole
 from csrr.first_look.result import FirstLook
@@ -193,7 +193,7 @@ class Run:
         assert look.model is not None
         self.tell(f"fitting {look.best.name} to all events")
         with limit_time(self.left()):
-            look.model.update(look.test.test)
+            look.model.update(find_left_out(self.log, look.test.train))
         pending = [each for each in look.pending if each not in (REFIT, EXAMPLES)]
         return replace(look, refitted=True, examples=make_examples(look.model), pending=pending)
 
