@@ -188,8 +188,8 @@ def read_log(source: str, options: Mapping[str, Any]) -> csrr.Log:
     if log.columns is not None:
         Line().clear()  # what says that the log is being read
         told = log.columns.describe(min_rating="--min-rating {}", weight="--weight-column {}")
-        types = [] if log.types is None else [f"event types: {log.types.describe()}"]
-        for line in (told, *types, *log.columns.notes):
+        types = "" if log.types is None else f"; event types: {log.types.describe()}"
+        for line in (told + types, *log.columns.notes):
             say(f"csrr: {name_source(source)}: {line}", err=True)
     return log
 

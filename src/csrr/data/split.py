@@ -252,18 +252,19 @@ def _draw_share_of_each_user(log: Log, ratio: float, rng: np.random.Generator) -
 
 def _split_at(log: Log, cut: float) -> tuple[Log, Log]:
     times = _require_times(log)
-    if log.types is not None and log.types.times is not None:
-        times = log.types.times[log.types.cells]
+    types = None if log.types is None or log.types.target is None else log.types
+    if types is not None and types.times is not None:
+        times = types.times[types.cells]
     if not times.min() < cut <= times.max():
         given, first, last = show_moments(np.array([cut, times.min(), times.max()]))
         raise DataError(f"all events lie on one side of the time {given}: theirs run from {first} to {last}")
-    if log.types is None or log.types.times is None:
+    if types is None or types.times is None:
         return _cut(log, lambda each: _require_times(each) < cut)
-    early = log.types.times < cut
-    late = ~early & log.types.target_cells
+    early = types.times < cut
+    late = ~early & types.target_cells
     if not late.any():
         given = show_moments(np.array([cut, times.max()]))[0]
-        raise DataError(f"no event of the target type {log.types.target!r} is at or after the time {given}")
+        raise DataError(f"no event of the target type {types.target!r} is at or after the time {given}")
     return log.select_types(early), log.select_types(late)
 
 
