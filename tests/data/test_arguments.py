@@ -78,8 +78,8 @@ def test_weights_given_as_a_column(read):
         ({"missing": ["-"]}, "missing= is for files of text; leave it out for a table in memory"),
         ({"missing": 5}, "missing=5: give a list of strings, such as ['-', 'NULL']"),
         ({"on_bad_rows": ["skip"]}, "on_bad_rows=['skip'] is not known; choose 'error' or 'skip'"),
-        ({"weights": {"view": 1}}, "weights={'view': 1} needs event=, the column of event types"),
-        ({"target": "buy"}, "target='buy' needs event=, the column of event types"),
+        ({"weights": {"view": 1}}, "weights={'view': 1} needs the column of event types: event='...'"),
+        ({"target": "buy"}, "target='buy' needs the column of event types: event='...'"),
     ],
 )
 def test_what_the_message_says(given, message):

@@ -64,11 +64,11 @@ class Log:
         The time of each event, in seconds since 1970, shape (n_events,), if known.
     titles
         The titles of the items, shape (n_items,), if known: str or None.
-    types
-        The types of the events, such as views and purchases, with the one to judge by, if they were read: `EventTypes`.
     columns
         If the log came from a table: which column was used for what, and which were not used. It does not affect
         equality.
+    types
+        The types of the events, such as views and purchases, with the one to judge by, if they were read: `EventTypes`.
 
     Examples
     --------
@@ -128,10 +128,10 @@ class Log:
         rating: Column = None,
         weight: Column = None,
         event: Column = None,
-        weights: Mapping[Any, float] | None = None,
-        target: str | int | None = None,
         time: Column = None,
         title: Column = None,
+        weights: Mapping[Any, float] | None = None,
+        target: str | int | None = None,
         min_rating: float | None = None,
         min_weight: float | None = None,
         titles: TitleMap | None = None,
@@ -157,15 +157,15 @@ class Log:
             The column of weights. A weight of 0 means that nothing happened: the row is dropped.
         event
             The column of event types, such as view, cart and buy. It is never recognized, and needs `weights`.
-        weights
-            The weight of each event type; times the weight column, if there is one.
-        target
-            The event type by which models are judged and chosen; None: all count.
         time
             The column of times: dates, text like 2000-12-31, or numbers that count seconds, milli-, micro- or
             nanoseconds since 1970.
         title
             The column of titles. If an item has several, the alphabetically first is used.
+        weights
+            The weight of each event type; times the weight column, if there is one.
+        target
+            The event type by which models are judged and chosen; None: all count.
         min_rating
             Keep rows with at least this rating.
         min_weight
