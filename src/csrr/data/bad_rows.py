@@ -33,9 +33,7 @@ def drop_bad_rows(
     n_rows = len(arrays["user"])
     bad = np.zeros(n_rows, bool)
     for role, array in arrays.items():
-        is_bad = pc.invert(pc.is_in(array, pa.array([*types], array.type))) if role == "event" else None
-        is_bad = _find_bad(role, array, missing) if is_bad is None else is_bad
-        bad |= np.asarray(is_bad.to_numpy(zero_copy_only=False))
+        bad |= np.asarray(_find_bad(role, array, missing, types).to_numpy(zero_copy_only=False))
     if not bad.any():
         return dict(arrays), where
     kept = np.flatnonzero(~bad)
@@ -48,10 +46,12 @@ def drop_bad_rows(
     return {role: array.filter(chosen) for role, array in arrays.items()}, lambda row: where(int(kept[row]))
 
 
-def _find_bad(role: str, array: pa.Array, missing: Collection[str] | None) -> pa.Array:
+def _find_bad(role: str, array: pa.Array, missing: Collection[str] | None, types: Collection[str]) -> pa.Array:
     """Return which values, shape (n,), cannot be what the role asks for."""
     if role in ("user", "item"):
         return find_bad_ids(array, missing)
+    if role == "event":
+        return pc.invert(pc.is_in(array, pa.array([*types], array.type)))
     if role == "title":
         return pa.array(np.zeros(len(array), bool))
     if role == "time":

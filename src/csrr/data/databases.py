@@ -93,8 +93,17 @@ def read_sql(
     user 'customer_id', item 'sku'
     """
     asked = Asked.of(
-        **{"user": user, "item": item, "rating": rating, "weight": weight, "event": event, "time": time},
-        **{"title": title, "weights": weights, "target": target, "min_rating": min_rating, "min_weight": min_weight},
+        user=user,
+        item=item,
+        rating=rating,
+        weight=weight,
+        event=event,
+        time=time,
+        title=title,
+        weights=weights,
+        target=target,
+        min_rating=min_rating,
+        min_weight=min_weight,
         on_bad_rows=on_bad_rows,
     )
     return Log.from_events(fetch_events(query, connection, parameters, asked), asked)

@@ -20,7 +20,7 @@ MOST_TYPES = 64
 """More types than these are no types: a column of ids was named, perhaps."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class EventTypes:
     """The types of the events of a log: of each (user, item) pair, how much of each type there was.
 
@@ -39,8 +39,10 @@ class EventTypes:
     --------
     >>> table = {"user": [1, 1, 2], "item": [7, 7, 7], "type": ["view", "buy", "view"]}
     >>> log = csrr.read(table, event="type", weights={"view": 1, "buy": 10}, target="buy")
-    >>> log.types.names, log.types.amounts.tolist()
-    (('view', 'buy'), [[1.0, 10.0], [1.0, 0.0]])
+    >>> log.types
+    EventTypes: view 2, buy 1; the target is buy
+    >>> log.types.amounts.tolist()
+    [[1.0, 10.0], [1.0, 0.0]]
     >>> log.is_target.tolist()
     [True, False]
     """
@@ -71,11 +73,23 @@ class EventTypes:
         return found
 
     def sum_weights(self) -> Float32Array:
-        """Return the weight of each pair: the sum over its types, shape (n_events,)."""
+        """Return the weight of each pair: the sum over its types.
+
+        Returns
+        -------
+        weights
+            Shape (n_events,).
+        """
         return np.asarray(self.amounts.sum(axis=1, dtype=np.float64), np.float32)
 
     def find_latest(self) -> Times | None:
-        """Return the latest time of each pair, shape (n_events,), if times are known."""
+        """Return the latest time of each pair.
+
+        Returns
+        -------
+        times
+            In seconds since 1970, shape (n_events,); None if they are not known.
+        """
         if self.times is None:
             return None
         low = np.iinfo(np.int64).min if self.times.dtype.kind == "i" else -np.inf
@@ -83,23 +97,57 @@ class EventTypes:
         return latest
 
     def select(self, mask: Any) -> EventTypes:
-        """Return the types of some pairs: a mask of shape (n_events,), or their numbers."""
+        """Return the types of some pairs.
+
+        Parameters
+        ----------
+        mask
+            Which, shape (n_events,), or their numbers.
+
+        Returns
+        -------
+        types
+            Theirs.
+        """
         return replace(self, amounts=self.amounts[mask], times=None if self.times is None else self.times[mask])
 
     def list_names(self) -> list[str]:
-        """Return the types of each pair, such as view|buy."""
+        """Return the types of each pair as text.
+
+        Returns
+        -------
+        names
+            One text for each pair, such as view|buy.
+        """
         return [
             "|".join(name for name, is_there in zip(self.names, row, strict=True) if is_there) for row in self.cells
         ]
 
     def describe(self) -> str:
-        """Return in words how many pairs have each type, and which is the target."""
+        """Return in words how many pairs have each type, and which is the target.
+
+        Returns
+        -------
+        words
+            On one line.
+        """
         counts = self.cells.sum(axis=0).tolist()
         told = [f"{name} {n:,}" for name, n in zip(self.names, counts, strict=True)]
         return f"{list_names(told)}" + (f"; the target is {self.target}" if self.target is not None else "")
 
     def equals(self, other: EventTypes | None) -> bool:
-        """Return whether another log's types are the same."""
+        """Return whether another log's types are the same.
+
+        Parameters
+        ----------
+        other
+            The types of that log, if any.
+
+        Returns
+        -------
+        same
+            Whether names, target, amounts and times are.
+        """
         if other is None or (self.names, self.target) != (other.names, other.target):
             return False
         same_times = (self.times is None) == (other.times is None) and (
@@ -108,6 +156,9 @@ class EventTypes:
             or np.array_equal(np.where(self.cells, self.times, 0), np.where(other.cells, other.times, 0))
         )
         return same_times and np.array_equal(self.amounts, other.amounts)
+
+    def __repr__(self) -> str:
+        return f"EventTypes: {self.describe()}"
 
 
 @dataclass(frozen=True, eq=False)

@@ -191,9 +191,18 @@ class Log:
         if titles is not None and not isinstance(titles, Mapping):
             raise ParameterError(f"titles={show_value(titles)}: give a dict of titles by item id")
         asked = Asked.of(
-            **{"user": user, "item": item, "rating": rating, "weight": weight, "event": event, "time": time},
-            **{"title": title, "weights": weights, "target": target, "on_bad_rows": on_bad_rows},
-            **{"min_rating": min_rating, "min_weight": min_weight},
+            user=user,
+            item=item,
+            rating=rating,
+            weight=weight,
+            event=event,
+            time=time,
+            title=title,
+            weights=weights,
+            target=target,
+            min_rating=min_rating,
+            min_weight=min_weight,
+            on_bad_rows=on_bad_rows,
         )
         return cls.from_events(read_events(table, asked), asked, titles=titles)
 

@@ -111,9 +111,19 @@ def read(
     user 'user', item 'movieId', rating 'rating'; ratings from 3 on count
     """
     asked = Asked.of(
-        **{"user": user, "item": item, "rating": rating, "weight": weight, "event": event, "time": time},
-        **{"title": title, "weights": weights, "target": target, "min_rating": min_rating, "min_weight": min_weight},
-        **{"on_bad_rows": on_bad_rows, "missing": missing},
+        user=user,
+        item=item,
+        rating=rating,
+        weight=weight,
+        event=event,
+        time=time,
+        title=title,
+        weights=weights,
+        target=target,
+        min_rating=min_rating,
+        min_weight=min_weight,
+        on_bad_rows=on_bad_rows,
+        missing=missing,
     )
     options = {"format": format, "separator": separator, "header": header, "part": part}
     _check_options(**options)
