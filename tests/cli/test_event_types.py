@@ -55,6 +55,7 @@ def test_fit_update_and_evaluate(shop, log, tmp_path):
         ["a", "x", "view"],
         ["a", "y", "buy"],
     ]
+    assert "event types: view 4, buy 3; the target is buy\n" in in_process("info", model).stdout
     fresh = tmp_path / "fresh.csv"
     fresh.write_text("user,item,type,time\n10,y,buy,8\na,x,buy,9\nb,x,buy,9\n9,y,view,9\n")
     told = as_json("evaluate", fresh, "--model", model, "-k", 1, *TYPES)

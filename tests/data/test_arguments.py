@@ -113,6 +113,13 @@ def test_an_empty_path_is_not_this_folder(tmp_path, monkeypatch):
         csrr.read_split(5)
 
 
+@pytest.mark.parametrize("option", [{"separator": ";"}, {"header": True}, {"missing": ["-"]}])
+def test_options_of_text_for_other_files(tmp_path, option):
+    (tmp_path / "log.jsonl").write_text('{"user": 1, "item": 2}\n')
+    with pytest.raises(csrr.ParameterError, match=f"{next(iter(option))}= is for text"):
+        csrr.read(tmp_path / "log.jsonl", **option)
+
+
 @pytest.mark.parametrize("column", [[1, 2**60, -(2**60)], pa.array([1, 2**64 - 1, None], pa.uint64())])
 def test_large_integers_where_bad_rows_are_skipped(column):
     table = {"user": [1, 2, 3], "item": [1, 2, 3], "weight": column}
