@@ -131,6 +131,7 @@ def as_options(message: str, options: Iterable[str]) -> str:
     message = message.replace("header=False", "--no-header")
     message = WEIGHTS.sub(lambda found: re.sub(r'"([^"]*)": ([0-9.]+),?', r"--weight \1=\2", found[1]), message)
     message = re.sub(r"(?<![\w-])weights\b(?=[\[=:])", "--weight", message)
+    message = re.sub(r"(?<=name the column of ids with )item=", "--items-id=", message)
     message = re.sub(rf"(?<![\w-])({'|'.join(COLUMNS)})=(?=['\d])", r"--\1-column=", message)
     message = re.sub(rf"(?<![\w-])({'|'.join(COLUMNS)})=False", r"--\1-column=none", message)
     names = "|".join(name for name in options if name not in COLUMNS)
