@@ -23,7 +23,7 @@ import re
 import sys
 import types
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from numbers import Integral, Real
@@ -263,6 +263,21 @@ def check_number(
 ) -> None:
     """Raise ParameterError unless a value is a finite number, > above or >= least, and <= most."""
     Number(name, "", above=above, least=least, most=most).check(value)
+
+
+def check_texts(name: str, value: Any, example: str) -> None:
+    """Raise ParameterError unless a value is None or a list of texts, such as `example`."""
+    is_list = isinstance(value, Collection) and not isinstance(value, str | bytes | Mapping)
+    is_list = is_list and getattr(value, "ndim", 1) == 1
+    if value is not None and not (is_list and all(isinstance(each, str) for each in value)):
+        raise ParameterError(f"{name}={value!r}: give a list of {example}")
+
+
+def check_seed(seed: Any) -> None:
+    """Raise ParameterError unless a value seeds random numbers: a whole number >= 0, or several."""
+    parts = seed if isinstance(seed, list | tuple) and seed else [seed]
+    if not all(is_whole(each, 0) for each in parts):
+        raise ParameterError(f"seed={seed!r} must be a whole number >= 0")
 
 
 def check_whole(name: str, value: Any, *, least: int) -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from csrr.arrays import Float64Array
 from csrr.data.errors import DataError, quote_names, show_value
+from csrr.parameters import ParameterError
 
 Column = str | int | Literal[False] | None
 """A column by name or position; None to recognize it by its name, False to do without it."""
@@ -29,6 +30,8 @@ WORDS = {
     ),
     "rating": ("rating", "ratings score star stars vote", "rate scores overall starrating userrating reviewscore"),
     "weight": ("weight", "count plays playcount quantity confidence clicks views", "qty counts nplays nclicks nviews"),
+    # A column of event types is never recognized: what each type weighs must be said.
+    "event": (),
     "time": ("timestamp", "time date datetime ts unixtime", "eventtime eventtimestamp createdat unixreviewtime"),
     "title": ("title", "name itemname itemtitle movietitle artistname"),
 }
@@ -57,7 +60,7 @@ class LogColumns:
 
     Attributes
     ----------
-    user, item, rating, weight, time, title
+    user, item, rating, weight, event, time, title
         The name of each column, or None where there is none.
     left_alone
         The columns that were not used.
@@ -85,6 +88,7 @@ class LogColumns:
     item: str
     rating: str | None = None
     weight: str | None = None
+    event: str | None = None
     time: str | None = None
     title: str | None = None
     left_alone: tuple[str, ...] = ()
@@ -137,6 +141,20 @@ class LogColumns:
 
     def __repr__(self) -> str:
         return f"LogColumns: {self.describe()}"
+
+
+def check_column(role: str, given: Any) -> None:
+    """Raise ParameterError unless `given` can name a column, or say that there is none."""
+    is_place = isinstance(given, int | np.integer) and not isinstance(given, bool)
+    if given is None or isinstance(given, str) or is_place or (given is False and role not in REQUIRED):
+        return
+    otherwise = " or None" if role in REQUIRED else ", False (for none) or None"
+    said = f"{role}={show_value(given)}: it must be the name of a column, its number (from 0){otherwise}"
+    if role == "weight" and isinstance(given, Mapping):
+        said += "; weights by type of event are weights={...}, with event= for the column that holds the types"
+    elif hasattr(given, "__len__") and not isinstance(given, bytes):
+        said += "; values belong into the table, as a column with a name"
+    raise ParameterError(said)
 
 
 def spell_range(columns: LogColumns) -> str:
@@ -206,7 +224,8 @@ def find_column(role: str, given: Column, names: tuple[str, ...], taken: Collect
     """
     if given is False and role not in REQUIRED:
         return None
-    if isinstance(given, int) and not isinstance(given, bool):
+    check_column(role, given)
+    if isinstance(given, int | np.integer):
         if not 0 <= given < len(names):
             raise DataError(f"{role}={given}: there are {len(names)} columns, numbered from 0")
         return names[given]

@@ -8,6 +8,7 @@ import numpy as np
 
 from csrr.arrays import AnyArray, Int64Array
 from csrr.data import DataError, Log, split
+from csrr.data.merge import number_pairs
 from csrr.first_look.oddities import format_day
 from csrr.plots.number_text import format_number_of
 
@@ -61,6 +62,17 @@ def hold_out(log: Log, seed: int = 0) -> FairTest:
     raise AssertionError("there is a last way")
 
 
+def find_left_out(log: Log, train: Log) -> Log:
+    """Return the events of a log that are not in a part of it, by their types where there are any."""
+    pairs, kept = (number_pairs(each.user_rows, each.item_rows, log.n_items) for each in (log, train))
+    is_in_train = np.isin(pairs, kept)
+    if log.types is None or train.types is None:
+        return log.select(~is_in_train)
+    cells = np.ones_like(log.types.cells)
+    cells[is_in_train] = ~train.types.cells
+    return log.select_types(cells)
+
+
 def _check_size(log: Log) -> None:
     n_users = int((log.user_counts() > 1).sum())
     n_items = int(np.count_nonzero(log.item_counts()))
@@ -85,8 +97,10 @@ def _has_order(log: Log) -> bool:
 def _cut_in_time(log: Log) -> tuple[Log, Log, str]:
     assert log.times is not None
     # Where the last fifth has one time only, the cut is there; the latest of all events is test in any case.
-    cut = float(np.quantile(log.times, QUANTILE, method="higher"))
-    cut = cut if log.times.min() < cut else float(log.times.max())
+    # With a target, so much of what it is comes before the cut.
+    wanted = log.times if log.types is None or log.types.times is None else log.types.times[log.types.target_cells]
+    cut = float(np.quantile(wanted, QUANTILE, method="higher"))
+    cut = cut if wanted.min() < cut else float(wanted.max())
     train, test = split(log, at=cut)
     how = (
         f"Split in time: models learn from {format_number_of(len(train), 'event')} before {format_day(cut)} and are"

@@ -24,7 +24,7 @@ from csrr.first_look.contest import (
 )
 from csrr.first_look.examine import examine
 from csrr.first_look.examples import make_examples
-from csrr.first_look.fair_test import hold_out
+from csrr.first_look.fair_test import find_left_out, hold_out
 from csrr.first_look.oddities import find_oddities
 from csrr.first_look.prospects import PARTS, draw_costs, learn_from_less, price_lists
 from csrr.first_look.result import FirstLook
@@ -235,7 +235,7 @@ class Run:
             if model is not None:
                 self.tell(f"fitting {type(model).__name__} to all events")
                 with limit_time(self.left()):
-                    model.update(look.test.test)
+                    model.update(find_left_out(self.log, look.test.train))
                 self.name_items(model)
         pending = [each for each in look.pending if each not in (REFIT, EXAMPLES)]
         assert look.shown_model is not None

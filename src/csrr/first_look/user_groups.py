@@ -80,7 +80,7 @@ def _part_users(history: AnyArray) -> list[tuple[str, AnyArray]]:
 
 def group_items(contestants: Sequence[Contestant], test: FairTest) -> list[Group]:
     """Return which share of the test events of users with a history is in their lists, by the popularity of items."""
-    rows, relevant, seen = _find_judged_rows(test), test.test.to_csr(), test.train.to_csr()
+    rows, relevant, seen = _find_judged_rows(test), test.test.to_csr(), test.train.of_target().to_csr()
     parts = _part_items(test.train)
     found = []
     for each in contestants:

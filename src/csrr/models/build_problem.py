@@ -11,7 +11,7 @@ import numpy as np
 from csrr.arrays import FloatArray
 from csrr.data import Log
 from csrr.model_parameters import UserScaling
-from csrr.models.costs import ClickCosts, Costs, EventWeights, Ratio
+from csrr.models.costs import ClickCosts, Costs, Ratio, Weighing
 from csrr.models.settings import Settings
 from csrr.models.strengths import Scaling, compute_noise_level, compute_target_norm
 from csrr.optim.neighbors import Regression, Support
@@ -29,7 +29,7 @@ class Words(NamedTuple):
     alpha: Ratio
     user_scaling: UserScaling
     free: bool = True
-    event_weights: EventWeights = "ignore"
+    event_weights: Weighing = "ignore"
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +98,7 @@ def build_problem(
     if costs.is_default:
         costs = replace(costs, ratio=settings.cost_ratio)
     alpha = costs.ratio
-    clicks = ClickCosts.of(log, model.weighing, user_costs, item_costs, model.dtype)
+    clicks = ClickCosts.of(log, model.choose_weighing(log), user_costs, item_costs, model.dtype)
     clicks.check(alpha, log)
     pattern = Pattern.of(log.to_csr())
     scaling = Scaling.of(pattern, model.user_scaling, model.item_scaling, model.dtype)

@@ -32,11 +32,15 @@ _ROWS_SPLIT = (
 
 
 def find_unseen_events(events: Log, model: Recommender) -> Log:
-    """The events whose user and item the model knows and that are not in its training data, in its row numbers."""
+    """The events whose user and item the model knows and that are not in its training data, in its row numbers.
+
+    Where there is a target, events of that type count on both sides.
+    """
+    events = events.of_target()
     rows = model.users_.find(events.users.ids)[events.user_rows]
     columns = model.items_.find(events.items.ids, "item")[events.item_rows]
     n_items = len(model.items_)
-    seen = model.seen_.tocoo()
+    seen = model.seen_of_target.tocoo()
     keys = np.unique((rows * n_items + columns)[(rows >= 0) & (columns >= 0)])
     left = np.setdiff1d(keys, seen.row.astype(np.int64) * n_items + seen.col)
     return Log(model.users_, model.items_, left // n_items, left % n_items)
@@ -71,7 +75,7 @@ def measure_heldout(model: Recommender, heldout: Any, metric: Metric = ndcg, k: 
             "there is nothing to score on: no event is of a user and an item that the model knows and is not in its"
             " training data"
         )
-    items, _ = model.top_rows(rows, min(k, len(model.items_)), seen=model.seen_)
+    items, _ = model.top_rows(rows, min(k, len(model.items_)), seen=model.seen_of_target)
     return float(np.nanmean(metric(mark_hits(items, relevant, rows), n_relevant[rows])))
 
 
@@ -101,4 +105,4 @@ def _collect_cells(heldout: Any, model: Recommender, rows: Rows) -> tuple[RowSco
             "calibration needs positives: events that are not in the training data, of users and items that the model"
             f" knows; none of the {len(log):,} held-out events is one"
         )
-    return model.score_rows, rows, len(model.items_), relevant, model.seen_
+    return model.score_rows, rows, len(model.items_), relevant, model.seen_of_target

@@ -25,13 +25,14 @@ class People:
     """Those whose lists are asked for, in their order.
 
     `ids`, shape (n,); `rows`, theirs among the `known` ids, -1 for someone unknown, shape (n,); `seen`, their
-    histories, csr of shape (n, n_items).
+    histories, csr of shape (n, n_items); `done`, what of these lists leave out, all of it if None.
     """
 
     ids: npt.NDArray[Any]
     rows: Rows
     known: IdMap
     seen: Any
+    done: Any = None
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -54,7 +55,7 @@ def restrict(
         limits.leave_out(read_items(exclude, "exclude", people, items, reader))
     if isinstance(seen, bool | int | np.bool_):
         if seen:
-            limits.leave_out(people.seen)
+            limits.leave_out(people.seen if people.done is None else people.done)
     elif not is_for_each(seen):
         raise ParameterError(f"exclude_seen={show_value(seen)}: it must be True, False, {_FORMS}")
     else:

@@ -16,6 +16,7 @@ from scipy import sparse
 
 from csrr.arrays import Float32Array, Float64Array, Rows
 from csrr.data import IdMap, ItemTable, Log, as_log, read_items
+from csrr.data.event_types import EventTypes
 from csrr.data.ids import Id
 from csrr.data.times import Times
 from csrr.models.asked_ids import IdReader, Unknown, is_one_id, list_ids, read_asked
@@ -150,6 +151,8 @@ class Recommender(ABC):
     _likeness: ClassVar[slice] = slice(None)
     """The columns of the factors by which users, or items, are alike."""
     _expected: Log | None = None
+    _types: EventTypes | None = None
+    _target_events: sparse.csr_array[np.float32, tuple[int, int]] | None = None
     _recent: Float64Array | None = None
     """The training events of each item, recent ones counting more; None of a log without times."""
     _ages: Float64Array | None = None
@@ -215,8 +218,9 @@ class Recommender(ABC):
         self.users_, self.items_, self.titles_ = log.users, log.items, log.titles
         self.item_table_ = None if table is None else replace(table.align(log.items), titles=log.titles)
         self.seen_ = log.to_csr()
-        self.seen_weights_ = log.weights if self.weighs_events else None
+        self.seen_weights_ = log.weights if self.weighs(log) else None
         self.seen_times_ = log.times
+        self.remember_types(log.types)
         self.calibration_ = None
         if log.times is None:
             self.remember_recent(None)
@@ -239,6 +243,33 @@ class Recommender(ABC):
         """
         self._expected = log
         return log
+
+    def remember_types(self, types: EventTypes | None) -> None:
+        """Store the types of the training events.
+
+        Parameters
+        ----------
+        types
+            Those of the log; None where it has none.
+        """
+        self._types, self._target_events = None if types is None else replace(types, times=None), None
+
+    @property
+    def event_types(self) -> EventTypes | None:
+        """The types of the training events, without their times; None where the log had none."""
+        return self._types
+
+    @property
+    def seen_of_target(self) -> sparse.csr_array[np.float32, tuple[int, int]]:
+        """The training events that lists leave out, sparse of shape (n_users, n_items): those of the target type.
+
+        Without a target these are all. What was viewed and not bought may be recommended where the target is to buy.
+        """
+        if self._types is None or self._types.target is None:
+            return self.seen_
+        if self._target_events is None:
+            self._target_events = self.training_log().of_target().to_csr()
+        return self._target_events
 
     def remember_recent(self, counts: Float64Array | None, ages: Float64Array | None = None) -> None:
         """Store the recent popularity of items, and their ages.
@@ -313,7 +344,25 @@ class Recommender(ABC):
     @property
     def weighs_events(self) -> bool:
         """Whether the model uses event weights; an update then needs them. Your own model may override it."""
-        return getattr(self, "event_weights", "ignore") != "ignore"
+        kind = getattr(self, "event_weights", "ignore")
+        return self.seen_weights_ is not None if kind == "auto" else kind != "ignore"
+
+    def weighs(self, log: Log) -> bool:
+        """Return whether a fit to a log uses its weights.
+
+        Parameters
+        ----------
+        log
+            The training log.
+
+        Returns
+        -------
+        weighs
+            Whether it does: "auto" weights are used where they were given by event type.
+        """
+        if getattr(self, "event_weights", None) == "auto":
+            return log.types is not None and log.weights is not None
+        return self.weighs_events
 
     @property
     def fades_events(self) -> bool:
@@ -335,7 +384,7 @@ class Recommender(ABC):
         """
         if not self.fades_events:
             return log
-        return (log if self.weighs_events else replace(log, weights=None)).fade(getattr(self, "half_life"))  # noqa: B009
+        return (log if self.weighs(log) else replace(log, weights=None)).fade(getattr(self, "half_life"))  # noqa: B009
 
     def _weigh_new(self, clicks: Any) -> Any:
         """Return clicks of new people, or on new items, faded where the model fades and their times are known."""
@@ -350,10 +399,10 @@ class Recommender(ABC):
         Returns
         -------
         log
-            In their order, without weights or times.
+            In their order, with event types if there were any, without weights or times.
         """
         rows = np.repeat(np.arange(len(self.users_), dtype=np.int32), np.diff(self.seen_.indptr))
-        return Log(self.users_, self.items_, rows, self.seen_.indices, titles=self.titles_)
+        return Log(self.users_, self.items_, rows, self.seen_.indices, titles=self.titles_, types=self._types)
 
     @property
     def popularity(self) -> Float64Array:
@@ -707,7 +756,8 @@ class Recommender(ABC):
             The length of the lists. It is reduced to the number of available items; a user with fewer items gets a list
             that ends in None.
         exclude_seen
-            Whether to leave out the user's training items; or items per user to leave out in their place.
+            Whether to leave out the user's training items, those with an event of the target type where the log had a
+            target; or items per user to leave out in their place.
         candidates
             The ids of the items to choose among; None for all; or items per user.
         exclude
@@ -776,7 +826,8 @@ class Recommender(ABC):
         """Return those who are asked for: one id, several, or None for all."""
         asked = self.users_.ids if users is None else read_asked(list_ids(users), reader)
         rows = np.arange(len(self.users_)) if users is None else reader.find(self.users_, asked)
-        return People(asked, rows, self.users_, take_rows(self.seen_, rows))
+        done = None if self.seen_of_target is self.seen_ else take_rows(self.seen_of_target, rows)
+        return People(asked, rows, self.users_, take_rows(self.seen_, rows), done)
 
     def recommend_batches(
         self, users: Any = None, k: int = 10, *, batch_users: int | None = None, **options: Any

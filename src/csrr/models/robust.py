@@ -23,7 +23,7 @@ from csrr.models.asked_ids import Unknown
 from csrr.models.build_problem import ClickProblem, Words, build_problem
 from csrr.models.carry_over import carry_costs, carry_factors, carry_settings
 from csrr.models.choose_settings import Chosen, choose_by_rule, choose_settings
-from csrr.models.costs import Costs, CostWords, EventWeights
+from csrr.models.costs import Costs, CostWords, Weighing
 from csrr.models.explain_score import explain_score
 from csrr.models.fitted_problem import FOLD_IN_TOL, KEPT, FittedProblem, ProblemFacts, keep_nonzero
 from csrr.models.folded_items import FoldedItems, make_scorer
@@ -97,7 +97,7 @@ class RobustModel(Recommender):
     miss_cost: float | None = None
     false_alarm_cost: float | None = None
     recall_weight: float | None = None
-    event_weights: EventWeights = "ignore"
+    event_weights: Literal["auto", "ignore", "cost", "linear", "log"] = "ignore"
     half_life: float | str | timedelta | None = None
     reg_low_rank: float | Literal["auto", "noise"]
     reg_sparse: float | Literal["auto"] = 1.0
@@ -375,7 +375,7 @@ class RobustModel(Recommender):
             own_l2 = built.costs.ratio * (1 - _LITTLE * float(np.mean(np.clip(explained / problem.target, 0, 1))))
         with_v = problem if own_l2 is None else replace(problem, cap=built.asked * units.dtype.type(own_l2))
         specific = with_v.find_specific(explained)
-        words = Words(self.loss, built.costs.ratio, float(self.user_scaling), found.free, self.weighing)
+        words = Words(self.loss, built.costs.ratio, float(self.user_scaling), found.free, self.choose_weighing(log))
         user_factors = (users / scaling.user[:, None]).astype(np.float32)
         item_factors = (items / scaling.item[:, None]).astype(np.float32)
         self.remember(log)
@@ -499,10 +499,22 @@ class RobustModel(Recommender):
             return None
         return (self.costs_ if self.is_fitted else Costs(words.compute_ratio(), "")).probability
 
-    @property
-    def weighing(self) -> EventWeights:
-        """How events are weighed: by `event_weights`; faded ones by their weight in any case."""
-        return "linear" if self.fades_events and self.event_weights == "ignore" else self.event_weights
+    def choose_weighing(self, log: Log) -> Weighing:
+        """Return how the events of a log are weighed: by `event_weights`; faded ones by their weight in any case.
+
+        Parameters
+        ----------
+        log
+            The training log.
+
+        Returns
+        -------
+        weighing
+            `event_weights`, without "auto".
+        """
+        kind = self.event_weights
+        resolved: Weighing = ("linear" if self.weighs(log) else "ignore") if kind == "auto" else kind
+        return "linear" if self.fades_events and resolved == "ignore" else resolved
 
     @property
     def searches(self) -> bool:
