@@ -86,7 +86,7 @@ class ClickProblem:
         """The problem of the weights between items; users of X are scaled by that power of their clicks."""
         problem = self.problem
         counts = np.maximum(np.diff(problem.pattern.indptr), 1)
-        user = (counts**-neighbor_scaling).astype(problem.target.dtype)
+        user = (counts**-float(neighbor_scaling)).astype(problem.target.dtype)
         return Regression(problem.pattern, problem.target, user, self.scaling.item, support)
 
 

@@ -14,7 +14,7 @@ from csrr.models.asked_ids import Unknown
 from csrr.models.explain_score import explain_score
 from csrr.models.kept import Arrays
 from csrr.models.most_alike import rank_neighbors
-from csrr.models.recommender import Recommender
+from csrr.models.recommender import Recommender, ask_one_state
 from csrr.models.store import State
 from csrr.models.text_arrays import sparse_arrays, sparse_from
 from csrr.ranking import Neighbors
@@ -62,6 +62,7 @@ class ItemWeightsModel(Recommender):
         # An item does not affect its own score.
         return self.explained_shares()
 
+    @ask_one_state
     def explain(self, user: Id, item: Id) -> Explanation:
         """Return how much each item of the user's history adds to the score of an item.
 
@@ -88,6 +89,7 @@ class ItemWeightsModel(Recommender):
         dense: Float32Array = self.weights_[:, column].copy()
         return dense
 
+    @ask_one_state
     def similar_items(self, item: Id, k: int = 10, *, unknown: Unknown = "raise") -> Neighbors:
         """Return the items with the largest weights for an item.
 

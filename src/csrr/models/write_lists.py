@@ -14,6 +14,7 @@ from scipy import sparse
 from csrr.arrays import AnyArray
 from csrr.data.errors import NoHistoryWarning, UnknownIdWarning, warn_caller
 from csrr.data.item_columns import Kind
+from csrr.data.matrices import check_sparse
 from csrr.models.asked_ids import IdReader, list_ids, read_asked
 from csrr.models.best_lists import check_k
 from csrr.parameters import check_whole
@@ -74,7 +75,7 @@ def _take_rows(options: dict[str, Any], part: slice, n_users: int) -> dict[str, 
     for name, value in options.items():
         is_matrix = bool(sparse.issparse(value))
         if is_matrix and value.shape[0] == n_users:
-            found[name] = value.tocsr()[part]
+            found[name] = sparse.csr_array(check_sparse(value, name))[part]
     return found
 
 

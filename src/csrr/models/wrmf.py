@@ -18,7 +18,7 @@ from csrr.models.folded_items import FoldedItems, make_scorer
 from csrr.models.folded_users import FoldedFactors
 from csrr.models.join_events import join_events, place_rows_by_id
 from csrr.models.kept import Arrays, Kept, Values
-from csrr.models.recommender import Recommender
+from csrr.models.recommender import Recommender, ask_one_state
 from csrr.models.store import STEPS, State, factors, step_arrays, steps_from
 from csrr.models.strength_search import find_best_multiple
 from csrr.models.strengths import AUTO_NOISE_MULTIPLE, compute_noise_level, resolve_rank, solve_penalized
@@ -361,6 +361,7 @@ class WRMF(Recommender):
             factors = _solve_rows(problem, penalty.of(problem), Factors(nothing, self.user_factors_))
         return FoldedItems.of(self, log, chosen, make_scorer(self, factors), factors)
 
+    @ask_one_state
     def explain(self, user: Id, item: Id) -> Explanation:
         """Return how much each item of the user's history adds to the score of an item; the parts sum to the score.
 
