@@ -160,7 +160,8 @@ def _read_fresh(model: Recommender, fresh: Any) -> Float64Array:
     half_life = read_duration(asked["half_life"])
     check_number("fresh: factor", factor := asked.get("factor", NEW_FACTOR), above=0)
     ages = _find_ages(model, asked.get("by"))
-    return np.asarray(np.log(factor) * np.exp2(-ages / half_life))
+    with np.errstate(over="ignore"):
+        return np.asarray(np.log(factor) * np.exp2(-ages / half_life))
 
 
 def _find_ages(model: Recommender, by: str | None) -> Float64Array:

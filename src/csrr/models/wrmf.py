@@ -279,7 +279,7 @@ class WRMF(Recommender):
         rng = np.random.default_rng(self.seed)
         carried = widen(Factors(users, items), rank, rng)
         with np.errstate(over="ignore", invalid="ignore"):
-            is_better = compute_objective(problem, carried) <= problem.value_at_zero
+            is_better = 0 <= compute_objective(problem, carried) <= problem.value_at_zero
         return carried if is_better else guess_factors(problem, rank, rng)
 
     def _solve_new(self, problem: Problem, which: BoolArray, other: FloatArray) -> FloatArray:
