@@ -402,7 +402,7 @@ def test_an_endless_pipe_is_refused_soon(tmp_path, monkeypatch):
 
     writer = threading.Thread(target=write_for_ever)
     writer.start()
-    with pytest.raises(DataError, match="log.csv holds more than 4.2 MB, the limit for a pipe"):
+    with pytest.raises(DataError, match=r"log.csv holds more than 4.2 MB, the limit for a pipe"):
         read(path)
     writer.join()
 

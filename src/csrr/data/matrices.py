@@ -32,11 +32,15 @@ def check_sparse(matrix: Any, what: str = "the matrix") -> Any:
     scipy makes a matrix of any arrays, and its compiled loops trust them: one that lies would end the process.
     """
     try:
+        if matrix.dtype == np.float16 or not matrix.dtype.isnative:
+            raise ValueError(f"its values are {matrix.dtype}, which scipy does not have")
         if matrix.format in ("csr", "csc", "bsr"):
             _check_compressed(matrix)
         else:
             if matrix.format == "dia" and (matrix.data.ndim != 2 or matrix.offsets.shape != matrix.data.shape[:1]):
                 raise ValueError(f"it has {matrix.offsets.size:,} offsets for values of shape {matrix.data.shape}")
+            if matrix.format == "lil":
+                _check_lists(matrix.rows, matrix.data, matrix.shape[0])
             matrix = sparse.coo_array(matrix)
             _check_indices(matrix.row, matrix.shape[0])
             _check_indices(matrix.col, matrix.shape[1])
@@ -62,6 +66,13 @@ def _check_compressed(matrix: Any) -> None:
     if pointers[0] != 0 or pointers[-1] > len(indices) or (pointers[1:] < pointers[:-1]).any():
         raise ValueError(f"its pointers do not rise from 0 to {len(indices):,}")
     _check_indices(indices, other)
+
+
+def _check_lists(rows: Any, data: Any, many: int) -> None:
+    """Raise ValueError unless there is a list of columns, and one of as many values, for each row of a LIL matrix."""
+    is_list = {type(each) for each in (*rows, *data)} <= {list}
+    if rows.shape != (many,) or data.shape != (many,) or not is_list or list(map(len, rows)) != list(map(len, data)):
+        raise ValueError(f"its lists of columns and of values, {rows.shape} and {data.shape}, do not go together")
 
 
 def _check_indices(indices: Any, size: int) -> None:
