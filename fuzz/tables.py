@@ -29,11 +29,19 @@ ODD = (0, 1, -1, 2, 3, 5, 7, 100, 2**31 - 1, 2**31, -(2**31), 2**62, -(2**63), 2
 ODD_FLOATS = (0.0, -0.0, 1.0, -1.0, 0.5, float("nan"), float("inf"), -float("inf"), 1e-45, 5e-324, 1e300, 3e38)
 PARTS = {"csr": ("indptr", "indices", "data"), "coo": ("row", "col", "data"), "dia": ("offsets", "data")}
 PARTS |= {"csc": PARTS["csr"], "bsr": PARTS["csr"], "lil": ("rows", "data"), "dense": ("data",)}
+SIMPLE = (pa.types.is_integer, pa.types.is_floating, pa.types.is_string, pa.types.is_boolean, pa.types.is_date32)
+
+
+def _to_polars(table: pa.Table) -> Any:
+    """A frame of simple types: of others polars panics, which is loud."""
+    return pl.from_arrow(table) if all(any(test(kind) for test in SIMPLE) for kind in table.schema.types) else None
+
+
 VIEWS: dict[str, Callable[[pa.Table], Any]] = {
     "arrow": lambda table: table,
     "pandas": lambda table: table.to_pandas(),
     "pandas of arrow": lambda table: table.to_pandas(types_mapper=pd.ArrowDtype),
-    "polars": pl.from_arrow,
+    "polars": _to_polars,
     "columns": lambda table: table.to_pydict(),
     "numpy": lambda table: {name: table[name].to_numpy() for name in table.column_names},
     "records": lambda table: table.to_pylist(),
@@ -94,7 +102,7 @@ def _view(about: dict[str, str], data: bytes) -> Any:
     file = io.BytesIO(data)
     openers = {"log.parquet": parquet.read_table, "log.feather": lambda f: pa.ipc.open_file(f).read_all()}
     # What these libraries make of odd types is not ours to judge.
-    with suppress(Exception, pl.exceptions.PanicException):
+    with suppress(Exception):
         return VIEWS[about["view"]](openers.get(about["name"], lambda f: pa.ipc.open_stream(f).read_all())(file))
     return None
 

@@ -152,3 +152,12 @@ def test_a_matrix_that_lies_is_refused_before_it_ends_the_process(matrix):
 def test_a_matrix_of_next_to_nothing_in_a_huge_shape(shape):
     with pytest.raises(DataError, match="whatever is in it, holds more than"):
         as_log(sparse.coo_array(([1.0], ([5], [3])), shape=shape))
+
+
+@pytest.mark.parametrize("format", ["csr", "csc", "bsr"])
+def test_entries_behind_the_last_row_do_not_count(format):
+    matrix = sparse.csr_array(DENSE.astype(float)).asformat(format)
+    expected = as_log(matrix)
+    matrix.indices, matrix.data = (np.concatenate((part, part[:2])) for part in (matrix.indices, matrix.data))
+    assert as_log(matrix) == expected
+    assert len(matrix.indices) > matrix.indptr[-1]

@@ -36,6 +36,10 @@ def check_sparse(matrix: Any, what: str = "the matrix") -> Any:
             raise ValueError(f"its values are {matrix.dtype}, which scipy does not have")
         if matrix.format in ("csr", "csc", "bsr"):
             _check_compressed(matrix)
+            if matrix.indptr[-1] < len(matrix.indices):
+                # What lies behind the last row is no part of it, but scipy would make entries of it.
+                matrix = matrix.copy()
+                matrix.prune()
         else:
             if matrix.format == "dia" and (matrix.data.ndim != 2 or matrix.offsets.shape != matrix.data.shape[:1]):
                 raise ValueError(f"it has {matrix.offsets.size:,} offsets for values of shape {matrix.data.shape}")

@@ -60,8 +60,9 @@ def recommend_in_batches(
     size = max(1, BATCH_ROWS // check_k(k)) if batch_users is None else batch_users
     check_whole("batch_users", size, least=1)
     ids = _find_ids(model, users, options)
+    shape = len(ids), len(model.items_)
     parts = (slice(first, first + size) for first in range(0, len(ids), size))
-    return (model.recommend(ids[part], k, **_take_rows(options, part, len(ids))) for part in parts)
+    return (model.recommend(ids[part], k, **_take_rows(options, part, shape)) for part in parts)
 
 
 def _find_ids(model: Recommender, users: Any, options: dict[str, Any]) -> AnyArray:
@@ -69,12 +70,12 @@ def _find_ids(model: Recommender, users: Any, options: dict[str, Any]) -> AnyArr
     return model.users_.ids if users is None else read_asked(list_ids(users), IdReader(options.get("unknown", "raise")))
 
 
-def _take_rows(options: dict[str, Any], part: slice, n_users: int) -> dict[str, Any]:
-    """Return options for some of the users: of a matrix with a row for each, their rows."""
+def _take_rows(options: dict[str, Any], part: slice, shape: tuple[int, int]) -> dict[str, Any]:
+    """Return options for some of the users: of a matrix of a `shape` with a row for each, their rows."""
     found = dict(options)
     for name, value in options.items():
         is_matrix = bool(sparse.issparse(value))
-        if is_matrix and value.shape[0] == n_users:
+        if is_matrix and value.shape == shape:
             found[name] = sparse.csr_array(check_sparse(value, name))[part]
     return found
 
