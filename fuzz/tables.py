@@ -103,7 +103,10 @@ def _view(about: dict[str, str], data: bytes) -> Any:
     openers = {"log.parquet": parquet.read_table, "log.feather": lambda f: pa.ipc.open_file(f).read_all()}
     # What these libraries make of odd types is not ours to judge.
     with suppress(Exception):
-        return VIEWS[about["view"]](openers.get(about["name"], lambda f: pa.ipc.open_stream(f).read_all())(file))
+        table = openers.get(about["name"], lambda f: pa.ipc.open_stream(f).read_all())(file)
+        # pyarrow crashes where it gives runs to pandas.
+        has_runs = any(map(pa.types.is_run_end_encoded, table.schema.types))
+        return None if has_runs and about["view"] != "arrow" else VIEWS[about["view"]](table)
     return None
 
 

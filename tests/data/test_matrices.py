@@ -137,6 +137,7 @@ LIES = {
     "blocks elsewhere": lie("bsr", indices=[99] * 14),
     "a row too large": lie("coo", coords=([99] * 14, [0] * 14)),
     "too few diagonals": lie("dia", offsets=[0]),
+    "a diagonal far outside": lie("dia", offsets=[-4, -3, -2, -1, 0, 1, 2**32 + 3]),
     "a list with too many values": lie("lil", data=np.array([[1.0], [], [1.0] * 9, [], [], []], dtype=object)),
     "a list with a column too large": lie("lil", rows=np.array([[99], [], [], [], [], []], dtype=object)),
 }

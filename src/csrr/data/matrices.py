@@ -41,8 +41,8 @@ def check_sparse(matrix: Any, what: str = "the matrix") -> Any:
                 matrix = matrix.copy()
                 matrix.prune()
         else:
-            if matrix.format == "dia" and (matrix.data.ndim != 2 or matrix.offsets.shape != matrix.data.shape[:1]):
-                raise ValueError(f"it has {matrix.offsets.size:,} offsets for values of shape {matrix.data.shape}")
+            if matrix.format == "dia":
+                _check_diagonals(matrix)
             if matrix.format == "lil":
                 _check_lists(matrix.rows, matrix.data, matrix.shape[0])
             matrix = sparse.coo_array(matrix)
@@ -72,6 +72,14 @@ def _check_compressed(matrix: Any) -> None:
     _check_indices(indices, other)
 
 
+def _check_diagonals(matrix: Any) -> None:
+    """Raise ValueError unless a DIA matrix has an offset, within its shape, for each diagonal."""
+    offsets, (n, m) = matrix.offsets, matrix.shape
+    if matrix.data.ndim != 2 or offsets.shape != matrix.data.shape[:1]:
+        raise ValueError(f"it has {offsets.size:,} offsets for values of shape {matrix.data.shape}")
+    _check_indices(offsets, n + m, first=-n)
+
+
 def _check_lists(rows: Any, data: Any, many: int) -> None:
     """Raise ValueError unless there is a list of columns, and one of as many values, for each row of a LIL matrix."""
     is_list = {type(each) for each in (*rows, *data)} <= {list}
@@ -79,11 +87,14 @@ def _check_lists(rows: Any, data: Any, many: int) -> None:
         raise ValueError(f"its lists of columns and of values, {rows.shape} and {data.shape}, do not go together")
 
 
-def _check_indices(indices: Any, size: int) -> None:
+def _check_indices(indices: Any, size: int, first: int = 0) -> None:
+    """Raise ValueError unless these are some of the `size` whole numbers from `first` on."""
     if indices.ndim != 1 or indices.dtype.kind not in "iu":
         raise ValueError(f"its indices are {indices.dtype} of {indices.ndim} dimensions")
-    if len(indices) and not (indices.min() >= 0 and indices.max() < size):
-        raise ValueError(f"its indices go from {indices.min()} to {indices.max()}, and must be from 0 to {size - 1}")
+    if len(indices) and not (indices.min() >= first and indices.max() < first + size):
+        raise ValueError(
+            f"its indices go from {indices.min()} to {indices.max()}, and must be from {first} to {first + size - 1}"
+        )
 
 
 def read_entries(
