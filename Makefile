@@ -1,10 +1,10 @@
-# make demo | test | check | docs | docs-site | bench | package | lock | audit | sbom | clean. Everything runs in .venv, which is made where it is missing.
+# make demo | test | check | fuzz | docs | docs-site | bench | package | lock | audit | sbom | clean. Everything runs in .venv, which is made where it is missing.
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test check docs docs-site bench package lock audit sbom clean
+.PHONY: demo test check fuzz docs docs-site bench package lock audit sbom clean
 
 demo: $(VENV)/.for-use
 	$(BIN)/csrr demo
@@ -17,6 +17,11 @@ check: $(VENV)/.for-dev
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest
+
+# Attacks on models, readers and fits, so long each; or make fuzz FUZZ="--cases 100000 --seconds 1e6".
+FUZZ ?= --seconds 120
+fuzz: $(VENV)/.for-dev
+	$(BIN)/python -m fuzz models tables logs items fits $(FUZZ)
 
 docs: $(VENV)/.for-dev
 	$(BIN)/python docs/write_docstrings.py
