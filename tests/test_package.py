@@ -15,6 +15,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.test_compiled import read_only, without_privilege
+
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 SCRIPT = ROOT / "tests" / "typing" / "user_script.py"
@@ -27,11 +29,18 @@ print(csrr.__file__, csrr.__version__, model.recommend("u1", k=3).items.shape, s
 
 def run(*command, cwd, **more):
     """Run a command that must end well, and return what it printed."""
+    return finish(*command, cwd=cwd, **more).stdout
+
+
+def finish(*command, cwd, home=None, **more):
+    """Run a command that must end well."""
     # Neither the checkout nor what it compiled must be found.
     env = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "NUMBA_CACHE_DIR")}
+    if home is not None:
+        env |= {"HOME": str(home), "XDG_CACHE_HOME": str(home / "cache")}
     done = subprocess.run(list(map(str, command)), cwd=cwd, env=env, capture_output=True, text=True, **more)
     assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    return done
 
 
 def build(source, target, *kinds):
@@ -114,6 +123,26 @@ def test_the_installed_package_fits_from_python_and_from_the_shell(python, elsew
     run(command, "fit", "clicks.csv", "-o", "m.csrr", "--model", "ItemKNN", cwd=elsewhere)
     _, *lines = run(command, "recommend", "m.csrr", "--user", "u1", "-k", "3", cwd=elsewhere).splitlines()
     assert [line.split()[0] for line in lines] == ["1", "2", "3"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="capabilities are Linux's")
+def test_the_installed_package_works_where_only_the_results_can_be_written(python, elsewhere, tmp_path):
+    """As in a container whose files are read-only, or for the user of a service, who has no home."""
+    home = tmp_path / "home"
+    home.mkdir()
+    for path in python.parents[1].rglob("*.nb[ic]"):
+        path.unlink()
+    commands = {
+        "fit": ("clicks.csv", "-o", "m.csrr", "--model", "ItemKNN"),
+        "recommend": ("m.csrr", "--user", "u1", "-k", "3"),
+    }
+    with read_only(python.parents[1]), read_only(home):
+        for name, words in commands.items():
+            shut = {"home": home, "preexec_fn": without_privilege}
+            done = finish(python.with_name("csrr"), name, *words, cwd=elsewhere, **shut)
+            (told,) = [line for line in done.stderr.splitlines() if "cannot be kept" in line]
+            assert "set NUMBA_CACHE_DIR to a folder that can be written" in told
+    assert [line.split()[0] for line in done.stdout.splitlines()[1:]] == ["1", "2", "3"]
 
 
 def test_what_a_user_does_runs_and_has_its_types(python, tmp_path):
