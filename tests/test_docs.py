@@ -58,8 +58,20 @@ def test_the_blocks_are_made_of_the_results(maker):
     assert "| MovieLens-1M | PopRank |" in guide
     assert "| CiteULike-a, 5-core" in guide
     assert "| Random clicks | .4" in guide
-    assert "| Gowalla, @20 | **." in readme
+    assert "| Gowalla, @20 | " in readme
     assert len(readme.split()) < 750
+
+
+def test_bold_in_the_readme_is_ahead_beyond_the_interval(maker):
+    def row(ours, theirs, error):
+        run = {"found": {"CSRR": {"ndcg@20": ours}, "EASE": {"ndcg@20": theirs}, "ItemKNN": {"ndcg@20": 0.1}}}
+        ahead = {} if error is None else {"ahead": {"EASE": {"ndcg@20": [ours - theirs, error]}}}
+        return maker.front.make_table(maker.SUMMARY.today, {"accuracy/gowalla/0": run | ahead}).splitlines()[-1]
+
+    assert "| **.2200** | EASE .2000 | +10.0 ± 4.9 % |" in row(0.22, 0.2, 0.005)
+    assert "| .2200 | EASE .2000 | +10.0 ± 14.7 % |" in row(0.22, 0.2, 0.015)
+    assert "| .1800 | **EASE .2000** | -10.0 ± 4.9 % |" in row(0.18, 0.2, 0.005)
+    assert "| .2200 | EASE .2000 | +10.0 % |" in row(0.22, 0.2, None)
 
 
 @pytest.fixture(scope="module")

@@ -386,7 +386,8 @@ class RobustModel(Recommender):
         )
         self.specific_ = keep_nonzero(problem.pattern, specific / units)
         self.chosen_ = replace(chosen, start=None, n_now=len(log))
-        self.rank_, self.certificate_, self.history_ = found.certificate.rank, found.certificate, found.history
+        self.certificate_ = replace(found.certificate, has_neighbors=not neighborhood.is_empty)
+        self.rank_, self.history_ = found.certificate.rank, found.history
         return self
 
     def _find_neighborhood(self, built: ClickProblem, users: FloatArray, items: FloatArray) -> Neighborhood | None:
