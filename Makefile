@@ -43,12 +43,12 @@ lock: $(VENV)/pyvenv.cfg
 
 # Known weaknesses of what is locked; the list of them is on the network.
 audit: $(VENV)/.for-audit
-	$(BIN)/pip-audit --strict --requirement requirements-dev.txt --no-deps --disable-pip \
+	$(VENV)/audit/bin/pip-audit --strict --requirement requirements-dev.txt --no-deps --disable-pip \
 	    || { echo "make audit: a weakness is listed above, or the list could not be reached: it needs the network" >&2; exit 1; }
 
 # What is installed, as CycloneDX has it.
 sbom: $(VENV)/.for-audit
-	$(BIN)/cyclonedx-py requirements requirements-dev.txt --output-file sbom.json
+	$(VENV)/audit/bin/cyclonedx-py requirements requirements-dev.txt --output-file sbom.json
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
@@ -73,8 +73,9 @@ $(VENV)/.for-dev: pyproject.toml requirements-dev.txt $(VENV)/pyvenv.cfg
 	fi
 	touch $@ $(VENV)/.for-use
 
-$(VENV)/.for-audit: $(VENV)/pyvenv.cfg
-	$(BIN)/pip install --quiet --disable-pip-version-check 'pip-audit>=2.7' 'cyclonedx-bom>=5'
+$(VENV)/.for-audit: requirements-audit.txt $(VENV)/pyvenv.cfg
+	$(PYTHON) -m venv $(VENV)/audit
+	$(VENV)/audit/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-audit.txt
 	touch $@
 
 $(VENV)/.for-bench: pyproject.toml $(VENV)/pyvenv.cfg

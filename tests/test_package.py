@@ -10,6 +10,7 @@ import tarfile
 import tomllib
 import venv
 import zipfile
+from importlib.metadata import requires
 from pathlib import Path
 
 import pytest
@@ -160,6 +161,23 @@ def test_the_version_stands_in_one_place():
     assert f"\n## {PROJECT['version']} (" in (ROOT / "CHANGELOG.md").read_text()
     spelled = re.compile(rf"[\"']{re.escape(PROJECT['version'])}[\"']")
     assert [path for path in (ROOT / "src").rglob("*.py") if spelled.search(path.read_text())] == []
+
+
+def test_what_continuous_integration_installs_is_named_by_a_hash():
+    text = (ROOT / ".github" / "workflows" / "ci.yml").read_text()
+    actions = re.findall(r"uses: (\S+)", text)
+    assert len(actions) >= 4
+    assert [each for each in actions if not re.fullmatch(r"[\w/-]+@[0-9a-f]{40}", each)] == []
+    installed = re.findall(r"pip install.*", text + (ROOT / "Makefile").read_text())
+    # csrr itself, on what its users have, and where the lock names files of another system.
+    free = [each for each in installed if "--require-hashes" not in each]
+    assert [each for each in free if "dist/*.whl" not in each and " -e " not in each] == []
+    locks = [(ROOT / f"requirements-{name}.txt").read_text().splitlines()[1:] for name in ("dev", "audit")]
+    assert all(re.fullmatch(r"[\w.-]+==\S+ --hash=sha256:[0-9a-f]{64}", line) for lines in locks for line in lines)
+    built = {*re.search(r"\^\((\S+)\)==", text)[1].split("|")}
+    assert built < {line.partition("==")[0] for line in locks[0]}
+    needed = [each for each in requires("hatchling") if "python_version" not in each]
+    assert built == {"hatchling", *(re.match(r"[\w-]+", each)[0] for each in needed)}
 
 
 def test_the_citation_names_the_paper():
