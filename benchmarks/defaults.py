@@ -22,10 +22,10 @@ from benchmarks import rivals
 from benchmarks.datasets import DATASETS, Dataset
 from benchmarks.keep import describe_origin
 from benchmarks.measure import READ_PEAK, in_fresh_process, timed
-from csrr.paper.results import describe_machine
 from csrr.ranking import mark_hits, top_k
 from csrr.ranking.metrics import ndcg, recall
 from csrr.ranking.text_tables import format_text_table
+from csrr_paper.results import describe_machine
 
 EASE_ITEMS = 20_000
 """With more items EASE is left out: 36,000 take more than ten gigabytes a fit."""

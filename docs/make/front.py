@@ -3,7 +3,7 @@
 from statistics import mean
 from typing import Any
 
-from csrr.paper.today import Today
+from csrr_paper.today import Today
 
 ROWS = (
     "gowalla/ndcg@20",

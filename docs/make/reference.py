@@ -20,7 +20,6 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "Noise": ("clean", "plan_cleaning"),
     "A first report, and plots": ("start", "plot", "plot_lines", "plot_points"),
     "Other libraries": ("export", "adapters"),
-    "The paper": ("robustness", "theory"),
     "Models and metrics of your own": ("Recommender", "register", "register_metric"),
     "What calls return": (),
     "Errors and warnings": (),
