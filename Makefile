@@ -1,22 +1,29 @@
-# make demo | test | check | docs | docs-site | bench | package | lock | audit | sbom | clean. Everything runs in .venv, which is made where it is missing.
+# make demo | test | test-durations | check | docs | docs-site | bench | package | lock | audit | sbom | clean. Everything runs in .venv, which is made where it is missing.
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test check docs docs-site bench package lock audit sbom clean
+# Two tests at a time; those of a file stay together, with what they share.
+TESTS := $(BIN)/python -m pytest -n 2 --dist loadfile
+
+.PHONY: demo test test-durations check docs docs-site bench package lock audit sbom clean
 
 demo: $(VENV)/.for-use
 	$(BIN)/csrr demo
 
 test: $(VENV)/.for-dev
-	$(BIN)/python -m pytest
+	$(TESTS)
+
+# One test at a time, and the fifty slowest of them.
+test-durations: $(VENV)/.for-dev
+	$(BIN)/python -m pytest --durations 50 --durations-min 0
 
 check: $(VENV)/.for-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest
+	$(TESTS)
 
 docs: $(VENV)/.for-dev
 	$(BIN)/python docs/write_docstrings.py
