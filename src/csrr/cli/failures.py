@@ -127,6 +127,7 @@ def as_options(message: str, options: Iterable[str]) -> str:
     message = message.replace('unknown="ignore"', "--unknown ignore")
     message = re.sub(r"^(\w+)(?= asks for columns)", lambda found: f"--{found[1].replace('_', '-')}", message)
     message = message.replace("header=False", "--no-header")
+    message = re.sub(r"(?<=name the column of ids with )item=", "--items-id=", message)
     message = re.sub(rf"(?<![\w-])({'|'.join(COLUMNS)})=(?=['\d])", r"--\1-column=", message)
     message = re.sub(rf"(?<![\w-])({'|'.join(COLUMNS)})=False", r"--\1-column=none", message)
     names = "|".join(name for name in options if name not in COLUMNS)

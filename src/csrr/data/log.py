@@ -29,7 +29,7 @@ from csrr.data.merge import (
     number_pairs,
     place_rows,
 )
-from csrr.data.recognise_columns import Column, LogColumns
+from csrr.data.recognise_columns import Column, LogColumns, choose_liked
 from csrr.data.times import Times, show_times
 from csrr.html_text import format_html_table, format_html_words
 
@@ -202,7 +202,7 @@ class Log:
         log
             The log.
         """
-        n_read = len(found)
+        n_read, ratings = len(found), found.rating
         found = keep_positive(found, min_rating, min_weight)
         users, user_rows = IdMap.encode(found.user)
         items, item_rows = IdMap.encode(found.item)
@@ -216,6 +216,9 @@ class Log:
         for note in notes:
             warn_caller(note, DataWarning)
         about = replace(found.columns, min_rating=min_rating, notes=tuple(notes), n_repeats=n_repeats)
+        if ratings is not None and len(ratings):
+            span = float(ratings.min()), float(ratings.max())
+            about = replace(about, liked_from=choose_liked(ratings), rating_range=span)
         return cls(users, items, user_rows, item_rows, merged.weights, merged.times, known, about)
 
     @classmethod
