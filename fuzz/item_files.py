@@ -10,7 +10,7 @@ import numpy as np
 
 import csrr
 from fuzz.campaign import Finding, set_environment
-from fuzz.logs import ALLOWANCE, MAX_BYTES, Logs, check_message, limit_process
+from fuzz.logs import ALLOWANCE, MAX_BYTES, Logs, check_message, check_option, limit_process
 
 
 class ItemFiles(Logs):
@@ -34,10 +34,13 @@ class ItemFiles(Logs):
         most = 4 * (len(data) + MAX_BYTES) + ALLOWANCE
         with limit_process(most, path.name), set_environment(limits), warnings.catch_warnings():
             warnings.simplefilter("error")
+            warnings.simplefilter("ignore", csrr.DataWarning)
             try:
                 table = csrr.read_items(path, **options)
             except csrr.DataError as error:
                 check_message(str(error), path)
+            except csrr.ParameterError as error:
+                check_option(error, options)
             else:
                 _check_table(table, folder)
 

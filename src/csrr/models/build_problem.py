@@ -12,7 +12,7 @@ from csrr.arrays import FloatArray
 from csrr.data import Log
 from csrr.deadline import seconds_left
 from csrr.model_parameters import UserScaling
-from csrr.models.costs import ClickCosts, Costs, EventWeights, Ratio
+from csrr.models.costs import ClickCosts, Costs, Ratio, Weighing
 from csrr.models.settings import RULE, Settings
 from csrr.models.strengths import Scaling, compute_noise_level, compute_target_norm, count_clicks
 from csrr.noise.judged import STRONG
@@ -23,6 +23,7 @@ from csrr.optim.neighbors import Regression, Support
 from csrr.optim.pattern import Pattern
 from csrr.optim.problem import Loss, Problem, build
 from csrr.optim.solver import Options, solve
+from csrr.parameters import ParameterError
 
 if TYPE_CHECKING:
     from csrr.models.robust import RobustModel
@@ -35,7 +36,7 @@ class Words(NamedTuple):
     alpha: Ratio
     user_scaling: UserScaling
     free: bool = True
-    event_weights: EventWeights = "ignore"
+    event_weights: Weighing = "ignore"
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +101,7 @@ class ClickProblem:
         """The problem of the weights between items; users of X are scaled by that power of their clicks."""
         problem = self.problem
         counts = count_clicks(problem.pattern, self.genuine)
-        user = (counts**-neighbor_scaling).astype(problem.target.dtype)
+        user = (counts ** -float(neighbor_scaling)).astype(problem.target.dtype)
         return Regression(problem.pattern, problem.target, user, self.scaling.item, support, self.genuine)
 
 
@@ -125,7 +126,7 @@ def build_problem(
     if costs.is_default:
         costs = replace(costs, ratio=settings.cost_ratio)
     alpha = costs.ratio
-    clicks = ClickCosts.of(log, model.weighing, user_costs, item_costs, model.dtype)
+    clicks = ClickCosts.of(log, model.choose_weighing(log), user_costs, item_costs, model.dtype)
     clicks.check(alpha, log)
     pattern = Pattern.of(log.to_csr())
     scaling = Scaling.of(pattern, model.user_scaling, model.item_scaling, model.dtype, genuine)
@@ -138,9 +139,21 @@ def build_problem(
     if l1 is None and not isinstance(model.reg_low_rank, str):
         l1 = alpha * model.reg_low_rank * compute_target_norm(pattern, clicks.multiply(targets), model.seed)
     problem = build(pattern, targets, loss=model.loss, cost_ratio=alpha, l1=l1 or 0.0, l2=l2, costs=clicks.values)
+    _check_penalties(problem, l2)
     noise = NoiseLevel(pattern, targets, model.seed)
     built = ClickProblem(model.loss, problem, scaling, costs, clicks, l2, settings, noise, genuine)
     return built if l1 is not None else built.with_strength(settings.strength)
+
+
+def _check_penalties(problem: Problem, l2: float | None) -> None:
+    """Raise ParameterError if penalties of V are so small that their type has fewer digits for them than for others."""
+    of_type = np.finfo(problem.target.dtype)
+    if problem.cap is not None and l2 and float(problem.cap.min()) < of_type.tiny / of_type.eps:
+        more = "" if of_type.bits == 64 else ', or dtype="float64"'
+        raise ParameterError(
+            f"penalties of V as small as {float(problem.cap.min()):.3g}, which l2={l2:.3g} makes, are beyond"
+            f" {of_type.dtype}; give a larger l2 or reg_sparse, reg_sparse=0{more}"
+        )
 
 
 LEAST_GENUINE = 0.01

@@ -21,12 +21,15 @@ from csrr.models.settings import RULE, Settings
 from csrr.models.settings_search import AT, NAMES, Search, Wanted
 from csrr.optim.lowrank import LowRank
 from csrr.ranking.result_table import ResultTable
+from csrr.ranking.text_tables import format_text_table
 
 if TYPE_CHECKING:
     from csrr.models.robust import RobustModel
 
 SHARE = 0.1
 """The share of each user's events that is held out."""
+MOST_OF_TARGET = 0.5
+"""The share of each user's events of the target type that is held out at most."""
 LEAST_EVENTS, LEAST_USERS = 3, 150
 """A user with fewer events spares none; a log with fewer users to ask is too small to choose by."""
 MOST_USERS, CELLS = 2500, 6 * 10**7
@@ -83,8 +86,23 @@ class Chosen(ResultTable):
             "tried": list(self.rows()),
         }
 
+    @property
+    def taken(self) -> int | None:
+        """The row that the fit took, from 0; None if it is none of them."""
+        wanted = self.settings._replace(max_rank=self.settings.max_rank or 0)._asdict()
+        same = [np.asarray(self[name]) == value for name, value in wanted.items()] if len(self) else []
+        rows: Any = np.flatnonzero(np.all(same, axis=0)) if same else []
+        return int(rows[0]) if len(rows) else None
+
     def __str__(self) -> str:
-        return "\n".join([super().__str__(), *self._notes] if len(self) else self._notes)
+        if not len(self):
+            return "\n".join(self._notes)
+        lines = [("*" if row == self.taken else "", *line) for row, line in enumerate(self.lines())]
+        star = [] if self.taken is None else ["* what the fit took"]
+        return "\n".join([format_text_table(["", *self.columns], lines), *star, *self._notes])
+
+    def __repr__(self) -> str:
+        return str(self)
 
     @property
     def _notes(self) -> list[str]:
@@ -139,6 +157,8 @@ def search_settings(
     note = f"chosen on {where}: {_describe(settings, wanted)}"
     if (best := search.trials.get(settings)) is not None:
         note += f"; NDCG@{AT} {best.mean:.4f} there"
+        if why := search.explain_taken(settings):
+            note += f" ({why})"
     if search.is_cut:
         note += f"; the time limit ended the search after {len(search.trials)} tries"
     return Chosen(search.list_columns(), settings, note, start)
@@ -206,16 +226,22 @@ def _explain_too_small(log: Log, wanted: Wanted) -> str:
 
 
 def hold_out(log: Log, seed: int) -> tuple[Log, Log] | None:
-    """Return what is fitted and what is asked for, or None where too few users can spare an event."""
+    """Return what is fitted and what is asked for, or None where too few users can spare an event.
+
+    Of a log with a target, what is asked for is of that type, and no event of these pairs is fitted: what a user viewed
+    and bought would be found too easily.
+    """
     rng = np.random.default_rng(seed)
-    counts = log.user_counts()
-    # A tenth of 7 events is one, in seven of ten cases.
-    taken = np.floor(SHARE * counts + rng.random(log.n_users)).astype(np.int64)
+    counts, is_target = log.user_counts(), log.is_target
+    # A tenth of 7 events is one, in seven of ten cases; of rare purchases at most half are taken.
+    most_of_target = MOST_OF_TARGET * np.bincount(log.user_rows[is_target], minlength=log.n_users)
+    taken = np.floor(np.minimum(SHARE * counts, most_of_target) + rng.random(log.n_users)).astype(np.int64)
     taken[counts < LEAST_EVENTS] = 0
     users = np.flatnonzero(taken)
     if len(users) < LEAST_USERS:
         return None
-    order = np.argsort((log.user_rows.astype(np.int64) << 32) | rng.integers(2**32, size=len(log)), kind="stable")
+    drawn = (log.user_rows.astype(np.int64) << 33) | rng.integers(2**32, size=len(log))
+    order = np.argsort(drawn | (~is_target).astype(np.int64) << 32, kind="stable")
     place = np.arange(len(log)) - np.repeat(np.cumsum(counts) - counts, counts)
     held = np.empty(len(log), np.bool_)
     held[order] = place < taken[log.user_rows[order]]

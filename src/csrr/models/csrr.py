@@ -86,7 +86,8 @@ class CSRR(RobustModel):
         the clicks.
     event_weights
         How event weights are used: "ignore"; "cost", as factors on the cost of a miss; "linear" or "log" (of 1 +
-        weight), as confidence, such as play counts, divided by their mean.
+        weight), as confidence, such as play counts, divided by their mean; "auto": "linear" where they are given by
+        event type, else "ignore".
     half_life
         The age at which an event counts half, relative to the latest event: in days, or like "90d"; None: no decay.
     reg_low_rank
@@ -187,7 +188,7 @@ class CSRR(RobustModel):
     miss_cost: MissCost = None
     false_alarm_cost: FalseAlarmCost = None
     recall_weight: RecallWeight = None
-    event_weights: EventWeights = "ignore"
+    event_weights: EventWeights = "auto"
     half_life: HalfLife = None
     reg_low_rank: RegLowRank = "auto"
     reg_sparse: RegSparse = "auto"
@@ -286,7 +287,7 @@ class CSRR(RobustModel):
         low_rank = LowRank(
             left[:, keep].astype(self.dtype), s[keep], np.ascontiguousarray(right[keep].T).astype(self.dtype)
         )
-        gap = compute_gap(problem, low_rank, np.random.default_rng(self.seed), rtol=1e-5)
+        gap = compute_gap(problem, low_rank, np.random.default_rng(self.seed), rtol=1e-5, in_span=cut)
         seconds = history[-1].seconds if history else 0.0
         certificate = gap.certify(problem, low_rank.rank, result.iterations, result.status, seconds, cut)
         return Fit.of(Solution(low_rank, certificate, history), free=False)

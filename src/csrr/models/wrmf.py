@@ -18,11 +18,11 @@ from csrr.models.folded_items import FoldedItems, make_scorer
 from csrr.models.folded_users import FoldedFactors
 from csrr.models.join_events import join_events, place_rows_by_id
 from csrr.models.kept import Arrays, Kept, Values
-from csrr.models.recommender import Recommender
+from csrr.models.recommender import Recommender, ask_one_state
 from csrr.models.store import STEPS, State, factors, step_arrays, steps_from
 from csrr.models.strength_search import find_best_multiple
 from csrr.models.strengths import AUTO_NOISE_MULTIPLE, compute_noise_level, resolve_rank, solve_penalized
-from csrr.optim.factored import Factors, alternate, descend, guess_factors, widen
+from csrr.optim.factored import Factors, alternate, compute_objective, descend, guess_factors, widen
 from csrr.optim.foldin import ItemSide
 from csrr.optim.pattern import Pattern
 from csrr.optim.problem import Problem, select_rows
@@ -47,11 +47,12 @@ RegExponent = Annotated[
     ),
 ]
 WeightsOrNot = Annotated[
-    Literal["ignore", "linear"],
+    Literal["auto", "ignore", "linear"],
     Choice(
         "event_weights",
-        'How event weights are used: "ignore", or "linear": as factors on confidence.',
-        choices=("ignore", "linear"),
+        'How event weights are used: "ignore"; "linear": as factors on confidence; "auto": so where they were given by'
+        " event type.",
+        choices=("auto", "ignore", "linear"),
     ),
 ]
 Gain = Annotated[float, Number("tol", "Stop when the relative gain of an iteration is smaller.", least=0, most=1)]
@@ -117,7 +118,8 @@ class WRMF(Recommender):
     reg_exponent
         0: one penalty for all rows; 1: penalties in proportion to a row's weight.
     event_weights
-        How event weights are used: "ignore", or "linear": as factors on confidence.
+        How event weights are used: "ignore"; "linear": as factors on confidence; "auto": so where they were given by
+        event type.
     half_life
         The age at which an event counts half, relative to the latest event: in days, or like "90d"; None: no decay.
     tol
@@ -167,7 +169,7 @@ class WRMF(Recommender):
     confidence: Confidence = 16.0
     reg: AutoReg = "auto"
     reg_exponent: RegExponent = 0.5
-    event_weights: WeightsOrNot = "ignore"
+    event_weights: WeightsOrNot = "auto"
     half_life: HalfLife = None
     tol: Gain = 1e-3
     max_iter: MaxIter = 50
@@ -263,17 +265,24 @@ class WRMF(Recommender):
         self.user_factors_, self.item_factors_ = (np.ascontiguousarray(f, np.float32) for f in (users, factors.items))
         self.history_: list[Step] = history
         self._confidence, self._penalty = float(self.confidence), penalty
-        self._weights = weighed.to_csr(weighted=True).data if self._is_weighted else None
+        self._weights = weighed.to_csr(weighted=True).data if self._is_weighted(weighed) else None
         return self
 
     def _carry_factors(self, log: Log, problem: Problem) -> Factors:
-        """The factors by the ids of a log, those of new users and items solved for, of the rank that a fit has."""
+        """The factors by the ids of a log, those of new users and items solved for, of the rank that a fit has.
+
+        Those of a new fit if these are worse than nothing: a file may hold any.
+        """
         users, new_users = place_rows_by_id(self.user_factors_, self.users_, log.users)
         items, new_items = place_rows_by_id(self.item_factors_, self.items_, log.items)
         users[new_users] = self._solve_new(problem, new_users, items)
         items[new_items] = self._solve_new(problem.T, new_items, users)
         rank = resolve_rank(self.rank, DEFAULT_RANK, problem.pattern.shape)
-        return widen(Factors(users, items), rank, np.random.default_rng(self.seed))
+        rng = np.random.default_rng(self.seed)
+        carried = widen(Factors(users, items), rank, rng)
+        with np.errstate(over="ignore", invalid="ignore"):
+            is_better = 0 <= compute_objective(problem, carried) <= problem.value_at_zero
+        return carried if is_better else guess_factors(problem, rank, rng)
 
     def _solve_new(self, problem: Problem, which: BoolArray, other: FloatArray) -> FloatArray:
         """The best factors of some rows of a problem, (rows, d), given those of the other side, (m, d)."""
@@ -283,13 +292,12 @@ class WRMF(Recommender):
         regs = self._make_penalty(problem).of(problem)[which]
         return _solve_rows(select_rows(problem, which), regs, Factors(nothing, other))
 
-    @property
-    def _is_weighted(self) -> bool:
-        return self.weighs_events or self.fades_events
+    def _is_weighted(self, log: Log) -> bool:
+        return self.weighs(log) or self.fades_events
 
     def _check_weights(self, log: Log) -> Log:
         """The log with the weights that count."""
-        if self.weighs_events and log.weights is None:
+        if self.weighs(log) and log.weights is None:
             raise ParameterError('event_weights="linear" needs events with weights, and these have none')
         return self.weigh(log)
 
@@ -321,7 +329,7 @@ class WRMF(Recommender):
         problem
             Its l1 is the value of `reg`; for "auto", where its search begins.
         """
-        matrix = log.to_csr(weighted=self._is_weighted)
+        matrix = log.to_csr(weighted=self._is_weighted(log))
         pattern, weight = Pattern.of(matrix), _weigh_cells(matrix.data, float(self.confidence))
         reg = _guess_reg(pattern, weight, self.seed) if self.reg == "auto" else float(self.reg)
         return Problem(pattern, np.ones_like(weight), weight, None, reg)
@@ -361,6 +369,7 @@ class WRMF(Recommender):
             factors = _solve_rows(problem, penalty.of(problem), Factors(nothing, self.user_factors_))
         return FoldedItems.of(self, log, chosen, make_scorer(self, factors), factors)
 
+    @ask_one_state
     def explain(self, user: Id, item: Id) -> Explanation:
         """Return how much each item of the user's history adds to the score of an item; the parts sum to the score.
 

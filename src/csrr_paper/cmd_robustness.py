@@ -1,0 +1,99 @@
+"""`csrr robustness`: what planted noise costs each system, and what finds it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from csrr.cli.failures import Failure, stoppable
+from csrr.cli.help_pages import Command
+from csrr.cli.options import LOG_OPTIONS, add_options, json_option, log_argument, read_log
+from csrr.cli.output import print_json, say
+from csrr.progress import show_live_line
+
+if TYPE_CHECKING:
+    import csrr
+    import csrr_paper
+    from csrr.progress import Line
+    from csrr_paper.reproduce import Progress
+
+
+@click.command(
+    cls=Command,
+    examples=(
+        (
+            "Five kinds of noise; stop it when you like, it goes on from there",
+            "csrr robustness clicks.csv --results noise",
+        ),
+        (
+            "Random clicks only, 30 % of all, and one system",
+            "csrr robustness clicks.csv --kind random --share 0.3 --system EASE",
+        ),
+    ),
+)
+@log_argument
+@click.option(
+    "--kind",
+    "kinds",
+    multiple=True,
+    metavar="random|accidental|popular|crawler|push",
+    help="A kind of noise; may be repeated.",
+)
+@click.option("--share", "shares", type=float, multiple=True, help="A planted share, 0 to 1; may be repeated.")
+@click.option("--system", "systems", multiple=True, metavar="NAME", help="A system, such as WRMF; may be repeated.")
+@click.option("--seeds", type=click.IntRange(min=1), default=5, show_default=True, help="Number of random splits.")
+@click.option("--results", type=click.Path(path_type=Path), help="A folder that keeps every result: to go on later.")
+@add_options(*LOG_OPTIONS)
+@json_option
+def robustness(
+    log: str,
+    kinds: tuple[Any, ...],
+    shares: tuple[float, ...],
+    systems: tuple[str, ...],
+    seeds: int,
+    results: Path | None,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Plant noise in LOG: what does it cost, and what finds it?
+
+    A fifth of LOG is kept clean for testing. Into the rest goes noise, 10 to 50 % unless --share says so: random
+    clicks, accidental ones (the more the busier a user is), clicks on popular items, crawlers who touch half of all
+    items, or many accounts that push one item. Every system but "CSRR as it comes" is tuned on what is then there, as
+    its user would have to.
+    """
+    events = read_log(log, options)
+    given = {"kinds": kinds, "shares": shares, "systems": systems}
+    chosen = {name: each for name, each in given.items() if each}
+    with show_live_line() as line:
+        found = _measure(events, {**chosen, "seeds": seeds, "folder": results}, line)
+    if as_json:
+        print_json({**found.summary(), "results": found.to_arrow().to_pylist()})
+    else:
+        say(repr(found))
+
+
+def _measure(events: csrr.Log, arguments: dict[str, Any], line: Line) -> csrr_paper.Robustness:
+    """Return the results; what stops them is said together with what is kept."""
+    import csrr_paper
+
+    folder = arguments["folder"]
+    go_on = (
+        "nothing was written; with --results FOLDER a run can go on"
+        if folder is None
+        else f"the results so far are in {folder}, the same command goes on from there"
+    )
+    try:
+        with stoppable(lambda: f"stopped: {go_on}"):
+            return csrr_paper.robustness(events, **arguments, callback=lambda progress: line.show(_describe(progress)))
+    except ImportError as error:
+        raise Failure(str(error)) from error
+
+
+def _describe(progress: Progress) -> str:
+    from csrr.plots.number_text import format_duration
+
+    left = f", about {format_duration(progress.seconds_left)} left" if progress.done else ""
+    return f"{progress.done} of {progress.total}{left}: {progress.now}"
