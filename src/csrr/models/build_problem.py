@@ -160,13 +160,15 @@ LEAST_GENUINE = 0.01
 """The least that an event counts for, so that none is without a target."""
 _JUDGED = 0.01
 """The gap at which the common taste is near enough to judge events by."""
+_SHARE = 0.3
+"""The share of the time left that this may take."""
 
 
 def judge_events(built: ClickProblem) -> FloatArray:
     """Return the probability that each event of a problem is genuine, (nnz,), told as in `suspects`, at equal costs."""
     strict = built.with_settings(Settings(cost_ratio=1.0, reg_sparse=STRONG)).problem
     seed = built.noise_level.seed
-    options = Options(_JUDGED, time_limit=seconds_left(), rank_cap=RULE.max_rank, seed=seed)
+    options = Options(_JUDGED, time_limit=seconds_left(_SHARE), rank_cap=RULE.max_rank, seed=seed)
     factors = Factors.of(solve(strict, options).low_rank)
     return find_genuine(leave_out_own(strict, factors), seed)
 
