@@ -20,7 +20,7 @@ from csrr.ranking import Recommendations, top_k
 from csrr.ranking.item_order import ItemOrder
 from csrr.ranking.item_products import add_products
 from csrr.ranking.restrictions import take_rows
-from csrr.ranking.score_blocks import RowScorer
+from csrr.ranking.score_blocks import RowScorer, multiply_factors
 from csrr.ranking.topk import NO_ITEM
 
 if TYPE_CHECKING:
@@ -180,7 +180,7 @@ def make_scorer(
         if factors is None:
             scores = np.zeros((len(rows), weights.shape[1]), np.float32)
         else:
-            scores = model.user_factors_[rows] @ factors.T
+            scores = multiply_factors(model.user_factors_[rows], factors)
         if weights is not None:
             add_products(scores, model.seen_, rows, weights, scale, amounts)
         return scores

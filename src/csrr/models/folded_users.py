@@ -15,7 +15,7 @@ from csrr.models.best_lists import Least, Wishes, make_lists
 from csrr.models.item_choices import People
 from csrr.models.read_rules import RuleOptions
 from csrr.ranking import Recommendations
-from csrr.ranking.score_blocks import RowScorer
+from csrr.ranking.score_blocks import RowScorer, multiply_factors
 
 if TYPE_CHECKING:
     from csrr.models.recommender import Recommender
@@ -76,4 +76,4 @@ class FoldedFactors(FoldedUsers):
     def of(cls, model: Recommender, users: npt.NDArray[Any], seen: Any, factors: npt.NDArray[Any]) -> FoldedFactors:
         """Return new people by their factors, shape (len(users), d)."""
         items = model.item_factors_
-        return cls(users, seen, model, lambda rows: factors[rows] @ items.T, factors)
+        return cls(users, seen, model, lambda rows: multiply_factors(factors[rows], items), factors)

@@ -60,6 +60,7 @@ from csrr.ranking.item_order import ItemOrder, count_recent, measure_ages
 from csrr.ranking.item_vectors import normalise_rows, sketch_rows
 from csrr.ranking.reliability import Reliability
 from csrr.ranking.restrictions import take_rows
+from csrr.ranking.score_blocks import multiply_factors
 from csrr.ranking.topk import Top
 from csrr.threads import use_threads
 
@@ -637,7 +638,7 @@ class Recommender(ABC):
             A new float32 array of shape (len(rows), n_items).
         """
         if self.has_factors:
-            return self.user_factors_[rows] @ self.item_factors_.T
+            return multiply_factors(self.user_factors_[rows], self.item_factors_)
         return self.score_histories(self.seen_, rows)
 
     def score_histories(self, seen: Any, rows: Rows) -> Float32Array:

@@ -53,6 +53,7 @@ from csrr.parameters import ParameterError, Whole, list_defaults
 from csrr.progress import follow_steps
 from csrr.ranking import NeighborLists, Neighbors
 from csrr.ranking.explanations import Explanation
+from csrr.ranking.score_blocks import multiply_factors
 from csrr.threads import use_threads
 
 _BEFORE_NEIGHBORS = 0.6
@@ -627,7 +628,7 @@ class RobustModel(Recommender):
         neighborhood, items = self.fitted_.neighborhood, self.item_factors_
 
         def score_rows(rows: Rows) -> npt.NDArray[np.float32]:
-            scores = factors[rows] @ items.T
+            scores = multiply_factors(factors[rows], items)
             neighborhood.add(scores, seen, rows)
             return scores
 

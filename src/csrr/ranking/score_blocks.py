@@ -10,13 +10,15 @@ import numpy.typing as npt
 
 from csrr.arrays import AnyArray, Float32Array, FloatArray, Rows
 from csrr.ranking.row_loops import mask_rows
-from csrr.threads import n_threads, run_ranges
+from csrr.threads import n_threads, run_ranges, use_threads
 
 RowScorer = Callable[[Rows], Float32Array]
 """From row numbers of users, shape (b,), to a new array of their scores, shape (b, n_items), which may be changed."""
 
 BLOCK_BYTES = 2**26
 MIN_BLOCK_ROWS, MAX_BLOCK_ROWS = 32, 4096
+PRODUCT_ITEMS = 1024
+"""Items whose scores are one product of a thread."""
 
 
 def score_blocks(
@@ -44,6 +46,21 @@ def score_blocks(
         if past is not None:
             mask_cells(scores, past.indptr, past.indices, rows[part])
         yield part, scores if items is None else np.ascontiguousarray(scores[:, items])
+
+
+def multiply_factors(users: FloatArray, items: FloatArray) -> Float32Array:
+    """Return users @ items.T, shape (b, m), of factors of shapes (b, d) and (m, d).
+
+    The items are cut without regard to the number of threads, which must not change how products are rounded.
+    """
+    scores = np.empty((len(users), len(items)), np.result_type(users, items))
+
+    def multiply(start: int, stop: int) -> None:
+        np.matmul(users, items[start:stop].T, out=scores[:, start:stop])
+
+    with use_threads(n_threads(), blas=1):
+        run_ranges(multiply, [*range(0, len(items), PRODUCT_ITEMS), len(items)])
+    return scores
 
 
 def mask_cells(scores: FloatArray, indptr: Rows, indices: Rows, rows: Rows) -> None:
