@@ -17,7 +17,6 @@ from csrr.html_text import format_html_words
 from csrr.models.build_problem import ClickProblem, build_problem
 from csrr.models.settings import RULE, Settings
 from csrr.models.settings_search import AT, NAMES, Search, Wanted
-from csrr.optim.lowrank import LowRank
 from csrr.ranking.result_table import ResultTable
 
 if TYPE_CHECKING:
@@ -45,14 +44,12 @@ class Chosen(ResultTable):
     - max_rank (0: none), reg_sparse, neighbors, reg_neighbors, neighbor_scaling: as the parameters;
     - ndcg: the mean over users of the NDCG@20 of their held-out events, and its standard error, `error`.
 
-    `settings` is what the fit took, `note` how it came to it. Without rows nothing was searched. `start` is U as the
-    search had it, near enough to begin with. `n_events` is the size of the log at the choice (0: not known), `n_now`
-    that after updates, which keep the choice.
+    `settings` is what the fit took, `note` how it came to it. Without rows nothing was searched. `n_events` is the size
+    of the log at the choice (0: not known), `n_now` that after updates, which keep the choice.
     """
 
     settings: Settings = RULE
     note: str = ""
-    start: LowRank | None = None
     n_events: int = 0
     n_now: int = 0
 
@@ -125,7 +122,7 @@ def search_settings(built: ClickProblem, part: Log, asked: Log, wanted: Wanted) 
         note += f"; NDCG@{AT} {best.mean:.4f} there"
     if search.is_cut:
         note += f"; the time limit ended the search after {len(search.trials)} tries"
-    return Chosen(search.list_columns(), settings, note, search.find_start(settings))
+    return Chosen(search.list_columns(), settings, note)
 
 
 def _describe(settings: Settings, wanted: Wanted) -> str:

@@ -262,7 +262,7 @@ class CSRR(RobustModel):
         result = algorithm1(
             problem.pattern.make_matrix(np.ones(problem.pattern.nnz)),
             target=problem.pattern.make_matrix(built.asked.astype(np.float64)),
-            alpha=built.costs.ratio,
+            alpha=built.costs.alpha,
             l1=problem.l1,
             l2=built.l2,
             loss=self.loss,

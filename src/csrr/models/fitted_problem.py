@@ -85,7 +85,7 @@ class FittedProblem:
     @cached_property
     def own_share(self) -> float:
         """The strength by which V is told, as a fraction of what gives none."""
-        return 1.0 if self.own_l2 is None else self.own_l2 / self.costs.ratio
+        return 1.0 if self.own_l2 is None else self.own_l2 / self.costs.alpha
 
     def make_factors(self, dtype: str) -> Factors:
         """Return the factors in the units of the problem."""
@@ -236,7 +236,9 @@ class FittedProblem:
     def from_state(cls, arrays: Arrays, facts: ProblemFacts, *, is_bounded: bool) -> FittedProblem:
         """Return what `state` was made of."""
         words, items = facts.posed, arrays["item_factors"]
-        # Models saved before there were neighbors have none, and those before costs had words only the ratio.
+        costs = facts.costs or Costs.literal(words.alpha, "as given")
+        named = [arrays.get(name) for name in ("click_costs", "item_costs", "user_costs")]
+        clicks = ClickCosts(named[0], named[1], facts.mean_weight, named[2], costs.decides_only)
         neighborhood = Neighborhood.none(len(items))
         if "neighbors.indptr" in arrays:
             weights = sparse_from(arrays, "neighbors", neighborhood.weights.shape)
@@ -250,10 +252,8 @@ class FittedProblem:
             users,
             items,
             scaling,
-            ClickCosts(
-                arrays.get("click_costs"), arrays.get("item_costs"), facts.mean_weight, arrays.get("user_costs")
-            ),
-            facts.costs or Costs(words.alpha, "as given"),
+            clicks,
+            costs,
             neighborhood,
             facts.l1,
             facts.l2,

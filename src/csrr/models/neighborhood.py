@@ -34,8 +34,8 @@ class Neighborhood:
         return cls(sparse.csr_array((n_items, n_items), dtype=np.float32))
 
     @classmethod
-    def of(cls, built: ClickProblem, users: FloatArray, items: FloatArray, user_scaling: float) -> Neighborhood:
-        """The weights that explain best what U = users @ items.T leaves over."""
+    def of(cls, built: ClickProblem, u: Factored, user_scaling: float) -> Neighborhood:
+        """The weights that explain best what U, fitted to the balanced problem, leaves over."""
         n_items, settings = built.problem.pattern.shape[1], built.settings
         if settings.neighbors == 0:
             return cls.none(n_items)
@@ -43,7 +43,7 @@ class Neighborhood:
             find_nearest(built.problem.pattern, settings.neighbors), settings.neighbor_scaling
         )
         ridge = Ridge(settings.neighbors, settings.reg_neighbors * regression.mean_diagonal)
-        solved = regression.solve([(users, items)], [ridge])[0, 0]
+        solved = regression.solve([u], [ridge])[0, 0]
         weights, scale = regression.make_matrix(solved), built.scaling.item
         weights.data *= np.repeat(scale, np.diff(weights.indptr)) / scale[weights.indices]
         return cls(weights, user_scaling - settings.neighbor_scaling)

@@ -140,7 +140,7 @@ class Search:
     @property
     def _given(self) -> Settings:
         """What is given of costs and V as the problem has it, in whatever words."""
-        ratio, l2 = self.built.costs.ratio, self.built.l2
+        ratio, l2 = self.built.costs.alpha, self.built.l2
         return self.wanted.given._replace(cost_ratio=ratio, reg_sparse=1.0 if l2 is None else l2 / ratio)
 
     def _choose_strength(self, point: Settings) -> Settings:
@@ -237,27 +237,32 @@ class Search:
         best = max(points, key=lambda point: self.trials[point].mean)
         # Each is as large as the model; only where the walk stands is one needed again.
         self._low_ranks = {
-            key: u for key, u in self._low_ranks.items() if key in map(_drop_neighbors, (best, points[0]))
+            key: u for key, u in self._low_ranks.items() if key in map(self._simplify, (best, points[0]))
         }
         return best
 
     def _try(self, points: list[Settings]) -> None:
         """Score points; the systems of their neighbors are solved together."""
         regression = self._regression
-        keys = list(dict.fromkeys(_drop_neighbors(point) for point in points))
+        keys = list(dict.fromkeys(self._simplify(point) for point in points))
         low_ranks = [self.find_low_rank(key) for key in keys]
-        factored = [_split_factors(low_rank) for low_rank in low_ranks]
+        factored = [low_rank.split() for low_rank in low_ranks]
         found = [low_rank.rank for low_rank in low_ranks]
+        # Neighbors are fitted to what the balanced U of the same strength leaves over.
+        bases = [self._find_base(key) for key in keys]
+        places = {base: place for place, base in enumerate(dict.fromkeys(bases))}
+        balanced = [self._find_balanced(base).split() for base in places]
         del low_ranks
         unit = regression.mean_diagonal
         ridges = list(dict.fromkeys(Ridge(p.neighbors, p.reg_neighbors * unit) for p in points if p.neighbors))
-        solved = regression.solve(factored, ridges)
+        solved = regression.solve(balanced, ridges)
         for place, key in enumerate(keys):
-            mine = [point for point in points if _drop_neighbors(point) == key]
+            mine = [point for point in points if self._simplify(point) == key]
             weights = np.zeros((len(mine), *regression.support.shape), np.float32)
             for at, point in enumerate(mine):
                 if point.neighbors:
-                    weights[at] = solved[place, ridges.index(Ridge(point.neighbors, point.reg_neighbors * unit))]
+                    ridge = Ridge(point.neighbors, point.reg_neighbors * unit)
+                    weights[at] = solved[places[bases[place]], ridges.index(ridge)]
             for point, scores in zip(mine, self._measure_ndcg(factored[place], regression, weights), strict=True):
                 self.trials[point] = Trial(found[place], scores)
 
@@ -265,7 +270,7 @@ class Search:
 
     def find_low_rank(self, point: Settings) -> LowRank:
         """Return U: the soft-thresholded SVD or, where that is not the solution, a few steps from there."""
-        point = _drop_neighbors(point)
+        point = self._simplify(point)
         if point not in self._low_ranks:
             problem, found = self.built.with_settings(point).problem, self._threshold(point)
             if problem.is_slack:
@@ -276,24 +281,35 @@ class Search:
             self._low_ranks[point] = found
         return self._low_ranks[point]
 
-    def find_start(self, point: Settings) -> LowRank | None:
-        """Return U, or None where there is no time to compute it again."""
-        try:
-            return self.find_low_rank(point)
-        except TimeUpError:
-            return None
+    def _find_base(self, point: Settings) -> Settings:
+        """The settings of the U that neighbors are fitted beside: those of its own where that is balanced."""
+        is_even = self._weighs_alike and point.cost_ratio == 1
+        return point if is_even else point._replace(cost_ratio=1.0, reg_sparse=1.0)
+
+    def _find_balanced(self, base: Settings) -> LowRank:
+        return self.find_low_rank(base) if self._weighs_alike else self._threshold(base)
+
+    @property
+    def _weighs_alike(self) -> bool:
+        """Whether clicks weigh as other cells do where the cost ratio is 1."""
+        return self.built.loss == "II" or self.built.clicks.values is None
+
+    def _simplify(self, point: Settings) -> Settings:
+        """What U depends on alone; with loss II costs only scale it."""
+        point = point._replace(neighbors=0, reg_neighbors=0.0, neighbor_scaling=0.0)
+        return point._replace(cost_ratio=1.0) if self.built.loss == "II" else point
 
     def _threshold(self, point: Settings) -> LowRank:
         """The singular triplets of the targets, thresholded; those of no use are kept as spare directions."""
         built = self.built.with_settings(point._replace(cost_ratio=1.0, reg_sparse=1.0))
-        problem, max_rank = built.problem, point.max_rank
+        problem, max_rank = built.balance(), point.max_rank
         if self._svd is None or _falls_short(self._svd[0], max_rank):
             operator = LowRankPlusSparse(LowRank.zero(problem.pattern.shape), problem.pattern, problem.target)
             weakest = STRENGTHS[0] if "strength" in self.wanted else point.strength
             found = compute_partial_svd(
                 operator,
                 np.random.default_rng(self.seed),
-                above=weakest * built.noise,
+                above=weakest * problem.l1 / point.strength,
                 cap=max_rank,
                 dtype=problem.target.dtype.type,
             )
@@ -308,7 +324,8 @@ class Search:
     def _regression(self) -> Regression:
         given = self.wanted.given
         neighbors = NEIGHBORS if "neighbors" in self.wanted else given.neighbors
-        return self.built.build_regression(find_nearest(self.built.problem.pattern, neighbors), given.neighbor_scaling)
+        built = self.built.with_settings(given._replace(cost_ratio=1.0))
+        return built.build_regression(find_nearest(self.built.problem.pattern, neighbors), given.neighbor_scaling)
 
     # Scores
 
@@ -342,16 +359,6 @@ class Search:
             for point, trial in self.trials.items()
         ]
         return {name: np.array(column) for name, column in zip(NAMES, zip(*rows, strict=True), strict=True)}
-
-
-def _drop_neighbors(point: Settings) -> Settings:
-    """What U depends on alone."""
-    return point._replace(neighbors=0, reg_neighbors=0.0, neighbor_scaling=0.0)
-
-
-def _split_factors(low_rank: LowRank) -> Factored:
-    used = low_rank.trim()
-    return np.ascontiguousarray(used.scaled_left), np.ascontiguousarray(used.right)
 
 
 def _penalize(point: Settings, factor: float) -> Settings:
