@@ -28,11 +28,13 @@ CostRatio: TypeAlias = Annotated[
     float | None,
     Number(
         "cost_ratio",
-        "The cost of a miss divided by the cost of a false alarm. None: chosen on held-out events, or 2.",
+        "The weight of clicks: in the paper, the cost of a miss divided by the cost of a false alarm. None: chosen on"
+        " held-out events, or 2.",
         least=LEAST_COST,
         most=MOST_COST,
         optional=True,
         says="cost",
+        beside=("miss_cost", "false_alarm_cost"),
     ),
 ]
 PositiveCost: TypeAlias = Annotated[
@@ -49,11 +51,11 @@ MissCost: TypeAlias = Annotated[
     float | None,
     Number(
         "miss_cost",
-        "The cost of a miss in your own units; needs `false_alarm_cost`.",
+        "The cost of a miss in your own units, for decisions; needs `false_alarm_cost`.",
         above=0,
         optional=True,
         says="cost",
-        beside=("false_alarm_cost",),
+        beside=("false_alarm_cost", "cost_ratio"),
     ),
 ]
 FalseAlarmCost: TypeAlias = Annotated[
@@ -64,7 +66,7 @@ FalseAlarmCost: TypeAlias = Annotated[
         above=0,
         optional=True,
         says="cost",
-        beside=("miss_cost",),
+        beside=("miss_cost", "cost_ratio"),
     ),
 ]
 RecallWeight: TypeAlias = Annotated[

@@ -8,6 +8,7 @@ from scipy import sparse
 
 import csrr
 from csrr import CSRR, CSRRe, ParameterError
+from csrr.models.settings import RULE
 from csrr.ranking.cells import measure_cells
 from tests.reference import dense
 
@@ -23,14 +24,25 @@ def played(log):
 
 class TestFromCosts:
     @FAMILY
-    def test_the_ratio_and_the_decision_come_together(self, family, log):
+    def test_they_set_decisions_and_leave_the_weight_open(self, family, log):
         model = family.from_costs(miss=5.0, false_alarm=1.0, reg_sparse=1.0)
         assert model.decision_probability == pytest.approx(1 / 6)
         model.fit(log)
         assert model.costs_.ratio == 5
+        assert model.costs_.weight == RULE.cost_ratio
+        assert "clicks weigh" in str(model.costs_)
         assert model.decision_probability == pytest.approx(1 / 6)
-        same = family(cost_ratio=5.0, reg_sparse=1.0).fit(log)
+        same = family(reg_sparse=1.0).fit(log)
         assert np.array_equal(model.user_factors_, same.user_factors_)
+        assert family(**model.settled_params()).fit(log).costs_.weight == RULE.cost_ratio
+
+    def test_the_papers_words_are_the_weight_too(self, log):
+        for words, ratio in (({"cost_ratio": 5.0}, 5), ({"positive_cost": 0.8}, 4)):
+            costs = CSRR(**words).fit(log).costs_
+            assert costs.weight == costs.ratio == pytest.approx(ratio)
+        both = CSRR(miss_cost=50, false_alarm_cost=1, cost_ratio=3.0).fit(log)
+        assert (both.costs_.ratio, both.costs_.weight) == (50, 3)
+        assert both.decision_probability == pytest.approx(1 / 51)
 
     def test_other_words_for_the_same(self, log):
         in_cents = CSRR.from_costs(miss=500, false_alarm=100)
@@ -82,6 +94,7 @@ class TestFromCosts:
             ({"recall_weight": 0.0}, "recall_weight=0.0 must lie between 0 and 1"),
             ({"positive_cost": 0.5, "recall_weight": 0.5}, "give the cost once"),
             ({"positive_cost": 0.5, "cost_ratio": 2.0}, "give the cost once"),
+            ({"miss": 5, "false_alarm": 1, "positive_cost": 0.5}, "give the cost once"),
         ],
     )
     def test_costs_that_make_no_sense(self, costs, words):
@@ -189,14 +202,40 @@ class TestClicksThatCostMore:
         twice = CSRR().fit(log, user_costs=np.full(80, 2.0))
         assert twice.l1_ == pytest.approx(2 * plain.l1_, rel=1e-5)
 
-    def test_what_costs_more_to_miss_is_recommended_sooner(self, log):
+    @pytest.mark.parametrize("costs", [{"miss_cost": 12, "false_alarm_cost": 1}, {"cost_ratio": 12.0}])
+    def test_what_costs_more_to_miss_is_recommended_sooner(self, log, costs):
         train, held = csrr.split(log, ratio=0.5, seed=0)
         often = {}
         for cost in (1.0, 8.0):
-            model = CSRR.from_costs(miss=12, false_alarm=1).fit(train, item_costs={5: cost})
+            model = CSRR(**costs).fit(train, item_costs={5: cost})
             model.calibrate(held)
             often[cost] = (model.recommend(k=60, min_probability="cost").items == 5).sum()
         assert often[8.0] > often[1.0] + 5
+
+    def test_costs_of_decisions_set_the_least_probability_of_each_cell(self, log, tmp_path):
+        train, held = csrr.split(log, ratio=0.5, seed=0)
+        model = CSRR(miss_cost=12, false_alarm_cost=1).fit(train, user_costs={7: 3.0}, item_costs={5: 2.0})
+        plain = CSRR(miss_cost=12, false_alarm_cost=1).fit(train)
+        # Clicks weigh the same.
+        np.testing.assert_array_equal(model.user_factors_, plain.user_factors_)
+        for each in (model, plain):
+            each.calibrate(held)
+        model.save(tmp_path / "m.csrr")
+        for each in (model, csrr.load(tmp_path / "m.csrr")):
+            found = each.recommend(k=60, min_probability="cost")
+            for user, items, said in zip(found.users, found.items, found.probabilities, strict=True):
+                all_said = plain.recommend([user], k=60).probabilities[0]
+                all_items = plain.recommend([user], k=60).items[0]
+                factors = np.where(all_items == 5, 2, 1) * (3 if user == 7 else 1)
+                assert items[said > 0].tolist() == all_items[all_said >= 1 / (1 + 12 * factors)].tolist()
+            # Someone new costs what everybody does.
+            history = train.history(7).tolist()
+            new = each.recommend_for(history, k=60, min_probability="cost")
+            assert (new.items[0] != None).sum() < (found.items[7] != None).sum()  # noqa: E711
+
+    def test_costs_of_decisions_that_go_too_far(self, log):
+        with pytest.raises(ParameterError, match="item_costs: a factor of 10000 makes a miss cost 1.2e\\+05"):
+            CSRR(miss_cost=12, false_alarm_cost=1).fit(log, item_costs={5: 1e4})
 
     def test_histories_without_weights_count_as_average_whoever_else_is_there(self, played):
         model = CSRR(event_weights="linear").fit(played)

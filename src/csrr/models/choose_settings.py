@@ -93,33 +93,39 @@ def choose_settings(model: RobustModel, log: Log, user_costs: Any = None, item_c
         return choose_by_rule(wanted.settled, "as given by another fit")
     if wanted.is_complete or not model.searches:
         return choose_by_rule(wanted.given, "nothing was left to choose" if wanted.is_complete else "chosen by rule")
+    def start_search(seed: int) -> Search | None:
+        parts = hold_out(log, seed)
+        if parts is None:
+            return None
+        fitted, asked = (part.to_csr() for part in parts)
+        if fitted.multiply(asked).nnz:
+            raise AssertionError("an event that is asked for is among those that are fitted")
+        return Search(build_problem(model, parts[0], wanted.given, user_costs, item_costs), fitted, asked, wanted)
+
     try:
         with cut_off(seconds_left(0.5)):
-            parts = hold_out(log, model.seed)
-            if parts is None:
+            search = start_search(model.seed)
+            if search is None:
                 return choose_by_rule(wanted.given, _explain_too_small(log, wanted))
-            built = build_problem(model, parts[0], wanted.given, user_costs, item_costs)
-            return search_settings(built, *parts, wanted)
+            settings = search.run()
+            if search.goes_by_cost and not search.is_cut and (cheaper := search.cheapen(settings)) != settings:
+                second = start_search(model.seed + 1)
+                settings = settings if second is None else second.confirm(settings, cheaper)
+            return _keep_search(search, settings)
     except TimeUpError:
         hasty = wanted.given._replace(max_rank=HASTY_RANK) if "max_rank" in wanted else wanted.given
         note = f"by rule: the time limit left no time for a search; {_describe(hasty, wanted)}"
         return choose_by_rule(hasty, note)
 
 
-def search_settings(built: ClickProblem, part: Log, asked: Log, wanted: Wanted) -> Chosen:
-    """Return the settings that rank best the events `asked`, held out of `part`, for which `built` is the problem.
-
-    Where the search is cut off, the best of what was tried by then; raises TimeUpError if that is nothing.
-    """
-    if part.to_csr().multiply(asked.to_csr()).nnz:
-        raise AssertionError("an event that is asked for is among those that are fitted")
-    search = Search(built, part.to_csr(), asked.to_csr(), wanted)
-    settings = search.run()
-    users = int(np.count_nonzero(asked.user_counts()))
-    where = f"{len(asked):,} held-out events of {users:,} users"
-    note = f"chosen on {where}: {_describe(settings, wanted)}"
+def _keep_search(search: Search, settings: Settings) -> Chosen:
+    """Return what a search tried and the settings it led to."""
+    where = f"{search.asked.nnz:,} held-out events of {np.count_nonzero(np.diff(search.asked.indptr)):,} users"
+    note = f"chosen on {where}: {_describe(settings, search.wanted)}"
     if (best := search.trials.get(settings)) is not None:
         note += f"; NDCG@{AT} {best.mean:.4f} there"
+    if (costs := search.costs.get(settings)) is not None:
+        note += f"; decisions cost {costs.mean():.4f} of what showing nothing does"
     if search.is_cut:
         note += f"; the time limit ended the search after {len(search.trials)} tries"
     return Chosen(search.list_columns(), settings, note)

@@ -71,11 +71,12 @@ class CSRR(RobustModel):
     loss
         The paper's loss: "I" weights observed cells by the cost ratio, "II" multiplies their target by it.
     cost_ratio
-        The cost of a miss divided by the cost of a false alarm. None: chosen on held-out events, or 2.
+        The weight of clicks: in the paper, the cost of a miss divided by the cost of a false alarm. None: chosen on
+        held-out events, or 2.
     positive_cost
         The same as a share: the cost of a miss, if a miss and a false alarm together cost 1.
     miss_cost
-        The cost of a miss in your own units; needs `false_alarm_cost`.
+        The cost of a miss in your own units, for decisions; needs `false_alarm_cost`.
     false_alarm_cost
         The cost of a false alarm in the same units; needs `miss_cost`.
     recall_weight

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -71,7 +72,8 @@ class CSRRe(RobustModel):
     loss
         The paper's loss: "I" weights observed cells by the cost ratio, "II" multiplies their target by it.
     cost_ratio
-        The cost of a miss divided by the cost of a false alarm. None: chosen on held-out events, or 2.
+        The weight of clicks: in the paper, the cost of a miss divided by the cost of a false alarm. None: chosen on
+        held-out events, or 2.
     rank
         The number of factors; None: a default, or fewer if there are fewer users or items.
     factors
@@ -84,7 +86,7 @@ class CSRRe(RobustModel):
     positive_cost
         The same as a share: the cost of a miss, if a miss and a false alarm together cost 1.
     miss_cost
-        The cost of a miss in your own units; needs `false_alarm_cost`.
+        The cost of a miss in your own units, for decisions; needs `false_alarm_cost`.
     false_alarm_cost
         The cost of a false alarm in the same units; needs `miss_cost`.
     recall_weight
@@ -200,6 +202,8 @@ class CSRRe(RobustModel):
     dtype: Precision = "float32"
     threads: Threads = 0
     seed: Seed = 0
+
+    starts_balanced: ClassVar[bool] = False
 
     @property
     def searches(self) -> bool:

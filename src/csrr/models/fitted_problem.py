@@ -146,7 +146,12 @@ class FittedProblem:
             factors = fold_in(problem, ItemSide.of(users, self.l1), tol=FOLD_IN_TOL / 10)
         weights = None
         if not self.neighborhood.is_empty:
-            weights = fold_neighbors(problem, (users, factors), item, seen, self.scaling.item, settings)
+            base, level = factors, words.alpha * self.clicks.level
+            if words.loss == "I" and (words.alpha != 1 or costs is not None):
+                # Beside what the users' tastes say when clicks weigh as other cells do.
+                even = replace(problem, weight=np.ones_like(problem.weight), cap=None, l1=self.l1 / level)
+                base = fold_in(even, ItemSide.of(users, even.l1), tol=FOLD_IN_TOL / 10)
+            weights = fold_neighbors(problem, (users, base), item, seen, self.scaling.item, settings)
         return (factors / item[:, None]).astype(np.float32), weights
 
     def _find_item_power(self, seen: Any) -> float:

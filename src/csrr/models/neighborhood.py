@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from csrr.arrays import FloatArray, Rows
+from csrr.arrays import Float32Array, FloatArray, Rows
 from csrr.models.build_problem import ClickProblem
 from csrr.models.settings import Settings
 from csrr.optim.item_foldin import find_nearest_known, make_weights, weigh_neighbors
-from csrr.optim.neighbors import Factored, Ridge, find_nearest
+from csrr.optim.neighbors import Factored, Regression, Ridge, find_nearest
 from csrr.optim.problem import Problem
 from csrr.ranking.item_products import add_products, multiply_own, multiply_pairs
 
@@ -43,9 +43,7 @@ class Neighborhood:
             find_nearest(built.problem.pattern, settings.neighbors), settings.neighbor_scaling
         )
         ridge = Ridge(settings.neighbors, settings.reg_neighbors * regression.mean_diagonal)
-        solved = regression.solve([u], [ridge])[0, 0]
-        weights, scale = regression.make_matrix(solved), built.scaling.item
-        weights.data *= np.repeat(scale, np.diff(weights.indptr)) / scale[weights.indices]
+        weights = make_click_weights(regression, regression.solve([u], [ridge])[0, 0], built.scaling.item)
         return cls(weights, user_scaling - settings.neighbor_scaling)
 
     @property
@@ -85,6 +83,13 @@ class Neighborhood:
         """The weights for one item, (n_items,)."""
         column: npt.NDArray[np.float32] = self.weights[:, [item]].toarray()[:, 0]
         return column
+
+
+def make_click_weights(regression: Regression, solved: Float32Array, item: FloatArray) -> Any:
+    """Return weights on the support, (m, K), in units of a click: csr, (m, m); `item`, (m,), is D_i^-b."""
+    weights = regression.make_matrix(solved)
+    weights.data *= np.repeat(item, np.diff(weights.indptr)) / item[weights.indices]
+    return weights
 
 
 def fold_neighbors(

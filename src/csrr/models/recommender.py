@@ -673,8 +673,8 @@ class Recommender(ABC):
         """Return the best items for users, best first.
 
         Popularity breaks ties between equal scores, then the item row. Users without training events get popular items,
-        with score 0; `fallback` of the result marks them, and a `NoHistoryWarning` counts them. Costs of single users
-        and items are already part of the scores.
+        with score 0; `fallback` of the result marks them, and a `NoHistoryWarning` counts them. With
+        `cost_ratio`, costs of single users and items are already part of the scores.
 
         Items per user, for `candidates`, `exclude` and `exclude_seen`, are a dict from users to items, a table (pandas,
         polars, pyarrow, `Log`) with user and item columns, or a sparse matrix with a row for each requested user, or
@@ -695,7 +695,8 @@ class Recommender(ABC):
             The ids of items to leave out for everyone; or items per user.
         min_probability
             For a calibrated model: leave out those of the k best items that are below this probability; the list may be
-            empty. "cost" stands for `decision_probability`, above which recommending pays.
+            empty. "cost" stands for the probability above which recommending pays: `decision_probability`, or less
+            where a miss of this user or item costs more.
         min_score
             Leave out items below this score.
         unknown
@@ -1098,6 +1099,21 @@ class Recommender(ABC):
     def decision_probability(self) -> float | None:
         """The probability above which recommending pays, given the model's costs; None without costs."""
         return None
+
+    def decide_cells(self, user_rows: Rows, item_rows: Rows) -> Any:
+        """Return the probability above which recommending a cell pays.
+
+        Parameters
+        ----------
+        user_rows, item_rows
+            Their rows, of shapes that go together; -1 for users and items that the model does not know.
+
+        Returns
+        -------
+        probabilities
+            One for all, or of the common shape.
+        """
+        return self.decision_probability
 
     def check_calibrated(self) -> Calibration:
         """Return the calibration.

@@ -89,6 +89,8 @@ class RobustModel(Recommender):
     """Scores U + X*S, fitted to clicks with costs. A subclass has `solve`, and parameters; the rest are as here."""
 
     has_factors = True
+    starts_balanced: ClassVar[bool] = True
+    """Whether the solver begins at the U that neighbors are fitted beside, where there is one."""
 
     loss: Loss
     cost_ratio: float | None = None
@@ -164,7 +166,8 @@ class RobustModel(Recommender):
             A model of this family, fitted to the same users and items, to start from.
         user_costs, item_costs
             Factors on the cost of a miss, by user or item: numbers by id (default 1), or one for each in the order of
-            the log's ids.
+            the log's ids. With `miss_cost` they set the probability above which a recommendation pays, otherwise they
+            weigh clicks.
         verbose
             Whether to report progress on stderr: a bar on a terminal (with rich), lines elsewhere.
 
@@ -212,7 +215,7 @@ class RobustModel(Recommender):
         with limit_time(seconds_left(_BEFORE_NEIGHBORS if chosen.settings.neighbors else 1.0)):
             if chosen.settings.neighbors and not problem.is_balanced:
                 balanced = problem.find_balanced()
-                if start is None and self.takes_start and not problem.problem.is_slack:
+                if start is None and self.starts_balanced and self.takes_start and not problem.problem.is_slack:
                     start = balanced
             found = self.solve(problem, start, callback)
         return self.complete(log, problem, found, chosen, balanced)
@@ -453,8 +456,9 @@ class RobustModel(Recommender):
     ) -> Self:
         """Return a model for your costs of a miss and of a false alarm.
 
-        They set the cost ratio of the fit (alpha = miss/false_alarm, Lemma 1) and the probability above which
-        recommending pays, false_alarm/(miss + false_alarm): `decision_probability`.
+        They set the probability above which recommending pays, false_alarm/(miss + false_alarm):
+        `decision_probability`. What clicks weigh in the fit is chosen on held-out events, by what decisions cost there.
+        `positive_cost` and `recall_weight`, the paper's words, are that weight too (alpha, Lemma 1).
 
         Parameters
         ----------
@@ -517,6 +521,10 @@ class RobustModel(Recommender):
             return None
         ratio = self.costs_.ratio if self.is_fitted else words.compute_ratio()
         return Costs(ratio, "").probability
+
+    def decide_cells(self, user_rows: Rows, item_rows: Rows) -> Any:
+        factors = self.fitted_.clicks.find_factors(user_rows, item_rows)
+        return 1 / (1 + self.costs_.ratio * factors)
 
     @property
     def weighing(self) -> EventWeights:

@@ -10,14 +10,20 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from csrr.arrays import Rows
 from csrr.deadline import TimeUpError
 from csrr.models.build_problem import ClickProblem
+from csrr.models.neighborhood import make_click_weights
 from csrr.models.settings import Settings
 from csrr.optim.krylov import LowRankPlusSparse, compute_partial_svd
 from csrr.optim.lowrank import LowRank
 from csrr.optim.neighbors import Factored, Regression, Ridge, find_nearest
 from csrr.optim.solver import Options, improve, solve
+from csrr.ranking.calibration import Calibration
+from csrr.ranking.cells import CellCounts
+from csrr.ranking.item_products import add_products
 from csrr.ranking.row_loops import rank_rows
+from csrr.ranking.score_blocks import score_blocks
 from csrr.threads import run_ranges
 
 AT = 20
@@ -33,13 +39,17 @@ WIDTHS = (20,)
 """Other numbers of neighbors that are tried."""
 NOISE, CERTAIN = 1.0, 2.0
 """Standard errors that a gain must exceed to be taken for one, and where another kind of model would be chosen."""
+WEIGHTS = (1.0, 2.0, 5.0)
+"""Weights of clicks that are tried where decisions have costs; beyond, U overshoots on what nobody clicked."""
+MORE_TO_COME = (1.0, 3.0, 9.0)
+"""Events to come, for each held out, that decisions are judged by: up to as many as were fitted."""
 ROBUST = 0.65
 """The `reg_sparse` that is tried beside none."""
 NAMES = ("rank", *Settings._fields, "ndcg", "error")
 """What is kept of a trial."""
 _LOOSE, _STEPS, _NEAR = 0.05, 8, 0.001
 """A fit is near enough to be compared at this gap, after so many steps, or when one lowers the objective by less."""
-_TOGETHER = 64
+_TOGETHER, _MOST_STEPS = 64, 4
 
 Scores = npt.NDArray[np.float64]
 
@@ -92,6 +102,7 @@ class Search:
     wanted: Wanted
     is_cut: bool = False
     trials: dict[Settings, Trial] = field(default_factory=dict)
+    costs: dict[Settings, Scores] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._low_ranks: dict[Settings, LowRank] = {}
@@ -218,6 +229,55 @@ class Search:
         """The point with V in U's problem, if that gains more than noise."""
         return self._find_better(point, _hold_back(point, ROBUST), errors=CERTAIN)
 
+    @property
+    def goes_by_cost(self) -> bool:
+        """Whether costs of decisions are given, and the weight of clicks is left to what they come to."""
+        return self.built.costs.decides_only and "cost_ratio" in self.wanted
+
+    def cheapen(self, point: Settings) -> Settings:
+        """Return settings with the weight of clicks, and what goes with it, whose decisions cost less than a point's.
+
+        Of steps that cost surely less the walk takes that which costs least, until there is none, or no time.
+        """
+        try:
+            return self._walk_by_cost(point)
+        except TimeUpError:
+            self.is_cut = True
+            return point
+
+    def _walk_by_cost(self, point: Settings) -> Settings:
+        for _ in range(_MOST_STEPS):
+            at = WEIGHTS.index(point.cost_ratio) if point.cost_ratio in WEIGHTS else 0
+            lighter, heavier = WEIGHTS[max(at - 1, 0)], WEIGHTS[min(at + 1, len(WEIGHTS) - 1)]
+            weaker, stronger = _scale_strength(point, 1 / STEP), _scale_strength(point, STEP)
+            others = [weaker, stronger, *(point._replace(cost_ratio=weight) for weight in (lighter, heavier))]
+            others += [weaker._replace(cost_ratio=heavier), stronger._replace(cost_ratio=lighter)]
+            if "reg_neighbors" in self.wanted and point.neighbors:
+                others += [_penalize(point, 1 / RIDGE_STEP), _penalize(point, RIDGE_STEP)]
+            best = self._find_cheaper(point, *others, errors=CERTAIN)
+            if best == point:
+                break
+            point = best
+        return point
+
+    def _find_cheaper(self, point: Settings, *others: Settings, errors: float) -> Settings:
+        """The cheapest of several points, if its decisions cost less than a first's by more than noise."""
+        if new := [each for each in dict.fromkeys([point, *others]) if each not in self.costs]:
+            self._try(new, by_cost=True)
+        best = min([point, *others], key=lambda each: float(self.costs[each].mean()))
+        saved = self.costs[point] - self.costs[best]
+        return best if saved.mean() > errors * _compute_error(saved) else point
+
+    def confirm(self, point: Settings, other: Settings) -> Settings:
+        """Return the other settings if their decisions cost less here too, or the point.
+
+        Of many that are tried elsewhere one seems to cost less by chance.
+        """
+        try:
+            return self._find_cheaper(point, other, errors=NOISE)
+        except TimeUpError:
+            return point
+
     def _find_better(self, point: Settings, *others: Settings, errors: float = NOISE) -> Settings:
         """The best of several points, if it gains more than noise over a first."""
         best = self._find_best([point, *others])
@@ -241,8 +301,8 @@ class Search:
         }
         return best
 
-    def _try(self, points: list[Settings]) -> None:
-        """Score points; the systems of their neighbors are solved together."""
+    def _try(self, points: list[Settings], *, by_cost: bool = False) -> None:
+        """Score points, on request by what their decisions cost too; the systems of neighbors are solved together."""
         regression = self._regression
         keys = list(dict.fromkeys(self._simplify(point) for point in points))
         low_ranks = [self.find_low_rank(key) for key in keys]
@@ -265,6 +325,9 @@ class Search:
                     weights[at] = solved[places[bases[place]], ridges.index(ridge)]
             for point, scores in zip(mine, self._measure_ndcg(factored[place], regression, weights), strict=True):
                 self.trials[point] = Trial(found[place], scores)
+            if by_cost:
+                for point, its in zip(mine, weights, strict=True):
+                    self.costs[point] = self._measure_cost(factored[place], regression, its)
 
     # Models
 
@@ -352,13 +415,43 @@ class Search:
         starts = np.cumsum(counts) - counts
         return [np.add.reduceat(each, starts) / ideal for each in gains]
 
+    def _measure_cost(self, u: Factored, regression: Regression, weights: npt.NDArray[np.float32]) -> Scores:
+        """What decisions cost each user with events held out, relative to showing nothing, `weights`, (m, K), on the
+        support.
+
+        It is the mean over costs of a miss of the given one times each of MORE_TO_COME, thresholds by calibration.
+        """
+        left, right = u
+        scaling, n_items, ratio = self.built.scaling, self.clicks.shape[1], self.built.costs.ratio
+        matrix, scale = make_click_weights(regression, weights, scaling.item), regression.user / scaling.user
+        mine = (left / scaling.user[:, None]).astype(np.float32)
+        theirs = (right / scaling.item[:, None]).astype(np.float32)
+
+        def score_rows(rows: Rows) -> npt.NDArray[np.float32]:
+            scores: npt.NDArray[np.float32] = mine[rows] @ theirs.T
+            add_products(scores, self.clicks, rows, matrix, scale)
+            return scores
+
+        rows, ratios = np.flatnonzero(np.diff(self.asked.indptr)), ratio * np.array(MORE_TO_COME)
+        told = Calibration.of(score_rows, rows, n_items, self.asked, self.clicks)
+        thresholds = [told.threshold(each, 1.0) for each in ratios]
+        counts = CellCounts.empty(rows, self.asked, self.clicks, thresholds, auc=False)
+        for part, scores in score_blocks(score_rows, rows, n_items, seen=self.clicks):
+            counts.add(part, scores)
+        costs: Scores = (counts.missed + counts.false_alarms / ratios).mean(axis=1) / counts.positives.mean()
+        return costs
+
     def list_columns(self) -> dict[str, npt.NDArray[Any]]:
         """Return the columns of `Chosen`."""
         rows = [
             (trial.rank, *point._replace(max_rank=point.max_rank or 0), trial.mean, _compute_error(trial.scores))
             for point, trial in self.trials.items()
         ]
-        return {name: np.array(column) for name, column in zip(NAMES, zip(*rows, strict=True), strict=True)}
+        columns = {name: np.array(column) for name, column in zip(NAMES, zip(*rows, strict=True), strict=True)}
+        if self.costs:
+            judged = [self.costs[point].mean() if point in self.costs else np.nan for point in self.trials]
+            columns["cost"] = np.array(judged)
+        return columns
 
 
 def _penalize(point: Settings, factor: float) -> Settings:
