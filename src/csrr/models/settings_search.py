@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,8 +34,8 @@ RANK, WORTH, DECAY = 256, 0.01, 0.6
 add half of to be taken, and how much of what one doubling gains the next one does."""
 NEIGHBORS, RIDGE_STEP = 50, 3.0
 """How many neighbors are tried first, and the factor between the strengths of their penalty."""
-WIDTHS = (20,)
-"""Other numbers of neighbors that are tried."""
+WIDTHS, MANY = (20, 10), 150
+"""Smaller numbers of neighbors that are tried, and a larger one where the bound on the rank holds."""
 NOISE, CERTAIN = 1.0, 2.0
 """Standard errors that a gain must exceed to be taken for one, and where another kind of model would be chosen."""
 WEIGHTS = (1.0, 2.0, 5.0)
@@ -106,7 +105,8 @@ class Search:
 
     def __post_init__(self) -> None:
         self._low_ranks: dict[Settings, LowRank] = {}
-        self._svd: tuple[int | None, LowRank] | None = None
+        self._svd: tuple[int | None, float, LowRank] | None = None
+        self._regressions: dict[int, Regression] = {}
 
     @property
     def seed(self) -> int:
@@ -122,7 +122,8 @@ class Search:
             self.is_cut = True
             best = max(self.trials, key=lambda point: self.trials[point].mean)
             share = 1.0 if "reg_sparse" in self.wanted else self._given.reg_sparse
-            return best._replace(cost_ratio=self._given.cost_ratio, reg_sparse=share)
+            ratio = best.cost_ratio if "cost_ratio" in self.wanted else self._given.cost_ratio
+            return best._replace(cost_ratio=ratio, reg_sparse=share)
 
     def _walk(self) -> Settings:
         best = self._choose_first()
@@ -155,44 +156,58 @@ class Search:
         return self.wanted.given._replace(cost_ratio=ratio, reg_sparse=1.0 if l2 is None else l2 / ratio)
 
     def _choose_strength(self, point: Settings) -> Settings:
-        """The point with the best strength, from the middle of the list up or down."""
-        ladder = [point._replace(strength=strength) for strength in STRENGTHS]
-        low, high = len(ladder) // 2 - 1, len(ladder) // 2 + 2
-        best = self._find_best(ladder[low:high])
-        while best == ladder[low] and low > 0:
-            low -= 1
-            best = self._find_best(ladder[low : low + 2])
-        while best == ladder[high - 1] and high < len(ladder):
-            high += 1
-            best = self._find_best(ladder[high - 2 : high])
+        """The point with the best strength, from the middle of the list up or down, and beyond its ends while it pays."""
+        middle = len(STRENGTHS) // 2
+        first = [point._replace(strength=strength) for strength in STRENGTHS[middle - 1 : middle + 2]]
+        best = self._find_best(first)
+        for end, step in ((first[0], -1), (first[-1], 1)):
+            while best == end:
+                end = end._replace(strength=_step_strength(end.strength, step))
+                best = self._find_best([best, end])
         return best
 
     def _choose_neighbors(self, point: Settings) -> Settings:
         """The point with other neighbors, or none, where that gains more than noise."""
         if not point.neighbors:
             return self._find_best([point])
-        widths = (0, *WIDTHS) if "neighbors" in self.wanted else ()
+        widths = WIDTHS if "neighbors" in self.wanted and point.neighbors == NEIGHBORS else ()
         factors = (1 / RIDGE_STEP, RIDGE_STEP) if "reg_neighbors" in self.wanted else ()
         others = [_penalize(point, factor) for factor in factors]
+        none = [point._replace(neighbors=0)] if "neighbors" in self.wanted else []
         # All at once: their U is scored once.
-        self._find_best([point, *others, *(point._replace(neighbors=k) for k in widths)])
+        self._find_best([point, *others, *none, *(point._replace(neighbors=k) for k in widths)])
         best = self._find_better(point, *others)
         if best.reg_neighbors != point.reg_neighbors:
             factor = RIDGE_STEP if best.reg_neighbors > point.reg_neighbors else 1 / RIDGE_STEP
             while (other := self._find_better(best, _penalize(best, factor))) != best:
                 best = other
-        return self._find_better(best, *(best._replace(neighbors=k) for k in widths), errors=CERTAIN)
+        fewer = [best._replace(neighbors=k) for k in widths]
+        if factors:
+            # Fewer weights need less of a penalty.
+            fewer += [_penalize(each, 1 / RIDGE_STEP) for each in fewer]
+        return self._find_better(best, *fewer, *(best._replace(neighbors=0) for _ in none), errors=CERTAIN)
 
     def _widen(self, point: Settings) -> Settings:
-        """The point with twice the bound on the rank, again and again, while the bound holds and more rank gains.
+        """The point with more neighbors, or twice the bound on the rank, again and again, while the bound holds and more
+        gains.
 
-        What a doubling is expected to gain is what the last one surely gained, or the share DECAY of what that was
+        Neighbors come first: they say with less what a low rank needs thousands of directions for. What a doubling is expected to gain is what the last one surely gained, or the share DECAY of what that was
         expected to.
         """
         most = min(self.built.problem.pattern.shape)
         assert point.max_rank is not None
         half = point._replace(max_rank=max(1, point.max_rank // 2))
         expected: float | None = None
+        if "neighbors" in self.wanted and self.trials[point].rank == point.max_rank < most:
+            # What rank promises is measured beside as many neighbors as before.
+            expected = self._measure_gain(point, self._find_best([half]), CERTAIN)
+            more = point._replace(neighbors=MANY)
+            stronger = [_penalize(more, RIDGE_STEP)] if "reg_neighbors" in self.wanted else []
+            best = self._find_best([more, *stronger])
+            if self._measure_gain(best, point, CERTAIN) > WORTH / 2:
+                point = best
+            # Its Gram matrices are large.
+            self._regressions.pop(MANY if point.neighbors < MANY else NEIGHBORS, None)
         while self.trials[point].rank == (bound := point.max_rank) and bound < most:
             if expected is None:
                 expected = self._measure_gain(point, self._find_best([half]), CERTAIN)
@@ -212,7 +227,7 @@ class Search:
     def _choose_costs(self, point: Settings) -> Settings:
         """The point with the costs and V that are wanted, and the strength that goes with them.
 
-        A default cost gives way to the point's own, 1, where that gains more than noise.
+        Where no costs are given, the better of weights 1 and 2 is taken.
         """
         other = point._replace(cost_ratio=self._given.cost_ratio)
         if "reg_sparse" not in self.wanted:
@@ -223,7 +238,7 @@ class Search:
             best = self._find_better(other, best, errors=CERTAIN)
         while best != other and (weaker := self._find_better(best, _scale_strength(best, 1 / STEP))) != best:
             best = weaker
-        return self._find_better(best, point, errors=CERTAIN) if "cost_ratio" in self.wanted else best
+        return self._find_best([point, best]) if "cost_ratio" in self.wanted else best
 
     def _choose_v(self, point: Settings) -> Settings:
         """The point with V in U's problem, if that gains more than noise."""
@@ -303,7 +318,7 @@ class Search:
 
     def _try(self, points: list[Settings], *, by_cost: bool = False) -> None:
         """Score points, on request by what their decisions cost too; the systems of neighbors are solved together."""
-        regression = self._regression
+        regression = self._find_regression(max(point.neighbors for point in points))
         keys = list(dict.fromkeys(self._simplify(point) for point in points))
         low_ranks = [self.find_low_rank(key) for key in keys]
         factored = [low_rank.split() for low_rank in low_ranks]
@@ -366,29 +381,34 @@ class Search:
         """The singular triplets of the targets, thresholded; those of no use are kept as spare directions."""
         built = self.built.with_settings(point._replace(cost_ratio=1.0, reg_sparse=1.0))
         problem, max_rank = built.balance(), point.max_rank
-        if self._svd is None or _falls_short(self._svd[0], max_rank):
+        if self._svd is None or _falls_short(*self._svd, max_rank, problem.l1):
             operator = LowRankPlusSparse(LowRank.zero(problem.pattern.shape), problem.pattern, problem.target)
-            weakest = STRENGTHS[0] if "strength" in self.wanted else point.strength
+            weakest = min(STRENGTHS[0], point.strength) if "strength" in self.wanted else point.strength
+            above = weakest * problem.l1 / point.strength
             found = compute_partial_svd(
                 operator,
                 np.random.default_rng(self.seed),
-                above=weakest * problem.l1 / point.strength,
+                above=above,
                 cap=max_rank,
                 dtype=problem.target.dtype.type,
             )
-            self._svd = max_rank, found
-        u = self._svd[1]
+            self._svd = max_rank, above, found
+        u = self._svd[2]
         s = np.maximum(u.s - problem.l1, 0)
         if max_rank is not None:
             s[max_rank:] = 0
         return LowRank(u.left, s, u.right)
 
-    @cached_property
-    def _regression(self) -> Regression:
-        given = self.wanted.given
-        neighbors = NEIGHBORS if "neighbors" in self.wanted else given.neighbors
-        built = self.built.with_settings(given._replace(cost_ratio=1.0))
-        return built.build_regression(find_nearest(self.built.problem.pattern, neighbors), given.neighbor_scaling)
+    def _find_regression(self, neighbors: int) -> Regression:
+        """The problem of so many neighbors, or fewer."""
+        given, width = self.wanted.given, MANY if neighbors > NEIGHBORS else NEIGHBORS
+        if "neighbors" not in self.wanted:
+            width = given.neighbors
+        if width not in self._regressions:
+            built = self.built.with_settings(given._replace(cost_ratio=1.0))
+            support = find_nearest(self.built.problem.pattern, width)
+            self._regressions[width] = built.build_regression(support, given.neighbor_scaling)
+        return self._regressions[width]
 
     # Scores
 
@@ -472,6 +492,15 @@ def _compute_error(values: Scores) -> float:
     return float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else 0.0
 
 
-def _falls_short(known: int | None, wanted: int | None) -> bool:
-    """Whether an SVD of `known` triplets (None: all) is not enough for `wanted`."""
-    return known is not None and (wanted is None or wanted > known)
+def _step_strength(strength: float, step: int) -> float:
+    """The next strength in the list, or beyond its ends."""
+    at = STRENGTHS.index(strength) + step if strength in STRENGTHS else -1
+    return STRENGTHS[at] if 0 <= at < len(STRENGTHS) else float(f"{strength * STEP**step:.3g}")
+
+
+def _falls_short(known: int | None, above: float, found: LowRank, wanted: int | None, threshold: float) -> bool:
+    """Whether an SVD of at most `known` triplets (None: all) above a value is not enough for others."""
+    if known is not None and (wanted is None or wanted > known):
+        return True
+    # Where the bound on the rank ended it, there is nothing more above a lower threshold.
+    return threshold < 0.999 * above and (known is None or found.width < known)
