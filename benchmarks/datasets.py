@@ -33,7 +33,8 @@ def five_core(log: csrr.Log) -> csrr.Log:
 
 
 @cache
-def _whole(name: str) -> csrr.Log:
+def read_whole(name: str) -> csrr.Log:
+    """Return all events of a data set that has no split of its own."""
     return {
         "ml-100k": lambda: csrr.read("ml-100k.zip", min_rating=3),
         "ml-1m": lambda: csrr.read("ml-1m.zip", min_rating=3),
@@ -54,7 +55,7 @@ def _steam() -> csrr.Log:
 
 
 def _random(name: str) -> Callable[[int], tuple[csrr.Log, csrr.Log]]:
-    return lambda seed: csrr.split(_whole(name), ratio=0.8, seed=seed)
+    return lambda seed: csrr.split(read_whole(name), ratio=0.8, seed=seed)
 
 
 def _fixed(file: str) -> Callable[[int], tuple[csrr.Log, csrr.Log]]:

@@ -210,6 +210,16 @@ AutoReg: TypeAlias = Annotated[
     Number("reg", 'Regularization strength; "auto": chosen on held-out events.', above=0, most=MOST, words=("auto",)),
 ]
 
+HoldOut: TypeAlias = Annotated[
+    Literal["auto", "random", "last", "time"],
+    Choice(
+        "hold_out",
+        'Which tenth of the events "auto" parameters are chosen on: "random" or "last" of each user\'s, or the last of'
+        ' all in "time"; "auto": as the log\'s own test was held out (`csrr.split`), else at random.',
+        choices=("auto", "random", "last", "time"),
+    ),
+]
+
 # How it is solved
 
 Box: TypeAlias = Annotated[
@@ -273,7 +283,7 @@ Seed: TypeAlias = Annotated[int, Whole("seed", "Seed of the random numbers.")]
 _OF_CSRR: tuple[Any, ...] = (
     *(Loss, CostRatio, PositiveCost, MissCost, FalseAlarmCost, RecallWeight, EventWeights, HalfLife),
     *(RegLowRank, RegSparse, Neighbors, RegNeighbors, NeighborScaling, L1, L2, UserScaling, ItemScaling),
-    *(MaxRank, Box, StepSize, Tol, MaxIter, TimeLimit, Precision, Threads, Seed),
+    *(MaxRank, HoldOut, Box, StepSize, Tol, MaxIter, TimeLimit, Precision, Threads, Seed),
 )
 OPTIONS: tuple[Parameter, ...] = tuple(alias.__metadata__[0] for alias in _OF_CSRR)
 """The parameters of CSRR, which have options of their own on the command line, in the order of the help."""

@@ -1,10 +1,12 @@
 """What "auto" comes to: chosen on held-out training events, reproducibly, never against what is given."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import csrr
-from csrr import CSRR, CSRRe
+from csrr import CSRR, CSRRe, ParameterError
 from csrr.data import Log, synthetic
 from csrr.deadline import TimeUpError
 from csrr.models import choose_settings as choosing
@@ -73,8 +75,8 @@ class TestHoldingOut:
         assert len(part) < 0.92 * len(tastes)
 
     def test_a_leak_is_caught(self, tastes, monkeypatch):
-        def leaking(log, seed):
-            _, asked = hold_out(log, seed)
+        def leaking(log, seed, way):
+            _, asked = hold_out(log, seed, way)
             return log, asked
 
         monkeypatch.setattr(choosing, "hold_out", leaking)
@@ -227,3 +229,44 @@ class TestSmallLogs:
     def test_one_user_or_item(self):
         for shape in ((1, 7), (7, 1), (1, 1)):
             assert CSRR().fit(np.ones(shape, np.float32)).chosen_.settings == RULE
+
+
+@pytest.fixture(scope="module")
+def timed(tastes):
+    """The same log with times in any order."""
+    return replace(tastes, times=np.random.default_rng(0).permutation(len(tastes)).astype(np.float64))
+
+
+class TestTheWayOfHoldingOut:
+    def test_last_takes_each_users_latest(self, timed):
+        part, asked = hold_out(timed, 0, "last")
+        for row in range(0, 700, 50):
+            mine, theirs = (log.times[log.user_rows == row] for log in (part, asked))
+            assert len(theirs) == 0 or mine.max() < theirs.min()
+        assert 0.08 < len(asked) / len(timed) < 0.12
+
+    def test_time_takes_the_last_of_all(self, timed):
+        part, asked = hold_out(timed, 0, "time")
+        assert part.times.max() < asked.times.min()
+        assert len(part) == pytest.approx(0.9 * len(timed), abs=2)
+
+    @pytest.mark.parametrize(("how", "way"), [({"last": 2}, "last"), ({"time_quantile": 0.8}, "time"), ({}, "random")])
+    def test_auto_follows_the_split_of_the_log(self, timed, how, way):
+        train, test = csrr.split(timed, seed=0, **how)
+        assert train.cut == (None if way == "random" else way)
+        assert test.cut is None
+        assert events(hold_out(train, 0)[1]) == events(hold_out(train, 0, way)[1])
+        # It is the model's to say otherwise.
+        model = CSRR(hold_out="random", neighbors=0, max_rank=5).fit(train)
+        same = CSRR(neighbors=0, max_rank=5).fit(replace(train, cut=None))
+        np.testing.assert_array_equal(model.chosen_["ndcg"], same.chosen_["ndcg"])
+
+    def test_a_cut_that_leaves_too_few_is_not_followed(self, timed):
+        # All events of one moment are the last.
+        few = replace(timed, times=(timed.user_rows < 20).astype(np.float64), cut="time")
+        assert hold_out(few, 0, "time") is None
+        assert events(hold_out(few, 0)[1]) == events(hold_out(few, 0, "random")[1])
+
+    def test_it_needs_times(self, tastes):
+        with pytest.raises(ParameterError, match='hold_out="time" needs events with times'):
+            CSRR(hold_out="time").fit(tastes)

@@ -9,6 +9,7 @@ from scipy import sparse
 import csrr
 from csrr import CSRR, CSRRe, ParameterError
 from csrr.models.settings import RULE
+from csrr.models.settings_search import Search
 from csrr.ranking.cells import measure_cells
 from tests.reference import dense
 
@@ -279,3 +280,64 @@ class TestClicksThatCostMore:
     def test_the_literal_algorithm_has_one_cost(self, played):
         with pytest.raises(ParameterError, match='box="paper" has one cost for all clicks'):
             CSRR(box="paper", event_weights="log").fit(played)
+
+
+class TestExpectedCost:
+    @pytest.fixture
+    def parts(self, log):
+        train, rest = csrr.split(log, ratio=0.6, seed=0)
+        return train, *csrr.split(rest, ratio=0.5, seed=0)
+
+    def test_every_number_by_hand(self, parts):
+        train, held, test = parts
+        model = CSRR(miss_cost=16, false_alarm_cost=2).fit(train, item_costs={5: 3.0})
+        model.calibrate(held)
+        table = model.expected_cost(test, lengths=[4])
+        seen, came = train.to_csr().toarray() > 0, test.to_csr().toarray() > 0
+        said = np.where(seen, 0, model.probability(model.users_.ids))
+        lost = np.where(np.arange(60) == 5, 48, 16)
+        best = np.zeros_like(seen)
+        np.put_along_axis(best, np.argsort(-np.where(seen, -np.inf, model.score(model.users_.ids)))[:, :4], True, 1)
+        pays = ~seen & (said * lost > (1 - said) * 2)
+        for row, shown in enumerate((np.zeros_like(seen), best, pays)):
+            assert table["items"][row] == pytest.approx(shown.sum(1).mean())
+            expected = np.where(shown, (1 - said) * 2, said * lost).sum(1)
+            paid = np.where(shown, ~came * 2, came * lost).sum(1)
+            for name, values in (("expected", expected), ("cost", paid)):
+                assert table[name][row] == pytest.approx(values.mean(), rel=1e-5)
+                half = 1.96 * values.std(ddof=1) / np.sqrt(80)
+                assert table[f"{name}_high"][row] - table[name][row] == pytest.approx(half, rel=1e-4)
+        assert table["expected"][2] == table["expected"].min()
+
+    def test_any_calibrated_model_says_it_for_given_costs(self, parts):
+        train, held, _ = parts
+        model = csrr.EASE(reg=10).fit(train)
+        with pytest.raises(ParameterError, match="call calibrate"):
+            model.expected_cost(miss=5, false_alarm=1)
+        model.calibrate(held)
+        with pytest.raises(ParameterError, match="EASE has no costs; give miss and false_alarm"):
+            model.expected_cost()
+        table = model.expected_cost(miss=5, false_alarm=1)
+        assert "cost" not in table.columns
+        assert table["choice"].tolist() == ["nothing", *(f"the best {k}" for k in (1, 5, 10, 20)), "all that pay"]
+
+
+def test_the_weight_is_chosen_by_what_decisions_cost():
+    log = csrr.synthetic(700, 120, rank=5, events_per_user=14, seed=1).log
+    model, plain = CSRR(miss_cost=20, false_alarm_cost=1).fit(log), CSRR().fit(log)
+    judged = model.chosen_["cost"]
+    assert np.isfinite(judged).sum() >= 8
+    # Ranking is judged first, and as without costs.
+    tried = len(plain.chosen_)
+    np.testing.assert_array_equal(model.chosen_["ndcg"][:tried], plain.chosen_["ndcg"])
+    assert model.costs_.weight in (1, 2, 5)
+    assert "decisions cost" in model.chosen_.note
+    assert model.decision_probability == pytest.approx(1 / 21)
+
+
+def test_a_cheaper_choice_must_be_confirmed_by_other_events(monkeypatch):
+    log = csrr.synthetic(700, 120, rank=5, events_per_user=14, seed=1).log
+    plain = CSRR().fit(log).chosen_.settings
+    monkeypatch.setattr(Search, "cheapen", lambda self, point: point._replace(strength=9.9))
+    # Nothing is left at such a strength: elsewhere it costs more.
+    assert CSRR(miss_cost=20, false_alarm_cost=1).fit(log).chosen_.settings == plain

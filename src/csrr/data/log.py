@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -65,6 +65,9 @@ class Log:
     columns
         If the log came from a table: which column was used for what, and which were not used. It does not affect
         equality.
+    cut
+        If the log is the training part of a split in time: "last" where each user's last events were held out, "time"
+        where all from a time on were. It does not affect equality.
 
     Examples
     --------
@@ -84,6 +87,7 @@ class Log:
     times: Times | None = None
     titles: ObjectArray | None = None
     columns: LogColumns | None = None
+    cut: Literal["last", "time"] | None = None
 
     def __post_init__(self) -> None:
         """Copy and check every array once, and make it read-only."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date
 from typing import Any, Literal, NamedTuple, overload
 
@@ -130,7 +131,7 @@ def split(
     if held_out_users is not None:
         return _split_users(events, _draw_users(events, held_out_users, rng), last, given, rng)
     if last is not None:
-        return _cut(events, _mark_all_but_last(events, last))
+        return _cut(events, _mark_all_but_last(events, last), "last")
     if at is not None:
         return _split_at(events, parse_time(at))
     if time_quantile is not None:
@@ -162,8 +163,8 @@ def _require_times(log: Log) -> Times:
     return log.times
 
 
-def _cut(log: Log, train: BoolArray) -> tuple[Log, Log]:
-    return log.select(train), log.select(~train)
+def _cut(log: Log, train: BoolArray, how: Literal["last", "time"] | None = None) -> tuple[Log, Log]:
+    return replace(log.select(train), cut=how), replace(log.select(~train), cut=None)
 
 
 def _round_share(ratio: float, counts: Int64Array) -> Int64Array:
@@ -206,7 +207,7 @@ def _split_at(log: Log, cut: float) -> tuple[Log, Log]:
     if train.all() or not train.any():
         given, first, last = show_moments(np.array([cut, times.min(), times.max()]))
         raise DataError(f"all events lie on one side of the time {given}: theirs run from {first} to {last}")
-    return _cut(log, train)
+    return _cut(log, train, "time")
 
 
 def _draw_users(log: Log, wanted: Any, rng: np.random.Generator) -> BoolArray:

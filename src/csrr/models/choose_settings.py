@@ -11,12 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from csrr.arrays import BoolArray
 from csrr.data import Log
 from csrr.deadline import TimeUpError, cut_off, seconds_left
 from csrr.html_text import format_html_words
-from csrr.models.build_problem import ClickProblem, build_problem
+from csrr.model_parameters import HoldOut
+from csrr.models.build_problem import build_problem
 from csrr.models.settings import RULE, Settings
 from csrr.models.settings_search import AT, NAMES, Search, Wanted
+from csrr.parameters import ParameterError
 from csrr.ranking.result_table import ResultTable
 
 if TYPE_CHECKING:
@@ -86,6 +89,29 @@ class Chosen(ResultTable):
         return "\n".join([super()._repr_html_()] * bool(len(self)) + [format_html_words(each) for each in self._notes])
 
 
+def _mark_tenth(log: Log, counts: Any, rng: np.random.Generator, *, latest: bool) -> BoolArray:
+    """A tenth of each user's events, drawn at random or the latest, (n_events,); `counts`, (n_users,), is of all."""
+    # A tenth of 7 events is one, in seven of ten cases.
+    taken = np.floor(SHARE * counts + rng.random(log.n_users)).astype(np.int64)
+    taken[counts < LEAST_EVENTS] = 0
+    if latest:
+        assert log.times is not None
+        order = np.lexsort((-log.times, log.user_rows))
+    else:
+        order = np.argsort((log.user_rows.astype(np.int64) << 32) | rng.integers(2**32, size=len(log)), kind="stable")
+    place = np.arange(len(log)) - np.repeat(np.cumsum(counts) - counts, counts)
+    held = np.empty(len(log), np.bool_)
+    held[order] = place < taken[log.user_rows[order]]
+    return held
+
+
+def _mark_latest(log: Log) -> BoolArray:
+    """The last tenth of all events in time, (n_events,)."""
+    assert log.times is not None
+    held: BoolArray = log.times >= np.quantile(log.times, 1 - SHARE, method="higher")
+    return held
+
+
 def choose_settings(model: RobustModel, log: Log, user_costs: Any = None, item_costs: Any = None) -> Chosen:
     """Return what the parameters that say "auto" come to for a log: by its own held-out events, or by rule."""
     wanted = model.wanted()
@@ -93,8 +119,9 @@ def choose_settings(model: RobustModel, log: Log, user_costs: Any = None, item_c
         return choose_by_rule(wanted.settled, "as given by another fit")
     if wanted.is_complete or not model.searches:
         return choose_by_rule(wanted.given, "nothing was left to choose" if wanted.is_complete else "chosen by rule")
+
     def start_search(seed: int) -> Search | None:
-        parts = hold_out(log, seed)
+        parts = hold_out(log, seed, model.hold_out)
         if parts is None:
             return None
         fitted, asked = (part.to_csr() for part in parts)
@@ -111,16 +138,17 @@ def choose_settings(model: RobustModel, log: Log, user_costs: Any = None, item_c
             if search.goes_by_cost and not search.is_cut and (cheaper := search.cheapen(settings)) != settings:
                 second = start_search(model.seed + 1)
                 settings = settings if second is None else second.confirm(settings, cheaper)
-            return _keep_search(search, settings)
+            return _keep_search(search, settings, find_way(log, model.hold_out))
     except TimeUpError:
         hasty = wanted.given._replace(max_rank=HASTY_RANK) if "max_rank" in wanted else wanted.given
         note = f"by rule: the time limit left no time for a search; {_describe(hasty, wanted)}"
         return choose_by_rule(hasty, note)
 
 
-def _keep_search(search: Search, settings: Settings) -> Chosen:
+def _keep_search(search: Search, settings: Settings, way: HoldOut) -> Chosen:
     """Return what a search tried and the settings it led to."""
-    where = f"{search.asked.nnz:,} held-out events of {np.count_nonzero(np.diff(search.asked.indptr)):,} users"
+    which = {"last": ", each user's last,", "time": ", the last in time,"}.get(way, "")
+    where = f"{search.asked.nnz:,} held-out events{which} of {np.count_nonzero(np.diff(search.asked.indptr)):,} users"
     note = f"chosen on {where}: {_describe(settings, search.wanted)}"
     if (best := search.trials.get(settings)) is not None:
         note += f"; NDCG@{AT} {best.mean:.4f} there"
@@ -157,20 +185,26 @@ def _explain_too_small(log: Log, wanted: Wanted) -> str:
     )
 
 
-def hold_out(log: Log, seed: int) -> tuple[Log, Log] | None:
-    """Return what is fitted and what is asked for, or None where too few users can spare an event."""
+def find_way(log: Log, way: HoldOut) -> HoldOut:
+    """Return which events are held out of a log: with "auto", as those of its own test were."""
+    return way if way != "auto" else (None if log.times is None else log.cut) or "random"
+
+
+def hold_out(log: Log, seed: int, way: HoldOut = "auto") -> tuple[Log, Log] | None:
+    """Return what is fitted and what is asked for, or None where too few users can spare an event.
+
+    With "auto" events are held out the way the log's own test was; at random where too few users are left that way.
+    """
     rng = np.random.default_rng(seed)
+    if way in ("last", "time") and log.times is None:
+        raise ParameterError(f'hold_out="{way}" needs events with times, and these have none; read a time column')
     counts = log.user_counts()
-    # A tenth of 7 events is one, in seven of ten cases.
-    taken = np.floor(SHARE * counts + rng.random(log.n_users)).astype(np.int64)
-    taken[counts < LEAST_EVENTS] = 0
-    users = np.flatnonzero(taken)
+    kind = find_way(log, way)
+    held = _mark_latest(log) if kind == "time" else _mark_tenth(log, counts, rng, latest=kind == "last")
+    spared = np.bincount(log.user_rows[held], minlength=log.n_users)
+    users = np.flatnonzero((spared > 0) & (spared < counts))
     if len(users) < LEAST_USERS:
-        return None
-    order = np.argsort((log.user_rows.astype(np.int64) << 32) | rng.integers(2**32, size=len(log)), kind="stable")
-    place = np.arange(len(log)) - np.repeat(np.cumsum(counts) - counts, counts)
-    held = np.empty(len(log), np.bool_)
-    held[order] = place < taken[log.user_rows[order]]
+        return hold_out(log, seed, "random") if way == "auto" and kind != "random" else None
     most = min(MOST_USERS, max(CELLS // log.n_items, MOST_USERS // 3))
     is_asked = np.zeros(log.n_users, np.bool_)
     is_asked[rng.permutation(users)[:most]] = True

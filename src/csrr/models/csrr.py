@@ -14,6 +14,7 @@ from csrr.model_parameters import (
     EventWeights,
     FalseAlarmCost,
     HalfLife,
+    HoldOut,
     ItemScaling,
     Loss,
     MaxIter,
@@ -108,6 +109,9 @@ class CSRR(RobustModel):
         How much clicks on popular items are scaled down, from 0 (not at all) to 1.
     max_rank
         Upper bound on the rank, to save time and memory; None: no bound. The certificate says if it binds.
+    hold_out
+        Which tenth of the events "auto" parameters are chosen on: "random" or "last" of each user's, or the last of all
+        in "time"; "auto": as the log's own test was held out (`csrr.split`), else at random.
     box
         "paper" runs the paper's Algorithm 1 as printed, on dense arrays and without neighbors: for small data. It stops
         by its objective or `max_iter`, and `max_rank` truncates its result.
@@ -194,6 +198,7 @@ class CSRR(RobustModel):
     user_scaling: UserScaling = 0.3
     item_scaling: ItemScaling = 0.3
     max_rank: MaxRank = "auto"
+    hold_out: HoldOut = "auto"
     box: Box = "none"
     step: StepSize = "auto"
     tol: Tol = 0.01

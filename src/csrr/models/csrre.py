@@ -15,6 +15,7 @@ from csrr.model_parameters import (
     FactorSign,
     FalseAlarmCost,
     HalfLife,
+    HoldOut,
     ItemScaling,
     Loss,
     MaxIter,
@@ -116,6 +117,9 @@ class CSRRe(RobustModel):
         How much clicks of active users are scaled down, from 0 (not at all) to 1.
     item_scaling
         How much clicks on popular items are scaled down, from 0 (not at all) to 1.
+    hold_out
+        Which tenth of the events "auto" parameters are chosen on: "random" or "last" of each user's, or the last of all
+        in "time"; "auto": as the log's own test was held out (`csrr.split`), else at random.
     tol
         Stop at this relative gap to the optimum; in CSRRe, at this relative gain.
     max_iter
@@ -196,6 +200,7 @@ class CSRRe(RobustModel):
     l2: L2 = None
     user_scaling: UserScaling = 0.3
     item_scaling: ItemScaling = 0.3
+    hold_out: HoldOut = "auto"
     tol: Tol = 3e-4
     max_iter: MaxIter = 1000
     time_limit: TimeLimit = None

@@ -41,6 +41,7 @@ from csrr.ranking.calibration import Calibration
 from csrr.ranking.item_order import ItemOrder, count_recent, measure_ages
 from csrr.ranking.item_vectors import normalise_rows, sketch_rows
 from csrr.ranking.reliability import Reliability
+from csrr.ranking.result_table import ResultTable
 from csrr.ranking.restrictions import take_rows
 from csrr.ranking.topk import Top
 from csrr.threads import use_threads
@@ -1099,6 +1100,50 @@ class Recommender(ABC):
     def decision_probability(self) -> float | None:
         """The probability above which recommending pays, given the model's costs; None without costs."""
         return None
+
+    def expected_cost(
+        self,
+        heldout: Any = None,
+        *,
+        miss: float | None = None,
+        false_alarm: float | None = None,
+        lengths: Sequence[int] = (1, 5, 10, 20),
+    ) -> ResultTable:
+        """Return what showing nothing, the best items, or all items that pay is expected to cost a user.
+
+        Parameters
+        ----------
+        heldout
+            Events that neither the fit nor `calibrate` has seen: then the table also says what each choice did cost.
+        miss, false_alarm
+            The costs; default: those of the model.
+        lengths
+            Lengths of lists.
+
+        Returns
+        -------
+        table
+            A row for each choice: choice, items a user, expected, cost if there are held-out events, and the ends of
+            their 95 % intervals over users. Costs are those of events as many as calibration was learned from.
+
+        Raises
+        ------
+        ParameterError
+            Before `calibrate`, or without costs.
+
+        Examples
+        --------
+        >>> train, rest = csrr.split(csrr.synthetic(60, 40, events_per_user=10).log, ratio=0.6)
+        >>> heldout, test = csrr.split(rest, ratio=0.5)
+        >>> model = csrr.CSRR(miss_cost=5, false_alarm_cost=1).fit(train)
+        >>> calibration = model.calibrate(heldout)
+        >>> list(model.expected_cost(test, lengths=[5])["choice"])
+        ['nothing', 'the best 5', 'all that pay']
+        """
+        from csrr.models.expected_cost import tabulate_costs
+
+        self.check_fitted()
+        return tabulate_costs(self, heldout, miss, false_alarm, lengths)
 
     def decide_cells(self, user_rows: Rows, item_rows: Rows) -> Any:
         """Return the probability above which recommending a cell pays.

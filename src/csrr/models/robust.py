@@ -110,6 +110,7 @@ class RobustModel(Recommender):
     user_scaling: float = 0.0
     item_scaling: float = 0.0
     max_rank: int | Literal["auto"] | None = None
+    hold_out: Literal["auto", "random", "last", "time"] = "auto"
     tol: float
     max_iter: int
     time_limit: float | None
@@ -404,9 +405,7 @@ class RobustModel(Recommender):
         self.rank_, self.certificate_, self.history_ = found.certificate.rank, found.certificate, found.history
         return self
 
-    def _find_neighborhood(
-        self, built: ClickProblem, own: Factored, balanced: LowRank | None
-    ) -> Neighborhood | None:
+    def _find_neighborhood(self, built: ClickProblem, own: Factored, balanced: LowRank | None) -> Neighborhood | None:
         """Return what goes from item to item; None where the time is up, unless a number of neighbors was given.
 
         It is fitted to what a balanced U leaves over: the fit's `own`, or another.
