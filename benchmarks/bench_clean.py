@@ -21,8 +21,8 @@ import numpy as np
 
 import csrr
 from csrr.experiments.intervals import compute_mean_interval
-from csrr.paper.systems import NOISE_SYSTEMS
 from csrr.ranking.text_tables import format_text_table
+from csrr_paper.systems import NOISE_SYSTEMS
 
 ABOVE = (0.9, 0.7, 0.5, 0.4, 0.3, 0.2)
 SYSTEMS = ("WRMF", "EASE", "WRMF, tuned", "EASE, tuned")

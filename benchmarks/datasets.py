@@ -58,6 +58,15 @@ def _random(name: str) -> Callable[[int], tuple[csrr.Log, csrr.Log]]:
     return lambda seed: csrr.split(read_whole(name), ratio=0.8, seed=seed)
 
 
+def _in_time(name: str) -> Callable[[int], tuple[csrr.Log, csrr.Log]]:
+    def read(seed: int) -> tuple[csrr.Log, csrr.Log]:
+        train, test = csrr.split(read_whole(name), time_quantile=0.8)
+        known = (train.user_counts() > 0)[test.user_rows] & (train.item_counts() > 0)[test.item_rows]
+        return train, test.select(known)
+
+    return read
+
+
 def _fixed(file: str) -> Callable[[int], tuple[csrr.Log, csrr.Log]]:
     return lambda seed: csrr.read_split(file)
 
@@ -65,6 +74,7 @@ def _fixed(file: str) -> Callable[[int], tuple[csrr.Log, csrr.Log]]:
 DATASETS = {
     "ml-100k": Dataset("MovieLens-100K, rating >= 3", _random("ml-100k"), ("ndcg@10",), 1.025),
     "ml-1m": Dataset("MovieLens-1M, rating >= 3", _random("ml-1m"), ("ndcg@10",), 1.025),
+    "ml-1m-time": Dataset("MovieLens-1M, cut in time", _in_time("ml-1m"), ("ndcg@10",), 1.0, 1),
     "steam-5": Dataset("Steam, 5-core", _random("steam-5"), ("ndcg@10", "ndcg@20"), 1.02),
     "steam": Dataset("Steam, all purchases", _random("steam"), ("ndcg@10", "ndcg@20"), 1.0),
     "eachmovie": Dataset("EachMovie, heavy raters, score >= 4", _random("eachmovie"), ("ndcg@10",), 1.01),

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from csrr.files import write_text
-from csrr.paper.results import describe_machine, read_versions
+from csrr_paper.results import describe_machine, read_versions
 
 RESULTS = Path(__file__).parents[1] / "docs" / "results"
 

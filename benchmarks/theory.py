@@ -11,9 +11,9 @@ from dataclasses import astuple, fields
 from pathlib import Path
 from typing import Any
 
-import csrr
+import csrr_paper
 from benchmarks.keep import RESULTS, describe_origin, keep_result, read_results
-from csrr.paper.theory.simulation import Measurement, Simulation
+from csrr_paper.theory.simulation import Measurement, Simulation
 
 KEPT = RESULTS / "theory.json"
 RUNS: dict[str, dict[str, Any]] = {
@@ -45,7 +45,7 @@ def main() -> None:
     path = parser.parse_args().json
     for name, changes in RUNS.items():
         if name not in read_results(path):
-            found = csrr.theory.simulate(**changes)
+            found = csrr_paper.theory.simulate(**changes)
             keep_result(
                 path, name, write_plain(found) | {"changes": changes, **describe_origin("python -m benchmarks.theory")}
             )

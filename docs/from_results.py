@@ -10,12 +10,12 @@ from pathlib import Path
 
 from pyarrow import parquet
 
-from csrr.paper.claims import judge_claims
-from csrr.paper.headlines import write_headlines
-from csrr.paper.markdown import render_readme_table
-from csrr.paper.page import write_page
-from csrr.paper.robustness_results import Robustness
-from csrr.paper.summary_types import Figure, Summary
+from csrr_paper.claims import judge_claims
+from csrr_paper.headlines import write_headlines
+from csrr_paper.markdown import render_readme_table
+from csrr_paper.page import write_page
+from csrr_paper.robustness_results import Robustness
+from csrr_paper.summary_types import Figure, Summary
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))

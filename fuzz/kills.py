@@ -100,7 +100,7 @@ class Kills:
             raise Finding(f"the search ends elsewhere after kills: {found}")
 
     def _check_reproduce(self, shares: list[float], folder: Path) -> None:
-        from csrr.paper.results import ResultStore
+        from csrr_paper.results import ResultStore
 
         expected, seconds = self.reproduced
         rows = 0
@@ -135,8 +135,8 @@ def search(log: csrr.Log, storage: Path | None, tell: Callable[[], object], tria
 
 def reproduce(folder: Path, tell: Callable[[], object]) -> dict[str, Any]:
     """Return the means of a small reproduction by the names of their results."""
-    from csrr.paper.reproduce import Reproduction, plan
-    from csrr.paper.results import ResultStore
+    from csrr_paper.reproduce import Reproduction, plan
+    from csrr_paper.results import ResultStore
 
     asked = plan(["comparison"], data=["ml-100k"], systems=["PopRank", "WRMF"], splits=2, quick=True)
     with set_environment({"CSRR_DATA_DIR": str(world())}), ResultStore.open(folder) as store:

@@ -29,7 +29,7 @@ def ratings_folder(tmp_path_factory):
 @pytest.fixture
 def ratings(ratings_folder, monkeypatch):
     """Let csrr find the made-up ml-100k."""
-    from csrr.paper.reproduce import _read_file
+    from csrr_paper.reproduce import _read_file
 
     monkeypatch.setenv("CSRR_DATA_DIR", str(ratings_folder))
     _read_file.cache_clear()

@@ -12,17 +12,17 @@ from xml.etree.ElementTree import TreeBuilder
 import pytest
 from pyarrow import parquet
 
-from csrr.paper.markdown import render_markdown
-from csrr.paper.overview import draw_picture, make_overview
-from csrr.paper.page import render_html
-from csrr.paper.printed import DATA, PROTOCOLS
-from csrr.paper.summary import FIGURE_WORDS
-from csrr.paper.summary_types import Summary
-from csrr.paper.systems import SYSTEMS
-from csrr.paper.today import PRINTED_ELSEWHERE, TODAY, say_places
+from csrr_paper.markdown import render_markdown
+from csrr_paper.overview import draw_picture, make_overview
+from csrr_paper.page import render_html
+from csrr_paper.printed import DATA, PROTOCOLS
+from csrr_paper.summary import FIGURE_WORDS
+from csrr_paper.summary_types import Summary
+from csrr_paper.systems import SYSTEMS
+from csrr_paper.today import PRINTED_ELSEWHERE, TODAY, say_places
 
 ROOT = Path(__file__).parents[1]
-NAMED = set(re.findall(r"`(src/csrr/[\w/]+\.py)`", (ROOT / "docs" / "path.md").read_text()))
+NAMED = set(re.findall(r"`(src/csrr(?:_paper)?/[\w/]+\.py)`", (ROOT / "docs" / "path.md").read_text()))
 
 
 def test_the_path_names_files_that_exist():
@@ -31,11 +31,11 @@ def test_the_path_names_files_that_exist():
 
 
 def test_every_file_on_the_way_is_named():
-    parts = ("data", "optim", "models", "ranking", "noise", "experiments", "adapters", "plots", "first_look", "paper")
+    parts = ("data", "optim", "models", "ranking", "noise", "experiments", "adapters", "plots", "first_look")
     files = {
         str(path.relative_to(ROOT))
-        for part in parts
-        for path in (ROOT / "src" / "csrr" / part).rglob("*.py")
+        for part in ("csrr_paper", *(f"csrr/{part}" for part in parts))
+        for path in (ROOT / "src" / part).rglob("*.py")
         if path.name != "__init__.py"
     }
     assert files - NAMED == set()
@@ -58,8 +58,20 @@ def test_the_blocks_are_made_of_the_results(maker):
     assert "| MovieLens-1M | PopRank |" in guide
     assert "| CiteULike-a, 5-core" in guide
     assert "| Random clicks | .4" in guide
-    assert "| Gowalla, @20 | **." in readme
+    assert "| Gowalla, @20 | " in readme
     assert len(readme.split()) < 750
+
+
+def test_bold_in_the_readme_is_ahead_beyond_the_interval(maker):
+    def row(ours, theirs, error):
+        run = {"found": {"CSRR": {"ndcg@20": ours}, "EASE": {"ndcg@20": theirs}, "ItemKNN": {"ndcg@20": 0.1}}}
+        ahead = {} if error is None else {"ahead": {"EASE": {"ndcg@20": [ours - theirs, error]}}}
+        return maker.front.make_table(maker.SUMMARY.today, {"accuracy/gowalla/0": run | ahead}).splitlines()[-1]
+
+    assert "| **.2200** | EASE .2000 | +10.0 ± 4.9 % |" in row(0.22, 0.2, 0.005)
+    assert "| .2200 | EASE .2000 | +10.0 ± 14.7 % |" in row(0.22, 0.2, 0.015)
+    assert "| .1800 | **EASE .2000** | -10.0 ± 4.9 % |" in row(0.18, 0.2, 0.005)
+    assert "| .2200 | EASE .2000 | +10.0 % |" in row(0.22, 0.2, None)
 
 
 @pytest.fixture(scope="module")

@@ -171,9 +171,12 @@ def test_it_holds_the_numbers(shown):
     assert shown["CostCurve"].recommendation in pages["CostCurve"].text
     assert f"{shown['Tuning'].best_value:.4f}" in pages["Tuning"].text
     certificate = shown["Certificate"]
-    assert {f"{certificate.primal:.6g}", f"{certificate.dual:.6g}", f"{certificate.gap:.2g}", "converged"} <= set(
-        pages["Certificate"].words
-    )
+    assert {
+        f"{certificate.primal:.6g}",
+        f"{certificate.dual:.6g}",
+        certificate.claim.partition(" above")[0],
+        "converged",
+    } <= set(pages["Certificate"].words)
     assert shown["Chosen"].note in pages["Chosen"].text
     assert "unreliable" not in pages["Stability"].text
     assert "Share of V" in pages["Suspects"].text
@@ -222,9 +225,9 @@ def test_a_log_shows_its_first_events_and_their_times():
 
 
 def test_a_certificate_says_what_binds():
-    capped = Certificate(2.0, 1.0, 0.5, 3, 7, "rank_cap", 1.0, rank_capped=True)
+    capped = Certificate(2.0, 1.0, 0.5, 3, 7, "rank_cap", 1.0, rank_capped=True, span_dual=1.98, has_neighbors=True)
     words = check(capped._repr_html_()).words
-    assert {"settled under its cap on the rank", "0.5 without the cap on the rank", "3", "7"} <= set(words)
+    assert {"settled at its rank limit", "at most 100 %", "at most 1.1 %", "the neighbors", "3", "7"} <= set(words)
 
 
 def test_the_parts_escape_everything():

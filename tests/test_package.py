@@ -79,13 +79,13 @@ def test_the_wheel_holds_the_package_and_nothing_else(archives):
     source = ROOT / "src"
     wanted = {
         str(path.relative_to(source))
-        for path in (source / "csrr").rglob("*")
+        for path in source.rglob("*")
         if path.is_file() and path.suffix in (".py", ".html", ".css", ".typed")
     }
     files = read_wheel(archives[0])
     info = f"csrr-{PROJECT['version']}.dist-info"
     assert {name for name in files if not name.startswith(info)} == wanted
-    assert {"csrr/py.typed", "csrr/paper/templates/page.html", "csrr/models/csrr.py"} < wanted
+    assert {"csrr/py.typed", "csrr_paper/templates/page.html", "csrr/models/csrr.py"} < wanted
     metadata = files[f"{info}/METADATA"].decode()
     assert f"Version: {PROJECT['version']}\n" in metadata
     assert f"Requires-Python: {PROJECT['requires-python']}\n" in metadata

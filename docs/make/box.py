@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from csrr.paper.printed import DATA, PRINTED
 from csrr.plots.number_text import format_fixed, format_percent
+from csrr_paper.printed import DATA, PRINTED
 
 _COLUMN, _METRIC = "NDCG@5", "list_ndcg@5"
 

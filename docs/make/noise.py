@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from csrr.paper.robustness_results import TITLES, Robustness
+from csrr_paper.robustness_results import TITLES, Robustness
 from docs.make.defaults import shorten
 
 SHARES = (0.1, 0.3, 0.5)

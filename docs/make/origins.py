@@ -16,7 +16,7 @@ class Origins:
         """The letters of where these results come from."""
         letters = []
         for result in results:
-            for each in (result, *([result["ours"]] if isinstance(result.get("ours"), dict) else ())):
+            for each in (result, *(result[name] for name in ("ours", "again") if isinstance(result.get(name), dict))):
                 text = describe_origin(each)
                 if text not in self._found:
                     self._found.append(text)

@@ -17,7 +17,6 @@ ROOMS = {
     "noise": "Noise",
     "adapters": "Other libraries",
     "plots": "Plots",
-    "paper": "The paper",
     "": "Extending",
 }
 """The rooms of src/csrr, in the order of the index; what lies in none of them is for extending csrr."""
@@ -68,7 +67,7 @@ def tell_room(name: str) -> str:
     """Return the room that a public name is at home in."""
     value = getattr(csrr, name)
     if isinstance(value, ModuleType):
-        return name if name in ROOMS else "paper"
+        return name
     if name in HOMES:
         return "models"
     room = getattr(value, "__module__", "csrr.data").split(".")[1]

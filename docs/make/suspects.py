@@ -7,7 +7,7 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
-from csrr.paper.robustness_results import TITLES
+from csrr_paper.robustness_results import TITLES
 
 RESULTS = Path(__file__).parents[1] / "results"
 SUSPECTS = json.loads((RESULTS / "suspects.json").read_text())

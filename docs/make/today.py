@@ -3,7 +3,7 @@
 from typing import Any
 
 from benchmarks.datasets import DATASETS
-from csrr.paper.today import OURS, Today
+from csrr_paper.today import OURS, Today
 
 
 def make_today(plain: dict[str, Any], accuracies: dict[str, Any]) -> Today:

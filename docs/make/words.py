@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from csrr.paper.printed import PROTOCOLS
-from csrr.paper.summary import FIGURE_WORDS, describe_splits
-from csrr.paper.summary_types import Figure, Summary, SystemTable
-from csrr.paper.systems import SYSTEMS
+from csrr_paper.printed import PROTOCOLS
+from csrr_paper.summary import FIGURE_WORDS, describe_splits
+from csrr_paper.summary_types import Figure, Summary, SystemTable
+from csrr_paper.systems import SYSTEMS
 
 PHRASES = {
     "Cleaning a log for others": "Cleaning the log for other models",

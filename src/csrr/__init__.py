@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from csrr import adapters as adapters
-    from csrr import theory as theory
     from csrr.adapters.export_vectors import Export as Export
     from csrr.adapters.export_vectors import export as export
     from csrr.data import DATASETS as DATASETS
@@ -68,8 +67,6 @@ if TYPE_CHECKING:
     from csrr.noise.cleaning import plan_cleaning as plan_cleaning
     from csrr.noise.stability import Stability as Stability
     from csrr.noise.suspects import Suspects as Suspects
-    from csrr.paper.robustness import robustness as robustness
-    from csrr.paper.robustness_results import Robustness as Robustness
     from csrr.parameters import ParameterError as ParameterError
     from csrr.plots.plot import Plot as Plot
     from csrr.plots.plot import plot as plot
@@ -105,8 +102,6 @@ _HOMES = {
     "csrr.noise.cleaning": "Cleaning clean plan_cleaning",
     "csrr.noise.stability": "Stability",
     "csrr.noise.suspects": "Suspects",
-    "csrr.paper.robustness": "robustness",
-    "csrr.paper.robustness_results": "Robustness",
     "csrr.parameters": "ParameterError",
     "csrr.plots.plot": "Plot plot",
     "csrr.plots.plot_series": "plot_lines plot_points",
@@ -118,9 +113,7 @@ _HOMES = {
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names.split()} | _MODELS
 
-_MODULES = ("adapters", "theory")
-
-__all__ = sorted([*_HOME, *_MODULES])
+__all__ = sorted([*_HOME, "adapters"])
 
 
 def __getattr__(name: str) -> "Any":
@@ -128,8 +121,8 @@ def __getattr__(name: str) -> "Any":
         from importlib.metadata import version
 
         return version("csrr")
-    if name in _MODULES:
-        return import_module(f"csrr.{name}")
+    if name == "adapters":
+        return import_module("csrr.adapters")
     if name not in _HOME:
         raise AttributeError(f"module 'csrr' has no attribute {name!r}")
     value = globals()[name] = getattr(import_module(_HOME[name]), name)

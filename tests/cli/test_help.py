@@ -9,12 +9,12 @@ import click
 import pytest
 
 from csrr.cli import app
-from csrr.cli.commands import COMMANDS, EXAMPLES, GROUPS
+from csrr.cli.commands import COMMANDS, EXAMPLES, GROUPS, find_plugins
 from csrr.cli.help_pages import SectionOption
 from tests.cli.conftest import find_wide, in_process, in_terminal
 
 DATA = app.get_command(None, "data")
-PLACES = [(), *((name,) for name in COMMANDS), *(("data", name) for name in DATA.commands)]
+PLACES = [(), *((name,) for name in app.list_commands(None)), *(("data", name) for name in DATA.commands)]
 """The words of every command and subcommand."""
 LONG = ("start", "tune", "robustness", "reproduce")
 """Commands whose examples take minutes: these are parsed, not run."""
@@ -43,7 +43,8 @@ def test_the_groups_hold_every_command_once():
     names = [name for group in GROUPS.values() for name in group]
     assert len(names) == len(set(names)) == len(COMMANDS)
     text = in_process("--help").stdout
-    for title, group in GROUPS.items():
+    assert list(find_plugins()) == ["reproduce", "robustness"]
+    for title, group in {**GROUPS, "More": find_plugins()}.items():
         part = text.partition(f"\n{title}:\n")[2].partition("\n\n")[0]
         assert [line.split()[0] for line in part.splitlines()] == list(group)
 
@@ -83,7 +84,7 @@ def test_help_tells_of_every_option(words):
 @pytest.mark.parametrize("words", PLACES)
 def test_examples_are_about_the_command_and_have_options_that_exist(words):
     for given in list_example_words(words):
-        assert given[0] in COMMANDS
+        assert given[0] in app.list_commands(None)
         command, rest = app.get_command(None, given[0]), given[1:]
         if command is DATA and rest:
             command, rest = DATA.commands[rest[0]], rest[1:]
@@ -103,3 +104,44 @@ def test_examples_run_and_what_they_print_fits_a_terminal(words, shop, tmp_path,
         assert result.exit_code == 0, (given, result.stderr)
         wide = [] if "--json" in given or given[0] == "completion" else find_wide(result)
         assert [line for line in wide if not line.startswith(str(ratings))] == [], given
+
+
+@pytest.fixture
+def plugins(tmp_path, monkeypatch):
+    """A package beside ours that adds three commands, of which one works."""
+    info = tmp_path / "shop-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: shop\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(
+        "[csrr.commands]\nstock = shop:stock\nbroken = shop_missing:run\nodd = shop:NUMBER\nfit = shop:stock\n"
+    )
+    (tmp_path / "shop.py").write_text(
+        "import click\nNUMBER = 3\n"
+        "@click.command()\n@click.option('--at-least', type=int, default=1)\n"
+        "def stock(at_least):\n    'What is in stock.'\n    click.echo(f'{at_least} or more')\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    find_plugins.cache_clear()
+    yield
+    find_plugins.cache_clear()
+
+
+def test_other_packages_add_commands(plugins):
+    told = in_process("stock", "--at-least", 4)
+    assert (told.exit_code, told.stdout) == (0, "4 or more\n")
+    more = in_process("--help").stdout.partition("\nMore:\n")[2]
+    assert re.search(r"^  stock +What is in stock\.$", more, re.MULTILINE)
+    assert "did you mean stock?" in in_process("stok").stderr
+    # Ours stay ours.
+    assert "What is in stock" not in in_process("fit", "--help").stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"), [("broken", "No module named 'shop_missing'"), ("odd", "not a click command")]
+)
+def test_a_plug_in_that_cannot_be_loaded_says_so_and_is_in_nobodys_way(plugins, name, reason):
+    assert in_process("--help").exit_code == 0
+    told = in_process(name)
+    assert told.exit_code == 2
+    assert f"the command {name} of the package shop cannot be loaded" in told.stderr
+    assert reason in told.stderr

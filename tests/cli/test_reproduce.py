@@ -5,7 +5,7 @@ import json
 import pytest
 from pyarrow import parquet
 
-from csrr.paper.results import ResultStore
+from csrr_paper.results import ResultStore
 
 from .conftest import as_json, in_child, in_process
 
@@ -93,7 +93,7 @@ def test_a_page_that_cannot_be_written_is_refused_before_the_run(folder):
 
 
 def test_what_cannot_be_fitted_is_said_and_the_rest_is_done(folder, monkeypatch):
-    from csrr.paper.systems import SYSTEMS
+    from csrr_paper.systems import SYSTEMS
 
     monkeypatch.setitem(SYSTEMS["WRMF, 256 factors"].fixed, "rank", 5000)
     result = in_process("reproduce", *SMALL[:3], "--system", "WRMF, 256 factors", *SMALL[3:], "--results", folder)
@@ -105,7 +105,7 @@ def test_what_cannot_be_fitted_is_said_and_the_rest_is_done(folder, monkeypatch)
 
 
 def test_without_the_extras_it_says_what_to_install(folder, monkeypatch):
-    monkeypatch.setattr("csrr.cli.cmd_reproduce.find_spec", lambda name: None)
+    monkeypatch.setattr("csrr_paper.cmd_reproduce.find_spec", lambda name: None)
     result = in_process("reproduce", *SMALL, "--results", folder)
     assert result.exit_code == 2
     assert "pip install 'csrr[reproduce]'" in result.stderr

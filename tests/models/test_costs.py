@@ -235,7 +235,7 @@ class TestClicksThatCostMore:
             assert (new.items[0] != None).sum() < (found.items[7] != None).sum()  # noqa: E711
 
     def test_costs_of_decisions_that_go_too_far(self, log):
-        with pytest.raises(ParameterError, match="item_costs: a factor of 10000 makes a miss cost 1.2e\\+05"):
+        with pytest.raises(ParameterError, match=r"item_costs: a factor of 10000 makes a miss cost 1\.2e\+05"):
             CSRR(miss_cost=12, false_alarm_cost=1).fit(log, item_costs={5: 1e4})
 
     def test_histories_without_weights_count_as_average_whoever_else_is_there(self, played):

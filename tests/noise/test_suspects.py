@@ -6,7 +6,7 @@ import csrr
 from csrr.data import IdMap, Log
 from csrr.data.synthetic import NOISE
 from csrr.noise import noise_scores as scoring
-from csrr.paper.detection import auc
+from csrr_paper.detection import auc
 
 BY_RULE = {"reg_low_rank": "noise", "neighbors": 0}
 

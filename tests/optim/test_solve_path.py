@@ -1,5 +1,7 @@
 """Paths: each point is the fit of its own strength."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -36,7 +38,14 @@ def test_each_point_is_its_own_fit(kind):
 
 
 def test_the_rank_cap_holds_along_the_path():
-    problem, _ = make(clicks(), loss="II", alpha=2.0, strength=1.0)
+    problem, reference = make(clicks(), loss="II", alpha=2.0, strength=1.0)
     fits = solve_path(problem, [f * problem.l1 for f in (0.9, 0.2)], Options(tol=1e-5, rank_cap=2))
     assert [fit.low_rank.rank for fit in fits] == [1, 2]
-    assert [fit.certificate.rank_capped for fit in fits] == [False, True]
+    free, capped = (fit.certificate for fit in fits)
+    assert not free.rank_capped
+    assert free.span_dual is None
+    assert capped.rank_capped
+    exact = replace(reference, l1=0.2 * problem.l1)
+    best = dense.solve(exact, tol=1e-9, within=fits[1].low_rank.right).objective
+    assert capped.span_dual <= best * (1 + 1e-7) <= capped.primal * (1 + 2e-7)
+    assert capped.span_excess < 1e-3 < capped.excess

@@ -370,8 +370,28 @@ class TestRankCap:
             dense.gap(full(found.low_rank), reference) / certificate.primal, abs=1e-6
         )
         assert "settled at its rank limit" in str(certificate)
-        assert "of the optimum without the limit" in str(certificate)
+        assert "limited to rank 3: at most" in str(certificate)
         assert certificate.status == "rank_cap"
+
+    @pytest.mark.parametrize("alpha", [1.0, 2.0, 5.0])
+    @pytest.mark.parametrize("l2", [None, 0.85])
+    def test_the_bound_within_the_item_directions(self, alpha, l2):
+        problem, reference = make(clicks(), alpha=alpha, strength=0.15, l2=l2 and l2 * alpha)
+        found = solve(problem, tight(rank_cap=3))
+        best = dense.solve(reference, tol=1e-9, within=found.low_rank.right).objective
+        certificate = found.certificate
+        assert certificate.dual < certificate.span_dual <= best * (1 + 1e-9) <= certificate.primal * (1 + 2e-9)
+        # The bound is about what was solved, and tight: without the limit there is no telling.
+        assert certificate.span_excess < 0.001 < 0.05 < certificate.excess
+        assert solve(problem, tight()).certificate.span_dual is None
+
+    def test_the_bound_is_one_far_from_the_optimum_too(self):
+        problem, reference = make(clicks(), alpha=2.0, strength=0.2, l2=0.6)
+        r = np.random.default_rng(0)
+        left, right = (np.linalg.qr(r.standard_normal((n, 3)))[0] for n in (60, 80))
+        gap = compute_gap(problem, LowRank(left, np.array([3.0, 2.0, 1.0]), right), r, rtol=1e-6, in_span=True)
+        best = dense.solve(reference, tol=1e-9, within=right).objective
+        assert gap.dual <= gap.span_dual <= best * (1 + 1e-9) <= gap.primal
 
     def test_a_cap_that_does_not_bind(self):
         problem, reference = make(clicks(), alpha=2.0, strength=0.2)

@@ -7,9 +7,9 @@ from itertools import product
 import numpy as np
 import pytest
 
-import csrr
+import csrr_paper
 from csrr import ParameterError
-from csrr.paper.theory import (
+from csrr_paper.theory import (
     class_loss_bound,
     excess_cost_bound,
     excess_cost_from_loss,
@@ -20,7 +20,7 @@ from csrr.paper.theory import (
     sum_lower_bound,
     transfer_factor,
 )
-from csrr.paper.theory.simulation import empirical_loss, expected_cost, expected_loss
+from csrr_paper.theory.simulation import empirical_loss, expected_cost, expected_loss
 
 SHAPE = {"n": 100, "m": 400, "S": 16, "epsilon": 2.0}
 DELTA = 2 / math.e**4  # log(2/delta) = 4
@@ -192,8 +192,8 @@ def test_theorem_5_fails_as_printed_whatever_its_constant():
 
 
 def test_the_package_offers_it():
-    assert csrr.theory.excess_loss_bound is excess_loss_bound
-    assert "theory" in dir(csrr)
+    assert csrr_paper.theory.excess_loss_bound is excess_loss_bound
+    assert "theory" in dir(csrr_paper)
 
 
 def test_where_every_decision_on_a_one_costs_the_same_rounding_does_not_matter():

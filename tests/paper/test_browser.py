@@ -6,8 +6,8 @@ import shutil
 
 import pytest
 
-from csrr.paper.page import write_page
-from csrr.paper.summary_types import Summary
+from csrr_paper.page import write_page
+from csrr_paper.summary_types import Summary
 from tests.chart_faults import CHART_FAULTS
 from tests.paper.sample import full_summary, partial_summary
 

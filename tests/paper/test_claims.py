@@ -4,10 +4,10 @@ import copy
 
 import pytest
 
-from csrr.paper.claims import judge_claims
-from csrr.paper.jobs import SAME_STRENGTHS
-from csrr.paper.printed import COLUMNS, DATA, PRINTED, PRINTED_ABLATION, PRINTED_SYSTEMS, WITHOUT_V
-from csrr.paper.summary_types import Summary
+from csrr_paper.claims import judge_claims
+from csrr_paper.jobs import SAME_STRENGTHS
+from csrr_paper.printed import COLUMNS, DATA, PRINTED, PRINTED_ABLATION, PRINTED_SYSTEMS, WITHOUT_V
+from csrr_paper.summary_types import Summary
 
 
 def cells(values):

@@ -8,10 +8,10 @@ from xml.etree import ElementTree
 import pytest
 
 from csrr.data import DataError
-from csrr.paper.document import make_document
-from csrr.paper.markdown import render_markdown, render_readme_table
-from csrr.paper.page import render_html, write_page
-from csrr.paper.summary_types import Summary
+from csrr_paper.document import make_document
+from csrr_paper.markdown import render_markdown, render_readme_table
+from csrr_paper.page import render_html, write_page
+from csrr_paper.summary_types import Summary
 from tests.paper.sample import full_summary, partial_summary
 
 MADE = {"csrr": "0.1.0"}

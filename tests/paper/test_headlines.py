@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from csrr.paper.claims import judge_claims
-from csrr.paper.evidence import FULL_RESULTS, explain_weakness, write_notice
-from csrr.paper.headlines import write_headlines
-from csrr.paper.markdown import render_markdown
-from csrr.paper.overview import make_overview
-from csrr.paper.page import render_html
-from csrr.paper.summary_types import Summary
+from csrr_paper.claims import judge_claims
+from csrr_paper.evidence import FULL_RESULTS, explain_weakness, write_notice
+from csrr_paper.headlines import write_headlines
+from csrr_paper.markdown import render_markdown
+from csrr_paper.overview import make_overview
+from csrr_paper.page import render_html
+from csrr_paper.summary_types import Summary
 from tests.paper.sample import full_summary, partial_summary
 
 MADE = {"format": 1, "made": {}}

@@ -9,8 +9,8 @@ from pyarrow import compute, parquet
 
 from csrr.experiments.compare import compare_paired, correct_holm
 from csrr.experiments.intervals import compute_mean_interval
-from csrr.paper.lists import read_lists_table
-from csrr.paper.summary_types import Summary
+from csrr_paper.lists import read_lists_table
+from csrr_paper.summary_types import Summary
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results"
 DATA, AT_LEAST, SPLITS = "ml-100k", 3.0, range(5)

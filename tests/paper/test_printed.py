@@ -2,7 +2,7 @@
 
 import pytest
 
-from csrr.paper.printed import (
+from csrr_paper.printed import (
     COLUMNS,
     DATA,
     PRINTED,

@@ -12,13 +12,13 @@ import pytest
 
 import csrr
 from csrr import DataError, ParameterError
-from csrr.paper.jobs import SAME_STRENGTHS, Experiment, change_cost
-from csrr.paper.printed import COLUMNS, DATA, PRINTED, PROTOCOLS, WITHOUT_V, name_metric
-from csrr.paper.reproduce import Reproduction, _read_file, check_data, plan, read_log
-from csrr.paper.results import ResultStore
-from csrr.paper.summary import summarise
-from csrr.paper.summary_types import Summary
-from csrr.paper.systems import COMPARED, SYSTEMS
+from csrr_paper.jobs import SAME_STRENGTHS, Experiment, change_cost
+from csrr_paper.printed import COLUMNS, DATA, PRINTED, PROTOCOLS, WITHOUT_V, name_metric
+from csrr_paper.reproduce import Reproduction, _read_file, check_data, plan, read_log
+from csrr_paper.results import ResultStore
+from csrr_paper.summary import summarise
+from csrr_paper.summary_types import Summary
+from csrr_paper.systems import COMPARED, SYSTEMS
 
 
 def made(folder, *names, **options):
@@ -215,8 +215,8 @@ def test_the_time_it_takes_is_said_before_and_falls(tmp_path, ratings):
 
 CHILD = """
 import sys
-from csrr.paper.reproduce import Reproduction, plan
-from csrr.paper.results import ResultStore
+from csrr_paper.reproduce import Reproduction, plan
+from csrr_paper.results import ResultStore
 with ResultStore.open(sys.argv[1]) as store:
     run = Reproduction(store, plan(["comparison"], quick=True, systems=["PopRank", "WRMF", "MC-Shift", "EASE"]))
     run.run(lambda progress: print(progress.done, progress.now, flush=True))

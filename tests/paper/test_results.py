@@ -9,8 +9,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from csrr.paper.lists import Lists, make_lists_table, read_lists_table
-from csrr.paper.results import Result, ResultsError, ResultStore, Task, read_commit
+from csrr_paper.lists import Lists, make_lists_table, read_lists_table
+from csrr_paper.results import Result, ResultsError, ResultStore, Task, read_commit
 
 TASK = Task("ml-100k", 3, 0, "WRMF", {"rank": 10, "reg": 0.5})
 RESULT = Result(
@@ -113,8 +113,8 @@ import resource, sys
 from dataclasses import replace
 sys.path.insert(0, sys.argv[2])
 from tests.paper.test_results import RESULT, TASK, USERS
-from csrr.paper.lists import Lists
-from csrr.paper.results import ResultStore
+from csrr_paper.lists import Lists
+from csrr_paper.results import ResultStore
 with ResultStore.open(sys.argv[1]) as store:
     store.keep(RESULT, USERS)
     resource.setrlimit(resource.RLIMIT_FSIZE, (300, 300))
@@ -169,7 +169,7 @@ def test_a_run_that_was_stopped_is_noted_as_such(tmp_path):
 def test_results_name_the_commit_of_a_checkout(tmp_path, monkeypatch):
     monkeypatch.delenv("CSRR_COMMIT", raising=False)
     assert re.fullmatch(r"([0-9a-f]{12}\+?)?", read_commit())
-    monkeypatch.setattr("csrr.paper.results.__file__", str(tmp_path / "a" / "b" / "c" / "results.py"))
+    monkeypatch.setattr("csrr_paper.results.__file__", str(tmp_path / "a" / "b" / "c" / "results.py"))
     assert read_commit() == ""
     monkeypatch.setenv("CSRR_COMMIT", "0123456789ab")
     assert read_commit() == "0123456789ab"

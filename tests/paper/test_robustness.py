@@ -8,13 +8,14 @@ import pytest
 from scipy.stats import t, ttest_rel
 
 import csrr
+import csrr_paper
 from csrr.experiments.compare import correct_holm
-from csrr.paper.detection import ABSOLUTE, MANY, RARE, RELATIVE, SUSPECTS, auc, measure_target_hits, score_by_detector
-from csrr.paper.results import ResultStore
-from csrr.paper.summary_types import Figure
-from csrr.paper.systems import CSRR_WITH_V, CSRR_WITHOUT_V, NOISE_SYSTEMS
 from csrr.plots.charts import draw_line_chart
 from csrr.plots.panels import list_series_names
+from csrr_paper.detection import ABSOLUTE, MANY, RARE, RELATIVE, SUSPECTS, auc, measure_target_hits, score_by_detector
+from csrr_paper.results import ResultStore
+from csrr_paper.summary_types import Figure
+from csrr_paper.systems import CSRR_WITH_V, CSRR_WITHOUT_V, NOISE_SYSTEMS
 
 LOG = csrr.synthetic(80, 48, rank=3, events_per_user=10, noise=0).log
 SYSTEMS = (CSRR_WITH_V, CSRR_WITHOUT_V, "EASE")
@@ -39,7 +40,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def found(folder):
-    return csrr.robustness(LOG, **ASKED, folder=folder)
+    return csrr_paper.robustness(LOG, **ASKED, folder=folder)
 
 
 def line_of(found, kind, seed, system):
@@ -182,7 +183,7 @@ def test_what_is_tried_with_v_holds_what_is_tried_without(found, folder):
 
 def test_what_is_there_is_not_done_again_and_what_is_not_comes_out_the_same(found, folder):
     told = []
-    again = csrr.robustness(LOG, **ASKED, folder=folder, callback=told.append)
+    again = csrr_paper.robustness(LOG, **ASKED, folder=folder, callback=told.append)
     assert again.lines == found.lines
     assert told == []
     (lost,) = [
@@ -191,7 +192,7 @@ def test_what_is_there_is_not_done_again_and_what_is_not_comes_out_the_same(foun
         if json.loads(path.read_text())["task"]["params"]["kind"] == "random"
     ]
     lost.unlink()
-    again = csrr.robustness(LOG, **ASKED, folder=folder, callback=told.append)
+    again = csrr_paper.robustness(LOG, **ASKED, folder=folder, callback=told.append)
     assert [(each.done, each.total, each.now) for each in told] == [(14, 18, "split 1, random, 30%: EASE")]
     assert told[0].seconds_left > 0
     one, two = (line_of(each, "random", 1, "EASE") for each in (found, again))
@@ -201,7 +202,7 @@ def test_what_is_there_is_not_done_again_and_what_is_not_comes_out_the_same(foun
 def test_results_of_what_was_tried_before_are_not_taken_for_those_of_what_is_tried_now(folder, found, monkeypatch):
     monkeypatch.setitem(NOISE_SYSTEMS, "EASE", replace(NOISE_SYSTEMS["EASE"], multiples=(1.0,)))
     told = []
-    csrr.robustness(LOG, **ASKED, folder=folder, callback=told.append)
+    csrr_paper.robustness(LOG, **ASKED, folder=folder, callback=told.append)
     assert [each.now.split(": ")[1] for each in told] == ["EASE"] * 6
 
 
@@ -261,7 +262,7 @@ def test_tables_and_summary_hold_it_all(found):
         table.column_names
     )
     assert json.loads(table["params"].to_pylist()[0]) == found.lines[0].params
-    again = csrr.Robustness.from_arrow(table)
+    again = csrr_paper.Robustness.from_arrow(table)
     assert (again.lines, again.about) == (found.lines, found.about)
     summary = json.loads(json.dumps(found.summary(), allow_nan=False))
     assert summary["figures"].keys() == found.figures().keys()
@@ -277,7 +278,7 @@ def test_tables_and_summary_hold_it_all(found):
 
 
 def test_one_split_has_no_intervals_and_nothing_to_pair():
-    found = csrr.robustness(LOG, kinds=["crawler"], shares=[0.2], systems=["EASE"], seeds=1)
+    found = csrr_paper.robustness(LOG, kinds=["crawler"], shares=[0.2], systems=["EASE"], seeds=1)
     assert found.panels[0]["series"][0]["points"][1]["low"] is None
     assert found.summary()["worth_of_v"] == []
     assert "EASE" in repr(found)
@@ -287,7 +288,7 @@ def test_one_split_has_no_intervals_and_nothing_to_pair():
 
 def test_what_v_is_worth_takes_two_splits(found):
     with pytest.raises(csrr.ParameterError, match="takes at least two splits"):
-        csrr.Robustness([line for line in found.lines if line.seed == 0]).worth_of_v()
+        csrr_paper.Robustness([line for line in found.lines if line.seed == 0]).worth_of_v()
 
 
 @pytest.mark.parametrize(
@@ -310,7 +311,7 @@ def test_what_v_is_worth_takes_two_splits(found):
 )
 def test_what_makes_no_sense_is_refused_before_anything_is_fitted(tmp_path, arguments, error, message):
     with pytest.raises(error, match=message):
-        csrr.robustness(LOG, **arguments, folder=tmp_path / "results")
+        csrr_paper.robustness(LOG, **arguments, folder=tmp_path / "results")
     assert not (tmp_path / "results").exists()
 
 

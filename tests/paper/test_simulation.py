@@ -9,8 +9,8 @@ import pytest
 
 import csrr
 from csrr import ParameterError
-from csrr.paper.theory import Simulation, simulate
-from csrr.paper.theory.simulation import Measurement, empirical_loss, excess_cost, expected_cost, expected_loss
+from csrr_paper.theory import Simulation, simulate
+from csrr_paper.theory.simulation import Measurement, empirical_loss, excess_cost, expected_cost, expected_loss
 
 
 @pytest.fixture(scope="module")

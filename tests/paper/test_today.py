@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from csrr.data import DataError
-from csrr.paper.markdown import render_markdown
-from csrr.paper.page import render_html
-from csrr.paper.summary_types import Summary
-from csrr.paper.today import OURS, TODAY, Today, say_places, show_today
+from csrr_paper.markdown import render_markdown
+from csrr_paper.page import render_html
+from csrr_paper.summary_types import Summary
+from csrr_paper.today import OURS, TODAY, Today, say_places, show_today
 from tests.paper.sample import full_summary, partial_summary, today
 
 RENDERERS = [render_html, render_markdown]

@@ -143,24 +143,28 @@ def shrink(X: Matrix, threshold: float) -> Matrix:
     return shrunk
 
 
-def solve(problem: Dense, tol: float = 1e-10, max_iter: int = 100_000) -> Solution:
+def solve(problem: Dense, tol: float = 1e-10, max_iter: int = 100_000, within: Matrix | None = None) -> Solution:
     """The optimum: FISTA over U with V minimised out, restarted when the momentum points uphill.
 
-    Stops when gap <= tol * max(1, objective); RuntimeError if that does not happen.
+    Stops when gap <= tol * max(1, objective); RuntimeError if that does not happen. `within`, (m, k), has orthonormal
+    columns, and U = W within' is the best of those; this stops when a step moves U by less than tol.
     """
     step = 1 / max(problem.weight.max(), 1.0)
     U: Matrix = np.zeros(problem.T.shape)
-    point = U
+    point = before = U
     tau = 1.0
     for iteration in range(max_iter):
         if iteration % 10 == 0:
             value, excess = objective_eliminated(U, problem), gap(U, problem)
+            if within is not None:
+                excess = tol if iteration and np.abs(U - before).max() < tol else np.inf
             if excess <= tol * max(1.0, value):
                 return Solution(U, specific(U, problem), value, excess, iteration)
-        new = shrink(point + step * pull(point, problem), step * problem.l1)
+        moved = point + step * pull(point, problem)
+        new = shrink(moved if within is None else moved @ within @ within.T, step * problem.l1)
         if ((point - new) * (new - U)).sum() > 0:
             tau = 1.0
         tau_next = (1 + np.sqrt(1 + 4 * tau**2)) / 2
         point = new + (tau - 1) / tau_next * (new - U)
-        U, tau = new, tau_next
+        U, before, tau = new, U, tau_next
     raise RuntimeError(f"the gap is still {excess:.1e} after {max_iter} iterations")

@@ -6,9 +6,10 @@ import logging
 import os
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from functools import cache
 from importlib import import_module
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
@@ -18,6 +19,9 @@ from csrr.cli.help_pages import Group
 from csrr.cli.model_files import is_model_file
 from csrr.cli.output import find_width, say
 from csrr.printable import fit_tables
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 GROUPS = {
     "Start": {
@@ -42,13 +46,11 @@ GROUPS = {
         "suspects": "suspects",
         "clean": "suspects",
     },
-    "The paper": {
-        "reproduce": "reproduce",
-        "robustness": "robustness",
-    },
 }
 """Where each command lives; imported when it is asked for, so that `csrr --version` answers at once."""
 COMMANDS = {name: home for group in GROUPS.values() for name, home in group.items()}
+PLUGINS = "csrr.commands"
+"""The group of entry points by which other packages add commands."""
 
 EXAMPLES = (
     ("See it work, on made-up data", "csrr demo"),
@@ -60,22 +62,26 @@ EXAMPLES = (
 class App(Group):
     """The group of commands, with our way to fail."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
+    def list_commands(self, ctx: click.Context | None) -> list[str]:
         """Return the names of the commands, in the order of the help."""
-        return list(COMMANDS)
+        return [*COMMANDS, *find_plugins()]
 
-    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+    def get_command(self, ctx: click.Context | None, name: str) -> click.Command | None:
         """Return the command of that name, or None."""
-        if name not in COMMANDS:
+        if name in COMMANDS:
+            command = getattr(import_module(f"csrr.cli.cmd_{COMMANDS[name]}"), name)
+        elif (plugin := find_plugins().get(name)) is not None:
+            command = _load_plugin(plugin)
+        else:
             return None
-        command = getattr(import_module(f"csrr.cli.cmd_{COMMANDS[name]}"), name)
         assert isinstance(command, click.Command)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write what each command is for, in groups."""
-        width = max(map(len, COMMANDS))
-        for title, names in GROUPS.items():
+        groups: dict[str, Iterable[str]] = {**GROUPS, "More": find_plugins()}
+        width = max(map(len, self.list_commands(ctx)))
+        for title, names in groups.items():
             found = {name: self.get_command(ctx, name) for name in names}
             with formatter.section(title):
                 formatter.write_dl(
@@ -153,6 +159,32 @@ def app(ctx: click.Context, version: bool) -> None:
         for what, line in EXAMPLES:
             say(f"  {what}:\n    {line}\n")
         say("All commands: csrr --help. More about one of them: csrr start --help.")
+
+
+@cache
+def find_plugins() -> dict[str, EntryPoint]:
+    """Return the commands that other packages add, by name; a name of ours stays ours."""
+    from importlib.metadata import entry_points
+
+    found = sorted(entry_points(group=PLUGINS), key=lambda each: each.name)
+    return {each.name: each for each in found if each.name not in COMMANDS}
+
+
+def _load_plugin(plugin: EntryPoint) -> click.Command:
+    """Return the command of a plug-in; one that cannot be loaded is a command that says so."""
+    try:
+        command = plugin.load()
+        if isinstance(command, click.Command):
+            return command
+        reason = f"it is {type(command).__name__}, not a click command"
+    except Exception as error:
+        reason = f"{type(error).__name__}: {error}"
+    package = plugin.dist.name if plugin.dist is not None else plugin.value
+
+    def fail() -> None:
+        raise Failure(f"the command {plugin.name} of the package {package} cannot be loaded: {reason}")
+
+    return click.Command(plugin.name, callback=fail, help=f"(cannot be loaded: {reason})")
 
 
 def _read_version() -> str:

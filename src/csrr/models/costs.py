@@ -208,8 +208,8 @@ class ClickCosts:
         for name, factors in (("user_costs", self.user), ("item_costs", self.item)):
             if self.decides_only and factors is not None and (at := _find_outside(ratio * factors)) is not None:
                 raise ParameterError(
-                    f"{name}: a factor of {factors[at]:g} makes a miss cost {ratio * factors[at]:.3g} false alarms; that"
-                    f" must be {LEAST:g} to {MOST:g}"
+                    f"{name}: a factor of {factors[at]:g} makes a miss cost {ratio * factors[at]:.3g} false alarms;"
+                    f" that must be {LEAST:g} to {MOST:g}"
                 )
 
     def find_factors(self, user_rows: Any, item_rows: Any) -> Any:

@@ -285,7 +285,7 @@ class CSRR(RobustModel):
         low_rank = LowRank(
             left[:, keep].astype(self.dtype), s[keep], np.ascontiguousarray(right[keep].T).astype(self.dtype)
         )
-        gap = compute_gap(problem, low_rank, np.random.default_rng(self.seed), rtol=1e-5)
+        gap = compute_gap(problem, low_rank, np.random.default_rng(self.seed), rtol=1e-5, in_span=cut)
         seconds = history[-1].seconds if history else 0.0
         certificate = gap.certify(problem, low_rank.rank, result.iterations, result.status, seconds, cut)
         return Fit.of(Solution(low_rank, certificate, history), free=False)

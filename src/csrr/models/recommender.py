@@ -41,8 +41,8 @@ from csrr.ranking.calibration import Calibration
 from csrr.ranking.item_order import ItemOrder, count_recent, measure_ages
 from csrr.ranking.item_vectors import normalise_rows, sketch_rows
 from csrr.ranking.reliability import Reliability
-from csrr.ranking.result_table import ResultTable
 from csrr.ranking.restrictions import take_rows
+from csrr.ranking.result_table import ResultTable
 from csrr.ranking.topk import Top
 from csrr.threads import use_threads
 

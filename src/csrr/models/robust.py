@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from csrr.arrays import Float32Array, FloatArray, Rows
+from csrr.arrays import Float32Array, Rows
 from csrr.data import Log
 from csrr.data.ids import Id
 from csrr.deadline import TimeUpError, cut_off, limit_time, seconds_left
@@ -402,7 +402,8 @@ class RobustModel(Recommender):
         )
         self.specific_ = keep_nonzero(problem.pattern, specific / units)
         self.chosen_ = replace(chosen, n_now=len(log))
-        self.rank_, self.certificate_, self.history_ = found.certificate.rank, found.certificate, found.history
+        self.certificate_ = replace(found.certificate, has_neighbors=not neighborhood.is_empty)
+        self.rank_, self.history_ = found.certificate.rank, found.history
         return self
 
     def _find_neighborhood(self, built: ClickProblem, own: Factored, balanced: LowRank | None) -> Neighborhood | None:

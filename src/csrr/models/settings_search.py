@@ -156,7 +156,7 @@ class Search:
         return self.wanted.given._replace(cost_ratio=ratio, reg_sparse=1.0 if l2 is None else l2 / ratio)
 
     def _choose_strength(self, point: Settings) -> Settings:
-        """The point with the best strength, from the middle of the list up or down, and beyond its ends while it pays."""
+        """The point with the best strength, from the middle of the list up or down, and beyond while it pays."""
         middle = len(STRENGTHS) // 2
         first = [point._replace(strength=strength) for strength in STRENGTHS[middle - 1 : middle + 2]]
         best = self._find_best(first)
@@ -188,11 +188,10 @@ class Search:
         return self._find_better(best, *fewer, *(best._replace(neighbors=0) for _ in none), errors=CERTAIN)
 
     def _widen(self, point: Settings) -> Settings:
-        """The point with more neighbors, or twice the bound on the rank, again and again, while the bound holds and more
-        gains.
+        """The point with more neighbors, then twice the bound on the rank as long as more gains.
 
-        Neighbors come first: they say with less what a low rank needs thousands of directions for. What a doubling is expected to gain is what the last one surely gained, or the share DECAY of what that was
-        expected to.
+        Neighbors come first: they say with less what a low rank needs thousands of directions for. What a doubling is
+        expected to gain is what the last one surely gained, or the share DECAY of what that was expected to.
         """
         most = min(self.built.problem.pattern.shape)
         assert point.max_rank is not None

@@ -317,10 +317,10 @@ def certify(
 ) -> Certificate:
     """How far P Q' is from the optimum of the convex problem, at most."""
     u, left_out = factors.split_low_rank(problem.engine)
-    gap = compute_gap(problem, u, rng, rtol=min(0.01, 10 * options.tol))
+    is_full = u.rank == factors.users.shape[1] < min(problem.pattern.shape)
+    gap = compute_gap(problem, u, rng, rtol=min(0.01, 10 * options.tol), in_span=is_full)
     # What is left out of U can add so much to the objective, at most.
     more = left_out * (problem.l1 + gap.gradient_norm + 0.5 * problem.smoothness * left_out)
     gap = gap._replace(primal=gap.primal + more)
-    is_full = u.rank == factors.users.shape[1] < min(problem.pattern.shape)
     capped = is_full and gap.relative > options.tol and gap.gradient_norm > (1 + SLACK) * problem.l1
     return gap.certify(problem, u.rank, history[-1].iteration, status, time.perf_counter() - began, capped)

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from csrr.optim.certificate import Certificate, Point, compute_relative_gap, sum_squares
+from csrr.optim.certificate import Certificate, Point, compute_relative_gap, compute_span_norm, sum_squares
 from csrr.optim.krylov import LowRankPlusSparse, estimate_spectral_norm
 from csrr.optim.lowrank import LowRank
 from csrr.optim.problem import Problem
@@ -48,6 +48,7 @@ def _solve_one_shot_path(problem: Problem, strengths: Sequence[float], options: 
     gradient = LowRankPlusSparse(u, problem.pattern, Point.at(weakest, u).gradient_values)
     rng, dtype = np.random.default_rng(options.seed), u.left.dtype.type
     norm = estimate_spectral_norm(gradient, rng, dtype=dtype, rtol=0.1 * options.tol)[0]
+    span_norm = compute_span_norm(gradient)
     # <left_i right_i', T>: sigma, but for the error of the triplets
     along = problem.engine.dot_columns(u.left, problem.pattern.fill(problem.target).times(u.right))
     square = problem.engine.sum_cells(sum_squares, problem.target)
@@ -56,9 +57,12 @@ def _solve_one_shot_path(problem: Problem, strengths: Sequence[float], options: 
         s = np.maximum(sigma - l1, 0)
         inner, own = float(s @ along), float(s @ s)
         primal = l1 * float(s.sum()) + 0.5 * (square - 2 * inner + own)
-        # The gradients of two strengths differ by at most the difference of the strengths.
-        c = min(1.0, l1 / (norm + l1 - weakest.l1))
-        dual = c * (square - inner) - 0.5 * c**2 * (square - 2 * inner + own)
+        dual, span_dual = (
+            c * (square - inner) - 0.5 * c**2 * (square - 2 * inner + own)
+            # The gradients of two strengths differ by at most the difference of the strengths.
+            for c in (min(1.0, l1 / (each + l1 - weakest.l1)) for each in (norm, span_norm))
+        )
+        is_capped = base.certificate.rank_capped and bool(np.all(s > 0))
         certificate = replace(
             base.certificate,
             primal=primal,
@@ -66,7 +70,8 @@ def _solve_one_shot_path(problem: Problem, strengths: Sequence[float], options: 
             gap=compute_relative_gap(primal, dual),
             rank=int(np.count_nonzero(s)),
             seconds=time.perf_counter() - began,
-            rank_capped=base.certificate.rank_capped and bool(np.all(s > 0)),
+            rank_capped=is_capped,
+            span_dual=span_dual if is_capped else None,
         )
         solutions.append(Solution(LowRank(u.left, s, u.right), _mark_converged(certificate, options), []))
     return solutions

@@ -231,7 +231,7 @@ def _certify(
     rtol = 0.1 * options.tol
     if status == "timeout":
         rtol = max(rtol, ROUGH)
-    gap = compute_gap(problem, u, rng, rtol=rtol)
+    gap = compute_gap(problem, u, rng, rtol=rtol, in_span=state.is_cut)
     if status != "diverged" and gap.relative <= options.tol:
         status = "converged"
     is_capped = state.is_cut and gap.relative > options.tol

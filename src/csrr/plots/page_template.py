@@ -8,13 +8,13 @@ from csrr.plots.charts import draw_marker
 from csrr.plots.plot import read_colour_sheet, read_page_sheet
 
 
-def render_template(room: str, name: str, **values: Any) -> str:
-    """Return the page that a template of a room, such as "csrr.paper", makes of values; all text is escaped."""
+def render_template(package: str, name: str, **values: Any) -> str:
+    """Return the page that a template of a package, such as "csrr_paper", makes of values; all text is escaped."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
 
     environment = Environment(
-        loader=PackageLoader(room),
+        loader=PackageLoader(package),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -21,7 +21,7 @@ from csrr.models.popularity import PopRank
 from csrr.models.positive_unlabelled import MCShift
 from csrr.models.recommender import Recommender
 from csrr.models.wrmf import WRMF
-from csrr.paper.printed import WITHOUT_V
+from csrr_paper.printed import WITHOUT_V
 
 Group = Literal["paper", "today"]
 

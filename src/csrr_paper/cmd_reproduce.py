@@ -19,9 +19,9 @@ from csrr.cli.output import print_json, say
 from csrr.progress import show_live_line
 
 if TYPE_CHECKING:
-    from csrr.paper.jobs import Experiment, Job
-    from csrr.paper.reproduce import Progress, Reproduction
-    from csrr.paper.summary_types import Figure
+    from csrr_paper.jobs import Experiment, Job
+    from csrr_paper.reproduce import Progress, Reproduction
+    from csrr_paper.summary_types import Figure
 
 
 def _make_repeat_option(name: str, metavar: str, what: str) -> Callable[[Decorated], Decorated]:
@@ -89,8 +89,8 @@ def reproduce(
     like and start it again, it goes on where it was. RESULTS/summary.json has all numbers of the page, rows.parquet
     every result with its parameters, seed, versions, commit, machine and time, lists.parquet the hits of every user.
     """
-    from csrr.paper.reproduce import Reproduction, check_data, plan
-    from csrr.paper.results import ResultStore
+    from csrr_paper.reproduce import Reproduction, check_data, plan
+    from csrr_paper.results import ResultStore
 
     if not find_spec("optuna"):
         raise Failure("csrr reproduce needs Optuna: pip install 'csrr[reproduce]'")
@@ -124,7 +124,7 @@ def reproduce(
 
 def _leave_out_missing(asked: list[Experiment]) -> list[Experiment]:
     """Return the experiments whose data are there, and say which are left out; with none, that is an error."""
-    from csrr.paper.reproduce import check_data, find_missing_data
+    from csrr_paper.reproduce import check_data, find_missing_data
 
     missing = find_missing_data(asked)
     left = [each for each in asked if each.data not in missing]
@@ -151,14 +151,14 @@ def _run(run: Reproduction, results: Path, workers: int) -> list[tuple[Job, Exce
 
 def _add_others(asked: list[Experiment], quick: bool) -> list[Experiment]:
     """Return the experiments asked for, and after them all others, since the folder may hold their results too."""
-    from csrr.paper.reproduce import plan
+    from csrr_paper.reproduce import plan
 
     keys = {each.key for each in asked}
     return asked + [each for each in plan(quick=quick) if each.key not in keys]
 
 
 def _check_names(tables: tuple[str, ...], figures: tuple[str, ...]) -> list[Any]:
-    from csrr.paper.jobs import FIGURES, TABLES
+    from csrr_paper.jobs import FIGURES, TABLES
 
     for what, given, known in (("table", tables, TABLES), ("figure", figures, FIGURES)):
         for each in given:
@@ -179,8 +179,8 @@ def _make_command(given: dict[str, tuple[str, ...]], splits: int | None, tune: s
 
 
 def _read_noise_figures(folder: Path) -> dict[str, Figure]:
-    from csrr.paper.robustness_results import Robustness
-    from csrr.paper.summary_types import Figure
+    from csrr_paper.robustness_results import Robustness
+    from csrr_paper.summary_types import Figure
 
     return {name: Figure.from_json(each) for name, each in Robustness.load(folder).figures().items()}
 
@@ -189,10 +189,10 @@ def _write(run: Reproduction, command: str, more: dict[str, Figure], results: Pa
     from pyarrow import parquet
 
     from csrr.files import atomic_write, write_text
-    from csrr.paper.lists import make_lists_table
-    from csrr.paper.page import write_page
-    from csrr.paper.results import make_results_table
-    from csrr.paper.summary import summarise
+    from csrr_paper.lists import make_lists_table
+    from csrr_paper.page import write_page
+    from csrr_paper.results import make_results_table
+    from csrr_paper.summary import summarise
 
     found = summarise(run, command=command)
     summary = replace(found, figures=found.figures | more)

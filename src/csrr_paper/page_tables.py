@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from csrr.paper.summary_types import Cell, CertificateFacts, PairedTest, SystemRow, SystemTable, Times
 from csrr.plots.number_text import (
     UNKNOWN,
     compute_half_width,
@@ -19,6 +18,7 @@ from csrr.plots.number_text import (
     format_short,
     to_finite,
 )
+from csrr_paper.summary_types import Cell, CertificateFacts, PairedTest, SystemRow, SystemTable, Times
 
 RANKED_BY = "NDCG@5"
 TEST_COLUMNS = (

@@ -19,14 +19,14 @@ from csrr.experiments.tuning import tune
 from csrr.files import write_text
 from csrr.models.recommender import Recommender
 from csrr.models.robust import RobustModel
-from csrr.paper.jobs import FIGURES, QUICK_SPLITS, SPLITS, TABLES, Experiment, ExperimentName, Job, is_in_paper
-from csrr.paper.lists import MEASURED, Lists
-from csrr.paper.printed import DATA, LENGTHS, PROTOCOLS
-from csrr.paper.results import Result, ResultStore, Task, read_json
-from csrr.paper.systems import COMPARED
 from csrr.parameters import ParameterError
 from csrr.processes import run_in_processes
 from csrr.threads import available_cores
+from csrr_paper.jobs import FIGURES, QUICK_SPLITS, SPLITS, TABLES, Experiment, ExperimentName, Job, is_in_paper
+from csrr_paper.lists import MEASURED, Lists
+from csrr_paper.printed import DATA, LENGTHS, PROTOCOLS
+from csrr_paper.results import Result, ResultStore, Task, read_json
+from csrr_paper.systems import COMPARED
 
 RATIO = 0.8
 VALIDATION_RATIO, VALIDATION_METRIC = 0.9, "ndcg@10"

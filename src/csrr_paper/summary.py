@@ -11,9 +11,10 @@ import numpy as np
 from csrr.arrays import AnyArray, Float64Array
 from csrr.experiments.compare import compare_paired, correct_holm
 from csrr.experiments.intervals import Interval, compute_f1_interval, compute_mean_interval
-from csrr.paper.claims import judge_claims
-from csrr.paper.headlines import write_headlines
-from csrr.paper.jobs import (
+from csrr.plots.panels import Point, Series
+from csrr_paper.claims import judge_claims
+from csrr_paper.headlines import write_headlines
+from csrr_paper.jobs import (
     COSTS,
     FIXED,
     L1S,
@@ -28,7 +29,7 @@ from csrr.paper.jobs import (
     name_at_step,
     name_at_strength,
 )
-from csrr.paper.printed import (
+from csrr_paper.printed import (
     ABLATION_COLUMNS,
     COLUMNS,
     DATA,
@@ -40,9 +41,9 @@ from csrr.paper.printed import (
     Protocol,
     name_metric,
 )
-from csrr.paper.reproduce import Reproduction, plan
-from csrr.paper.results import Result, ResultStore
-from csrr.paper.summary_types import (
+from csrr_paper.reproduce import Reproduction, plan
+from csrr_paper.results import Result, ResultStore
+from csrr_paper.summary_types import (
     STANDARD,
     Cell,
     CertificateFacts,
@@ -56,8 +57,7 @@ from csrr.paper.summary_types import (
     SystemTable,
     Times,
 )
-from csrr.paper.systems import SYSTEMS
-from csrr.plots.panels import Point, Series
+from csrr_paper.systems import SYSTEMS
 
 CHAMPIONS = ("CSRR, scaled", "CSRR()")
 """Those of ours that are tested against all others, each on its own."""

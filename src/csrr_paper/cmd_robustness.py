@@ -15,8 +15,9 @@ from csrr.progress import show_live_line
 
 if TYPE_CHECKING:
     import csrr
-    from csrr.paper.reproduce import Progress
+    import csrr_paper
     from csrr.progress import Line
+    from csrr_paper.reproduce import Progress
 
 
 @click.command(
@@ -74,9 +75,9 @@ def robustness(
         say(repr(found))
 
 
-def _measure(events: csrr.Log, arguments: dict[str, Any], line: Line) -> csrr.Robustness:
+def _measure(events: csrr.Log, arguments: dict[str, Any], line: Line) -> csrr_paper.Robustness:
     """Return the results; what stops them is said together with what is kept."""
-    import csrr
+    import csrr_paper
 
     folder = arguments["folder"]
     go_on = (
@@ -86,7 +87,7 @@ def _measure(events: csrr.Log, arguments: dict[str, Any], line: Line) -> csrr.Ro
     )
     try:
         with stoppable(lambda: f"stopped: {go_on}"):
-            return csrr.robustness(events, **arguments, callback=lambda progress: line.show(_describe(progress)))
+            return csrr_paper.robustness(events, **arguments, callback=lambda progress: line.show(_describe(progress)))
     except ImportError as error:
         raise Failure(str(error)) from error
 

@@ -18,13 +18,13 @@ from csrr.experiments.evaluate import evaluate
 from csrr.experiments.tuning import get_changed_params, hash_log, tune
 from csrr.models.csrr import CSRR
 from csrr.models.recommender import Recommender
-from csrr.paper.detection import auc, measure_target_hits, score_by_detector
-from csrr.paper.lists import Lists
-from csrr.paper.reproduce import Progress
-from csrr.paper.results import Result, ResultStore, Task
-from csrr.paper.robustness_results import AUC, CLEAN, HITS, METRIC, RATIO, Robustness
-from csrr.paper.systems import CSRR_WITH_V, NOISE_SYSTEMS, System
 from csrr.parameters import ParameterError, check_whole
+from csrr_paper.detection import auc, measure_target_hits, score_by_detector
+from csrr_paper.lists import Lists
+from csrr_paper.reproduce import Progress
+from csrr_paper.results import Result, ResultStore, Task
+from csrr_paper.robustness_results import AUC, CLEAN, HITS, METRIC, RATIO, Robustness
+from csrr_paper.systems import CSRR_WITH_V, NOISE_SYSTEMS, System
 
 VALIDATION_RATIO = 0.9
 SHARES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)
@@ -87,7 +87,7 @@ def robustness(
     Examples
     --------
     >>> log = csrr.synthetic(60, 40, events_per_user=10).log
-    >>> found = csrr.robustness(log, kinds=["random"], shares=[0.2], systems=["EASE"], seeds=1)
+    >>> found = csrr_paper.robustness(log, kinds=["random"], shares=[0.2], systems=["EASE"], seeds=1)
     >>> [(line.kind, line.share) for line in found.lines]
     [(None, 0.0), ('random', 0.2)]
     """

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 
-from csrr.paper import method
-from csrr.paper.document import VERDICTS, Document, ShownValues, make_document
-from csrr.paper.overview import Overview
-from csrr.paper.page_tables import ShownCell, ShownRow, ShownTable
-from csrr.paper.summary_types import Cell, Summary, SystemRow
-from csrr.paper.today import PRINTED_ELSEWHERE, TODAY, ShownToday, TodayCell
 from csrr.plots.number_text import UNKNOWN, format_fixed, to_finite
+from csrr_paper import method
+from csrr_paper.document import VERDICTS, Document, ShownValues, make_document
+from csrr_paper.overview import Overview
+from csrr_paper.page_tables import ShownCell, ShownRow, ShownTable
+from csrr_paper.summary_types import Cell, Summary, SystemRow
+from csrr_paper.today import PRINTED_ELSEWHERE, TODAY, ShownToday, TodayCell
 
 README_COLUMNS = ("R@5", "P@5", "NDCG@5")
 README_EXTRA = "standard NDCG@10"

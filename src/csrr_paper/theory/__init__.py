@@ -1,6 +1,6 @@
 """The paper's bounds, those of them that can be proved, and a simulation that measures what they bound."""
 
-from csrr.paper.theory.bounds import (
+from csrr_paper.theory.bounds import (
     class_loss_bound,
     excess_cost_bound,
     excess_cost_from_loss,
@@ -11,7 +11,7 @@ from csrr.paper.theory.bounds import (
     sum_lower_bound,
     transfer_factor,
 )
-from csrr.paper.theory.simulation import Simulation, simulate
+from csrr_paper.theory.simulation import Simulation, simulate
 
 __all__ = [
     "Simulation",

@@ -11,11 +11,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from csrr.arrays import BoolArray, Int64Array
-from csrr.paper.printed import LENGTHS
 from csrr.ranking.metrics import measure_users
+from csrr_paper.printed import LENGTHS
 
 if TYPE_CHECKING:
-    from csrr.paper.results import Result, ResultStore
+    from csrr_paper.results import Result, ResultStore
 
 MEASURED = ("precision", "recall", "ndcg", "list_ndcg")
 """What is measured of every list, at every length of `LENGTHS`."""

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
 
-from csrr.paper.printed import DATA, PRINTED_ABLATION, WITHOUT_V
-from csrr.paper.systems import COMPARED, PLAIN, SYSTEMS, System
+from csrr_paper.printed import DATA, PRINTED_ABLATION, WITHOUT_V
+from csrr_paper.systems import COMPARED, PLAIN, SYSTEMS, System
 
 Params = dict[str, Any]
 ExperimentName = Literal["comparison", "ablation", "cost", "step", "strengths"]

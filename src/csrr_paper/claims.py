@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from csrr.paper.evidence import explain_weakness
-from csrr.paper.jobs import SAME_STRENGTHS
-from csrr.paper.printed import COLUMNS, DATA, PRINTED, PRINTED_SYSTEMS, WITHOUT_V
-from csrr.paper.summary_types import STANDARD, Claim, ResultPanel, Summary, SystemTable, Verdict
 from csrr.plots.panels import Point
+from csrr_paper.evidence import explain_weakness
+from csrr_paper.jobs import SAME_STRENGTHS
+from csrr_paper.printed import COLUMNS, DATA, PRINTED, PRINTED_SYSTEMS, WITHOUT_V
+from csrr_paper.summary_types import STANDARD, Claim, ResultPanel, Summary, SystemTable, Verdict
 
 BASELINES = ("PopRank", "BPRMF", "WRMF", "MC-Shift")
 OURS = ("CSRR-I", "CSRR-II", "CSRR-e")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from csrr.paper.summary_types import Summary
+from csrr_paper.summary_types import Summary
 
 FEWEST_SPLITS = 3
 """With fewer random splits of the data, no claim is judged."""

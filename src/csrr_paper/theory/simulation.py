@@ -16,9 +16,9 @@ from csrr.arrays import BoolArray, Float64Array
 from csrr.experiments.intervals import compute_mean_interval
 from csrr.html_text import format_html_table, format_html_words
 from csrr.models import CSRR, ParameterError
-from csrr.paper.theory.bounds import noise_bound
 from csrr.parameters import check_number, check_whole
 from csrr.ranking.text_tables import format_text_table, to_pandas
+from csrr_paper.theory.bounds import noise_bound
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -6,20 +6,20 @@ import os
 from pathlib import Path
 
 from csrr.files import write_text
-from csrr.paper import method
-from csrr.paper.document import VERDICTS, make_document
-from csrr.paper.markdown import render_markdown
-from csrr.paper.overview import draw_picture, make_overview
-from csrr.paper.page_tables import RANKED_BY, TEST_COLUMNS
-from csrr.paper.summary_types import Summary
-from csrr.paper.today import PRINTED_ELSEWHERE, TODAY
 from csrr.plots.page_template import render_template
+from csrr_paper import method
+from csrr_paper.document import VERDICTS, make_document
+from csrr_paper.markdown import render_markdown
+from csrr_paper.overview import draw_picture, make_overview
+from csrr_paper.page_tables import RANKED_BY, TEST_COLUMNS
+from csrr_paper.summary_types import Summary
+from csrr_paper.today import PRINTED_ELSEWHERE, TODAY
 
 
 def render_html(summary: Summary) -> str:
     """Return the page of a summary."""
     return render_template(
-        "csrr.paper",
+        "csrr_paper",
         "page.html",
         doc=make_document(summary),
         method=method,

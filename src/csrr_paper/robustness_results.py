@@ -16,12 +16,12 @@ from csrr.data.add_noise import NOISE_KINDS
 from csrr.experiments.compare import compare_paired, correct_holm
 from csrr.experiments.intervals import compute_mean_interval
 from csrr.html_text import format_html_table, format_html_words
-from csrr.paper.results import Result, ResultsError, ResultStore
-from csrr.paper.systems import CSRR_AS_IT_COMES, CSRR_WITH_V, CSRR_WITHOUT_V, NOISE_SYSTEMS
 from csrr.parameters import ParameterError
 from csrr.plots.dataclass_json import write_plain
 from csrr.plots.panels import Panel, Point, Series
 from csrr.ranking.text_tables import format_text_table, to_pandas
+from csrr_paper.results import Result, ResultsError, ResultStore
+from csrr_paper.systems import CSRR_AS_IT_COMES, CSRR_WITH_V, CSRR_WITHOUT_V, NOISE_SYSTEMS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -104,7 +104,7 @@ class Robustness:
     Examples
     --------
     >>> log = csrr.synthetic(60, 40, events_per_user=10).log
-    >>> found = csrr.robustness(log, kinds=["random"], shares=[0.2], systems=["EASE"], seeds=1)
+    >>> found = csrr_paper.robustness(log, kinds=["random"], shares=[0.2], systems=["EASE"], seeds=1)
     >>> found.kinds, found.systems, found.to_arrow().num_rows
     (['random'], ['EASE'], 2)
     """

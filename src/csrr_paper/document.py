@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from csrr.paper.evidence import write_notice
-from csrr.paper.jobs import FIGURES, TABLES
-from csrr.paper.method import DIFFERENCES
-from csrr.paper.overview import Overview, make_overview
-from csrr.paper.page_tables import RANKED_BY, ShownTable, show_table
-from csrr.paper.summary_types import Claim, Figure, Made, MissingPart, ResultPanel, Summary
-from csrr.paper.today import ShownToday, show_today
 from csrr.plots.charts import draw_line_chart
 from csrr.plots.number_text import UNKNOWN, compute_half_width, format_duration, format_fixed, format_short
 from csrr.plots.panels import Panel, Point, list_series_names
+from csrr_paper.evidence import write_notice
+from csrr_paper.jobs import FIGURES, TABLES
+from csrr_paper.method import DIFFERENCES
+from csrr_paper.overview import Overview, make_overview
+from csrr_paper.page_tables import RANKED_BY, ShownTable, show_table
+from csrr_paper.summary_types import Claim, Figure, Made, MissingPart, ResultPanel, Summary
+from csrr_paper.today import ShownToday, show_today
 
 TITLE = "Robust Cost-Sensitive Learning for Recommendation with Implicit Feedback, reproduced"
 VERDICTS = {

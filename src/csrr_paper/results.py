@@ -24,8 +24,8 @@ import pyarrow as pa
 
 from csrr.data import DataError
 from csrr.files import atomic_write, try_lock, write_text
-from csrr.paper.lists import Lists
 from csrr.threads import available_cores
+from csrr_paper.lists import Lists
 
 FORMAT = 1
 """The format of the summary of results."""

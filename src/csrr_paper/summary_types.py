@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 
 from csrr.data import DataError
-from csrr.paper.results import FORMAT, Run
-from csrr.paper.today import Today
 from csrr.plots.dataclass_json import read_dataclass, write_plain
 from csrr.plots.panels import Panel
+from csrr_paper.results import FORMAT, Run
+from csrr_paper.today import Today
 
 Verdict = Literal["holds", "partly", "fails", "untestable"]
 
