@@ -288,7 +288,7 @@ class Search:
         Of many that are tried elsewhere one seems to cost less by chance.
         """
         try:
-            return self._find_cheaper(point, other, errors=NOISE)
+            return self._find_cheaper(point, other, errors=CERTAIN)
         except TimeUpError:
             return point
 
