@@ -9,7 +9,12 @@ from csrr import Log, ParameterError, UnknownIdError
 from csrr.registry import MODELS
 
 FOLDING = [name for name, kind in MODELS.items() if kind.can("fold_in_items")]
-PARAMS = {"EASE": {"reg": 20.0}, "WRMF": {"reg": 40.0, "rank": 6}, "CSRRe": {"rank": 16, "cost_ratio": 2.0}, "CSRR": {"cost_ratio": 2.0}}
+PARAMS = {
+    "EASE": {"reg": 20.0},
+    "WRMF": {"reg": 40.0, "rank": 6},
+    "CSRRe": {"rank": 16, "cost_ratio": 2.0},
+    "CSRR": {"cost_ratio": 2.0},
+}
 MINE = [3, 11, 40]
 """The items that are left out of the fit."""
 

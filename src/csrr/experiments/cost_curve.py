@@ -34,7 +34,7 @@ class CostPoint:
     threshold
         The score above which items are recommended.
     expected
-        A user's cost in the mean, as the probabilities say it.
+        The mean cost of a user, as the probabilities say it.
     cost
         The same, as it was.
     low, high
