@@ -24,8 +24,8 @@ MODELS: dict[str, Any] = {
 }
 ASKED: dict[str, list[dict[str, Any]]] = {
     "WRMF": [{}],
-    "CSRR with neighbors": [{"part": "factors"}, {"dims": 64}, {"dims": 256}],
-    "EASE": [{"dims": 64}, {"dims": 256}],
+    "CSRR with neighbors": [{"part": "factors"}, {"dims": 64}, {"dims": 256}, {}],
+    "EASE": [{"dims": 64}, {"dims": 256}, {}],
 }
 
 
@@ -43,7 +43,9 @@ def main() -> None:
                 told = found.summary()
                 kept = ("to", "kind", "dims", "covers", "k", "n_compared")
                 recalls = {each: told[each] for each in told if each.endswith("recall")}
-                rows.append({"model": name, **asked, **{each: told[each] for each in kept}, **recalls})
+                chosen = {} if asked or found.is_exact else {"dims_chosen": True}
+                told = {each: told[each] for each in (*kept, "n_candidates")}
+                rows.append({"model": name, **asked, **chosen, **told, **recalls})
     KEPT.write_text(
         json.dumps({"data": "MovieLens-1M, rating >= 3, 80 % of each user's", "rows": rows}, indent=1) + "\n"
     )

@@ -10,7 +10,7 @@ import numpy as np
 
 import csrr
 from fuzz.campaign import Finding, set_environment
-from fuzz.logs import ALLOWANCE, MAX_BYTES, Logs, check_message, limit_process
+from fuzz.logs import ALLOWANCE, MAX_BYTES, Logs, check_message, check_option, limit_process
 
 
 class ItemFiles(Logs):
@@ -38,6 +38,8 @@ class ItemFiles(Logs):
                 table = csrr.read_items(path, **options)
             except csrr.DataError as error:
                 check_message(str(error), path)
+            except csrr.ParameterError as error:
+                check_option(error, options)
             else:
                 _check_table(table, folder)
 

@@ -140,8 +140,16 @@ def _check_read(path: Path, options: dict[str, Any]) -> None:
         log = csrr.read(path, **options)
     except csrr.DataError as error:
         check_message(str(error), path)
+    except csrr.ParameterError as error:
+        check_option(error, options)
     else:
         _check_log(log)
+
+
+def check_option(error: csrr.ParameterError, options: dict[str, Any]) -> None:
+    """Raise Finding unless an error begins with an option that was given, and has no meaning for the kind of file."""
+    if str(error).partition("=")[0] not in options:
+        raise Finding(f"the message names no option that was given: {error}")
 
 
 def check_message(message: str, path: Path) -> None:

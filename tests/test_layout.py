@@ -39,7 +39,7 @@ ROOMS = (
 )
 MAY_IMPORT = {room: {*ROOMS[: place + 1], *LOW} for place, room in enumerate(ROOMS)} | {
     "optim": {"optim", "deadline", "threads", "heap", "compiled", "arrays", "html_text"},
-    "plots": {"plots", "data", "files", "parameters"},
+    "plots": {"plots", "data", "files", "parameters", "printable"},
     "cli": {*ROOMS, *LOW, ""},
 }
 """What each room may import; "" is the package itself."""

@@ -14,7 +14,7 @@ from csrr.ranking.result_table import ResultTable
 from csrr.registry import HOMES
 
 EVIL = "<script>alert(1)</script>&\"'\x1b[2J"
-PLAIN = {"IdMap", "LogColumns", "HeldOut", "Noisy", "Range", "Walk", "Plot"}
+PLAIN = {"IdMap", "EventTypes", "LogColumns", "HeldOut", "Noisy", "Range", "Walk", "Plot"}
 """Public classes that are no results, or are pictures."""
 TAGS = {"p", "br", "table", "thead", "tbody", "tr", "th", "td", "strong", "details", "summary"}
 

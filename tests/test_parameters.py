@@ -2,6 +2,7 @@
 
 import inspect
 import math
+import pickle
 from datetime import timedelta
 
 import numpy as np
@@ -207,3 +208,72 @@ def test_files_from_before_a_name_changed_load_without_a_word(model, old, new, t
     assert loaded.get_params() == model.get_params()
     assert new.items() <= loaded.get_params().items()
     np.testing.assert_array_equal(loaded.score(0), model.score(0))
+
+
+LOG = csrr.synthetic(60, 40, events_per_user=10).log
+model = csrr.EASE(reg=10).fit(LOG)
+
+
+class Mine(csrr.Recommender):
+    def __init__(self, depth=3):
+        self.depth = depth
+
+    def fit(self, data, *, verbose=False):
+        return self
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: csrr.CSRR(cost_ration=2), "CSRR has no parameter 'cost_ration'; did you mean 'cost_ratio'"),
+        (lambda: csrr.WRMF(factors=16), "WRMF has no parameter 'factors'; it is called 'rank' here"),
+        (lambda: csrr.WRMF(regularization=1), "it is called 'reg' here"),
+        (lambda: csrr.WRMF(iterations=5), "it is called 'max_iter' here"),
+        (lambda: csrr.BPRMF(iterations=5), "it is called 'epochs' here"),
+        (lambda: csrr.ItemKNN(K=5), "it is called 'neighbors' here"),
+        (lambda: csrr.ItemKNN(nieghbors=5), "did you mean 'neighbors'"),
+        (lambda: csrr.EASE(num_threads=2), "it is called 'threads' here"),
+        (lambda: csrr.EASE(factors=2), "EASE has no parameter 'factors'; it has: reg, dtype, threads"),
+        (lambda: csrr.EASE().set_params(regularization=2), "it is called 'reg' here"),
+        (lambda: csrr.EASE().fit(user_items=1), "fit has no parameter 'user_items'; it is called 'data' here"),
+        (lambda: model.recommend(7, N=5), "recommend has no parameter 'N'; it is called 'k' here"),
+        (lambda: model.recommend(7, filter_already_liked_items=False), "it is called 'exclude_seen' here"),
+        (lambda: model.recommend(7, divresity=0.3), "did you mean 'diversity'"),
+        (lambda: model.recommend_for([1], topk=5), "it is called 'k' here"),
+        (lambda: model.fold_in([[1]]).recommend(N=5), "it is called 'k' here"),
+        (lambda: model.similar_items(7, N=5), "similar_items has no parameter 'N'; it is called 'k' here"),
+        (lambda: model.save(filename="x"), "it is called 'path' here"),
+        (lambda: model.set_items(table={}), "set_items has no parameter 'table'; it has: items"),
+        (lambda: csrr.read("clicks.csv", min_ratings=3), "read has no parameter 'min_ratings'; did you mean"),
+        (lambda: csrr.split(LOG, random_state=3), "split has no parameter 'random_state'; it is called 'seed' here"),
+        (lambda: csrr.evaluate(model, LOG, LOG, metric="ndcg"), "did you mean 'metrics'"),
+        (lambda: csrr.evaluate(model, LOG, LOG, rules={"bost": 2}), "rules has no parameter 'bost'; did you mean"),
+        (lambda: csrr.Log.from_table({}, userid="u"), "from_table has no parameter 'userid'; it is called 'user'"),
+        (lambda: csrr.adapters.ranking_scorer(metrics="ndcg@5"), "did you mean 'metric'"),
+        (lambda: Mine(detph=2), "Mine has no parameter 'detph'; did you mean 'depth'"),
+        (lambda: Mine().fit(LOG, show_progress=True), "it is called 'verbose' here"),
+    ],
+)
+def test_a_wrong_name_of_an_argument_says_what_was_meant(call, message):
+    with pytest.raises(TypeError, match=message) as told:
+        call()
+    assert isinstance(told.value, csrr.ParameterError)
+
+
+def test_other_type_errors_are_left_alone():
+    class Broken(Mine):
+        def fit(self, data):
+            return (lambda data: data)(data, factors=3)
+
+    with pytest.raises(TypeError, match="unexpected keyword argument 'factors'") as told:
+        Broken().fit("7")
+    assert not isinstance(told.value, csrr.ParameterError)
+    with pytest.raises(TypeError, match="missing 1 required positional argument") as told:
+        Mine().fit()
+    assert not isinstance(told.value, csrr.ParameterError)
+
+
+def test_public_names_are_still_found_by_pickle_and_described():
+    assert pickle.loads(pickle.dumps(csrr.evaluate)) is csrr.evaluate
+    assert list(inspect.signature(csrr.CSRR).parameters)[:2] == ["loss", "cost_ratio"]
+    assert csrr.PopRank.fit.__qualname__ == "PopRank.fit"

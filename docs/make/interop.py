@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 RESULTS = Path(__file__).parents[1] / "results"
 
@@ -20,13 +21,19 @@ def make_memory_table() -> str:
 def make_recall_table() -> str:
     """What vectors and indexes find again, a row a kind of vectors."""
     rows = json.loads((RESULTS / "vectors.json").read_text())["rows"]
-    faiss, hnswlib = ([row for row in rows if row["to"] == to] for to in ("faiss", "hnswlib"))
-    lines = ["| model | vectors | dimensions | exact products | faiss HNSW32 | hnswlib | 100 candidates, faiss |"]
+    hnswlib = {_find_key(row): row["index_recall"] for row in rows if row["to"] == "hnswlib"}
+    lines = ["| model | vectors | dimensions | exact products | faiss HNSW32 | hnswlib | candidates that keep 99 % |"]
     lines.append("|---" * 7 + "|")
-    for one, other in zip(faiss, hnswlib, strict=True):
+    for one in (row for row in rows if row["to"] == "faiss"):
         whole = "the factors" if "exactly" in one["covers"] else "all scores"
         vectors = "U alone" if one.get("part") == "factors" else whole
-        recalls = (one["vector_recall"], one["index_recall"], other["index_recall"], one["candidate_recall"])
-        shown = " | ".join(f"{recall:.3f}" for recall in recalls)
-        lines.append(f"| {one['model']} | {vectors} | {one['dims']} | {shown} |")
+        dims = f"{one['dims']}, chosen" if one.get("dims_chosen") else str(one["dims"])
+        recalls = (one["vector_recall"], one["index_recall"], hnswlib.get(_find_key(one)))
+        shown = " | ".join("" if recall is None else f"{recall:.3f}" for recall in recalls)
+        kept = f"{one['n_candidates']} ({one['candidate_recall']:.3f})"
+        lines.append(f"| {one['model']} | {vectors} | {dims} | {shown} | {kept} |")
     return "\n".join(lines) + "\n"
+
+
+def _find_key(row: dict[str, Any]) -> tuple[Any, ...]:
+    return row["model"], row.get("part"), row["dims"], row.get("dims_chosen")

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from csrr.data import DATASETS as DATASETS
     from csrr.data import DataError as DataError
     from csrr.data import DataWarning as DataWarning
+    from csrr.data import EventTypes as EventTypes
     from csrr.data import HeldOut as HeldOut
     from csrr.data import IdMap as IdMap
     from csrr.data import ItemTable as ItemTable
@@ -83,8 +84,8 @@ if TYPE_CHECKING:
 # Where each public name lives; it is imported when first used, so that `csrr --version` answers at once.
 _HOMES = {
     "csrr.adapters.export_vectors": "Export export",
-    "csrr.data": "DATASETS DataError DataWarning HeldOut IdMap ItemTable Log LogColumns NoHistoryWarning UnknownIdError"
-    " UnknownIdWarning data_dir fetch locate read read_items read_split read_sql split synthetic",
+    "csrr.data": "DATASETS DataError DataWarning EventTypes HeldOut IdMap ItemTable Log LogColumns NoHistoryWarning"
+    " UnknownIdError UnknownIdWarning data_dir fetch locate read read_items read_split read_sql split synthetic",
     "csrr.data.add_noise": "Noisy add_noise",
     "csrr.experiments.compare": "Comparison compare",
     "csrr.experiments.evaluate": "Evaluation evaluate",
@@ -125,7 +126,9 @@ def __getattr__(name: str) -> "Any":
         return import_module("csrr.adapters")
     if name not in _HOME:
         raise AttributeError(f"module 'csrr' has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(_HOME[name]), name)
+    from csrr.parameters import explain_names
+
+    value = globals()[name] = explain_names(getattr(import_module(_HOME[name]), name))
     return value
 
 

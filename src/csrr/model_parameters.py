@@ -12,7 +12,7 @@ LEAST_COST, MOST_COST = 1e-4, 1e4
 MOST = 1e15
 """The largest strength: far beyond any use, and its square still within single precision."""
 
-EVENT_WEIGHTS = ("ignore", "cost", "linear", "log")
+EVENT_WEIGHTS = ("auto", "ignore", "cost", "linear", "log")
 
 # The problem
 
@@ -81,11 +81,12 @@ RecallWeight: TypeAlias = Annotated[
     ),
 ]
 EventWeights: TypeAlias = Annotated[
-    Literal["ignore", "cost", "linear", "log"],
+    Literal["auto", "ignore", "cost", "linear", "log"],
     Choice(
         "event_weights",
         'How event weights are used: "ignore"; "cost", as factors on the cost of a miss; "linear" or "log" (of'
-        " 1 + weight), as confidence, such as play counts, divided by their mean.",
+        ' 1 + weight), as confidence, such as play counts, divided by their mean; "auto": "linear" where they are given'
+        ' by event type, else "ignore".',
         choices=EVENT_WEIGHTS,
     ),
 ]

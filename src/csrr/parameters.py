@@ -15,23 +15,30 @@ documentation. A model names it as a type:
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import functools
 import inspect
 import math
 import re
 import sys
+import types
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from numbers import Integral, Real
 from typing import Annotated, Any, NamedTuple, TypeVar, dataclass_transform, get_args, get_origin
 
 Kind = TypeVar("Kind", bound=type)
+Named = TypeVar("Named")
 
 
 class ParameterError(ValueError):
     """Raised for an invalid parameter; the message names it and says what is valid."""
+
+
+class UnknownArgumentError(ParameterError, TypeError):
+    """Raised for an argument of a name that there is not; the message says which was meant."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -258,6 +265,21 @@ def check_number(
     Number(name, "", above=above, least=least, most=most).check(value)
 
 
+def check_texts(name: str, value: Any, example: str) -> None:
+    """Raise ParameterError unless a value is None or a list of texts, such as `example`."""
+    is_list = isinstance(value, Collection) and not isinstance(value, str | bytes | Mapping)
+    is_list = is_list and getattr(value, "ndim", 1) == 1
+    if value is not None and not (is_list and all(isinstance(each, str) for each in value)):
+        raise ParameterError(f"{name}={value!r}: give a list of {example}")
+
+
+def check_seed(seed: Any) -> None:
+    """Raise ParameterError unless a value seeds random numbers: a whole number >= 0, or several."""
+    parts = seed if isinstance(seed, list | tuple) and seed else [seed]
+    if not all(is_whole(each, 0) for each in parts):
+        raise ParameterError(f"seed={seed!r} must be a whole number >= 0")
+
+
 def check_whole(name: str, value: Any, *, least: int) -> None:
     """Raise ParameterError unless a value is a whole number >= least."""
     Whole(name, "", least=least).check(value)
@@ -288,7 +310,7 @@ class Renamed(NamedTuple):
 @dataclass_transform(kw_only_default=True, field_specifiers=(parameter,))
 def declare(kind: Kind) -> Kind:
     """Make the `__init__` of a model from its declared parameters: it stores them, and does no more."""
-    made: Any = dataclass(eq=False, repr=False, kw_only=True)(kind)
+    made: Any = explain_names(dataclass(eq=False, repr=False, kw_only=True)(kind))
     if made.renamed:
         plain = made.__init__
 
@@ -389,3 +411,90 @@ def _find_declaration(kind: type, field: dataclasses.Field[Any]) -> Parameter | 
     if get_origin(hint) is not Annotated:
         return None
     return next((each for each in get_args(hint)[1:] if isinstance(each, Parameter)), None)
+
+
+# Names that are none
+
+MEANT = {
+    "k": "N n K top_k topk num_items n_items n_recommendations",
+    "rank": "factors n_factors num_factors no_components n_components embedding_size features latent_dim dim",
+    "max_rank": "factors n_factors rank n_components",
+    "neighbors": "K k nnbrs max_nbrs n_neighbors topk",
+    "reg": "regularization reg_weight lambda_ l2 l2_norm alpha",
+    "reg_low_rank": "regularization reg lambda_",
+    "confidence": "alpha weight",
+    "max_iter": "iterations n_iter num_iterations n_iterations epochs n_epochs",
+    "epochs": "iterations n_iter num_iterations n_epochs max_iter",
+    "learning_rate": "lr eta",
+    "threads": "num_threads n_threads n_jobs workers nthreads",
+    "seed": "random_state random_seed rng",
+    "exclude_seen": "filter_already_liked_items filter_viewed filter_seen remove_seen",
+    "exclude": "filter_items exclude_items filter_users",
+    "candidates": "items items_to_recommend item_ids candidate_items users",
+    "users": "user userid user_id user_ids",
+    "user": "userid user_id user_col users",
+    "item": "itemid item_id item_col items",
+    "data": "user_items interactions dataset ratings X log train",
+    "verbose": "show_progress progress",
+    "path": "filename file",
+    "columns": "add_columns",
+}
+"""The names that other libraries give to what we call so."""
+
+
+def explain_names(what: Named) -> Named:
+    """Return a function that says what was meant by a wrong name of an argument, or a class whose public methods do.
+
+    A class is changed in place, with those above it that are ours. A function that takes any name is left to itself,
+    and calls `refuse_names`.
+    """
+    if inspect.isfunction(what):
+        made = _explain_call(what, what.__name__)
+        # Where pickle looks for it.
+        setattr(sys.modules[what.__module__], what.__name__, made)
+        return made  # type: ignore[no-any-return]
+    for kind in what.__mro__ if inspect.isclass(what) else ():
+        if kind.__module__.split(".")[0] == "csrr" or kind is what:
+            for name, each in list(vars(kind).items()):
+                if (name == "__init__" or not name.startswith("_")) and inspect.isfunction(each):
+                    setattr(kind, name, _explain_call(each, kind.__name__ if name == "__init__" else name))
+                elif not name.startswith("_") and isinstance(each, classmethod | staticmethod):
+                    setattr(kind, name, type(each)(_explain_call(each.__func__, name)))
+    return what
+
+
+def _explain_call(function: Any, name: str) -> Any:
+    if hasattr(function, "__wrapped__") or function.__code__.co_flags & inspect.CO_VARKEYWORDS:
+        return function
+
+    def explain(error: TypeError) -> None:
+        found = re.search(r"unexpected keyword argument '(.+?)'", str(error))
+        # What is raised within the function has a longer way.
+        if found is not None and error.__traceback__ is not None and error.__traceback__.tb_next is None:
+            refuse_names(name, [found[1]], [each for each in inspect.signature(function).parameters if each != "self"])
+
+    def call(*args: Any, **named: Any) -> Any:
+        try:
+            return function(*args, **named)
+        except TypeError as error:
+            explain(error)
+            raise
+
+    # As if it stood where the function stands: doctest looks there.
+    made = types.FunctionType(call.__code__, function.__globals__, function.__name__, None, call.__closure__)
+    return functools.update_wrapper(made, function)
+
+
+def refuse_names(where: str, names: Iterable[str], valid: Iterable[str]) -> None:
+    """Raise UnknownArgumentError for the first of several names that is not valid."""
+    known = list(valid)
+    for name in names:
+        if name in known:
+            continue
+        ours = [each for each in known if name in MEANT.get(each, "").split()]
+        near = difflib.get_close_matches(name, known, 1, 0.7)
+        if near and not ours:
+            hint = f"did you mean {near[0]!r}?"
+        else:
+            hint = f"it is called {ours[0]!r} here" if ours else f"it has: {', '.join(known) or 'none'}"
+        raise UnknownArgumentError(f"{where} has no parameter {name!r}; {hint}") from None

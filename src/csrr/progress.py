@@ -59,8 +59,9 @@ class Line:
     def step(self, step: Any) -> None:
         """Show a step of a fit: its gap or, where only the end of the fit tells it, the objective; else all numbers."""
         if not hasattr(step, "gap"):
-            numbers = {name: value for name, value in vars(step).items() if isinstance(value, int | float)}
-            self.show("  ".join(f"{name} {value:.4g}" for name, value in numbers.items()), now=False)
+            told = {name: value for name, value in vars(step).items() if isinstance(value, int | float | str)}
+            texts = [value if isinstance(value, str) else f"{name} {value:.4g}" for name, value in told.items()]
+            self.show("  ".join(texts), now=False)
             return
         goal = f"objective {step.objective:.6g}" if math.isnan(step.gap) else f"gap {step.gap:.1e}"
         text = f"iteration {step.iteration}  {goal}  rank {step.rank}  {step.seconds:.1f} s"

@@ -6,6 +6,7 @@ import pytest
 from pyarrow import parquet
 
 import csrr
+from csrr.adapters import score_vectors
 from csrr.adapters.export_vectors import measure_overlap
 from csrr.adapters.score_vectors import approximate_scores, is_factored, make_score_vectors
 from csrr.parameters import ParameterError
@@ -92,6 +93,40 @@ def test_the_folder_holds_ids_vectors_and_what_they_are(model, tmp_path):
     assert not found.is_exact or found.vector_recall == 1
 
 
+@pytest.mark.parametrize("to", ["parquet", "faiss"])
+def test_as_many_candidates_as_keep_the_lists(log, tmp_path, to):
+    if to == "faiss":
+        pytest.importorskip("faiss")
+    model = csrr.EASE(10).fit(log)
+    few, many = (csrr.export(model, tmp_path, to=to, dims=4, k=5, recall=share, sample=60) for share in (0.5, 0.99))
+    assert 5 <= few.n_candidates < many.n_candidates < 90
+    assert (few.candidate_recall > 0.45, many.candidate_recall > 0.97) == (True, True)
+    assert f"of {many.n_candidates} candidates {many.candidate_recall:.3f} ({many.n_candidates / 90:.0%} of" in str(
+        many
+    )
+    assert json.loads((tmp_path / "about.json").read_text())["n_candidates"] == many.n_candidates
+    # Fewer lose more than was asked for, by the users that it was chosen by.
+    judged = np.random.default_rng(0).choice(120, 60, replace=False)
+    chosen = np.setdiff1d(np.arange(120), judged)
+    users, items = make_score_vectors(model, dims=4).users[chosen], make_score_vectors(model, dims=4).items
+    products = np.where(model.seen_[chosen].toarray() > 0, -np.inf, users @ items.T)
+    order, exact = np.argsort(-products, axis=1, kind="stable"), model.recommend(chosen.tolist(), 5).items
+    kept = [np.mean([np.isin(a, b[:n]).mean() for a, b in zip(exact, order, strict=True)]) for n in range(1, 91)]
+    if to == "parquet":
+        assert many.n_candidates == 1 + int(np.argmax(np.array(kept) > 0.99 - 1e-9))
+
+
+def test_as_many_dimensions_as_few_candidates_need(log, tmp_path, monkeypatch):
+    monkeypatch.setattr(score_vectors, "DIMS", (2, 8, 16, 32))
+    monkeypatch.setattr(score_vectors, "AT_ONCE", 8)
+    model = csrr.EASE(10).fit(log)
+    free = csrr.export(model, tmp_path, k=5, recall=0.9)
+    fixed = {dims: csrr.export(model, tmp_path, k=5, recall=0.9, dims=dims) for dims in (2, 8, 16, 32)}
+    assert free.dims == min(dims for dims, each in fixed.items() if each.n_candidates <= 25) > 2
+    assert free.n_candidates <= 25
+    assert csrr.export(model, tmp_path, k=5, recall=1).dims == 32
+
+
 def test_people_without_a_history_are_not_compared(log, tmp_path):
     clicks = log.to_csr().tolil()
     clicks[10:] = 0
@@ -151,6 +186,7 @@ def test_overlap():
         ({"to": "hnswlib", "index": "Flat"}, "index='Flat' goes with faiss"),
         ({"k": 0}, "k=0"),
         ({"sample": 0}, "sample=0"),
+        ({"recall": 0}, "recall=0 must be a number > 0 and <= 1"),
     ],
 )
 def test_what_cannot_be_exported_leaves_nothing(log, tmp_path, options, message):

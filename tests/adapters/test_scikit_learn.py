@@ -1,5 +1,6 @@
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -100,12 +101,25 @@ def test_other_splits_of_events_do_as_well(events):
 
 def test_a_matrix_is_refused_where_its_rows_were_split(events):
     matrix = csrr.Log.from_table(events).to_csr()
-    with pytest.raises(ParameterError, match="does not say which of the model's users"):
+    with (
+        pytest.warns(csrr.DataWarning, match="splits the rows of a matrix"),
+        pytest.raises(ParameterError, match="does not say which of the model's users"),
+    ):
         cross_val_score(csrr.PopRank(), matrix, cv=KFold(2), error_score="raise")
     with pytest.raises(csrr.DataError, match="PerUserSplit needs a table of events"):
         cross_val_score(csrr.PopRank(), matrix, cv=PerUserSplit(2), error_score="raise")
     with pytest.raises(csrr.DataError, match=r"log.to_frame\(\)"):
         next(PerUserSplit(2).split(csrr.Log.from_table(events)))
+
+
+@pytest.mark.parametrize("make", [lambda X: X, lambda X: X.toarray()], ids=["sparse", "dense"])
+def test_a_search_on_a_matrix_says_why_before_its_scores_are_nan(events, make):
+    with warnings.catch_warnings(record=True, action="always") as told:
+        GridSearchCV(csrr.EASE(), {"reg": [10]}, cv=2).fit(make(csrr.Log.from_table(events).to_csr()))
+    first, *others = [str(each.message) for each in told]
+    assert first.startswith("no score: scikit-learn splits the rows of a matrix, which are users")
+    assert "PerUserSplit()" in first
+    assert any("will be set to nan" in each for each in others)
 
 
 def test_what_cannot_be_scored_is_said(events):

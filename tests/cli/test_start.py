@@ -9,6 +9,7 @@ import pytest
 
 import csrr
 from csrr.cli.cmd_start import tell_kept
+from csrr.first_look.write_page import hold_folder
 from tests.cli.conftest import COMMAND, TOLD_OF_LOG, as_json, in_process, on_one_core, write_log
 
 
@@ -23,10 +24,30 @@ def answered(log_file, tmp_path_factory):
 def test_a_file_becomes_an_answer(answered, log_file):
     result, folder = answered
     assert result.stdout.startswith("FirstLook: 80 users x 60 items, ")
-    assert "ranks best: NDCG@10" in result.stdout
+    assert "people, " in result.stdout
     assert result.stdout.endswith(f"the page: {folder / 'page.html'}\n")
-    assert sorted(each.name for each in folder.iterdir()) == ["model.csrr", "page.html", "summary.json"]
+    assert {"model.csrr", "page.html", "summary.json"} <= {each.name for each in folder.iterdir()}
     assert json.loads((folder / "summary.json").read_text())["source"] == str(log_file)
+
+
+def test_titles_of_another_file_are_shown_and_a_folder_in_use_is_refused(log_file, log, tmp_path):
+    (tmp_path / "items.csv").write_text("item,title\n" + "".join(f"{item},New {item}\n" for item in log.items.ids))
+    args = ("start", log_file, "-o", tmp_path / "found", "--minutes", 1e-6)
+    found = as_json(*args, "--items", tmp_path / "items.csv")
+    assert found["examples"][0]["items"][0][0].startswith("New ")
+    assert "--items" not in "".join(each["line"] for each in found["commands"])
+    with hold_folder(tmp_path / "found"):
+        result = in_process(*args)
+    assert result.exit_code == 2
+    assert result.stderr.endswith(
+        "found: another first look is being written there; wait for it, or give another folder\n"
+    )
+    assert len(result.stderr.splitlines()) == 1
+    assert in_process(*args, "--items-id", "item").exit_code == 2
+    (tmp_path / "items.csv").write_text("item,title\nx,y\n")
+    result = in_process(*args, "--items", tmp_path / "items.csv")
+    assert "the item table has none of the 60 items" in result.stderr
+    assert "name the column of ids with --items-id='...'" in result.stderr
 
 
 def test_the_commands_on_the_page_run(answered, tmp_path, monkeypatch):
@@ -50,8 +71,8 @@ def test_json_has_the_summary_and_options_go_into_the_commands(log_file, tmp_pat
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("user,item\n1,1\n1,2\n", "no test is possible: 1 of 1 users have two events or more"),
-        ("user,item\n" + "".join(f"{user},{user}\n" for user in range(30)), "no test is possible: 0 of 30 users"),
+        ("user,item\n1,1\n1,2\n", "no test is possible: it needs 10 users with two events or more"),
+        ("user,item\n" + "".join(f"{user},{user}\n" for user in range(30)), "and 0 of 30 users have so many"),
         ("user,price\n1,1\n", "no column looks like the item"),
     ],
 )
@@ -97,7 +118,7 @@ def test_ctrl_c_keeps_what_is_known(tmp_path):
     assert kept["comparison"]["rows"]
     assert "Not done" in (folder / "page.html").read_text()
     assert csrr.load(folder / "model.csrr").recommend(3).k == 10
-    assert sorted(each.name for each in folder.iterdir()) == ["model.csrr", "page.html", "summary.json"]
+    assert sorted(each.name for each in folder.iterdir()) == [".lock", "model.csrr", "page.html", "summary.json"]
 
 
 def _count_models(folder):

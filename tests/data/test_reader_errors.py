@@ -3,6 +3,7 @@ import gzip
 import numpy as np
 import pytest
 
+import csrr
 from csrr.data import DataError, read, read_split
 
 CSV = "user,item,rating\n1,10,5\n1,20,3\n2,10,4\n"
@@ -118,7 +119,7 @@ def test_unknown_parts_of_user_lists(write):
     path = write("lists.zip", {"train.txt": "0 1\n"})
     with pytest.raises(DataError, match=r"there is no test\.txt"):
         read_split(path)
-    with pytest.raises(DataError, match=r"there is no valid\.txt"):
+    with pytest.raises(csrr.ParameterError, match="part='valid' must be one of train, test, all"):
         read(path, part="valid")
 
 

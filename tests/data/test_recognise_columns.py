@@ -77,6 +77,38 @@ def test_ratings_by_name(name):
     assert "every rating counts as a choice, low ones too (min_rating=4 keeps those of 4 and more)" in repr(whole)
 
 
+@pytest.mark.parametrize(
+    ("ratings", "liked"),
+    [
+        ([1, 2, 3, 4, 5], "4"),
+        ([3, 4, 5], "4"),
+        ([0.5, 1, 3.5, 5], "4"),
+        ([1, 5, 7, 10], "8"),
+        ([0, 1], "1"),
+        ([-1, 1], "1"),
+        ([0, 0.2, 0.4, 1], "0.8"),
+        ([1, 3, 6], "5"),
+        ([10, 60, 100], "75"),
+        ([-9.81, 0.13, 9.66], "5"),
+    ],
+)
+def test_the_rating_that_is_proposed_goes_by_the_scale(ratings, liked):
+    log = csrr.read({"user": range(len(ratings)), "item": range(len(ratings)), "rating": ratings})
+    assert f"low ones too (min_rating={liked} keeps those of {liked} and more)" in repr(log)
+    assert any(each >= log.columns.liked_from for each in ratings)
+    assert any(each < log.columns.liked_from for each in ratings)
+
+
+def test_counts_in_a_column_of_ratings_are_no_ratings():
+    table = {"user": range(20), "item": range(20), "rating": [1] * 19 + [5000]}
+    assert "its numbers, 1 to 5,000, look like counts, and are not used (weight='rating' uses" in repr(csrr.read(table))
+    assert csrr.read(table, weight="rating").weights.max() == 5000
+    assert "counts" not in repr(csrr.read(table, weight="rating"))
+    same = csrr.read({"user": [1, 2], "item": [1, 2], "rating": [1, 1]})
+    assert same.columns.liked_from is None
+    assert repr(same.columns) == "LogColumns: user 'user', item 'item', rating 'rating'"
+
+
 @pytest.mark.parametrize("name", ["count", "qty", "Quantity", "plays", "play_count", "weight"])
 def test_counts_are_weights(name):
     log = csrr.read({"user": [1, 1], "item": [1, 2], name: [5, 0]})

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from csrr.data import DataError, split, synthetic
+from csrr.parameters import ParameterError
 
 
 def precision_at_10(scores, train, test):
@@ -78,7 +79,9 @@ def test_a_low_rank_model_clearly_beats_popularity():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"n_users": 0}, "needs a user"),
+        ({"n_users": 0}, "n_users=0 must be a whole number >= 1"),
+        ({"n_users": 10**9}, "at most 10,000,000,000 cells"),
+        ({"seed": -1}, "seed=-1 must be a whole number >= 0"),
         ({"rank": 1}, "a rank of 2"),
         ({"n_items": 20}, "4 items a genre"),
         ({"events_per_user": 300}, "half of n_items"),
@@ -87,5 +90,5 @@ def test_a_low_rank_model_clearly_beats_popularity():
     ],
 )
 def test_bad_options_are_refused_in_plain_words(options, words):
-    with pytest.raises(DataError, match=words):
+    with pytest.raises((DataError, ParameterError), match=words):
         synthetic(**options)

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+import csrr
 from csrr.data import DataError, as_log, split, synthetic
 from csrr.experiments import evaluate
 from csrr.experiments.evaluate import METRIC_NAMES
@@ -258,3 +259,39 @@ def test_tables_and_summary(model, parts):
     assert len(repr(evaluate(model, *parts, metrics=["auc"])).splitlines()) == 3
     with pytest.raises(KeyError, match="no metric 'ndcg@7'"):
         found["ndcg@7"]
+
+
+class TestUnknownIds:
+    @pytest.fixture
+    def parts(self):
+        log = csrr.synthetic(60, 40, events_per_user=10).log
+        train, test = csrr.split(log)
+        more = {"user": [*test.users.ids[test.user_rows], 3, 999], "item": [*test.items.ids[test.item_rows], 777, 5]}
+        return csrr.EASE(10).fit(train), train, test, more
+
+    def test_are_an_error_that_tells_the_way_out(self, parts):
+        model, train, _, more = parts
+        with pytest.raises(csrr.DataError, match='split and fit on its train part, or pass unknown="ignore"'):
+            csrr.evaluate(model, train, more)
+        with pytest.raises(csrr.DataError, match="train does not fit the model") as caught:
+            csrr.evaluate(model, more, train, unknown="ignore")
+        assert "unknown=" not in str(caught.value)
+        with pytest.raises(csrr.ParameterError, match="unknown='no'"):
+            csrr.evaluate(model, train, more, unknown="no")
+
+    def test_or_left_out_and_counted(self, parts):
+        model, train, test, more = parts
+        with pytest.warns(csrr.UnknownIdWarning) as told:
+            found = csrr.evaluate(model, train, more, unknown="ignore")
+        assert [str(each.message) for each in told] == [
+            f"unknown ids were left out: 2 of {len(test) + 2} in the events of test"
+        ]
+        assert found.summary() == csrr.evaluate(model, train, test).summary()
+
+    def test_among_the_users(self, parts):
+        model, train, test, _ = parts
+        with pytest.raises(csrr.UnknownIdError):
+            csrr.evaluate(model, train, test, users=[1, 2, 999])
+        with pytest.warns(csrr.UnknownIdWarning, match="1 of 3 in users"):
+            found = csrr.evaluate(model, train, test, users=[1, 2, 999], unknown="ignore")
+        assert found.summary() == csrr.evaluate(model, train, test, users=[1, 2]).summary()

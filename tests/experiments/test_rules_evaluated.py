@@ -158,7 +158,7 @@ def test_a_table_may_come_with_the_evaluation_and_leaves_the_model_as_it_was(par
     [
         ({"by": "nope"}, csrr.DataError, "no column 'nope'"),
         ({"rules": {"diversity": 3}}, csrr.ParameterError, "diversity=3"),
-        ({"rules": {"nope": 3}}, TypeError, "no rule 'nope'"),
+        ({"rules": {"nope": 3}}, TypeError, "rules has no parameter 'nope'; it has: where, boost"),
         (
             {"rules": {"at_least": {"maker": {"m1": 6}}}},
             csrr.ParameterError,

@@ -45,6 +45,11 @@ def test_an_account_with_half_of_the_items_is_named(planted):
     assert "1 account looks like a bot: 999." in told(planted)
 
 
+def test_what_a_terminal_would_obey_is_spelled_out():
+    rows = [(f"u{user}", item) for user in range(50) for item in range(user, user + 3)]
+    assert r"like a bot: \x1b[2J\x0a." in told(make_log(rows + [("\x1b[2J\n", item) for item in range(120)]))
+
+
 def test_a_burst_is_a_machine_and_a_slow_heavy_user_is_not():
     day = 86_400.0
     others = [(user, (user * 7 + k) % 1000, 1e9 + k * day) for user in range(100) for k in range(10)]
@@ -70,9 +75,15 @@ def test_repeats_are_counted_and_told():
 
 def test_ratings_left_in_and_times_from_the_future_are_odd():
     n = 40
-    table = {"user": np.arange(n) % 8, "item": np.arange(n) % 13, "rating": np.ones(n), "time": np.full(n, 9e9)}
+    table = {
+        "user": np.arange(n) % 8,
+        "item": np.arange(n) % 13,
+        "rating": np.arange(n) % 5 + 1,
+        "time": np.full(n, 9e9),
+    }
     table["time"][0] = 1e9
     said = told(csrr.Log.from_table(table))
+    assert "holds ratings from 1 to 5" in said
     assert "--min-rating 4" in said
     assert "from 2001-09-09 to 2255-03-14" in said
     assert "97.5 % of the events have the same time" in said
@@ -127,10 +138,16 @@ def test_times_that_are_all_the_same_are_no_times():
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        ([(1, item) for item in range(50)], "1 of 1 users have two events or more, and at least 10 must"),
-        ([(user, user) for user in range(50)], "0 of 50 users have two events"),
-        ([(user, item) for user in range(50) for item in range(3)], "there are 3 items"),
-        ([(user, (user + k) % 30) for user in range(20) for k in range(2)], "0 users have an event for training"),
+        (
+            [(1, item) for item in range(50)],
+            "it needs 10 users with two events or more, .* and 1 of 1 user has so many",
+        ),
+        ([(user, user) for user in range(50)], "it needs 10 users .* and 0 of 50 users have so many"),
+        ([(user, item) for user in range(50) for item in range(3)], "the log has 3 items"),
+        (
+            [(user, (user + k) % 30) for user in range(20) for k in range(2)],
+            "it needs 10 users with an event for training and one for the test, and 0 have both",
+        ),
     ],
 )
 def test_a_log_too_small_for_a_test_is_told_so(rows, message):

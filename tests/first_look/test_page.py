@@ -6,6 +6,7 @@ import shutil
 import pytest
 
 import csrr
+from csrr.first_look.findings import count_served
 from tests.chart_faults import CHART_FAULTS
 from tests.test_docs import read_page, words
 
@@ -15,7 +16,7 @@ CHROMIUM = shutil.which("chromium")
 @pytest.fixture(scope="module")
 def look(tmp_path_factory):
     log = csrr.synthetic(300, 120, rank=5, events_per_user=20, seed=2).log
-    titles = {item: f"<b>Item & {item}</b>" for item in range(120)}
+    titles = {item: f"<b>Item & {item}</b>\x1b[31m\u202egnitset" for item in range(120)}
     named = csrr.Log.from_table({"user": log.user_rows, "item": log.item_rows}, titles=titles)
     return csrr.start(named, 2, tmp_path_factory.mktemp("look"))
 
@@ -35,7 +36,7 @@ def test_elements_close_and_links_lead_somewhere(text):
     page = read_page(text.replace("<br>", "<br/>"))
     ids = {each.get("id") for each in page.iter() if each.get("id")}
     links = [each.get("href") for each in page.iter("a")]
-    assert len(links) == 8
+    assert len(links) == 9
     assert {link.removeprefix("#") for link in links} <= ids
 
 
@@ -43,6 +44,11 @@ def test_titles_are_text_and_no_markup(text):
     assert "<b>Item" not in text
     assert "&lt;b&gt;Item &amp;amp; " not in text
     assert "&lt;b&gt;Item &amp; " in text
+
+
+def test_controls_and_marks_that_turn_text_are_spelled_out(look, text):
+    assert not {"\x1b", "\u202e"} & set(text + (look.folder / "summary.json").read_text())
+    assert "\\x1b[31m\\u202egnitset" in text
 
 
 def test_the_page_says_what_was_found(look, text):
@@ -57,16 +63,20 @@ def test_the_page_says_what_was_found(look, text):
     assert look.costs.recommendation in said
     assert "csrr recommend" in said
     assert text.count('class="chart"') == 7
+    assert [f"{each.found} of 100 people find something they then chose" in said for each in count_served(look)] == [
+        True
+    ] * 2
+    assert text.index('class="served"') < text.index("NDCG@10")
     assert "Not done" not in said
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium to open the page with")
-@pytest.mark.parametrize("width", [1280, 390])
-def test_in_a_browser_nothing_is_cut_off_or_asked_for(look, width):
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
+def test_in_a_browser_nothing_is_cut_off_or_asked_for(look, width, scheme):
     api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     with api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
-        page = browser.new_page(viewport={"width": width, "height": 800}, color_scheme="light")
+        page = browser.new_page(viewport={"width": width, "height": 800}, color_scheme=scheme)
         asked, errors = [], []
         page.on("request", lambda request: asked.append(request.url))
         page.on("console", lambda message: errors.append(message.text))

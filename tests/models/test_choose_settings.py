@@ -109,6 +109,19 @@ class TestTheChoice:
         assert fitted.seen_.nnz == len(synthetic(700, 120, rank=5, events_per_user=14, seed=1).log)
         assert "held-out events" in fitted.chosen_.note
 
+    def test_its_print_marks_what_was_taken_and_says_why_not_the_best_row(self):
+        chosen = CSRR().fit(synthetic(400, 100, events_per_user=15, seed=4).log).chosen_
+        best, taken = int(chosen["ndcg"].argmax()), chosen.taken
+        assert best != taken
+        lines = repr(chosen).splitlines()
+        assert [row for row, line in enumerate(lines[1 : len(chosen) + 1]) if line.startswith("*")] == [taken]
+        more = chosen["ndcg"][best] - chosen["ndcg"][taken]
+        assert f"(row {best + 1} has {chosen['ndcg'][best]:.4f}, {more:.4f} more, but that is within 2 " in lines[-1]
+
+    def test_where_the_best_row_was_taken_nothing_is_explained(self, fitted):
+        is_best = fitted.chosen_["ndcg"].argmax() == fitted.chosen_.taken
+        assert is_best == ("more, but" not in fitted.chosen_.note)
+
     def test_it_is_what_the_fit_took(self, fitted, tastes):
         settings = fitted.chosen_.settings
         noise = CSRR(reg_low_rank="noise", cost_ratio=settings.cost_ratio, neighbors=0).strength(tastes) / 0.5

@@ -270,7 +270,7 @@ class TestClicksThatCostMore:
     def test_weights_that_are_not_there_or_go_too_far(self, log, played):
         with pytest.raises(ParameterError, match="needs events with weights"):
             CSRR(event_weights="log").fit(log)
-        with pytest.raises(ParameterError, match="event_weights='much' must be one of ignore, cost, linear, log"):
+        with pytest.raises(ParameterError, match="event_weights='much' must be one of auto, ignore, cost, linear, log"):
             CSRR(event_weights="much").fit(played)
         far = played.weights.copy()
         far[0] = 1e8

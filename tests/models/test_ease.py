@@ -190,3 +190,21 @@ def test_on_movielens_100k_it_doubles_popularity_and_the_default_strength_is_nea
     ours = ndcg(EASE(threads=1))
     assert ours > 2 * ndcg(csrr.PopRank())
     assert ours > 0.98 * max(ndcg(EASE(reg, threads=1)) for reg in (100.0, 300.0, 1000.0))
+
+
+def test_a_fit_tells_its_steps(log):
+    steps = []
+    csrr.EASE(reg=10).fit(log, callback=steps.append)
+    done = ["pairs counted", "factorized", "inverted", "weights ready"]
+    assert [step.done for step in steps] == done
+    assert {step.reg for step in steps} == {10}
+    assert sorted(step.seconds for step in steps) == [step.seconds for step in steps]
+    model, steps = csrr.EASE(), []
+    model.fit(csrr.synthetic(400, 40, events_per_user=12).log, callback=steps.append, verbose=True)
+    n_fits, rest = divmod(len(steps), 4)
+    assert n_fits >= 4
+    assert rest == 0
+    assert (len({step.reg for step in steps}), steps[-1].reg) == (n_fits, model.reg_)
+    steps.clear()
+    model.update({"user": [3], "item": [7]}, callback=steps.append)
+    assert [step.done for step in steps] == done

@@ -160,12 +160,13 @@ def test_non_negative_factors_take_an_empty_history(timed):
         assert model.recommend_for([], 5).items[0].tolist() == popular(timed)[:5]
 
 
-def test_popularity_itself_needs_no_history(fitted, timed):
+def test_popularity_too_gives_those_without_a_history_what_every_model_does(fitted, timed):
     model = fitted[csrr.PopRank]
-    recs = model.recommend(k=6)
-    assert not recs.fallback.any()
     counts, order = timed.item_counts(), popular(timed)
-    assert recs.items[5].tolist() == sorted(range(60), key=lambda item: (-counts[item], order.index(item)))[:6]
+    by_counts = sorted(range(60), key=lambda item: (-counts[item], order.index(item)))
+    assert model.recommend(0, k=6, exclude_seen=False).items[0].tolist() == by_counts[:6] != order[:6]
+    with pytest.warns(NoHistoryWarning):
+        assert model.recommend(5, k=6).items[0].tolist() == order[:6]
 
 
 def test_a_model_of_ones_own_may_know_everyone(plain):
@@ -256,6 +257,22 @@ class TestEvaluation:
         assert plain["by_history"]["without"]["n_users"] == 3
         assert plain["by_history"]["with"]["means"] == found.by_history["with"].means
         assert found.display_table()["users"].tolist() == ["all", "with history", "without history"]
+
+    def test_models_are_compared_on_users_with_a_history_and_on_all(self, fitted, timed, asked):
+        both = {kind.__name__: csrr.evaluate(fitted[kind], timed, asked, at=10) for kind in (csrr.EASE, csrr.PopRank)}
+        found = csrr.compare(both)
+        assert found.rows[0].paired.n == 40
+        alone = csrr.compare({name: each.by_history["with"] for name, each in both.items()})
+        assert found.with_history == alone
+        assert alone.rows[0].paired.n == 37
+        assert alone.with_history is None
+        # Those without a history have the same list from both.
+        total = 40 * found.rows[0].paired.difference
+        assert 37 * alone.rows[0].paired.difference == pytest.approx(total, abs=1e-12)
+        assert "over 37 users with a history and all 40 users" in repr(found)
+        assert found.display_table()["users"].tolist() == ["with history", "all"]
+        assert found.summary()["with_history"] == alone.summary()
+        assert [panel["title"][-8:] for panel in found.panels] == ["37 users", "40 users"]
 
     def test_where_all_have_a_history_nothing_is_added(self, fitted, timed, asked):
         found = csrr.evaluate(fitted[csrr.EASE], timed, asked, at=5, metrics=["ndcg"], users=[0, 1, 2])

@@ -147,7 +147,7 @@ def test_parameters():
     assert model.get_params() == {"rank": 5, "seed": 0}
     assert model.set_params(seed=4) is model
     assert repr(model) == "Factors(rank=5, seed=4)"
-    with pytest.raises(ValueError, match="Factors has no parameter 'ranks'; it has: rank, seed"):
+    with pytest.raises(ValueError, match="Factors has no parameter 'ranks'; did you mean 'rank'"):
         model.set_params(seed=9, ranks=3)
     assert model.seed == 4
     assert repr(Factors().fit(SMALL)) == "Factors(), fitted to 3 users x 4 items"
@@ -169,7 +169,8 @@ def test_popularity_counts_a_user_once_whatever_the_weight():
 
 def test_popularity_on_a_matrix_without_some_events():
     model = PopRank().fit(sparse.csr_array(np.array([[1, 0, 0], [0, 0, 0]], np.float32)))
-    assert model.recommend(1).items.tolist() == [[0, 1, 2]]
+    with pytest.warns(csrr.NoHistoryWarning):
+        assert model.recommend(1).items.tolist() == [[0, 1, 2]]
 
 
 def test_bad_data():
@@ -224,6 +225,57 @@ class TestNeighbours:
             model.similar_items(8, k=0)
         with pytest.raises(NotFittedError):
             Factors().similar_items(8)
+
+    @pytest.mark.parametrize(
+        "kind",
+        [lambda: Factors(rank=3), lambda: csrr.EASE(10), lambda: csrr.ItemKNN(5), lambda: csrr.CSRR(cost_ratio=2.0)],
+        ids=["factors", "EASE", "ItemKNN", "CSRR"],
+    )
+    @pytest.mark.parametrize("what", ["items", "users"])
+    def test_several_at_once_are_as_one_by_one(self, kind, what, log):
+        model = kind().fit(log)
+        ask = getattr(model, f"similar_{what}")
+        for options in ({}, {"candidates": [1, 2, 8, 30, 31, 32], "exclude": [31]}):
+            lists = ask([8, 3, 40], k=4, **options)
+            assert lists.of.tolist() == [8, 3, 40]
+            for one, near in zip([8, 3, 40], lists, strict=True):
+                alone = ask(one, k=4, **options)
+                assert (alone.of, near.of) == (one, one)
+                assert near.ids.tolist() == alone.ids.tolist()
+                assert near.scores.tolist() == pytest.approx(alone.scores.tolist(), rel=1e-5)
+                assert one not in near.ids
+        assert {i for i in lists.ids.ravel() if i is not None} <= {1, 2, 8, 30, 32}
+        first = [row["id"] for row in lists.to_list() if row["of"] == 8]
+        assert first == lists[0].ids.tolist()
+        assert [row["rank"] for row in lists.to_list()][: len(first)] == list(range(1, len(first) + 1))
+
+    def test_conditions_on_items(self, model, log):
+        model.set_items({"item": range(60), "genre": ["Indie", "RPG", "Racing"] * 20})
+        near = model.similar_items([8, 9], k=60, where={"genre": "RPG"})
+        assert sorted(near.ids[1].tolist()) == list(range(1, 60, 3))
+        assert len(model.similar_items(7, k=60, where={"genre": "RPG"})) == 19
+        with pytest.raises(csrr.ParameterError, match="where asks for columns of an item table"):
+            Factors().fit(log).similar_items(8, where={"genre": "RPG"})
+
+    def test_users_of_item_models_are_alike_by_their_histories(self, log):
+        near = csrr.ItemKNN(5).fit(log).similar_users(8, k=100)
+        X = log.to_csr().toarray()
+        cosines = X @ X[8] / np.linalg.norm(X, axis=1).clip(1) / np.linalg.norm(X[8])
+        assert near.ids.tolist() == [u for u in best_items(cosines, 79, {8}) if cosines[u] > 0]
+        np.testing.assert_allclose(near.scores, cosines[near.ids], rtol=1e-5)
+        assert [kind.can("similar_users") for kind in (csrr.ItemKNN, csrr.PopRank)] == [True, False]
+        with pytest.raises(NotImplementedError, match="PopRank has no factors"):
+            PopRank().fit(log).similar_users(8)
+
+    def test_unknown_ids_and_lists_of_ones_own(self, model):
+        with pytest.warns(csrr.UnknownIdWarning, match="1 of 3 in the items asked for, 1 of 2 in exclude"):
+            near = model.similar_items([8, 999, 3], k=3, exclude=[5, 777], unknown="ignore")
+        assert [len(each) for each in near] == [3, 0, 3]
+        assert near.ids[1].tolist() == [None] * 3
+        with pytest.raises(csrr.ParameterError, match="candidates: give a list of item ids, the same for all"):
+            model.similar_items(8, candidates={8: [1, 2]})
+        with pytest.raises(TypeError, match=r"not a pair of ids and scores\. Take result\.ids"):
+            _ids, _scores = model.similar_items([8, 3])
 
 
 @pytest.mark.parametrize("model", [csrr.EASE(10), csrr.ItemKNN(), csrr.WRMF(3), csrr.PopRank()], ids=repr)

@@ -234,7 +234,7 @@ def test_threads_do_not_matter(model):
         ({"where": {"genre": "Jazz"}}, DataError, "no item has 'genre' 'Jazz'"),
         ({"columns": ["nope"]}, DataError, "no column 'nope'"),
         ({"columns": "genre"}, ParameterError, r"columns=\['genre'\]"),
-        ({"blend": 3}, TypeError, "no rule 'blend'; the rules are where, boost"),
+        ({"blend": 3}, TypeError, "recommend has no parameter 'blend'; it has: k, .*where, boost"),
     ],
 )
 def test_what_makes_no_sense_is_refused(model, options, error, message):

@@ -57,7 +57,7 @@ def test_models_without_weights_refuse_them(kind, log):
 
 
 def test_the_message_says_how_a_model_was_fitted(log):
-    with pytest.raises(ParameterError, match='this WRMF was fitted with event_weights="ignore"'):
+    with pytest.raises(ParameterError, match="this WRMF was fitted to events without weights"):
         csrr.WRMF(rank=4, reg=1.0).fit(log).fold_in([{1: 2.0}])
     with pytest.raises(ParameterError, match="this EASE takes no weights"):
         csrr.EASE(reg=10).fit(log).fold_in([{1: 2.0}])

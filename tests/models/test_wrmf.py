@@ -283,7 +283,7 @@ class TestBadParameters:
 
     @pytest.mark.parametrize("weights", ["no", 1, None])
     def test_weights_are_ignored_or_linear(self, log, weights):
-        with pytest.raises(ParameterError, match=f'event_weights={weights!r} must be "ignore" or "linear"'):
+        with pytest.raises(ParameterError, match=f"event_weights={weights!r} must be one of auto, ignore, linear"):
             WRMF(event_weights=weights).fit(log)
 
     def test_the_old_name_still_works_and_warns(self):

@@ -63,6 +63,16 @@ def test_a_user_is_a_list_of_one():
         recs[2]
 
 
+def test_what_looks_like_ids_and_scores_is_not_unpacked():
+    recs = make([[2, 0], [1, 2]])
+    with pytest.raises(TypeError, match=r"not a pair of ids and scores\. Take result\.items and result\.scores"):
+        _ids, _scores = recs
+    with pytest.raises(TypeError, match="not a pair"):
+        [scores for ids, scores in recs]
+    first, second = list(recs)
+    assert (len(first), len(second)) == (1, 1)
+
+
 def test_repr_is_a_small_table():
     text = repr(make([[2, 0], [1, -1]], titles=TITLES))
     assert text.splitlines() == [

@@ -21,6 +21,15 @@ def read_data(folder: Path) -> csrr.Log:
     file.write_text("user,item\n" + "".join(f"u{user},i{item}\n" for user, item in pairs))
     log = csrr.read(file, user="user", item="item")
     columns: csrr.Log = csrr.read({"user": ["a", "a", "b"], "item": ["x", "y", "x"]})
+    shop = csrr.read(
+        {"user": [1, 1], "item": [2, 2], "type": ["view", "buy"]},
+        event="type",
+        weights={"view": 1, "buy": 3.0},
+        target="buy",
+    )
+    types: csrr.EventTypes | None = shop.types
+    assert types is not None
+    assert (types.names, types.target) == (("view", "buy"), "buy")
     matrix = csrr.Log.from_matrix(columns.to_csr())
     sizes: tuple[int, int, float] = log.n_users, matrix.n_items, log.density
     assert sizes[:2] == (80, 2)

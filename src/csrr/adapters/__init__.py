@@ -9,6 +9,7 @@ from typing import Any
 
 from csrr.adapters.outside_models import OutsideModel, from_implicit, from_scores
 from csrr.adapters.scikit_learn import PerUserSplit, ranking_scorer
+from csrr.parameters import explain_names
 
 __all__ = [
     "OutsideModel",
@@ -99,3 +100,7 @@ def to_lenskit(ours: Any) -> Any:
     from csrr.adapters import lenskit_models
 
     return lenskit_models.to_lenskit(ours)
+
+
+for _name in __all__:
+    globals()[_name] = explain_names(globals()[_name])

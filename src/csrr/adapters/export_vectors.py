@@ -18,12 +18,13 @@ from csrr.data import IdMap
 from csrr.files import write_text
 from csrr.html_text import format_html_facts
 from csrr.models.recommender import Recommender
-from csrr.parameters import ParameterError, check_whole
+from csrr.parameters import ParameterError, check_number, check_whole
 from csrr.ranking import top_k
+from csrr.ranking.score_blocks import score_blocks
 from csrr.ranking.table_files import open_table_file
 
-CANDIDATES = 5
-"""The lists of candidates that are looked at are so many times k long."""
+FEW = 5
+"""So many times k candidates are few: without `dims`, there are as many dimensions as few candidates need."""
 USERS_AT_ONCE = 256
 VECTOR_ROWS = 2**15
 
@@ -56,9 +57,12 @@ class Export:
         The share of the model's own lists, seen items left out, that exact inner products recover.
     index_recall
         The share that the index recovers; None without an index.
+    n_candidates
+        The number of candidates to take from the index (or by inner products), items that the user has not counted,
+        and to let the model rank: as many as keep the share `recall` that was asked for.
     candidate_recall
-        The share that is among the first 5k of the index (or of the inner products): what is left if the model
-        re-ranks these.
+        The share that is among these: what is left if the model ranks them. Measured on other users than those by
+        whom `n_candidates` was chosen, if there are enough.
     files
         The names of the files in the folder.
 
@@ -82,6 +86,7 @@ class Export:
     n_compared: int
     vector_recall: float
     index_recall: float | None
+    n_candidates: int
     candidate_recall: float
     files: tuple[str, ...]
 
@@ -104,7 +109,8 @@ class Export:
             f"{self.path}: {self.n_users:,} users and {self.n_items:,} items in {self.dims} dimensions\n"
             f"the products are {self.covers}\n"
             f"recall@{self.k} of the exact lists of {self.n_compared:,} users: of the vectors {self.vector_recall:.3f}"
-            f"{index}, of {CANDIDATES * self.k} candidates {self.candidate_recall:.3f}"
+            f"{index}, of {self.n_candidates:,} candidates {self.candidate_recall:.3f}"
+            f" ({self.n_candidates / self.n_items:.0%} of the items; let the model rank these)"
         )
 
 
@@ -117,6 +123,7 @@ def export(
     dims: int | None = None,
     index: str | None = None,
     k: int = 20,
+    recall: float = 0.99,
     sample: int = 1000,
     seed: int = 0,
 ) -> Export:
@@ -138,13 +145,17 @@ def export(
         "all" of the scores; or "factors": without the neighbors, for a model that has both.
     dims
         The number of dimensions. Default: the factors themselves if they give the scores exactly, else an
-        approximation in 256 dimensions.
+        approximation in the fewest of 64, 128, 256, 512 and 1,024 dimensions in which 5k candidates keep the share
+        `recall` of the lists; in 1,024 if none does.
     index
         The kind of index, as faiss's `index_factory` takes it; "Flat" is exact. Without it, "HNSW32".
     k
         The length of the lists for the recalls.
+    recall
+        The share of the model's own lists that is to be kept if it ranks the candidates: `n_candidates` says how many
+        that takes.
     sample
-        The number of users whose lists are compared.
+        The number of users whose lists are compared, and of others by whom dimensions and candidates are chosen.
     seed
         Seed of the sample, and of the approximation.
 
@@ -174,9 +185,15 @@ def export(
         raise ParameterError(f'index={index!r} goes with to="faiss"')
     check_whole("k", k, least=1)
     check_whole("sample", sample, least=1)
-    vectors = make_score_vectors(model, part=part, dims=dims, seed=seed)
+    check_number("recall", recall, above=0, most=1)
+    judged, chosen = _draw_users(model, sample, seed)
+    k = min(k, len(model.items_))
+    wanted = Wanted(chosen, model.top_rows(chosen, k, seen=model.seen_)[0], recall)
+    vectors = make_score_vectors(
+        model, part=part, dims=dims, seed=seed, suffice=lambda each: wanted.count_candidates(model, each) <= FEW * k
+    )
     built = INDEXES[to](vectors.items, index) if to in INDEXES else None
-    found = _judge(model, vectors, built, min(k, len(model.items_)), sample, seed)
+    found = _judge(model, vectors, built, judged, k, _count_candidates(model, vectors, built, wanted))
     names = ("users.parquet", "items.parquet", *([built.file_name] if built else []), "about.json")
     told = Export(
         path=os.fspath(path),
@@ -195,6 +212,49 @@ def export(
     return told
 
 
+class Wanted(NamedTuple):
+    """The exact lists, shape (n, k), of user rows, shape (n,), and the share of them that candidates are to keep."""
+
+    rows: Rows
+    exact: Int32Array
+    recall: float
+
+    def count_candidates(self, model: Recommender, vectors: ScoreVectors) -> int:
+        """Return how many items, the first by exact products, keep that share."""
+        k, order, places, found = self.exact.shape[1], model.item_order.items, np.arange(len(model.items_)), []
+        for part, scores in score_blocks(vectors.score_rows, self.rows, len(order), seen=model.seen_):
+            for mine, listed in zip(scores, self.exact[part], strict=True):
+                places[order[np.argsort(-mine[order], kind="stable")]] = np.arange(len(order))
+                found.append(places[listed[listed >= 0]])
+        every = np.concatenate(found) if found else places[:0]
+        n = int(np.quantile(every, self.recall, method="inverted_cdf")) + 1 if len(every) else 0
+        return n if n > k else k
+
+
+def _draw_users(model: Recommender, sample: int, seed: int) -> tuple[Rows, Rows]:
+    """Return the rows of users to compare, and of others to choose by: the same if there are no others."""
+    # Whoever has no history gets what is popular; no vector tells that.
+    known = np.flatnonzero(np.diff(model.seen_.indptr))
+    rng = np.random.default_rng(seed)
+    judged = np.sort(rng.choice(known, min(sample, len(known)), replace=False))
+    others = np.setdiff1d(known, judged)
+    chosen = np.sort(rng.choice(others, min(sample, len(others)), replace=False))
+    return judged, chosen if len(chosen) else judged
+
+
+def _count_candidates(model: Recommender, vectors: ScoreVectors, index: VectorIndex | None, wanted: Wanted) -> int:
+    """Return how many candidates keep the share that is wanted, of the index or by exact products."""
+    n, n_items = wanted.count_candidates(model, vectors), len(model.items_)
+    if index is None:
+        return n
+    while n < n_items:
+        found = search_unseen(index, vectors.users, wanted.rows, model.seen_, n)
+        if measure_overlap(found, wanted.exact) >= wanted.recall:
+            break
+        n = min(n + max(n // 4, 1), n_items)
+    return n
+
+
 class Recalls(NamedTuple):
     """What of the exact lists is found again; see `Export`."""
 
@@ -202,25 +262,19 @@ class Recalls(NamedTuple):
     n_compared: int
     vector_recall: float
     index_recall: float | None
+    n_candidates: int
     candidate_recall: float
 
 
-def _judge(
-    model: Recommender, vectors: ScoreVectors, index: VectorIndex | None, k: int, sample: int, seed: int
-) -> Recalls:
-    """Return what vectors, index and candidates find again of the lists of some users."""
-    n_items = len(model.items_)
-    # Whoever has no history gets what is popular; no vector tells that.
-    known = np.flatnonzero(np.diff(model.seen_.indptr))
-    rows = np.sort(np.random.default_rng(seed).choice(known, min(sample, len(known)), replace=False))
+def _judge(model: Recommender, vectors: ScoreVectors, index: VectorIndex | None, rows: Rows, k: int, n: int) -> Recalls:
+    """Return what vectors, index and `n` candidates find again of the lists of some users."""
     exact, _ = model.top_rows(rows, k, seen=model.seen_)
-    many = min(CANDIDATES * k, n_items)
-    by_product, _ = top_k(vectors.score_rows, rows, n_items, many, seen=model.seen_, order=model.item_order)
+    by_product, _ = top_k(vectors.score_rows, rows, len(model.items_), n, seen=model.seen_, order=model.item_order)
     of_vectors = measure_overlap(by_product[:, :k], exact)
     if index is None:
-        return Recalls(k, len(rows), of_vectors, None, measure_overlap(by_product, exact))
-    found = search_unseen(index, vectors.users, rows, model.seen_, many)
-    return Recalls(k, len(rows), of_vectors, measure_overlap(found[:, :k], exact), measure_overlap(found, exact))
+        return Recalls(k, len(rows), of_vectors, None, n, measure_overlap(by_product, exact))
+    found = search_unseen(index, vectors.users, rows, model.seen_, n)
+    return Recalls(k, len(rows), of_vectors, measure_overlap(found[:, :k], exact), n, measure_overlap(found, exact))
 
 
 def search_unseen(index: VectorIndex, users: Float32Array, rows: Rows, seen: Any, n: int) -> Int64Array:

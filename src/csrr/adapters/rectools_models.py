@@ -67,15 +67,6 @@ class RecToolsModel(ModelBase):  # type: ignore[misc]
     def _recommend_i2i(
         self, target_ids: Any, dataset: Any, k: int, sorted_item_ids_to_recommend: Any
     ) -> tuple[Any, Any, Any]:
-        targets, items, scores = [], [], []
-        for target in target_ids.tolist():
-            near: Any = self.model.similar_items(target, len(self.model.items_) - 1)
-            ids = near.ids.astype(np.int64)
-            kept = np.ones(len(ids), np.bool_)
-            if sorted_item_ids_to_recommend is not None:
-                kept = np.isin(ids, sorted_item_ids_to_recommend)
-            places = np.flatnonzero(kept)[:k]
-            targets.append(np.full(len(places), target))
-            items.append(ids[places])
-            scores.append(near.scores[places])
-        return np.concatenate(targets), np.concatenate(items), np.concatenate(scores)
+        near = self.model.similar_items(target_ids, k, candidates=sorted_item_ids_to_recommend)
+        there = near.scores > -np.inf
+        return np.repeat(target_ids, there.sum(axis=1)), near.ids[there].astype(np.int64), near.scores[there]

@@ -147,7 +147,7 @@ def _read_users(X: Any) -> Int64Array:
         raise DataError("scikit-learn cannot take rows of a Log; pass log.to_frame(), a table of its events")
     if not holds_events(X) or sparse.issparse(X):
         raise DataError(f"X is a {type(X).__name__}; PerUserSplit needs a table of events with user and item columns")
-    numbers = read_events(X, {}).user.dictionary_encode().indices
+    numbers = read_events(X).user.dictionary_encode().indices
     return np.asarray(numbers.to_numpy(), np.int64)
 
 

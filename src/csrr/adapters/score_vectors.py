@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -14,8 +15,10 @@ from csrr.ranking.score_blocks import score_blocks
 
 Part = Literal["all", "factors"]
 
-DIMS = 256
-"""Number of dimensions where the model's own factors are not all of its scores."""
+DIMS = (64, 128, 256, 512, 1024)
+"""Numbers of dimensions that are tried where the model's own factors are not all of its scores."""
+AT_ONCE = 256
+"""The first so many dimensions of one approximation are the best of fewer, too."""
 EXTRA_DIMS, PASSES = 16, 4
 """More dimensions that the search for the best has, and how many times it goes over all scores."""
 
@@ -43,12 +46,18 @@ class ScoreVectors:
 
 
 def make_score_vectors(
-    model: Recommender, *, part: Part = "all", dims: int | None = None, seed: int = 0
+    model: Recommender,
+    *,
+    part: Part = "all",
+    dims: int | None = None,
+    seed: int = 0,
+    suffice: Callable[[ScoreVectors], bool] = lambda _: True,
 ) -> ScoreVectors:
     """Return the vectors of a fitted model.
 
     With `part` "factors" they are the model's own. With "all" they are that too where scores are nothing else, and
-    otherwise the best approximation of all scores in `dims` dimensions, by least squares.
+    otherwise the best approximation of all scores in `dims` dimensions, by least squares: without `dims`, in the first
+    number of `DIMS` that will `suffice`, or in the last.
     """
     model.check_fitted()
     if part not in ("all", "factors"):
@@ -61,8 +70,18 @@ def make_score_vectors(
     if part == "factors" or (factors_only and dims is None):
         covers = "all of the scores, exactly" if factors_only else "common taste U alone, without neighbors S"
         return ScoreVectors(model.user_factors_, model.item_factors_, covers, factors_only)
-    users, items = approximate_scores(model, min(dims or DIMS, *model.seen_.shape), np.random.default_rng(seed))
-    return ScoreVectors(users, items, f"all of the scores, approximately, in {items.shape[1]} dimensions", False)
+    most = min(model.seen_.shape)
+    wanted = [min(dims, most)] if dims is not None else [*(each for each in DIMS if each < most), min(most, DIMS[-1])]
+    users = items = np.empty((0, 0), np.float32)
+    for each in wanted:
+        if each > items.shape[1]:
+            width = each if dims is not None else min(max(each, AT_ONCE), most)
+            users, items = approximate_scores(model, width, np.random.default_rng(seed))
+        covers = f"all of the scores, approximately, in {each} dimensions"
+        made = ScoreVectors(np.ascontiguousarray(users[:, :each]), np.ascontiguousarray(items[:, :each]), covers, False)
+        if suffice(made):
+            break
+    return made
 
 
 def is_factored(model: Recommender) -> bool:

@@ -41,8 +41,8 @@ def costs(
     """Find the weight of clicks and the threshold that cost least.
 
     A miss is an item that a user would have chosen and was not shown, a false alarm one that was shown in vain. CSRR is
-    fitted with several weights of clicks to three fifths of each user's events; one fifth chooses the threshold of each, the last
-    tells what that costs.
+    fitted with several weights of clicks to three fifths of each user's events; one fifth chooses the threshold of
+    each, the last tells what that costs.
     """
     import csrr
     from csrr.plots.plot import SUFFIXES

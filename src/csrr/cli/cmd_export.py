@@ -38,9 +38,16 @@ from csrr.progress import show_live_line
     show_default=True,
     help="All of the scores, or those of the factors, without neighbors.",
 )
-@click.option("--dims", type=click.IntRange(min=1), help="Number of dimensions.")
+@click.option("--dims", type=click.IntRange(min=1), help="Number of dimensions; without it, as few as keep --recall.")
 @click.option("--index", metavar="KIND", help="What faiss's index_factory takes; Flat is exact.")
 @click.option("-k", type=click.IntRange(min=1), default=20, show_default=True, help="Length of the lists compared.")
+@click.option(
+    "--recall",
+    type=click.FloatRange(min=0, max=1, min_open=True),
+    default=0.99,
+    show_default=True,
+    help="Share of the lists to keep if the model ranks the candidates.",
+)
 @click.option(
     "--sample", type=click.IntRange(min=1), default=1000, show_default=True, help="Number of users to compare."
 )
@@ -49,8 +56,8 @@ def export(model: Path, output: Path, as_json: bool, **options: Any) -> None:
     """Write the vectors of MODEL to a folder, for vector search.
 
     A user's vector times an item's is a score. Where scores are more than factors (neighbors, EASE, ItemKNN) all of
-    them are approximated in --dims dimensions. How much of the model's own lists is found again is measured, and
-    printed.
+    them are approximated. How much of the model's own lists is found again is measured and printed, and how many
+    candidates the model has to rank to keep --recall of them.
     """
     import csrr
 

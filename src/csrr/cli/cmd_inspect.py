@@ -72,6 +72,7 @@ def info(model: Path, as_json: bool) -> None:
         "n_users": len(fitted.users_),
         "n_items": len(fitted.items_),
         "n_events": int(fitted.seen_.nnz),
+        "event_types": None if fitted.event_types is None else fitted.event_types.describe(),
         "n_specific": int(fitted.specific_.nnz) if hasattr(fitted, "specific_") else None,
         "params": fitted.get_params(),
         "found": {name: getattr(fitted, name) for name in FOUND if getattr(fitted, name, None) is not None},
@@ -91,6 +92,8 @@ def info(model: Path, as_json: bool) -> None:
     counts += [] if facts["n_specific"] is None else [f"{facts['n_specific']:,} of them specific in part"]
     counts += [f"{facts['n_neighbors']:,} weights between items"] if facts["n_neighbors"] else []
     say(", ".join(counts))
+    if facts["event_types"] is not None:
+        say(f"event types: {facts['event_types']}")
     if table is not None:
         say(repr(table))
     for name, value in facts["params"].items():

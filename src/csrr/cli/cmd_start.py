@@ -15,6 +15,7 @@ from csrr.cli.help_pages import Command
 from csrr.cli.interrupts import NOTHING_WRITTEN
 from csrr.cli.options import LOG_OPTIONS, add_options, json_option, log_argument, read_log
 from csrr.cli.output import print_json, say, say_command
+from csrr.cli.rule_options import ITEM_OPTIONS, read_item_table
 from csrr.progress import show_live_line
 
 
@@ -26,6 +27,7 @@ from csrr.progress import show_live_line
             "Columns of other names, five minutes at most",
             "csrr start orders.csv --user-column customer --item-column sku --minutes 5",
         ),
+        ("Titles from another file", "csrr start clicks.csv --items items.csv"),
         ("Only ratings of 4 and more count as liked", "csrr start ratings.csv --min-rating 4 -o ratings-look"),
     ),
 )
@@ -48,7 +50,8 @@ from csrr.progress import show_live_line
     "--false-alarm", type=float, default=1.0, show_default=True, help="What an item costs that is shown in vain."
 )
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of what is drawn at random.")
-@add_options(*LOG_OPTIONS, json_option)
+@click.option("--ease", is_flag=True, help="Fit EASE however long it takes, beyond --minutes.")
+@add_options(*LOG_OPTIONS, *ITEM_OPTIONS, json_option)
 @click.pass_context
 def start(
     context: click.Context,
@@ -59,6 +62,9 @@ def start(
     miss: float,
     false_alarm: float,
     seed: int,
+    ease: bool,
+    items_file: str | None,
+    items_id: str | int | bool | None,
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -70,17 +76,22 @@ def start(
     """
     from csrr.first_look.result import PAGE
     from csrr.first_look.start import look_at_log
+    from csrr.first_look.write_page import check_folder
 
     with show_live_line() as line, stoppable(tell_kept(output)):
+        check_folder(output)
         line.show(f"reading {log}")
+        items = read_item_table({"items_file": items_file, "items_id": items_id})
         events = read_log(log, options)
         try:
             look = look_at_log(
                 events,
                 minutes,
                 output,
+                items=items,
                 miss=miss,
                 false_alarm=false_alarm,
+                ease=ease,
                 seed=seed,
                 callback=line.show,
                 source=log,

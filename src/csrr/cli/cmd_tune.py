@@ -214,7 +214,9 @@ def _make_command(found: csrr.Tuning, log: str, options: dict[str, Any]) -> list
     for option, value in select_given(options, LOG_NAMES).items():
         if option == "header":
             words.append("--header" if value else "--no-header")
-        else:
-            spelled = f"{option}-column" if option in columns else option.replace("_", "-")
-            words += [f"--{spelled}", "none" if value is False else str(value)]
+            continue
+        names = {"weights": "weight", "query": "sql"} | {each: f"{each}-column" for each in columns}
+        spelled = names.get(option, option.replace("_", "-"))
+        for each in value if isinstance(value, tuple) else (value,):
+            words += [f"--{spelled}", "none" if each is False else str(each)]
     return words

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import numpy as np
 
 from csrr.cli import interrupts
 from csrr.cli.failures import tell_written
@@ -81,14 +83,31 @@ def update(model: Path, log: str, output: Path, choose: bool, as_json: bool, **o
 
 def _name_like(events: csrr.Log, model: csrr.Recommender) -> csrr.Log:
     """Return events whose ids are texts where the model's are: of a few lines all ids may look like integers."""
+    users, users_to = _spell_like(events.users, model.users_)
+    items, items_to = _spell_like(events.items, model.items_)
+    user_rows, item_rows = users_to[events.user_rows], items_to[events.item_rows]
+    order = np.lexsort((item_rows, user_rows))
+    return replace(
+        events,
+        users=users,
+        items=items,
+        user_rows=user_rows[order],
+        item_rows=item_rows[order],
+        **{name: None if (each := getattr(events, name)) is None else each[order] for name in ("weights", "times")},
+        titles=None if events.titles is None else events.titles[np.argsort(items_to)],
+        types=None if events.types is None else events.types.select(order),
+    )
+
+
+def _spell_like(ids: csrr.IdMap, known: csrr.IdMap) -> tuple[csrr.IdMap, Any]:
+    """Return ids, integers as texts where the known ones are texts, and where each row goes, shape (n,)."""
     import csrr
 
-    table = events.to_arrow()
-    for name, known in (("user", model.users_), ("item", model.items_)):
-        place = table.column_names.index(name)
-        if known.ids.dtype == object and table.column(name).type == "int64":
-            table = table.set_column(place, name, table.column(name).cast("string"))
-    return events if table.equals(events.to_arrow()) else csrr.Log.from_table(table)
+    if not (known.ids.dtype == object and ids.ids.dtype != object):
+        return ids, np.arange(len(ids))
+    spelled = [str(each) for each in ids.ids.tolist()]
+    texts = csrr.IdMap(spelled)
+    return texts, texts.rows(spelled)
 
 
 def _count_added(model: csrr.Recommender, before: tuple[int, int, int]) -> tuple[int, int, int]:

@@ -18,6 +18,8 @@ from csrr.cli.interrupts import NOTHING_WRITTEN, Stopped
 from csrr.cli.output import say, say_error
 
 COLUMNS = ("user", "item", "rating", "weight", "time", "title")
+WEIGHTS = re.compile(r'weights={(("[^"]*": [0-9.]+(, )?)+)}')
+"""Weights of event types, as an example spells them in Python."""
 
 
 class Failure(click.ClickException):
@@ -127,6 +129,9 @@ def as_options(message: str, options: Iterable[str]) -> str:
     message = message.replace('unknown="ignore"', "--unknown ignore")
     message = re.sub(r"^(\w+)(?= asks for columns)", lambda found: f"--{found[1].replace('_', '-')}", message)
     message = message.replace("header=False", "--no-header")
+    message = WEIGHTS.sub(lambda found: re.sub(r'"([^"]*)": ([0-9.]+),?', r"--weight \1=\2", found[1]), message)
+    message = re.sub(r"(?<![\w-])weights\b(?=[\[=:])", "--weight", message)
+    message = re.sub(r"(?<=name the column of ids with )item=", "--items-id=", message)
     message = re.sub(rf"(?<![\w-])({'|'.join(COLUMNS)})=(?=['\d])", r"--\1-column=", message)
     message = re.sub(rf"(?<![\w-])({'|'.join(COLUMNS)})=False", r"--\1-column=none", message)
     names = "|".join(name for name in options if name not in COLUMNS)

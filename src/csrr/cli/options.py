@@ -19,7 +19,7 @@ from csrr.cli.help_pages import SectionOption
 from csrr.cli.model_files import is_model_file
 from csrr.cli.output import say
 from csrr.model_parameters import OPTIONS
-from csrr.parameters import Parameter, list_defaults, use_new_names
+from csrr.parameters import Parameter, is_float, list_defaults, use_new_names
 from csrr.progress import Line
 from csrr.registry import HOMES, MODELS
 
@@ -54,6 +54,21 @@ COLUMN_OPTIONS = (
     _make_column_option("item", "item ids"),
     _make_column_option("rating", "ratings"),
     _make_column_option("weight", "weights, such as play counts"),
+    _log_option(
+        "--event",
+        type=parse_column,
+        metavar="COLUMN",
+        help="Column of event types, such as view and buy: its name or number; needs --weight.",
+    ),
+    _log_option(
+        "--weight",
+        "weights",
+        multiple=True,
+        callback=lambda context, option, texts: texts or None,
+        metavar="TYPE=NUMBER",
+        help="The weight of an event type; repeated for each, 0 to leave one out.",
+    ),
+    _log_option("--target", metavar="TYPE", help="The event type to test on and to choose strengths by, such as buy."),
     _make_column_option("time", "times"),
     _make_column_option("title", "titles of items"),
 )
@@ -84,7 +99,7 @@ LOG_OPTIONS = (
     ),
 )
 LOG_NAMES = (
-    *("min_rating", "min_weight", "user", "item", "rating", "weight", "time", "title"),
+    *("min_rating", "min_weight", "user", "item", "rating", "weight", "event", "weights", "target", "time", "title"),
     *("separator", "header", "format", "on_bad_rows", "missing", "query"),
 )
 
@@ -165,15 +180,31 @@ def read_log(source: str, options: Mapping[str, Any]) -> csrr.Log:
     arguments = select_given(options, LOG_NAMES)
     if "separator" in arguments:
         arguments["separator"] = arguments["separator"].replace("\\t", "\t")
+    if "weights" in arguments:
+        arguments["weights"] = _read_weights(arguments["weights"])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", csrr.DataWarning)  # said below
         log = csrr.read(source, **arguments)
     if log.columns is not None:
         Line().clear()  # what says that the log is being read
         told = log.columns.describe(min_rating="--min-rating {}", weight="--weight-column {}")
-        for line in (told, *log.columns.notes):
+        types = "" if log.types is None else f"; event types: {log.types.describe()}"
+        for line in (told + types, *log.columns.notes):
             say(f"csrr: {name_source(source)}: {line}", err=True)
     return log
+
+
+def _read_weights(texts: Iterable[str]) -> dict[str, float]:
+    """Return the weight of each type of events from texts like view=1."""
+    weights: dict[str, float] = {}
+    for text in texts:
+        name, is_pair, number = text.rpartition("=")
+        if not is_pair or not name or not is_float(number):
+            raise click.UsageError(f"--weight {text}: write TYPE=NUMBER, such as view=1")
+        if name in weights:
+            raise click.UsageError(f"--weight {text}: {name} is given twice")
+        weights[name] = float(number)
+    return weights
 
 
 def name_source(source: str) -> str:

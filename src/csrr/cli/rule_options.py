@@ -66,17 +66,24 @@ RULE_OPTIONS = (
 
 def set_items(model: csrr.Recommender, options: Mapping[str, Any]) -> None:
     """Give a model the item table of --items, where there is one."""
+    table = read_item_table(options)
+    if table is not None:
+        model.set_items(table)
+
+
+def read_item_table(options: Mapping[str, Any]) -> csrr.ItemTable | None:
+    """Return the item table of --items, where there is one."""
     import csrr
 
     if options["items_file"] is not None:
         try:
-            table = csrr.read_items(options["items_file"], item=options["items_id"])
+            return csrr.read_items(options["items_file"], item=options["items_id"])
         except csrr.DataError as error:
             message = re.sub(r"(?<![\w-])item=", "--items-id=", str(error))
             raise Failure(message.replace("name it with member='...'", "unpack it, and give the path of one")) from None
-        model.set_items(table)
-    elif options["items_id"] is not None:
+    if options["items_id"] is not None:
         raise click.UsageError("--items-id goes with --items")
+    return None
 
 
 def read_rule_options(options: Mapping[str, Any], known: IdMap) -> dict[str, Any]:

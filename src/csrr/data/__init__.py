@@ -4,6 +4,7 @@ from csrr.data.as_log import as_log
 from csrr.data.catalog import DATASETS, data_dir, fetch, locate
 from csrr.data.databases import read_sql
 from csrr.data.errors import DataError, DataWarning, NoHistoryWarning, UnknownIdError, UnknownIdWarning
+from csrr.data.event_types import EventTypes
 from csrr.data.ids import IdMap
 from csrr.data.item_readers import read_items
 from csrr.data.item_table import ItemTable
@@ -17,6 +18,7 @@ __all__ = [
     "DATASETS",
     "DataError",
     "DataWarning",
+    "EventTypes",
     "HeldOut",
     "IdMap",
     "ItemTable",

@@ -9,9 +9,10 @@ import numpy as np
 
 from csrr.arrays import BoolArray, Float64Array, Int64Array
 from csrr.data.as_log import as_log
-from csrr.data.errors import DataError
+from csrr.data.errors import DataError, show_value
 from csrr.data.ids import IdMap
 from csrr.data.log import Log
+from csrr.parameters import check_seed, is_number
 
 NoiseKind = Literal["random", "accidental", "popular", "crawler", "push"]
 NOISE_KINDS: tuple[NoiseKind, ...] = get_args(NoiseKind)
@@ -102,6 +103,7 @@ def add_noise(log: Any, kind: NoiseKind, share: float, *, seed: int = 0, avoid: 
     """
     clean = as_log(log)
     check_noise(kind, share)
+    check_seed(seed)
     if not len(clean):
         raise DataError("the log has no events; there is nothing to plant noise among")
     other = _check_avoid(avoid, clean)
@@ -121,10 +123,12 @@ def add_noise(log: Any, kind: NoiseKind, share: float, *, seed: int = 0, avoid: 
 
 def check_noise(kind: Any, share: Any) -> None:
     """Raise a DataError unless there is such a kind of noise and such a share."""
-    if kind not in NOISE_KINDS:
-        raise DataError(f"kind={kind!r}: there is no such noise; choose from {', '.join(NOISE_KINDS)}")
-    if isinstance(share, bool) or not isinstance(share, int | float | np.number) or not 0 <= share < 1:
-        raise DataError(f"share={share!r}: it must be a number from 0 to less than 1, the planted share of all events")
+    if not isinstance(kind, str) or kind not in NOISE_KINDS:
+        raise DataError(f"kind={show_value(kind)}: there is no such noise; choose from {', '.join(NOISE_KINDS)}")
+    if not is_number(share) or not 0 <= share < 1:
+        raise DataError(
+            f"share={show_value(share)}: it must be a number from 0 to less than 1, the planted share of all events"
+        )
 
 
 def _check_avoid(avoid: Any, log: Log) -> Log | None:
@@ -223,8 +227,14 @@ def _join(log: Log, clicks: _Clicks, kind: str, rng: Rng) -> tuple[Log, BoolArra
         weights = np.append(weights, np.full(n, np.median(weights), np.float32))[order]
     if times is not None:
         times = np.append(times, rng.choice(times, n))[order]
+    types = log.types
+    if types is not None:
+        # A planted event is of the types, and weighs, what an event drawn from the log does.
+        types = types.select(np.append(np.arange(len(log)), rng.integers(len(log), size=n))[order])
+        weights = None if weights is None else types.sum_weights()
     noisy = replace(
         log,
+        types=types,
         users=users,
         user_rows=user_rows[order].astype(np.int32),
         item_rows=item_rows[order].astype(np.int32),

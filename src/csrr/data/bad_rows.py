@@ -22,17 +22,18 @@ def drop_bad_rows(
     arrays: Mapping[str, pa.Array],
     where: RowNamer,
     missing: Collection[str] | None,
+    types: Collection[str],
     note: Callable[[str], object],
 ) -> tuple[dict[str, pa.Array], RowNamer]:
     """Return the columns of each role without bad rows, and what names the rows that are left.
 
-    `missing` are the texts that stand for no id, None where ids were not read from text. `note` is told how many rows
-    were left out.
+    `missing` are the texts that stand for no id, None where ids were not read from text; `types` are the types that
+    events may have. `note` is told how many rows were left out.
     """
     n_rows = len(arrays["user"])
     bad = np.zeros(n_rows, bool)
     for role, array in arrays.items():
-        bad |= np.asarray(_find_bad(role, array, missing).to_numpy(zero_copy_only=False))
+        bad |= np.asarray(_find_bad(role, array, missing, types).to_numpy(zero_copy_only=False))
     if not bad.any():
         return dict(arrays), where
     kept = np.flatnonzero(~bad)
@@ -45,10 +46,12 @@ def drop_bad_rows(
     return {role: array.filter(chosen) for role, array in arrays.items()}, lambda row: where(int(kept[row]))
 
 
-def _find_bad(role: str, array: pa.Array, missing: Collection[str] | None) -> pa.Array:
+def _find_bad(role: str, array: pa.Array, missing: Collection[str] | None, types: Collection[str]) -> pa.Array:
     """Return which values, shape (n,), cannot be what the role asks for."""
     if role in ("user", "item"):
         return find_bad_ids(array, missing)
+    if role == "event":
+        return pc.invert(pc.is_in(array, pa.array([*types], array.type)))
     if role == "title":
         return pa.array(np.zeros(len(array), bool))
     if role == "time":
@@ -58,7 +61,7 @@ def _find_bad(role: str, array: pa.Array, missing: Collection[str] | None) -> pa
         )
     bad = find_bad_numbers(array)
     if role == "weight" and is_number(array.type):
-        return pc.or_(bad, pc.less(array.cast(pa.float64()), 0).fill_null(True))
+        return pc.or_(bad, pc.less(array.cast(pa.float64(), safe=False), 0).fill_null(True))
     if role == "weight" and is_text(array.type):
         return pc.or_(bad, pc.match_substring_regex(array, r"^\s*-").fill_null(True))
     return bad

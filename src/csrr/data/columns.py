@@ -109,6 +109,8 @@ def _flatten(array: pa.Array) -> pa.Array:
         return _flatten(array.dictionary).take(array.indices)
     if pa.types.is_run_end_encoded(array.type):
         return _flatten(pc.run_end_decode(array))
+    if pa.types.is_binary_view(array.type):
+        return array.cast(pa.large_binary())
     return array.cast(pa.large_string()) if pa.types.is_string_view(array.type) else array
 
 
@@ -209,7 +211,9 @@ def _to_numbers(array: pa.Array) -> Float64Array:
         array = pc.utf8_trim_whitespace(array.cast(pa.large_string()))
     elif not (is_number(array.type) or len(array) == 0):
         raise pa.ArrowInvalid("not numbers")
-    return np.asarray(array.cast(pa.float64()).to_numpy(zero_copy_only=False))
+    # An integer beyond 2^53 is rounded: as an amount it is what it was.
+    is_whole = pa.types.is_integer(array.type)
+    return np.asarray(array.cast(pa.float64(), safe=not is_whole).to_numpy(zero_copy_only=False))
 
 
 def is_number(kind: pa.DataType) -> bool:

@@ -14,7 +14,7 @@ import pyarrow as pa
 from csrr.data.bad_rows import OnBadRows
 from csrr.data.columns import as_arrow_array, name_column
 from csrr.data.errors import DataError, name_in_errors, name_table_row, quote_error, quote_names, show_value
-from csrr.data.event_tables import Events, read_events
+from csrr.data.event_tables import Asked, Events, read_events
 from csrr.data.limits import find_limit
 from csrr.data.log import Log
 from csrr.data.recognise_columns import Column, choose_columns
@@ -38,8 +38,11 @@ def read_sql(
     item: Column = None,
     rating: Column = None,
     weight: Column = None,
+    event: Column = None,
     time: Column = None,
     title: Column = None,
+    weights: Mapping[Any, float] | None = None,
+    target: str | int | None = None,
     min_rating: float | None = None,
     min_weight: float | None = None,
     on_bad_rows: OnBadRows = "error",
@@ -58,8 +61,10 @@ def read_sql(
         URL such as "sqlite:///shop.db", which needs SQLAlchemy; or the path of an SQLite file.
     parameters
         The values of the query's placeholders, as the driver wants them.
-    user, item, rating, weight, time, title
+    user, item, rating, weight, event, time, title
         The columns, as in `Log.from_table`.
+    weights, target
+        The weight of each event type, and the type to judge by, as in `csrr.read`.
     min_rating
         Leave out rows with a smaller rating.
     min_weight
@@ -87,10 +92,21 @@ def read_sql(
     Log: 2 users x 2 items, 3 events (75 %)
     user 'customer_id', item 'sku'
     """
-    roles: dict[str, Column] = {"user": user, "item": item, "rating": rating}
-    roles |= {"weight": weight, "time": time, "title": title}
-    found = fetch_events(query, connection, roles, parameters, on_bad_rows)
-    return Log.from_events(found, min_rating=min_rating, min_weight=min_weight)
+    asked = Asked.of(
+        user=user,
+        item=item,
+        rating=rating,
+        weight=weight,
+        event=event,
+        time=time,
+        title=title,
+        weights=weights,
+        target=target,
+        min_rating=min_rating,
+        min_weight=min_weight,
+        on_bad_rows=on_bad_rows,
+    )
+    return Log.from_events(fetch_events(query, connection, parameters, asked), asked)
 
 
 def is_database(source: object) -> bool:
@@ -102,16 +118,14 @@ def is_database(source: object) -> bool:
     )
 
 
-def fetch_events(
-    query: Any, source: Any, roles: Mapping[str, Column], parameters: Any, on_bad_rows: OnBadRows
-) -> Events:
+def fetch_events(query: Any, source: Any, parameters: Any, asked: Asked) -> Events:
     """Return the events of a query's rows."""
     is_path = isinstance(source, str | os.PathLike) and "://" not in str(source)
     name = Path(source).name if is_path else None
     with name_in_errors(name), _open(source) as opened, _execute(query, opened, parameters) as (names, chunks):
-        used = {name for name in choose_columns(names, roles).values() if name is not None}
+        used = {name for name in choose_columns(names, asked.columns).values() if name is not None}
         columns = _keep_columns(names, chunks, used)
-    return read_events(columns, roles, on_bad_rows=on_bad_rows)
+    return read_events(columns, asked)
 
 
 class QueryColumns(Mapping[str, Any]):
@@ -184,8 +198,8 @@ def _open_sqlite(path: Path) -> sqlite3.Connection:
     try:
         with path.open("rb") as file:
             is_sqlite = file.read(len(SQLITE_MAGIC)) == SQLITE_MAGIC
-    except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror or error}") from error
+    except (OSError, ValueError) as error:  # ValueError: a null byte
+        raise DataError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from error
     if not is_sqlite:
         raise DataError(
             f"{path} is not an SQLite database; a query needs one, a connection or a URL like sqlite:///shop.db"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, Self, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -15,10 +15,70 @@ from csrr.arrays import BoolArray, Float64Array
 from csrr.data.bad_rows import OnBadRows, drop_bad_rows
 from csrr.data.columns import SKIP_HINT, as_arrow_array, read_number_column, show_type
 from csrr.data.errors import DataError, RowNamer, name_table_row, quote_names, show_value
+from csrr.data.event_types import TypeColumn, code_types, read_weights, spell_types
 from csrr.data.id_columns import MISSING, read_id_column, read_text_id_column
-from csrr.data.recognise_columns import Column, LogColumns, choose_columns, describe_columns, find_role
+from csrr.data.recognise_columns import Column, LogColumns, check_column, choose_columns, describe_columns, find_role
 from csrr.data.records import as_columns, has_names, is_records
 from csrr.data.times import Times, read_time_column
+from csrr.parameters import ParameterError, check_number, check_texts
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """What is asked of a table of events, checked: the arguments that all readers share.
+
+    `columns` gives the column of a role, or leaves it to be found; `weights` is the weight of each type of events.
+    """
+
+    columns: Mapping[str, Column]
+    weights: Mapping[str, float] | None = None
+    target: Any = None
+    min_rating: float | None = None
+    min_weight: float | None = None
+    on_bad_rows: OnBadRows = "error"
+    missing: Collection[str] | None = None
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        weights: Any = None,
+        target: Any = None,
+        min_rating: Any = None,
+        min_weight: Any = None,
+        on_bad_rows: Any = "error",
+        missing: Any = None,
+        **columns: Any,
+    ) -> Self:
+        """Return the arguments; ParameterError for what they cannot be."""
+        for role, column in columns.items():
+            check_column(role, column)
+        for name, bound in (("min_rating", min_rating), ("min_weight", min_weight)):
+            if bound is not None:
+                check_number(name, bound)
+        if not isinstance(on_bad_rows, str) or on_bad_rows not in get_args(OnBadRows):
+            raise DataError(f"on_bad_rows={show_value(on_bad_rows)} is not known; choose 'error' or 'skip'")
+        if isinstance(missing, str):
+            missing = (missing,)
+        check_texts("missing", missing, "strings, such as ['-', 'NULL']")
+        return cls(
+            columns=columns,
+            weights=read_weights(columns.get("event"), weights, target),
+            target=target,
+            min_rating=None if min_rating is None else float(min_rating),
+            min_weight=None if min_weight is None else float(min_weight),
+            on_bad_rows="skip" if on_bad_rows == "skip" else "error",
+            missing=None if missing is None else tuple(missing),
+        )
+
+    @property
+    def given(self) -> list[str]:
+        """The names of the columns that are given, and of the bounds."""
+        names = [role for role, column in self.columns.items() if column is not None]
+        return names + [name for name in ("min_rating", "min_weight") if getattr(self, name) is not None]
+
+
+NOTHING_ASKED = Asked(columns={})
 
 
 @dataclass(frozen=True)
@@ -29,6 +89,7 @@ class Events:
     item: pa.Array
     rating: Float64Array | None
     weight: Float64Array | None
+    types: TypeColumn | None
     time: Times | None
     title: pa.Array | None
     names: tuple[str, ...]
@@ -48,6 +109,7 @@ class Events:
             item=self.item.filter(chosen),
             rating=None if self.rating is None else self.rating[mask],
             weight=None if self.weight is None else self.weight[mask],
+            types=None if self.types is None else self.types.select(mask),
             time=None if self.time is None else self.time[mask],
             title=None if self.title is None else self.title.filter(chosen),
         )
@@ -60,39 +122,39 @@ def is_table(data: object) -> bool:
 
 def read_events(
     table: Any,
-    columns: Mapping[str, Column],
+    asked: Asked = NOTHING_ASKED,
     where: RowNamer = name_table_row,
     *,
     is_text: bool = False,
-    on_bad_rows: OnBadRows = "error",
-    missing: Collection[str] | None = None,
     notes: Collection[str] = (),
 ) -> Events:
-    """Return the events of a table; `columns` names the column of a role, or leaves it to be found.
+    """Return the events of a table.
 
-    With `is_text`, ids were read from text: blanks around them are not theirs, one that is empty or in `missing` is
-    missing, and they are integers if all look so. `notes` is what was found out about the table before.
+    With `is_text`, ids were read from text: blanks around them are not theirs, one that is empty or that `asked` says
+    is missing is so, and they are integers if all look so. `notes` is what was found out about the table before.
     """
-    cells = split_columns(table)
+    cells, columns = split_columns(table), asked.columns
     told, names = list(notes), tuple(cells)
-    absent = MISSING if missing is None else (missing,) if isinstance(missing, str) else tuple(missing)
+    absent = MISSING if asked.missing is None else tuple(asked.missing)
+    if asked.missing is not None and not is_text:
+        raise ParameterError("missing= is for text files; elsewhere a missing id is null, and strings stay as they are")
     if is_records(table) and not has_names(table):
         columns = {"user": 0, "item": 1} | {role: column for role, column in columns.items() if column is not None}
     chosen = choose_columns(names, columns)
     used = {role: name for role, name in chosen.items() if name is not None}
-    if on_bad_rows == "skip":
-        arrays = {role: as_arrow_array(cells[name](), name, where) for role, name in used.items()}
+    if asked.on_bad_rows == "skip":
+        as_cells = {"event": spell_types}
+        arrays = {role: as_cells.get(role, as_arrow_array)(cells[name](), name, where) for role, name in used.items()}
         _check_lengths(used, arrays)
-        arrays, where = drop_bad_rows(arrays, where, absent if is_text else None, told.append)
+        arrays, where = drop_bad_rows(arrays, where, absent if is_text else None, asked.weights or (), told.append)
         cells |= {used[role]: partial(_return, array) for role, array in arrays.items()}
-    elif on_bad_rows != "error":
-        raise DataError(f"on_bad_rows={on_bad_rows!r} is not known; choose 'error' or 'skip'")
     as_ids = partial(read_text_id_column, missing=absent, note=told.append) if is_text else read_id_column
     readers: dict[str, Any] = {
         "user": as_ids,
         "item": as_ids,
         "rating": read_number_column,
         "weight": read_number_column,
+        "event": spell_types,
         "time": read_time_column,
         "title": read_title_column,
     }
@@ -101,11 +163,24 @@ def read_events(
     if is_text:
         _reject_headers(read["user"], read["item"], names, where)
     about = describe_columns(names, chosen, told)
-    found = Events(**dict.fromkeys(chosen) | read, names=names, columns=about, where=where, is_text=is_text)
+    spelt = read.pop("event", None)
+    columns_of = dict.fromkeys(role for role in chosen if role != "event") | read
+    found = Events(**columns_of, types=None, names=names, columns=about, where=where, is_text=is_text)
     if len(found) == 0:
         raise DataError(f"the table has no rows; its columns are {quote_names(names)}")
     _check_weights(found, chosen["weight"])
-    return found
+    if spelt is None or asked.weights is None:
+        return found
+    types = code_types(spelt, used["event"], where, asked.weights, asked.target)
+    # A type of weight 0 has the code -1: the last, which is 0.
+    by_type = np.array([*(asked.weights[name] for name in types.names), 0.0])[types.codes]
+    if types.lacks_target:
+        about = replace(about, notes=(*about.notes, f"no event is of the target type {show_value(types.target)}"))
+    weighed = replace(
+        found, columns=about, weight=by_type if found.weight is None else by_type * found.weight, types=types
+    )
+    _check_weights(weighed, used.get("weight", used["event"]))
+    return weighed
 
 
 def _check_lengths(used: Mapping[str, str], arrays: Mapping[str, Any]) -> None:

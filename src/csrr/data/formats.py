@@ -22,6 +22,7 @@ from csrr.data.records import SparseColumns
 from csrr.data.sources import Bundle
 from csrr.data.text import parse_text
 from csrr.data.text_rows import end_lines, split_rows, to_utf8
+from csrr.parameters import ParameterError
 
 RATINGS = ("user", "item", "rating", "timestamp")
 PARTS = ("train", "test")
@@ -109,6 +110,9 @@ def load_content(
     name = member if bundle.main is None else None
     with name_in_errors(name):
         if format in ("json", "parquet", "arrow", "user-lists"):
+            if separator is not None or header is not None:
+                option = "header" if separator is None else "separator"
+                raise ParameterError(f"{option}= is for text with a line a row; leave it out for a {format} file")
             return replace(_parse_plain(data, format), member=name)
         names = layout.names if layout else None
         table = parse_text(data, separator=separator, header=header, names=names, expected=expected, skip_bad=skip_bad)

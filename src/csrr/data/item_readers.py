@@ -18,8 +18,9 @@ from csrr.data.item_columns import ItemColumn, read_item_column
 from csrr.data.item_files import load_items
 from csrr.data.item_table import ItemTable
 from csrr.data.limits import Limit, find_limit
-from csrr.data.recognise_columns import WORDS, Column, find_column, normalise_name
+from csrr.data.recognise_columns import WORDS, Column, check_column, find_column, normalise_name
 from csrr.data.sources import open_bundle
+from csrr.parameters import ParameterError, check_texts
 
 _TITLES = {word + end for word in " ".join(WORDS["item"]).split() for end in ("name", "title")}
 
@@ -77,8 +78,18 @@ def read_items(
     >>> table.to_arrow().column("genre").to_pylist()
     ['Indie', 'Indie|RPG']
     """
+    _check_arguments(columns, item=item, title=title, categories=categories, member=member, separator=separator)
+    if header is not None and not isinstance(header, bool | np.bool_):
+        raise ParameterError(f"header={show_value(header)}: it must be True, False or None")
     options = (item, title, columns, categories)
+    of_files = {"member": member, "separator": separator, "header": header}
+    if given := [
+        name for name, value in of_files.items() if value is not None and not isinstance(source, str | os.PathLike)
+    ]:
+        raise ParameterError(f"{given[0]}= is for files; leave it out for a table in memory")
     if isinstance(source, ItemTable):
+        if any(each is not None for each in options[:3]):
+            raise ParameterError("an ItemTable is read already; item=, title= and columns= are for what it was made of")
         return source
     if not isinstance(source, str | os.PathLike):
         if not is_table(source):
@@ -97,6 +108,16 @@ def read_items(
         raise DataError(f"{bundle.path.name}: {error}") from error.__cause__
 
 
+def _check_arguments(columns: Any, *, item: Any, title: Any, **texts: Any) -> None:
+    """Raise ParameterError for what an argument of `read_items` cannot be."""
+    check_column("item", item)
+    check_column("title", title)
+    for name, value in texts.items():
+        if value is not None and (not isinstance(value, str) or not value):
+            raise ParameterError(f"{name}={show_value(value)}: it must be a text that is not empty, or None")
+    check_texts("columns", columns, "names, such as ['genre', 'price']")
+
+
 def _make_table(
     table: Any,
     item: Column,
@@ -108,8 +129,6 @@ def _make_table(
     is_text: bool = False,
     limit: Limit | None = None,
 ) -> ItemTable:
-    if categories is not None and (not isinstance(categories, str) or not categories):
-        raise DataError(f"categories={show_value(categories)}: give the separator, such as '|', or None")
     cells = split_columns(table)
     id_name, title_name = _find_ids(item, tuple(cells)), _find_titles(title, tuple(cells))
     given = cells[id_name]()
@@ -162,8 +181,6 @@ def _find_titles(title: Column, names: tuple[str, ...]) -> str | None:
 
 
 def _choose_columns(asked: Sequence[str] | None, cells: Mapping[str, Any], taken: set[str | None]) -> list[str]:
-    if isinstance(asked, str):
-        raise DataError(f"columns={show_value(asked)}: give a list of names")
     if asked is None:
         return [name for name in cells if name not in taken]
     for name in asked:

@@ -8,31 +8,39 @@ import numpy as np
 
 from csrr.arrays import Int32Array, ObjectArray
 from csrr.data.errors import DataError
+from csrr.data.event_types import join_types
 from csrr.data.id_columns import read_id_column
 from csrr.data.ids import IdMap
 from csrr.data.log import Log
-from csrr.data.merge import merge_repeats
+from csrr.data.merge import merge_repeats, number_pairs
 
 
 def join_logs(known: Log, new: Log) -> Log:
     """Return the events of both logs: of a pair that both have, the sum of the weights and the latest time.
 
-    All users and items of either are in it. A title of the new log wins. Weights and times are in both logs or in none.
+    All users and items of either are in it. A title of the new log wins. Weights and times are in both logs or in none,
+    and so are event types if the known log has them.
     """
     users, known_users, new_users = join_ids(known.users, new.users, "user")
     items, known_items, new_items = join_ids(known.items, new.items, "item")
     weights, times = (
         _join_columns(name, getattr(known, name), getattr(new, name), len(new)) for name in ("weights", "times")
     )
+    user_rows = np.concatenate([known_users[known.user_rows], new_users[new.user_rows]])
+    item_rows = np.concatenate([known_items[known.item_rows], new_items[new.item_rows]])
     merged = merge_repeats(
-        np.concatenate([known_users[known.user_rows], new_users[new.user_rows]]),
-        np.concatenate([known_items[known.item_rows], new_items[new.item_rows]]),
+        user_rows,
+        item_rows,
         None if weights is None else weights.astype(np.float64),
         times,
         len(items),
     )
     titles = join_titles((known.titles, known_items), (new.titles, new_items), len(items))
-    return Log(users, items, merged.user_rows, merged.item_rows, merged.weights, merged.times, titles)
+    types = None
+    if known.types is not None:
+        _, places = np.unique(number_pairs(user_rows, item_rows, len(items)), return_inverse=True)
+        types = join_types(known.types, new.types, (places[: len(known)], places[len(known) :]))
+    return Log(users, items, merged.user_rows, merged.item_rows, merged.weights, merged.times, titles, types=types)
 
 
 def join_ids(known: IdMap, new: IdMap, kind: str) -> tuple[IdMap, Int32Array, Int32Array]:

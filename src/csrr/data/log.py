@@ -13,12 +13,13 @@ from scipy import sparse
 
 from csrr.arrays import BoolArray, Float32Array, Int32Array, Int64Array, ObjectArray
 from csrr.data.bad_rows import OnBadRows
-from csrr.data.errors import DataError, DataWarning, warn_caller
-from csrr.data.event_tables import Events, read_events
+from csrr.data.errors import DataError, DataWarning, show_value, warn_caller
+from csrr.data.event_tables import NOTHING_ASKED, Asked, Events, read_events
+from csrr.data.event_types import EventTypes
 from csrr.data.fade import fade_weights
 from csrr.data.id_columns import describe_doubtful_ids
 from csrr.data.ids import Id, IdMap, Ids
-from csrr.data.matrices import read_entries
+from csrr.data.matrices import is_matrix, read_entries
 from csrr.data.merge import (
     align_titles,
     collect_titles,
@@ -29,9 +30,10 @@ from csrr.data.merge import (
     number_pairs,
     place_rows,
 )
-from csrr.data.recognise_columns import Column, LogColumns
+from csrr.data.recognise_columns import Column, LogColumns, choose_liked
 from csrr.data.times import Times, show_times
 from csrr.html_text import format_html_table, format_html_words
+from csrr.parameters import ParameterError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -65,6 +67,8 @@ class Log:
     columns
         If the log came from a table: which column was used for what, and which were not used. It does not affect
         equality.
+    types
+        The types of the events, such as views and purchases, with the one to judge by, if they were read: `EventTypes`.
     cut
         If the log is the training part of a split in time: "last" where each user's last events were held out, "time"
         where all from a time on were. It does not affect equality.
@@ -87,6 +91,7 @@ class Log:
     times: Times | None = None
     titles: ObjectArray | None = None
     columns: LogColumns | None = None
+    types: EventTypes | None = None
     cut: Literal["last", "time"] | None = None
 
     def __post_init__(self) -> None:
@@ -96,6 +101,8 @@ class Log:
         self._seal("weights", np.float32, len(self))
         self._seal("times", None, len(self))
         self._seal("titles", np.object_, self.n_items)
+        if self.types is not None and self.types.amounts.shape != (len(self), len(self.types.names)):
+            raise DataError(f"there are {len(self)} events, but types of {len(self.types.amounts)}")
         if len(self) == 0:
             return
         for rows, n in ((self.user_rows, self.n_users), (self.item_rows, self.n_items)):
@@ -124,8 +131,11 @@ class Log:
         item: Column = None,
         rating: Column = None,
         weight: Column = None,
+        event: Column = None,
         time: Column = None,
         title: Column = None,
+        weights: Mapping[Any, float] | None = None,
+        target: str | int | None = None,
         min_rating: float | None = None,
         min_weight: float | None = None,
         titles: TitleMap | None = None,
@@ -134,8 +144,8 @@ class Log:
         """Read a log from a table with one row per event.
 
         Columns are recognized by name (user_id, movieId, count, ...) unless given by name or position; False leaves one
-        out. Repeated (user, item) pairs become one event with the sum of the weights and the latest time. Only ids with
-        an event left are in the log.
+        out. Repeated (user, item) pairs become one event with the sum of the weights, the latest time and all types.
+        Only ids with an event left are in the log.
 
         Parameters
         ----------
@@ -149,11 +159,17 @@ class Log:
             The column of ratings, which are not kept.
         weight
             The column of weights. A weight of 0 means that nothing happened: the row is dropped.
+        event
+            The column of event types, such as view, cart and buy. It is never recognized, and needs `weights`.
         time
             The column of times: dates, text like 2000-12-31, or numbers that count seconds, milli-, micro- or
             nanoseconds since 1970.
         title
             The column of titles. If an item has several, the alphabetically first is used.
+        weights
+            The weight of each event type; times the weight column, if there is one.
+        target
+            The event type by which models are judged and chosen; None: all count.
         min_rating
             Keep rows with at least this rating.
         min_weight
@@ -161,8 +177,8 @@ class Log:
         titles
             Titles by item id; they take precedence over a column.
         on_bad_rows
-            Whether a row without an id, or with an invalid number or time, is an error or is skipped, with a
-            `DataWarning`.
+            Whether a row without an id, with an invalid number or time, or of an event type without a weight, is an
+            error or is skipped, with a `DataWarning`.
 
         Returns
         -------
@@ -173,19 +189,33 @@ class Log:
         ------
         DataError
             If the table cannot be used; the message names the column and the row.
+        ParameterError
+            If an argument cannot be what it is.
         """
-        roles: dict[str, Column] = {"user": user, "item": item, "rating": rating}
-        roles |= {"weight": weight, "time": time, "title": title}
-        found = read_events(table, roles, on_bad_rows=on_bad_rows)
-        return cls.from_events(found, min_rating=min_rating, min_weight=min_weight, titles=titles)
+        if titles is not None and not isinstance(titles, Mapping):
+            raise ParameterError(f"titles={show_value(titles)}: give a dict of titles by item id")
+        asked = Asked.of(
+            user=user,
+            item=item,
+            rating=rating,
+            weight=weight,
+            event=event,
+            time=time,
+            title=title,
+            weights=weights,
+            target=target,
+            min_rating=min_rating,
+            min_weight=min_weight,
+            on_bad_rows=on_bad_rows,
+        )
+        return cls.from_events(read_events(table, asked), asked, titles=titles)
 
     @classmethod
     def from_events(
         cls,
         found: Events,
+        asked: Asked = NOTHING_ASKED,
         *,
-        min_rating: float | None = None,
-        min_weight: float | None = None,
         titles: TitleMap | None = None,
     ) -> Log:
         """Return the log of checked columns, by the rules of `from_table`.
@@ -194,10 +224,8 @@ class Log:
         ----------
         found
             The columns.
-        min_rating
-            Keep rows with at least this rating.
-        min_weight
-            Keep events with at least this weight.
+        asked
+            What was asked of them: the least rating of a row and the least weight of an event.
         titles
             Titles by item id; they take precedence over a column.
 
@@ -206,11 +234,11 @@ class Log:
         log
             The log.
         """
-        n_read = len(found)
+        n_read, ratings, min_rating, min_weight = len(found), found.rating, asked.min_rating, asked.min_weight
         found = keep_positive(found, min_rating, min_weight)
         users, user_rows = IdMap.encode(found.user)
         items, item_rows = IdMap.encode(found.item)
-        distinct = merge_repeats(user_rows, item_rows, found.weight, found.time, len(items))
+        distinct = merge_repeats(user_rows, item_rows, found.weight, found.time, len(items), found.types)
         n_repeats = len(user_rows) - len(distinct.user_rows)
         merged = keep_heavy(distinct, min_weight, n_read)
         users, user_rows = drop_unused(users, merged.user_rows)
@@ -220,7 +248,10 @@ class Log:
         for note in notes:
             warn_caller(note, DataWarning)
         about = replace(found.columns, min_rating=min_rating, notes=tuple(notes), n_repeats=n_repeats)
-        return cls(users, items, user_rows, item_rows, merged.weights, merged.times, known, about)
+        if ratings is not None and len(ratings):
+            span = float(ratings.min()), float(ratings.max())
+            about = replace(about, liked_from=choose_liked(ratings), rating_range=span)
+        return cls(users, items, user_rows, item_rows, merged.weights, merged.times, known, about, merged.types)
 
     @classmethod
     def from_matrix(
@@ -255,6 +286,11 @@ class Log:
         log
             The log.
         """
+        if not is_matrix(matrix):
+            raise DataError(f"{show_value(matrix)} is no matrix; csrr.read takes tables and files")
+        for name, values in (("user_ids", user_ids), ("item_ids", item_ids), ("titles", titles)):
+            if values is not None and (not hasattr(values, "__len__") or getattr(values, "ndim", 1) != 1):
+                raise ParameterError(f"{name}={show_value(values)}: give a list, one for each row or column")
         sizes = (None if ids is None else len(ids) for ids in (user_ids, item_ids))
         rows, columns, values, shape = read_entries(matrix, *sizes, min_rating=min_rating, min_weight=min_weight)
         users, user_rows = place_rows(user_ids, rows, shape[0])
@@ -282,6 +318,21 @@ class Log:
     def density(self) -> float:
         """Share of all (user, item) pairs that are events."""
         return len(self) / max(1, self.n_users * self.n_items)
+
+    @property
+    def is_target(self) -> BoolArray:
+        """Which events are of the target type, shape (n_events,); all of them where there is no target."""
+        return np.ones(len(self), np.bool_) if self.types is None else self.types.is_target
+
+    def of_target(self) -> Log:
+        """Return the events of the target type: the log itself where there is no target.
+
+        Returns
+        -------
+        log
+            The log of these; weights are those of all their types.
+        """
+        return self if self.types is None or self.types.target is None else self.select(self.is_target)
 
     def __len__(self) -> int:
         return len(self.user_rows)
@@ -329,6 +380,33 @@ class Log:
             item_rows=self.item_rows[mask],
             weights=None if self.weights is None else self.weights[mask],
             times=None if self.times is None else self.times[mask],
+            types=None if self.types is None else self.types.select(mask),
+        )
+
+    def select_types(self, cells: BoolArray) -> Log:
+        """Return the log of some of the events by type; users, items and titles stay.
+
+        Parameters
+        ----------
+        cells
+            Which types of which events, shape (n_events, n_types).
+
+        Returns
+        -------
+        log
+            The log of these: weights and times are those of the types that are left.
+        """
+        if self.types is None:
+            raise DataError("the log has no event types; read it with event= and weights=")
+        cells = self.types.cells & cells
+        mask: BoolArray = np.asarray(cells.any(axis=1))
+        types = replace(self.types, amounts=np.where(cells, self.types.amounts, 0)).select(mask)
+        times = None if self.times is None else self.times[mask]
+        return replace(
+            self.select(mask),
+            weights=None if self.weights is None else types.sum_weights(),
+            times=times if types.times is None else types.find_latest(),
+            types=types,
         )
 
     def fade(self, half_life: float | str | timedelta, *, now: Any = None) -> Log:
@@ -360,7 +438,11 @@ class Log:
         >>> log.fade("30d").weights.tolist()
         [0.5, 1.0]
         """
-        return replace(self, weights=fade_weights(self.weights, self.times, half_life, now))
+        weights = fade_weights(self.weights, self.times, half_life, now)
+        if self.types is None:
+            return replace(self, weights=weights)
+        amounts = self.types.amounts * fade_weights(None, self.times, half_life, now)[:, None]
+        return replace(self, weights=weights, types=replace(self.types, amounts=amounts))
 
     def user_counts(self) -> Int64Array:
         """Return the number of events of each user.
@@ -420,7 +502,7 @@ class Log:
         Returns
         -------
         table
-            user, item and, where known, weight, time and title.
+            user, item and, where known, weight, types (such as view|buy), time and title.
         """
         return self._list_first(len(self))
 
@@ -430,6 +512,7 @@ class Log:
         columns = {"user": self.users.ids[user_rows], "item": self.items.ids[item_rows]}
         optional = {
             "weight": None if self.weights is None else self.weights[:n],
+            "types": None if self.types is None else self.types.select(slice(n)).list_names(),
             "time": None if self.times is None else self.times[:n],
             "title": None if self.titles is None else self.titles[item_rows],
         }
@@ -456,7 +539,8 @@ class Log:
         names = ("user_rows", "item_rows", "weights", "times", "titles")
         pairs = ((getattr(self, name), getattr(other, name)) for name in names)
         same = all(a is b or (a is not None and b is not None and np.array_equal(a, b)) for a, b in pairs)
-        return same and self.users == other.users and self.items == other.items
+        same_types = self.types is other.types or (self.types is not None and self.types.equals(other.types))
+        return same and same_types and self.users == other.users and self.items == other.items
 
     __hash__: ClassVar[None] = None  # type: ignore[assignment]
 
@@ -466,7 +550,8 @@ class Log:
         size = f"{self.n_users:,} users x {self.n_items:,} items, {len(self):,} events ({share} %)"
         extras = [name for name in ("weights", "titles", "times") if getattr(self, name) is not None]
         told = f"\n{self.columns.describe()}" if self.columns is not None else ""
-        return ", ".join([f"Log: {size}", *extras]) + told
+        types = f"\nevent types: {self.types.describe()}" if self.types is not None else ""
+        return ", ".join([f"Log: {size}", *extras]) + told + types
 
     def _repr_html_(self) -> str:
         first = self._list_first(SHOWN).to_pydict()

@@ -13,6 +13,7 @@ import pyarrow as pa
 from csrr.arrays import BoolArray, Float32Array, Float64Array, Int32Array, Int64Array, ObjectArray, Rows
 from csrr.data.errors import DataError, quote_names
 from csrr.data.event_tables import Events
+from csrr.data.event_types import EventTypes, TypeColumn, narrow_weights
 from csrr.data.ids import IdMap
 from csrr.data.times import Times
 
@@ -27,6 +28,7 @@ class Merged:
     item_rows: Int32Array
     weights: Float32Array | None
     times: Times | None
+    types: EventTypes | None = None
 
     def select(self, mask: BoolArray) -> Merged:
         """Return the events where `mask`, shape (n,), is true."""
@@ -35,6 +37,7 @@ class Merged:
             self.item_rows[mask],
             None if self.weights is None else self.weights[mask],
             None if self.times is None else self.times[mask],
+            None if self.types is None else self.types.select(mask),
         )
 
 
@@ -74,9 +77,14 @@ def keep_heavy(merged: Merged, min_weight: float | None, n_read: int) -> Merged:
 
 
 def merge_repeats(
-    user_rows: Int32Array, item_rows: Int32Array, weights: Float64Array | None, times: Times | None, n_items: int
+    user_rows: Int32Array,
+    item_rows: Int32Array,
+    weights: Float64Array | None,
+    times: Times | None,
+    n_items: int,
+    types: TypeColumn | None = None,
 ) -> Merged:
-    """Return distinct events: the weights of repeats summed, the latest time kept. Inputs have shape (n,)."""
+    """Return distinct events: the weights of repeats summed, the latest time and all types kept, all of shape (n,)."""
     keys = number_pairs(user_rows, item_rows, n_items)
     order = np.argsort(keys, kind="stable")
     first = np.flatnonzero(np.diff(keys[order], prepend=-1))
@@ -86,12 +94,14 @@ def merge_repeats(
             # A sum of floats depends on their order: sorting makes it the same for any order of the rows.
             order = np.lexsort((weights, keys))
     pairs = order[first]
-    return Merged(
-        user_rows[pairs],
-        item_rows[pairs],
-        None if weights is None else _narrow(np.add.reduceat(weights[order], first)),
-        None if times is None else np.maximum.reduceat(times[order], first),
-    )
+    summed = None if weights is None else narrow_weights(np.add.reduceat(weights[order], first))
+    latest = None if times is None else np.maximum.reduceat(times[order], first)
+    if types is None or weights is None:
+        return Merged(user_rows[pairs], item_rows[pairs], summed, latest)
+    numbers = np.empty(len(keys), np.int64)
+    numbers[order] = np.cumsum(np.diff(keys[order], prepend=-1) > 0) - 1
+    found = types.merge(numbers, weights, times)
+    return Merged(user_rows[pairs], item_rows[pairs], found.sum_weights(), latest, found)
 
 
 def drop_unused(ids: IdMap, rows: Int32Array) -> tuple[IdMap, Int32Array]:
@@ -127,14 +137,6 @@ def align_titles(titles: Mapping[Any, str | None] | None, items: IdMap) -> Objec
     aligned = np.empty(len(items), object)
     aligned[:] = [by_text.get(str(id)) for id in items]
     return aligned
-
-
-def _narrow(weights: Float64Array) -> Float32Array:
-    with np.errstate(over="ignore"):
-        narrow = weights.astype(np.float32)
-    if not np.isfinite(narrow).all():
-        raise DataError(f"the weights of a repeated (user, item) pair add up to {weights.max():g}; scale them down")
-    return narrow
 
 
 def _require_some(n_left: int, n_read: int, condition: str) -> None:

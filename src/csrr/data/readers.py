@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Sequence
-from typing import Any, Literal, TypedDict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -12,21 +13,15 @@ import pyarrow as pa
 from csrr.data.as_log import describe_unusable
 from csrr.data.bad_rows import OnBadRows
 from csrr.data.databases import fetch_events, is_database
-from csrr.data.errors import DataError, name_in_errors
-from csrr.data.event_tables import is_table, read_events
+from csrr.data.errors import DataError, name_in_errors, show_value
+from csrr.data.event_tables import Asked, is_table, read_events
 from csrr.data.formats import PARTS, Content, load_content, parse_user_lists, recognise
 from csrr.data.log import Log
 from csrr.data.matrices import is_matrix
 from csrr.data.merge import number_pairs
 from csrr.data.recognise_columns import Column
 from csrr.data.sources import Bundle, open_bundle
-
-
-class Bounds(TypedDict):
-    """What a row or an event must have at least."""
-
-    min_rating: float | None
-    min_weight: float | None
+from csrr.parameters import Choice, ParameterError
 
 
 def read(
@@ -38,8 +33,11 @@ def read(
     item: Column = None,
     rating: Column = None,
     weight: Column = None,
+    event: Column = None,
     time: Column = None,
     title: Column = None,
+    weights: Mapping[Any, float] | None = None,
+    target: str | int | None = None,
     min_rating: float | None = None,
     min_weight: float | None = None,
     separator: str | None = None,
@@ -69,8 +67,14 @@ def read(
         The file format; default: recognized.
     part
         One of the two files of user lists, or both.
-    user, item, rating, weight, time, title
+    user, item, rating, weight, event, time, title
         The columns, as in `Log.from_table`.
+    weights
+        The weight of each event type, such as ``{"view": 1, "cart": 3, "buy": 10}``; times the weight column, if there
+        is one. 0 leaves a type out; a type in the data that is not named is an error.
+    target
+        The event type by which models are judged and chosen, such as "buy"; None: all count. Only its events are held
+        out and tested, and only items with one are left out of lists.
     min_rating
         Leave out rows with a smaller rating.
     min_weight
@@ -82,8 +86,8 @@ def read(
     query
         The SQL query whose rows are the events.
     on_bad_rows
-        Whether a row without an id, with an invalid number or time, or with too few or too many fields, is an error or
-        is skipped, with a `DataWarning`.
+        Whether a row without an id, with an invalid number or time, of an event type without a weight, or with too few
+        or too many fields, is an error or is skipped, with a `DataWarning`.
     missing
         The strings that mean a missing id in a text file, besides the empty string; None: those of pandas (NULL, None,
         nan, NA, N/A, ...); []: none.
@@ -97,6 +101,8 @@ def read(
     ------
     DataError
         If the data cannot be used; the message says what is wrong, in which line, and what to do.
+    ParameterError
+        If an argument cannot be what it is, or has no meaning for this kind of source.
 
     Examples
     --------
@@ -104,13 +110,30 @@ def read(
     Log: 2 users x 1 items, 2 events (100 %)
     user 'user', item 'movieId', rating 'rating'; ratings from 3 on count
     """
-    columns: dict[str, Column] = {"user": user, "item": item, "rating": rating}
-    columns |= {"weight": weight, "time": time, "title": title}
-    bounds = Bounds(min_rating=min_rating, min_weight=min_weight)
+    asked = Asked.of(
+        user=user,
+        item=item,
+        rating=rating,
+        weight=weight,
+        event=event,
+        time=time,
+        title=title,
+        weights=weights,
+        target=target,
+        min_rating=min_rating,
+        min_weight=min_weight,
+        on_bad_rows=on_bad_rows,
+        missing=missing,
+    )
+    options = {"format": format, "separator": separator, "header": header, "part": part}
+    _check_options(**options)
+    of_files = [name for name, value in options.items() if value not in (None, "all")]
     if query is not None or is_database(source):
-        return Log.from_events(fetch_events(query, source, columns, None, on_bad_rows), **bounds)
+        _reject_options(of_files, "the rows of a query")
+        return Log.from_events(fetch_events(query, source, None, asked), asked)
     if not isinstance(source, str | os.PathLike):
-        return _read_memory(source, columns, bounds, on_bad_rows)
+        _reject_options([*of_files, *(["missing"] if asked.missing is not None else [])], "a table in memory")
+        return _read_memory(source, asked)
     bundle = open_bundle(source)
     with name_in_errors(bundle.path.name):
         format, member = recognise(bundle, format)
@@ -121,13 +144,13 @@ def read(
         elif part != "all":
             raise DataError(f"part={part!r} needs a folder or archive with train.txt and test.txt")
         else:
-            named = {name for name in columns.values() if isinstance(name, str)}
-            skip_bad = on_bad_rows == "skip"
+            named = {name for name in asked.columns.values() if isinstance(name, str)}
+            skip_bad = asked.on_bad_rows == "skip"
             content = load_content(
                 bundle, format, member, separator=separator, header=header, expected=named, skip_bad=skip_bad
             )
         with name_in_errors(content.member):
-            return _make_log(content, columns, bounds, on_bad_rows, missing)
+            return _make_log(content, asked)
 
 
 def read_split(source: str | os.PathLike[str]) -> tuple[Log, Log]:
@@ -158,11 +181,13 @@ def read_split(source: str | os.PathLike[str]) -> tuple[Log, Log]:
     >>> len(train), len(test), train.n_items
     (3, 1, 3)
     """
+    if not isinstance(source, str | os.PathLike):
+        raise DataError(f"user lists come as a folder or a zip archive, not as {show_value(source)}; give its path")
     bundle = open_bundle(source)
     with name_in_errors(bundle.path.name):
         parts = [_read_part(bundle, name) for name in PARTS]
         both = _join_parts(parts, PARTS)
-        found = read_events(both.columns, {}, both.where, is_text=True)
+        found = read_events(both.columns, where=both.where, is_text=True)
         log = Log.from_events(found)
     n_train = len(parts[0].columns["item"])
     users, items = log.users.rows(found.user[:n_train]), log.items.rows(found.item[:n_train], "item")
@@ -170,41 +195,49 @@ def read_split(source: str | os.PathLike[str]) -> tuple[Log, Log]:
     return log.select(in_train), log.select(~in_train)
 
 
-def _read_memory(source: Any, columns: dict[str, Column], bounds: Bounds, on_bad_rows: OnBadRows) -> Log:
+def _check_options(**options: Any) -> None:
+    """Raise ParameterError for an option of files that it cannot be."""
+    for name in ("format", "separator"):
+        if options[name] is not None and (not isinstance(options[name], str) or not options[name]):
+            raise ParameterError(f"{name}={show_value(options[name])}: it must be a text that is not empty, or None")
+    if options["header"] is not None and not isinstance(options["header"], bool | np.bool_):
+        raise ParameterError(f"header={show_value(options['header'])}: it must be True, False or None")
+    Choice("part", "", choices=("train", "test", "all")).check(options["part"])
+
+
+def _reject_options(names: Sequence[str], what: str) -> None:
+    if names:
+        raise ParameterError(f"{names[0]}= is for files of text; leave it out for {what}")
+
+
+def _read_memory(source: Any, asked: Asked) -> Log:
     """Return the log of a table or matrix; a log passes through if nothing is asked of it."""
-    asked = [name for name, column in columns.items() if column is not None]
-    if is_matrix(source) and not asked:
-        return Log.from_matrix(source, **bounds)
+    columns = [name for name in asked.given if name in asked.columns]
+    if is_matrix(source) and columns:
+        raise DataError(f"a matrix has no columns to name; leave out {', '.join(columns)}")
     if is_matrix(source):
-        raise DataError(f"a matrix has no columns to name; leave out {', '.join(asked)}")
-    if isinstance(source, Log) and not asked and not any(bound is not None for bound in bounds.values()):
+        return Log.from_matrix(source, min_rating=asked.min_rating, min_weight=asked.min_weight)
+    if isinstance(source, Log) and not asked.given:
         return source
+    if isinstance(source, Log) and source.types is not None:
+        raise ParameterError(f"{asked.given[0]}= is for the table that a log with event types was read from")
     if isinstance(source, Log):
         source = source.to_arrow()
     if not is_table(source):
         raise DataError(describe_unusable(source))
-    return Log.from_events(read_events(source, columns, on_bad_rows=on_bad_rows), **bounds)
+    return Log.from_events(read_events(source, asked), asked)
 
 
-def _make_log(
-    content: Content,
-    columns: dict[str, Column],
-    bounds: Bounds,
-    on_bad_rows: OnBadRows,
-    missing: Collection[str] | None,
-) -> Log:
-    roles = dict(content.roles) | {role: column for role, column in columns.items() if column is not None}
+def _make_log(content: Content, asked: Asked) -> Log:
+    roles = dict(content.roles) | {role: column for role, column in asked.columns.items() if column is not None}
     found = read_events(
         content.columns,
-        roles,
+        replace(asked, columns=roles),
         content.where,
         is_text=content.is_text,
-        on_bad_rows=on_bad_rows,
-        missing=missing,
         notes=content.notes,
     )
-    titles = content.titles if columns.get("title") is None else None
-    return Log.from_events(found, **bounds, titles=titles)
+    return Log.from_events(found, asked, titles=content.titles if asked.columns.get("title") is None else None)
 
 
 def _read_part(bundle: Bundle, part: str) -> Content:

@@ -5,9 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
+import numpy as np
+
+from csrr.arrays import Float64Array
 from csrr.data.errors import DataError, quote_names, show_value
+from csrr.parameters import ParameterError
 
 Column = str | int | Literal[False] | None
 """A column by name or position; None to recognize it by its name, False to do without it."""
@@ -26,6 +30,8 @@ WORDS = {
     ),
     "rating": ("rating", "ratings score star stars vote", "rate scores overall starrating userrating reviewscore"),
     "weight": ("weight", "count plays playcount quantity confidence clicks views", "qty counts nplays nclicks nviews"),
+    # A column of event types is never recognized: what each type weighs must be said.
+    "event": (),
     "time": ("timestamp", "time date datetime ts unixtime", "eventtime eventtimestamp createdat unixreviewtime"),
     "title": ("title", "name itemname itemtitle movietitle artistname"),
 }
@@ -38,6 +44,10 @@ NAMES = {
 }
 AMOUNTS = re.compile("hours|minutes|seconds|duration|amount|playtime|watchtime|listens|times(played|watched|viewed)")
 """A column with such a word in its name says how much there was of something; it is a weight where it is asked for."""
+COUNTS_BEYOND = 10
+"""Numbers up to this are taken for ratings, whatever they look like."""
+ENOUGH_RATINGS = 100_000
+"""So many tell what steps a scale has."""
 # order_id says which event, not which item.
 _EVENT_WORDS = "order transaction event review rating row line invoice request purchase interaction index log"
 _EVENTS = {word + "id" for word in _EVENT_WORDS.split()}
@@ -50,12 +60,16 @@ class LogColumns:
 
     Attributes
     ----------
-    user, item, rating, weight, time, title
+    user, item, rating, weight, event, time, title
         The name of each column, or None where there is none.
     left_alone
         The columns that were not used.
     min_rating
         The rating that a row had to have, or None.
+    liked_from
+        The rating that "liked" may begin at, by the scale of the ratings; None where they do not look like ratings.
+    rating_range
+        The lowest and the highest rating, or None.
     notes
         Other notes on the data: ids that were merged, lines that were skipped.
     n_repeats
@@ -74,10 +88,13 @@ class LogColumns:
     item: str
     rating: str | None = None
     weight: str | None = None
+    event: str | None = None
     time: str | None = None
     title: str | None = None
     left_alone: tuple[str, ...] = ()
     min_rating: float | None = None
+    liked_from: float | None = None
+    rating_range: tuple[float, float] | None = None
     notes: tuple[str, ...] = ()
     n_repeats: int = 0
 
@@ -96,12 +113,19 @@ class LogColumns:
         """
         used = [f"{role} {show_value(getattr(self, role))}" for role in NAMES if getattr(self, role) is not None]
         line = ", ".join(used)
-        if self.rating is not None and self.min_rating is None:
-            line += (
-                f"; every rating counts as a choice, low ones too ({min_rating.format(4)} keeps those of 4 and more)"
-            )
-        elif self.rating is not None:
+        if self.rating is not None and self.min_rating is not None:
             line += f"; ratings from {self.min_rating:g} on count"
+        elif self.liked_from is not None:
+            liked = f"{self.liked_from:g}"
+            line += (
+                f"; every rating counts as a choice, low ones too ({min_rating.format(liked)} keeps those of {liked}"
+                " and more)"
+            )
+        elif self.holds_counts:
+            line += (
+                f"; its numbers, {spell_range(self)}, look like counts, and are not used"
+                f" ({weight.format(show_value(self.rating))} uses them as weights)"
+            )
         if self.left_alone:
             line += f"; not used: {quote_names(self.left_alone)}"
         amounts = [name for name in self.left_alone if is_amount(name)]
@@ -109,8 +133,51 @@ class LogColumns:
             line += f" ({weight.format(show_value(amounts[0]))} uses it as the weight)"
         return line
 
+    @property
+    def holds_counts(self) -> bool:
+        """Whether the numbers of the rating column look like counts, and count for nothing so far."""
+        unused = self.weight is None and self.min_rating is None
+        return unused and self.liked_from is None and self.rating_range is not None and len({*self.rating_range}) > 1
+
     def __repr__(self) -> str:
         return f"LogColumns: {self.describe()}"
+
+
+def check_column(role: str, given: Any) -> None:
+    """Raise ParameterError unless `given` can name a column, or say that there is none."""
+    is_place = isinstance(given, int | np.integer) and not isinstance(given, bool)
+    if given is None or isinstance(given, str) or is_place or (given is False and role not in REQUIRED):
+        return
+    otherwise = " or None" if role in REQUIRED else ", False (for none) or None"
+    said = f"{role}={show_value(given)}: it must be the name of a column, its number (from 0){otherwise}"
+    if role == "weight" and isinstance(given, Mapping):
+        said += "; weights by type of event are weights={...}, with event= for the column that holds the types"
+    elif hasattr(given, "__len__") and not isinstance(given, bytes):
+        said += "; values belong into the table, as a column with a name"
+    raise ParameterError(said)
+
+
+def spell_range(columns: LogColumns) -> str:
+    """Return the lowest and the highest rating in words; nothing where there are none."""
+    return "" if columns.rating_range is None else "{:,.6g} to {:,.6g}".format(*columns.rating_range)
+
+
+def choose_liked(ratings: Float64Array) -> float | None:
+    """Return the rating at three quarters of the scale of ratings, shape (n,): 4 of 1 to 5, 8 of 1 to 10, 1 of 0 and 1.
+
+    None where all are the same, or where they pile up far below their highest, as counts do and ratings do not.
+    """
+    low, high = float(ratings.min()), float(ratings.max())
+    if low == high or not np.isfinite(high - low):
+        return None
+    some = ratings[:: -(-len(ratings) // ENOUGH_RATINGS)]
+    if high > COUNTS_BEYOND and np.quantile(some, 0.9) < low + (high - low) / 4:
+        return None
+    # A log may lack the lowest ratings of its scale.
+    low = min(low, 0 if high <= 1 or high >= 20 else 1)
+    steps = (step for step in (1, 0.5, 0.1) if np.allclose(some / step, np.round(some / step), rtol=0, atol=1e-4))
+    step = next(steps, 10.0 ** np.floor(np.log10((high - low) / 10)))
+    return float(f"{np.ceil((low + 0.75 * (high - low)) / step - 1e-6) * step:.6g}")
 
 
 def choose_columns(names: Collection[str], given: Mapping[str, Column]) -> dict[str, str | None]:
@@ -157,7 +224,8 @@ def find_column(role: str, given: Column, names: tuple[str, ...], taken: Collect
     """
     if given is False and role not in REQUIRED:
         return None
-    if isinstance(given, int) and not isinstance(given, bool):
+    check_column(role, given)
+    if isinstance(given, int | np.integer):
         if not 0 <= given < len(names):
             raise DataError(f"{role}={given}: there are {len(names)} columns, numbered from 0")
         return names[given]

@@ -48,6 +48,8 @@ class Bundle:
 
 def open_bundle(source: str | os.PathLike[str]) -> Bundle:
     """Return the files behind a path, or behind the name of a file or data set in the data folder."""
+    if not os.fspath(source):
+        raise DataError("the path is empty; give a file or a folder, such as '.' for this one")
     try:
         path = _resolve(source)
         if path.is_dir():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import date
 from typing import Any, Literal, NamedTuple, overload
@@ -10,9 +11,10 @@ import numpy as np
 
 from csrr.arrays import BoolArray, Int64Array
 from csrr.data.as_log import as_log
-from csrr.data.errors import DataError
+from csrr.data.errors import DataError, show_value
 from csrr.data.log import Log
 from csrr.data.times import Times, parse_time, show_moments
+from csrr.parameters import ParameterError, check_seed, is_number, is_whole
 
 
 class HeldOut(NamedTuple):
@@ -50,7 +52,7 @@ def split(
     at: float | str | date | None = None,
     time_quantile: float | None = None,
     held_out_users: None = None,
-    given: float = 0.8,
+    given: float | None = None,
 ) -> tuple[Log, Log]: ...
 
 
@@ -65,7 +67,7 @@ def split(
     at: float | str | date | None = None,
     time_quantile: float | None = None,
     held_out_users: Any,
-    given: float = 0.8,
+    given: float | None = None,
 ) -> HeldOut: ...
 
 
@@ -79,12 +81,18 @@ def split(
     at: float | str | date | None = None,
     time_quantile: float | None = None,
     held_out_users: Any = None,
-    given: float = 0.8,
+    given: float | None = None,
 ) -> tuple[Log, Log] | HeldOut:
     """Split a log into (train, test), or a `HeldOut`; all parts share the log's row numbers.
 
     Give one of `ratio`, `last`, `at`, `time_quantile` and `held_out_users`; the default is a `ratio` of 0.8. The result
     depends on the events and the seed, not on the order of the input rows.
+
+    Of a log with a target (`csrr.read(..., target="buy")`), only events of the target type are held out, and `ratio`,
+    `last` and `time_quantile` count these. What else happened between a user and an item can be train, so that what is
+    viewed in train may be bought in test: with `at` and `time_quantile` what happened before that time, with `last`
+    what happened before the user's first held-out event (at equal times, other types come first), with a `ratio` all
+    of it. Later events of other types are in no part.
 
     Parameters
     ----------
@@ -106,7 +114,8 @@ def split(
     held_out_users
         The share or number of users to leave out of train, drawn at random; or their ids.
     given
-        The share of each held-out user's events in `given`, drawn at random; with `last`, all but the latest.
+        The share of each held-out user's events in `given`, drawn at random (0.8 if nothing is said); with `last`,
+        `given` has all but the latest.
 
     Returns
     -------
@@ -127,22 +136,37 @@ def split(
     """
     events = as_log(log)
     _check_modes(ratio=ratio, last=last, at=at, time_quantile=time_quantile, held_out_users=held_out_users)
+    check_seed(seed)
+    if not isinstance(by, str) or by not in ("user", "log"):
+        raise DataError(f"by={show_value(by)}: choose 'user' (a share of each user's events) or 'log' (of all events)")
+    if by == "log" and (last, at, time_quantile, held_out_users) != (None,) * 4:
+        raise ParameterError("by='log' goes with ratio alone")
+    if given is not None and (held_out_users is None or last is not None):
+        raise ParameterError("given= goes with held_out_users, without last")
     rng = np.random.default_rng(seed)
     if held_out_users is not None:
-        return _split_users(events, _draw_users(events, held_out_users, rng), last, given, rng)
+        return _split_users(
+            events, _draw_users(events, held_out_users, rng), last, 0.8 if given is None else given, rng
+        )
     if last is not None:
-        return _cut(events, _mark_all_but_last(events, last), "last")
+        return _tell_cut(_hold_out_last(events, last), "last")
     if at is not None:
-        return _split_at(events, parse_time(at))
+        return _tell_cut(_split_at(events, parse_time(at)), "time")
     if time_quantile is not None:
         quantile = _check_fraction("time_quantile", time_quantile)
-        return _split_at(events, float(np.quantile(_require_times(events), quantile, method="higher")))
+        cut = float(np.quantile(_require_target_times(events), quantile, method="higher"))
+        return _tell_cut(_split_at(events, cut), "time")
     ratio = _check_fraction("ratio", 0.8 if ratio is None else ratio)
     if by == "log":
-        return _cut(events, rng.permutation(len(events)) < _round_share(ratio, np.array([len(events)])))
-    if by != "user":
-        raise DataError(f"by={by!r}: choose 'user' (a share of each user's events) or 'log' (of all events)")
-    return _cut(events, _draw_share_of_each_user(events, ratio, rng))
+        parts = _cut(events, lambda each: rng.permutation(len(each)) < _round_share(ratio, np.array([len(each)])))
+    else:
+        parts = _cut(events, lambda each: _draw_share_of_each_user(each, ratio, rng))
+    return _tell_cut(parts, None)
+
+
+def _tell_cut(parts: tuple[Log, Log], how: Literal["last", "time"] | None) -> tuple[Log, Log]:
+    """Return (train, test), train with how it was made."""
+    return replace(parts[0], cut=how), replace(parts[1], cut=None)
 
 
 def _check_modes(**modes: Any) -> None:
@@ -152,8 +176,8 @@ def _check_modes(**modes: Any) -> None:
 
 
 def _check_fraction(name: str, value: float) -> float:
-    if isinstance(value, bool) or not 0 < value < 1:
-        raise DataError(f"{name}={value!r}: it must lie strictly between 0 and 1")
+    if not is_number(value) or not 0 < value < 1:
+        raise DataError(f"{name}={show_value(value)}: it must lie strictly between 0 and 1")
     return float(value)
 
 
@@ -163,8 +187,52 @@ def _require_times(log: Log) -> Times:
     return log.times
 
 
-def _cut(log: Log, train: BoolArray, how: Literal["last", "time"] | None = None) -> tuple[Log, Log]:
-    return replace(log.select(train), cut=how), replace(log.select(~train), cut=None)
+def _require_target_times(log: Log) -> Times:
+    """Return the times of the events that can be held out, shape (n,)."""
+    _require_times(log)
+    return _require_times(log.select_types(log.types.target_cells) if log.types is not None else log)
+
+
+def _cut(log: Log, choose: Callable[[Log], BoolArray]) -> tuple[Log, Log]:
+    """Return (train, test): the events that `choose` marks, shape (n_events,), and those that it does not.
+
+    Of a log with a target it chooses among the events of that type; all others are train.
+    """
+    if log.types is None or log.types.target is None:
+        train = choose(log)
+        return log.select(train), log.select(~train)
+    held = log.is_target.copy()
+    held[held] = ~choose(log.select(held))
+    cells = log.types.target_cells & held[:, None]
+    return log.select_types(~cells), log.select_types(cells)
+
+
+def _hold_out_last(log: Log, last: int) -> tuple[Log, Log]:
+    """Return (train, test): what was before each user's `last` latest events, and these."""
+    if not is_whole(last, 1):
+        raise DataError(f"last={show_value(last)}: it must be a whole number of events, at least 1")
+    last, times = min(int(last), len(log)), _require_times(log)
+    if log.types is None or log.types.target is None or log.types.times is None:
+        counts = log.user_counts()
+        train = _mark_leading(log, np.lexsort((times, log.user_rows)), np.maximum(counts - last, np.minimum(1, counts)))
+        return log.select(train), log.select(~train)
+    events, kinds = np.nonzero(log.types.cells)
+    is_goal, users = log.types.target_cells[events, kinds], log.user_rows[events]
+    order = np.lexsort((is_goal, log.types.times[events, kinds], users))
+    users, is_goal = users[order], is_goal[order]
+    is_first = np.diff(users, prepend=-1) > 0
+    # Of each user the latest of the target type, but never what all begins with.
+    may_be_held = is_goal & ~is_first
+    after = np.cumsum(may_be_held[::-1])[::-1]  # itself and those after it, of all users
+    ends = np.append(after, 0)[np.searchsorted(users, users, side="right")]
+    is_held = may_be_held & (after - ends <= last)
+    # Whether anything of the user's is held out up to here.
+    begun = np.cumsum(is_held)
+    is_train = begun - (begun - is_held)[np.flatnonzero(is_first)][np.cumsum(is_first) - 1] == 0
+    train, test = np.zeros_like(log.types.cells), np.zeros_like(log.types.cells)
+    for cells, mask in ((train, is_train), (test, is_held)):
+        cells[events[order[mask]], kinds[order[mask]]] = True
+    return log.select_types(train), log.select_types(test)
 
 
 def _round_share(ratio: float, counts: Int64Array) -> Int64Array:
@@ -191,29 +259,28 @@ def _draw_share_of_each_user(log: Log, ratio: float, rng: np.random.Generator) -
     return _mark_leading(log, np.argsort(shuffled, kind="stable"), _round_share(ratio, log.user_counts()))
 
 
-def _mark_all_but_last(log: Log, last: int) -> BoolArray:
-    """Return which events, shape (n_events,), are not among the `last` latest of their user."""
-    if isinstance(last, bool) or last != int(last) or last < 1:
-        raise DataError(f"last={last!r}: it must be a whole number of events, at least 1")
-    counts = log.user_counts()
-    return _mark_leading(
-        log, np.lexsort((_require_times(log), log.user_rows)), np.maximum(counts - last, np.minimum(1, counts))
-    )
-
-
 def _split_at(log: Log, cut: float) -> tuple[Log, Log]:
     times = _require_times(log)
-    train = times < cut
-    if train.all() or not train.any():
+    types = None if log.types is None or log.types.target is None else log.types
+    if types is not None and types.times is not None:
+        times = types.times[types.cells]
+    if not times.min() < cut <= times.max():
         given, first, last = show_moments(np.array([cut, times.min(), times.max()]))
         raise DataError(f"all events lie on one side of the time {given}: theirs run from {first} to {last}")
-    return _cut(log, train, "time")
+    if types is None or types.times is None:
+        return _cut(log, lambda each: _require_times(each) < cut)
+    early = types.times < cut
+    late = ~early & types.target_cells
+    if not late.any():
+        given = show_moments(np.array([cut, times.max()]))[0]
+        raise DataError(f"no event of the target type {types.target!r} is at or after the time {given}")
+    return log.select_types(early), log.select_types(late)
 
 
 def _draw_users(log: Log, wanted: Any, rng: np.random.Generator) -> BoolArray:
     """Return which users, shape (n_users,), are held out."""
     active = np.flatnonzero(log.user_counts())
-    if isinstance(wanted, bool | str):
+    if isinstance(wanted, bool | str) or (isinstance(wanted, np.ndarray) and wanted.ndim != 1):
         raise DataError(f"held_out_users={wanted!r}: give a share, a number of users, or a list of ids")
     if isinstance(wanted, float | np.floating):
         wanted = int(_round_share(_check_fraction("held_out_users", float(wanted)), np.array([len(active)]))[0])
@@ -234,7 +301,6 @@ def _split_users(log: Log, held_out: BoolArray, last: int | None, given: float, 
         raise DataError("held_out_users must leave events on both sides: some of the users, but not all of them")
     train, asked_about = log.select(~theirs), log.select(theirs)
     if last is not None:
-        return HeldOut(train, *_cut(asked_about, _mark_all_but_last(asked_about, last)))
-    return HeldOut(
-        train, *_cut(asked_about, _draw_share_of_each_user(asked_about, _check_fraction("given", given), rng))
-    )
+        return HeldOut(train, *_hold_out_last(asked_about, last))
+    share = _check_fraction("given", given)
+    return HeldOut(train, *_cut(asked_about, lambda each: _draw_share_of_each_user(each, share, rng)))

@@ -11,6 +11,7 @@ from csrr.arrays import Float64Array, Int64Array
 from csrr.data.errors import DataError
 from csrr.data.ids import IdMap
 from csrr.data.log import Log
+from csrr.parameters import check_number, check_seed, check_whole
 
 GENRES = (
     "jazz",
@@ -28,6 +29,7 @@ GENRES = (
 )
 TASTE, SPECIFIC, NOISE = 0, 1, 2
 BLOCK = 4
+MOST_CELLS = 10**10
 """Number of items in a user's specific choice."""
 
 
@@ -95,6 +97,7 @@ def synthetic(
     (60, True)
     """
     _check(n_users, n_items, rank, events_per_user, specific, noise)
+    check_seed(seed)
     rng = np.random.default_rng(seed)
     genre = np.arange(n_items) % rank
     users = rng.dirichlet(np.full(rank, 0.2), n_users)
@@ -118,8 +121,14 @@ def synthetic(
 
 
 def _check(n_users: int, n_items: int, rank: int, events_per_user: float, specific: float, noise: float) -> None:
-    if n_users < 1 or rank < 2 or n_items < BLOCK * rank:
-        raise DataError(f"synthetic needs a user, a rank of 2 or more and {BLOCK} items a genre")
+    for name, value in (("n_users", n_users), ("n_items", n_items), ("rank", rank)):
+        check_whole(name, value, least=1)
+    for name, number in (("events_per_user", events_per_user), ("specific", specific), ("noise", noise)):
+        check_number(name, number)
+    if n_users * n_items > MOST_CELLS:
+        raise DataError(f"synthetic makes at most {MOST_CELLS:,} cells, users times items")
+    if rank < 2 or n_items < BLOCK * rank:
+        raise DataError(f"synthetic needs a rank of 2 or more and {BLOCK} items a genre")
     if not 1 <= events_per_user <= n_items / 2:
         raise DataError(f"events_per_user={events_per_user}: it must lie between 1 and half of n_items")
     if min(specific, noise) < 0 or specific + noise > 0.5:

@@ -21,6 +21,7 @@ from csrr.data.columns import (
     show_cell,
 )
 from csrr.data.errors import DataError, RowNamer, name_table_row, show_value
+from csrr.parameters import is_number
 
 Times = Int64Array | Float64Array
 
@@ -73,10 +74,12 @@ def parse_time(at: float | str | date | np.datetime64) -> float:
                 f"{show_value(at)} is not a time: give a number, a datetime or text like 2000-12-31"
             ) from None
     if isinstance(at, np.datetime64):
-        at = at.astype("datetime64[us]").item()
+        at = at.astype("datetime64[us]").item()  # None of what is no time
     if isinstance(at, date):
         stamp = at if isinstance(at, datetime) else datetime(at.year, at.month, at.day)
         return (stamp if stamp.tzinfo else stamp.replace(tzinfo=UTC)).timestamp()
+    if not is_number(at):
+        raise DataError(f"{show_value(at)} is not a time: give a number, a datetime or text like 2000-12-31")
     return float(scale_to_seconds(np.array([float(at)]))[0])
 
 

@@ -100,7 +100,10 @@ class Comparison(TabularResult):
     metric
         The metric.
     rows
-        A test for each pair.
+        A test for each pair, over all users.
+    with_history
+        The same tests over the users with training events alone, if some have none; else None. Those without get the
+        same popular items from every model: their differences are 0, and say nothing of the models.
 
     Examples
     --------
@@ -113,6 +116,7 @@ class Comparison(TabularResult):
 
     metric: str
     rows: list[ComparedPair]
+    with_history: Comparison | None = None
 
     def summary(self) -> dict[str, Any]:
         """Return everything as plain Python values, ready for JSON.
@@ -120,9 +124,10 @@ class Comparison(TabularResult):
         Returns
         -------
         summary
-            The metric, and one dict per row.
+            The metric, and one dict per row; `with_history`, if some users have no history.
         """
-        return {"metric": self.metric, "rows": [row.to_dict() for row in self.rows]}
+        apart = {} if self.with_history is None else {"with_history": self.with_history.summary()}
+        return {"metric": self.metric, "rows": [row.to_dict() for row in self.rows]} | apart
 
     def table(self) -> ResultTable:
         """Return the tests as a table.
@@ -135,10 +140,22 @@ class Comparison(TabularResult):
         return ResultTable.from_rows(row.to_dict() for row in self.rows)
 
     def display_table(self) -> ResultTable:
-        return ResultTable.from_rows(_format_pair(row) for row in self.rows)
+        """Return the tests as people read them.
+
+        Returns
+        -------
+        table
+            A row for each pair; if some users have no history, first over the users with one, then over all.
+        """
+        if self.with_history is None:
+            return ResultTable.from_rows(_format_pair(row) for row in self.rows)
+        parts = {"with history": self.with_history, "all": self}
+        return ResultTable.from_rows({"users": n} | _format_pair(row) for n, each in parts.items() for row in each.rows)
 
     def _heading(self) -> str:
         users = f"{self.rows[0].paired.n:,} users"
+        if self.with_history is not None:
+            users = f"{self.with_history.rows[0].paired.n:,} users with a history and all {users}"
         return f"Comparison: {self.metric}, mean difference over {users} ± 95 % interval; p corrected by Holm"
 
     # For csrr.plot
@@ -151,8 +168,7 @@ class Comparison(TabularResult):
     @property
     def caption(self) -> str:
         """What to know of the plot."""
-        users = f"{self.rows[0].paired.n:,} users"
-        return f"Mean differences over the same {users}, user by user; lines are 95 % intervals."
+        return "Mean differences over the same users, user by user; lines are 95 % intervals."
 
     @property
     def panels(self) -> list[dict[str, Any]]:
@@ -162,15 +178,18 @@ class Comparison(TabularResult):
             | {"low": row.paired.low, "high": row.paired.high, "note": f"p {row.t_p_holm:.4f} (Holm)"}
             for row in self.rows
         ]
-        chart = {"title": self.title, "x": "pair", "y": f"difference in {self.metric}", "kind": "bars"}
-        return [chart | {"series": [{"name": "difference", "points": points}]}]
+        title = f"{self.title}, {self.rows[0].paired.n:,} users"
+        chart = {"title": title, "x": "pair", "y": f"difference in {self.metric}", "kind": "bars"}
+        apart = [] if self.with_history is None else self.with_history.panels
+        return [*apart, chart | {"series": [{"name": "difference", "points": points}]}]
 
 
 def compare(evaluations: Mapping[str, Evaluation], metric: str = "ndcg@10", baseline: str | None = None) -> Comparison:
     """Compare models on one metric by paired tests over users.
 
     p-values have Holm's correction over the pairs, separately for each test. Values are those of `per_user`; users
-    without a value in either model are left out. Larger values are better, except for "cost".
+    without a value in either model are left out. Larger values are better, except for "cost". If some users have no
+    training events, there are tests over those with a history too.
 
     Parameters
     ----------
@@ -216,9 +235,11 @@ def compare(evaluations: Mapping[str, Evaluation], metric: str = "ndcg@10", base
     tests = [compare_paired(values[a], values[b], lower_is_better=lower) for a, b in pairs]
     t_ps, wilcoxon_ps = (correct_holm([getattr(test, name) for test in tests]) for name in ("t_p", "wilcoxon_p"))
     corrected = zip(pairs, tests, t_ps.tolist(), wilcoxon_ps.tolist(), strict=True)
-    return Comparison(
-        metric, [ComparedPair(a, b, test, t_p, wilcoxon_p) for (a, b), test, t_p, wilcoxon_p in corrected]
-    )
+    rows = [ComparedPair(a, b, test, t_p, wilcoxon_p) for (a, b), test, t_p, wilcoxon_p in corrected]
+    apart = {name: each.by_history.get("with") for name, each in evaluations.items()}
+    known = {name: each for name, each in apart.items() if each is not None and each.n_users > 1}
+    same = len(known) == len(apart) and len({frozenset(each.users.tolist()) for each in known.values()}) == 1
+    return Comparison(metric, rows, compare(known, metric, baseline) if same else None)
 
 
 def compare_paired(

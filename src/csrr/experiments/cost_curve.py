@@ -300,8 +300,8 @@ class _Measured:
         # Of all positives that will ever be shown, these two parts show so many; their numbers are all that is used.
         share = (len(train) + len(choose)) / (len(train) + len(choose) + len(check))
         cells = model.score_rows, rows, n_items
-        known = train.to_csr() + choose.to_csr()
-        chosen = Calibration.of(*cells, choose.to_csr(), model.seen_)
+        known = train.of_target().to_csr() + choose.to_csr()
+        chosen = Calibration.of(*cells, choose.to_csr(), model.seen_of_target)
         left = chosen.assuming(share).remaining()
         threshold = left.threshold(miss, false_alarm)
         worth = chosen.worth(miss, false_alarm)

@@ -8,7 +8,7 @@ from contextlib import nullcontext
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -20,7 +20,7 @@ from csrr.experiments.category_shares import CategoryShares, measure_categories
 from csrr.experiments.intervals import Interval, compute_mean_interval, linearise_f1
 from csrr.experiments.rule_cost import RuleCost, measure_rule_cost
 from csrr.html_text import format_html_words
-from csrr.models.asked_ids import IdReader
+from csrr.models.asked_ids import IdReader, Unknown, list_ids, read_asked
 from csrr.models.best_lists import find_known, score_popular
 from csrr.models.read_rules import RuleOptions, find_categories, read_rules
 from csrr.models.recommender import Recommender
@@ -290,11 +290,14 @@ def evaluate(
     rules: RuleOptions | None = None,
     by: str | None = None,
     items: Any = None,
+    unknown: Unknown = "raise",
 ) -> Evaluation:
     """Evaluate how well a model, fitted on `train`, ranks the events of `test` among all items not in `train`.
 
-    A user's items in `train` are left out of the lists, and test events that are also in `train` are ignored. Only
-    users with remaining test events are evaluated. Lists are those of `recommend`: popularity breaks ties, and users
+    A user's items in `train` are left out of the lists, and test events that are also in `train` are ignored. Of logs
+    with a target (`csrr.read(..., target="buy")`), only events of the target type count, on both sides: what was viewed
+    and not bought in `train` may be in a list, and is right if it is bought in `test`. Only users with remaining test
+    events are evaluated. Lists are those of `recommend`: popularity breaks ties, and users
     without training events get popular items; `by_history` of the result reports these users separately.
 
     Parameters
@@ -326,6 +329,9 @@ def evaluate(
         A column of the item table; `by_category` of the result has shares and recall of its categories.
     items
         An item table, or anything that `csrr.read_items` takes, in place of the model's.
+    unknown
+        What to do with users and items of `test`, and with `users`, that the model does not know: "raise" an error, or
+        "ignore": they are left out, with an `UnknownIdWarning` that counts them.
 
     Returns
     -------
@@ -350,10 +356,16 @@ def evaluate(
     at, metrics = _check_at(at, len(model.items_)), _check_metrics(metrics)
     _check_costs(threshold, positive_cost)
     categories = None if by is None else find_categories(model, "by", by)
-    asked_rules = read_rules(model, rules or {}, max(at), IdReader("raise"))
-    seen = _align(train, model, "train")
-    relevant = _drop_seen(_align(test, model, "test"), seen)
-    asked = np.unique(model.user_rows(users))
+    reader = IdReader(unknown)
+    asked_rules = read_rules(model, rules or {}, max(at), reader)
+    train = as_log(train)
+    clicks, seen = (_align(each, model, "train", IdReader("raise")) for each in (train, train.of_target()))
+    relevant = _drop_seen(_align(as_log(test).of_target(), model, "test", reader), seen)
+    if users is None or not reader.ignores:
+        asked = np.unique(model.user_rows(users))
+    else:
+        asked = np.unique(reader.find_known(model.users_, read_asked(list_ids(users), reader), "user", "users"))
+    reader.warn()
     rows = asked[np.diff(relevant.indptr)[asked] > 0]
     if not len(rows):
         raise DataError("no user has a test event that is not in train: there is nothing to evaluate")
@@ -363,7 +375,7 @@ def evaluate(
         plain, ruled = _rank_and_count(model, rows, max(at), seen, counts, asked_rules)
         lists, n_train = plain if ruled is None else ruled, np.diff(model.seen_.indptr)[rows].astype(np.int64)
         ranked = Ranked(model.users_.ids[rows], n_train, lists, mark_hits(lists, relevant, rows), counts)
-        measure = partial(_measure, at=at, positive_cost=positive_cost, seen=seen)
+        measure = partial(_measure, at=at, positive_cost=positive_cost, clicks=clicks)
         found = measure(ranked, metrics=metrics)
         without = None
         if ruled is not None:
@@ -373,7 +385,7 @@ def evaluate(
         apart = {name: measure(ranked.take(each), metrics=metrics) for name, each in parts.items() if each.any()}
     shares = None
     if by is not None and categories is not None:
-        shares = measure_categories(by, categories, ranked.items, ranked.hits, relevant[rows], seen)
+        shares = measure_categories(by, categories, ranked.items, ranked.hits, relevant[rows], clicks)
     left_out = len(asked) - len(rows)
     return replace(found, n_left_out=left_out, by_history=apart, without_rules=without, by_category=shares)
 
@@ -397,10 +409,10 @@ def _rank_and_count(
 
 
 def _measure(
-    ranked: Ranked, at: tuple[int, ...], metrics: tuple[str, ...], positive_cost: float, seen: Any
+    ranked: Ranked, at: tuple[int, ...], metrics: tuple[str, ...], positive_cost: float, clicks: Any
 ) -> Evaluation:
     """Return the values of users and their means, of lists and of all cells."""
-    lists = _measure_lists(ranked.items, ranked.hits, ranked.counts.positives, at, metrics, seen)
+    lists = _measure_lists(ranked.items, ranked.hits, ranked.counts.positives, at, metrics, clicks)
     cells = _measure_cells(ranked.counts, metrics, positive_cost)
     per_user, means, linear = lists[0] | cells[0], lists[1] | cells[1], lists[2] | cells[2]
     relevant = ranked.counts.positives
@@ -413,21 +425,21 @@ def _measure_lists(
     n_relevant: Int64Array,
     at: tuple[int, ...],
     metrics: tuple[str, ...],
-    seen: Any,
+    clicks: Any,
 ) -> tuple[PerUser, Means, PerUser]:
     """Return `per_user`, `means` and `linear` of an Evaluation, of lists of shape (n_users, max(at))."""
     per_user = measure_users(hits, n_relevant, at, [name for name in metrics if name in METRICS])
     if "novelty" in metrics:
-        bits = measure_item_information(seen)
+        bits = measure_item_information(clicks)
         per_user |= {f"novelty@{k}": novelty(items[:, :k], bits) for k in at}
     if "diversity" in metrics:
-        per_user |= {f"diversity@{k}": diversity(items[:, :k], seen) for k in at}
+        per_user |= {f"diversity@{k}": diversity(items[:, :k], clicks) for k in at}
     if "long_tail" in metrics:
-        is_tail = find_long_tail(seen)
+        is_tail = find_long_tail(clicks)
         per_user |= {f"long_tail@{k}": long_tail(items[:, :k], is_tail) for k in at}
     means = average_metrics(per_user)
     if "coverage" in metrics:
-        means |= {f"coverage@{k}": coverage(items[:, :k], seen.shape[1]) for k in at}
+        means |= {f"coverage@{k}": coverage(items[:, :k], clicks.shape[1]) for k in at}
     linear = {f"f1_of_means@{k}": linearise_f1(p, r) for k, (p, r) in pair_precision_recall(per_user).items()}
     return per_user, means, linear
 
@@ -472,27 +484,34 @@ def _check_costs(threshold: float, positive_cost: float) -> None:
         raise ParameterError(f"positive_cost={positive_cost!r}: it must lie between 0 and 1")
 
 
-def _align(data: Any, model: Recommender, part: str) -> Any:
+def _align(log: Log, model: Recommender, part: str, reader: IdReader) -> Any:
     """Return the events in the model's row numbers, sparse of shape (n_users, n_items), indices sorted."""
-    log: Log = as_log(data)
     if log.users == model.users_ and log.items == model.items_:
         return log.to_csr()
-    user_rows = _map_rows(log.users, log.user_rows, model.users_, "user", part)
-    item_rows = _map_rows(log.items, log.item_rows, model.items_, "item", part)
+    user_rows = _map_rows(log.users, log.user_rows, model.users_, "user", part, reader)
+    item_rows = _map_rows(log.items, log.item_rows, model.items_, "item", part, reader)
+    is_known = (user_rows >= 0) & (item_rows >= 0)
+    reader.count(f"the events of {part}", int((~is_known).sum()), len(log))
+    user_rows, item_rows = user_rows[is_known], item_rows[is_known]
     shape = (len(model.users_), len(model.items_))
-    matrix = sparse.csr_array((np.ones(len(log), np.float32), (user_rows, item_rows)), shape=shape)
+    matrix = sparse.csr_array((np.ones(len(user_rows), np.float32), (user_rows, item_rows)), shape=shape)
     matrix.sum_duplicates()
     return matrix
 
 
-def _map_rows(ids: IdMap, rows: Int32Array, known: IdMap, kind: str, part: str) -> Rows:
-    """Return the rows in `known` of the ids that `rows` stand for."""
+def _map_rows(
+    ids: IdMap, rows: Int32Array, known: IdMap, kind: Literal["user", "item"], part: str, reader: IdReader
+) -> Rows:
+    """Return the rows in `known` of the ids that `rows` stand for, -1 of those that are unknown and to be ignored."""
     used, place = np.unique(rows, return_inverse=True)
+    if reader.ignores:
+        return reader.find(known, ids.ids[used], kind)[place]
     try:
         return known.rows(ids.ids[used], kind)[place]
     except UnknownIdError as error:
+        hint = ', or pass unknown="ignore"' if part == "test" else ""
         raise DataError(
-            f"{part} does not fit the model: {error}; split one log with csrr.split and fit on its train part"
+            f"{part} does not fit the model: {error}; split one log with csrr.split and fit on its train part{hint}"
         ) from error
 
 

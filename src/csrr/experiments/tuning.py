@@ -264,4 +264,7 @@ def hash_log(log: Log) -> str:
         found.update("\n".join(map(str, ids.tolist())).encode("utf-8", "surrogatepass") + b"\0")
     for array in (log.user_rows, log.item_rows, log.weights):
         found.update(b"-" if array is None else np.ascontiguousarray(array).tobytes())
+    if log.types is not None:
+        found.update(repr((log.types.names, log.types.target)).encode("utf-8", "surrogatepass"))
+        found.update(np.ascontiguousarray(log.types.amounts).tobytes())
     return found.hexdigest()[:16]

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from html import escape
 
+from csrr.first_look.findings import Served
 from csrr.first_look.result import FirstLook
 from csrr.first_look.user_groups import Group
-from csrr.plots.charts import draw_dot_chart, draw_line_chart
+from csrr.plots.charts import draw_dot_chart, draw_line_chart, name_colour
 from csrr.plots.panels import DotRow, Panel, Point, Series, list_series_names
+
+PHONE = 380
+"""A width that a phone has."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +37,7 @@ def draw_models(look: FirstLook) -> Drawn:
     for each in look.done:
         low, high = each.judged.interval(look.metric)
         rows.append(DotRow(each.name, {"mean": Point(mean=each.judged[look.metric], low=low, high=high)}))
-    return Drawn(draw_dot_chart("Models", f"{look.metric.upper()} (larger is better)", rows, ["mean"]), ["mean"])
+    return _draw_dots("Models", f"{look.metric.upper()} (larger is better)", rows, ["mean"])
 
 
 def draw_user_groups(look: FirstLook) -> Drawn:
@@ -42,17 +47,20 @@ def draw_user_groups(look: FirstLook) -> Drawn:
 
 def draw_item_groups(look: FirstLook) -> Drawn:
     """Return the recall of the best model and of the baseline by group of items."""
-    return _draw_groups("Items", f"share of the held-out events found in the first {look.length}", look.by_items)
+    return _draw_groups("Items", "share found (larger is better)", look.by_items)
 
 
 def _draw_groups(title: str, label: str, groups: Sequence[Group]) -> Drawn:
     names = list(dict.fromkeys(each.model for each in groups))
     rows: dict[str, dict[str, Point]] = {}
     for each in groups:
-        rows.setdefault(f"{each.name}, n = {each.n:,}", {})[each.model] = Point(
-            mean=each.mean, low=each.low, high=each.high
-        )
-    return Drawn(draw_dot_chart(title, label, [DotRow(name, points) for name, points in rows.items()], names), names)
+        point = Point(mean=each.mean, low=each.low, high=each.high)
+        rows.setdefault(each.name.partition(" (")[0], {})[each.model] = point
+    return _draw_dots(title, label, [DotRow(name, points) for name, points in rows.items()], names)
+
+
+def _draw_dots(title: str, label: str, rows: Sequence[DotRow], names: list[str]) -> Drawn:
+    return Drawn(draw_dot_chart(title, label, rows, names, width=PHONE), names)
 
 
 def draw_list_costs(look: FirstLook) -> Drawn:
@@ -67,16 +75,38 @@ def draw_cost_ratios(look: FirstLook) -> Drawn | None:
     if look.costs is None:
         return None
     points = [Point(each.cost_ratio, each.cost, each.low, each.high) for each in look.costs]
-    return _draw_lines(Panel("Cost curve", "weight of clicks in the fit", "cost per user", True, [Series("CSRR", points)]))
+    return _draw_lines(Panel("Cost curve", "weight of clicks", "cost per user", True, [Series("CSRR", points)]))
 
 
 def draw_learning(look: FirstLook) -> Drawn | None:
-    """Return what is learned of fewer events, where more than one number is known."""
-    if len(look.learning) < 2:
+    """Return what the other half of the data gave, where it is known."""
+    if not look.learning:
         return None
-    points = [Point(each.n_events, each.mean, each.low, each.high) for each in look.learning]
-    name = "" if look.best is None else look.best.name
-    return _draw_lines(Panel("Learning", "training events", look.metric.upper(), True, [Series(name, points)]))
+    name = _name_of_learner(look)
+    rows = [
+        DotRow(each.part, {name: Point(mean=each.gain, low=each.gain_low, high=each.gain_high)})
+        for each in look.learning
+    ]
+    return _draw_dots("More data", f"gain of {look.metric.upper()}", rows, [name])
+
+
+def _name_of_learner(look: FirstLook) -> str:
+    return next((each.name for each in (look.personal, look.best) if each is not None), "")
+
+
+def draw_people(served: Served, place: int) -> str:
+    """Return a hundred people as an SVG, those that find something in the color of the series at `place`."""
+    n_found = round(100 * served.found / served.of)
+    people = [
+        f"M{12 * (each % 10) + 6} {18 * (each // 10) + 1}a2.7 2.7 0 1 1-.01 0z"
+        f"m-4 14v-4.2a4 4 0 0 1 8 0v4.2a1 1 0 0 1-1 1h-6a1 1 0 0 1-1-1z"
+        for each in range(100)
+    ]
+    label = f"{served.found:,} of {served.of:,} people find something in the lists of {served.model}"
+    return (
+        f'<svg viewBox="0 0 120 180" role="img" aria-label="{escape(label)}"><path fill="{name_colour(place)}"'
+        f' d="{"".join(people[:n_found])}"/><path class="rest" d="{"".join(people[n_found:])}"/></svg>'
+    )
 
 
 def _draw_lines(panel: Panel) -> Drawn:

@@ -13,14 +13,17 @@ from csrr.first_look.fair_test import FairTest
 from csrr.models.csrr import CSRR
 from csrr.models.recommender import Recommender
 from csrr.parameters import ParameterError
+from csrr.plots.number_text import format_duration
+from csrr.printable import describe_size
 from csrr.registry import MODELS
 
 FLOOR = "PopRank"
 CONTESTANTS = (FLOOR, "ItemKNN", "EASE", "WRMF", "CSRR")
 LENGTH = 10
 METRICS = ("ndcg", "recall", "precision", "hit_rate", "coverage", "novelty")
-EASE_SECONDS_PER_CUBE = 5e-10
-"""About the seconds that EASE takes for each item cubed; it cannot be cut off while it is at it."""
+EASE_SECONDS_PER_CUBE, EASE_BYTES_PER_SQUARE = 2e-10, 12
+"""About the seconds that EASE takes for each item cubed, and the memory for each item squared; it cannot be cut off
+while it is at it."""
 EASE_SHARE = 0.2
 """The share of all time that EASE may take by that estimate."""
 
@@ -62,22 +65,29 @@ def choose_length(log: Log) -> int:
 
 
 def fit_contestant(name: str, test: FairTest, seconds: float, total: float) -> Contestant:
-    """Return a model fitted within some seconds, of `total` for everything, and judged."""
-    n_items = test.train.n_items
-    if name == "EASE" and EASE_SECONDS_PER_CUBE * n_items**3 > EASE_SHARE * total:
-        return Contestant(name, 0.0, note=f"left out: {n_items:,} items would take too long")
+    """Return a model fitted within some seconds, of `total` for everything, and judged; `total` inf: at any cost."""
+    if name == "EASE" and EASE_SECONDS_PER_CUBE * test.train.n_items**3 > EASE_SHARE * total:
+        return Contestant(name, 0.0, note=f"left out: {_price_ease(test.train.n_items)}")
     began = time.perf_counter()
     model: Recommender = MODELS[name]()
     try:
         fit_within(model, test.train, seconds)
     except TimeUpError:
-        return Contestant(name, time.perf_counter() - began, note=f"not finished within {seconds:.0f} s")
+        more = "--ease (in Python: ease=True) waits for it" if name == "EASE" else "--minutes gives it more"
+        return Contestant(name, time.perf_counter() - began, note=f"not finished within {seconds:.0f} s; {more}")
     except (DataError, ParameterError, MemoryError) as error:
         return Contestant(name, time.perf_counter() - began, note=f"left out: {error}")
     took = time.perf_counter() - began
     length = choose_length(test.train)
     found = evaluate(model, test.train, test.test, at=length, users=test.users, metrics=METRICS)
     return Contestant(name, took, model, found, _describe_end(model))
+
+
+def _price_ease(n_items: int) -> str:
+    """Return what EASE would take, and how to have it."""
+    took = format_duration(EASE_SECONDS_PER_CUBE * n_items**3)
+    memory = describe_size(EASE_BYTES_PER_SQUARE * n_items**2)
+    return f"its {n_items:,} items would take about {took} and {memory}; --ease (in Python: ease=True) has it fitted"
 
 
 def fit_within(model: Recommender, log: Log, seconds: float) -> None:
@@ -110,3 +120,9 @@ def find_metric(contestant: Contestant) -> str:
 def choose_best(done: list[Contestant]) -> Contestant:
     """Return the one with the best lists; of equals, the simpler one."""
     return max(done, key=lambda each: each.judged[find_metric(each)])
+
+
+def choose_personal(done: list[Contestant]) -> Contestant | None:
+    """Return the best one whose lists differ from person to person; None where none of these finished."""
+    personal = [each for each in done if each.name != FLOOR]
+    return choose_best(personal) if personal else None

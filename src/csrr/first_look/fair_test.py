@@ -8,7 +8,9 @@ import numpy as np
 
 from csrr.arrays import AnyArray, Int64Array
 from csrr.data import DataError, Log, split
+from csrr.data.merge import number_pairs
 from csrr.first_look.oddities import format_day
+from csrr.plots.number_text import format_number_of
 
 QUANTILE, RATIO = 0.8, 0.8
 LEAST_JUDGED = 10
@@ -60,19 +62,31 @@ def hold_out(log: Log, seed: int = 0) -> FairTest:
     raise AssertionError("there is a last way")
 
 
+def find_left_out(log: Log, train: Log) -> Log:
+    """Return the events of a log that are not in a part of it, by their types where there are any."""
+    pairs, kept = (number_pairs(each.user_rows, each.item_rows, log.n_items) for each in (log, train))
+    is_in_train = np.isin(pairs, kept)
+    if log.types is None or train.types is None:
+        return log.select(~is_in_train)
+    cells = np.ones_like(log.types.cells)
+    cells[is_in_train] = ~train.types.cells
+    return log.select_types(cells)
+
+
 def _check_size(log: Log) -> None:
     n_users = int((log.user_counts() > 1).sum())
     n_items = int(np.count_nonzero(log.item_counts()))
     if n_users < LEAST_JUDGED:
+        people = format_number_of(int(np.count_nonzero(log.user_counts())), "user")
         raise DataError(
-            f"no test is possible: {n_users} of {np.count_nonzero(log.user_counts())} users have two events or"
-            f" more, and at least {LEAST_JUDGED} must have one for training and one for the test;"
-            " use a longer log, or check which column is the user"
+            f"no test is possible: it needs {LEAST_JUDGED} users with two events or more, one for training and one for"
+            f" the test, and {n_users} of {people} {'has' if n_users == 1 else 'have'} so many; use a longer log, or"
+            " check which column is the user"
         )
     if n_items < LEAST_JUDGED:
         raise DataError(
-            f"no test is possible: there are {n_items} items, and a list of the best needs at least {LEAST_JUDGED} to"
-            " choose from; use a longer log, or check which column is the item"
+            f"no test is possible: the log has {format_number_of(n_items, 'item')}, and a list of the best needs at"
+            f" least {LEAST_JUDGED} to choose from; use a longer log, or check which column is the item"
         )
 
 
@@ -83,12 +97,14 @@ def _has_order(log: Log) -> bool:
 def _cut_in_time(log: Log) -> tuple[Log, Log, str]:
     assert log.times is not None
     # Where the last fifth has one time only, the cut is there; the latest of all events is test in any case.
-    cut = float(np.quantile(log.times, QUANTILE, method="higher"))
-    cut = cut if log.times.min() < cut else float(log.times.max())
+    # With a target, so much of what it is comes before the cut.
+    wanted = log.times if log.types is None or log.types.times is None else log.types.times[log.types.target_cells]
+    cut = float(np.quantile(wanted, QUANTILE, method="higher"))
+    cut = cut if wanted.min() < cut else float(wanted.max())
     train, test = split(log, at=cut)
     how = (
-        f"Split in time: models learn from the {len(train):,} events before {format_day(cut)} and are tested on the"
-        f" {len(test):,} from then on."
+        f"Split in time: models learn from {format_number_of(len(train), 'event')} before {format_day(cut)} and are"
+        f" tested on the {len(test):,} from then on."
     )
     return train, test, how
 
@@ -122,8 +138,9 @@ def _find_judged(train: Log, test: Log) -> Int64Array:
 def _make_test(train: Log, test: Log, how: str, judged: Int64Array, seed: int) -> FairTest:
     if len(judged) < LEAST_JUDGED:
         raise DataError(
-            f"no test is possible: {len(judged)} users have an event for training and one for the test, and at"
-            f" least {LEAST_JUDGED} must; most users have too few events: use a longer log"
+            f"no test is possible: it needs {LEAST_JUDGED} users with an event for training and one for the test, and"
+            f" {len(judged)} {'has' if len(judged) == 1 else 'have'} both; most users have too few events: use a longer"
+            " log"
         )
     asked = np.flatnonzero(test.user_counts() > 0)
     if len(asked) > MOST_JUDGED:

@@ -12,11 +12,12 @@ from csrr.experiments.cost_curve import CostCurve, cost_curve
 from csrr.experiments.evaluate import evaluate
 from csrr.experiments.intervals import compute_mean_interval
 from csrr.first_look.contest import Contestant, find_metric, fit_within
-from csrr.first_look.fair_test import FairTest
+from csrr.first_look.fair_test import LEAST_JUDGED, FairTest
 from csrr.registry import MODELS
 
-SHARES = (0.25, 0.5)
-"""Of the training events, for the learning curve; all of them are there already."""
+HALF_OF_USERS, HALF_OF_HISTORIES = "half of the users", "half of each history"
+PARTS = (HALF_OF_USERS, HALF_OF_HISTORIES)
+"""Of the training events, to tell what more users, or longer histories, might give."""
 LONGEST = 50
 CELLS_A_SECOND = 2e6
 """About how many pairs of user and item a cost curve gets through, all its fits and thresholds together."""
@@ -24,23 +25,35 @@ CELLS_A_SECOND = 2e6
 
 @dataclass(frozen=True)
 class Learned:
-    """What a model comes to that saw a share of the training events.
+    """What a model comes to that saw part of the training events, for the same users as with all of them.
 
     Attributes
     ----------
-    share
-        Of the training events.
-    n_events
-        How many they are.
+    part
+        Which part: one of `PARTS`.
+    n_users, n_events
+        How many users and events it has.
+    n_judged
+        How many users the values are of; they have the whole of their history, or half of it, in the part.
     mean, low, high
-        The mean of what decides, over users with a history in all of train, and its 95 % interval.
+        The mean of what decides, and its 95 % interval.
+    whole
+        The mean with all training events.
+    gain, gain_low, gain_high
+        `whole` minus `mean`, and its 95 % interval over the users.
     """
 
-    share: float
+    part: str
+    n_users: int
     n_events: int
+    n_judged: int
     mean: float
     low: float
     high: float
+    whole: float
+    gain: float
+    gain_low: float
+    gain_high: float
 
 
 @dataclass(frozen=True)
@@ -70,25 +83,36 @@ class ListCost:
     high: float
 
 
-def learn_from_less(best: Contestant, test: FairTest, share: float, seconds: float, seed: int) -> Learned | None:
-    """Return what the best kind of model makes of a share of the training events; None where the time is up."""
-    part, _ = split(test.train, ratio=share, by="log", seed=seed)
+def learn_from_less(best: Contestant, test: FairTest, part: str, seconds: float, seed: int) -> Learned | None:
+    """Return what the kind of model makes of a part of the training events; None where that cannot be told in time.
+
+    Half of the users are drawn. Both parts are judged on these: either the model has only them, with all they chose, or
+    it has everybody, with half of what each chose.
+    """
+    drawn = np.random.default_rng(seed).permutation(test.train.n_users) < test.train.n_users / 2
+    users = best.judged.users
+    is_drawn = drawn[test.train.users.rows(users)]
+    if is_drawn.sum() < LEAST_JUDGED:
+        return None
+    less = test.train.select(drawn[test.train.user_rows]) if part == HALF_OF_USERS else _halve_histories(test, seed)
     model = MODELS[best.name]()
     try:
-        fit_within(model, part, seconds)
+        fit_within(model, less, seconds)
+        # What was left out is no answer to find: the lists leave out all of train, as those of the best do.
+        found = evaluate(model, test.train, test.test, at=best.judged.at, users=users[is_drawn], metrics=["ndcg"])
     except (TimeUpError, DataError):
         return None
-    users = best.judged.users
-    # What was left out of the part is no answer to find: the lists leave out all of train, as those of the best do.
-    found = evaluate(model, test.train, test.test, at=best.judged.at, users=users, metrics=["ndcg"])
     metric = find_metric(best)
-    return Learned(share, len(part), found[metric], *found.interval(metric))
+    # Both are in the order of the rows.
+    gain = best.judged.per_user[metric][is_drawn] - found.per_user[metric]
+    whole = found[metric] + float(gain.mean())
+    n_users = int(np.count_nonzero(less.user_counts()))
+    told = found[metric], *found.interval(metric), whole, float(gain.mean()), *compute_mean_interval(gain)
+    return Learned(part, n_users, len(less), found.n_users, *told)
 
 
-def summarise_whole(best: Contestant, test: FairTest) -> Learned:
-    """Return the end of the learning curve: all training events."""
-    metric = find_metric(best)
-    return Learned(1.0, len(test.train), best.judged[metric], *best.judged.interval(metric))
+def _halve_histories(test: FairTest, seed: int) -> Log:
+    return split(test.train, ratio=0.5, seed=seed)[0]
 
 
 def price_lists(best: Contestant, test: FairTest, miss: float, false_alarm: float) -> list[ListCost]:

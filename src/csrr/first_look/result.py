@@ -16,9 +16,10 @@ from csrr.first_look.oddities import Oddity
 from csrr.first_look.prospects import Learned, ListCost
 from csrr.first_look.user_groups import Group
 from csrr.models.recommender import Recommender
+from csrr.plots.number_text import format_number_of
 from csrr.ranking.result_table import ResultTable, TabularResult
 
-PAGE, SUMMARY, MODEL = "page.html", "summary.json", "model.csrr"
+PAGE, SUMMARY, MODEL, PERSONAL = "page.html", "summary.json", "model.csrr", "personal.csrr"
 KIND = "csrr first look"
 
 
@@ -29,7 +30,7 @@ class FirstLook(TabularResult):
     Attributes
     ----------
     facts
-        Statistics of the log: users, items, events, times, sparsity, skew, accounts that look like bots.
+        Statistics of the log: users, items, events, times, density, skew, accounts that look like bots.
     oddities
         What is unusual in the log, with advice.
     test
@@ -38,6 +39,8 @@ class FirstLook(TabularResult):
         The models, in the order of fitting; those that did not finish say why.
     best
         The best model of the comparison; None before there is one.
+    personal
+        The best one but for PopRank, whose lists are the same for everybody; None before there is one.
     comparison
         Paired tests of the others against it, if there are others.
     by_users, by_items
@@ -47,13 +50,15 @@ class FirstLook(TabularResult):
     costs
         The cost curve of CSRR, if there was time for it.
     learning
-        Accuracy of the best model with a share of the training events.
+        Accuracy of the best personal model if it learns from half of the users, or from half of each history.
     examples
         Lists of a few users, with reasons.
     model
         The best model, fitted to all events once `refitted`.
+    personal_model
+        The best personal model, where the best model is PopRank; else None.
     refitted
-        Whether the model is fitted to all events; before, it is the one of the test.
+        Whether the models are fitted to all events; before, they are those of the test.
     pending
         Steps not done, for lack of time or because the run is not finished.
     miss, false_alarm
@@ -81,6 +86,7 @@ class FirstLook(TabularResult):
     test: FairTest
     contestants: list[Contestant] = field(default_factory=list)
     best: Contestant | None = None
+    personal: Contestant | None = None
     comparison: Comparison | None = None
     by_users: list[Group] = field(default_factory=list)
     by_items: list[Group] = field(default_factory=list)
@@ -89,6 +95,7 @@ class FirstLook(TabularResult):
     learning: list[Learned] = field(default_factory=list)
     examples: list[Example] = field(default_factory=list)
     model: Recommender | None = None
+    personal_model: Recommender | None = None
     refitted: bool = False
     pending: list[str] = field(default_factory=list)
     miss: float = 10.0
@@ -117,6 +124,22 @@ class FirstLook(TabularResult):
     def done(self) -> list[Contestant]:
         """The models that finished."""
         return [each for each in self.contestants if each.evaluation is not None]
+
+    @property
+    def lost(self) -> list[Contestant]:
+        """The models that were not run, or did not finish."""
+        return [each for each in self.contestants if each.evaluation is None]
+
+    @property
+    def shown_model(self) -> Recommender | None:
+        """The model of the examples: the best personal one where there is one."""
+        return self.model if self.personal_model is None else self.personal_model
+
+    @property
+    def n_titled(self) -> int:
+        """How many items have a title."""
+        titles = None if self.model is None else self.model.titles_
+        return 0 if titles is None else sum(title is not None for title in titles)
 
     def table(self) -> ResultTable:
         """Return the models as a table.
@@ -149,7 +172,8 @@ class FirstLook(TabularResult):
 
     def _heading(self) -> str:
         facts = self.facts
-        return f"FirstLook: {facts.n_users:,} users x {facts.n_items:,} items, {facts.n_events:,} events"
+        sizes = format_number_of(facts.n_users, "user"), format_number_of(facts.n_items, "item")
+        return f"FirstLook: {' x '.join(sizes)}, {format_number_of(facts.n_events, 'event')}"
 
     def _remarks(self) -> list[str]:
         from csrr.first_look.findings import list_findings
@@ -187,6 +211,7 @@ class FirstLook(TabularResult):
             "metric": self.metric,
             "models": [_summarise_contestant(each) for each in self.contestants],
             "best": None if self.best is None else self.best.name,
+            "best_personal": None if self.personal is None else self.personal.name,
             "comparison": None if self.comparison is None else self.comparison.summary(),
             "by_users": [asdict(each) for each in self.by_users],
             "by_items": [asdict(each) for each in self.by_items],
@@ -199,6 +224,9 @@ class FirstLook(TabularResult):
             "examples": [asdict(each) for each in self.examples],
             "refitted": self.refitted,
             "model": None if self.folder is None or self.model is None else str(self.folder / MODEL),
+            "personal_model": None
+            if self.folder is None or self.personal_model is None
+            else str(self.folder / PERSONAL),
             "commands": [asdict(each) for each in list_commands(self)],
         }
 

@@ -12,6 +12,7 @@ from csrr.data import Log
 from csrr.experiments.intervals import compute_mean_interval
 from csrr.first_look.contest import Contestant, find_metric
 from csrr.first_look.fair_test import FairTest
+from csrr.plots.number_text import format_number_of
 from csrr.ranking.metrics import mark_hits
 
 HEAD, MIDDLE = 0.5, 0.8
@@ -65,15 +66,21 @@ def _part_users(history: AnyArray) -> list[tuple[str, AnyArray]]:
     low, high = (int(each) for each in np.quantile(known, [1 / 3, 2 / 3], method="lower"))
     return [
         ("new users (no history)", history == 0),
-        (f"light users (1 to {low:,} events)", (history > 0) & (history <= low)),
-        (f"medium users ({low + 1:,} to {high:,})", (history > low) & (history <= high)),
-        (f"heavy users (more than {high:,})", history > high),
+        (
+            "light users (1 event)" if low == 1 else f"light users (1 to {low:,} events)",
+            (history > 0) & (history <= low),
+        ),
+        (
+            f"medium users ({low + 1:,} to {high:,} events)" if high > low + 1 else f"medium users ({high:,} events)",
+            (history > low) & (history <= high),
+        ),
+        (f"heavy users (more than {format_number_of(high, 'event')})", history > high),
     ]
 
 
 def group_items(contestants: Sequence[Contestant], test: FairTest) -> list[Group]:
     """Return which share of the test events of users with a history is in their lists, by the popularity of items."""
-    rows, relevant, seen = _find_judged_rows(test), test.test.to_csr(), test.train.to_csr()
+    rows, relevant, seen = _find_judged_rows(test), test.test.to_csr(), test.train.of_target().to_csr()
     parts = _part_items(test.train)
     found = []
     for each in contestants:

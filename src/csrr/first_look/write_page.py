@@ -4,26 +4,56 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from csrr.files import write_text
+from csrr.files import try_lock, write_text
 from csrr.first_look import charts_of_look as charts
 from csrr.first_look.examine import SHORT
-from csrr.first_look.findings import list_commands, list_findings
+from csrr.first_look.findings import count_served, list_commands, list_findings
 from csrr.first_look.oddities import format_day
-from csrr.first_look.result import KIND, MODEL, PAGE, SUMMARY, FirstLook
+from csrr.first_look.result import KIND, MODEL, PAGE, PERSONAL, SUMMARY, FirstLook
 from csrr.parameters import ParameterError
-from csrr.plots.number_text import format_count, format_duration, format_fixed, format_p_value, format_percent
+from csrr.plots.number_text import (
+    format_duration,
+    format_fixed,
+    format_number_of,
+    format_p_value,
+    format_percent,
+)
 from csrr.plots.page_template import render_template
+
+LOCK = ".lock"
+"""Held while a run writes; the file stays, and counts for nothing once its process is gone."""
 
 
 def check_folder(folder: Path) -> None:
-    """Raise an error now if the folder holds files that are no first look."""
-    if folder.is_dir() and any((folder / name).exists() for name in (PAGE, SUMMARY, MODEL)) and not _is_ours(folder):
+    """Raise an error now if the folder holds files that are no first look, or another run is writing there."""
+    if (folder / LOCK).exists():
+        with hold_folder(folder):
+            pass
+    if (
+        folder.is_dir()
+        and any((folder / name).exists() for name in (PAGE, SUMMARY, MODEL, PERSONAL))
+        and not _is_ours(folder)
+    ):
         raise ParameterError(
             f"folder={str(folder)!r} holds files of the same names that are no first look; give another"
         )
+
+
+@contextmanager
+def hold_folder(folder: Path) -> Iterator[None]:
+    """Keep a folder, made if it is not there, to this process; an error says that another has it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with try_lock(folder / LOCK) as is_free:
+        if not is_free:
+            raise ParameterError(
+                f"{folder}: another first look is being written there; wait for it, or give another folder"
+            )
+        yield
 
 
 def _is_ours(folder: Path) -> bool:
@@ -34,13 +64,16 @@ def _is_ours(folder: Path) -> bool:
     return isinstance(found, dict) and found.get("kind") == KIND
 
 
-def write_files(look: FirstLook, *, model: bool) -> None:
-    """Write page and numbers, and with `model` the model, each whole or not at all."""
+def write_files(look: FirstLook, *, models: bool) -> None:
+    """Write page and numbers, and with `models` the models, each whole or not at all."""
     assert look.folder is not None
-    look.folder.mkdir(parents=True, exist_ok=True)
-    if model and look.model is not None:
+    if models and look.model is not None:
         look.model.save(look.folder / MODEL)
-    plain = json.dumps(make_plain(look.summary()), indent=1, ensure_ascii=False, allow_nan=False)
+        if look.personal_model is not None:
+            look.personal_model.save(look.folder / PERSONAL)
+        else:
+            (look.folder / PERSONAL).unlink(missing_ok=True)
+    plain = json.dumps(make_plain(look.summary()), indent=1, allow_nan=False)
     write_text(look.folder / SUMMARY, plain + "\n")
     write_text(look.folder / PAGE, render_page(look))
 
@@ -63,10 +96,12 @@ def render_page(look: FirstLook) -> str:
         charts=charts,
         facts=list_facts(look),
         findings=list_findings(look),
+        served=count_served(look),
         commands=list_commands(look),
-        numbers={"fixed": format_fixed, "p": format_p_value, "time": format_duration, "count": format_count},
+        numbers={"fixed": format_fixed, "p": format_p_value, "time": format_duration, "of": format_number_of},
         percent=format_percent,
         model_file=MODEL,
+        personal_file=PERSONAL,
     )
 
 
@@ -78,18 +113,28 @@ def list_facts(look: FirstLook) -> list[tuple[str, str]]:
     shown = {
         "File": look.source or "",
         "Columns": facts.columns or "",
-        "Users": format_count(facts.n_users),
-        "Items": format_count(facts.n_items),
+        "Users": f"{facts.n_users:,}",
+        "Items": f"{facts.n_items:,}" + f"; {_tell_titles(look.n_titled, facts.n_items)}",
         "Events": f"{facts.n_events:,}" + (", with weights" if facts.weighted else ""),
         "Times": ""
         if facts.first is None or facts.last is None
         else f"{format_day(facts.first)} to {format_day(facts.last)}",
-        "Repeats": f"{facts.n_repeats:,} rows, merged" if facts.n_repeats else "none",
-        "Sparsity": f"{100 * facts.density:.2g} % of all pairs are events",
+        "Repeats": f"{format_number_of(facts.n_repeats, 'row')}, merged" if facts.n_repeats else "none",
+        "Density": f"{100 * facts.density:.2g} % of all pairs of a user and an item are events",
         "Skew": f"the most popular tenth of the items has {format_percent(facts.top_share)} of the events;"
-        f" {facts.n_single_items:,} items have one event",
-        "Events per user": f"half of the users have {low:,} to {high:,}; the median is {median:,}, the most {most:,}",
-        "Short histories": f"{facts.n_short:,} users ({format_percent(short)}) have fewer than {SHORT} events",
-        "Bots": f"{len(facts.machines):,} accounts look like one" if facts.machines else "no account looks like one",
+        f" {format_number_of(facts.n_single_items, 'item')} with one event",
+        "Events per user": (
+            f"half of the users have {low:,} to {high:,}" if low < high else f"at least half of the users have {low:,}"
+        )
+        + f"; the median is {median:,}, the most {most:,}",
+        "Short histories": f"{format_number_of(facts.n_short, 'user')} ({format_percent(short)}) with fewer than"
+        f" {SHORT} events",
+        "Bots": f"{format_number_of(len(facts.machines), 'account')}, by their events" if facts.machines else "none",
     }
     return [(name, value) for name, value in shown.items() if value]
+
+
+def _tell_titles(n_titled: int, n_items: int) -> str:
+    if n_titled in (0, n_items):
+        return "all have a title" if n_titled else "none has a title"
+    return f"{n_titled:,} have a title"

@@ -13,7 +13,7 @@ from csrr.data.errors import NoHistoryWarning, warn_caller
 from csrr.models.asked_ids import IdReader
 from csrr.models.item_choices import People, restrict
 from csrr.models.read_rules import RuleOptions, need_table, read_rules
-from csrr.parameters import ParameterError, check_number
+from csrr.parameters import ParameterError, check_number, refuse_names
 from csrr.ranking import Recommendations, top_k
 from csrr.ranking.recommendations import SHOWN_COLUMNS
 from csrr.ranking.score_blocks import RowScorer
@@ -51,6 +51,8 @@ def make_lists(
 ) -> Recommendations:
     """Return the best items for people, whose scores `score_rows` gives by their rows."""
     # 1. What is asked for, checked.
+    names = (*Wishes._fields[:-1], "users", "unknown", "threads", *RuleOptions.__annotations__)
+    refuse_names("recommend", wishes.rules, names)
     k, cut = check_k(wishes.k), check_cut(model, wishes.min_probability, wishes.min_score)
     rules, columns = read_rules(model, wishes.rules, k, reader), check_columns(model, wishes.columns)
     # 2. What may be in a list. What goes by item or person alone belongs there: it is applied to blocks of scores.

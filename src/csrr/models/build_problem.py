@@ -11,7 +11,7 @@ import numpy as np
 from csrr.arrays import FloatArray
 from csrr.data import Log
 from csrr.model_parameters import UserScaling
-from csrr.models.costs import ClickCosts, Costs, EventWeights, Ratio
+from csrr.models.costs import ClickCosts, Costs, Ratio, Weighing
 from csrr.models.settings import Settings
 from csrr.models.strengths import Scaling, compute_noise_level, compute_target_norm
 from csrr.optim.lowrank import LowRank
@@ -31,7 +31,7 @@ class Words(NamedTuple):
     alpha: Ratio
     user_scaling: UserScaling
     free: bool = True
-    event_weights: EventWeights = "ignore"
+    event_weights: Weighing = "ignore"
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,7 +119,7 @@ def build_problem(
 ) -> ClickProblem:
     """Return the problem that a model's parameters, and settings for what they leave open, make of a log."""
     costs = model.resolve_costs(log).with_weight(settings.cost_ratio)
-    alpha, words = costs.alpha, (model.weighing, user_costs, item_costs, model.dtype)
+    alpha, words = costs.alpha, (model.choose_weighing(log), user_costs, item_costs, model.dtype)
     clicks = ClickCosts.of(log, *words, decides_only=costs.decides_only)
     clicks.check(alpha, log)
     clicks.check_decisions(costs.ratio)

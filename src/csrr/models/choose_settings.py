@@ -21,12 +21,15 @@ from csrr.models.settings import RULE, Settings
 from csrr.models.settings_search import AT, NAMES, Search, Wanted
 from csrr.parameters import ParameterError
 from csrr.ranking.result_table import ResultTable
+from csrr.ranking.text_tables import format_text_table
 
 if TYPE_CHECKING:
     from csrr.models.robust import RobustModel
 
 SHARE = 0.1
 """The share of each user's events that is held out."""
+MOST_OF_TARGET = 0.5
+"""The share of each user's events of the target type that is held out at most."""
 LEAST_EVENTS, LEAST_USERS = 3, 150
 """A user with fewer events spares none; a log with fewer users to ask is too small to choose by."""
 MOST_USERS, CELLS = 2500, 6 * 10**7
@@ -78,8 +81,23 @@ class Chosen(ResultTable):
             "tried": list(self.rows()),
         }
 
+    @property
+    def taken(self) -> int | None:
+        """The row that the fit took, from 0; None if it is none of them."""
+        wanted = self.settings._replace(max_rank=self.settings.max_rank or 0)._asdict()
+        same = [np.asarray(self[name]) == value for name, value in wanted.items()] if len(self) else []
+        rows: Any = np.flatnonzero(np.all(same, axis=0)) if same else []
+        return int(rows[0]) if len(rows) else None
+
     def __str__(self) -> str:
-        return "\n".join([super().__str__(), *self._notes] if len(self) else self._notes)
+        if not len(self):
+            return "\n".join(self._notes)
+        lines = [("*" if row == self.taken else "", *line) for row, line in enumerate(self.lines())]
+        star = [] if self.taken is None else ["* what the fit took"]
+        return "\n".join([format_text_table(["", *self.columns], lines), *star, *self._notes])
+
+    def __repr__(self) -> str:
+        return str(self)
 
     @property
     def _notes(self) -> list[str]:
@@ -91,14 +109,17 @@ class Chosen(ResultTable):
 
 def _mark_tenth(log: Log, counts: Any, rng: np.random.Generator, *, latest: bool) -> BoolArray:
     """A tenth of each user's events, drawn at random or the latest, (n_events,); `counts`, (n_users,), is of all."""
-    # A tenth of 7 events is one, in seven of ten cases.
-    taken = np.floor(SHARE * counts + rng.random(log.n_users)).astype(np.int64)
+    is_target = log.is_target
+    # A tenth of 7 events is one, in seven of ten cases; of rare purchases at most half are taken.
+    most_of_target = MOST_OF_TARGET * np.bincount(log.user_rows[is_target], minlength=log.n_users)
+    taken = np.floor(np.minimum(SHARE * counts, most_of_target) + rng.random(log.n_users)).astype(np.int64)
     taken[counts < LEAST_EVENTS] = 0
     if latest:
         assert log.times is not None
-        order = np.lexsort((-log.times, log.user_rows))
+        order = np.lexsort((-log.times, ~is_target, log.user_rows))
     else:
-        order = np.argsort((log.user_rows.astype(np.int64) << 32) | rng.integers(2**32, size=len(log)), kind="stable")
+        drawn = (log.user_rows.astype(np.int64) << 33) | rng.integers(2**32, size=len(log))
+        order = np.argsort(drawn | (~is_target).astype(np.int64) << 32, kind="stable")
     place = np.arange(len(log)) - np.repeat(np.cumsum(counts) - counts, counts)
     held = np.empty(len(log), np.bool_)
     held[order] = place < taken[log.user_rows[order]]
@@ -106,9 +127,10 @@ def _mark_tenth(log: Log, counts: Any, rng: np.random.Generator, *, latest: bool
 
 
 def _mark_latest(log: Log) -> BoolArray:
-    """The last tenth of all events in time, (n_events,)."""
+    """The last tenth of all events in time that may be asked for, (n_events,)."""
     assert log.times is not None
-    held: BoolArray = log.times >= np.quantile(log.times, 1 - SHARE, method="higher")
+    of_target = log.times[log.is_target]
+    held: BoolArray = log.is_target & (log.times >= np.quantile(of_target, 1 - SHARE, method="higher"))
     return held
 
 
@@ -152,6 +174,8 @@ def _keep_search(search: Search, settings: Settings, way: HoldOut) -> Chosen:
     note = f"chosen on {where}: {_describe(settings, search.wanted)}"
     if (best := search.trials.get(settings)) is not None:
         note += f"; NDCG@{AT} {best.mean:.4f} there"
+        if settings not in search.costs and (why := search.explain_taken(settings)):
+            note += f" ({why})"
     if (costs := search.costs.get(settings)) is not None:
         note += f"; decisions cost {costs.mean():.4f} of what showing nothing does"
     if search.is_cut:
@@ -193,7 +217,9 @@ def find_way(log: Log, way: HoldOut) -> HoldOut:
 def hold_out(log: Log, seed: int, way: HoldOut = "auto") -> tuple[Log, Log] | None:
     """Return what is fitted and what is asked for, or None where too few users can spare an event.
 
-    With "auto" events are held out the way the log's own test was; at random where too few users are left that way.
+    Of a log with a target, what is asked for is of that type, and no event of these pairs is fitted: what a user viewed
+    and bought would be found too easily. With "auto" events are held out the way the log's own test was; at random
+    where too few users are left that way.
     """
     rng = np.random.default_rng(seed)
     if way in ("last", "time") and log.times is None:

@@ -20,7 +20,8 @@ from csrr.models.settings import RULE
 from csrr.optim.pattern import Pattern
 from csrr.parameters import Number, ParameterError
 
-EventWeights = Literal["ignore", "cost", "linear", "log"]
+Weighing = Literal["ignore", "cost", "linear", "log"]
+"""How the weights of events are used in the end: `event_weights` without "auto"."""
 Ratio = Annotated[float, Number("ratio", "What a miss costs, in false alarms.", least=LEAST, most=10 * MOST)]
 Weight = Annotated[
     float | None, Number("weight", "What a click weighs in the fit.", least=LEAST, most=10 * MOST, optional=True)
@@ -158,7 +159,7 @@ class ClickCosts:
 
     @classmethod
     def of(
-        cls, log: Log, weights: EventWeights, user_costs: Any, item_costs: Any, dtype: Any, *, decides_only: bool
+        cls, log: Log, weights: Weighing, user_costs: Any, item_costs: Any, dtype: Any, *, decides_only: bool
     ) -> ClickCosts:
         """Return the costs of a log's clicks: by its weights and, unless these only decide, its users and its items."""
         user = _read_by_id("user_costs", user_costs, log.users)
@@ -228,11 +229,11 @@ class ClickCosts:
         """Return the costs of one user's clicks, shape (number of clicks,)."""
         return None if self.values is None else self.values[indptr[row] : indptr[row + 1]]
 
-    def find_typical_weight(self, kind: EventWeights) -> float:
+    def find_typical_weight(self, kind: Weighing) -> float:
         """Return the weight of an average click: that of new people's clicks whose weight is not known."""
         return float(np.expm1(self.mean)) if kind == "log" else self.mean
 
-    def resolve_new(self, pattern: Pattern, weights: FloatArray, kind: EventWeights, ratio: float) -> FloatArray | None:
+    def resolve_new(self, pattern: Pattern, weights: FloatArray, kind: Weighing, ratio: float) -> FloatArray | None:
         """Return the costs of new people's clicks, shape (nnz,)."""
         if self.values is None:
             return None
@@ -254,7 +255,7 @@ def _find_outside(costs: Any) -> int | None:
     return int(bad[0]) if bad.size else None
 
 
-def _transform(weights: Any, kind: EventWeights) -> Any:
+def _transform(weights: Any, kind: Weighing) -> Any:
     values = weights.astype(np.float64)
     return np.log1p(values) if kind == "log" else values
 

@@ -85,7 +85,8 @@ class CSRR(RobustModel):
         the clicks.
     event_weights
         How event weights are used: "ignore"; "cost", as factors on the cost of a miss; "linear" or "log" (of 1 +
-        weight), as confidence, such as play counts, divided by their mean.
+        weight), as confidence, such as play counts, divided by their mean; "auto": "linear" where they are given by
+        event type, else "ignore".
     half_life
         The age at which an event counts half, relative to the latest event: in days, or like "90d"; None: no decay.
     reg_low_rank
@@ -186,7 +187,7 @@ class CSRR(RobustModel):
     miss_cost: MissCost = None
     false_alarm_cost: FalseAlarmCost = None
     recall_weight: RecallWeight = None
-    event_weights: EventWeights = "ignore"
+    event_weights: EventWeights = "auto"
     half_life: HalfLife = None
     reg_low_rank: RegLowRank = "auto"
     reg_sparse: RegSparse = "auto"

@@ -95,7 +95,8 @@ class CSRRe(RobustModel):
         the clicks.
     event_weights
         How event weights are used: "ignore"; "cost", as factors on the cost of a miss; "linear" or "log" (of 1 +
-        weight), as confidence, such as play counts, divided by their mean.
+        weight), as confidence, such as play counts, divided by their mean; "auto": "linear" where they are given by
+        event type, else "ignore".
     half_life
         The age at which an event counts half, relative to the latest event: in days, or like "90d"; None: no decay.
     reg_low_rank
@@ -189,7 +190,7 @@ class CSRRe(RobustModel):
     miss_cost: MissCost = None
     false_alarm_cost: FalseAlarmCost = None
     recall_weight: RecallWeight = None
-    event_weights: EventWeights = "ignore"
+    event_weights: EventWeights = "auto"
     half_life: HalfLife = None
     reg_low_rank: RegLowRank = "auto"
     reg_sparse: RegSparse = "auto"

@@ -27,10 +27,10 @@ def tabulate_costs(
         check_whole("lengths", k, least=1)
     names = ["nothing", *(f"the best {k}" for k in lengths), "all that pay"]
     n_items, rows = len(model.items_), np.arange(len(model.users_))
-    activity = np.diff(model.seen_.indptr)
+    activity = np.diff(model.seen_of_target.indptr)
     came = None if heldout is None else find_unseen_events(as_log(heldout), model).to_csr()
     n_shown, expected, paid = (np.zeros((len(rows), len(names))) for _ in range(3))
-    for part, scores in score_blocks(model.score_rows, rows, n_items, seen=model.seen_):
+    for part, scores in score_blocks(model.score_rows, rows, n_items, seen=model.seen_of_target):
         is_open = scores > -np.inf
         said = np.where(is_open, calibration.probability(scores, activity[part, None], np.arange(n_items)), 0)
         lost = price * _find_factors(model, rows[part], n_items)

@@ -122,7 +122,8 @@ class FoldedItems:
         joined, known, new = join_ids(model.items_, self.items, "item")
         rows = model.user_rows(users)
         seen = _place_columns([(model.seen_, known), (self.seen, new)], len(joined))
-        people = People(model.users_.ids[rows], rows, model.users_, take_rows(seen, rows))
+        done = _place_columns([(model.seen_of_target, known), (self.seen, new)], len(joined))
+        people = People(model.users_.ids[rows], rows, model.users_, take_rows(seen, rows), take_rows(done, rows))
         limits = restrict(people, joined, IdReader("raise"), seen=exclude_seen, candidates=candidates, exclude=exclude)
         is_known = find_known(model, np.diff(model.seen_.indptr)[rows], rows)
 

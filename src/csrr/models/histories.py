@@ -93,7 +93,7 @@ def _check_weights(model: Recommender, history: Mapping[Any, Any], number: int) 
     if model.history_weight is None and any(weight != 1 for weight in weights):
         name = type(model).__name__
         has_weights = "event_weights" in list_defaults(type(model))
-        why = 'was fitted with event_weights="ignore"' if has_weights else "takes no weights"
+        why = "was fitted to events without weights" if has_weights else "takes no weights"
         raise ParameterError(
             f"history {number} has weights, and this {name} {why}; give the item ids alone, or fit a model that"
             " uses them: WRMF, CSRR or CSRRe with event_weights"

@@ -25,13 +25,14 @@ class People:
     """Those whose lists are asked for, in their order.
 
     `ids`, shape (n,); `rows`, theirs among the `known` ids, -1 for someone unknown, shape (n,); `seen`, their
-    histories, csr of shape (n, n_items).
+    histories, csr of shape (n, n_items); `done`, what of these lists leave out, all of it if None.
     """
 
     ids: npt.NDArray[Any]
     rows: Rows
     known: IdMap
     seen: Any
+    done: Any = None
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -54,8 +55,8 @@ def restrict(
         limits.leave_out(read_items(exclude, "exclude", people, items, reader))
     if isinstance(seen, bool | int | np.bool_):
         if seen:
-            limits.leave_out(people.seen)
-    elif not _is_for_each(seen):
+            limits.leave_out(people.seen if people.done is None else people.done)
+    elif not is_for_each(seen):
         raise ParameterError(f"exclude_seen={show_value(seen)}: it must be True, False, {_FORMS}")
     else:
         limits.leave_out(read_items(seen, "exclude_seen", people, items, reader))
@@ -71,7 +72,7 @@ def read_items(given: Any, name: str, people: People, items: IdMap, reader: IdRe
         return _read_matrix(given, name, people, len(items))
     if isinstance(given, Mapping):
         return _read_mapping(given, name, people, items, reader)
-    if _is_for_each(given):
+    if is_for_each(given):
         return _read_table(given, name, people, items, reader)
     ids = list_ids(given)
     if isinstance(ids, list | tuple) and any(not is_one_id(each) and each is not None for each in ids[:1]):
@@ -81,7 +82,7 @@ def read_items(given: Any, name: str, people: People, items: IdMap, reader: IdRe
     return reader.find_known(items, ids, "item", name)
 
 
-def _is_for_each(given: Any) -> bool:
+def is_for_each(given: Any) -> bool:
     """Return whether items are given for each person."""
     return sparse.issparse(given) or isinstance(given, Mapping | Log) or hasattr(given, "columns")
 

@@ -10,14 +10,12 @@ from scipy import sparse
 from csrr.arrays import Float32Array, Rows
 from csrr.compiled import compile_loop
 from csrr.data.ids import Id
-from csrr.models.asked_ids import Unknown
 from csrr.models.explain_score import explain_score
 from csrr.models.kept import Arrays
-from csrr.models.most_alike import rank_neighbors
+from csrr.models.most_alike import compute_history_cosines, mark_nothing
 from csrr.models.recommender import Recommender
 from csrr.models.store import State
 from csrr.models.text_arrays import sparse_arrays, sparse_from
-from csrr.ranking import Neighbors
 from csrr.ranking.explanations import Explanation
 from csrr.ranking.item_products import add_products, multiply_pairs
 from csrr.ranking.score_blocks import check_rows, split_rows
@@ -88,28 +86,13 @@ class ItemWeightsModel(Recommender):
         dense: Float32Array = self.weights_[:, column].copy()
         return dense
 
-    def similar_items(self, item: Id, k: int = 10, *, unknown: Unknown = "raise") -> Neighbors:
-        """Return the items with the largest weights for an item.
-
-        Parameters
-        ----------
-        item
-            The id of the item.
-        k
-            The number of items; fewer if fewer have a weight.
-        unknown
-            What to do with an unknown item: "raise" an error, or "ignore": an empty result and an `UnknownIdWarning`.
-
-        Returns
-        -------
-        neighbors
-            The items, largest weight first.
-        """
-        self.check_fitted()
-        column = self.find_item(item, unknown)
+    def score_similar_items(self, rows: Rows) -> Float32Array:
+        columns = self.weights_[:, rows]
         # Of sparse weights most are not there, and the item's own never is.
-        weights = np.zeros(len(self.items_), np.float32) if column is None else self._copy_column(column)
-        return rank_neighbors(self, item, weights, k)
+        return mark_nothing((columns.toarray() if self._is_sparse else columns).T)
+
+    def score_similar_users(self, rows: Rows) -> Float32Array:
+        return compute_history_cosines(self.seen_, rows)
 
     def state(self) -> State:
         if self._is_sparse:

@@ -18,7 +18,8 @@ from csrr.models.store import State
 class PopRank(Recommender):
     """Popularity baseline: an item's score is the number of users who have it, for every user.
 
-    If the log has times, recent popularity breaks ties.
+    If the log has times, recent popularity breaks ties. Users without training events get the same popular items as
+    from every other model.
 
     Attributes
     ----------
@@ -46,7 +47,6 @@ class PopRank(Recommender):
     True
     """
 
-    knows_everyone = True
     kept: ClassVar[Kept | None] = Kept((Values("popularity", ("items",)),))
 
     popularity_: npt.NDArray[np.float32]

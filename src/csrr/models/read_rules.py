@@ -15,7 +15,7 @@ from csrr.data.errors import show_value
 from csrr.data.item_columns import Categories
 from csrr.data.item_conditions import find_name
 from csrr.models.asked_ids import IdReader
-from csrr.parameters import ParameterError, check_number
+from csrr.parameters import ParameterError, check_number, refuse_names
 from csrr.ranking.item_vectors import sketch_rows
 from csrr.ranking.rules import NO_LIMIT, Groups, Rules
 
@@ -41,9 +41,7 @@ class RuleOptions(TypedDict, total=False):
 
 def read_rules(model: Recommender, asked: RuleOptions, k: int, reader: IdReader) -> Rules | None:
     """Return what is asked of lists of length k; None where that is nothing."""
-    if unknown := sorted(set(asked) - set(RuleOptions.__annotations__)):
-        names = ", ".join(RuleOptions.__annotations__)
-        raise TypeError(f"there is no rule {unknown[0]!r}; the rules are {names}")
+    refuse_names("rules", asked, RuleOptions.__annotations__)
     given: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
     if not given:
         return None

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from datetime import timedelta
+from functools import partial
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
@@ -17,11 +18,12 @@ from csrr.arrays import Float32Array, Rows
 from csrr.data import Log
 from csrr.data.ids import Id
 from csrr.deadline import TimeUpError, cut_off, limit_time, seconds_left
+from csrr.models import most_alike
 from csrr.models.asked_ids import Unknown
 from csrr.models.build_problem import ClickProblem, Words, build_problem
 from csrr.models.carry_over import carry_costs, carry_factors, carry_settings
 from csrr.models.choose_settings import Chosen, choose_by_rule, choose_settings
-from csrr.models.costs import Costs, CostWords, EventWeights
+from csrr.models.costs import Costs, CostWords, Weighing
 from csrr.models.explain_score import explain_score
 from csrr.models.fitted_problem import FOLD_IN_TOL, KEPT, FittedProblem, ProblemFacts, keep_nonzero
 from csrr.models.folded_items import FoldedItems, make_scorer
@@ -29,7 +31,6 @@ from csrr.models.folded_users import FoldedFactors
 from csrr.models.join_events import join_events
 from csrr.models.judge import find_judge, leave_out, list_preferences, make_strict, refit
 from csrr.models.kept import FLOATS, WHOLE, Arrays, Kept, ModelFileError, Sparse, Values
-from csrr.models.most_alike import rank_neighbors
 from csrr.models.neighborhood import Neighborhood
 from csrr.models.read_parameters import find_strength, find_wanted, make_from_costs, settle_params
 from csrr.models.recommender import Recommender
@@ -50,7 +51,7 @@ from csrr.optim.problem import Loss
 from csrr.optim.solver import Callback, Options, Solution, Step, solve
 from csrr.parameters import ParameterError, Whole, list_defaults
 from csrr.progress import follow_steps
-from csrr.ranking import Neighbors
+from csrr.ranking import NeighborLists, Neighbors
 from csrr.ranking.explanations import Explanation
 from csrr.threads import use_threads
 
@@ -98,7 +99,7 @@ class RobustModel(Recommender):
     miss_cost: float | None = None
     false_alarm_cost: float | None = None
     recall_weight: float | None = None
-    event_weights: EventWeights = "ignore"
+    event_weights: Literal["auto", "ignore", "cost", "linear", "log"] = "ignore"
     half_life: float | str | timedelta | None = None
     reg_low_rank: float | Literal["auto", "noise"]
     reg_sparse: float | Literal["auto"] = 1.0
@@ -390,7 +391,7 @@ class RobustModel(Recommender):
             own_l2 = built.costs.alpha * (1 - _LITTLE * float(np.mean(np.clip(explained / problem.target, 0, 1))))
         with_v = problem if own_l2 is None else replace(problem, cap=built.asked * units.dtype.type(own_l2))
         specific = with_v.find_specific(explained)
-        words = Words(self.loss, built.costs.alpha, float(self.user_scaling), found.free, self.weighing)
+        words = Words(self.loss, built.costs.alpha, float(self.user_scaling), found.free, self.choose_weighing(log))
         user_factors = (users / scaling.user[:, None]).astype(np.float32)
         item_factors = (items / scaling.item[:, None]).astype(np.float32)
         self.remember(log)
@@ -526,10 +527,22 @@ class RobustModel(Recommender):
         factors = self.fitted_.clicks.find_factors(user_rows, item_rows)
         return 1 / (1 + self.costs_.ratio * factors)
 
-    @property
-    def weighing(self) -> EventWeights:
-        """How events are weighed: by `event_weights`; faded ones by their weight in any case."""
-        return "linear" if self.fades_events and self.event_weights == "ignore" else self.event_weights
+    def choose_weighing(self, log: Log) -> Weighing:
+        """Return how the events of a log are weighed: by `event_weights`; faded ones by their weight in any case.
+
+        Parameters
+        ----------
+        log
+            The training log.
+
+        Returns
+        -------
+        weighing
+            `event_weights`, without "auto".
+        """
+        kind = self.event_weights
+        resolved: Weighing = ("linear" if self.weighs(log) else "ignore") if kind == "auto" else kind
+        return "linear" if self.fades_events and resolved == "ignore" else resolved
 
     @property
     def searches(self) -> bool:
@@ -679,43 +692,56 @@ class RobustModel(Recommender):
         through = None if neighborhood.is_empty else neighborhood.explain_history(history, column)
         return explain_score(self, user, item, history, amounts, through)
 
-    def similar_items(
+    def similar_items(  # type: ignore[override]
         self,
-        item: Id,
+        items: Any,
         k: int = 10,
         *,
         by: Literal["auto", "neighbors", "factors"] = "auto",
+        candidates: Any = None,
+        exclude: Any = None,
+        where: Mapping[str, Any] | None = None,
         unknown: Unknown = "raise",
-    ) -> Neighbors:
-        """Return the items most similar to an item.
+    ) -> Neighbors | NeighborLists:
+        """Return the items most similar to an item, or to each of several.
 
         Parameters
         ----------
-        item
-            The id of the item.
+        items
+            The id of an item, or several ids.
         k
             The maximal number of similar items.
         by
             "neighbors": the items with the largest positive weights for it; "factors": the largest cosine of item
-            factors; "auto": by neighbors if `item` has any.
+            factors; "auto": by neighbors if the item has any.
+        candidates
+            The ids of the items to choose among; None for all.
+        exclude
+            The ids of items to leave out.
+        where
+            Only items that meet these conditions on columns of the item table, as for `recommend`.
         unknown
-            What to do with an unknown item: "raise" an error, or "ignore": an empty result and an `UnknownIdWarning`.
+            What to do with unknown ids: "raise" an error, or "ignore": an empty list and an `UnknownIdWarning`.
 
         Returns
         -------
         neighbors
-            The similar items, most similar first.
+            The similar items, most similar first: `Neighbors` of one item, `NeighborLists` of several.
         """
-        self.check_fitted()
         if by not in ("auto", "neighbors", "factors"):
             raise ParameterError(f'by={by!r} must be "auto", "neighbors" or "factors"')
-        row = self.find_item(item, unknown)
-        if row is None:
-            return self.name_neighbors(item, np.empty(0, np.int64), np.empty(0, np.float32))
-        weights = self.fitted_.neighborhood.get_column(row)
-        if by == "factors" or (by == "auto" and not (weights > 0).any()):
-            return super().similar_items(item, k)
-        return rank_neighbors(self, item, np.where(weights > 0, weights, 0), k)
+        chosen = most_alike.Wanted(candidates, exclude, unknown, where)
+        return most_alike.find_similar_items(self, items, k, partial(self._score_similar, by), chosen)
+
+    def _score_similar(self, by: str, rows: Rows) -> Float32Array:
+        """Return the similarities of items to all, shape (len(rows), n_items), by neighbors or factors."""
+        if by == "factors":
+            return self.score_similar_items(rows)
+        weights = self.fitted_.neighborhood.weights[:, rows].toarray().T
+        scores = most_alike.mark_nothing(np.maximum(weights, 0))
+        if by == "auto" and (alone := ~(weights > 0).any(axis=1)).any():
+            scores[alone] = self.score_similar_items(rows[alone])
+        return scores
 
     # Noisy clicks, and a taste of one's own
 

@@ -460,6 +460,21 @@ class Search:
         costs: Scores = (counts.missed + counts.false_alarms / ratios).mean(axis=1) / counts.positives.mean()
         return costs
 
+    def explain_taken(self, settings: Settings) -> str:
+        """Return why not the try with the largest mean was taken; nothing if it was."""
+        points = list(self.trials)
+        best = max(points, key=lambda point: self.trials[point].mean)
+        if settings not in self.trials or self.trials[best].mean <= self.trials[settings].mean:
+            return ""
+        gains = self.trials[best].scores - self.trials[settings].scores
+        gain, error = float(gains.mean()), _compute_error(gains)
+        found = f"row {points.index(best) + 1} has {self.trials[best].mean:.4f}, {gain:.4f} more, but "
+        if gain <= CERTAIN * error:
+            return found + f"that is within {CERTAIN:g} standard errors of the difference ({error:.4f} each): noise"
+        if (best.max_rank or np.inf) > (settings.max_rank or np.inf):
+            return found + f"twice the rank must gain {WORTH / 2:.1%} more surely than that"
+        return found + "the search changes one setting at a time, and had left it by then"
+
     def list_columns(self) -> dict[str, npt.NDArray[Any]]:
         """Return the columns of `Chosen`."""
         rows = [

@@ -36,6 +36,8 @@ def _list_facts(model: Recommender) -> dict[str, object]:
         "items": f"{len(model.items_):,}",
         "events": f"{model.seen_.nnz:,}",
     }
+    if model.event_types is not None:
+        facts["event types"] = model.event_types.describe()
     if hasattr(model, "rank_"):
         facts["rank"] = model.rank_
     if hasattr(model, "costs_"):

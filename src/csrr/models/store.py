@@ -10,6 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from csrr.data import IdMap
+from csrr.data.event_types import MOST_TYPES, EventTypes
 from csrr.models.kept import (
     FLOATS,
     Arrays,
@@ -44,6 +45,11 @@ State = tuple[Arrays, dict[str, Any]]
 
 # What every model keeps of its training log
 
+TYPES_OF_EVENTS: tuple[Part, ...] = (
+    Texts("seen.types", "types", optional=True),
+    Values("seen.types.amounts", ("events", "types"), least=0, most=FLOAT32_MOST, optional=True),
+    Values("seen.types.target", (1,), ("int64",), least=-1, most=MOST_TYPES, optional=True),
+)
 COMMON: tuple[Part, ...] = (
     Ids("users"),
     Ids("items"),
@@ -53,6 +59,7 @@ COMMON: tuple[Part, ...] = (
     Values(
         "seen.times", ("events",), ("int32", "int64", "float64"), least=-FLOAT64_MOST, most=FLOAT64_MOST, optional=True
     ),
+    *TYPES_OF_EVENTS,
     # Of logs with times; files from before have none, and popularity is then the number of events.
     Values("recent_popularity", ("items",), ("float64",), least=0, optional=True),
     Values("item_ages", ("items",), ("float64",), least=0, most=np.inf, optional=True),
@@ -132,6 +139,8 @@ def write_model(path: str | os.PathLike[str], model: Recommender) -> None:
     columns = {"seen.weights": model.seen_weights_, "seen.times": _narrow_times(model.seen_times_)}
     columns |= {"recent_popularity": model.recent_popularity, "item_ages": model.item_ages}
     arrays |= {name: column for name, column in columns.items() if column is not None}
+    if model.event_types is not None:
+        arrays |= _type_arrays(model.event_types)
     if model.item_table_ is not None:
         arrays |= item_table_arrays(model.item_table_)
     if model.calibration_ is not None:
@@ -145,6 +154,31 @@ def write_model(path: str | os.PathLike[str], model: Recommender) -> None:
     _check_factors(model, sizes)
     facts = {name: write_record(value) for name, value in facts.items()}
     write(path, {"model": type(model).__name__, "params": model.get_params(), "facts": facts}, arrays)
+
+
+def _type_arrays(types: EventTypes) -> Arrays:
+    """The types of the training events; the target is a place among their names, -1 where there is none."""
+    target = -1 if types.target is None else types.names.index(types.target)
+    return {
+        **text_arrays("seen.types", np.array(types.names, np.object_)),
+        "seen.types.amounts": types.amounts,
+        "seen.types.target": np.array([target], np.int64),
+    }
+
+
+def _types_from(arrays: Arrays) -> EventTypes | None:
+    """What `_type_arrays` was given."""
+    if not any(name in arrays for part in TYPES_OF_EVENTS for name in part.names):
+        return None
+    if missing := [name for part in TYPES_OF_EVENTS for name in part.names if name not in arrays]:
+        raise ModelFileError(f"array {missing[0]!r} is missing")
+    names = tuple(text_from(arrays, "seen.types").tolist())
+    target, amounts = int(arrays["seen.types.target"][0]), arrays["seen.types.amounts"]
+    if len(set(names)) < len(names) or None in names or not 1 <= len(names) <= MOST_TYPES or target >= len(names):
+        raise ModelFileError("the event types are not distinct names, one of them the target")
+    if not (amounts > 0).any(axis=1).all():
+        raise ModelFileError("an event is of no type")
+    return EventTypes(names, amounts, None, None if target < 0 else names[target])
 
 
 def _narrow_times(times: Any) -> Any:
@@ -165,6 +199,7 @@ def restore_model(model: Recommender, arrays: Arrays, facts: dict[str, Any]) -> 
     model.titles_ = text_from(arrays, "titles") if "titles.text" in arrays else None
     model.seen_ = sparse_from(arrays, "seen", (sizes["users"], sizes["items"]))
     model.seen_weights_, model.seen_times_ = arrays.get("seen.weights"), arrays.get("seen.times")
+    model.remember_types(_types_from(arrays))
     model.remember_recent(arrays.get("recent_popularity"), arrays.get("item_ages"))
     model.item_table_ = item_table_from(arrays, model.items_, model.titles_)
     model.calibration_ = Calibration.from_arrays(arrays)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -24,13 +25,13 @@ MOST_STEPS = 8
 
 
 def find_best_multiple(
-    model: Recommender, log: Log, rule: Callable[[Log], float], *, step: float, seed: int = 0
+    model: Recommender, log: Log, rule: Callable[[Log], float], *, step: float, seed: int = 0, **options: Any
 ) -> float:
     """Return the power of `step` by which a rule's `reg` is to be multiplied to rank held-out events best.
 
     A tenth of the events is held out of the log. Models like `model`, which has the parameters `reg` and `threads`,
-    are fitted to the rest, with `rule(rest)` times a power of `step`: down from 1, or else up, while the mean over
-    users of the NDCG@20 of the held-out events rises. A log that is too small for that gives 1.
+    are fitted to the rest, with `options`, with `rule(rest)` times a power of `step`: down from 1, or else up, while
+    the mean over users of the NDCG@20 of the held-out events rises. A log that is too small for that gives 1.
     """
     parts, name = hold_out(log, seed), type(model).__name__
     if parts is None:
@@ -41,7 +42,7 @@ def find_best_multiple(
 
     def score(multiple: float) -> float:
         try:
-            fitted = type(model)(**params | {"reg": first * multiple}).fit(rest)
+            fitted = type(model)(**params | {"reg": first * multiple}).fit(rest, **options)
         except ParameterError:
             if multiple == 1:
                 raise

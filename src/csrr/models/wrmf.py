@@ -47,11 +47,12 @@ RegExponent = Annotated[
     ),
 ]
 WeightsOrNot = Annotated[
-    Literal["ignore", "linear"],
+    Literal["auto", "ignore", "linear"],
     Choice(
         "event_weights",
-        'How event weights are used: "ignore", or "linear": as factors on confidence.',
-        choices=("ignore", "linear"),
+        'How event weights are used: "ignore"; "linear": as factors on confidence; "auto": so where they were given by'
+        " event type.",
+        choices=("auto", "ignore", "linear"),
     ),
 ]
 Gain = Annotated[float, Number("tol", "Stop when the relative gain of an iteration is smaller.", least=0, most=1)]
@@ -117,7 +118,8 @@ class WRMF(Recommender):
     reg_exponent
         0: one penalty for all rows; 1: penalties in proportion to a row's weight.
     event_weights
-        How event weights are used: "ignore", or "linear": as factors on confidence.
+        How event weights are used: "ignore"; "linear": as factors on confidence; "auto": so where they were given by
+        event type.
     half_life
         The age at which an event counts half, relative to the latest event: in days, or like "90d"; None: no decay.
     tol
@@ -167,7 +169,7 @@ class WRMF(Recommender):
     confidence: Confidence = 16.0
     reg: AutoReg = "auto"
     reg_exponent: RegExponent = 0.5
-    event_weights: WeightsOrNot = "ignore"
+    event_weights: WeightsOrNot = "auto"
     half_life: HalfLife = None
     tol: Gain = 1e-3
     max_iter: MaxIter = 50
@@ -263,7 +265,7 @@ class WRMF(Recommender):
         self.user_factors_, self.item_factors_ = (np.ascontiguousarray(f, np.float32) for f in (users, factors.items))
         self.history_: list[Step] = history
         self._confidence, self._penalty = float(self.confidence), penalty
-        self._weights = weighed.to_csr(weighted=True).data if self._is_weighted else None
+        self._weights = weighed.to_csr(weighted=True).data if self._is_weighted(weighed) else None
         return self
 
     def _carry_factors(self, log: Log, problem: Problem) -> Factors:
@@ -283,13 +285,12 @@ class WRMF(Recommender):
         regs = self._make_penalty(problem).of(problem)[which]
         return _solve_rows(select_rows(problem, which), regs, Factors(nothing, other))
 
-    @property
-    def _is_weighted(self) -> bool:
-        return self.weighs_events or self.fades_events
+    def _is_weighted(self, log: Log) -> bool:
+        return self.weighs(log) or self.fades_events
 
     def _check_weights(self, log: Log) -> Log:
         """The log with the weights that count."""
-        if self.weighs_events and log.weights is None:
+        if self.weighs(log) and log.weights is None:
             raise ParameterError('event_weights="linear" needs events with weights, and these have none')
         return self.weigh(log)
 
@@ -321,7 +322,7 @@ class WRMF(Recommender):
         problem
             Its l1 is the value of `reg`; for "auto", where its search begins.
         """
-        matrix = log.to_csr(weighted=self._is_weighted)
+        matrix = log.to_csr(weighted=self._is_weighted(log))
         pattern, weight = Pattern.of(matrix), _weigh_cells(matrix.data, float(self.confidence))
         reg = _guess_reg(pattern, weight, self.seed) if self.reg == "auto" else float(self.reg)
         return Problem(pattern, np.ones_like(weight), weight, None, reg)

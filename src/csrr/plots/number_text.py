@@ -83,6 +83,11 @@ def format_duration(seconds: Any) -> str:
     return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
 
 
+def format_number_of(n: int, thing: str) -> str:
+    """Return a number of things in words: 1 user, 2,000 users."""
+    return f"{n:,} {thing if n == 1 else thing + 's'}"
+
+
 def format_count(value: Any) -> str:
     """Return a whole number with its thousands apart: 6,039."""
     number = to_finite(value)

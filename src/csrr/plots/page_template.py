@@ -6,10 +6,14 @@ from typing import Any
 
 from csrr.plots.charts import draw_marker
 from csrr.plots.plot import read_colour_sheet, read_page_sheet
+from csrr.printable import make_printable
 
 
 def render_template(package: str, name: str, **values: Any) -> str:
-    """Return the page that a template of a package, such as "csrr_paper", makes of values; all text is escaped."""
+    """Return the page that a template of a package, such as "csrr_paper", makes of values.
+
+    All text is escaped, and controls and marks that turn text around are spelled out.
+    """
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
 
@@ -19,6 +23,7 @@ def render_template(package: str, name: str, **values: Any) -> str:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        finalize=lambda value: make_printable(value, keep="\n\t") if type(value) is str else value,
     )
     # The charts escape their own text.
     return environment.get_template(name).render(

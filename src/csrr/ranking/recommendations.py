@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
+import opcode
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -25,9 +28,9 @@ SHOWN_COLUMNS = ("user", "item", "rank", "score", "probability", "title", "why")
 class Recommendations(TabularResult):
     """Ranked lists of items, one per user, best first.
 
-    For one user, read `recs.items[0]`; for JSON, use `to_list` and `to_dict`, which return plain Python values. A list
-    shorter than k is filled with item None and score -inf; an array of integer ids then has dtype object. The tables
-    leave these entries out.
+    For one user, read `recs.items[0]`; iterating gives the recommendations of each user. For JSON, use `to_list` and
+    `to_dict`, which return plain Python values. A list shorter than k is filled with item None and score -inf; an array
+    of integer ids then has dtype object. The tables leave these entries out.
 
     Users without a history get popular items: `fallback` marks them. If there are any, the tables have a column `why`,
     with "popular" for them and None for the others.
@@ -140,6 +143,11 @@ class Recommendations(TabularResult):
         )
 
     def __iter__(self) -> Iterator[Recommendations]:
+        """Return an iterator over the recommendations of each user. Unpacking is an error.
+
+        `ids, scores = model.recommend(users)`, as for `implicit`, would be the lists of two users.
+        """
+        _refuse_unpacking("items", inspect.currentframe())
         return (self[place] for place in range(len(self)))
 
     def table(self) -> ResultTable:
@@ -237,6 +245,102 @@ class Neighbors(TabularResult):
 
     def _heading(self) -> str:
         return f"Neighbors of {self.of!r}"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class NeighborLists(TabularResult):
+    """What is nearest to each of several items or users, best first.
+
+    A list shorter than k is filled with id None and score -inf. `[0]` is the first list, `Neighbors`; iterating gives
+    each.
+
+    Attributes
+    ----------
+    of
+        The ids of the items or users, shape (n,).
+    ids
+        The ids of those near them, shape (n, k).
+    scores
+        How near they are, shape (n, k).
+    titles
+        Their titles, shape (n, k), where known.
+    """
+
+    of: Ids
+    ids: Ids
+    scores: Float32Array
+    titles: ObjectArray | None = None
+
+    @classmethod
+    def from_rows(
+        cls, of: Ids, rows: Int32Array, scores: Float32Array, known: IdMap, titles: ObjectArray | None
+    ) -> NeighborLists:
+        """Return the lists for rows, with your ids.
+
+        Parameters
+        ----------
+        of
+            The ids of the items or users, shape (n,).
+        rows, scores
+            The rows of those near them, -1 for none, and how near they are, shapes (n, k).
+        known
+            The ids of all.
+        titles
+            The titles of all.
+
+        Returns
+        -------
+        lists
+            The lists.
+        """
+        missing = rows < 0
+        ids = known.ids.astype(np.object_) if missing.any() else known.ids
+        return cls(
+            of, _look_up(ids, rows, missing), scores, None if titles is None else _look_up(titles, rows, missing)
+        )
+
+    def __len__(self) -> int:
+        return len(self.of)
+
+    def __getitem__(self, place: int) -> Neighbors:
+        """Return the neighbors of one, by position."""
+        there = self.scores[place] > -np.inf
+        ids = self.ids[place][there]
+        # Short of None, whole numbers are an array of these again.
+        if ids.dtype == np.object_ and len(ids) and isinstance(ids[0], int):
+            ids = ids.astype(np.int64)
+        titles = None if self.titles is None else self.titles[place][there]
+        return Neighbors(self.of[place : place + 1 or None].tolist()[0], ids, self.scores[place][there], titles)
+
+    def __iter__(self) -> Iterator[Neighbors]:
+        """Return an iterator over the neighbors of each. Unpacking is an error, as of `Recommendations`."""
+        _refuse_unpacking("ids", inspect.currentframe())
+        return (self[place] for place in range(len(self)))
+
+    def table(self) -> ResultTable:
+        """Return the lists as one table.
+
+        Returns
+        -------
+        table
+            A row for each neighbor: of, rank from 1, id, score and, where known, title.
+        """
+        of, place = np.nonzero(self.scores > -np.inf)
+        columns = {"of": self.of[of], "rank": place + 1, "id": self.ids[of, place], "score": self.scores[of, place]}
+        return ResultTable(columns if self.titles is None else columns | {"title": self.titles[of, place]})
+
+    def _heading(self) -> str:
+        return f"Neighbors of {len(self):,}"
+
+
+def _refuse_unpacking(ids: str, frame: FrameType | None) -> None:
+    """Raise TypeError if the caller of a frame unpacks: `ids, scores = ...` would be two lists."""
+    caller = None if frame is None else frame.f_back
+    if caller is not None and caller.f_code.co_code[caller.f_lasti] == opcode.opmap["UNPACK_SEQUENCE"]:
+        raise TypeError(
+            f"a result cannot be unpacked: it is not a pair of ids and scores. Take result.{ids} and result.scores,"
+            " arrays of shape (n, k); for single lists result[0], result[1], ..., or iterate"
+        )
 
 
 def _look_up(values: Any, rows: Int32Array, missing: BoolArray) -> Any:

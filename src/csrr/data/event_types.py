@@ -1,0 +1,308 @@
+"""Types of events, such as views, carts and purchases: what each weighs, and which one is the target."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from csrr.arrays import BoolArray, Float32Array, Float64Array, Int64Array, Rows
+from csrr.data.columns import SKIP_HINT, as_arrow_array, name_column, reject_missing, show_type
+from csrr.data.errors import DataError, RowNamer, list_names, show_value
+from csrr.data.times import Times
+from csrr.parameters import ParameterError, check_number
+
+MOST_TYPES = 64
+"""More types than these are no types: a column of ids was named, perhaps."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class EventTypes:
+    """The types of the events of a log: of each (user, item) pair, how much of each type there was.
+
+    Attributes
+    ----------
+    names
+        The types, in the order in which their weights were given.
+    amounts
+        The summed weights by type, shape (n_events, n_types); 0: none of that type.
+    times
+        The time of the latest of each type, in seconds since 1970, shape (n_events, n_types), if known.
+    target
+        The type by which models are judged, or None: all count.
+
+    Examples
+    --------
+    >>> table = {"user": [1, 1, 2], "item": [7, 7, 7], "type": ["view", "buy", "view"]}
+    >>> log = csrr.read(table, event="type", weights={"view": 1, "buy": 10}, target="buy")
+    >>> log.types
+    EventTypes: view 2, buy 1; the target is buy
+    >>> log.types.amounts.tolist()
+    [[1.0, 10.0], [1.0, 0.0]]
+    >>> log.is_target.tolist()
+    [True, False]
+    """
+
+    names: tuple[str, ...]
+    amounts: Float32Array
+    times: Times | None = None
+    target: str | None = None
+
+    @property
+    def cells(self) -> BoolArray:
+        """Which types each pair has, shape (n_events, n_types)."""
+        found: BoolArray = self.amounts > 0
+        return found
+
+    @property
+    def is_target(self) -> BoolArray:
+        """Which pairs have an event of the target type, shape (n_events,); all of them without a target."""
+        if self.target is None:
+            return np.ones(len(self.amounts), np.bool_)
+        found: BoolArray = self.amounts[:, self.names.index(self.target)] > 0
+        return found
+
+    @property
+    def target_cells(self) -> BoolArray:
+        """Which types of each pair are the target, shape (n_events, n_types)."""
+        found: BoolArray = self.cells & np.array([self.target in (None, name) for name in self.names])
+        return found
+
+    def sum_weights(self) -> Float32Array:
+        """Return the weight of each pair: the sum over its types.
+
+        Returns
+        -------
+        weights
+            Shape (n_events,).
+        """
+        return np.asarray(self.amounts.sum(axis=1, dtype=np.float64), np.float32)
+
+    def find_latest(self) -> Times | None:
+        """Return the latest time of each pair.
+
+        Returns
+        -------
+        times
+            In seconds since 1970, shape (n_events,); None if they are not known.
+        """
+        if self.times is None:
+            return None
+        low = np.iinfo(np.int64).min if self.times.dtype.kind == "i" else -np.inf
+        latest: Times = np.where(self.cells, self.times, low).max(axis=1)
+        return latest
+
+    def select(self, mask: Any) -> EventTypes:
+        """Return the types of some pairs.
+
+        Parameters
+        ----------
+        mask
+            Which, shape (n_events,), or their numbers.
+
+        Returns
+        -------
+        types
+            Theirs.
+        """
+        return replace(self, amounts=self.amounts[mask], times=None if self.times is None else self.times[mask])
+
+    def list_names(self) -> list[str]:
+        """Return the types of each pair as text.
+
+        Returns
+        -------
+        names
+            One text for each pair, such as view|buy.
+        """
+        return [
+            "|".join(name for name, is_there in zip(self.names, row, strict=True) if is_there) for row in self.cells
+        ]
+
+    def describe(self) -> str:
+        """Return in words how many pairs have each type, and which is the target.
+
+        Returns
+        -------
+        words
+            On one line.
+        """
+        counts = self.cells.sum(axis=0).tolist()
+        told = [f"{name} {n:,}" for name, n in zip(self.names, counts, strict=True)]
+        return f"{list_names(told)}" + (f"; the target is {self.target}" if self.target is not None else "")
+
+    def equals(self, other: EventTypes | None) -> bool:
+        """Return whether another log's types are the same.
+
+        Parameters
+        ----------
+        other
+            The types of that log, if any.
+
+        Returns
+        -------
+        same
+            Whether names, target, amounts and times are.
+        """
+        if other is None or (self.names, self.target) != (other.names, other.target):
+            return False
+        same_times = (self.times is None) == (other.times is None) and (
+            self.times is None
+            or other.times is None
+            or np.array_equal(np.where(self.cells, self.times, 0), np.where(other.cells, other.times, 0))
+        )
+        return same_times and np.array_equal(self.amounts, other.amounts)
+
+    def __repr__(self) -> str:
+        return f"EventTypes: {self.describe()}"
+
+
+@dataclass(frozen=True, eq=False)
+class TypeColumn:
+    """The type of each row of a table: `codes`, shape (n,), are places among `names`, -1 where the weight is 0."""
+
+    names: tuple[str, ...]
+    codes: Rows
+    target: str | None
+
+    @property
+    def lacks_target(self) -> bool:
+        """Whether there is a target, and no row of it."""
+        return self.target is not None and not (self.codes == self.names.index(self.target)).any()
+
+    def select(self, mask: BoolArray) -> TypeColumn:
+        """Return the types of some rows, `mask` of shape (n,)."""
+        return replace(self, codes=self.codes[mask])
+
+    def merge(self, pairs: Int64Array, weights: Float64Array, times: Times | None) -> EventTypes:
+        """Return the types of distinct pairs, of which `pairs`, shape (n,), holds the number of each row.
+
+        The weights of a type add up, and the latest time is kept. Inputs have shape (n,).
+        """
+        n_pairs, n_types = int(pairs.max(initial=-1)) + 1, len(self.names)
+        cells = pairs * n_types + self.codes
+        # A sum of floats depends on their order: sorting makes it the same for any order of the rows.
+        order = np.lexsort((weights, cells))
+        first = np.flatnonzero(np.diff(cells[order], prepend=-1))
+        amounts, places = np.zeros(n_pairs * n_types), cells[order][first]
+        amounts[places] = np.add.reduceat(weights[order], first)
+        shape: tuple[int, int] = (n_pairs, n_types)
+        latest: Times | None = None
+        if times is not None:
+            flat: Any = np.zeros(n_pairs * n_types, times.dtype)
+            flat[places] = np.maximum.reduceat(times[order], first)
+            latest = flat.reshape(shape)
+        return EventTypes(self.names, narrow_weights(amounts).reshape(shape), latest, self.target)
+
+
+def read_weights(event: Any, weights: Any, target: Any) -> dict[str, float] | None:
+    """Return the weight of each type, or None where no column of types is named; check `target` too."""
+    if event is None or event is False:
+        for name, value in (("weights", weights), ("target", target)):
+            if value is not None:
+                raise ParameterError(f"{name}={show_value(value)} needs the column of event types: event='...'")
+        return None
+    if not isinstance(weights, Mapping) or not weights:
+        given = "" if weights is None else f"weights={show_value(weights)}: "
+        raise ParameterError(
+            f"{given}event={show_value(event)} needs a weight for each type, such as"
+            ' weights={"view": 1, "cart": 3, "buy": 10}'
+        )
+    if len(weights) > MOST_TYPES:
+        raise ParameterError(f"weights names {len(weights):,} event types; at most {MOST_TYPES} are possible")
+    found: dict[str, float] = {}
+    for name, weight in weights.items():
+        check_number(f"weights[{show_value(name)}]", weight, least=0, most=float(np.finfo(np.float32).max))
+        if spell_type(name) in found:
+            raise ParameterError(f"weights names the event type {show_value(spell_type(name))} twice")
+        found[spell_type(name)] = float(weight)
+    if not any(np.float32(weight) > 0 for weight in found.values()):
+        raise ParameterError("weights: at least one event type must have a weight above 0")
+    if target is not None and not found.get(spell_type(target), 0) > 0:
+        known = ", ".join(show_value(name) for name, weight in found.items() if weight > 0)
+        raise ParameterError(
+            f"target={show_value(target)}: it must be an event type that weights gives a weight above 0: {known}"
+        )
+    return found
+
+
+def spell_type(name: Any) -> str:
+    """Return an event type as text: True as "true", 1 as "1"."""
+    if isinstance(name, bool | np.bool_):
+        return "true" if name else "false"
+    if isinstance(name, str | int | np.integer):
+        return str(name).strip()
+    raise ParameterError(f"{show_value(name)} is no event type; types are strings or integers")
+
+
+def spell_types(values: Any, column: str, where: RowNamer) -> pa.Array:
+    """Return a column of event types as text, shape (n,)."""
+    array = as_arrow_array(values, column, where)
+    try:
+        if pa.types.is_floating(array.type):
+            array = array.cast(pa.int64())
+        texts = array.cast(pa.large_string())
+    except pa.ArrowException:
+        raise DataError(
+            f"{name_column(column)} holds {show_type(array.type)} values, not event types: strings or integers"
+        ) from None
+    return pc.utf8_trim_whitespace(texts)
+
+
+def code_types(texts: pa.Array, column: str, where: RowNamer, weights: Mapping[str, float], target: Any) -> TypeColumn:
+    """Return the types of rows, shape (n,), as places among those with a weight above 0; all must have a weight."""
+    reject_missing(texts, column, where)
+    unknown = pc.invert(pc.is_in(texts, value_set=pa.array(list(weights), texts.type)))
+    if pc.any(unknown).as_py():
+        found = pc.value_counts(texts.filter(unknown)).to_pylist()
+        found.sort(key=lambda each: (-each["counts"], each["values"]))
+        told = list_names([f"{show_value(each['values'])} ({each['counts']:,})" for each in found])
+        raise DataError(
+            f"{name_column(column)} has event types without a weight: {told}; the first is in"
+            f" {where(pc.index(unknown, True).as_py())}; give each one, 0 to leave it out, {SKIP_HINT}"
+        )
+    names = tuple(name for name, weight in weights.items() if np.float32(weight) > 0)
+    places = pc.index_in(texts, value_set=pa.array(names, texts.type)).fill_null(-1)
+    goal = None if target is None else spell_type(target)
+    return TypeColumn(names, places.to_numpy(zero_copy_only=False), goal)
+
+
+def join_types(known: EventTypes, new: EventTypes | None, pairs: tuple[Int64Array, Int64Array]) -> EventTypes:
+    """Return the types of the events of two logs, of which `pairs` holds the number of each among the joined ones.
+
+    Weights of the same type add up. New events need the same types.
+    """
+    if new is None:
+        raise DataError("the known events have types and the new ones have none; read them with event= and weights=")
+    if set(known.names) != set(new.names) or known.target != new.target:
+        raise DataError(
+            f"the new events have the types {new.describe()}, the known ones {known.describe()}; read both with the"
+            " same weights= and target="
+        )
+    n = int(max(each.max(initial=-1) for each in pairs)) + 1
+    amounts = np.zeros((n, len(known.names)))
+    order = [new.names.index(name) for name in known.names]
+    np.add.at(amounts, pairs[0], known.amounts)
+    np.add.at(amounts, pairs[1], new.amounts[:, order])
+    times: Times | None = None
+    if known.times is not None and new.times is not None:
+        low = -np.inf
+        joined = np.full(amounts.shape, low)
+        for place, each, columns in ((pairs[0], known, slice(None)), (pairs[1], new, order)):
+            assert each.times is not None
+            np.maximum.at(joined, place, np.where(each.cells, each.times, low)[:, columns])
+        times = np.where(np.isfinite(joined), joined, 0)
+    return EventTypes(known.names, narrow_weights(amounts), times, known.target)
+
+
+def narrow_weights(weights: Float64Array) -> Float32Array:
+    """Return sums of weights as float32; DataError where they are too large for it."""
+    with np.errstate(over="ignore"):
+        narrow = weights.astype(np.float32)
+    if not np.isfinite(narrow).all():
+        raise DataError(f"the weights of a repeated (user, item) pair add up to {weights.max():g}; scale them down")
+    return narrow
