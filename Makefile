@@ -1,22 +1,34 @@
-# make demo | test | check | docs | docs-site | bench | package | lock | audit | sbom | clean. Everything runs in .venv, which is made where it is missing.
+# make demo | test | test-durations | check | fuzz | docs | docs-site | bench | package | lock | audit | sbom | clean. Everything runs in .venv, which is made where it is missing.
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test check docs docs-site bench package lock audit sbom clean
+# Two tests at a time; those of a file stay together, with what they share.
+TESTS := $(BIN)/python -m pytest -n 2 --dist loadfile
+
+.PHONY: demo test test-durations check fuzz docs docs-site bench package lock audit sbom clean
 
 demo: $(VENV)/.for-use
 	$(BIN)/csrr demo
 
 test: $(VENV)/.for-dev
-	$(BIN)/python -m pytest
+	$(TESTS)
+
+# One test at a time, and the fifty slowest of them.
+test-durations: $(VENV)/.for-dev
+	$(BIN)/python -m pytest --durations 50 --durations-min 0
 
 check: $(VENV)/.for-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest
+	$(TESTS)
+
+# Attacks on models, readers and fits, so long each; or make fuzz FUZZ="--cases 100000 --seconds 1e6".
+FUZZ ?= --seconds 120
+fuzz: $(VENV)/.for-dev
+	$(BIN)/python -m fuzz models tables logs items fits $(FUZZ)
 
 docs: $(VENV)/.for-dev
 	$(BIN)/python docs/write_docstrings.py
@@ -43,12 +55,12 @@ lock: $(VENV)/pyvenv.cfg
 
 # Known weaknesses of what is locked; the list of them is on the network.
 audit: $(VENV)/.for-audit
-	$(BIN)/pip-audit --strict --requirement requirements-dev.txt --no-deps --disable-pip \
+	$(VENV)/audit/bin/pip-audit --strict --requirement requirements-dev.txt --no-deps --disable-pip \
 	    || { echo "make audit: a weakness is listed above, or the list could not be reached: it needs the network" >&2; exit 1; }
 
 # What is installed, as CycloneDX has it.
 sbom: $(VENV)/.for-audit
-	$(BIN)/cyclonedx-py requirements requirements-dev.txt --output-file sbom.json
+	$(VENV)/audit/bin/cyclonedx-py requirements requirements-dev.txt --output-file sbom.json
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
@@ -73,8 +85,9 @@ $(VENV)/.for-dev: pyproject.toml requirements-dev.txt $(VENV)/pyvenv.cfg
 	fi
 	touch $@ $(VENV)/.for-use
 
-$(VENV)/.for-audit: $(VENV)/pyvenv.cfg
-	$(BIN)/pip install --quiet --disable-pip-version-check 'pip-audit>=2.7' 'cyclonedx-bom>=5'
+$(VENV)/.for-audit: requirements-audit.txt $(VENV)/pyvenv.cfg
+	$(PYTHON) -m venv $(VENV)/audit
+	$(VENV)/audit/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-audit.txt
 	touch $@
 
 $(VENV)/.for-bench: pyproject.toml $(VENV)/pyvenv.cfg

@@ -1,12 +1,16 @@
 """The documentation site: `make docs-site` builds it into build/site, with every warning an error."""
 
+import re
 import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+from docutils import nodes  # noqa: E402
+from docutils.utils.math.latex2mathml import tex2mathml  # noqa: E402
 from sphinx.application import Sphinx  # noqa: E402
+from sphinx.writers.html5 import HTML5Translator  # noqa: E402
 
 import csrr  # noqa: E402
 from docs.make.docstrings import process_docstring  # noqa: E402
@@ -27,7 +31,7 @@ smartquotes = False
 # What says no language is a formula or a command.
 highlight_language = "text"
 
-myst_enable_extensions = ["colon_fence", "deflist"]
+myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 
 # Types and defaults stand beside each parameter (docs/make/docstrings.py).
@@ -53,6 +57,9 @@ sphinx_gallery_conf = {
     "write_computation_times": False,
 }
 
+# Browsers draw MathML themselves; MathJax would come from the network.
+html_math_renderer = "mathml"
+
 html_theme = "pydata_sphinx_theme"
 html_title = f"csrr {release}"
 html_static_path = ["_static"]
@@ -70,8 +77,16 @@ html_theme_options = {
 }
 
 
+def show_formula(self: HTML5Translator, node: nodes.math | nodes.math_block) -> None:
+    """Write a formula as MathML, with bars and braces as high as they are written."""
+    written = tex2mathml(node.astext(), as_block=isinstance(node, nodes.math_block))
+    self.body.append(re.sub(r"<mo(?: class=\"mathopen\")?>([‖{}])</mo>", r'<mo stretchy="false">\1</mo>', written))
+    raise nodes.SkipNode
+
+
 def setup(app: Sphinx) -> None:
     """Write the pages of the reference before Sphinx looks for pages, and read docstrings as they are meant."""
+    app.add_html_math_renderer("mathml", (show_formula, None), (show_formula, None))
     # After the gallery, whose priority is that of most.
     app.connect("builder-inited", lambda _: write_stamp(GALLERY), priority=900)
     write_reference(Path(__file__).parent / "api")

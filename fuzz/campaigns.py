@@ -10,8 +10,9 @@ from fuzz.kills import Kills
 from fuzz.logs import Logs
 from fuzz.model_files import ModelFiles
 from fuzz.storage import Storage
+from fuzz.tables import Tables
 
 CAMPAIGNS: dict[str, Campaign] = {
     campaign.name: campaign
-    for campaign in (Fits(), Logs(), ItemFiles(), ModelFiles(), Interrupts(), Kills(), Storage())
+    for campaign in (Fits(), Logs(), ItemFiles(), ModelFiles(), Tables(), Interrupts(), Kills(), Storage())
 }

@@ -6,6 +6,7 @@ import json
 import math
 import warnings
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from scipy import sparse
 import csrr
 from csrr.model_parameters import MOST
 from csrr.models.robust import Fit, RobustModel
-from csrr.parameters import Choice, Number, Parameter, Share, Whole, list_parameters, list_rivals
+from csrr.parameters import Choice, Duration, Number, Parameter, Share, Whole, list_parameters, list_rivals
 from csrr.registry import HOMES, MODELS
 from fuzz.campaign import Finding
 from tests.reference import dense
@@ -53,7 +54,9 @@ class Fits:
             "cells": cells.tolist(),
             "values": values.flat[cells].tolist(),
             "history": rng.integers(values.shape[1], size=rng.integers(0, 4)).tolist(),
-            "is_saved": bool(rng.random() < 0.05),
+            "is_saved": bool(rng.random() < 0.1),
+            "times": rng.integers(0, 10 ** rng.integers(1, 12), len(cells)).tolist() if rng.random() < 0.3 else None,
+            "update": rng.integers(values.shape, size=(3, 2)).tolist() if rng.random() < 0.2 else None,
         }
         return json.dumps(case).encode()
 
@@ -65,19 +68,36 @@ class Fits:
         found: list[tuple[Any, Fit]] = []
         model: Any = watch(KINDS[drawn["model"]], found)(**drawn["params"])
         try:
-            model.fit(sparse.csr_array(X))
-        except (csrr.ParameterError, csrr.DataError, FloatingPointError) as error:
+            model.fit(_make_log(X, drawn.get("times")))
+        except (csrr.ParameterError, csrr.DataError) as error:
             if not str(error):
                 raise Finding(f"{type(error).__name__} without a word") from error
             return
         check_answers(model, X > 0, drawn["history"])
-        for problem, fit in found:
-            check_certificate(problem, fit)
+        if model.can("suspects"):
+            with suppress(csrr.ParameterError):
+                if not np.isfinite(model.suspects().scores).all():
+                    raise Finding("a score of a suspect is not finite")
         if drawn["is_saved"]:
             model.save(folder / "model.csrr")
             again = csrr.load(folder / "model.csrr")
             if not np.array_equal(again.score_rows(np.arange(len(X))), model.score_rows(np.arange(len(X)))):
                 raise Finding("a loaded model scores otherwise")
+        if drawn.get("update"):
+            users, items = zip(*drawn["update"], strict=True)
+            columns = {"user": users, "item": items, "weight": [1.0] * 3, "time": [10**6] * 3}
+            with suppress(csrr.ParameterError, csrr.DataError):
+                model.update(columns)
+                if not np.isfinite(model.score_rows(np.arange(len(X)))).all():
+                    raise Finding("after an update a score is not finite")
+        for problem, fit in found:
+            check_certificate(problem, fit)
+
+
+def _make_log(X: Any, times: list[int] | None) -> csrr.Log:
+    """The log of a matrix, its events at these times."""
+    log = csrr.Log.from_matrix(sparse.csr_array(X))
+    return log if times is None else replace(log, times=np.resize(np.array(times), len(log)))
 
 
 def draw_matrix(rng: np.random.Generator) -> Any:
@@ -124,6 +144,8 @@ def draw_value(rng: np.random.Generator, declared: Parameter, small: int) -> Any
     match declared:
         case Choice():
             return str(rng.choice(declared.choices))
+        case Duration():
+            return float(10.0 ** rng.uniform(-30, 30)) if rng.random() < 0.5 else str(rng.choice(["1d", "90d", "2h"]))
         case Whole():
             most = {"rank": small, "max_rank": 2 * small}.get(declared.name, 12)
             return int(rng.integers(declared.least, max(most, declared.least) + 1))
@@ -132,7 +154,11 @@ def draw_value(rng: np.random.Generator, declared: Parameter, small: int) -> Any
         case Number():
             low = declared.above if declared.above is not None else declared.least
             low, most = -MOST if low is None else low, min(declared.most, MOST)
-            edges = [value for value in (low, most) if math.isfinite(value) and declared.allows(value)]
+            edges = [
+                value
+                for value in (low, most, float(np.nextafter(low, np.inf)), 1e-38, 1e-45)
+                if math.isfinite(value) and declared.allows(value)
+            ]
             if edges and rng.random() < 0.2:
                 return float(rng.choice(edges))
             size = 10.0 ** (rng.uniform(-3, 1) if rng.random() < 0.7 else rng.uniform(-30, 30))

@@ -34,6 +34,7 @@ class ItemFiles(Logs):
         most = 4 * (len(data) + MAX_BYTES) + ALLOWANCE
         with limit_process(most, path.name), set_environment(limits), warnings.catch_warnings():
             warnings.simplefilter("error")
+            warnings.simplefilter("ignore", csrr.DataWarning)
             try:
                 table = csrr.read_items(path, **options)
             except csrr.DataError as error:

@@ -194,6 +194,14 @@ def use(model: Any, folder: Path) -> None:
     if model.item_table_ is not None:
         with answering(is_own):
             _use_items(model)
+    if model.can("suspects"):
+        with answering(is_own):
+            _finite(model.suspects().scores, "scores of suspects", is_own)
+    if hasattr(model, "specific_preferences"):
+        with answering(is_own):
+            str(model.specific_preferences(users[0]))
+    with answering(is_own):
+        csrr.export(model, folder / "vectors", dims=2, k=3)
     for name in ("certificate_", "chosen_", "costs_", "specific_", "reg_", "decision_probability"):
         str(getattr(model, name, ""))
     _evaluate(model, users, items, is_own)
@@ -481,6 +489,17 @@ def _scale_values(array: npt.NDArray[Any], rng: np.random.Generator) -> npt.NDAr
         return (array * array.dtype.type(10.0 ** rng.uniform(-30, 30))).astype(array.dtype)
 
 
+def _exaggerate(array: npt.NDArray[Any], rng: np.random.Generator) -> npt.NDArray[Any]:
+    """Rows, or all, as large or small as a file may have them, or alike."""
+    changed = array.copy()
+    if changed.dtype.kind == "f" and changed.size:
+        rows = slice(None) if rng.random() < 0.5 else rng.integers(0, len(changed), 2)
+        value = float(_pick(rng, (1e15, -1e15, 9e14, 1e8, 1e-8, 1e-38, 1e-45, 5e-324, 0.0)))
+        with np.errstate(all="ignore"):
+            changed[rows] = value if rng.random() < 0.5 else np.clip(changed[rows] * value * 1e3, -1e15, 1e15)
+    return changed
+
+
 def _random_bytes(array: npt.NDArray[Any], rng: np.random.Generator) -> npt.NDArray[Any]:
     return np.frombuffer(rng.bytes(array.nbytes), array.dtype).reshape(array.shape)
 
@@ -553,6 +572,7 @@ CHANGES: list[Any] = [
     *(_remove_value, _add_value, _take_values, _change_model, _remove_array, _remove_group, _take_array),
     *(_rename_array, _swap_arrays, _cut_rows),
     *[_altering(_change_values)] * 6,
+    *[_altering(_exaggerate)] * 3,
     *[_altering(each) for each in (_permute_values, _scale_values, _random_bytes, _change_type, _change_shape)],
 ]
 

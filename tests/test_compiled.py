@@ -1,10 +1,13 @@
 """Loops compile when they are first called, and nothing imports numba before."""
 
 import ast
+import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
+from runpy import run_path
 
 import numpy as np
 import pytest
@@ -53,6 +56,104 @@ def test_python_cannot_call_a_part():
     _sum_squares(np.arange(3.0))
     with pytest.raises(TypeError, match="_square is for compiled loops"):
         _square(2.0)
+
+
+LOOPS = """
+from csrr.compiled import compile_loop, compile_part
+
+@compile_part()
+def half(x):
+    return x / 2
+
+@compile_loop()
+def halve(x):
+    return half(x)
+"""
+
+
+@pytest.fixture
+def halve(tmp_path, monkeypatch):
+    """The loop of LOOPS as a new process would have it, and the folder where its compiled form is kept."""
+    import numba
+
+    path = tmp_path / "loops.py"
+    path.write_text(LOOPS)
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "kept"))
+
+    def run(x):
+        loop = run_path(str(path))["halve"]
+        assert loop(x) == x / 2
+        return loop.compile().stats
+
+    assert sum(run(3.0).cache_misses.values()) == 1
+    return run
+
+
+def spoil(path, how):
+    """Damage a file as a full disk, a crash or a bad sector would."""
+    data = path.read_bytes()
+    middle = len(data) // 2
+    path.write_bytes(
+        {
+            "empty": b"",
+            "garbage": b"garbage" * 50,
+            "cut": data[:middle],
+            "flipped": data[:middle] + bytes([data[middle] ^ 255]) + data[middle + 1 :],
+            "zeros": bytes(len(data)),
+        }[how]
+    )
+
+
+@pytest.mark.parametrize("how", ["empty", "garbage", "cut", "flipped", "zeros"])
+@pytest.mark.parametrize("kind", ["nbi", "nbc"])
+def test_what_is_damaged_is_compiled_again(halve, tmp_path, kind, how):
+    assert sum(halve(3.0).cache_hits.values()) == 1
+    files = list((tmp_path / "kept").rglob(f"*.{kind}"))
+    assert len(files) == 2
+    for path in files:
+        spoil(path, how)
+    assert sum(halve(5.0).cache_misses.values()) == 1
+    assert sum(halve(7.0).cache_hits.values()) == 1
+
+
+def without_privilege():
+    """Before a child starts: root obeys permissions too (PR_CAPBSET_DROP of CAP_DAC_OVERRIDE)."""
+    if os.geteuid() == 0:
+        import ctypes
+
+        ctypes.CDLL(None).prctl(24, 1, 0, 0, 0)
+
+
+@contextmanager
+def read_only(folder):
+    """Have nobody write into a folder and those in it."""
+    folders = [folder, *(path for path in folder.rglob("*") if path.is_dir() and not path.is_symlink())]
+    for each in folders:
+        each.chmod(0o555)
+    try:
+        yield
+    finally:
+        for each in folders:
+            each.chmod(0o755)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="capabilities are Linux's")
+@pytest.mark.parametrize("kept", [False, True], ids=["empty", "compiled before"])
+def test_what_cannot_be_written_is_read_and_said_once(tmp_path, kept):
+    work = tmp_path / "work"
+    (work / "nothing").mkdir(parents=True)
+    (work / "loops.py").write_text(LOOPS)
+    code = "from loops import halve; print(halve(3.0), *halve.compile().stats.cache_hits.values(), halve(3))"
+    command = [sys.executable, "-c", code]
+    home = {"HOME": str(work / "nothing"), "PYTHONPATH": str(SOURCE.parent)}
+    env = {name: value for name, value in os.environ.items() if not name.startswith(("NUMBA", "XDG"))} | home
+    options = {"cwd": work, "env": env, "capture_output": True, "text": True, "check": True}
+    if kept:
+        assert subprocess.run(command, **options).stderr == ""
+    with read_only(work):
+        done = subprocess.run(command, **options, preexec_fn=without_privilege)
+    assert done.stdout == ("1.5 1 1.5\n" if kept else "1.5 1.5\n")
+    assert done.stderr.count("cannot be kept") == (not kept)
 
 
 def imports_numba(path):

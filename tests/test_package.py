@@ -10,10 +10,13 @@ import tarfile
 import tomllib
 import venv
 import zipfile
+from importlib.metadata import requires
 from pathlib import Path
 
 import pytest
 import yaml
+
+from tests.test_compiled import read_only, without_privilege
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -27,11 +30,18 @@ print(csrr.__file__, csrr.__version__, model.recommend("u1", k=3).items.shape, s
 
 def run(*command, cwd, **more):
     """Run a command that must end well, and return what it printed."""
+    return finish(*command, cwd=cwd, **more).stdout
+
+
+def finish(*command, cwd, home=None, **more):
+    """Run a command that must end well."""
     # Neither the checkout nor what it compiled must be found.
     env = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "NUMBA_CACHE_DIR")}
+    if home is not None:
+        env |= {"HOME": str(home), "XDG_CACHE_HOME": str(home / "cache")}
     done = subprocess.run(list(map(str, command)), cwd=cwd, env=env, capture_output=True, text=True, **more)
     assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    return done
 
 
 def build(source, target, *kinds):
@@ -116,6 +126,26 @@ def test_the_installed_package_fits_from_python_and_from_the_shell(python, elsew
     assert [line.split()[0] for line in lines] == ["1", "2", "3"]
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="capabilities are Linux's")
+def test_the_installed_package_works_where_only_the_results_can_be_written(python, elsewhere, tmp_path):
+    """As in a container whose files are read-only, or for the user of a service, who has no home."""
+    home = tmp_path / "home"
+    home.mkdir()
+    for path in python.parents[1].rglob("*.nb[ic]"):
+        path.unlink()
+    commands = {
+        "fit": ("clicks.csv", "-o", "m.csrr", "--model", "ItemKNN"),
+        "recommend": ("m.csrr", "--user", "u1", "-k", "3"),
+    }
+    with read_only(python.parents[1]), read_only(home):
+        for name, words in commands.items():
+            shut = {"home": home, "preexec_fn": without_privilege}
+            done = finish(python.with_name("csrr"), name, *words, cwd=elsewhere, **shut)
+            (told,) = [line for line in done.stderr.splitlines() if "cannot be kept" in line]
+            assert "set NUMBA_CACHE_DIR to a folder that can be written" in told
+    assert [line.split()[0] for line in done.stdout.splitlines()[1:]] == ["1", "2", "3"]
+
+
 def test_what_a_user_does_runs_and_has_its_types(python, tmp_path):
     pytest.importorskip("basedpyright")
     run(python, "-W", "error", SCRIPT, tmp_path, cwd=tmp_path)
@@ -131,6 +161,23 @@ def test_the_version_stands_in_one_place():
     assert f"\n## {PROJECT['version']} (" in (ROOT / "CHANGELOG.md").read_text()
     spelled = re.compile(rf"[\"']{re.escape(PROJECT['version'])}[\"']")
     assert [path for path in (ROOT / "src").rglob("*.py") if spelled.search(path.read_text())] == []
+
+
+def test_what_continuous_integration_installs_is_named_by_a_hash():
+    text = (ROOT / ".github" / "workflows" / "ci.yml").read_text()
+    actions = re.findall(r"uses: (\S+)", text)
+    assert len(actions) >= 4
+    assert [each for each in actions if not re.fullmatch(r"[\w/-]+@[0-9a-f]{40}", each)] == []
+    installed = re.findall(r"pip install.*", text + (ROOT / "Makefile").read_text())
+    # csrr itself, on what its users have, and where the lock names files of another system.
+    free = [each for each in installed if "--require-hashes" not in each]
+    assert [each for each in free if "dist/*.whl" not in each and " -e " not in each] == []
+    locks = [(ROOT / f"requirements-{name}.txt").read_text().splitlines()[1:] for name in ("dev", "audit")]
+    assert all(re.fullmatch(r"[\w.-]+==\S+ --hash=sha256:[0-9a-f]{64}", line) for lines in locks for line in lines)
+    built = {*re.search(r"\^\((\S+)\)==", text)[1].split("|")}
+    assert built < {line.partition("==")[0] for line in locks[0]}
+    needed = [each for each in requires("hatchling") if "python_version" not in each]
+    assert built == {"hatchling", *(re.match(r"[\w-]+", each)[0] for each in needed)}
 
 
 def test_the_citation_names_the_paper():

@@ -194,7 +194,7 @@ class TestKinds:
     ("model", "old", "new"),
     [
         (csrr.ItemKNN(neighbors=7), {"neighbours": 7}, {"neighbors": 7}),
-        (csrr.WRMF(rank=4, reg=1.0), {"weighted": False}, {"event_weights": "ignore"}),
+        (csrr.WRMF(rank=4, reg=1.0, event_weights="ignore"), {"weighted": False}, {"event_weights": "ignore"}),
     ],
 )
 def test_files_from_before_a_name_changed_load_without_a_word(model, old, new, tmp_path, monkeypatch):

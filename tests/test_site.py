@@ -14,10 +14,13 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 import csrr
+from csrr.registry import MODELS
+from docs.make.reference import list_groups
 
 pytest.importorskip("sphinx")
 
 ROOT = Path(__file__).parents[1]
+DOCUMENTS = list((ROOT / "docs").rglob("*.md"))
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +65,7 @@ def pages(site):
 
 
 def test_every_document_is_a_page(site):
-    written = [path.relative_to(ROOT / "docs") for path in (ROOT / "docs").rglob("*.md")]
+    written = [path.relative_to(ROOT / "docs") for path in DOCUMENTS]
     assert len(written) >= 30
     assert [str(path) for path in written if not (site / path).with_suffix(".html").exists()] == []
 
@@ -126,17 +129,58 @@ def test_nothing_is_loaded_from_elsewhere(pages):
     assert elsewhere == set()
 
 
-def test_search_finds_a_message_and_a_parameter_without_a_server(site):
+def test_the_index_has_every_name_once_and_models_and_errors_by_themselves():
+    groups = list_groups()
+    assert sorted(name for names in groups.values() for name in names) == sorted(csrr.__all__)
+    assert {*MODELS} < {*groups["Models"]}
+    assert all(name.endswith(("Error", "Warning")) for name in groups["Errors and warnings"])
+    assert not [name for name in groups["What calls return"] if name.endswith(("Error", "Warning"))]
+
+
+def test_formulas_are_drawn_by_the_browser_itself(site):
+    text = (site / "math.html").read_text("utf-8")
+    assert '<math xmlns="http://www.w3.org/1998/Math/MathML" display="block">' in text
+    assert not re.search(r"\$|\\[a-z]+\{", re.sub(r"<(pre|code).*?</\1>", "", text, flags=re.DOTALL))
+
+
+@pytest.fixture(scope="module")
+def page():
+    """A page of a browser, 1,280 px wide."""
     sync_api = pytest.importorskip("playwright.sync_api")
     chromium = shutil.which("chromium")
     if chromium is None:
         pytest.skip("there is no chromium")
     with sync_api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        page = browser.new_page()
-        for asked, wanted in {"evaluated on different users": "faq.html", "recommend_for": "api/"}.items():
-            page.goto(f"{(site / 'search.html').as_uri()}?q={asked}")
-            page.wait_for_selector("#search-results ul.search li a")
-            found = page.eval_on_selector_all("#search-results ul.search li a", "all => all.map(each => each.href)")
-            assert any(wanted in each for each in found), found
+        yield browser.new_page(viewport={"width": 1280, "height": 900})
         browser.close()
+
+
+@pytest.mark.parametrize(
+    ("asked", "wanted"),
+    [
+        ("evaluated on different users", "faq.html"),
+        ("recommend_for", "api/"),
+        ("cold start", "recipes/new-people.html"),
+    ],
+)
+def test_search_finds_messages_parameters_and_words_of_the_field_without_a_server(site, page, asked, wanted):
+    page.goto(f"{(site / 'search.html').as_uri()}?q={asked}")
+    page.wait_for_selector("#search-results ul.search li a")
+    found = page.eval_on_selector_all("#search-results ul.search li a", "all => all.map(each => each.href)")
+    assert any(wanted in each for each in found), found
+
+
+CUT = """() => [...document.querySelectorAll(".bd-article :is(pre, table, img, math)")]
+    .filter(each => each.checkVisibility() && each.scrollWidth > each.clientWidth + 1)
+    .filter(each => getComputedStyle(each).display != "inline").map(each => each.textContent.slice(0, 60))"""
+
+
+def test_no_code_and_no_table_is_cut_on_a_screen_of_1280_pixels(site, page):
+    cut = {}
+    page = page.context.browser.new_page(viewport={"width": 1280, "height": 900}, java_script_enabled=False)
+    for path in [(site / each.relative_to(ROOT / "docs")).with_suffix(".html") for each in sorted(DOCUMENTS)]:
+        page.goto(path.as_uri(), wait_until="domcontentloaded")
+        cut[path.name] = page.evaluate(CUT)
+    assert len(cut) >= 30
+    assert {name: found for name, found in cut.items() if found} == {}

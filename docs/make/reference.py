@@ -1,4 +1,4 @@
-"""The API reference: a page for every public name of csrr, and an index of them by where they are at home."""
+"""The API reference: a page for every public name of csrr, and an index of them by what they are."""
 
 from __future__ import annotations
 
@@ -9,17 +9,22 @@ from types import ModuleType
 import csrr
 from csrr.registry import HOMES
 
-ROOMS = {
-    "models": "Models",
-    "data": "Data",
-    "ranking": "Recommendations, probabilities, metrics",
-    "experiments": "Evaluation and tuning",
-    "noise": "Noise",
-    "adapters": "Other libraries",
-    "plots": "Plots",
-    "": "Extending",
+GROUPS: dict[str, tuple[str, ...]] = {
+    "Models": (*HOMES, "path", "load"),
+    "Logs and items": (
+        *("read", "read_sql", "read_items", "read_split", "split", "synthetic", "add_noise"),
+        *("Log", "LogColumns", "ItemTable", "IdMap", "HeldOut", "Noisy"),
+        *("DATASETS", "fetch", "locate", "data_dir"),
+    ),
+    "Evaluation and tuning": ("evaluate", "tabulate", "compare", "cost_curve", "tune", "Range", "Walk"),
+    "Noise": ("clean", "plan_cleaning"),
+    "A first report, and plots": ("start", "plot", "plot_lines", "plot_points"),
+    "Other libraries": ("export", "adapters"),
+    "Models and metrics of your own": ("Recommender", "register", "register_metric"),
+    "What calls return": (),
+    "Errors and warnings": (),
 }
-"""The rooms of src/csrr, in the order of the index; what lies in none of them is for extending csrr."""
+"""The public names by what they are, in the order of the index; other classes are results, or errors."""
 USED = (
     "fit",
     "update",
@@ -63,15 +68,15 @@ def tell_kind(value: object) -> str:
     return "functions" if callable(value) else "data"
 
 
-def tell_room(name: str) -> str:
-    """Return the room that a public name is at home in."""
-    value = getattr(csrr, name)
-    if isinstance(value, ModuleType):
-        return name
-    if name in HOMES:
-        return "models"
-    room = getattr(value, "__module__", "csrr.data").split(".")[1]
-    return room if room in ROOMS else ""
+def list_groups() -> dict[str, list[str]]:
+    """Return the public names of each group."""
+    found = {heading: [name for name in names if name in csrr.__all__] for heading, names in GROUPS.items()}
+    for name in sorted({*csrr.__all__}.difference(*GROUPS.values())):
+        kind = tell_kind(getattr(csrr, name))
+        if kind not in ("classes", "errors"):
+            raise ValueError(f"{name} has no place in the index: docs/make/reference.py, GROUPS")
+        found["What calls return" if kind == "classes" else "Errors and warnings"].append(name)
+    return found
 
 
 def summarise(value: object) -> str:
@@ -113,13 +118,13 @@ def write_page(qualified: str, value: object) -> str:
 
 
 def write_index() -> str:
-    """Return the index: a table for each room."""
+    """Return the index: a table for each group."""
     title = "API reference"
     parts = [
         f"{title}\n{'=' * len(title)}\n\nEvery public name, with all its parameters; ``import csrr`` has them all.\n"
     ]
-    for room, heading in ROOMS.items():
-        pages = {name: f"{tell_kind(getattr(csrr, name))}/{name}" for name in csrr.__all__ if tell_room(name) == room}
+    for heading, names in list_groups().items():
+        pages = {name: f"{tell_kind(getattr(csrr, name))}/{name}" for name in names}
         rows = "".join(
             f"   * - :doc:`{name} <{page}>`\n     - {summarise(getattr(csrr, name))}\n" for name, page in pages.items()
         )

@@ -5,11 +5,17 @@ numba is imported then too, so that nobody waits for it who only reads, asks for
 
 from __future__ import annotations
 
+import hashlib
+import logging
+import pickle
 from collections.abc import Callable
+from contextlib import suppress
+from functools import cache
 from threading import RLock
 from types import FunctionType
 from typing import Any, NoReturn
 
+_logger = logging.getLogger(__name__)
 _LOCK = RLock()
 
 
@@ -29,8 +35,11 @@ class Loop:
             if self._compiled is None:
                 from numba import njit
 
-                options = {"nogil": True, "cache": True, "no_cfunc_wrapper": True} | self._options
-                self._compiled = njit(**options)(self._with_compiled_names())
+                options = {"nogil": True, "no_cfunc_wrapper": True} | self._options
+                function = self._with_compiled_names()
+                compiled = njit(**options)(function)
+                compiled._cache = _cache_class()(function)  # noqa: SLF001 - cache=True would take numba's own
+                self._compiled = compiled
         return self._compiled
 
     def _with_compiled_names(self) -> FunctionType:
@@ -66,3 +75,65 @@ def compile_loop(**options: Any) -> Callable[[Any], Any]:
 def compile_part(**options: Any) -> Callable[[Any], Any]:
     """A decorator for what only compiled loops call, which is less to compile."""
     return lambda function: Part(function, options)
+
+
+@cache
+def _cache_class() -> Any:
+    """numba's cache of compiled loops, for disks that are full, damaged or not ours to write: it never stops a call.
+
+    A folder that can only be read is read: what an administrator, or the build of an image, has compiled there is
+    used. What is machine code may not be damaged, so its checksum is kept with it.
+    """
+    from numba.core import caching
+    from numba.core.serialize import dumps
+
+    class AsItIs:
+        def ensure_cache_path(self) -> None:
+            """Take the folder, though it cannot be written."""
+
+    class GivenFolder(AsItIs, caching.UserProvidedCacheLocator):  # type: ignore[misc]
+        pass
+
+    class SourceFolder(AsItIs, caching.InTreeCacheLocator):  # type: ignore[misc]
+        pass
+
+    class Content(caching.CompileResultCacheImpl):  # type: ignore[misc]
+        _locator_classes = (*caching.CompileResultCacheImpl._locator_classes, GivenFolder, SourceFolder)  # noqa: SLF001
+
+        def reduce(self, compiled: Any) -> tuple[bytes, bytes]:
+            data: bytes = dumps(super().reduce(compiled))
+            return hashlib.sha256(data).digest(), data
+
+        def rebuild(self, context: Any, kept: tuple[bytes, bytes]) -> Any:
+            digest, data = kept
+            if hashlib.sha256(data).digest() != digest:
+                raise ValueError("the checksum is not that of the content")
+            return super().rebuild(context, pickle.loads(data))  # noqa: S301 - written by us, as numba's are
+
+    class Cache(caching.FunctionCache):  # type: ignore[misc]
+        _impl_class = Content
+        is_told = False
+
+        def load_overload(self, signature: Any, context: Any) -> Any:
+            try:
+                return super().load_overload(signature, context)
+            except Exception as error:
+                _logger.info("what is compiled in %s is damaged (%s); compiling again", self.cache_path, error)
+            with suppress(OSError):
+                self.flush()
+            return None
+
+        def save_overload(self, signature: Any, compiled: Any) -> None:
+            try:
+                super().save_overload(signature, compiled)
+            except Exception as error:  # an index that cannot be replaced may hold anything
+                if not Cache.is_told:
+                    Cache.is_told = True
+                    _logger.warning(
+                        "compiled loops cannot be kept in %s (%s), so each process compiles its own, for seconds;"
+                        " set NUMBA_CACHE_DIR to a folder that can be written",
+                        self.cache_path,
+                        getattr(error, "strerror", None) or error,
+                    )
+
+    return Cache

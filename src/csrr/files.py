@@ -14,6 +14,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
+PARTS: set[str] = set()
+"""The files that this process is writing under another name: what ends it at once removes these, and no other."""
+
 _DAY = 86_400.0
 
 
@@ -52,6 +55,8 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         with contextlib.suppress(OSError):
             os.unlink(part)
         raise
+    finally:
+        PARTS.discard(str(part))
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
@@ -110,6 +115,7 @@ def _open_part(target: Path, mode: int) -> tuple[Path, int]:
     flags = os.O_CREAT | os.O_EXCL | os.O_RDWR | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOINHERIT", 0)
     while True:
         part = target.with_name(f".{target.name}.{secrets.token_hex(8)}.part")
+        PARTS.add(str(part))  # before it is there: a signal may come between
         handle = os.open(part, flags, mode)
         try:
             with contextlib.suppress(OSError):

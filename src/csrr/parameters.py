@@ -21,6 +21,7 @@ import inspect
 import math
 import re
 import sys
+import traceback
 import types
 import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -464,13 +465,16 @@ def explain_names(what: Named) -> Named:
 
 
 def _explain_call(function: Any, name: str) -> Any:
-    if hasattr(function, "__wrapped__") or function.__code__.co_flags & inspect.CO_VARKEYWORDS:
+    inner, depth = function, 1
+    while hasattr(inner, "__wrapped__"):
+        inner, depth = inner.__wrapped__, depth + 1
+    if hasattr(function, "is_explained") or inner.__code__.co_flags & inspect.CO_VARKEYWORDS:
         return function
 
     def explain(error: TypeError) -> None:
         found = re.search(r"unexpected keyword argument '(.+?)'", str(error))
         # What is raised within the function has a longer way.
-        if found is not None and error.__traceback__ is not None and error.__traceback__.tb_next is None:
+        if found is not None and len(list(traceback.walk_tb(error.__traceback__))) == depth:
             refuse_names(name, [found[1]], [each for each in inspect.signature(function).parameters if each != "self"])
 
     def call(*args: Any, **named: Any) -> Any:
@@ -482,7 +486,8 @@ def _explain_call(function: Any, name: str) -> Any:
 
     # As if it stood where the function stands: doctest looks there.
     made = types.FunctionType(call.__code__, function.__globals__, function.__name__, None, call.__closure__)
-    return functools.update_wrapper(made, function)
+    functools.update_wrapper(made, function).is_explained = True  # type: ignore[attr-defined]
+    return made
 
 
 def refuse_names(where: str, names: Iterable[str], valid: Iterable[str]) -> None:

@@ -216,3 +216,13 @@ def test_the_command_prints_the_recall(with_neighbors, tmp_path):
     assert told["vector_recall"] == csrr.export(with_neighbors, tmp_path / "b", part="factors", k=5).vector_recall
     result = in_process("export", tmp_path / "m.csrr", "-o", tmp_path / "m.csrr")
     assert (result.exit_code, "is a file; -o names a folder" in result.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("to", ["parquet", "faiss"])
+def test_factors_of_rank_0_are_refused(log, tmp_path, to):
+    model = csrr.MCShift(l1=1e6).fit(log)
+    assert model.rank_ == 0
+    with pytest.raises(ParameterError, match="the factors of this MCShift have rank 0"):
+        csrr.export(model, tmp_path / "vectors", to=to)
+    neighbors = csrr.CSRR(**NEIGHBORS | {"reg_low_rank": 2.0}).fit(log)
+    assert csrr.export(neighbors, tmp_path / "vectors", dims=4).dims == 4

@@ -274,6 +274,21 @@ def test_a_signal_while_the_last_line_is_being_made_does_not_take_it_away():
     assert (result.returncode, result.stderr) == (130, "interrupted: as told\n")
 
 
+def test_an_end_at_once_removes_the_parts_that_csrr_writes_and_no_others(tmp_path):
+    """Whoever calls csrr may send its output to a file that is called a part, too."""
+    program = (
+        "from csrr.cli import interrupts\n"
+        "from csrr.files import atomic_write\n"
+        "interrupts.guard()\n"
+        "with atomic_write('m.csrr'):\n"
+        "    interrupts.end()\n"
+    )
+    with (tmp_path / "lists.csv.part").open("w") as file:
+        result = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, stdout=file, timeout=60)
+    assert result.returncode == 130
+    assert os.listdir(tmp_path) == ["lists.csv.part"]
+
+
 def test_the_package_is_a_program_too():
     result = subprocess.run([sys.executable, "-m", "csrr", "--version"], capture_output=True, text=True, check=True)
     assert result.stdout == f"csrr {csrr.__version__}\n"

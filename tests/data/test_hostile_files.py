@@ -1,6 +1,7 @@
 """Files made to do harm: bombs, pipes, damage and odd values end in a log or in a DataError, soon."""
 
 import bz2
+import contextlib
 import gzip
 import io
 import json
@@ -16,6 +17,7 @@ import pytest
 from pyarrow import feather, parquet
 
 from csrr.data import DataError, Log, limits, read, unpack
+from csrr.data.formats import parse_user_lists
 
 CSV = b"user,item\n1,10\n1,20\n2,10\n"
 LOG = Log.from_table({"user": [1, 1, 2], "item": [10, 20, 10]})
@@ -379,3 +381,53 @@ def test_times_of_every_unit(write):
         assert log.times.tolist() == [1_500_000_000, -1]
     days = pa.table({"user": [1], "item": [1], "date": pa.array([19_000], pa.int32()).view(pa.date32())})
     assert read(write("log.arrow", to_ipc(days))).times.tolist() == [19_000 * 86_400]
+
+
+# Memory
+
+
+COUNTING = pa.proxy_memory_pool(pa.default_memory_pool())  # it must outlive what it gives
+
+
+def test_devices_are_refused():
+    with pytest.raises(DataError, match="zero is a device, which may have no end"):
+        read("/dev/zero")
+
+
+def test_an_endless_pipe_is_refused_soon(tmp_path, monkeypatch):
+    monkeypatch.setattr(limits, "ALWAYS", 1 << 22)
+    os.mkfifo(path := tmp_path / "log.csv")
+
+    def write_for_ever():
+        with contextlib.suppress(BrokenPipeError), path.open("wb", buffering=0) as pipe:
+            for _ in range(1000):
+                pipe.write(b"1,2\n" * 2**16)
+
+    writer = threading.Thread(target=write_for_ever)
+    writer.start()
+    with pytest.raises(DataError, match=r"log.csv holds more than 4.2 MB, the limit for a pipe"):
+        read(path)
+    writer.join()
+
+
+def test_user_lists_take_a_few_times_their_size(monkeypatch):
+    monkeypatch.setattr("csrr.data.formats.BLOCK_BYTES", 1 << 16, raising=False)
+    text = "".join(f"{user} {' '.join(map(str, range(user % 7, 40)))}\n" for user in range(20_000)).encode()
+    usual = pa.default_memory_pool()
+    pa.set_memory_pool(COUNTING)
+    try:
+        content = parse_user_lists(text)
+    finally:
+        pa.set_memory_pool(usual)
+    assert COUNTING.max_memory() < 6 * len(text)
+    assert len(content.columns["item"]) == sum(40 - user % 7 for user in range(20_000))
+    assert content.where(40) == "line 2"
+
+
+def test_user_lists_in_blocks_are_those_of_the_whole(write, monkeypatch):
+    path = write("train.txt", "5 1 2\n\n7\n 6  3 3 1 \n5 2 9\n" * 3 + "8 4")
+    whole = read(path)
+    for size in (1, 7, 30):
+        monkeypatch.setattr("csrr.data.formats.BLOCK_BYTES", size)
+        assert read(path) == whole
+    assert (whole.users.ids.tolist(), len(whole)) == ([5, 6, 8], 6)

@@ -112,3 +112,53 @@ def test_ids_that_do_not_fit_are_refused(ids, words):
     with pytest.raises(DataError) as caught:
         Log.from_matrix(DENSE, **ids)
     assert words in str(caught.value)
+
+
+def lie(format, **parts):
+    """A matrix of which parts are not what they must be, as `scipy.sparse.load_npz` makes it of a file."""
+    matrix = sparse.random_array((6, 4), density=0.6, format=format, rng=np.random.default_rng(0))
+    for name, value in parts.items():
+        setattr(matrix, name, np.array(value))
+    return matrix
+
+
+LIES = {
+    "pointers fall": lie("csr", indptr=[0, 9, 2, 5, 7, 9, 14]),
+    "pointers end beyond the data": lie("csr", indptr=[0, 2, 4, 6, 8, 10, 10**6]),
+    "pointers begin below 0": lie("csr", indptr=[-5, 2, 4, 6, 8, 10, 14]),
+    "too few pointers": lie("csr", indptr=[0, 2, 4]),
+    "no pointers": lie("csr", indptr=np.zeros(0, int)),
+    "an index too large": lie("csr", indices=[10**6] * 14),
+    "an index below 0": lie("csr", indices=[-1] * 14),
+    "indices that are fractions": lie("csr", indices=np.ones(14)),
+    "indices in two dimensions": lie("csr", indices=np.ones((14, 1), int)),
+    "too few values": lie("csr", data=[1.0]),
+    "pointers of columns": lie("csc", indptr=[0, 9, 2, 5, 14]),
+    "blocks elsewhere": lie("bsr", indices=[99] * 14),
+    "a row too large": lie("coo", coords=([99] * 14, [0] * 14)),
+    "too few diagonals": lie("dia", offsets=[0]),
+    "a diagonal far outside": lie("dia", offsets=[-4, -3, -2, -1, 0, 1, 2**32 + 3]),
+    "a list with too many values": lie("lil", data=np.array([[1.0], [], [1.0] * 9, [], [], []], dtype=object)),
+    "a list with a column too large": lie("lil", rows=np.array([[99], [], [], [], [], []], dtype=object)),
+}
+
+
+@pytest.mark.parametrize("matrix", LIES.values(), ids=LIES)
+def test_a_matrix_that_lies_is_refused_before_it_ends_the_process(matrix):
+    with pytest.raises(DataError, match=r"the matrix is damaged: .*; make it again from its entries"):
+        as_log(matrix)
+
+
+@pytest.mark.parametrize("shape", [(2**40, 4), (2**62, 2**62)])
+def test_a_matrix_of_next_to_nothing_in_a_huge_shape(shape):
+    with pytest.raises(DataError, match="whatever is in it, holds more than"):
+        as_log(sparse.coo_array(([1.0], ([5], [3])), shape=shape))
+
+
+@pytest.mark.parametrize("format", ["csr", "csc", "bsr"])
+def test_entries_behind_the_last_row_do_not_count(format):
+    matrix = sparse.csr_array(DENSE.astype(float)).asformat(format)
+    expected = as_log(matrix)
+    matrix.indices, matrix.data = (np.concatenate((part, part[:2])) for part in (matrix.indices, matrix.data))
+    assert as_log(matrix) == expected
+    assert len(matrix.indices) > matrix.indptr[-1]

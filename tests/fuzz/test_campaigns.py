@@ -5,7 +5,7 @@ import pytest
 from fuzz.campaigns import CAMPAIGNS
 from fuzz.runner import draw, try_case
 
-CASES = {"fits": 60}
+CASES = {"fits": 60, "tables": 400}
 """How many cases of a campaign are tried here."""
 
 

@@ -4,10 +4,12 @@ import math
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 import csrr
 from csrr import CSRR, DataError, NoHistoryWarning, ParameterError, PopRank, UnknownIdError
 from csrr.data import Log
+from tests.data.test_matrices import LIES
 
 
 @pytest.fixture(scope="module")
@@ -263,3 +265,29 @@ def test_an_interrupted_fit_leaves_the_model_as_it_was(log, clicks):
         model.fit(clicks[:20], callback=interrupt)
     assert len(model.users_) == 80
     np.testing.assert_array_equal(model.recommend(k=5).items, before)
+
+
+@pytest.mark.parametrize("matrix", LIES.values(), ids=LIES)
+def test_matrices_that_lie_are_refused_wherever_one_is_taken(matrix):
+    model = PopRank().fit(sparse.csr_array(np.eye(6, 4) + np.eye(6, 4, 1)))
+    for name in ("exclude", "candidates", "exclude_seen"):
+        with pytest.raises(DataError, match=f"{name} is damaged"):
+            model.recommend(**{name: matrix})
+        with pytest.raises(DataError, match=f"{name} is damaged"):
+            next(model.recommend_batches(batch_users=2, **{name: matrix}))
+    for ask in (PopRank().fit, model.fold_in, model.update):
+        with pytest.raises(DataError, match="the matrix is damaged"):
+            ask(matrix)
+    with pytest.raises(DataError, match="seen is damaged"):
+        model.top_rows(np.arange(6), 2, seen=matrix)
+
+
+def test_a_scaling_may_be_a_whole_number(log):
+    one, same = (CSRR(reg_low_rank=0.3, neighbors=3, neighbor_scaling=each).fit(log) for each in (1, 1.0))
+    assert (one.neighbors_ != same.neighbors_).nnz == 0
+
+
+def test_who_is_no_number_is_not_recommended_to(model):
+    for ids in (math.nan, [1, math.nan]):
+        with pytest.raises(DataError, match=r"user ids.*the value is missing"):
+            model.recommend(ids)

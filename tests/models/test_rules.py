@@ -366,3 +366,14 @@ def test_a_model_of_ones_own_keeps_its_table(timed, items, tmp_path):
         items.to_arrow().set_column(1, "title", again.item_table_.to_arrow()["title"])
     )
     assert again.recommend(3, k=2, where={"in_stock": True}).items.shape == (1, 2)
+
+
+def test_ages_by_a_column_without_end(timed):
+    moments = np.linspace(0, 1e308, 60)
+    moments[:4] = np.inf, -np.inf, np.nan, -1e308
+    model = csrr.PopRank().fit(timed).set_items({"item": np.arange(60), "moment": moments})
+    model.recommend(3, k=60, fresh={"half_life": 1e-300, "by": "moment"})
+    # Of these no age is known: none is newer than another.
+    some = {"k": 3, "candidates": [0, 1, 2]}
+    aged = model.recommend(3, fresh={"half_life": 10, "by": "moment"}, **some)
+    assert aged.items.tolist() == model.recommend(3, **some).items.tolist()

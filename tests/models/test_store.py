@@ -520,3 +520,47 @@ def test_numbers_of_another_byte_order_are_saved_as_they_are(log, tmp_path):
 def test_titles_with_half_a_pair_of_surrogates_come_back(tmp_path):
     model = PopRank().fit(Log.from_matrix(np.eye(3), titles=["a\ud800", None, "b"]))
     assert roundtrip(model, tmp_path).titles_.tolist() == ["a\ud800", None, "b"]
+
+
+def edit(path, change):
+    """A model file with its arrays changed, its checksum right."""
+    header, arrays = model_file.read(path)
+    model_file.write(path, header, {name: change(name, array.copy()) for name, array in arrays.items()})
+
+
+@pytest.mark.parametrize("kind", ["WRMF", "EASE", "ItemKNN"])
+def test_a_model_without_events_is_refused(kinds, tmp_path, kind):
+    (path := tmp_path / "m").write_bytes((kinds / kind).read_bytes())
+    edit(path, lambda name, a: 0 * a if name == "seen.indptr" else a[:0] if name.startswith("seen.") else a)
+    with pytest.raises(ModelFileError, match="holds no training events"):
+        csrr.load(path)
+
+
+def test_factors_of_any_size_can_be_updated(kinds, log, tmp_path):
+    (path := tmp_path / "m").write_bytes((kinds / "WRMF").read_bytes())
+    new = {"user": [0, 999], "item": [1, 2]}
+    expected = csrr.load(path).update(new).history_[-1].objective
+    edit(path, lambda name, a: np.full_like(a, 1e15) if name.endswith("factors") else a)
+    model = csrr.load(path).update(new)
+    assert np.isfinite(model.score([0, 999])).all()
+    assert model.history_[-1].objective < 1.1 * expected
+
+
+_LOAD = """
+import resource, sys
+import csrr
+csrr.load
+resource.setrlimit(resource.RLIMIT_DATA, (600 << 20,) * 2)
+try:
+    csrr.load(sys.argv[1])
+except csrr.ModelFileError as error:
+    sys.exit(f"refused: {error}")
+"""
+
+
+def test_a_file_that_is_not_what_its_header_tells_is_refused_before_it_is_read(saved, tmp_path):
+    (path := tmp_path / "sparse").write_bytes(saved)
+    os.truncate(path, 3 << 30)
+    done = subprocess.run([sys.executable, "-c", _LOAD, path], capture_output=True, text=True)
+    assert "refused" in done.stderr
+    assert "the file is cut short or altered" in done.stderr

@@ -90,3 +90,23 @@ def test_steps_too_long_are_refused():
     log = csrr.synthetic(60, 40, events_per_user=10).log
     with pytest.raises(csrr.ParameterError, match="learning_rate=5 is too long a step"):
         csrr.BPRMF(learning_rate=5, reg=1.0, reg_negative=1.0, epochs=200).fit(log)
+
+
+@pytest.mark.parametrize("kind", [csrr.CSRR, csrr.CSRRe, csrr.MCShift])
+def test_a_model_of_the_smallest_strength_is_saved(kind, tmp_path):
+    model = kind(reg_low_rank=5e-324).fit(draw_pattern(27))
+    model.save(tmp_path / "m")
+    assert csrr.load(tmp_path / "m").certificate_ == model.certificate_
+    assert model.certificate_.gradient_ratio is None
+    assert not model.certificate_.is_global
+
+
+@pytest.mark.parametrize("kind", [csrr.CSRR, csrr.CSRRe])
+@pytest.mark.parametrize("l2", [1e-44, 1e-42, 1e-38, 1e-36])
+def test_no_gap_below_zero_however_small_the_penalty_of_v(kind, l2):
+    params = {"neighbors": 0, "user_scaling": 0.5, "max_iter": 20, "l2": l2}
+    for seed in range(6):
+        for l1 in (1e-3, 1e-10):
+            with pytest.raises(csrr.ParameterError, match=r'beyond float32; .* or dtype="float64"'):
+                kind(l1=l1, **params).fit(draw_pattern(seed))
+            assert kind(l1=l1, dtype="float64", **params).fit(draw_pattern(seed)).certificate_.gap >= 0

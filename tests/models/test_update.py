@@ -1,5 +1,7 @@
 """A model that is updated is the one that a fit to all events gives."""
 
+import threading
+
 import numpy as np
 import pytest
 
@@ -328,3 +330,87 @@ def test_a_model_of_ones_own_is_fitted_to_all(parts, whole):
             return np.tile(self.counts_, (len(rows), 1))
 
     np.testing.assert_array_equal(Last().fit(parts[0]).update(parts[1]).counts_, whole.item_counts())
+
+
+class Slow(csrr.PopRank):
+    """A model that waits where a test wants it to: in the middle of a fit, or before it scores."""
+
+    waits_in = ""
+
+    def _wait(self, place):
+        if self.waits_in == place:
+            self.reached.set()
+            assert self.go_on.wait(60)
+
+    def remember(self, log):
+        super().remember(log)
+        self._wait("fit")
+
+    def score_rows(self, rows):
+        self._wait("score")
+        return super().score_rows(rows)
+
+
+@pytest.mark.parametrize("place", ["fit", "score"])
+def test_another_thread_sees_the_model_before_or_after_an_update(parts, place):
+    old, new = parts
+    model, expected = Slow().fit(old), csrr.PopRank().fit(old).recommend(k=5)
+    after = csrr.PopRank().fit(old).update(new).recommend(k=5)
+    model.reached, model.go_on, model.waits_in = threading.Event(), threading.Event(), place
+    found = []
+    work = (lambda: model.update(new)) if place == "fit" else (lambda: found.append(model.recommend(k=5)))
+    thread = threading.Thread(target=work)
+    thread.start()
+    assert model.reached.wait(60)
+    if place == "fit":
+        found.append(model.recommend(k=5))
+    else:
+        model.waits_in = ""
+        model.update(new)
+    model.go_on.set()
+    thread.join()
+    assert_same_lists(found[0], expected)
+    model.waits_in = ""
+    assert_same_lists(model.recommend(k=5), after)
+
+
+@pytest.mark.parametrize("kind", [csrr.CSRR(reg_low_rank=0.3, neighbors=3), csrr.WRMF(3, reg=1.0), csrr.EASE(5.0)])
+def test_answers_during_fits_are_whole(parts, kind):
+    logs = parts
+    models = [type(kind)(**kind.get_params()).fit(log) for log in logs]
+    expected = [model.recommend(k=3) for model in models]
+    model, done = type(kind)(**kind.get_params()).fit(logs[0]), threading.Event()
+    found, wrong = [], []
+
+    def ask():
+        while not done.is_set() or not found:
+            try:
+                found.append(model.recommend(k=3))
+            except Exception as error:
+                wrong.append(error)
+                return
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    for turn in (1, 0, 1, 0):
+        model.fit(logs[turn])
+    done.set()
+    thread.join()
+    assert wrong == []
+    for one in found:
+        assert_same_lists(one, expected[0 if len(one.users) == len(expected[0].users) else 1])
+
+
+def test_a_fit_that_fails_leaves_the_model_as_it_was(parts):
+    model = Slow().fit(parts[0])
+    before = model.recommend(k=5)
+    model.reached, model.go_on, model.waits_in = threading.Event(), None, "fit"
+    with pytest.raises(AttributeError):
+        model.update(parts[1])
+    assert_same_lists(model.recommend(k=5), before)
+
+
+def assert_same_lists(found, expected):
+    np.testing.assert_array_equal(found.users, expected.users)
+    np.testing.assert_array_equal(found.items, expected.items)
+    np.testing.assert_array_equal(found.scores, expected.scores)

@@ -12,6 +12,7 @@ from scipy import sparse
 
 from csrr.arrays import Float32Array, Rows
 from csrr.data import DataError, Log, as_log
+from csrr.data.matrices import check_sparse
 from csrr.models.recommender import Recommender
 from csrr.parameters import ParameterError
 from csrr.ranking.score_blocks import RowScorer
@@ -129,7 +130,7 @@ def from_implicit(model: Any, train: Any, *, weighted: bool = False) -> OutsideM
         return OutsideModel.of(lambda rows: users[rows] @ items.T, log, name)
     if getattr(model, "similarity", None) is None:
         raise ParameterError(f"from_implicit takes a fitted model of implicit, not a {type(model).__name__}")
-    clicks, weights = log.to_csr(weighted=weighted), sparse.csr_array(model.similarity)
+    clicks, weights = log.to_csr(weighted=weighted), sparse.csr_array(check_sparse(model.similarity, name))
     _check_shape(name, (log.n_users, weights.shape[0]), log)
 
     def score_rows(rows: Rows) -> Float32Array:

@@ -67,6 +67,12 @@ def make_score_vectors(
     factors_only = is_factored(model)
     if part == "factors" and not model.has_factors:
         raise ParameterError(f'part="factors": a {type(model).__name__} has no factors; use part="all"')
+    if (part == "factors" or factors_only) and model.item_factors_.shape[1] == 0:
+        name = type(model).__name__
+        raise ParameterError(
+            f"the factors of this {name} have rank 0: it found no taste that users share, and there are no vectors to"
+            " write; fit it with a smaller reg_low_rank or l1, or on more events"
+        )
     if part == "factors" or (factors_only and dims is None):
         covers = "all of the scores, exactly" if factors_only else "common taste U alone, without neighbors S"
         return ScoreVectors(model.user_factors_, model.item_factors_, covers, factors_only)

@@ -193,9 +193,18 @@ def _read_version() -> str:
     return version("csrr")
 
 
+class _Sayer(logging.Handler):
+    """Says what is logged on stderr."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print one record."""
+        say(f"csrr: {record.getMessage()}", err=True)
+
+
 def run() -> Any:
     """Run the command line of this process; return its exit code."""
     logging.getLogger("csrr").addHandler(logging.NullHandler())
+    logging.getLogger("csrr.compiled").addHandler(_Sayer(logging.WARNING))
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")

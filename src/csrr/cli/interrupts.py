@@ -158,13 +158,8 @@ def _write(stream: int, text: str) -> None:
 
 
 def _remove_parts() -> None:
-    """Remove files that are being written; where there is no /proc they stay, under names that begin with a dot."""
-    try:
-        opened = os.listdir("/proc/self/fd")
-    except OSError:
-        return
-    for each in opened:
-        with suppress(OSError):
-            path = os.readlink(f"/proc/self/fd/{each}")
-            if path.endswith(".part"):
-                os.unlink(path)
+    """Remove files that are being written, by the names that `files.py` has given them."""
+    if (files := sys.modules.get("csrr.files")) is not None:
+        for part in list(getattr(files, "PARTS", ())):
+            with suppress(OSError):
+                os.unlink(part)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO
 
 from csrr.data.errors import DataError
-from csrr.files import write_text
+from csrr.files import PARTS, write_text
 from csrr.printable import describe_size
 
 _logger = logging.getLogger(__name__)
@@ -176,6 +176,7 @@ def fetch(name: str, *, progress: Progress | None = None) -> Path:
 
     _logger.info("downloading %s (%s)", data.url, data.licence)
     partial = target.with_name(f"{data.file}.{os.getpid()}.part")
+    PARTS.add(str(partial))
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with partial.open("wb") as file:
@@ -195,6 +196,7 @@ def fetch(name: str, *, progress: Progress | None = None) -> Path:
     finally:
         with suppress(OSError):
             partial.unlink(missing_ok=True)
+        PARTS.discard(str(partial))
     return target
 
 

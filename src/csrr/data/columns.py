@@ -78,6 +78,12 @@ def as_arrow_array(values: Any, column: str, where: RowNamer) -> pa.Array:
         ) from None
 
 
+def join_dictionaries(parts: list[pa.DictionaryArray]) -> pa.DictionaryArray:
+    """Return dictionaries of texts, one after the other, as one whose texts are distinct if theirs are."""
+    joined = pa.chunked_array(parts).unify_dictionaries().combine_chunks()
+    return joined if isinstance(joined, pa.DictionaryArray) else joined.chunk(0)
+
+
 def _prepare(values: Any) -> Any:
     """Return values that Arrow takes: UUIDs as text, times of numpy in one array and in a unit that it knows.
 

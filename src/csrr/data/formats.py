@@ -6,7 +6,7 @@ import io
 import json
 import re
 from array import array
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
@@ -15,13 +15,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from csrr.data.arrow_files import ArrowColumns, ParquetColumns
+from csrr.data.columns import join_dictionaries
 from csrr.data.errors import DataError, RowNamer, list_names, name_in_errors, name_table_row, show_value
 from csrr.data.limits import LONGEST_LINE, find_limit
 from csrr.data.recognise_columns import Column
 from csrr.data.records import SparseColumns
 from csrr.data.sources import Bundle
 from csrr.data.text import parse_text
-from csrr.data.text_rows import end_lines, split_rows, to_utf8
+from csrr.data.text_rows import BLOCK_BYTES, end_lines, split_rows, to_utf8
 from csrr.parameters import ParameterError
 
 RATINGS = ("user", "item", "rating", "timestamp")
@@ -143,21 +144,37 @@ def parse_user_lists(data: bytes) -> Content:
     first = next((line for line in io.BytesIO(text[:LONGEST_LINE]) if line.strip()), b"")
     if any(mark in first for mark in b",;|:"):
         raise DataError("a line of a user list holds ids separated by blanks; for columns pass format='text'")
-    lines = pc.list_flatten(pc.split_pattern(pa.array([text.decode()], pa.large_string()), "\n"))
-    words = pc.utf8_split_whitespace(pc.utf8_trim_whitespace(lines))
-    sizes = pc.list_value_length(words).to_numpy()
-    flat = words.flatten()
-    find_limit().check_rows(len(flat) - len(words))
-    starts = np.cumsum(sizes) - sizes
-    users = flat.take(pa.array(np.repeat(starts, sizes - 1)))
-    is_item = np.ones(len(flat), bool)
-    is_item[starts] = False
-    ends = np.cumsum(sizes - 1)
+    counts, users, items, limit, n_rows = [], [], [], find_limit(), 0
+    # Some lines at a time, as numbers of distinct words: the words of the whole would take many times its size.
+    for block in _cut_lines(text):
+        lines = pc.list_flatten(pc.split_pattern(pa.array([block.decode()], pa.large_string()), "\n"))
+        words = pc.utf8_split_whitespace(pc.utf8_trim_whitespace(lines))
+        sizes = pc.list_value_length(words).to_numpy()
+        flat, starts = words.flatten(), np.cumsum(sizes) - sizes
+        is_item = np.ones(len(flat), bool)
+        is_item[starts] = False
+        counts.append(sizes - 1)
+        users.append(flat.take(pa.array(starts[sizes > 1])))
+        items.append(flat.filter(pa.array(is_item)).dictionary_encode())
+        limit.check_rows(n_rows := n_rows + len(items[-1]))
+    n_items = np.concatenate(counts)
+    ends, n_items = np.cumsum(n_items), n_items[n_items > 0]
+    numbers = pa.array(np.repeat(np.arange(len(n_items), dtype=np.int32), n_items))
     return Content(
-        {"user": users, "item": flat.filter(pa.array(is_item))},
+        {"user": pa.DictionaryArray.from_arrays(numbers, pa.concat_arrays(users)), "item": join_dictionaries(items)},
         lambda row: f"line {int(np.searchsorted(ends, row, side='right')) + 1}",
         is_text=True,
     )
+
+
+def _cut_lines(text: bytes) -> Iterator[bytes]:
+    """Yield a text in blocks of whole lines, without the line end after each."""
+    start = 0
+    while start <= len(text):
+        stop = text.find(b"\n", start + BLOCK_BYTES)
+        stop = len(text) if stop < 0 else stop
+        yield text[start:stop]
+        start = stop + 1
 
 
 def _get_suffix(name: str) -> str:

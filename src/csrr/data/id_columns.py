@@ -75,7 +75,8 @@ def read_text_id_column(
     `note` is told where ids were the same but for blanks. The array is a dictionary of int64 or large_string.
     """
     # Texts repeat: what is told of each is told of the distinct ones.
-    encoded = read_id_column(values, column, where).dictionary_encode()
+    is_encoded = isinstance(values, pa.DictionaryArray) and values.null_count == 0 and is_text(values.dictionary.type)
+    encoded = values if is_encoded else read_id_column(values, column, where).dictionary_encode()
     written, indices = encoded.dictionary, encoded.indices
     texts = pc.utf8_trim_whitespace(written)
     absent = find_missing(texts, missing)

@@ -15,7 +15,7 @@ SHARE = 8
 RATIO = 200
 """A packed file may hold so many times its size; logs are packed 3 to 50 times."""
 ALWAYS = 1 << 28
-"""So many bytes are accepted on any machine, and from a packed file of any size."""
+"""So many bytes are accepted on any machine, from a packed file of any size, and from a pipe."""
 BYTES_A_ROW = 24
 """What a row counts for at least: the log is made of numbers, however short the text was."""
 UNKNOWN_MEMORY = 8 << 30
@@ -49,10 +49,12 @@ class Limit:
             self.check(BYTES_A_ROW * n_rows, told)
 
 
-def find_limit(packed: int | None = None) -> Limit:
-    """Return how many bytes a file may hold; `packed` is its size where it is packed."""
+def find_limit(packed: int | None = None, *, of_pipe: bool = False) -> Limit:
+    """Return how many bytes a file or a pipe may hold; `packed` is the size of a file that is packed."""
     if given := os.environ.get(VARIABLE, "").strip():
         return Limit(_read_size(given), f"the limit that {VARIABLE} sets")
+    if of_pipe:
+        return Limit(ALWAYS, "the limit for a pipe, which does not tell its size (write a file instead)")
     most = max(find_memory() // SHARE, ALWAYS)
     if packed is not None and packed * RATIO < most:
         return Limit(max(packed * RATIO, ALWAYS), f"more than {RATIO} times its compressed size")

@@ -27,7 +27,6 @@ from csrr.data.merge import (
     keep_heavy,
     keep_positive,
     merge_repeats,
-    number_pairs,
     place_rows,
 )
 from csrr.data.recognise_columns import Column, LogColumns, choose_liked
@@ -108,7 +107,10 @@ class Log:
         for rows, n in ((self.user_rows, self.n_users), (self.item_rows, self.n_items)):
             if rows.min() < 0 or rows.max() >= n:
                 raise DataError(f"a row number lies outside {self.n_users} users x {self.n_items} items")
-        if (np.diff(number_pairs(self.user_rows, self.item_rows, self.n_items)) <= 0).any():
+        rises = self.item_rows[1:] > self.item_rows[:-1]
+        rises &= self.user_rows[1:] == self.user_rows[:-1]
+        rises |= self.user_rows[1:] > self.user_rows[:-1]
+        if not rises.all():
             raise DataError("events must be distinct and sorted by user row, then item row; use Log.from_table")
         if self.weights is not None and not ((self.weights > 0) & np.isfinite(self.weights)).all():
             raise DataError("weights must be finite and > 0")

@@ -43,7 +43,10 @@ class Merged:
 
 def number_pairs(user_rows: Rows, item_rows: Rows, n_items: int) -> Int64Array:
     """Return one number a (user, item) pair, shape (n,), ordered by user, then item."""
-    return user_rows.astype(np.int64) * n_items + item_rows
+    pairs = user_rows.astype(np.int64)
+    pairs *= n_items
+    pairs += item_rows
+    return pairs
 
 
 def keep_positive(found: Events, min_rating: float | None, min_weight: float | None) -> Events:
@@ -86,6 +89,15 @@ def merge_repeats(
 ) -> Merged:
     """Return distinct events: the weights of repeats summed, the latest time and all types kept, all of shape (n,)."""
     keys = number_pairs(user_rows, item_rows, n_items)
+    if weights is None and times is None:
+        keys.sort()
+        if n_repeats := int(np.count_nonzero(keys[1:] == keys[:-1])):
+            _logger.info("merged %d repeated (user, item) rows", n_repeats)
+            keys = keys[np.concatenate(([True], keys[1:] != keys[:-1]))]
+        users, items = (np.empty(len(keys), np.int32) for _ in range(2))
+        np.floor_divide(keys, n_items, out=users, casting="unsafe")
+        np.remainder(keys, n_items, out=items, casting="unsafe")
+        return Merged(users, items, None, None)
     order = np.argsort(keys, kind="stable")
     first = np.flatnonzero(np.diff(keys[order], prepend=-1))
     if len(first) < len(keys):

@@ -8,10 +8,10 @@ from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
-import pyarrow as pa
 
 from csrr.data.as_log import describe_unusable
 from csrr.data.bad_rows import OnBadRows
+from csrr.data.columns import join_dictionaries
 from csrr.data.databases import fetch_events, is_database
 from csrr.data.errors import DataError, name_in_errors, show_value
 from csrr.data.event_tables import Asked, is_table, read_events
@@ -56,7 +56,7 @@ def read(
     "7.0", but not "007"). Repeated header lines are skipped, with a `DataWarning`.
 
     A file may hold at most an eighth of the memory, and a compressed one at most 200 times its size or 268 MB,
-    whichever is more. The environment variable CSRR_MAX_BYTES sets another limit.
+    whichever is more; a pipe 268 MB. The environment variable CSRR_MAX_BYTES sets another limit.
 
     Parameters
     ----------
@@ -249,7 +249,7 @@ def _read_part(bundle: Bundle, part: str) -> Content:
 
 
 def _join_parts(parts: list[Content], names: Sequence[str]) -> Content:
-    columns = {name: pa.chunked_array([part.columns[name] for part in parts]) for name in ("user", "item")}
+    columns = {name: join_dictionaries([part.columns[name] for part in parts]) for name in ("user", "item")}
     ends = np.cumsum([len(part.columns["item"]) for part in parts])
 
     def where(row: int) -> str:

@@ -52,17 +52,16 @@ SUFFIXES = (".gz", ".bz2", ".xz", ".zst")
 
 def read_file(path: Path) -> bytes:
     """Return the bytes of a file or a pipe."""
-    limit = find_limit()
     about = path.stat()
     if stat.S_ISFIFO(about.st_mode):
-        return _read_pipe(path, limit)
-    is_plain = stat.S_ISREG(about.st_mode)
-    if is_plain:
-        limit.check(about.st_size, path.name)
+        return _read_pipe(path, find_limit(of_pipe=True))
+    if not stat.S_ISREG(about.st_mode):
+        raise DataError(f"{path.name} is a device, which may have no end; give a file or a pipe")
+    limit = find_limit()
+    limit.check(about.st_size, path.name)
     with path.open("rb") as file:
-        # At once, where the size is known: blocks that are joined take twice the memory for a moment.
-        first = file.read(about.st_size) if is_plain else b""
-        return first + read_stream(file, limit, path.name)
+        # At once: blocks that are joined take twice the memory for a moment.
+        return file.read(about.st_size) + read_stream(file, limit, path.name)
 
 
 def read_stream(file: Any, limit: Limit, what: str) -> bytes:

@@ -19,6 +19,7 @@ from csrr.optim.neighbors import Regression, Support
 from csrr.optim.pattern import Pattern
 from csrr.optim.problem import Loss, Problem, build
 from csrr.optim.solver import Options, guess_low_rank
+from csrr.parameters import ParameterError
 
 if TYPE_CHECKING:
     from csrr.models.robust import RobustModel
@@ -110,7 +111,7 @@ class ClickProblem:
         """The problem of the weights between items; users of X are scaled by that power of their clicks."""
         problem = self.problem
         counts = np.maximum(np.diff(problem.pattern.indptr), 1)
-        user = (counts**-neighbor_scaling).astype(problem.target.dtype)
+        user = (counts ** -float(neighbor_scaling)).astype(problem.target.dtype)
         return Regression(problem.pattern, problem.target, user, self.scaling.item, support)
 
 
@@ -132,6 +133,18 @@ def build_problem(
     if l1 is None and not isinstance(model.reg_low_rank, str):
         l1 = alpha * model.reg_low_rank * compute_target_norm(pattern, clicks.multiply(targets), model.seed)
     problem = build(pattern, targets, loss=model.loss, cost_ratio=alpha, l1=l1 or 0.0, l2=l2, costs=clicks.values)
+    _check_penalties(problem, l2)
     noise = NoiseLevel(pattern, targets, model.seed)
     built = ClickProblem(model.loss, problem, scaling, costs, clicks, l2, settings, noise)
     return built if l1 is not None else built.with_strength(settings.strength)
+
+
+def _check_penalties(problem: Problem, l2: float | None) -> None:
+    """Raise ParameterError if penalties of V are so small that their type has fewer digits for them than for others."""
+    of_type = np.finfo(problem.target.dtype)
+    if problem.cap is not None and l2 and float(problem.cap.min()) < of_type.tiny / of_type.eps:
+        more = "" if of_type.bits == 64 else ', or dtype="float64"'
+        raise ParameterError(
+            f"penalties of V as small as {float(problem.cap.min()):.3g}, which l2={l2:.3g} makes, are beyond"
+            f" {of_type.dtype}; give a larger l2 or reg_sparse, reg_sparse=0{more}"
+        )

@@ -13,6 +13,7 @@ from scipy import sparse
 from csrr.arrays import BoolArray, Rows
 from csrr.data import IdMap, Log
 from csrr.data.errors import show_value
+from csrr.data.matrices import check_sparse
 from csrr.models.asked_ids import IdReader, find_rows, is_one_id, list_ids
 from csrr.parameters import ParameterError
 from csrr.ranking.restrictions import Items, Restrictions, take_rows
@@ -100,7 +101,7 @@ def _read_matrix(given: Any, name: str, people: People, n_items: int) -> Any:
             f"{name}: the matrix has {n} rows, and it is not clear whether they are in the model's order or in"
             " that of the users asked for; give a dict or a table"
         )
-    cells = sparse.csr_array(given, copy=True)
+    cells = sparse.csr_array(check_sparse(given, name), copy=True)
     cells.sum_duplicates()
     cells.eliminate_zeros()
     return cells if given.shape[0] == n else take_rows(cells, people.rows)

@@ -13,7 +13,7 @@ from csrr.data.ids import Id
 from csrr.models.explain_score import explain_score
 from csrr.models.kept import Arrays
 from csrr.models.most_alike import compute_history_cosines, mark_nothing
-from csrr.models.recommender import Recommender
+from csrr.models.recommender import Recommender, ask_one_state
 from csrr.models.store import State
 from csrr.models.text_arrays import sparse_arrays, sparse_from
 from csrr.ranking.explanations import Explanation
@@ -60,6 +60,7 @@ class ItemWeightsModel(Recommender):
         # An item does not affect its own score.
         return self.explained_shares()
 
+    @ask_one_state
     def explain(self, user: Id, item: Id) -> Explanation:
         """Return how much each item of the user's history adds to the score of an item.
 

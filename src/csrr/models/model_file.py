@@ -13,10 +13,12 @@ import os
 import re
 import stat
 import struct
+from collections.abc import Container
 from datetime import timedelta
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from csrr.files import atomic_write
 from csrr.models.kept import Arrays, ModelFileError
@@ -31,6 +33,7 @@ _PREFIX = _START.size + _DIGEST
 _ALIGN = 64
 _NAMES = ("bool", "float16", "float32", "float64", *(f"{u}int{bits}" for u in ("", "u") for bits in (8, 16, 32, 64)))
 TYPES = {name: np.dtype(name).newbyteorder("<") for name in _NAMES}
+_DAMAGED = "the file is cut short or altered; save it again"
 _TEXT = re.compile(rb'"(?:[^"\\]|\\.)*+(?:"|\Z)', re.DOTALL)
 _NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _STEPS = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
@@ -74,21 +77,29 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays]:
         start = file.read(_PREFIX)
         if start[:8] != MAGIC:
             raise ModelFileError("not a csrr model (its first bytes are not ours); csrr fit and save write models")
-        # The bytes are read, not mapped: a file that changed under a map would change, or end, the model.
-        body = file.read()
-    if len(start) < _PREFIX:
-        raise ModelFileError("the file is cut short; copy or save it again")
-    _, version, length = _START.unpack_from(start)
-    if version > VERSION:
-        raise ModelFileError(f"written by a newer csrr (format {version}, this one reads up to {VERSION})")
-    digest = hashlib.sha256(start[: _START.size])
-    digest.update(body)
+        if len(start) < _PREFIX:
+            raise ModelFileError("the file is cut short; copy or save it again")
+        _, version, length = _START.unpack_from(start)
+        if version > VERSION:
+            raise ModelFileError(f"written by a newer csrr (format {version}, this one reads up to {VERSION})")
+        size = os.fstat(file.fileno()).st_size
+        if not 0 < length <= LARGEST_HEADER or (_PREFIX + length) % _ALIGN or version < 1:
+            raise ModelFileError(f"a header of {length:,} bytes is none of ours (format {version}); {_DAMAGED}")
+        # The arrays are read when the header has told that they are what the file holds: it may be of any size.
+        if len(text := file.read(length)) < length:
+            raise ModelFileError("the file is cut short; copy or save it again")
+        try:
+            header = read_header(text)
+            layout = _lay_out(header.pop("arrays"), size - _PREFIX - length)
+        except ModelFileError as error:
+            raise ModelFileError(f"{error}; {_DAMAGED}") from None
+        # They are read, not mapped: a file that changed under a map would change, or end, the model.
+        payload = file.read()
+    digest = hashlib.sha256(start[: _START.size] + text)
+    digest.update(payload)
     if digest.digest() != start[_START.size :]:
-        raise ModelFileError("the checksum does not match: the file is cut short or altered; save it again")
-    if not 0 < length <= min(len(body), LARGEST_HEADER) or (_PREFIX + length) % _ALIGN or version < 1:
-        raise ModelFileError(f"a header of {length:,} bytes is none of ours (format {version})")
-    header = read_header(body[:length])
-    return header, _find_arrays(memoryview(body)[length:], header.pop("arrays"))
+        raise ModelFileError(f"the checksum does not match: {_DAMAGED}")
+    return header, {place.name: place.take(payload) for place in layout}
 
 
 def read_header(text: bytes) -> dict[str, Any]:
@@ -123,29 +134,47 @@ def _refuse_constant(text: str) -> None:
     raise ModelFileError(f"the header has a number that is {text}")
 
 
-def _find_arrays(payload: memoryview, places: list[Any]) -> Arrays:
-    """Return the arrays by name; each begins where the one before it ends, and together they are the payload."""
-    arrays: Arrays = {}
+class _Place(NamedTuple):
+    """Where an array lies in the payload."""
+
+    name: str
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    offset: int
+
+    @property
+    def size(self) -> int:
+        """The number of its bytes."""
+        return math.prod(self.shape) * self.dtype.itemsize
+
+    def take(self, payload: bytes) -> npt.NDArray[Any]:
+        """Return the array, a view of the payload."""
+        array = np.frombuffer(memoryview(payload)[self.offset : self.offset + self.size], self.dtype)
+        if self.dtype == np.bool_ and self.size and int(array.view(np.uint8).max()) > 1:
+            raise ModelFileError(f"array {self.name!r} has values that are neither true nor false")
+        return array.reshape(self.shape)
+
+
+def _lay_out(places: list[Any], length: int) -> list[_Place]:
+    """Return the places of arrays; each begins where the one before it ends, and together they are the payload."""
+    found: list[_Place] = []
     offset = 0
     for place in places:
-        name, dtype, shape = _check_place(place, arrays, len(payload))
-        size = math.prod(shape) * dtype.itemsize
-        if place["offset"] != offset or offset + size > len(payload):
-            raise ModelFileError(f"array {name!r} of {size:,} bytes is not where it must be, at {offset:,}")
-        arrays[name] = np.frombuffer(payload[offset : offset + size], dtype).reshape(shape)
-        if dtype == np.bool_ and size and int(arrays[name].view(np.uint8).max()) > 1:
-            raise ModelFileError(f"array {name!r} has values that are neither true nor false")
-        offset += _padded(size)
-    if offset != len(payload):
-        raise ModelFileError(f"the arrays take {offset:,} bytes, and there are {len(payload):,}")
-    return arrays
+        one = _check_place(place, {each.name for each in found}, length)
+        if one.offset != offset or offset + one.size > length:
+            raise ModelFileError(f"array {one.name!r} of {one.size:,} bytes is not where it must be, at {offset:,}")
+        found.append(one)
+        offset += _padded(one.size)
+    if offset != length:
+        raise ModelFileError(f"the arrays take {offset:,} bytes, and there are {length:,}")
+    return found
 
 
-def _check_place(place: Any, before: Arrays, length: int) -> tuple[str, np.dtype[Any], tuple[int, ...]]:
-    """Return name, type and shape of an array that could be in a payload of this length."""
+def _check_place(place: Any, before: Container[str], length: int) -> _Place:
+    """Return the place of an array that could be in a payload of this length."""
     if not isinstance(place, dict) or place.keys() != {"name", "dtype", "shape", "offset"}:
         raise ModelFileError("an array is not said by name, dtype, shape and offset")
-    name, dtype, shape = place["name"], place["dtype"], place["shape"]
+    name, dtype, shape, offset = place["name"], place["dtype"], place["shape"], place["offset"]
     if not isinstance(name, str) or name in before:
         raise ModelFileError(f"an array has the name {str(name)[:100]!r}, which is no name, or there twice")
     if not isinstance(dtype, str) or dtype not in TYPES:
@@ -154,7 +183,7 @@ def _check_place(place: Any, before: Arrays, length: int) -> tuple[str, np.dtype
     is_size = isinstance(shape, list) and len(shape) <= 8 and all(type(n) is int and 0 <= n <= length for n in shape)
     if not is_size:
         raise ModelFileError(f"array {name!r} has the shape {str(shape)[:100]}, which no array in this file can have")
-    return name, TYPES[dtype], tuple(shape)
+    return _Place(name, TYPES[dtype], tuple(shape), offset)
 
 
 def _padded(size: int) -> int:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 NEW_FACTOR = 2.0
 """The factor of an item that is new."""
+_FAR = float(np.finfo(np.float64).max) / 2
 _UNITS = {"s": 1, "min": 60, "h": 3600, "d": 86_400, "w": 604_800, "y": 31_557_600}
 
 
@@ -157,7 +158,8 @@ def _read_fresh(model: Recommender, fresh: Any) -> Float64Array:
     half_life = read_duration(asked["half_life"])
     check_number("fresh: factor", factor := asked.get("factor", NEW_FACTOR), above=0)
     ages = _find_ages(model, asked.get("by"))
-    return np.asarray(np.log(factor) * np.exp2(-ages / half_life))
+    with np.errstate(over="ignore"):
+        return np.asarray(np.log(factor) * np.exp2(-ages / half_life))
 
 
 def _find_ages(model: Recommender, by: str | None) -> Float64Array:
@@ -169,8 +171,10 @@ def _find_ages(model: Recommender, by: str | None) -> Float64Array:
                 f"fresh: the column {show_value(by)} holds texts, not dates; write them like 2000-12-31"
             )
         moments = column.to_numbers()
-        latest = np.nanmax(moments) if (~np.isnan(moments)).any() else 0.0
-        return np.where(np.isnan(moments), np.inf, latest - moments)
+        known = np.isfinite(moments)
+        # In halves: the difference of two numbers may be beyond all numbers.
+        halves = np.where(known, moments, 0.0) / 2
+        return np.where(known, 2 * np.minimum(halves.max(where=known, initial=halves.min()) - halves, _FAR), np.inf)
     if (ages := model.item_ages) is None:
         raise ParameterError(
             "fresh: the model does not know when items were first seen, because its training log had no times; fit"

@@ -7,8 +7,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
-from functools import partial
-from typing import Any, ClassVar, Self, Unpack, overload
+from functools import partial, wraps
+from typing import Any, ClassVar, Self, TypeVar, Unpack, cast, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,7 @@ from csrr.arrays import Float32Array, Float64Array, Rows
 from csrr.data import IdMap, ItemTable, Log, as_log, read_items
 from csrr.data.event_types import EventTypes
 from csrr.data.ids import Id
+from csrr.data.matrices import check_sparse
 from csrr.data.times import Times
 from csrr.models.asked_ids import IdReader, Unknown, is_one_id, list_ids, read_asked
 from csrr.models.best_lists import Least, Wishes, find_known, make_lists, score_known
@@ -67,8 +68,44 @@ PAIRS, USERS = 2**15, 2**8
 """Number of pairs scored at a time, and of the users whose scores of all items these are taken from."""
 
 
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
 class NotFittedError(RuntimeError):
     """Raised when a model is used before `fit`."""
+
+
+def change_at_once(method: Method) -> Method:
+    """Return a method that changes a model, as one that works on a copy, whose state the model takes in one assignment.
+
+    Until then other threads see the model as it was, and that it stays if the method fails.
+    """
+
+    @wraps(method)
+    def work_aside(self: Any, *args: Any, **kwargs: Any) -> Any:
+        aside = _copy_state(self)
+        answer = method(aside, *args, **kwargs)
+        self.__dict__ = aside.__dict__
+        return self if answer is aside else answer
+
+    return cast(Method, work_aside)
+
+
+def ask_one_state(method: Method) -> Method:
+    """Return a method that reads a model, as one that reads the state at the call, whatever other threads change."""
+
+    @wraps(method)
+    def ask_copy(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return method(_copy_state(self), *args, **kwargs)
+
+    return cast(Method, ask_copy)
+
+
+def _copy_state(model: Any) -> Any:
+    """Return another object of the model's class with the same attributes."""
+    copied = object.__new__(type(model))
+    copied.__dict__ = model.__dict__.copy()
+    return copied
 
 
 @explain_names
@@ -87,6 +124,9 @@ class Recommender(ABC):
     `csrr.tune`. `score_histories` or `fold_users` enables `fold_in` and `recommend_for`, `fold_items` enables
     `fold_in_items`, `score_own` enables `suspects`. `update` refits on all events unless it is overridden.
     `csrr.register` makes the class known to `csrr.load` by its name.
+
+    `fit` and `update` work on a copy and then exchange all attributes at once: another thread may ask the model
+    meanwhile, and gets the answer of the old model or of the new one.
 
     `__init__` takes keyword arguments with defaults and only stores them, under the same names; or the class declares
     its parameters (`csrr.parameters`), which are then checked.
@@ -158,12 +198,14 @@ class Recommender(ABC):
     """The training events of each item, recent ones counting more; None of a log without times."""
     _ages: Float64Array | None = None
     """How long before the last training event each item was first seen; None of a log without times."""
-    _order: ItemOrder | None = None
-    _vectors: Float32Array | None = None
+    _made: dict[str, Any]
+    """What was computed of the state when it was first asked for; copies of the state share it."""
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Let wrong names of arguments be explained in models of your own too."""
         super().__init_subclass__(**options)
+        for name in {"fit", "update"} & vars(cls).keys():
+            setattr(cls, name, change_at_once(vars(cls)[name]))
+        # Wrong names of arguments are explained in models of your own too.
         explain_names(cls)
 
     @abstractmethod
@@ -282,8 +324,9 @@ class Recommender(ABC):
         ages
             How long before the last training event each item was first seen, shape (n_items,); None where unknown.
         """
-        self._recent, self._ages, self._order, self._vectors = counts, ages, None, None
+        self._recent, self._ages, self._made = counts, ages, {}
 
+    @change_at_once
     def set_items(self, items: Any) -> Self:
         """Attach an item table to the model, and return the model. `update` keeps the table, a new `fit` drops it.
 
@@ -335,12 +378,16 @@ class Recommender(ABC):
         They are the scaled factors; in a model without factors, sketches of the users who chose an item, whose products
         estimate the cosine.
         """
-        if self._vectors is None:
-            if self.has_factors:
-                self._vectors = normalise_rows(self.item_factors_[:, self._likeness])
-            else:
-                self._vectors = sketch_rows(sparse.csr_array(self.seen_.T))
-        return self._vectors
+        if "vectors" not in self._made:
+            of_factors = self.has_factors
+            made = (
+                normalise_rows(self.item_factors_[:, self._likeness])
+                if of_factors
+                else sketch_rows(self.seen_.T.tocsr())
+            )
+            self._made["vectors"] = made
+        vectors: Float32Array = self._made["vectors"]
+        return vectors
 
     @property
     def weighs_events(self) -> bool:
@@ -394,6 +441,7 @@ class Recommender(ABC):
         log = as_log(clicks)
         return self.weigh(log) if log.times is not None else log if self.weighs_events else replace(log, weights=None)
 
+    @ask_one_state
     def training_log(self) -> Log:
         """Return the events that the model was fitted to.
 
@@ -426,10 +474,11 @@ class Recommender(ABC):
     @property
     def item_order(self) -> ItemOrder:
         """The order of items with equal scores: by popularity, then by number of events, then by row."""
-        if self._order is None:
+        if "order" not in self._made:
             counts = np.bincount(self.seen_.indices, minlength=len(self.items_))
-            self._order = ItemOrder.by_popularity(self.popularity, counts)
-        return self._order
+            self._made["order"] = ItemOrder.by_popularity(self.popularity, counts)
+        order: ItemOrder = self._made["order"]
+        return order
 
     @property
     def is_fitted(self) -> bool:
@@ -650,6 +699,7 @@ class Recommender(ABC):
         activity = self.seen_.indptr[rows + 1] - self.seen_.indptr[rows]
         return score_known(self.score_rows, rows, find_known(self, activity, rows), len(self.items_))
 
+    @ask_one_state
     def top_rows(self, rows: Rows, k: int, *, seen: Any = None, candidates: Rows | None = None) -> Top:
         """Return the best items for users by row number.
 
@@ -670,6 +720,7 @@ class Recommender(ABC):
             Item rows and scores, shapes (len(rows), k); see `ranking.top_k`.
         """
         self.check_fitted()
+        seen = check_sparse(seen, "seen") if sparse.issparse(seen) and seen is not self.seen_ else seen
         order = self.item_order
         return top_k(self.score_lists, rows, len(self.items_), k, seen=seen, candidates=candidates, order=order)
 
@@ -679,6 +730,7 @@ class Recommender(ABC):
     @overload
     def score(self, users: Any, items: Any = None) -> Float32Array: ...
 
+    @ask_one_state
     def score(self, users: Any, items: Any = None) -> Float32Array | float:
         """Return the scores of user-item pairs, or of users and all items.
 
@@ -724,6 +776,7 @@ class Recommender(ABC):
 
     # Recommendations
 
+    @ask_one_state
     def recommend(
         self,
         users: Any = None,
@@ -831,6 +884,7 @@ class Recommender(ABC):
         done = None if self.seen_of_target is self.seen_ else take_rows(self.seen_of_target, rows)
         return People(asked, rows, self.users_, take_rows(self.seen_, rows), done)
 
+    @ask_one_state
     def recommend_batches(
         self, users: Any = None, k: int = 10, *, batch_users: int | None = None, **options: Any
     ) -> Iterator[Recommendations]:
@@ -858,6 +912,7 @@ class Recommender(ABC):
         """
         return recommend_in_batches(self, users, k, batch_users, options)
 
+    @ask_one_state
     def recommend_to(
         self,
         path: str | os.PathLike[str],
@@ -937,6 +992,7 @@ class Recommender(ABC):
 
     # New people
 
+    @ask_one_state
     def fold_in(self, histories: Any, *, unknown: Unknown = "raise") -> FoldedUsers:
         """Fold in new users by their histories; return an object with their scores and recommendations.
 
@@ -994,6 +1050,7 @@ class Recommender(ABC):
         """
         return FoldedUsers(users, seen, self, partial(self.score_histories, seen))
 
+    @ask_one_state
     def fold_in_items(self, clicks: Any) -> FoldedItems:
         """Fold in new items by the users who chose them; return an object with scores and recommendations.
 
@@ -1123,6 +1180,7 @@ class Recommender(ABC):
         self.calibration_ = calibrate_on(heldout, self, self.user_rows(users), observed_share, n_groups)
         return self.calibration_
 
+    @ask_one_state
     def reliability(self, heldout: Any, *, users: Any = None, observed_share: float | None = None) -> Reliability:
         """Compare probabilities with held-out events that `calibrate` has not seen.
 
@@ -1141,6 +1199,7 @@ class Recommender(ABC):
         self.check_fitted()
         return measure_reliability_on(heldout, self, self.user_rows(users), observed_share)
 
+    @ask_one_state
     def probability(self, users: Any, items: Any = None) -> npt.NDArray[np.float64]:
         """Return the probability that a user chooses an item, for pairs not in the training data.
 
@@ -1258,6 +1317,7 @@ class Recommender(ABC):
     @overload
     def similar_items(self, items: Any, k: int = 10, **options: Unpack[ItemLikeOptions]) -> NeighborLists: ...
 
+    @ask_one_state
     def similar_items(
         self,
         items: Any,
@@ -1327,6 +1387,7 @@ class Recommender(ABC):
     @overload
     def similar_users(self, users: Any, k: int = 10, **options: Unpack[LikeOptions]) -> NeighborLists: ...
 
+    @ask_one_state
     def similar_users(
         self, users: Any, k: int = 10, *, candidates: Any = None, exclude: Any = None, unknown: Unknown = "raise"
     ) -> Neighbors | NeighborLists:
@@ -1402,6 +1463,7 @@ class Recommender(ABC):
 
     # Noisy clicks
 
+    @ask_one_state
     def suspects(self, *, popularity: float = 0.0) -> Suspects:
         """Score each training event by how much it looks like noise, and rank users and items by it.
 
@@ -1467,6 +1529,7 @@ class Recommender(ABC):
 
     # Saving
 
+    @ask_one_state
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to one file, atomically; `csrr.load` reads it.
 

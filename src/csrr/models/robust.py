@@ -33,7 +33,7 @@ from csrr.models.judge import find_judge, leave_out, list_preferences, make_stri
 from csrr.models.kept import FLOATS, WHOLE, Arrays, Kept, ModelFileError, Sparse, Values
 from csrr.models.neighborhood import Neighborhood
 from csrr.models.read_parameters import find_strength, find_wanted, make_from_costs, settle_params
-from csrr.models.recommender import Recommender
+from csrr.models.recommender import Recommender, ask_one_state
 from csrr.models.settings import Settings
 from csrr.models.settings_search import NAMES, Wanted
 from csrr.models.store import STEPS, State, step_arrays, steps_from
@@ -119,7 +119,6 @@ class RobustModel(Recommender):
     threads: int
     seed: int
     _settled: Settings | None = None
-    _tastes: Tastes | None = None
 
     kept: ClassVar[Kept | None] = Kept(
         (
@@ -441,7 +440,6 @@ class RobustModel(Recommender):
         self.user_factors_: Float32Array = fitted.users
         self.item_factors_: Float32Array = fitted.items
         self.l1_, self.l2_, self.costs_ = fitted.l1, fitted.l2, fitted.costs
-        self._tastes = None
 
     # What the parameters ask for
 
@@ -670,6 +668,7 @@ class RobustModel(Recommender):
 
     # Reasons and likeness
 
+    @ask_one_state
     def explain(self, user: Id, item: Id) -> Explanation:
         """Return how much each item of the user's history adds to the score of an item; the parts sum to the score.
 
@@ -692,6 +691,7 @@ class RobustModel(Recommender):
         through = None if neighborhood.is_empty else neighborhood.explain_history(history, column)
         return explain_score(self, user, item, history, amounts, through)
 
+    @ask_one_state
     def similar_items(  # type: ignore[override]
         self,
         items: Any,
@@ -745,6 +745,7 @@ class RobustModel(Recommender):
 
     # Noisy clicks, and a taste of one's own
 
+    @ask_one_state
     def specific_preferences(self, user: Id) -> Preferences:
         """Return the user-specific choices of a user: the entries of V, largest first.
 
@@ -772,10 +773,12 @@ class RobustModel(Recommender):
         tastes
             How alike items are to everyone but the user who is asked about.
         """
-        if self._tastes is None:
-            self._tastes = self.as_judge().fitted_.find_tastes(self.seen_)
-        return self._tastes
+        if "tastes" not in self._made:
+            self._made["tastes"] = self.as_judge().fitted_.find_tastes(self.seen_)
+        tastes: Tastes = self._made["tastes"]
+        return tastes
 
+    @ask_one_state
     def suspects(self, *, popularity: float = 0.0, stability: bool = False) -> Suspects:
         """Score each training event by how much it looks like noise, and rank users and items by it.
 

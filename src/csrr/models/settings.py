@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
+from csrr.model_parameters import MOST
 from csrr.models.strengths import AUTO_NOISE_MULTIPLE
+from csrr.parameters import Number, Whole
 
 
 class Settings(NamedTuple):
@@ -16,13 +18,13 @@ class Settings(NamedTuple):
     a user's number of clicks that X is divided by.
     """
 
-    cost_ratio: float = 2.0
-    strength: float = AUTO_NOISE_MULTIPLE
-    max_rank: int | None = 1000
-    reg_sparse: float = 0.85
-    neighbors: int = 0
-    reg_neighbors: float = 3.0
-    neighbor_scaling: float = 0.0
+    cost_ratio: Annotated[float, Number("cost_ratio", "", above=0)] = 2.0
+    strength: Annotated[float, Number("strength", "", least=0, most=MOST)] = AUTO_NOISE_MULTIPLE
+    max_rank: Annotated[int | None, Whole("max_rank", "", least=1, optional=True)] = 1000
+    reg_sparse: Annotated[float, Number("reg_sparse", "", least=0, most=MOST)] = 0.85
+    neighbors: Annotated[int, Whole("neighbors", "")] = 0
+    reg_neighbors: Annotated[float, Number("reg_neighbors", "", least=0, most=MOST)] = 3.0
+    neighbor_scaling: Annotated[float, Number("neighbor_scaling", "", least=0, most=1)] = 0.0
 
 
 RULE = Settings()

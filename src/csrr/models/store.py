@@ -151,7 +151,7 @@ def write_model(path: str | os.PathLike[str], model: Recommender) -> None:
     kept, others = kept_by(model, arrays)
     sizes: Sizes = {}
     kept.check(arrays, sizes, others=others)
-    _check_factors(model, sizes)
+    _check_sizes(model, sizes)
     facts = {name: write_record(value) for name, value in facts.items()}
     write(path, {"model": type(model).__name__, "params": model.get_params(), "facts": facts}, arrays)
 
@@ -204,11 +204,13 @@ def restore_model(model: Recommender, arrays: Arrays, facts: dict[str, Any]) -> 
     model.item_table_ = item_table_from(arrays, model.items_, model.titles_)
     model.calibration_ = Calibration.from_arrays(arrays)
     model.restore(arrays, facts)
-    _check_factors(model, sizes)
+    _check_sizes(model, sizes)
 
 
-def _check_factors(model: Recommender, sizes: Sizes) -> None:
-    """Raise ModelFileError unless factors that a model does not declare go with its users and items."""
+def _check_sizes(model: Recommender, sizes: Sizes) -> None:
+    """Raise ModelFileError for a model of no events, and for undeclared factors of other users and items than its."""
+    if sizes["events"] == 0:
+        raise ModelFileError("holds no training events; a model is fitted to one at least")
     if model.has_factors and model.kept is None:
         own = {name: getattr(model, f"{name}_", np.empty(0)) for name in ("user_factors", "item_factors")}
         for name, rows in (("user_factors", "users"), ("item_factors", "items")):

@@ -14,6 +14,7 @@ from scipy import sparse
 from csrr.arrays import AnyArray
 from csrr.data.errors import NoHistoryWarning, UnknownIdWarning, warn_caller
 from csrr.data.item_columns import Kind
+from csrr.data.matrices import check_sparse
 from csrr.models.asked_ids import IdReader, list_ids, read_asked
 from csrr.models.best_lists import check_k
 from csrr.parameters import check_whole
@@ -59,8 +60,9 @@ def recommend_in_batches(
     size = max(1, BATCH_ROWS // check_k(k)) if batch_users is None else batch_users
     check_whole("batch_users", size, least=1)
     ids = _find_ids(model, users, options)
+    shape = len(ids), len(model.items_)
     parts = (slice(first, first + size) for first in range(0, len(ids), size))
-    return (model.recommend(ids[part], k, **_take_rows(options, part, len(ids))) for part in parts)
+    return (model.recommend(ids[part], k, **_take_rows(options, part, shape)) for part in parts)
 
 
 def _find_ids(model: Recommender, users: Any, options: dict[str, Any]) -> AnyArray:
@@ -68,13 +70,13 @@ def _find_ids(model: Recommender, users: Any, options: dict[str, Any]) -> AnyArr
     return model.users_.ids if users is None else read_asked(list_ids(users), IdReader(options.get("unknown", "raise")))
 
 
-def _take_rows(options: dict[str, Any], part: slice, n_users: int) -> dict[str, Any]:
-    """Return options for some of the users: of a matrix with a row for each, their rows."""
+def _take_rows(options: dict[str, Any], part: slice, shape: tuple[int, int]) -> dict[str, Any]:
+    """Return options for some of the users: of a matrix of a `shape` with a row for each, their rows."""
     found = dict(options)
     for name, value in options.items():
         is_matrix = bool(sparse.issparse(value))
-        if is_matrix and value.shape[0] == n_users:
-            found[name] = value.tocsr()[part]
+        if is_matrix and value.shape == shape:
+            found[name] = sparse.csr_array(check_sparse(value, name))[part]
     return found
 
 

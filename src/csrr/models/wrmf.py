@@ -18,11 +18,11 @@ from csrr.models.folded_items import FoldedItems, make_scorer
 from csrr.models.folded_users import FoldedFactors
 from csrr.models.join_events import join_events, place_rows_by_id
 from csrr.models.kept import Arrays, Kept, Values
-from csrr.models.recommender import Recommender
+from csrr.models.recommender import Recommender, ask_one_state
 from csrr.models.store import STEPS, State, factors, step_arrays, steps_from
 from csrr.models.strength_search import find_best_multiple
 from csrr.models.strengths import AUTO_NOISE_MULTIPLE, compute_noise_level, resolve_rank, solve_penalized
-from csrr.optim.factored import Factors, alternate, descend, guess_factors, widen
+from csrr.optim.factored import Factors, alternate, compute_objective, descend, guess_factors, widen
 from csrr.optim.foldin import ItemSide
 from csrr.optim.pattern import Pattern
 from csrr.optim.problem import Problem, select_rows
@@ -269,13 +269,20 @@ class WRMF(Recommender):
         return self
 
     def _carry_factors(self, log: Log, problem: Problem) -> Factors:
-        """The factors by the ids of a log, those of new users and items solved for, of the rank that a fit has."""
+        """The factors by the ids of a log, those of new users and items solved for, of the rank that a fit has.
+
+        Those of a new fit if these are worse than nothing: a file may hold any.
+        """
         users, new_users = place_rows_by_id(self.user_factors_, self.users_, log.users)
         items, new_items = place_rows_by_id(self.item_factors_, self.items_, log.items)
         users[new_users] = self._solve_new(problem, new_users, items)
         items[new_items] = self._solve_new(problem.T, new_items, users)
         rank = resolve_rank(self.rank, DEFAULT_RANK, problem.pattern.shape)
-        return widen(Factors(users, items), rank, np.random.default_rng(self.seed))
+        rng = np.random.default_rng(self.seed)
+        carried = widen(Factors(users, items), rank, rng)
+        with np.errstate(over="ignore", invalid="ignore"):
+            is_better = 0 <= compute_objective(problem, carried) <= problem.value_at_zero
+        return carried if is_better else guess_factors(problem, rank, rng)
 
     def _solve_new(self, problem: Problem, which: BoolArray, other: FloatArray) -> FloatArray:
         """The best factors of some rows of a problem, (rows, d), given those of the other side, (m, d)."""
@@ -362,6 +369,7 @@ class WRMF(Recommender):
             factors = _solve_rows(problem, penalty.of(problem), Factors(nothing, self.user_factors_))
         return FoldedItems.of(self, log, chosen, make_scorer(self, factors), factors)
 
+    @ask_one_state
     def explain(self, user: Id, item: Id) -> Explanation:
         """Return how much each item of the user's history adds to the score of an item; the parts sum to the score.
 

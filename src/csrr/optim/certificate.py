@@ -24,6 +24,8 @@ ROUGH = 0.05
 """How well the norm of the gradient is known where the time is up."""
 _PRECISE = 5e-4
 """The error of the norm below which no small random space will do: the gradient's singular values lie too close."""
+_LARGEST_RATIO = 1e300
+"""Of ||gradient||_2 to l1."""
 SLACK = 0.01
 """How far ||gradient||_2 may exceed l1 at a point that passes for optimal, as a share of l1."""
 
@@ -195,7 +197,9 @@ class Gap(NamedTuple):
     ) -> Certificate:
         """The certificate of a solver that stopped here."""
         share = self.rounding / self.primal if self.primal > 0 else 0.0
-        ratio, span_dual = self.gradient_norm / problem.l1, self.span_dual if rank_capped else None
+        span_dual = self.span_dual if rank_capped else None
+        # At strengths next to 0 the ratio is beyond all numbers.
+        ratio = self.gradient_norm / problem.l1 if self.gradient_norm / _LARGEST_RATIO < problem.l1 else None
         return Certificate(
             *(self.primal, self.dual, self.relative, rank, iterations, status, seconds, rank_capped, ratio, share),
             span_dual=span_dual,
