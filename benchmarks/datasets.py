@@ -33,7 +33,8 @@ def five_core(log: csrr.Log) -> csrr.Log:
 
 
 @cache
-def _whole(name: str) -> csrr.Log:
+def read_whole(name: str) -> csrr.Log:
+    """Return all events of a data set that has no split of its own."""
     return {
         "ml-100k": lambda: csrr.read("ml-100k.zip", min_rating=3),
         "ml-1m": lambda: csrr.read("ml-1m.zip", min_rating=3),
@@ -54,12 +55,12 @@ def _steam() -> csrr.Log:
 
 
 def _random(name: str) -> Callable[[int], tuple[csrr.Log, csrr.Log]]:
-    return lambda seed: csrr.split(_whole(name), ratio=0.8, seed=seed)
+    return lambda seed: csrr.split(read_whole(name), ratio=0.8, seed=seed)
 
 
 def _in_time(name: str) -> Callable[[int], tuple[csrr.Log, csrr.Log]]:
     def read(seed: int) -> tuple[csrr.Log, csrr.Log]:
-        train, test = csrr.split(_whole(name), time_quantile=0.8)
+        train, test = csrr.split(read_whole(name), time_quantile=0.8)
         known = (train.user_counts() > 0)[test.user_rows] & (train.item_counts() > 0)[test.item_rows]
         return train, test.select(known)
 

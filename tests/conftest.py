@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 import csrr
+from csrr import registry
 from csrr.ranking.metrics import METRICS
 
 
@@ -12,6 +13,12 @@ def forget_metrics():
     yield
     METRICS.clear()
     METRICS.update(kept)
+
+
+@pytest.fixture(autouse=True)
+def forget_models(monkeypatch):
+    """Forget the models that a test registers."""
+    monkeypatch.setattr(registry, "_added", dict(registry._added))
 
 
 @pytest.fixture(scope="session")

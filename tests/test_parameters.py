@@ -95,8 +95,8 @@ def test_rivals_know_each_other():
     declared = list_parameters(csrr.CSRR)
     rivals = {name: set(list_rivals(name, declared)) for name in declared}
     assert rivals["l1"] == {"reg_low_rank"}
-    assert rivals["cost_ratio"] == {"positive_cost", "miss_cost", "false_alarm_cost", "recall_weight"}
-    assert rivals["miss_cost"] == {"cost_ratio", "positive_cost", "recall_weight"}
+    assert rivals["cost_ratio"] == {"positive_cost", "recall_weight"}
+    assert rivals["miss_cost"] == {"positive_cost", "recall_weight"}
     assert rivals["tol"] == set()
     assert all(name in rivals[other] for name in rivals for other in rivals[name])
 

@@ -9,7 +9,7 @@ model be fitted, and from which score on should it suggest?
 # %%
 # The curve
 # ---------
-# Fits along a range of cost ratios. For each, the threshold is chosen on
+# Fits with several weights of clicks. For each, the threshold is chosen on
 # one held-out part of the data, and what it costs is counted on another.
 
 import csrr
@@ -29,7 +29,7 @@ curve
 # it brings.
 
 train, heldout = csrr.split(log, ratio=0.8, seed=0)
-model = csrr.CSRR.from_costs(miss=5, false_alarm=1).fit(train)
+model = csrr.CSRR(miss_cost=5, false_alarm_cost=1).fit(train)
 model.calibrate(heldout)
 print(f"it pays from a probability of {model.decision_probability:.3f} on")
 

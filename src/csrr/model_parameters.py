@@ -28,11 +28,13 @@ CostRatio: TypeAlias = Annotated[
     float | None,
     Number(
         "cost_ratio",
-        "The cost of a miss divided by the cost of a false alarm. None: chosen on held-out events, or 2.",
+        "The weight of clicks: in the paper, the cost of a miss divided by the cost of a false alarm. None: chosen on"
+        " held-out events, or 2.",
         least=LEAST_COST,
         most=MOST_COST,
         optional=True,
         says="cost",
+        beside=("miss_cost", "false_alarm_cost"),
     ),
 ]
 PositiveCost: TypeAlias = Annotated[
@@ -49,11 +51,11 @@ MissCost: TypeAlias = Annotated[
     float | None,
     Number(
         "miss_cost",
-        "The cost of a miss in your own units; needs `false_alarm_cost`.",
+        "The cost of a miss in your own units, for decisions; needs `false_alarm_cost`.",
         above=0,
         optional=True,
         says="cost",
-        beside=("false_alarm_cost",),
+        beside=("false_alarm_cost", "cost_ratio"),
     ),
 ]
 FalseAlarmCost: TypeAlias = Annotated[
@@ -64,7 +66,7 @@ FalseAlarmCost: TypeAlias = Annotated[
         above=0,
         optional=True,
         says="cost",
-        beside=("miss_cost",),
+        beside=("miss_cost", "cost_ratio"),
     ),
 ]
 RecallWeight: TypeAlias = Annotated[
@@ -220,6 +222,16 @@ AutoReg: TypeAlias = Annotated[
     Number("reg", 'Regularization strength; "auto": chosen on held-out events.', above=0, most=MOST, words=("auto",)),
 ]
 
+HoldOut: TypeAlias = Annotated[
+    Literal["auto", "random", "last", "time"],
+    Choice(
+        "hold_out",
+        'Which tenth of the events "auto" parameters are chosen on: "random" or "last" of each user\'s, or the last of'
+        ' all in "time"; "auto": as the log\'s own test was held out (`csrr.split`), else at random.',
+        choices=("auto", "random", "last", "time"),
+    ),
+]
+
 # How it is solved
 
 Box: TypeAlias = Annotated[
@@ -283,7 +295,7 @@ Seed: TypeAlias = Annotated[int, Whole("seed", "Seed of the random numbers.")]
 _OF_CSRR: tuple[Any, ...] = (
     *(Loss, CostRatio, PositiveCost, MissCost, FalseAlarmCost, RecallWeight, EventWeights, HalfLife),
     *(RegLowRank, RegSparse, Neighbors, RegNeighbors, NeighborScaling, Denoise, L1, L2, UserScaling, ItemScaling),
-    *(MaxRank, Box, StepSize, Tol, MaxIter, TimeLimit, Precision, Threads, Seed),
+    *(MaxRank, HoldOut, Box, StepSize, Tol, MaxIter, TimeLimit, Precision, Threads, Seed),
 )
 OPTIONS: tuple[Parameter, ...] = tuple(alias.__metadata__[0] for alias in _OF_CSRR)
 """The parameters of CSRR, which have options of their own on the command line, in the order of the help."""

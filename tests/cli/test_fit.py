@@ -89,8 +89,10 @@ def test_bad_neighbours_are_refused(log_file, tmp_path, option):
 def test_miss_cost_and_false_alarm_cost_go_together(log_file, tmp_path):
     costs = ("--miss-cost", 6, "--false-alarm-cost", 2)
     facts = as_json("fit", log_file, "-o", tmp_path / "m.csrr", "--threads", 1, *costs)
+    assert facts["costs"].startswith("a miss costs 3 false alarms (as given); clicks weigh")
+    weighed = as_json("fit", log_file, "-o", tmp_path / "n.csrr", "--threads", 1, *costs, "--cost-ratio", 3)
     ratio = as_json("fit", log_file, "-o", tmp_path / "n.csrr", "--threads", 1, "--cost-ratio", 3)
-    assert facts["certificate"]["primal"] == pytest.approx(ratio["certificate"]["primal"])
+    assert weighed["certificate"]["primal"] == pytest.approx(ratio["certificate"]["primal"])
 
 
 class TestReading:

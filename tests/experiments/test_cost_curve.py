@@ -35,6 +35,7 @@ def test_every_number_of_a_point_by_hand(curve):
     assert point.cost == pytest.approx(cost(point.threshold) / 150)
     assert point.best_cost == pytest.approx(min(cost(bound) for bound in bounds) / 150)
     above, positive = (scores > point.threshold) & ~known, check.to_csr().toarray() > 0
+    assert point.expected == pytest.approx(point.cost, rel=0.05)
     assert point.recall == pytest.approx((above & positive).sum() / positive.sum())
     assert point.specificity == pytest.approx(1 - (above & ~positive).sum() / (~known & ~positive).sum())
     assert point.items == pytest.approx(above.sum() / 150)

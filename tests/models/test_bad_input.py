@@ -236,7 +236,6 @@ def test_a_tolerance_beyond_single_precision(log):
 def test_costs_given_twice(log):
     for params in (
         {"cost_ratio": 2.0, "positive_cost": 0.6},
-        {"cost_ratio": 2.0, "miss_cost": 2.0, "false_alarm_cost": 1.0},
         {"positive_cost": 0.6, "miss_cost": 2.0},
     ):
         with pytest.raises(ParameterError, match="give the cost once"):

@@ -8,6 +8,8 @@ from scipy import sparse
 
 import csrr
 from csrr import CSRR, CSRRe, ParameterError
+from csrr.models.settings import RULE
+from csrr.models.settings_search import Search
 from csrr.ranking.cells import measure_cells
 from tests.reference import dense
 
@@ -23,14 +25,25 @@ def played(log):
 
 class TestFromCosts:
     @FAMILY
-    def test_the_ratio_and_the_decision_come_together(self, family, log):
+    def test_they_set_decisions_and_leave_the_weight_open(self, family, log):
         model = family.from_costs(miss=5.0, false_alarm=1.0, reg_sparse=1.0)
         assert model.decision_probability == pytest.approx(1 / 6)
         model.fit(log)
         assert model.costs_.ratio == 5
+        assert model.costs_.weight == RULE.cost_ratio
+        assert "clicks weigh" in str(model.costs_)
         assert model.decision_probability == pytest.approx(1 / 6)
-        same = family(cost_ratio=5.0, reg_sparse=1.0).fit(log)
+        same = family(reg_sparse=1.0).fit(log)
         assert np.array_equal(model.user_factors_, same.user_factors_)
+        assert family(**model.settled_params()).fit(log).costs_.weight == RULE.cost_ratio
+
+    def test_the_papers_words_are_the_weight_too(self, log):
+        for words, ratio in (({"cost_ratio": 5.0}, 5), ({"positive_cost": 0.8}, 4)):
+            costs = CSRR(**words).fit(log).costs_
+            assert costs.weight == costs.ratio == pytest.approx(ratio)
+        both = CSRR(miss_cost=50, false_alarm_cost=1, cost_ratio=3.0).fit(log)
+        assert (both.costs_.ratio, both.costs_.weight) == (50, 3)
+        assert both.decision_probability == pytest.approx(1 / 51)
 
     def test_other_words_for_the_same(self, log):
         in_cents = CSRR.from_costs(miss=500, false_alarm=100)
@@ -82,6 +95,7 @@ class TestFromCosts:
             ({"recall_weight": 0.0}, "recall_weight=0.0 must lie between 0 and 1"),
             ({"positive_cost": 0.5, "recall_weight": 0.5}, "give the cost once"),
             ({"positive_cost": 0.5, "cost_ratio": 2.0}, "give the cost once"),
+            ({"miss": 5, "false_alarm": 1, "positive_cost": 0.5}, "give the cost once"),
         ],
     )
     def test_costs_that_make_no_sense(self, costs, words):
@@ -189,14 +203,40 @@ class TestClicksThatCostMore:
         twice = CSRR().fit(log, user_costs=np.full(80, 2.0))
         assert twice.l1_ == pytest.approx(2 * plain.l1_, rel=1e-5)
 
-    def test_what_costs_more_to_miss_is_recommended_sooner(self, log):
+    @pytest.mark.parametrize("costs", [{"miss_cost": 12, "false_alarm_cost": 1}, {"cost_ratio": 12.0}])
+    def test_what_costs_more_to_miss_is_recommended_sooner(self, log, costs):
         train, held = csrr.split(log, ratio=0.5, seed=0)
         often = {}
         for cost in (1.0, 8.0):
-            model = CSRR.from_costs(miss=12, false_alarm=1).fit(train, item_costs={5: cost})
+            model = CSRR(**costs).fit(train, item_costs={5: cost})
             model.calibrate(held)
             often[cost] = (model.recommend(k=60, min_probability="cost").items == 5).sum()
         assert often[8.0] > often[1.0] + 5
+
+    def test_costs_of_decisions_set_the_least_probability_of_each_cell(self, log, tmp_path):
+        train, held = csrr.split(log, ratio=0.5, seed=0)
+        model = CSRR(miss_cost=12, false_alarm_cost=1).fit(train, user_costs={7: 3.0}, item_costs={5: 2.0})
+        plain = CSRR(miss_cost=12, false_alarm_cost=1).fit(train)
+        # Clicks weigh the same.
+        np.testing.assert_array_equal(model.user_factors_, plain.user_factors_)
+        for each in (model, plain):
+            each.calibrate(held)
+        model.save(tmp_path / "m.csrr")
+        for each in (model, csrr.load(tmp_path / "m.csrr")):
+            found = each.recommend(k=60, min_probability="cost")
+            for user, items, said in zip(found.users, found.items, found.probabilities, strict=True):
+                all_said = plain.recommend([user], k=60).probabilities[0]
+                all_items = plain.recommend([user], k=60).items[0]
+                factors = np.where(all_items == 5, 2, 1) * (3 if user == 7 else 1)
+                assert items[said > 0].tolist() == all_items[all_said >= 1 / (1 + 12 * factors)].tolist()
+            # Someone new costs what everybody does.
+            history = train.history(7).tolist()
+            new = each.recommend_for(history, k=60, min_probability="cost")
+            assert (new.items[0] != None).sum() < (found.items[7] != None).sum()  # noqa: E711
+
+    def test_costs_of_decisions_that_go_too_far(self, log):
+        with pytest.raises(ParameterError, match=r"item_costs: a factor of 10000 makes a miss cost 1\.2e\+05"):
+            CSRR(miss_cost=12, false_alarm_cost=1).fit(log, item_costs={5: 1e4})
 
     def test_histories_without_weights_count_as_average_whoever_else_is_there(self, played):
         model = CSRR(event_weights="linear").fit(played)
@@ -240,3 +280,64 @@ class TestClicksThatCostMore:
     def test_the_literal_algorithm_has_one_cost(self, played):
         with pytest.raises(ParameterError, match='box="paper" has one cost for all clicks'):
             CSRR(box="paper", event_weights="log").fit(played)
+
+
+class TestExpectedCost:
+    @pytest.fixture
+    def parts(self, log):
+        train, rest = csrr.split(log, ratio=0.6, seed=0)
+        return train, *csrr.split(rest, ratio=0.5, seed=0)
+
+    def test_every_number_by_hand(self, parts):
+        train, held, test = parts
+        model = CSRR(miss_cost=16, false_alarm_cost=2).fit(train, item_costs={5: 3.0})
+        model.calibrate(held)
+        table = model.expected_cost(test, lengths=[4])
+        seen, came = train.to_csr().toarray() > 0, test.to_csr().toarray() > 0
+        said = np.where(seen, 0, model.probability(model.users_.ids))
+        lost = np.where(np.arange(60) == 5, 48, 16)
+        best = np.zeros_like(seen)
+        np.put_along_axis(best, np.argsort(-np.where(seen, -np.inf, model.score(model.users_.ids)))[:, :4], True, 1)
+        pays = ~seen & (said * lost > (1 - said) * 2)
+        for row, shown in enumerate((np.zeros_like(seen), best, pays)):
+            assert table["items"][row] == pytest.approx(shown.sum(1).mean())
+            expected = np.where(shown, (1 - said) * 2, said * lost).sum(1)
+            paid = np.where(shown, ~came * 2, came * lost).sum(1)
+            for name, values in (("expected", expected), ("cost", paid)):
+                assert table[name][row] == pytest.approx(values.mean(), rel=1e-5)
+                half = 1.96 * values.std(ddof=1) / np.sqrt(80)
+                assert table[f"{name}_high"][row] - table[name][row] == pytest.approx(half, rel=1e-4)
+        assert table["expected"][2] == table["expected"].min()
+
+    def test_any_calibrated_model_says_it_for_given_costs(self, parts):
+        train, held, _ = parts
+        model = csrr.EASE(reg=10).fit(train)
+        with pytest.raises(ParameterError, match="call calibrate"):
+            model.expected_cost(miss=5, false_alarm=1)
+        model.calibrate(held)
+        with pytest.raises(ParameterError, match="EASE has no costs; give miss and false_alarm"):
+            model.expected_cost()
+        table = model.expected_cost(miss=5, false_alarm=1)
+        assert "cost" not in table.columns
+        assert table["choice"].tolist() == ["nothing", *(f"the best {k}" for k in (1, 5, 10, 20)), "all that pay"]
+
+
+def test_the_weight_is_chosen_by_what_decisions_cost():
+    log = csrr.synthetic(700, 120, rank=5, events_per_user=14, seed=1).log
+    model, plain = CSRR(miss_cost=20, false_alarm_cost=1).fit(log), CSRR().fit(log)
+    judged = model.chosen_["cost"]
+    assert np.isfinite(judged).sum() >= 8
+    # Ranking is judged first, and as without costs.
+    tried = len(plain.chosen_)
+    np.testing.assert_array_equal(model.chosen_["ndcg"][:tried], plain.chosen_["ndcg"])
+    assert model.costs_.weight in (1, 2, 5)
+    assert "decisions cost" in model.chosen_.note
+    assert model.decision_probability == pytest.approx(1 / 21)
+
+
+def test_a_cheaper_choice_must_be_confirmed_by_other_events(monkeypatch):
+    log = csrr.synthetic(700, 120, rank=5, events_per_user=14, seed=1).log
+    plain = CSRR().fit(log).chosen_.settings
+    monkeypatch.setattr(Search, "cheapen", lambda self, point: point._replace(strength=9.9))
+    # Nothing is left at such a strength: elsewhere it costs more.
+    assert CSRR(miss_cost=20, false_alarm_cost=1).fit(log).chosen_.settings == plain

@@ -121,8 +121,12 @@ def test_similar_items_leave_out_the_item(model):
     assert near.scores[0] == pytest.approx(float(cosine), rel=1e-4)
 
 
-def test_the_cost_given_three_ways_is_one_model(log):
-    ways = ({"cost_ratio": 3.0}, {"positive_cost": 0.75}, {"miss_cost": 6.0, "false_alarm_cost": 2.0})
+def test_the_weight_of_clicks_given_three_ways_is_one_model(log):
+    ways = (
+        {"cost_ratio": 3.0},
+        {"positive_cost": 0.75},
+        {"miss_cost": 9.0, "false_alarm_cost": 2.0, "cost_ratio": 3.0},
+    )
     one, *others = (CSRR(reg_low_rank=0.3, **way).fit(log) for way in ways)
     for other in others:
         assert other.l1_ == one.l1_

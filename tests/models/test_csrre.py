@@ -75,7 +75,11 @@ class TestFree:
         assert resolve_rank(7, 128, (500, 300)) == 7
 
     def test_costs_may_be_given_in_each_way(self, log):
-        ways = ({"cost_ratio": 4.0}, {"positive_cost": 0.8}, {"miss_cost": 2.0, "false_alarm_cost": 0.5})
+        ways = (
+            {"cost_ratio": 4.0},
+            {"positive_cost": 0.8},
+            {"miss_cost": 2.0, "false_alarm_cost": 0.1, "cost_ratio": 4.0},
+        )
         scores = [U(CSRRe(**way, seed=1).fit(log)) for way in ways]
         np.testing.assert_allclose(scores[1], scores[0], atol=1e-4)
         np.testing.assert_allclose(scores[2], scores[0], atol=1e-4)

@@ -10,10 +10,10 @@ from csrr.registry import MODELS
 
 FOLDING = [name for name, kind in MODELS.items() if kind.can("fold_in_items")]
 PARAMS = {
-    "CSRR": {"denoise": 0.0},
     "EASE": {"reg": 20.0},
     "WRMF": {"reg": 40.0, "rank": 6},
-    "CSRRe": {"rank": 16, "denoise": 0.0},
+    "CSRRe": {"rank": 16, "cost_ratio": 2.0, "denoise": 0.0},
+    "CSRR": {"cost_ratio": 2.0, "denoise": 0.0},
 }
 MINE = [3, 11, 40]
 """The items that are left out of the fit."""
@@ -175,9 +175,13 @@ def test_of_neighbors_it_is_the_ridge_regression_of_what_is_left_over(parts):
     rho = 2.0 * (x**2).sum(0).mean()
     cosine = clicks.T @ chosen / np.sqrt(np.outer(clicks.sum(0), chosen.sum(0)))
     user = clicks.sum(1) ** -0.3
+    users = user[:, None] * model.user_factors_.astype(np.float64)
     for j in range(3):
         near = np.argsort(-cosine[:, j], kind="stable")[:5]
-        left_over = user * mine[j] * (chosen[:, j] - model.user_factors_ @ items.item_factors[j])
+        target = user * mine[j] * chosen[:, j]
+        # What the users' tastes say of it when clicks weigh as other cells do.
+        balanced = np.linalg.solve(users.T @ users + model.l1_ / 2 * np.eye(users.shape[1]), users.T @ target)
+        left_over = target - users @ balanced
         s = np.linalg.solve(x[:, near].T @ x[:, near] + rho * np.eye(5), x[:, near].T @ left_over)
         expected = np.zeros(57)
         expected[near] = s * scale[near] / mine[j]

@@ -93,7 +93,7 @@ def test_parameters_that_were_changed_since_count(parts):
 
 
 def test_it_begins_where_the_model_is(parts):
-    model = csrr.CSRR(tol=1e-3).fit(parts[0])
+    model = csrr.CSRR(tol=1e-3, cost_ratio=2.0).fit(parts[0])
     cold = model.certificate_.iterations
     model.update({"user": [3], "item": [7]})
     assert model.certificate_.iterations < cold

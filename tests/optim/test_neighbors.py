@@ -137,3 +137,11 @@ class TestTheNearest:
 
     def test_one_item_has_none(self):
         assert find_nearest(Pattern.of(sparse.csr_array(np.ones((3, 1)))), 5).shape == (1, 0)
+
+
+def test_a_matrix_of_few_weights_leaves_the_layout_as_it_is(clicks):
+    regression, left, right = parts_of(clicks, 8)
+    few, many = regression.solve([(left, right)], [Ridge(2, 1.0), Ridge(8, 1.0)])[0]
+    before = regression.make_matrix(many)
+    assert regression.make_matrix(few).nnz < before.nnz
+    np.testing.assert_array_equal(regression.make_matrix(many).toarray(), before.toarray())

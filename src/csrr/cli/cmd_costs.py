@@ -1,4 +1,4 @@
-"""`csrr costs`: which cost ratio to fit with, and where to cut, for costs in one's own units."""
+"""`csrr costs`: which weight to fit with, and where to cut, for costs in one's own units."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from csrr.progress import show_live_line
 @log_argument
 @click.option("--miss", type=float, required=True, help="What a missed choice costs.")
 @click.option("--false-alarm", type=float, required=True, help="What a recommendation costs that is not taken.")
-@click.option("--ratio", "ratios", type=float, multiple=True, help="A cost ratio to fit with; may be repeated.")
+@click.option("--ratio", "ratios", type=float, multiple=True, help="A weight of clicks to fit with; may be repeated.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the split.")
 @click.option("--plot", type=click.Path(path_type=Path), help="Draw the curve: .svg or .html.")
 @add_options(*LOG_OPTIONS, json_option)
@@ -38,11 +38,11 @@ def costs(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Find the cost ratio and the threshold that cost least.
+    """Find the weight of clicks and the threshold that cost least.
 
     A miss is an item that a user would have chosen and was not shown, a false alarm one that was shown in vain. CSRR is
-    fitted along the ratios to three fifths of each user's events; one fifth chooses the threshold of each, the last
-    tells what that costs.
+    fitted with several weights of clicks to three fifths of each user's events; one fifth chooses the threshold of
+    each, the last tells what that costs.
     """
     import csrr
     from csrr.plots.plot import SUFFIXES
@@ -59,7 +59,7 @@ def costs(
             miss=miss,
             false_alarm=false_alarm,
             seed=seed,
-            callback=lambda done, total: line.show(f"{done} of {total} cost ratios"),
+            callback=lambda done, total: line.show(f"{done} of {total} weights"),
             **({"ratios": ratios} if ratios else {}),
         )
     if plot is not None:

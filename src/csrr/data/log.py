@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -68,6 +68,9 @@ class Log:
         equality.
     types
         The types of the events, such as views and purchases, with the one to judge by, if they were read: `EventTypes`.
+    cut
+        If the log is the training part of a split in time: "last" where each user's last events were held out, "time"
+        where all from a time on were. It does not affect equality.
 
     Examples
     --------
@@ -88,6 +91,7 @@ class Log:
     titles: ObjectArray | None = None
     columns: LogColumns | None = None
     types: EventTypes | None = None
+    cut: Literal["last", "time"] | None = None
 
     def __post_init__(self) -> None:
         """Copy and check every array once, and make it read-only."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import date
 from typing import Any, Literal, NamedTuple, overload
 
@@ -148,16 +149,24 @@ def split(
             events, _draw_users(events, held_out_users, rng), last, 0.8 if given is None else given, rng
         )
     if last is not None:
-        return _hold_out_last(events, last)
+        return _tell_cut(_hold_out_last(events, last), "last")
     if at is not None:
-        return _split_at(events, parse_time(at))
+        return _tell_cut(_split_at(events, parse_time(at)), "time")
     if time_quantile is not None:
         quantile = _check_fraction("time_quantile", time_quantile)
-        return _split_at(events, float(np.quantile(_require_target_times(events), quantile, method="higher")))
+        cut = float(np.quantile(_require_target_times(events), quantile, method="higher"))
+        return _tell_cut(_split_at(events, cut), "time")
     ratio = _check_fraction("ratio", 0.8 if ratio is None else ratio)
     if by == "log":
-        return _cut(events, lambda each: rng.permutation(len(each)) < _round_share(ratio, np.array([len(each)])))
-    return _cut(events, lambda each: _draw_share_of_each_user(each, ratio, rng))
+        parts = _cut(events, lambda each: rng.permutation(len(each)) < _round_share(ratio, np.array([len(each)])))
+    else:
+        parts = _cut(events, lambda each: _draw_share_of_each_user(each, ratio, rng))
+    return _tell_cut(parts, None)
+
+
+def _tell_cut(parts: tuple[Log, Log], how: Literal["last", "time"] | None) -> tuple[Log, Log]:
+    """Return (train, test), train with how it was made."""
+    return replace(parts[0], cut=how), replace(parts[1], cut=None)
 
 
 def _check_modes(**modes: Any) -> None:

@@ -19,22 +19,24 @@ from csrr.ranking.cells import CellCounts
 from csrr.ranking.result_table import ResultTable, TabularResult
 from csrr.ranking.score_blocks import score_blocks
 
-RATIOS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
+RATIOS = (1.0, 2.0, 5.0)
 TRAINING = 0.6
 
 
 @dataclass(frozen=True)
 class CostPoint:
-    """A cost ratio of the fit, and what recommending every item above a threshold comes to on other held-out data.
+    """A weight of clicks, and what recommending every item above a threshold comes to on other held-out data.
 
     Attributes
     ----------
     cost_ratio
-        That of the fit.
+        The weight of clicks in the fit.
     threshold
         The score above which items are recommended.
+    expected
+        The mean cost of a user, as the probabilities say it.
     cost
-        A user's cost in the mean.
+        The same, as it was.
     low, high
         Its 95 % interval.
     best_cost
@@ -49,6 +51,7 @@ class CostPoint:
 
     cost_ratio: float
     threshold: float
+    expected: float
     cost: float
     low: float
     high: float
@@ -62,7 +65,7 @@ class CostPoint:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CostCurve(TabularResult, Sequence[CostPoint]):
-    """Cost, recall and specificity of CSRR for increasing cost ratios, at given costs.
+    """Cost, recall and specificity of CSRR for increasing weights of clicks, at given costs.
 
     Attributes
     ----------
@@ -116,12 +119,13 @@ class CostCurve(TabularResult, Sequence[CostPoint]):
         if not self.pays:
             return f"recommend nothing, at {self.nothing:.4g} per user: nothing costs significantly less"
         words = (
-            f"fit with cost_ratio={point.cost_ratio:g} and recommend above a score of {point.threshold:.4g}:"
+            f"fit with miss_cost={self.miss:g}, false_alarm_cost={self.false_alarm:g} and cost_ratio="
+            f"{point.cost_ratio:g}, and recommend above a score of {point.threshold:.4g}:"
             f" {point.items:.3g} items and a cost of {point.cost:.4g} per user,"
             f" {1 - point.cost / self.nothing:.1%} less than with none"
         )
         others = [f"{self.points[place].cost_ratio:g}" for place in self.alike if place != self.best]
-        return words + (f"; ratios of {', '.join(others)} do not differ significantly" if others else "")
+        return words + (f"; weights of {', '.join(others)} do not differ significantly" if others else "")
 
     def table(self) -> ResultTable:
         """Return the points as a table.
@@ -134,7 +138,7 @@ class CostCurve(TabularResult, Sequence[CostPoint]):
         return ResultTable.from_rows(asdict(point) for point in self.points)
 
     def display_table(self) -> ResultTable:
-        names = ("cost_ratio", "threshold", "cost", "best_cost", "recall", "specificity", "items")
+        names = ("cost_ratio", "threshold", "expected", "cost", "best_cost", "recall", "specificity", "items")
         return ResultTable.from_lists({name: [getattr(point, name) for point in self.points] for name in names})
 
     def _heading(self) -> str:
@@ -149,7 +153,7 @@ class CostCurve(TabularResult, Sequence[CostPoint]):
     @property
     def title(self) -> str:
         """What the plot is of."""
-        return f"Cost by the cost ratio of the fit: {self.miss:g} per miss, {self.false_alarm:g} per false alarm"
+        return f"Cost by the weight of clicks: {self.miss:g} per miss, {self.false_alarm:g} per false alarm"
 
     @property
     def caption(self) -> str:
@@ -173,7 +177,7 @@ class CostCurve(TabularResult, Sequence[CostPoint]):
             ]
             return {"name": name, "points": points}
 
-        shared = {"x": "cost ratio of the fit", "log": True}
+        shared = {"x": "weight of clicks in the fit", "log": True}
         costs = [
             line("chosen threshold", [p.cost for p in self.points], [(p.low, p.high) for p in self.points]),
             line("best threshold in hindsight", [p.best_cost for p in self.points]),
@@ -200,7 +204,7 @@ def cost_curve(
     callback: Callable[[int, int], object] | None = None,
     **params: Any,
 ) -> CostCurve:
-    """Measure cost, recall and specificity of CSRR for several cost ratios, with warm starts.
+    """Measure cost, recall and specificity of CSRR for several weights of clicks, with warm starts.
 
     Of each user's events, three fifths are for training, one fifth chooses the threshold for the given costs, and one
     fifth measures the cost: a miss is one of these events that was not recommended, a false alarm a recommendation that
@@ -215,7 +219,7 @@ def cost_curve(
     false_alarm
         The cost of a recommendation that is not an event.
     ratios
-        The cost ratios of the fits.
+        The weights of clicks in the fits (`cost_ratio`).
     seed
         Seed of the split.
     callback
@@ -256,7 +260,7 @@ def cost_curve(
     for number, ratio in enumerate(chosen):
         # What the first fit chose holds for all, but for the strength, which grows with the costs.
         settled |= {"l1": l1 * ratio} if l1 else {}
-        model = CSRR(**settled, cost_ratio=ratio).fit(train, start=model)
+        model = CSRR(**settled | {"cost_ratio": ratio}).fit(train, start=model)
         if number == 0:
             settled |= model.settled_params()
             l1 = settled.get("l1", 0.0) / ratio
@@ -298,7 +302,8 @@ class _Measured:
         cells = model.score_rows, rows, n_items
         known = train.of_target().to_csr() + choose.to_csr()
         chosen = Calibration.of(*cells, choose.to_csr(), model.seen_of_target)
-        threshold = chosen.assuming(share).remaining().threshold(miss, false_alarm)
+        left = chosen.assuming(share).remaining()
+        threshold = left.threshold(miss, false_alarm)
         worth = chosen.worth(miss, false_alarm)
         on_first = miss * chosen.n_positives[~worth].sum()
         on_first += false_alarm * (chosen.n_cells - chosen.n_positives)[worth].sum()
@@ -313,8 +318,9 @@ class _Measured:
         pooled = other.pool(miss / (miss + false_alarm))
         mean = float(costs.mean())
         point = CostPoint(
-            cost_ratio=model.costs_.ratio,
+            cost_ratio=model.costs_.alpha,
             threshold=threshold,
+            expected=left.expected_cost(miss, false_alarm) / n_users,
             cost=mean,
             low=low,
             high=high,

@@ -71,11 +71,11 @@ def draw_list_costs(look: FirstLook) -> Drawn:
 
 
 def draw_cost_ratios(look: FirstLook) -> Drawn | None:
-    """Return the cost by the cost ratio of the fit, where it is known."""
+    """Return the cost by the weight of clicks in the fit, where it is known."""
     if look.costs is None:
         return None
     points = [Point(each.cost_ratio, each.cost, each.low, each.high) for each in look.costs]
-    return _draw_lines(Panel("Cost curve", "cost ratio of the fit", "cost per user", True, [Series("CSRR", points)]))
+    return _draw_lines(Panel("Cost curve", "weight of clicks", "cost per user", True, [Series("CSRR", points)]))
 
 
 def draw_learning(look: FirstLook) -> Drawn | None:

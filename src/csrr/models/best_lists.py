@@ -39,10 +39,11 @@ class Wishes(NamedTuple):
 
 
 class Cut(NamedTuple):
-    """The least probability and score of what is recommended."""
+    """The least probability and score of what is recommended; `by_cost`: the probability above which a cell pays."""
 
     probability: float
     score: float
+    by_cost: bool = False
 
 
 def make_lists(
@@ -130,6 +131,7 @@ def _warn_of_no_history(missing: BoolArray, people: People) -> None:
 
 def check_cut(model: Recommender, probability: Least, score: float | None) -> Cut:
     """Return what is to be left out: nothing, where nothing is said."""
+    by_cost = probability == "cost"
     if probability == "cost" and (probability := model.decision_probability) is None:
         raise ParameterError(f'min_probability="cost": this {type(model).__name__} has no costs; give a number')
     if probability is not None:
@@ -137,7 +139,7 @@ def check_cut(model: Recommender, probability: Least, score: float | None) -> Cu
         model.check_calibrated()
     if score is not None:
         check_number("min_score", score)
-    return Cut(float(probability or 0), -np.inf if score is None else float(score))
+    return Cut(float(probability or 0), -np.inf if score is None else float(score), by_cost)
 
 
 def name_lists(
@@ -149,7 +151,11 @@ def name_lists(
     known = None if calibration is None else calibration.probability(scores, people.activity[:, None], items)
     out = scores < cut.score
     if known is not None:
-        out |= known < cut.probability
+        least: Any = cut.probability
+        if cut.by_cost:
+            mine = people.rows if people.known is model.users_ else np.full(len(people), -1)
+            least = model.decide_cells(mine[:, None], items)
+        out |= known < least
         known[out] = 0
     items, scores = np.where(out, np.int32(NO_ITEM), items), np.where(out, np.float32(-np.inf), scores)
     # With curves of groups an item may be left out before one that stays: what stays moves up, in its order.

@@ -19,10 +19,11 @@ from csrr.noise.judged import STRONG
 from csrr.noise.noise_scores import LeftOut, score_noise
 from csrr.optim.factored import Factors
 from csrr.optim.foldin import ItemSide
+from csrr.optim.lowrank import LowRank
 from csrr.optim.neighbors import Regression, Support
 from csrr.optim.pattern import Pattern
 from csrr.optim.problem import Loss, Problem, build
-from csrr.optim.solver import Options, solve
+from csrr.optim.solver import Options, guess_low_rank, solve
 from csrr.parameters import ParameterError
 
 if TYPE_CHECKING:
@@ -78,10 +79,32 @@ class ClickProblem:
         return self.clicks.multiply(self.targets)
 
     @property
+    def is_balanced(self) -> bool:
+        """Whether U's problem counts clicks and other cells alike."""
+        return bool((self.problem.weight == 1).all())
+
+    def balance(self) -> Problem:
+        """The problem that counts all cells alike, without V, at the strength that corresponds; one SVD solves it."""
+        problem = self.problem
+        if self.loss == "II":
+            return replace(problem, cap=None)
+        l1 = problem.l1 / (self.costs.alpha * self.clicks.level)
+        return Problem(problem.pattern, problem.target, np.ones_like(problem.weight), None, l1)
+
+    def find_balanced(self) -> LowRank:
+        """U of the balanced problem, and directions to spare: what neighbors are fitted to the residual of.
+
+        Weights make U overshoot on unobserved cells on purpose, and neighbors fitted to that would undo it.
+        """
+        cap = self.settings.max_rank
+        found = guess_low_rank(self.balance(), Options(rank_cap=cap, seed=self.noise_level.seed))
+        return found if cap is None else found.cut(cap)
+
+    @property
     def noise(self) -> float:
         """The noise level in units of l1: that of the targets times what clicks weigh."""
         # Not the norm of what costs make of the signs: one dear user would set it for all.
-        return self.costs.ratio * self.clicks.level * self.noise_level.value
+        return self.costs.alpha * self.clicks.level * self.noise_level.value
 
     def with_strength(self, strength: float) -> ClickProblem:
         """The same problem at a strength in noise levels."""
@@ -91,7 +114,7 @@ class ClickProblem:
         """The same clicks with other costs, V and strength."""
         ratio = settings.cost_ratio
         l2 = None if settings.reg_sparse >= 1 else settings.reg_sparse * ratio
-        pattern, costs = self.problem.pattern, replace(self.costs, ratio=ratio)
+        pattern, costs = self.problem.pattern, replace(self.costs, weight=ratio)
         problem = build(
             pattern, self.targets, loss=self.loss, cost_ratio=ratio, l1=0.0, l2=l2, costs=self.clicks.values
         )
@@ -122,12 +145,11 @@ def build_problem(
         if judged is None:
             judged = judge_events(build_problem(model, log, settings._replace(denoise=0.0), user_costs, item_costs))
         genuine = weigh_events(judged, settings.denoise).astype(model.dtype)
-    costs = model.resolve_costs(log)
-    if costs.is_default:
-        costs = replace(costs, ratio=settings.cost_ratio)
-    alpha = costs.ratio
-    clicks = ClickCosts.of(log, model.choose_weighing(log), user_costs, item_costs, model.dtype)
+    costs = model.resolve_costs(log).with_weight(settings.cost_ratio)
+    alpha, words = costs.alpha, (model.choose_weighing(log), user_costs, item_costs, model.dtype)
+    clicks = ClickCosts.of(log, *words, decides_only=costs.decides_only)
     clicks.check(alpha, log)
+    clicks.check_decisions(costs.ratio)
     pattern = Pattern.of(log.to_csr())
     scaling = Scaling.of(pattern, model.user_scaling, model.item_scaling, model.dtype, genuine)
     targets = scaling.make_targets(pattern)

@@ -1,9 +1,13 @@
-"""What a miss and a false alarm cost: everywhere alike, or some clicks more than others."""
+"""What a miss and a false alarm cost, what clicks weigh in the fit, and clicks that cost more than others.
+
+The paper's words (`cost_ratio`, `positive_cost`, `recall_weight`) say both at once. `miss_cost` with `false_alarm_cost`
+say what decisions cost and leave the weight to the data: the weight that costs least is seldom the ratio of the costs.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
@@ -19,15 +23,42 @@ from csrr.parameters import Number, ParameterError
 Weighing = Literal["ignore", "cost", "linear", "log"]
 """How the weights of events are used in the end: `event_weights` without "auto"."""
 Ratio = Annotated[float, Number("ratio", "What a miss costs, in false alarms.", least=LEAST, most=10 * MOST)]
+Weight = Annotated[
+    float | None, Number("weight", "What a click weighs in the fit.", least=LEAST, most=10 * MOST, optional=True)
+]
 
 
 @dataclass(frozen=True)
 class Costs:
-    """What a miss costs, in false alarms (`ratio`), and how that is known (`words`)."""
+    """What a miss costs in decisions, in false alarms (`ratio`), how that is known (`words`), and what clicks weigh.
+
+    `weight` is that of a click in the fit, other cells weighing 1; None before it is chosen. `decides_only` says that
+    costs are those of decisions alone: users' and items' costs then set thresholds and do not weigh clicks.
+    """
 
     ratio: Ratio
     words: str
+    weight: Weight = None
     is_default: bool = False
+    decides_only: bool = False
+
+    @classmethod
+    def literal(cls, ratio: float, words: str) -> Costs:
+        """Costs that are the weight too."""
+        return cls(ratio, words, ratio)
+
+    def with_weight(self, weight: float) -> Costs:
+        """The same costs with a weight where it was left open: without costs, a miss costs what clicks weigh."""
+        if self.weight is not None:
+            return self
+        return replace(self, weight=weight, ratio=weight if self.is_default else self.ratio)
+
+    @property
+    def alpha(self) -> float:
+        """The weight, once it is known."""
+        if self.weight is None:
+            raise AssertionError("the weight of clicks was not chosen")
+        return self.weight
 
     @property
     def probability(self) -> float:
@@ -35,11 +66,12 @@ class Costs:
         return 1 / (1 + self.ratio)
 
     def __str__(self) -> str:
-        return f"a miss costs {self.ratio:.4g} false alarms ({self.words})"
+        words = f"a miss costs {self.ratio:.4g} false alarms ({self.words})"
+        return words + (f"; clicks weigh {self.weight:.4g} in the fit" if self.decides_only and self.weight else "")
 
 
 class CostWords(NamedTuple):
-    """The ways to say what a miss costs; at most one of them may be used."""
+    """The ways to say what a miss costs; at most one may be used, but `cost_ratio` is the weight beside a pair."""
 
     cost_ratio: float | None = None
     positive_cost: float | None = None
@@ -52,13 +84,19 @@ class CostWords(NamedTuple):
         """Whether the cost was said at all."""
         return any(value is not None for value in self)
 
+    @property
+    def give_weight(self) -> bool:
+        """Whether they say what clicks weigh in the fit."""
+        return any(value is not None for value in (self.cost_ratio, self.positive_cost, self.recall_weight))
+
     def check(self) -> None:
         """Raise ParameterError for costs that make no sense, or are given twice."""
         pair = self.miss_cost is not None or self.false_alarm_cost is not None
-        ways = [self.cost_ratio is not None, self.positive_cost is not None, pair, self.recall_weight is not None]
-        if sum(ways) > 1:
+        ways = [self.cost_ratio is not None and not pair, self.positive_cost is not None, pair]
+        if sum(ways) + (self.recall_weight is not None) > 1:
             raise ParameterError(
-                "give the cost once: cost_ratio, or positive_cost, or miss_cost with false_alarm_cost, or recall_weight"
+                "give the cost once: cost_ratio, or positive_cost, or miss_cost with false_alarm_cost (and, if you want"
+                " to, cost_ratio for the weight of clicks), or recall_weight"
             )
         if pair and (self.miss_cost is None or self.false_alarm_cost is None):
             raise ParameterError("miss_cost and false_alarm_cost go together")
@@ -67,14 +105,18 @@ class CostWords(NamedTuple):
 
     def resolve(self, log: Log) -> Costs:
         """Return the costs (Lemma 1: alpha = c_p/c_n, or mu_p*T_n/(mu_n*T_p)); `log` is what T_n/T_p is taken from."""
+        if self.miss_cost is not None:
+            return Costs(self.compute_ratio(), "as given", self.cost_ratio, decides_only=True)
+        if not self.are_given:
+            return Costs(self.compute_ratio(), "the default", is_default=True)
         if self.recall_weight is None:
-            return Costs(self.compute_ratio(), "as given" if self.are_given else "the default", not self.are_given)
+            return Costs.literal(self.compute_ratio(), "as given")
         cells = log.n_users * log.n_items
         if len(log) == cells:
             raise ParameterError("recall_weight needs cells without a click, and these data have none; give cost_ratio")
         odds = (cells - len(log)) / len(log)
         ratio = odds * self.recall_weight / (1 - self.recall_weight)
-        return Costs(
+        return Costs.literal(
             _check_ratio(ratio, f"recall_weight={self.recall_weight!r} with T_n/T_p = {odds:.4g}"),
             f"recall_weight={self.recall_weight:g} with T_n/T_p = {odds:.4g}, estimated from the clicks: positives that"
             " nobody clicked count as negatives",
@@ -106,19 +148,25 @@ class ClickCosts:
 
     `values` has shape (nnz,), in row order, or is None where all are 1; `item`, shape (n_items,) or None, and `mean`,
     what weights were divided by, are what the clicks of new people need; `user`, shape (n_users,) or None, is what more
-    clicks of the same people do.
+    clicks of the same people do. With `decides_only` users and items are not part of `values`.
     """
 
     values: FloatArray | None = None
     item: FloatArray | None = None
     mean: float = 1.0
     user: FloatArray | None = None
+    decides_only: bool = False
 
     @classmethod
-    def of(cls, log: Log, weights: Weighing, user_costs: Any, item_costs: Any, dtype: Any) -> ClickCosts:
-        """Return the costs of a log's clicks: by its weights, its users and its items."""
+    def of(
+        cls, log: Log, weights: Weighing, user_costs: Any, item_costs: Any, dtype: Any, *, decides_only: bool
+    ) -> ClickCosts:
+        """Return the costs of a log's clicks: by its weights and, unless these only decide, its users and its items."""
         user = _read_by_id("user_costs", user_costs, log.users)
         item = _read_by_id("item_costs", item_costs, log.items)
+        by_item, by_user = (None if each is None else each.astype(dtype) for each in (item, user))
+        if decides_only:
+            item = user = None
         mean, values = 1.0, np.ones(len(log))
         if weights != "ignore":
             if log.weights is None:
@@ -127,13 +175,12 @@ class ClickCosts:
             mean = 1.0 if weights == "cost" else float(values.mean())
             values = values / mean
         elif user is None and item is None:
-            return cls()
+            return cls(None, by_item, 1.0, by_user, decides_only)
         if user is not None:
             values = values * user[log.user_rows]
         if item is not None:
             values = values * item[log.item_rows]
-        by_item, by_user = (None if each is None else each.astype(dtype) for each in (item, user))
-        return cls(values.astype(dtype), by_item, mean, by_user)
+        return cls(values.astype(dtype), by_item, mean, by_user, decides_only)
 
     @property
     def level(self) -> float:
@@ -157,6 +204,27 @@ class ClickCosts:
                 + (', or event_weights="log"' if self.mean != 1 else "")
             )
 
+    def check_decisions(self, ratio: float) -> None:
+        """Raise ParameterError where the costs of decisions leave their range."""
+        for name, factors in (("user_costs", self.user), ("item_costs", self.item)):
+            if self.decides_only and factors is not None and (at := _find_outside(ratio * factors)) is not None:
+                raise ParameterError(
+                    f"{name}: a factor of {factors[at]:g} makes a miss cost {ratio * factors[at]:.3g} false alarms;"
+                    f" that must be {LEAST:g} to {MOST:g}"
+                )
+
+    def find_factors(self, user_rows: Any, item_rows: Any) -> Any:
+        """Return how many times the cost of a miss that of cells is, for decisions; users at -1 have 1.
+
+        Shape that of `user_rows` and `item_rows` together.
+        """
+        factors = np.ones(np.broadcast_shapes(np.shape(user_rows), np.shape(item_rows)))
+        if self.decides_only and self.user is not None:
+            factors *= np.where(user_rows >= 0, self.user[user_rows], 1)
+        if self.decides_only and self.item is not None:
+            factors *= np.where(item_rows >= 0, self.item[item_rows], 1)
+        return factors
+
     def select_row(self, indptr: Any, row: int) -> FloatArray | None:
         """Return the costs of one user's clicks, shape (number of clicks,)."""
         return None if self.values is None else self.values[indptr[row] : indptr[row + 1]]
@@ -170,7 +238,7 @@ class ClickCosts:
         if self.values is None:
             return None
         values = np.ones(pattern.nnz) if kind == "ignore" else _transform(weights, kind) / self.mean
-        if self.item is not None:
+        if self.item is not None and not self.decides_only:
             values = values * self.item[pattern.indices]
         at = _find_outside(ratio * values)
         if at is not None:

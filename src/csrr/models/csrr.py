@@ -15,6 +15,7 @@ from csrr.model_parameters import (
     EventWeights,
     FalseAlarmCost,
     HalfLife,
+    HoldOut,
     ItemScaling,
     Loss,
     MaxIter,
@@ -74,11 +75,12 @@ class CSRR(RobustModel):
     loss
         The paper's loss: "I" weights observed cells by the cost ratio, "II" multiplies their target by it.
     cost_ratio
-        The cost of a miss divided by the cost of a false alarm. None: chosen on held-out events, or 2.
+        The weight of clicks: in the paper, the cost of a miss divided by the cost of a false alarm. None: chosen on
+        held-out events, or 2.
     positive_cost
         The same as a share: the cost of a miss, if a miss and a false alarm together cost 1.
     miss_cost
-        The cost of a miss in your own units; needs `false_alarm_cost`.
+        The cost of a miss in your own units, for decisions; needs `false_alarm_cost`.
     false_alarm_cost
         The cost of a false alarm in the same units; needs `miss_cost`.
     recall_weight
@@ -114,6 +116,9 @@ class CSRR(RobustModel):
         How much clicks on popular items are scaled down, from 0 (not at all) to 1.
     max_rank
         Upper bound on the rank, to save time and memory; None: no bound. The certificate says if it binds.
+    hold_out
+        Which tenth of the events "auto" parameters are chosen on: "random" or "last" of each user's, or the last of all
+        in "time"; "auto": as the log's own test was held out (`csrr.split`), else at random.
     box
         "paper" runs the paper's Algorithm 1 as printed, on dense arrays and without neighbors: for small data. It stops
         by its objective or `max_iter`, and `max_rank` truncates its result.
@@ -201,6 +206,7 @@ class CSRR(RobustModel):
     user_scaling: UserScaling = 0.3
     item_scaling: ItemScaling = 0.3
     max_rank: MaxRank = "auto"
+    hold_out: HoldOut = "auto"
     box: Box = "none"
     step: StepSize = "auto"
     tol: Tol = 0.01
@@ -270,7 +276,7 @@ class CSRR(RobustModel):
         result = algorithm1(
             problem.pattern.make_matrix(np.ones(problem.pattern.nnz)),
             target=problem.pattern.make_matrix(built.asked.astype(np.float64)),
-            alpha=built.costs.ratio,
+            alpha=built.costs.alpha,
             l1=problem.l1,
             l2=built.l2,
             loss=self.loss,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from csrr.model_parameters import (
     FactorSign,
     FalseAlarmCost,
     HalfLife,
+    HoldOut,
     ItemScaling,
     Loss,
     MaxIter,
@@ -72,7 +74,8 @@ class CSRRe(RobustModel):
     loss
         The paper's loss: "I" weights observed cells by the cost ratio, "II" multiplies their target by it.
     cost_ratio
-        The cost of a miss divided by the cost of a false alarm. None: chosen on held-out events, or 2.
+        The weight of clicks: in the paper, the cost of a miss divided by the cost of a false alarm. None: chosen on
+        held-out events, or 2.
     rank
         The number of factors; None: a default, or fewer if there are fewer users or items.
     factors
@@ -85,7 +88,7 @@ class CSRRe(RobustModel):
     positive_cost
         The same as a share: the cost of a miss, if a miss and a false alarm together cost 1.
     miss_cost
-        The cost of a miss in your own units; needs `false_alarm_cost`.
+        The cost of a miss in your own units, for decisions; needs `false_alarm_cost`.
     false_alarm_cost
         The cost of a false alarm in the same units; needs `miss_cost`.
     recall_weight
@@ -119,6 +122,9 @@ class CSRRe(RobustModel):
         How much clicks of active users are scaled down, from 0 (not at all) to 1.
     item_scaling
         How much clicks on popular items are scaled down, from 0 (not at all) to 1.
+    hold_out
+        Which tenth of the events "auto" parameters are chosen on: "random" or "last" of each user's, or the last of all
+        in "time"; "auto": as the log's own test was held out (`csrr.split`), else at random.
     tol
         Stop at this relative gap to the optimum; in CSRRe, at this relative gain.
     max_iter
@@ -200,12 +206,15 @@ class CSRRe(RobustModel):
     l2: L2 = None
     user_scaling: UserScaling = 0.3
     item_scaling: ItemScaling = 0.3
+    hold_out: HoldOut = "auto"
     tol: Tol = 3e-4
     max_iter: MaxIter = 1000
     time_limit: TimeLimit = None
     dtype: Precision = "float32"
     threads: Threads = 0
     seed: Seed = 0
+
+    starts_balanced: ClassVar[bool] = False
 
     @property
     def searches(self) -> bool:

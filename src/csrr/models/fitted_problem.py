@@ -89,7 +89,7 @@ class FittedProblem:
     @cached_property
     def own_share(self) -> float:
         """The strength by which V is told, as a fraction of what gives none."""
-        return 1.0 if self.own_l2 is None else self.own_l2 / self.costs.ratio
+        return 1.0 if self.own_l2 is None else self.own_l2 / self.costs.alpha
 
     def weigh(self, seen: Any) -> Any:
         """Return the training events, csr, with what they count for as values."""
@@ -157,7 +157,12 @@ class FittedProblem:
             factors = fold_in(problem, ItemSide.of(users, self.l1), tol=FOLD_IN_TOL / 10)
         weights = None
         if not self.neighborhood.is_empty:
-            weights = fold_neighbors(problem, (users, factors), item, histories, self.scaling.item, settings)
+            base, level = factors, words.alpha * self.clicks.level
+            if words.loss == "I" and (words.alpha != 1 or costs is not None):
+                # Beside what the users' tastes say when clicks weigh as other cells do.
+                even = replace(problem, weight=np.ones_like(problem.weight), cap=None, l1=self.l1 / level)
+                base = fold_in(even, ItemSide.of(users, even.l1), tol=FOLD_IN_TOL / 10)
+            weights = fold_neighbors(problem, (users, base), item, histories, self.scaling.item, settings)
         return (factors / item[:, None]).astype(np.float32), weights
 
     def _find_item_power(self, seen: Any) -> float:
@@ -239,7 +244,9 @@ class FittedProblem:
     def from_state(cls, arrays: Arrays, facts: ProblemFacts, *, is_bounded: bool) -> FittedProblem:
         """Return what `state` was made of."""
         words, items = facts.posed, arrays["item_factors"]
-        # Models saved before there were neighbors have none, and those before costs had words only the ratio.
+        costs = facts.costs or Costs.literal(words.alpha, "as given")
+        named = [arrays.get(name) for name in ("click_costs", "item_costs", "user_costs")]
+        clicks = ClickCosts(named[0], named[1], facts.mean_weight, named[2], costs.decides_only)
         neighborhood = Neighborhood.none(len(items))
         if "neighbors.indptr" in arrays:
             weights = sparse_from(arrays, "neighbors", neighborhood.weights.shape)
@@ -253,10 +260,8 @@ class FittedProblem:
             users,
             items,
             scaling,
-            ClickCosts(
-                arrays.get("click_costs"), arrays.get("item_costs"), facts.mean_weight, arrays.get("user_costs")
-            ),
-            facts.costs or Costs(words.alpha, "as given"),
+            clicks,
+            costs,
             neighborhood,
             facts.l1,
             facts.l2,

@@ -28,7 +28,7 @@ def find_judge(model: Model) -> Model:
     by_rule = {"reg_low_rank": "noise", "neighbors": 0, "reg_sparse": STRONG, "l1": None, "l2": None, "denoise": 0.0}
     other, log = _copy_with(model, **by_rule), model.costed_log()
     is_exact = model.get_params().get("box", "none") == "none"
-    is_strict = model.l2_ is not None and model.l2_ <= STRONG * model.costs_.ratio * (1 + 1e-6)
+    is_strict = model.l2_ is not None and model.l2_ <= STRONG * model.costs_.alpha * (1 + 1e-6)
     if (
         is_exact
         and is_strict
@@ -43,7 +43,7 @@ def make_strict(model: Model, log: Log) -> Model:
     """Return a new model with these parameters, but a `reg_sparse` that is fit to judge a log."""
     share = RULE.reg_sparse if model.reg_sparse == "auto" else model.reg_sparse
     if model.l2 is not None:
-        share = model.l2 / model.resolve_costs(log).ratio
+        share = model.l2 / model.resolve_costs(log).with_weight(RULE.cost_ratio).alpha
     return type(model)(**_make_exact_params(model) | {"reg_sparse": min(share, STRONG), "l2": None, "denoise": 0.0})
 
 

@@ -9,12 +9,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from csrr.arrays import AnyArray, FloatArray, Rows
+from csrr.arrays import AnyArray, Float32Array, FloatArray, Rows
 from csrr.models.build_problem import ClickProblem
 from csrr.models.settings import Settings
 from csrr.models.strengths import count_clicks
 from csrr.optim.item_foldin import find_nearest_known, make_weights, weigh_neighbors
-from csrr.optim.neighbors import Factored, Ridge, find_nearest
+from csrr.optim.neighbors import Factored, Regression, Ridge, find_nearest
 from csrr.optim.problem import Problem
 from csrr.ranking.item_products import add_products, multiply_own, multiply_pairs
 
@@ -35,8 +35,8 @@ class Neighborhood:
         return cls(sparse.csr_array((n_items, n_items), dtype=np.float32))
 
     @classmethod
-    def of(cls, built: ClickProblem, users: FloatArray, items: FloatArray, user_scaling: float) -> Neighborhood:
-        """The weights that explain best what U = users @ items.T leaves over."""
+    def of(cls, built: ClickProblem, u: Factored, user_scaling: float) -> Neighborhood:
+        """The weights that explain best what U, fitted to the balanced problem, leaves over."""
         n_items, settings = built.problem.pattern.shape[1], built.settings
         if settings.neighbors == 0:
             return cls.none(n_items)
@@ -44,9 +44,7 @@ class Neighborhood:
             find_nearest(built.problem.pattern, settings.neighbors, built.genuine), settings.neighbor_scaling
         )
         ridge = Ridge(settings.neighbors, settings.reg_neighbors * regression.mean_diagonal)
-        solved = regression.solve([(users, items)], [ridge])[0, 0]
-        weights, scale = regression.make_matrix(solved), built.scaling.item
-        weights.data *= np.repeat(scale, np.diff(weights.indptr)) / scale[weights.indices]
+        weights = make_click_weights(regression, regression.solve([u], [ridge])[0, 0], built.scaling.item)
         return cls(weights, user_scaling - settings.neighbor_scaling)
 
     @property
@@ -93,6 +91,13 @@ class Neighborhood:
         """The weights for one item, (n_items,)."""
         column: npt.NDArray[np.float32] = self.weights[:, [item]].toarray()[:, 0]
         return column
+
+
+def make_click_weights(regression: Regression, solved: Float32Array, item: FloatArray) -> Any:
+    """Return weights on the support, (m, K), in units of a click: csr, (m, m); `item`, (m,), is D_i^-b."""
+    weights = regression.make_matrix(solved)
+    weights.data *= np.repeat(item, np.diff(weights.indptr)) / item[weights.indices]
+    return weights
 
 
 def fold_neighbors(

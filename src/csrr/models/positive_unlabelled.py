@@ -118,7 +118,7 @@ class MCShift(RobustModel):
         check_precision(self.tol, self.dtype)
 
     def resolve_costs(self, log: Log) -> Costs:
-        return Costs(1 / (1 - self.rho), f"rho={self.rho:g}")
+        return Costs.literal(1 / (1 - self.rho), f"rho={self.rho:g}")
 
     def solve(self, problem: ClickProblem, start: Start, callback: Callback | None) -> Fit:
         return self.solve_convex(problem, start, callback)
@@ -221,7 +221,7 @@ class BiasMC(RobustModel):
         check_precision(self.tol, self.dtype)
 
     def resolve_costs(self, log: Log) -> Costs:
-        return Costs((1 + self.rho) / (1 - self.rho), f"rho={self.rho:g}")
+        return Costs.literal((1 + self.rho) / (1 - self.rho), f"rho={self.rho:g}")
 
     def solve(self, problem: ClickProblem, start: Start, callback: Callback | None) -> Fit:
         return self.solve_convex(problem, start, callback)

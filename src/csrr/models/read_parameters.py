@@ -40,7 +40,7 @@ def find_wanted(model: RobustModel, settled: Settings | None) -> Wanted:
     if model.l2 is not None or "strength" not in left:
         # The problem of U is given, or as good as.
         left -= {"reg_sparse", "denoise"}
-    if {"strength", "reg_sparse"} <= left and model.loss == "I" and not model.cost_words.are_given:
+    if {"strength", "reg_sparse"} <= left and model.loss == "I" and not model.cost_words.give_weight:
         left.add("cost_ratio")
     if model.max_rank != "auto":
         settings = settings._replace(max_rank=model.max_rank)
@@ -61,14 +61,14 @@ def settle_params(model: RobustModel) -> dict[str, Any]:
     """Return numbers for the parameters that a fitted model left open."""
     settings, params = model.chosen_.settings, model.get_params()
     found = {
-        "reg_sparse": 1.0 if model.l2_ is None else model.l2_ / model.costs_.ratio,
+        "reg_sparse": 1.0 if model.l2_ is None else model.l2_ / model.costs_.alpha,
         **{name: getattr(settings, name) for name in ("max_rank", "neighbors", "reg_neighbors", "denoise")},
     }
     found = {name: value for name, value in found.items() if params.get(name) == "auto"}
     if params["reg_low_rank"] in ("auto", "noise") and model.l1 is None:
         found["l1"] = model.l1_
-    if model.costs_.is_default:
-        found["cost_ratio"] = model.costs_.ratio
+    if "cost_ratio" in params and not model.cost_words.give_weight:
+        found["cost_ratio"] = model.costs_.alpha
     return found
 
 

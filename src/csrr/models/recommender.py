@@ -60,6 +60,7 @@ from csrr.ranking.item_order import ItemOrder, count_recent, measure_ages
 from csrr.ranking.item_vectors import normalise_rows, sketch_rows
 from csrr.ranking.reliability import Reliability
 from csrr.ranking.restrictions import take_rows
+from csrr.ranking.result_table import ResultTable
 from csrr.ranking.score_blocks import multiply_factors
 from csrr.ranking.topk import Top
 from csrr.threads import use_threads
@@ -795,8 +796,8 @@ class Recommender(ABC):
         """Return the best items for users, best first.
 
         Popularity breaks ties between equal scores, then the item row. Users without training events get popular items,
-        with score 0; `fallback` of the result marks them, and a `NoHistoryWarning` counts them. Costs of single users
-        and items are already part of the scores.
+        with score 0; `fallback` of the result marks them, and a `NoHistoryWarning` counts them. With
+        `cost_ratio`, costs of single users and items are already part of the scores.
 
         Items per user, for `candidates`, `exclude` and `exclude_seen`, are a dict from users to items, a table (pandas,
         polars, pyarrow, `Log`) with user and item columns, or a sparse matrix with a row for each requested user, or
@@ -818,7 +819,8 @@ class Recommender(ABC):
             The ids of items to leave out for everyone; or items per user.
         min_probability
             For a calibrated model: leave out those of the k best items that are below this probability; the list may be
-            empty. "cost" stands for `decision_probability`, above which recommending pays.
+            empty. "cost" stands for the probability above which recommending pays: `decision_probability`, or less
+            where a miss of this user or item costs more.
         min_score
             Leave out items below this score.
         unknown
@@ -1228,6 +1230,65 @@ class Recommender(ABC):
     def decision_probability(self) -> float | None:
         """The probability above which recommending pays, given the model's costs; None without costs."""
         return None
+
+    def expected_cost(
+        self,
+        heldout: Any = None,
+        *,
+        miss: float | None = None,
+        false_alarm: float | None = None,
+        lengths: Sequence[int] = (1, 5, 10, 20),
+    ) -> ResultTable:
+        """Return what showing nothing, the best items, or all items that pay is expected to cost a user.
+
+        Parameters
+        ----------
+        heldout
+            Events that neither the fit nor `calibrate` has seen: then the table also says what each choice did cost.
+        miss, false_alarm
+            The costs; default: those of the model.
+        lengths
+            Lengths of lists.
+
+        Returns
+        -------
+        table
+            A row for each choice: choice, items a user, expected, cost if there are held-out events, and the ends of
+            their 95 % intervals over users. Costs are those of events as many as calibration was learned from.
+
+        Raises
+        ------
+        ParameterError
+            Before `calibrate`, or without costs.
+
+        Examples
+        --------
+        >>> train, rest = csrr.split(csrr.synthetic(60, 40, events_per_user=10).log, ratio=0.6)
+        >>> heldout, test = csrr.split(rest, ratio=0.5)
+        >>> model = csrr.CSRR(miss_cost=5, false_alarm_cost=1).fit(train)
+        >>> calibration = model.calibrate(heldout)
+        >>> list(model.expected_cost(test, lengths=[5])["choice"])
+        ['nothing', 'the best 5', 'all that pay']
+        """
+        from csrr.models.expected_cost import tabulate_costs
+
+        self.check_fitted()
+        return tabulate_costs(self, heldout, miss, false_alarm, lengths)
+
+    def decide_cells(self, user_rows: Rows, item_rows: Rows) -> Any:
+        """Return the probability above which recommending a cell pays.
+
+        Parameters
+        ----------
+        user_rows, item_rows
+            Their rows, of shapes that go together; -1 for users and items that the model does not know.
+
+        Returns
+        -------
+        probabilities
+            One for all, or of the common shape.
+        """
+        return self.decision_probability
 
     def check_calibrated(self) -> Calibration:
         """Return the calibration.

@@ -188,7 +188,7 @@ def path(
         if model.max_rank == "auto":
             settings = settings._replace(max_rank=RULE.max_rank)
         built = build_problem(model, weighed, settings)
-        signal = built.costs.ratio * compute_target_norm(built.problem.pattern, built.asked, model.seed)
+        signal = built.costs.alpha * compute_target_norm(built.problem.pattern, built.asked, model.seed)
         l1s = [float(fraction * signal) for fraction in fractions]
         fits = solve_path(built.problem, l1s, model.solver_options(settings), callback=callback)
     points = [PathPoint(f, l1, fit.certificate) for f, l1, fit in zip(fractions, l1s, fits, strict=True)]

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from csrr.arrays import Float32Array, FloatArray, Rows
+from csrr.arrays import Float32Array, Rows
 from csrr.data import Log
 from csrr.data.ids import Id
 from csrr.deadline import TimeUpError, cut_off, limit_time, seconds_left
@@ -46,7 +46,7 @@ from csrr.optim.certificate import Certificate
 from csrr.optim.factored import Factors
 from csrr.optim.foldin import ItemSide, fold_in
 from csrr.optim.lowrank import LowRank
-from csrr.optim.neighbors import SingularError
+from csrr.optim.neighbors import Factored, SingularError
 from csrr.optim.problem import Loss
 from csrr.optim.solver import Callback, Options, Solution, Step, solve
 from csrr.parameters import ParameterError, Whole, list_defaults
@@ -91,6 +91,8 @@ class RobustModel(Recommender):
     """Scores U + X*S, fitted to clicks with costs. A subclass has `solve`, and parameters; the rest are as here."""
 
     has_factors = True
+    starts_balanced: ClassVar[bool] = True
+    """Whether the solver begins at the U that neighbors are fitted beside, where there is one."""
 
     loss: Loss
     cost_ratio: float | None = None
@@ -111,6 +113,7 @@ class RobustModel(Recommender):
     user_scaling: float = 0.0
     item_scaling: float = 0.0
     max_rank: int | Literal["auto"] | None = None
+    hold_out: Literal["auto", "random", "last", "time"] = "auto"
     tol: float
     max_iter: int
     time_limit: float | None
@@ -166,7 +169,8 @@ class RobustModel(Recommender):
             A model of this family, fitted to the same users and items, to start from.
         user_costs, item_costs
             Factors on the cost of a miss, by user or item: numbers by id (default 1), or one for each in the order of
-            the log's ids.
+            the log's ids. With `miss_cost` they set the probability above which a recommendation pays, otherwise they
+            weigh clicks.
         verbose
             Whether to report progress on stderr: a bar on a terminal (with rich), lines elsewhere.
 
@@ -190,8 +194,8 @@ class RobustModel(Recommender):
             chosen = replace(choose_settings(self, weighed, user_costs, item_costs), n_events=len(log))
             # 3. The problem: targets, weights, strengths.
             problem = build_problem(self, weighed, chosen.settings, user_costs, item_costs)
-            # 4. U, to its certificate. 5. S and V on what U leaves over; all of it is kept.
-            return self._solve_all(log, problem, start or chosen.start, chosen, told)
+            # 4. U, to its certificate. 5. S and V on what is left over; all of it is kept.
+            return self._solve_all(log, problem, start, chosen, told)
 
     @contextmanager
     def _in_fit(self) -> Iterator[None]:
@@ -206,10 +210,18 @@ class RobustModel(Recommender):
     def _solve_all(
         self, log: Log, problem: ClickProblem, start: Start, chosen: Chosen, callback: Callback | None
     ) -> Self:
-        """Fit U, S and V of a problem, and return the model."""
+        """Fit U, S and V of a problem, and return the model.
+
+        Without a `start` U begins where the settings say, not where a search ended: a refit comes to the same point.
+        """
+        balanced = None
         with limit_time(seconds_left(_BEFORE_NEIGHBORS if chosen.settings.neighbors else 1.0)):
+            if chosen.settings.neighbors and not problem.is_balanced:
+                balanced = problem.find_balanced()
+                if start is None and self.starts_balanced and self.takes_start and not problem.problem.is_slack:
+                    start = balanced
             found = self.solve(problem, start, callback)
-        return self.complete(log, problem, found, chosen)
+        return self.complete(log, problem, found, chosen, balanced)
 
     def update(
         self,
@@ -338,7 +350,9 @@ class RobustModel(Recommender):
         left = seconds_left()
         return self.time_limit if left is None else max(left, 1e-9)
 
-    def complete(self, log: Log, built: ClickProblem, found: Fit, chosen: Chosen) -> Self:
+    def complete(
+        self, log: Log, built: ClickProblem, found: Fit, chosen: Chosen, balanced: LowRank | None = None
+    ) -> Self:
         """Add to U what goes from item to item and what neither explains; set the fitted attributes.
 
         Parameters
@@ -351,6 +365,8 @@ class RobustModel(Recommender):
             What the solver found of U.
         chosen
             What was chosen for the fit, and how.
+        balanced
+            U of the balanced problem, if it is known.
 
         Returns
         -------
@@ -362,7 +378,7 @@ class RobustModel(Recommender):
         # Once more for the users alone, unless the time is up.
         if found.free and seconds_left() != 0:
             users = fold_in(problem, ItemSide.of(items, problem.l1), users, tol=FOLD_IN_TOL)
-        neighborhood = self._find_neighborhood(built, users, items)
+        neighborhood = self._find_neighborhood(built, (users, items), balanced)
         if neighborhood is None:
             neighborhood = Neighborhood.none(log.n_items)
             note = f"{chosen.note}; then none: the time limit left no time for neighbors"
@@ -373,10 +389,10 @@ class RobustModel(Recommender):
         # V that U's problem does without still says what neither part explains.
         own_l2 = built.l2
         if own_l2 is None and self.reg_sparse == "auto":
-            own_l2 = built.costs.ratio * (1 - _LITTLE * float(np.mean(np.clip(explained / problem.target, 0, 1))))
+            own_l2 = built.costs.alpha * (1 - _LITTLE * float(np.mean(np.clip(explained / problem.target, 0, 1))))
         with_v = problem if own_l2 is None else replace(problem, cap=built.asked * units.dtype.type(own_l2))
         specific = with_v.find_specific(explained)
-        words = Words(self.loss, built.costs.ratio, float(self.user_scaling), found.free, self.choose_weighing(log))
+        words = Words(self.loss, built.costs.alpha, float(self.user_scaling), found.free, self.choose_weighing(log))
         user_factors = (users / scaling.user[:, None]).astype(np.float32)
         item_factors = (items / scaling.item[:, None]).astype(np.float32)
         self.remember(log)
@@ -387,16 +403,22 @@ class RobustModel(Recommender):
             )
         )
         self.specific_ = keep_nonzero(problem.pattern, specific / units)
-        self.chosen_ = replace(chosen, start=None, n_now=len(log))
+        self.chosen_ = replace(chosen, n_now=len(log))
         self.certificate_ = replace(found.certificate, has_neighbors=not neighborhood.is_empty)
         self.rank_, self.history_ = found.certificate.rank, found.history
         return self
 
-    def _find_neighborhood(self, built: ClickProblem, users: FloatArray, items: FloatArray) -> Neighborhood | None:
-        """Return what goes from item to item; None where the time is up, unless a number of neighbors was given."""
+    def _find_neighborhood(self, built: ClickProblem, own: Factored, balanced: LowRank | None) -> Neighborhood | None:
+        """Return what goes from item to item; None where the time is up, unless a number of neighbors was given.
+
+        It is fitted to what a balanced U leaves over: the fit's `own`, or another.
+        """
         try:
             with cut_off(seconds_left() if self.neighbors == "auto" else None):
-                return Neighborhood.of(built, users, items, float(self.user_scaling))
+                u = own
+                if built.settings.neighbors and not built.is_balanced:
+                    u = (built.find_balanced() if balanced is None else balanced).split()
+                return Neighborhood.of(built, u, float(self.user_scaling))
         except TimeUpError:
             return None
 
@@ -435,8 +457,9 @@ class RobustModel(Recommender):
     ) -> Self:
         """Return a model for your costs of a miss and of a false alarm.
 
-        They set the cost ratio of the fit (alpha = miss/false_alarm, Lemma 1) and the probability above which
-        recommending pays, false_alarm/(miss + false_alarm): `decision_probability`.
+        They set the probability above which recommending pays, false_alarm/(miss + false_alarm):
+        `decision_probability`. What clicks weigh in the fit is chosen on held-out events, by what decisions cost there.
+        `positive_cost` and `recall_weight`, the paper's words, are that weight too (alpha, Lemma 1).
 
         Parameters
         ----------
@@ -497,7 +520,12 @@ class RobustModel(Recommender):
         words = self.cost_words
         if not words.are_given or (words.recall_weight is not None and not self.is_fitted):
             return None
-        return (self.costs_ if self.is_fitted else Costs(words.compute_ratio(), "")).probability
+        ratio = self.costs_.ratio if self.is_fitted else words.compute_ratio()
+        return Costs(ratio, "").probability
+
+    def decide_cells(self, user_rows: Rows, item_rows: Rows) -> Any:
+        factors = self.fitted_.clicks.find_factors(user_rows, item_rows)
+        return 1 / (1 + self.costs_.ratio * factors)
 
     def choose_weighing(self, log: Log) -> Weighing:
         """Return how the events of a log are weighed: by `event_weights`; faded ones by their weight in any case.
@@ -861,7 +889,7 @@ class RobustModel(Recommender):
         return leave_out(self)
 
     def explained_shares(self) -> npt.NDArray[np.float32]:
-        asked = self.costs_.ratio if self.fitted_.words.loss == "II" else 1.0
+        asked = self.costs_.alpha if self.fitted_.words.loss == "II" else 1.0
         return super().explained_shares() / asked
 
     @property

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from csrr.arrays import Rows
 from csrr.deadline import TimeUpError
 from csrr.models.build_problem import ClickProblem, find_genuine, leave_out_own
+from csrr.models.neighborhood import make_click_weights
 from csrr.models.settings import Settings
 from csrr.optim.factored import Factors
 from csrr.optim.krylov import LowRankPlusSparse, compute_partial_svd
 from csrr.optim.lowrank import LowRank
 from csrr.optim.neighbors import Factored, Regression, Ridge, find_nearest
 from csrr.optim.solver import Options, improve, solve
+from csrr.ranking.calibration import Calibration
+from csrr.ranking.cells import CellCounts
+from csrr.ranking.item_products import add_products
 from csrr.ranking.row_loops import rank_rows
+from csrr.ranking.score_blocks import score_blocks
 from csrr.threads import run_ranges
 
 AT = 20
@@ -30,10 +35,14 @@ RANK, WORTH, DECAY = 256, 0.01, 0.6
 add half of to be taken, and how much of what one doubling gains the next one does."""
 NEIGHBORS, RIDGE_STEP = 50, 3.0
 """How many neighbors are tried first, and the factor between the strengths of their penalty."""
-WIDTHS = (20,)
-"""Other numbers of neighbors that are tried."""
+WIDTHS, MANY = (20, 10), 150
+"""Smaller numbers of neighbors that are tried, and a larger one where the bound on the rank holds."""
 NOISE, CERTAIN = 1.0, 2.0
 """Standard errors that a gain must exceed to be taken for one, and where another kind of model would be chosen."""
+WEIGHTS = (1.0, 2.0, 5.0)
+"""Weights of clicks that are tried where decisions have costs; beyond, U overshoots on what nobody clicked."""
+MORE_TO_COME = (1.0, 3.0, 9.0)
+"""Events to come, for each held out, that decisions are judged by: up to as many as were fitted."""
 ROBUST = 0.65
 """The `reg_sparse` that is tried beside none."""
 ROUGH, LOOKED_AT = 1.04, 1000
@@ -42,7 +51,7 @@ NAMES = ("rank", *Settings._fields, "ndcg", "error")
 """What is kept of a trial."""
 _LOOSE, _STEPS, _NEAR = 0.05, 8, 0.001
 """A fit is near enough to be compared at this gap, after so many steps, or when one lowers the objective by less."""
-_TOGETHER = 64
+_TOGETHER, _MOST_STEPS = 64, 4
 
 Scores = npt.NDArray[np.float64]
 
@@ -95,10 +104,12 @@ class Search:
     wanted: Wanted
     is_cut: bool = False
     trials: dict[Settings, Trial] = field(default_factory=dict)
+    costs: dict[Settings, Scores] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._low_ranks: dict[Settings, LowRank] = {}
-        self._svd: tuple[int | None, LowRank] | None = None
+        self._svd: tuple[int | None, float, LowRank] | None = None
+        self._regressions: dict[int, Regression] = {}
 
     @property
     def seed(self) -> int:
@@ -114,7 +125,8 @@ class Search:
             self.is_cut = True
             best = max(self.trials, key=lambda point: self.trials[point].mean)
             share = 1.0 if "reg_sparse" in self.wanted else self._given.reg_sparse
-            return best._replace(cost_ratio=self._given.cost_ratio, reg_sparse=share)
+            ratio = best.cost_ratio if "cost_ratio" in self.wanted else self._given.cost_ratio
+            return best._replace(cost_ratio=ratio, reg_sparse=share)
 
     def _walk(self) -> Settings:
         best = self._choose_first()
@@ -143,48 +155,61 @@ class Search:
     @property
     def _given(self) -> Settings:
         """What is given of costs and V as the problem has it, in whatever words."""
-        ratio, l2 = self.built.costs.ratio, self.built.l2
+        ratio, l2 = self.built.costs.alpha, self.built.l2
         return self.wanted.given._replace(cost_ratio=ratio, reg_sparse=1.0 if l2 is None else l2 / ratio)
 
     def _choose_strength(self, point: Settings) -> Settings:
-        """The point with the best strength, from the middle of the list up or down."""
-        ladder = [point._replace(strength=strength) for strength in STRENGTHS]
-        low, high = len(ladder) // 2 - 1, len(ladder) // 2 + 2
-        best = self._find_best(ladder[low:high])
-        while best == ladder[low] and low > 0:
-            low -= 1
-            best = self._find_best(ladder[low : low + 2])
-        while best == ladder[high - 1] and high < len(ladder):
-            high += 1
-            best = self._find_best(ladder[high - 2 : high])
+        """The point with the best strength, from the middle of the list up or down, and beyond while it pays."""
+        middle = len(STRENGTHS) // 2
+        first = [point._replace(strength=strength) for strength in STRENGTHS[middle - 1 : middle + 2]]
+        best = self._find_best(first)
+        for end, step in ((first[0], -1), (first[-1], 1)):
+            while best == end:
+                end = end._replace(strength=_step_strength(end.strength, step))
+                best = self._find_best([best, end])
         return best
 
     def _choose_neighbors(self, point: Settings) -> Settings:
         """The point with other neighbors, or none, where that gains more than noise."""
         if not point.neighbors:
             return self._find_best([point])
-        widths = (0, *WIDTHS) if "neighbors" in self.wanted else ()
+        widths = WIDTHS if "neighbors" in self.wanted and point.neighbors == NEIGHBORS else ()
         factors = (1 / RIDGE_STEP, RIDGE_STEP) if "reg_neighbors" in self.wanted else ()
         others = [_penalize(point, factor) for factor in factors]
+        none = [point._replace(neighbors=0)] if "neighbors" in self.wanted else []
         # All at once: their U is scored once.
-        self._find_best([point, *others, *(point._replace(neighbors=k) for k in widths)])
+        self._find_best([point, *others, *none, *(point._replace(neighbors=k) for k in widths)])
         best = self.find_better(point, *others)
         if best.reg_neighbors != point.reg_neighbors:
             factor = RIDGE_STEP if best.reg_neighbors > point.reg_neighbors else 1 / RIDGE_STEP
             while (other := self.find_better(best, _penalize(best, factor))) != best:
                 best = other
-        return self.find_better(best, *(best._replace(neighbors=k) for k in widths), errors=CERTAIN)
+        fewer = [best._replace(neighbors=k) for k in widths]
+        if factors:
+            # Fewer weights need less of a penalty.
+            fewer += [_penalize(each, 1 / RIDGE_STEP) for each in fewer]
+        return self.find_better(best, *fewer, *(best._replace(neighbors=0) for _ in none), errors=CERTAIN)
 
     def _widen(self, point: Settings) -> Settings:
-        """The point with twice the bound on the rank, again and again, while the bound holds and more rank gains.
+        """The point with more neighbors, then twice the bound on the rank as long as more gains.
 
-        What a doubling is expected to gain is what the last one surely gained, or the share DECAY of what that was
-        expected to.
+        Neighbors come first: they say with less what a low rank needs thousands of directions for. What a doubling is
+        expected to gain is what the last one surely gained, or the share DECAY of what that was expected to.
         """
         most = min(self.built.problem.pattern.shape)
         assert point.max_rank is not None
         half = point._replace(max_rank=max(1, point.max_rank // 2))
         expected: float | None = None
+        if "neighbors" in self.wanted and self.trials[point].rank == point.max_rank < most:
+            # What rank promises is measured beside as many neighbors as before.
+            expected = self._measure_gain(point, self._find_best([half]), CERTAIN)
+            more = point._replace(neighbors=MANY)
+            stronger = [_penalize(more, RIDGE_STEP)] if "reg_neighbors" in self.wanted else []
+            best = self._find_best([more, *stronger])
+            if self._measure_gain(best, point, CERTAIN) > WORTH / 2:
+                point = best
+            # Its Gram matrices are large.
+            self._regressions.pop(MANY if point.neighbors < MANY else NEIGHBORS, None)
         while self.trials[point].rank == (bound := point.max_rank) and bound < most:
             if expected is None:
                 expected = self._measure_gain(point, self._find_best([half]), CERTAIN)
@@ -204,7 +229,7 @@ class Search:
     def _choose_costs(self, point: Settings) -> Settings:
         """The point with the costs and V that are wanted, and the strength that goes with them.
 
-        A default cost gives way to the point's own, 1, where that gains more than noise.
+        Where no costs are given, the better of weights 1 and 2 is taken.
         """
         other = point._replace(cost_ratio=self._given.cost_ratio)
         if "reg_sparse" not in self.wanted:
@@ -215,11 +240,60 @@ class Search:
             best = self.find_better(other, best, errors=CERTAIN)
         while best != other and (weaker := self.find_better(best, _scale_strength(best, 1 / STEP))) != best:
             best = weaker
-        return self.find_better(best, point, errors=CERTAIN) if "cost_ratio" in self.wanted else best
+        return self._find_best([point, best]) if "cost_ratio" in self.wanted else best
 
     def _choose_v(self, point: Settings) -> Settings:
         """The point with V in U's problem, if that gains more than noise."""
         return self.find_better(point, _hold_back(point, ROBUST), errors=CERTAIN)
+
+    @property
+    def goes_by_cost(self) -> bool:
+        """Whether costs of decisions are given, and the weight of clicks is left to what they come to."""
+        return self.built.costs.decides_only and "cost_ratio" in self.wanted
+
+    def cheapen(self, point: Settings) -> Settings:
+        """Return settings with the weight of clicks, and what goes with it, whose decisions cost less than a point's.
+
+        Of steps that cost surely less the walk takes that which costs least, until there is none, or no time.
+        """
+        try:
+            return self._walk_by_cost(point)
+        except TimeUpError:
+            self.is_cut = True
+            return point
+
+    def _walk_by_cost(self, point: Settings) -> Settings:
+        for _ in range(_MOST_STEPS):
+            at = WEIGHTS.index(point.cost_ratio) if point.cost_ratio in WEIGHTS else 0
+            lighter, heavier = WEIGHTS[max(at - 1, 0)], WEIGHTS[min(at + 1, len(WEIGHTS) - 1)]
+            weaker, stronger = _scale_strength(point, 1 / STEP), _scale_strength(point, STEP)
+            others = [weaker, stronger, *(point._replace(cost_ratio=weight) for weight in (lighter, heavier))]
+            others += [weaker._replace(cost_ratio=heavier), stronger._replace(cost_ratio=lighter)]
+            if "reg_neighbors" in self.wanted and point.neighbors:
+                others += [_penalize(point, 1 / RIDGE_STEP), _penalize(point, RIDGE_STEP)]
+            best = self._find_cheaper(point, *others, errors=CERTAIN)
+            if best == point:
+                break
+            point = best
+        return point
+
+    def _find_cheaper(self, point: Settings, *others: Settings, errors: float) -> Settings:
+        """The cheapest of several points, if its decisions cost less than a first's by more than noise."""
+        if new := [each for each in dict.fromkeys([point, *others]) if each not in self.costs]:
+            self._try(new, by_cost=True)
+        best = min([point, *others], key=lambda each: float(self.costs[each].mean()))
+        saved = self.costs[point] - self.costs[best]
+        return best if saved.mean() > errors * _compute_error(saved) else point
+
+    def confirm(self, point: Settings, other: Settings) -> Settings:
+        """Return the other settings if their decisions cost less here too, or the point.
+
+        Of many that are tried elsewhere one seems to cost less by chance.
+        """
+        try:
+            return self._find_cheaper(point, other, errors=CERTAIN)
+        except TimeUpError:
+            return point
 
     def find_better(self, point: Settings, *others: Settings, errors: float = NOISE) -> Settings:
         """Return the best of several points, if it gains more than noise over a first."""
@@ -255,35 +329,43 @@ class Search:
         best = max(points, key=lambda point: self.trials[point].mean)
         # Each is as large as the model; only where the walk stands is one needed again.
         self._low_ranks = {
-            key: u for key, u in self._low_ranks.items() if key in map(_drop_neighbors, (best, points[0]))
+            key: u for key, u in self._low_ranks.items() if key in map(self._simplify, (best, points[0]))
         }
         return best
 
-    def _try(self, points: list[Settings]) -> None:
-        """Score points; the systems of their neighbors are solved together."""
-        regression = self._regression
-        keys = list(dict.fromkeys(_drop_neighbors(point) for point in points))
+    def _try(self, points: list[Settings], *, by_cost: bool = False) -> None:
+        """Score points, on request by what their decisions cost too; the systems of neighbors are solved together."""
+        regression = self._find_regression(max(point.neighbors for point in points))
+        keys = list(dict.fromkeys(self._simplify(point) for point in points))
         low_ranks = [self.find_low_rank(key) for key in keys]
-        factored = [_split_factors(low_rank) for low_rank in low_ranks]
+        factored = [low_rank.split() for low_rank in low_ranks]
         found = [low_rank.rank for low_rank in low_ranks]
+        # Neighbors are fitted to what the balanced U of the same strength leaves over.
+        bases = [self._find_base(key) for key in keys]
+        places = {base: place for place, base in enumerate(dict.fromkeys(bases))}
+        balanced = [self._find_balanced(base).split() for base in places]
         del low_ranks
         unit = regression.mean_diagonal
         ridges = list(dict.fromkeys(Ridge(p.neighbors, p.reg_neighbors * unit) for p in points if p.neighbors))
-        solved = regression.solve(factored, ridges)
+        solved = regression.solve(balanced, ridges)
         for place, key in enumerate(keys):
-            mine = [point for point in points if _drop_neighbors(point) == key]
+            mine = [point for point in points if self._simplify(point) == key]
             weights = np.zeros((len(mine), *regression.support.shape), np.float32)
             for at, point in enumerate(mine):
                 if point.neighbors:
-                    weights[at] = solved[place, ridges.index(Ridge(point.neighbors, point.reg_neighbors * unit))]
+                    ridge = Ridge(point.neighbors, point.reg_neighbors * unit)
+                    weights[at] = solved[places[bases[place]], ridges.index(ridge)]
             for point, scores in zip(mine, self._measure_ndcg(factored[place], regression, weights), strict=True):
                 self.trials[point] = Trial(found[place], scores)
+            if by_cost:
+                for point, its in zip(mine, weights, strict=True):
+                    self.costs[point] = self._measure_cost(factored[place], regression, its)
 
     # Models
 
     def find_low_rank(self, point: Settings) -> LowRank:
         """Return U: the soft-thresholded SVD or, where that is not the solution, a few steps from there."""
-        point = _drop_neighbors(point)
+        point = self._simplify(point)
         if point not in self._low_ranks:
             problem, found = self.built.with_settings(point).problem, self._threshold(point)
             if problem.is_slack:
@@ -294,41 +376,56 @@ class Search:
             self._low_ranks[point] = found
         return self._low_ranks[point]
 
-    def find_start(self, point: Settings) -> LowRank | None:
-        """Return U, or None where there is no time to compute it again."""
-        try:
-            return self.find_low_rank(point)
-        except TimeUpError:
-            return None
+    def _find_base(self, point: Settings) -> Settings:
+        """The settings of the U that neighbors are fitted beside: those of its own where that is balanced."""
+        is_even = self._weighs_alike and point.cost_ratio == 1
+        return point if is_even else point._replace(cost_ratio=1.0, reg_sparse=1.0)
+
+    def _find_balanced(self, base: Settings) -> LowRank:
+        return self.find_low_rank(base) if self._weighs_alike else self._threshold(base)
+
+    @property
+    def _weighs_alike(self) -> bool:
+        """Whether clicks weigh as other cells do where the cost ratio is 1."""
+        return self.built.loss == "II" or self.built.clicks.values is None
+
+    def _simplify(self, point: Settings) -> Settings:
+        """What U depends on alone; with loss II costs only scale it."""
+        point = point._replace(neighbors=0, reg_neighbors=0.0, neighbor_scaling=0.0)
+        return point._replace(cost_ratio=1.0) if self.built.loss == "II" else point
 
     def _threshold(self, point: Settings) -> LowRank:
         """The singular triplets of the targets, thresholded; those of no use are kept as spare directions."""
         built = self.built.with_settings(point._replace(cost_ratio=1.0, reg_sparse=1.0))
-        problem, max_rank = built.problem, point.max_rank
-        if self._svd is None or _falls_short(self._svd[0], max_rank):
+        problem, max_rank = built.balance(), point.max_rank
+        if self._svd is None or _falls_short(*self._svd, max_rank, problem.l1):
             operator = LowRankPlusSparse(LowRank.zero(problem.pattern.shape), problem.pattern, problem.target)
-            weakest = STRENGTHS[0] if "strength" in self.wanted else point.strength
+            weakest = min(STRENGTHS[0], point.strength) if "strength" in self.wanted else point.strength
+            above = weakest * problem.l1 / point.strength
             found = compute_partial_svd(
                 operator,
                 np.random.default_rng(self.seed),
-                above=weakest * built.noise,
+                above=above,
                 cap=max_rank,
                 dtype=problem.target.dtype.type,
             )
-            self._svd = max_rank, found
-        u = self._svd[1]
+            self._svd = max_rank, above, found
+        u = self._svd[2]
         s = np.maximum(u.s - problem.l1, 0)
         if max_rank is not None:
             s[max_rank:] = 0
         return LowRank(u.left, s, u.right)
 
-    @cached_property
-    def _regression(self) -> Regression:
-        given = self.wanted.given
-        neighbors = NEIGHBORS if "neighbors" in self.wanted else given.neighbors
-        return self.built.build_regression(
-            find_nearest(self.built.problem.pattern, neighbors, self.built.genuine), given.neighbor_scaling
-        )
+    def _find_regression(self, neighbors: int) -> Regression:
+        """The problem of so many neighbors, or fewer."""
+        given, width = self.wanted.given, MANY if neighbors > NEIGHBORS else NEIGHBORS
+        if "neighbors" not in self.wanted:
+            width = given.neighbors
+        if width not in self._regressions:
+            built = self.built.with_settings(given._replace(cost_ratio=1.0))
+            support = find_nearest(self.built.problem.pattern, width, self.built.genuine)
+            self._regressions[width] = built.build_regression(support, given.neighbor_scaling)
+        return self._regressions[width]
 
     # Scores
 
@@ -365,6 +462,32 @@ class Search:
         starts = np.cumsum(counts) - counts
         return [np.add.reduceat(each, starts) / ideal for each in gains]
 
+    def _measure_cost(self, u: Factored, regression: Regression, weights: npt.NDArray[np.float32]) -> Scores:
+        """What decisions cost each user with events held out, relative to showing nothing, `weights`, (m, K), on the
+        support.
+
+        It is the mean over costs of a miss of the given one times each of MORE_TO_COME, thresholds by calibration.
+        """
+        left, right = u
+        scaling, n_items, ratio = self.built.scaling, self.clicks.shape[1], self.built.costs.ratio
+        matrix, scale = make_click_weights(regression, weights, scaling.item), regression.user / scaling.user
+        mine = (left / scaling.user[:, None]).astype(np.float32)
+        theirs = (right / scaling.item[:, None]).astype(np.float32)
+
+        def score_rows(rows: Rows) -> npt.NDArray[np.float32]:
+            scores: npt.NDArray[np.float32] = mine[rows] @ theirs.T
+            add_products(scores, self.clicks, rows, matrix, scale, self.built.genuine)
+            return scores
+
+        rows, ratios = np.flatnonzero(np.diff(self.asked.indptr)), ratio * np.array(MORE_TO_COME)
+        told = Calibration.of(score_rows, rows, n_items, self.asked, self.clicks)
+        thresholds = [told.threshold(each, 1.0) for each in ratios]
+        counts = CellCounts.empty(rows, self.asked, self.clicks, thresholds, auc=False)
+        for part, scores in score_blocks(score_rows, rows, n_items, seen=self.clicks):
+            counts.add(part, scores)
+        costs: Scores = (counts.missed + counts.false_alarms / ratios).mean(axis=1) / counts.positives.mean()
+        return costs
+
     def explain_taken(self, settings: Settings) -> str:
         """Return why not the try with the largest mean was taken; nothing if it was."""
         points = list(self.trials)
@@ -386,17 +509,11 @@ class Search:
             (trial.rank, *point._replace(max_rank=point.max_rank or 0), trial.mean, _compute_error(trial.scores))
             for point, trial in self.trials.items()
         ]
-        return {name: np.array(column) for name, column in zip(NAMES, zip(*rows, strict=True), strict=True)}
-
-
-def _drop_neighbors(point: Settings) -> Settings:
-    """What U depends on alone."""
-    return point._replace(neighbors=0, reg_neighbors=0.0, neighbor_scaling=0.0)
-
-
-def _split_factors(low_rank: LowRank) -> Factored:
-    used = low_rank.trim()
-    return np.ascontiguousarray(used.scaled_left), np.ascontiguousarray(used.right)
+        columns = {name: np.array(column) for name, column in zip(NAMES, zip(*rows, strict=True), strict=True)}
+        if self.costs:
+            judged = [self.costs[point].mean() if point in self.costs else np.nan for point in self.trials]
+            columns["cost"] = np.array(judged)
+        return columns
 
 
 def _penalize(point: Settings, factor: float) -> Settings:
@@ -417,6 +534,15 @@ def _compute_error(values: Scores) -> float:
     return float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else 0.0
 
 
-def _falls_short(known: int | None, wanted: int | None) -> bool:
-    """Whether an SVD of `known` triplets (None: all) is not enough for `wanted`."""
-    return known is not None and (wanted is None or wanted > known)
+def _step_strength(strength: float, step: int) -> float:
+    """The next strength in the list, or beyond its ends."""
+    at = STRENGTHS.index(strength) + step if strength in STRENGTHS else -1
+    return STRENGTHS[at] if 0 <= at < len(STRENGTHS) else float(f"{strength * STEP**step:.3g}")
+
+
+def _falls_short(known: int | None, above: float, found: LowRank, wanted: int | None, threshold: float) -> bool:
+    """Whether an SVD of at most `known` triplets (None: all) above a value is not enough for others."""
+    if known is not None and (wanted is None or wanted > known):
+        return True
+    # Where the bound on the rank ended it, there is nothing more above a lower threshold.
+    return threshold < 0.999 * above and (known is None or found.width < known)

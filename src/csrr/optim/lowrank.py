@@ -56,6 +56,15 @@ class LowRank:
         r = self.rank
         return LowRank(self.left[:, :r], self.s[:r], self.right[:, :r])
 
+    def cut(self, rank: int) -> LowRank:
+        """The same directions, those beyond a rank to spare."""
+        return LowRank(self.left, np.where(np.arange(self.width) < rank, self.s, 0), self.right)
+
+    def split(self) -> tuple[FloatArray, FloatArray]:
+        """Factors, (n, r) and (m, r), whose product it is."""
+        used = self.trim()
+        return np.ascontiguousarray(used.scaled_left), np.ascontiguousarray(used.right)
+
     def compute_nuclear_norm(self, engine: Engine) -> float:
         """||.||_*, from above: 1/2*(||left*sqrt(s)||^2 + ||right*sqrt(s)||^2), exact for orthonormal factors."""
         return 0.5 * float(sum(self.s @ engine.dot_columns(side, side) for side in (self.left, self.right)))

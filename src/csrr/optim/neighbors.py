@@ -213,7 +213,8 @@ class Regression:
         """The (m, m) csr array with `weights`, (m, K), on the support; zeros are left out."""
         m = self.pattern.shape[1]
         indptr, indices, places = self.by_neighbor
-        matrix = sparse.csr_array((weights.ravel()[places], indices, indptr), shape=(m, m))
+        # Copies: zeros are left out in place.
+        matrix = sparse.csr_array((weights.ravel()[places], indices.copy(), indptr.copy()), shape=(m, m))
         matrix.eliminate_zeros()
         return matrix
 

@@ -229,6 +229,22 @@ class Calibration(TabularResult):
         worth: BoolArray = self.probabilities * miss > (1 - self.probabilities) * false_alarm
         return worth
 
+    def expected_cost(self, miss: float, false_alarm: float) -> float:
+        """Return what the counted cells are expected to cost in all, if those worth it are recommended.
+
+        Parameters
+        ----------
+        miss, false_alarm
+            As for `threshold`.
+
+        Returns
+        -------
+        cost
+            Of misses among the others and false alarms among these.
+        """
+        worth, said = self.worth(miss, false_alarm), self.probabilities
+        return float(np.sum(self.n_cells * np.where(worth, (1 - said) * false_alarm, said * miss)))
+
     def remaining(self) -> Calibration:
         """Return the calibration of the cells that are neither training nor held-out events.
 
