@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 import csrr
+from benchmarks.keep import RESULTS, describe_origin, keep_result
 
 DAY = 86_400
 SEEDS = range(3)
@@ -44,7 +45,7 @@ def make_shop(seed: int, n_users: int = 1200, n_items: int = 300, views: int = 2
 
 
 def main() -> None:
-    """Print the mean NDCG@10 of purchases over the seeds, a line for each model and way to fit it."""
+    """Keep the mean NDCG@10 of purchases over the seeds, for each model and way to fit it."""
     found: dict[tuple[str, str], list[list[float]]] = {}
     for seed in SEEDS:
         for weight in (3, 10):
@@ -65,8 +66,10 @@ def main() -> None:
                     ]
                     found.setdefault((name, way), []).append(scores)
     for (name, way), scores in found.items():
-        every, new = np.mean(scores, axis=0)
+        every, new = np.mean(scores, axis=0).tolist()
         print(f"{name}, {way}: all {every:.4f}, new {new:.4f}")
+        result = {"all": every, "new": new} | describe_origin("python -m benchmarks.event_types")
+        keep_result(RESULTS / "event_types.json", f"{name}/{way}", result)
 
 
 if __name__ == "__main__":

@@ -21,7 +21,20 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
 # The benchmarks and what makes the documents are no part of the package.
-from docs.make import benchmarks, box, defaults, front, interop, noise, suspects, theory, today, update, words  # noqa: E402
+from docs.make import (  # noqa: E402
+    benchmarks,
+    box,
+    defaults,
+    event_types,
+    front,
+    interop,
+    noise,
+    suspects,
+    theory,
+    today,
+    update,
+    words,
+)
 
 RESULTS = ROOT / "docs" / "results"
 DEFAULTS = defaults.DEFAULTS
@@ -58,6 +71,7 @@ BLOCKS = {
         "kinds": suspects.list_kinds,
         "stability": suspects.list_changes,
     },
+    "docs/recipes/views-and-purchases.md": {"event types": event_types.make_table},
     "docs/recipes/batches.md": {"memory": interop.make_memory_table},
     "docs/recipes/nightly-update.md": {"update": update.make_table},
     "docs/recipes/vector-index.md": {"recall": interop.make_recall_table},

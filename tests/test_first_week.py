@@ -22,7 +22,7 @@ def test_the_tasks_of_a_first_week_are_one_short_script(tmp_path):
         "weight 'Hours'",
         "The Elder Scrolls V Skyrim (item 1) for user 1: score",
         "lists.parquet",
-        "why\n   0    10     1  0.0000  Team Fortress 2  popular",
+        "   0    10     1  0.0000  Team Fortress 2 ",
         "chosen when the log had",
         "Neighbors of 1\n",
         "series\n",

@@ -180,7 +180,7 @@ def test_no_code_and_no_table_is_cut_on_a_screen_of_1280_pixels(site, page):
     cut = {}
     page = page.context.browser.new_page(viewport={"width": 1280, "height": 900}, java_script_enabled=False)
     for path in [(site / each.relative_to(ROOT / "docs")).with_suffix(".html") for each in sorted(DOCUMENTS)]:
-        page.goto(path.as_uri(), wait_until="domcontentloaded")
+        page.goto(path.as_uri(), wait_until="load")
         cut[path.name] = page.evaluate(CUT)
     assert len(cut) >= 30
     assert {name: found for name, found in cut.items() if found} == {}

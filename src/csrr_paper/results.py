@@ -50,7 +50,7 @@ def read_commit() -> str:
     """
     if given := os.environ.get("CSRR_COMMIT"):
         return given
-    root = Path(__file__).parents[3]
+    root = Path(__file__).parents[2]
     if not (root / ".git").exists() or (git := shutil.which("git")) is None:
         return ""
     try:

@@ -322,7 +322,7 @@ class TestExpectedCost:
         assert table["choice"].tolist() == ["nothing", *(f"the best {k}" for k in (1, 5, 10, 20)), "all that pay"]
 
 
-def test_the_weight_is_chosen_by_what_decisions_cost():
+def test_the_weight_is_chosen_by_what_decisions_cost(tmp_path):
     log = csrr.synthetic(700, 120, rank=5, events_per_user=14, seed=1).log
     model, plain = CSRR(miss_cost=20, false_alarm_cost=1).fit(log), CSRR().fit(log)
     judged = model.chosen_["cost"]
@@ -333,6 +333,8 @@ def test_the_weight_is_chosen_by_what_decisions_cost():
     assert model.costs_.weight in (1, 2, 5)
     assert "decisions cost" in model.chosen_.note
     assert model.decision_probability == pytest.approx(1 / 21)
+    model.save(tmp_path / "model.csrr")
+    assert str(csrr.load(tmp_path / "model.csrr").chosen_) == str(model.chosen_)
 
 
 def test_a_cheaper_choice_must_be_confirmed_by_other_events(monkeypatch):

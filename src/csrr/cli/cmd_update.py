@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-import numpy as np
 
 from csrr.cli import interrupts
 from csrr.cli.failures import tell_written
@@ -83,6 +82,8 @@ def update(model: Path, log: str, output: Path, choose: bool, as_json: bool, **o
 
 def _name_like(events: csrr.Log, model: csrr.Recommender) -> csrr.Log:
     """Return events whose ids are texts where the model's are: of a few lines all ids may look like integers."""
+    import numpy as np
+
     users, users_to = _spell_like(events.users, model.users_)
     items, items_to = _spell_like(events.items, model.items_)
     user_rows, item_rows = users_to[events.user_rows], items_to[events.item_rows]
@@ -101,6 +102,8 @@ def _name_like(events: csrr.Log, model: csrr.Recommender) -> csrr.Log:
 
 def _spell_like(ids: csrr.IdMap, known: csrr.IdMap) -> tuple[csrr.IdMap, Any]:
     """Return ids, integers as texts where the known ones are texts, and where each row goes, shape (n,)."""
+    import numpy as np
+
     import csrr
 
     if not (known.ids.dtype == object and ids.ids.dtype != object):

@@ -33,6 +33,8 @@ MOST_OF_TARGET = 0.5
 """The share of each user's events of the target type that is held out at most."""
 LEAST_EVENTS, LEAST_USERS = 3, 150
 """A user with fewer events spares none; a log with fewer users to ask is too small to choose by."""
+ENOUGH_USERS = 450
+"""With fewer users to ask of the end of a log, unasked, more of them at random tell more."""
 MOST_USERS, CELLS = 2500, 6 * 10**7
 """How many users are asked at most, and how many scores that may take, unless these are a third of them or fewer."""
 
@@ -268,8 +270,10 @@ def hold_out(log: Log, seed: int, way: HoldOut = "auto") -> tuple[Log, Log] | No
     held = _mark_latest(log) if kind == "time" else _mark_tenth(log, counts, rng, latest=kind == "last")
     spared = np.bincount(log.user_rows[held], minlength=log.n_users)
     users = np.flatnonzero((spared > 0) & (spared < counts))
+    if way == "auto" and kind != "random" and len(users) < ENOUGH_USERS:
+        return hold_out(log, seed, "random")
     if len(users) < LEAST_USERS:
-        return hold_out(log, seed, "random") if way == "auto" and kind != "random" else None
+        return None
     most = min(MOST_USERS, max(CELLS // log.n_items, MOST_USERS // 3))
     is_asked = np.zeros(log.n_users, np.bool_)
     is_asked[rng.permutation(users)[:most]] = True

@@ -35,7 +35,7 @@ from csrr.models.neighborhood import Neighborhood
 from csrr.models.read_parameters import find_strength, find_wanted, make_from_costs, settle_params
 from csrr.models.recommender import Recommender, ask_one_state
 from csrr.models.settings import Settings
-from csrr.models.settings_search import NAMES, Wanted
+from csrr.models.settings_search import COST, NAMES, Wanted
 from csrr.models.store import STEPS, State, step_arrays, steps_from
 from csrr.models.text_arrays import sparse_arrays, sparse_from
 from csrr.noise.noise_scores import LeftOut, check_popularity
@@ -127,7 +127,10 @@ class RobustModel(Recommender):
             *KEPT,
             STEPS,
             Sparse.of("specific", ("users", "items")),
-            *(Values(f"chosen.{name}", ("trials",), (*FLOATS, *WHOLE), is_free=True, optional=True) for name in NAMES),
+            *(
+                Values(f"chosen.{name}", ("trials",), (*FLOATS, *WHOLE), is_free=True, optional=True)
+                for name in (*NAMES, COST)
+            ),
         ),
         Facts,
     )
@@ -962,7 +965,7 @@ class RobustModel(Recommender):
         if own.settings is not None:
             if missing := [name for name in NAMES if f"chosen.{name}" not in arrays]:
                 raise ModelFileError(f"array 'chosen.{missing[0]}' is missing")
-            columns = {name: arrays[f"chosen.{name}"] for name in NAMES}
+            columns = {name: arrays[key] for name in (*NAMES, COST) if (key := f"chosen.{name}") in arrays}
             n_events, n_now = own.chosen_events, self.seen_.nnz
             self.chosen_ = Chosen(columns, own.settings, own.chosen, n_events=n_events, n_now=n_now)
 

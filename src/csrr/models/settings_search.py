@@ -49,6 +49,8 @@ ROUGH, LOOKED_AT = 1.04, 1000
 """The strength of the common taste by which noise is estimated first, and the number of users who are looked at."""
 NAMES = ("rank", *Settings._fields, "ndcg", "error")
 """What is kept of a trial."""
+COST = "cost"
+"""What its decisions cost, where that was judged."""
 _LOOSE, _STEPS, _NEAR = 0.05, 8, 0.001
 """A fit is near enough to be compared at this gap, after so many steps, or when one lowers the objective by less."""
 _TOGETHER, _MOST_STEPS = 64, 4
@@ -512,7 +514,7 @@ class Search:
         columns = {name: np.array(column) for name, column in zip(NAMES, zip(*rows, strict=True), strict=True)}
         if self.costs:
             judged = [self.costs[point].mean() if point in self.costs else np.nan for point in self.trials]
-            columns["cost"] = np.array(judged)
+            columns[COST] = np.array(judged)
         return columns
 
 
