@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from csrr.data.columns import find_bad_numbers, is_number, is_text
+from csrr.data.columns import find_bad_numbers, is_number_type, is_text
 from csrr.data.errors import DataError, RowNamer
 from csrr.data.id_columns import find_bad_ids
 from csrr.data.times import find_bad_times
@@ -60,7 +60,7 @@ def _find_bad(role: str, array: pa.Array, missing: Collection[str] | None, types
             find_bad_times(array) if is_text(array.type) else array.is_null() if is_stamp else find_bad_numbers(array)
         )
     bad = find_bad_numbers(array)
-    if role == "weight" and is_number(array.type):
+    if role == "weight" and is_number_type(array.type):
         return pc.or_(bad, pc.less(array.cast(pa.float64(), safe=False), 0).fill_null(True))
     if role == "weight" and is_text(array.type):
         return pc.or_(bad, pc.match_substring_regex(array, r"^\s*-").fill_null(True))

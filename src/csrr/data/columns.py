@@ -215,13 +215,13 @@ def find_first_failure(array: pa.Array, convert: Callable[[pa.Array], object]) -
 def _to_numbers(array: pa.Array) -> Float64Array:
     if is_text(array.type):
         array = pc.utf8_trim_whitespace(array.cast(pa.large_string()))
-    elif not (is_number(array.type) or len(array) == 0):
+    elif not (is_number_type(array.type) or len(array) == 0):
         raise pa.ArrowInvalid("not numbers")
     # An integer beyond 2^53 is rounded: as an amount it is what it was.
     is_whole = pa.types.is_integer(array.type)
     return np.asarray(array.cast(pa.float64(), safe=not is_whole).to_numpy(zero_copy_only=False))
 
 
-def is_number(kind: pa.DataType) -> bool:
+def is_number_type(kind: pa.DataType) -> bool:
     tests = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_boolean)
     return any(bool(test(kind)) for test in tests)

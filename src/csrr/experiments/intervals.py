@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from csrr.arrays import Float64Array
-from csrr.models import ParameterError
+from csrr.parameters import ParameterError
 
 Interval = tuple[float, float]
 

@@ -39,7 +39,7 @@ class ItemLikeOptions(LikeOptions, total=False):
     where: Mapping[str, Any] | None
 
 
-class Wanted(NamedTuple):
+class LikenessOptions(NamedTuple):
     """What is asked of neighbors: the options of `similar_items`, or of `similar_users`, which has no `where`."""
 
     candidates: Any
@@ -49,7 +49,7 @@ class Wanted(NamedTuple):
 
 
 def find_similar_items(
-    model: Recommender, items: Any, k: int, score_rows: RowScorer, wanted: Wanted
+    model: Recommender, items: Any, k: int, score_rows: RowScorer, wanted: LikenessOptions
 ) -> Neighbors | NeighborLists:
     """Return the items most like one, or like each of several; `score_rows` gives similarities, -inf for none."""
     _check_can(model, "similar_items")
@@ -61,7 +61,7 @@ def find_similar_items(
     return lists[0] if is_one_id(items) else lists
 
 
-def find_similar_users(model: Recommender, users: Any, k: int, wanted: Wanted) -> Neighbors | NeighborLists:
+def find_similar_users(model: Recommender, users: Any, k: int, wanted: LikenessOptions) -> Neighbors | NeighborLists:
     """Return the users most like one, or like each of several."""
     _check_can(model, "similar_users")
     limits = Restrictions(len(model.users_))
@@ -82,7 +82,7 @@ def _find_alike(
     asked: Any,
     k: int,
     score_rows: RowScorer,
-    wanted: Wanted,
+    wanted: LikenessOptions,
     limits: Restrictions,
     order: ItemOrder | None = None,
 ) -> tuple[Ids, Int32Array, Float32Array]:

@@ -32,7 +32,7 @@ from csrr.models.kept import Arrays, Kept
 from csrr.models.most_alike import (
     ItemLikeOptions,
     LikeOptions,
-    Wanted,
+    LikenessOptions,
     compute_cosines,
     find_similar_items,
     find_similar_users,
@@ -1364,7 +1364,7 @@ class Recommender(ABC):
         >>> len(model.similar_items(7, k=3)), model.similar_items([7, 8, 9], k=3).ids.shape
         (3, (3, 3))
         """
-        chosen = Wanted(candidates, exclude, unknown, where)
+        chosen = LikenessOptions(candidates, exclude, unknown, where)
         return find_similar_items(self, items, k, self.score_similar_items, chosen)
 
     def score_similar_items(self, rows: Rows) -> Float32Array:
@@ -1419,7 +1419,7 @@ class Recommender(ABC):
         NotImplementedError
             If the model cannot tell.
         """
-        return find_similar_users(self, users, k, Wanted(candidates, exclude, unknown))
+        return find_similar_users(self, users, k, LikenessOptions(candidates, exclude, unknown))
 
     def score_similar_users(self, rows: Rows) -> Float32Array:
         """Return the similarities of users, given by rows, to all users.

@@ -18,7 +18,7 @@ from csrr.arrays import Float32Array, Rows
 from csrr.data import Log
 from csrr.data.ids import Id
 from csrr.deadline import TimeUpError, cut_off, limit_time, seconds_left
-from csrr.models import most_alike
+from csrr.models.most_alike import LikenessOptions, find_similar_items, mark_nothing
 from csrr.models.asked_ids import Unknown
 from csrr.models.build_problem import ClickProblem, Words, build_problem
 from csrr.models.carry_over import carry_costs, carry_factors, carry_settings
@@ -738,15 +738,15 @@ class RobustModel(Recommender):
         """
         if by not in ("auto", "neighbors", "factors"):
             raise ParameterError(f'by={by!r} must be "auto", "neighbors" or "factors"')
-        chosen = most_alike.Wanted(candidates, exclude, unknown, where)
-        return most_alike.find_similar_items(self, items, k, partial(self._score_similar, by), chosen)
+        chosen = LikenessOptions(candidates, exclude, unknown, where)
+        return find_similar_items(self, items, k, partial(self._score_similar, by), chosen)
 
     def _score_similar(self, by: str, rows: Rows) -> Float32Array:
         """Return the similarities of items to all, shape (len(rows), n_items), by neighbors or factors."""
         if by == "factors":
             return self.score_similar_items(rows)
         weights = self.fitted_.neighborhood.weights[:, rows].toarray().T
-        scores = most_alike.mark_nothing(np.maximum(weights, 0))
+        scores = mark_nothing(np.maximum(weights, 0))
         if by == "auto" and (alone := ~(weights > 0).any(axis=1)).any():
             scores[alone] = self.score_similar_items(rows[alone])
         return scores

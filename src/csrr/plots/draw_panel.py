@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from csrr.plots import point_charts
+from csrr.plots.point_charts import POINT_SIZE, draw_point_chart
 from csrr.plots.bar_charts import draw_bar_chart, measure_bar_chart
 from csrr.plots.charts import SIZE, Size, draw_line_chart
 from csrr.plots.panels import Panel
@@ -26,7 +26,7 @@ def draw_panel(panel: Panel, names: Sequence[str], *, alone: bool = False) -> Ch
     if panel.kind == "bars":
         return Chart(draw_bar_chart(panel, names), measure_bar_chart(panel))
     if panel.kind == "points":
-        size = point_charts.SIZE if alone else SIZE
-        return Chart(point_charts.draw_point_chart(panel, names, size), size)
+        size = POINT_SIZE if alone else SIZE
+        return Chart(draw_point_chart(panel, names, size), size)
     size = LONE if alone else SIZE
     return Chart(draw_line_chart(panel, names, size), size)

@@ -22,7 +22,7 @@ from csrr.plots.charts import (
 )
 from csrr.plots.panels import Panel, Point
 
-SIZE = (600, 420)
+POINT_SIZE = (600, 420)
 SMALL = 0.8
 """The size of a marker, beside that of a line."""
 LETTERS = 13
@@ -50,7 +50,7 @@ class Box(NamedTuple):
         return across and other.top <= self.top and self.bottom <= other.bottom
 
 
-def draw_point_chart(panel: Panel, names: Sequence[str], size: Size = SIZE) -> str:
+def draw_point_chart(panel: Panel, names: Sequence[str], size: Size = POINT_SIZE) -> str:
     """Return a panel of points as an SVG element; without labels of axes it is a map, and has none."""
     drawn = [(each.name, each.select_drawn()) for each in panel.series]
     points = [point for _, series in drawn for point in series]
