@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from csrr.data import DataError
 from csrr.models.kept import ModelFileError, shorten
 from csrr.models.model_file import read
-from csrr.models.recommender import Recommender
 from csrr.models.store import restore_model
 from csrr.parameters import ParameterError, list_defaults, use_new_names
 from csrr.registry import MODELS
+
+if TYPE_CHECKING:
+    from csrr.models.recommender import Recommender
 
 
 def load(path: str | os.PathLike[str]) -> Recommender:
