@@ -60,6 +60,7 @@ def make_hash(*values: Any) -> str:
     """The first characters of a hash of arrays and texts."""
     digest = hashlib.sha256()
     for value in values:
+        value = value.tolist() if isinstance(value, np.ndarray) and value.dtype == object else value
         digest.update(np.ascontiguousarray(value).tobytes() if isinstance(value, np.ndarray) else str(value).encode())
     return digest.hexdigest()[:12]
 

@@ -14,7 +14,7 @@ from threadpoolctl import ThreadpoolController
 
 import csrr
 from csrr import threads
-from csrr.threads import map_ranges, n_threads, use_threads
+from csrr._base.threads import map_ranges, n_threads, use_threads
 
 PATIENCE = 120
 HERE = {"fork", "spawn"} & set(multiprocessing.get_all_start_methods())

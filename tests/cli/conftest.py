@@ -11,8 +11,8 @@ import pytest
 from click.testing import CliRunner
 
 import csrr
+from csrr._base.text import measure_width
 from csrr.cli import app
-from csrr.printable import measure_width
 
 PROGRAM = "from csrr.cli import main; main()"
 COMMAND = [sys.executable, "-c", PROGRAM]
@@ -54,7 +54,7 @@ def in_process(*args):
 def in_terminal(*args, width=80):
     """Run csrr here as in a terminal of that width."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in ("csrr.cli.output", "csrr.cli.commands"):
+        for module in ("csrr.cli.output", "csrr.cli.main"):
             patch.setattr(f"{module}.find_width", lambda *, err=False: width)
         return in_process(*args)
 
