@@ -2,7 +2,7 @@
 
 import pytest
 
-from csrr import deadline, threads
+from csrr._base import deadline, threads
 from csrr._base.deadline import TimeUpError, cut_off, limit_time, seconds_left
 
 

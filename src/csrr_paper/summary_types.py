@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 
-from csrr._base.json import read_dataclass, write_plain
 from csrr.data import DataError
 from csrr.report.charts import Panel
+from csrr.report.json import read_dataclass, write_plain
 from csrr_paper.results import FORMAT, Run
 from csrr_paper.today import Today
 

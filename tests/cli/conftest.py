@@ -54,7 +54,7 @@ def in_process(*args):
 def in_terminal(*args, width=80):
     """Run csrr here as in a terminal of that width."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in ("csrr.cli.output", "csrr.cli.main"):
+        for module in ("csrr.cli.output", "csrr.cli.commands"):
             patch.setattr(f"{module}.find_width", lambda *, err=False: width)
         return in_process(*args)
 

@@ -6,7 +6,7 @@ import pytest
 from pyarrow import parquet
 
 import csrr
-from csrr.interop import score_vectors
+from csrr.interop import vectors as score_vectors
 from csrr.interop.vectors import approximate_scores, is_factored, make_score_vectors, measure_overlap
 from csrr.parameters import ParameterError
 from tests.cli.conftest import as_json, in_process

@@ -9,7 +9,7 @@ import csrr
 from csrr import CSRR, CSRRe, ParameterError
 from csrr._base.deadline import TimeUpError
 from csrr.data import Log, synthetic
-from csrr.models import choose_settings as choosing
+from csrr.models import auto as choosing
 from csrr.models.auto import LEAST_USERS, Search, hold_out
 from csrr.models.fitted_problem import Neighborhood
 from csrr.models.scaling import RULE

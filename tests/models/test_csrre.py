@@ -5,7 +5,7 @@ import pytest
 
 import csrr
 from csrr import CSRR, WRMF, CSRRe, NotFittedError, ParameterError
-from csrr.models import explain_score
+from csrr.models import base as explain_score
 from csrr.models.scaling import resolve_rank
 from tests.reference import dense
 

@@ -7,7 +7,7 @@ import pytest
 
 import csrr
 from csrr import EASE, WRMF, ParameterError
-from csrr.models import strength_search
+from csrr.models import auto as strength_search
 from csrr.models.auto import MOST_STEPS, climb, find_best_multiple, hold_out, measure_ndcg
 from tests.reference.metrics import best_items, metrics
 

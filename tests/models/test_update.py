@@ -7,7 +7,7 @@ import pytest
 
 import csrr
 from csrr import DataError, Log, ParameterError
-from csrr.models import model_file
+from csrr.models import store as model_file
 from csrr.registry import MODELS
 
 DAY = 86_400

@@ -5,7 +5,7 @@ from scipy.optimize import isotonic_regression
 import csrr
 from csrr.data import IdMap, Log
 from csrr.data.synthetic import NOISE
-from csrr.noise import noise_scores as scoring
+from csrr.noise import scores as scoring
 from csrr_paper.detection import auc
 
 BY_RULE = {"reg_low_rank": "noise", "neighbors": 0}

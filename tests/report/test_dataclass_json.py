@@ -8,8 +8,8 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 
-from csrr._base.json import read_dataclass, write_plain
 from csrr.data import DataError
+from csrr.report.json import read_dataclass, write_plain
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import pytest
 
 import csrr
 from csrr._base.deadline import TimeUpError
-from csrr.report import contest, prospects
+from csrr.report import contest
 from csrr.report import start as start_file
 from csrr.report.contest import CONTESTANTS, PARTS, group_items
 from csrr.report.findings import count_served, list_commands, list_findings
@@ -226,7 +226,7 @@ def test_passwords_in_addresses_stay_out_of_the_page(log, tmp_path):
 
 
 def test_a_cost_curve_that_would_not_end_in_time_is_not_begun(log):
-    assert prospects.draw_costs(log, 10, 1, 300 * 120 / prospects.CELLS_A_SECOND - 1e-9, 0) is None
+    assert contest.draw_costs(log, 10, 1, 300 * 120 / contest.CELLS_A_SECOND - 1e-9, 0) is None
 
 
 def test_a_handful_of_users_is_no_group_that_fails(look):

@@ -9,7 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, NoReturn
 
-    from csrr.cli.main import app as app
+    from csrr.cli.commands import app as app
 
 __all__ = ["app", "main"]
 
@@ -18,7 +18,7 @@ def main() -> "NoReturn":
     """Run the command line of this process and exit."""
     interrupts.guard()
     try:
-        from csrr.cli.main import run
+        from csrr.cli.commands import run
 
         code = run()
     except BaseException:
@@ -31,7 +31,7 @@ def main() -> "NoReturn":
 
 def __getattr__(name: str) -> "Any":
     if name == "app":
-        from csrr.cli.main import app
+        from csrr.cli.commands import app
 
         return app
     raise AttributeError(f"module 'csrr.cli' has no attribute {name!r}")

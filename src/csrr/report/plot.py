@@ -17,9 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from csrr._base.files import write_text
-from csrr._base.json import read_dataclass
 from csrr.parameters import ParameterError
 from csrr.report.charts import SIZE, Chart, Panel, PanelKind, draw_marker, draw_panel, list_series_names
+from csrr.report.json import read_dataclass
 
 SUFFIXES = (".svg", ".html")
 MARGIN, GAP, LINE = 20, 28, 19
