@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from csrr.report.charts import LETTERS, SIZE, Box, Panel, Point, Series, draw_point_chart
+from csrr.report.charts import LETTERS, POINT_SIZE, Box, Panel, Point, Series, draw_point_chart
 
 HOSTILE = '</svg><script>alert("1")</script>&\''
 NUMBER = st.one_of(st.floats(-1e6, 1e6), st.sampled_from([0.0, 1e-320, 5e-324, 1e6, 1e6 + 1e-9]))
@@ -49,13 +49,13 @@ def test_with_labels_there_are_axes():
 def test_points_lie_inside_and_names_over_no_other(points):
     svg = draw_point_chart(panel(points), ["a"])
     assert len(marks(svg)) == len(points)
-    assert all(0 <= x <= SIZE[0] and 0 <= y <= SIZE[1] for x, y in marks(svg))
+    assert all(0 <= x <= POINT_SIZE[0] and 0 <= y <= POINT_SIZE[1] for x, y in marks(svg))
     boxes = []
     for text, x, y, anchor in names(svg):
         width = 7 * len(text)
         left = {"start": x, "end": x - width, "middle": x - width / 2}[anchor]
         boxes.append(Box(left, y - LETTERS + 3, left + width, y))
-    assert all(box.lies_in(Box(0, 0, *SIZE)) for box in boxes)
+    assert all(box.lies_in(Box(0, 0, *POINT_SIZE)) for box in boxes)
     assert not any(box.overlaps(other) for place, box in enumerate(boxes) for other in boxes[:place])
 
 
