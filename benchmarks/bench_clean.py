@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 
 import csrr
-from csrr.experiments.intervals import compute_mean_interval
-from csrr.ranking.text_tables import format_text_table
+from csrr.evaluation.evaluate import compute_mean_interval
+from csrr.results.formatting import format_text_table
 from csrr_paper.systems import NOISE_SYSTEMS
 
 ABOVE = (0.9, 0.7, 0.5, 0.4, 0.3, 0.2)

@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 
 from benchmarks.measure import in_fresh_process
-from csrr.threads import available_cores
+from csrr._base.threads import available_cores
 
 KEPT = Path(__file__).parents[1] / "docs" / "results" / "stream.json"
 K = 20

@@ -24,8 +24,8 @@ import numpy as np
 
 import csrr
 from benchmarks.made_tastes import CHOSEN, FRESH, Make
-from csrr.data.add_noise import NOISE_KINDS
-from csrr.ranking.text_tables import format_text_table
+from csrr.data.synthetic import NOISE_KINDS
+from csrr.results.formatting import format_text_table
 from csrr_paper.detection import auc
 
 PLANTED: tuple[tuple[Any, float], ...] = (

@@ -22,8 +22,8 @@ import csrr
 from benchmarks.datasets import read_whole
 from benchmarks.measure import Row, Values
 from csrr.ranking import measure_cells
-from csrr.ranking.cells import CellCounts
-from csrr.ranking.score_blocks import score_blocks
+from csrr.ranking.metrics import CellCounts
+from csrr.ranking.topk import score_blocks
 
 RATIOS = (2.0, 5.0, 20.0)
 DECISIONS = (2.0, 5.0, 20.0, 50.0)

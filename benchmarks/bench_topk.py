@@ -9,7 +9,7 @@ from scipy import sparse
 
 from benchmarks.measure import Row, Values, timed
 from csrr.ranking import top_k
-from csrr.ranking.score_blocks import choose_block_rows
+from csrr.ranking.topk import choose_block_rows
 
 K = 20
 

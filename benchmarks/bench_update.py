@@ -24,9 +24,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import csrr
-from csrr.files import write_text
-from csrr.ranking.text_tables import format_text_table
-from csrr.threads import available_cores
+from csrr._base.files import write_text
+from csrr._base.threads import available_cores
+from csrr.results.formatting import format_text_table
 
 ROUNDS, SHARE = 3, 0.05
 REACH, WITHIN = 0.4, 0.003

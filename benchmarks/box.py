@@ -19,7 +19,7 @@ from unittest import mock
 import numpy as np
 
 import csrr
-from csrr.arrays import FloatArray
+from csrr._base.arrays import FloatArray
 from csrr_paper.jobs import STEP_ITERATIONS
 from csrr_paper.lists import MEASURED
 from csrr_paper.printed import LENGTHS

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from csrr.files import write_text
+from csrr._base.files import write_text
 from csrr_paper.results import describe_machine, read_versions
 
 RESULTS = Path(__file__).parents[1] / "docs" / "results"

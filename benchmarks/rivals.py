@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from scipy import sparse
 from threadpoolctl import threadpool_limits
 
-from csrr.arrays import Rows
+from csrr._base.arrays import Rows
+from csrr._base.threads import available_cores
 from csrr.data import Log, split
 from csrr.models import EASE, WRMF
 from csrr.ranking import mark_hits, top_k
 from csrr.ranking.metrics import ndcg
-from csrr.ranking.score_blocks import RowScorer
-from csrr.threads import available_cores
+from csrr.ranking.topk import RowScorer
 
 Floats = NDArray[np.float32]
 

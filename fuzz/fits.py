@@ -15,7 +15,7 @@ from scipy import sparse
 
 import csrr
 from csrr.model_parameters import MOST
-from csrr.models.robust import Fit, RobustModel
+from csrr.models.csrr_base import Fit, RobustModel
 from csrr.parameters import Choice, Duration, Number, Parameter, Share, Whole, list_parameters, list_rivals
 from csrr.registry import HOMES, MODELS
 from fuzz.campaign import Finding

@@ -15,8 +15,8 @@ import numpy as np
 from click.testing import CliRunner
 
 import csrr
+from csrr._base.text import make_printable
 from csrr.cli import app
-from csrr.printable import make_printable
 from fuzz.alter import alter
 from fuzz.arrow_tables import draw_table_file
 from fuzz.campaign import Finding, set_environment

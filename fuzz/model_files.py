@@ -20,8 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 import csrr
+from csrr._base.threads import use_threads
 from csrr.registry import MODELS
-from csrr.threads import use_threads
 from fuzz.campaign import Finding, limit_memory
 
 PREFIX, ALIGN = 52, 64

@@ -18,7 +18,7 @@ from pyarrow import parquet
 from scipy import sparse
 
 import csrr
-from csrr.threads import use_threads
+from csrr._base.threads import use_threads
 from fuzz.arrow_tables import draw_table_file
 from fuzz.campaign import Finding, set_environment
 from fuzz.logs import check_log

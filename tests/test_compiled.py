@@ -12,7 +12,7 @@ from runpy import run_path
 import numpy as np
 import pytest
 
-from csrr.compiled import Loop, compile_loop, compile_part
+from csrr._base.lazy_jit import Loop, compile_loop, compile_part
 
 SOURCE = Path(__file__).parents[1] / "src" / "csrr"
 
@@ -59,7 +59,7 @@ def test_python_cannot_call_a_part():
 
 
 LOOPS = """
-from csrr.compiled import compile_loop, compile_part
+from csrr._base.lazy_jit import compile_loop, compile_part
 
 @compile_part()
 def half(x):
@@ -165,7 +165,7 @@ def imports_numba(path):
 
 
 def test_one_file_alone_imports_numba():
-    assert [path.name for path in SOURCE.rglob("*.py") if imports_numba(path)] == ["compiled.py"]
+    assert [path.name for path in SOURCE.rglob("*.py") if imports_numba(path)] == ["lazy_jit.py"]
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,8 @@
 
 import pytest
 
-from csrr import deadline, threads
-from csrr.deadline import TimeUpError, cut_off, limit_time, seconds_left
+from csrr._base import deadline, threads
+from csrr._base.deadline import TimeUpError, cut_off, limit_time, seconds_left
 
 
 class Clock:

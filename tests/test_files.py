@@ -9,11 +9,11 @@ import sys
 
 import pytest
 
-from csrr.files import atomic_write, try_lock, write_text
+from csrr._base.files import atomic_write, try_lock, write_text
 
 HOLDER = """
 import sys, time
-from csrr.files import try_lock
+from csrr._base.files import try_lock
 
 with try_lock(sys.argv[1]) as is_free:
     print(is_free, flush=True)
@@ -223,7 +223,7 @@ def test_what_is_no_file_is_written_to(tmp_path):
 
 WRITER = """
 import sys, time
-from csrr.files import atomic_write
+from csrr._base.files import atomic_write
 
 with atomic_write(sys.argv[1]) as file:
     file.write(sys.argv[2].encode())
@@ -268,7 +268,7 @@ def test_a_part_that_is_being_written_is_not_swept(target):
 
 def test_two_processes_that_save_at_once_do_not_sweep_each_other(tmp_path):
     code = (
-        "import sys\nfrom csrr.files import write_text\n"
+        "import sys\nfrom csrr._base.files import write_text\n"
         "for turn in range(300): write_text(sys.argv[1], sys.argv[2] * 1000)"
     )
     run = [sys.executable, "-c", code, str(tmp_path / "file")]

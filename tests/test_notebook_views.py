@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import csrr
-from csrr.html_text import fold_html, format_html_facts, format_html_table, format_html_words
-from csrr.optim.certificate import Certificate
-from csrr.ranking.result_table import ResultTable
+from csrr._base.text import fold_html, format_html_facts, format_html_table, format_html_words
+from csrr.numerics.certificate import Certificate
 from csrr.registry import HOMES
+from csrr.results.table import ResultTable
 
 EVIL = "<script>alert(1)</script>&\"'\x1b[2J"
 PLAIN = {"IdMap", "EventTypes", "LogColumns", "HeldOut", "Noisy", "Range", "Walk", "Plot"}

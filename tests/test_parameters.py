@@ -249,7 +249,7 @@ class Mine(csrr.Recommender):
         (lambda: csrr.evaluate(model, LOG, LOG, metric="ndcg"), "did you mean 'metrics'"),
         (lambda: csrr.evaluate(model, LOG, LOG, rules={"bost": 2}), "rules has no parameter 'bost'; did you mean"),
         (lambda: csrr.Log.from_table({}, userid="u"), "from_table has no parameter 'userid'; it is called 'user'"),
-        (lambda: csrr.adapters.ranking_scorer(metrics="ndcg@5"), "did you mean 'metric'"),
+        (lambda: csrr.interop.ranking_scorer(metrics="ndcg@5"), "did you mean 'metric'"),
         (lambda: Mine(detph=2), "Mine has no parameter 'detph'; did you mean 'depth'"),
         (lambda: Mine().fit(LOG, show_progress=True), "it is called 'verbose' here"),
     ],

@@ -1,7 +1,7 @@
 import pytest
 
-from csrr.printable import describe_size, make_printable
-from csrr.ranking.text_tables import format_text_table
+from csrr._base.text import describe_size, make_printable
+from csrr.results.formatting import format_text_table
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import pytest
 
 import csrr
-from csrr import progress
-from csrr.progress import Line, show_live_line
+from csrr._base import progress
+from csrr._base.progress import Line, show_live_line
 
 
 class Terminal(io.StringIO):

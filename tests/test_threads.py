@@ -13,8 +13,8 @@ import pytest
 from threadpoolctl import ThreadpoolController
 
 import csrr
-from csrr import threads
-from csrr.threads import map_ranges, n_threads, use_threads
+from csrr._base import threads
+from csrr._base.threads import map_ranges, n_threads, use_threads
 
 PATIENCE = 120
 HERE = {"fork", "spawn"} & set(multiprocessing.get_all_start_methods())
@@ -216,7 +216,7 @@ def test_a_fit_that_was_interrupted_leaves_the_model_and_the_limits_as_they_were
 
 def test_a_process_ends_while_its_threads_are_at_work():
     code = (
-        "import threading, time\nfrom csrr import threads\n"
+        "import threading, time\nfrom csrr._base import threads\n"
         "threads.available_cores = lambda: 4\n"
         "began = threading.Event()\n"
         "def work(a, b):\n    began.set()\n    time.sleep(600)\n"

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from csrr.plots.number_text import format_fixed, format_percent
+from csrr._base.text import format_fixed, format_percent
 from csrr_paper.printed import DATA, PRINTED
 
 _COLUMN, _METRIC = "NDCG@5", "list_ndcg@5"

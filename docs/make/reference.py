@@ -19,7 +19,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "Evaluation and tuning": ("evaluate", "tabulate", "compare", "cost_curve", "tune", "Range", "Walk"),
     "Noise": ("clean", "plan_cleaning"),
     "A first report, and plots": ("start", "plot", "plot_lines", "plot_points"),
-    "Other libraries": ("export", "adapters"),
+    "Other libraries": ("export", "interop"),
     "Models and metrics of your own": ("Recommender", "register", "register_metric"),
     "What calls return": (),
     "Errors and warnings": (),

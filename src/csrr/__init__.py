@@ -9,9 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from csrr import adapters as adapters
-    from csrr.adapters.export_vectors import Export as Export
-    from csrr.adapters.export_vectors import export as export
+    from csrr import interop as interop
     from csrr.data import DATASETS as DATASETS
     from csrr.data import DataError as DataError
     from csrr.data import DataWarning as DataWarning
@@ -33,35 +31,35 @@ if TYPE_CHECKING:
     from csrr.data import read_sql as read_sql
     from csrr.data import split as split
     from csrr.data import synthetic as synthetic
-    from csrr.data.add_noise import Noisy as Noisy
-    from csrr.data.add_noise import add_noise as add_noise
-    from csrr.experiments.compare import Comparison as Comparison
-    from csrr.experiments.compare import compare as compare
-    from csrr.experiments.cost_curve import CostCurve as CostCurve
-    from csrr.experiments.cost_curve import cost_curve as cost_curve
-    from csrr.experiments.evaluate import Evaluation as Evaluation
-    from csrr.experiments.evaluate import evaluate as evaluate
-    from csrr.experiments.spaces import Range as Range
-    from csrr.experiments.spaces import Walk as Walk
-    from csrr.experiments.tabulate import EvaluationTable as EvaluationTable
-    from csrr.experiments.tabulate import tabulate as tabulate
-    from csrr.experiments.tuning import tune as tune
-    from csrr.experiments.tuning_results import Tuning as Tuning
-    from csrr.first_look.result import FirstLook as FirstLook
-    from csrr.first_look.start import start as start
+    from csrr.data.synthetic import Noisy as Noisy
+    from csrr.data.synthetic import add_noise as add_noise
+    from csrr.evaluation.compare import Comparison as Comparison
+    from csrr.evaluation.compare import EvaluationTable as EvaluationTable
+    from csrr.evaluation.compare import compare as compare
+    from csrr.evaluation.compare import tabulate as tabulate
+    from csrr.evaluation.cost_curve import CostCurve as CostCurve
+    from csrr.evaluation.cost_curve import cost_curve as cost_curve
+    from csrr.evaluation.evaluate import Evaluation as Evaluation
+    from csrr.evaluation.evaluate import evaluate as evaluate
+    from csrr.evaluation.spaces import Range as Range
+    from csrr.evaluation.spaces import Walk as Walk
+    from csrr.evaluation.tuning import Tuning as Tuning
+    from csrr.evaluation.tuning import tune as tune
+    from csrr.interop.vectors import Export as Export
+    from csrr.interop.vectors import export as export
+    from csrr.models.base import NotFittedError as NotFittedError
+    from csrr.models.base import Recommender as Recommender
     from csrr.models.bprmf import BPRMF as BPRMF
     from csrr.models.csrr import CSRR as CSRR
     from csrr.models.csrre import CSRRe as CSRRe
     from csrr.models.ease import EASE as EASE
     from csrr.models.itemknn import ItemKNN as ItemKNN
-    from csrr.models.kept import ModelFileError as ModelFileError
-    from csrr.models.load import load as load
+    from csrr.models.mcshift import BiasMC as BiasMC
+    from csrr.models.mcshift import MCShift as MCShift
+    from csrr.models.path import path as path
     from csrr.models.popularity import PopRank as PopRank
-    from csrr.models.positive_unlabelled import BiasMC as BiasMC
-    from csrr.models.positive_unlabelled import MCShift as MCShift
-    from csrr.models.recommender import NotFittedError as NotFittedError
-    from csrr.models.recommender import Recommender as Recommender
-    from csrr.models.regularization_path import path as path
+    from csrr.models.schema import ModelFileError as ModelFileError
+    from csrr.models.store import load as load
     from csrr.models.wrmf import WRMF as WRMF
     from csrr.noise.cleaning import Cleaning as Cleaning
     from csrr.noise.cleaning import clean as clean
@@ -69,52 +67,51 @@ if TYPE_CHECKING:
     from csrr.noise.stability import Stability as Stability
     from csrr.noise.suspects import Suspects as Suspects
     from csrr.parameters import ParameterError as ParameterError
-    from csrr.plots.plot import Plot as Plot
-    from csrr.plots.plot import plot as plot
-    from csrr.plots.plot_series import plot_lines as plot_lines
-    from csrr.plots.plot_series import plot_points as plot_points
     from csrr.ranking.calibration import Calibration as Calibration
+    from csrr.ranking.calibration import Reliability as Reliability
     from csrr.ranking.metrics import register_metric as register_metric
-    from csrr.ranking.recommendations import Recommendations as Recommendations
-    from csrr.ranking.reliability import Reliability as Reliability
     from csrr.registry import register as register
+    from csrr.report.plot import Plot as Plot
+    from csrr.report.plot import plot as plot
+    from csrr.report.plot import plot_lines as plot_lines
+    from csrr.report.plot import plot_points as plot_points
+    from csrr.report.result import FirstLook as FirstLook
+    from csrr.report.start import start as start
+    from csrr.results.recommendations import Recommendations as Recommendations
 
     __version__: str
 
 # Where each public name lives; it is imported when first used, so that `csrr --version` answers at once.
 _HOMES = {
-    "csrr.adapters.export_vectors": "Export export",
-    "csrr.data": "DATASETS DataError DataWarning EventTypes HeldOut IdMap ItemTable Log LogColumns NoHistoryWarning"
-    " UnknownIdError UnknownIdWarning data_dir fetch locate read read_items read_split read_sql split synthetic",
-    "csrr.data.add_noise": "Noisy add_noise",
-    "csrr.experiments.compare": "Comparison compare",
-    "csrr.experiments.evaluate": "Evaluation evaluate",
-    "csrr.experiments.spaces": "Range Walk",
-    "csrr.experiments.tabulate": "EvaluationTable tabulate",
-    "csrr.experiments.tuning": "tune",
-    "csrr.experiments.tuning_results": "Tuning",
-    "csrr.experiments.cost_curve": "CostCurve cost_curve",
-    "csrr.first_look.result": "FirstLook",
-    "csrr.first_look.start": "start",
-    "csrr.models.load": "load",
-    "csrr.models.recommender": "NotFittedError Recommender",
-    "csrr.models.regularization_path": "path",
-    "csrr.models.kept": "ModelFileError",
+    "csrr.data": "DATASETS DataError DataWarning EventTypes HeldOut IdMap ItemTable Log LogColumns"
+    " NoHistoryWarning UnknownIdError UnknownIdWarning data_dir fetch locate read"
+    " read_items read_split read_sql split synthetic",
+    "csrr.data.synthetic": "Noisy add_noise",
+    "csrr.evaluation.compare": "Comparison EvaluationTable compare tabulate",
+    "csrr.evaluation.cost_curve": "CostCurve cost_curve",
+    "csrr.evaluation.evaluate": "Evaluation evaluate",
+    "csrr.evaluation.spaces": "Range Walk",
+    "csrr.evaluation.tuning": "Tuning tune",
+    "csrr.interop.vectors": "Export export",
+    "csrr.models.base": "NotFittedError Recommender",
+    "csrr.models.path": "path",
+    "csrr.models.schema": "ModelFileError",
+    "csrr.models.store": "load",
     "csrr.noise.cleaning": "Cleaning clean plan_cleaning",
     "csrr.noise.stability": "Stability",
     "csrr.noise.suspects": "Suspects",
     "csrr.parameters": "ParameterError",
-    "csrr.plots.plot": "Plot plot",
-    "csrr.plots.plot_series": "plot_lines plot_points",
+    "csrr.ranking.calibration": "Calibration Reliability",
     "csrr.ranking.metrics": "register_metric",
-    "csrr.ranking.recommendations": "Recommendations",
-    "csrr.ranking.calibration": "Calibration",
-    "csrr.ranking.reliability": "Reliability",
     "csrr.registry": "register",
+    "csrr.report.plot": "Plot plot plot_lines plot_points",
+    "csrr.report.result": "FirstLook",
+    "csrr.report.start": "start",
+    "csrr.results.recommendations": "Recommendations",
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names.split()} | _MODELS
 
-__all__ = sorted([*_HOME, "adapters"])
+__all__ = sorted([*_HOME, "interop"])
 
 
 def __getattr__(name: str) -> "Any":
@@ -122,8 +119,8 @@ def __getattr__(name: str) -> "Any":
         from importlib.metadata import version
 
         return version("csrr")
-    if name == "adapters":
-        return import_module("csrr.adapters")
+    if name == "interop":
+        return import_module("csrr.interop")
     if name not in _HOME:
         raise AttributeError(f"module 'csrr' has no attribute {name!r}")
     from csrr.parameters import explain_names

@@ -17,8 +17,8 @@ HOMES = {
     "PopRank": "csrr.models.popularity",
     "WRMF": "csrr.models.wrmf",
     "BPRMF": "csrr.models.bprmf",
-    "MCShift": "csrr.models.positive_unlabelled",
-    "BiasMC": "csrr.models.positive_unlabelled",
+    "MCShift": "csrr.models.mcshift",
+    "BiasMC": "csrr.models.mcshift",
     "EASE": "csrr.models.ease",
     "ItemKNN": "csrr.models.itemknn",
 }

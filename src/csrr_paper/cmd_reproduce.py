@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from csrr.cli.failures import Failure, as_options, stoppable
-from csrr.cli.help_pages import Command
+from csrr._base.progress import show_live_line
+from csrr.cli.errors import Failure, as_options, stoppable
+from csrr.cli.help import Command
 from csrr.cli.options import Decorated, check_writable, json_option
 from csrr.cli.output import print_json, say
-from csrr.progress import show_live_line
 
 if TYPE_CHECKING:
     from csrr_paper.jobs import Experiment, Job
@@ -137,7 +137,7 @@ def _leave_out_missing(asked: list[Experiment]) -> list[Experiment]:
 
 def _run(run: Reproduction, results: Path, workers: int) -> list[tuple[Job, Exception]]:
     """Run what is left and return what failed; what stops it is said together with what is kept."""
-    from csrr.processes import WorkerError
+    from csrr._base.threads import WorkerError
 
     kept = f"the results so far are in {results}, the same command goes on from there"
     try:
@@ -188,7 +188,7 @@ def _read_noise_figures(folder: Path) -> dict[str, Figure]:
 def _write(run: Reproduction, command: str, more: dict[str, Figure], results: Path, page: Path, as_json: bool) -> None:
     from pyarrow import parquet
 
-    from csrr.files import atomic_write, write_text
+    from csrr._base.files import atomic_write, write_text
     from csrr_paper.lists import make_lists_table
     from csrr_paper.page import write_page
     from csrr_paper.results import make_results_table

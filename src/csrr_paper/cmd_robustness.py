@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from csrr.cli.failures import Failure, stoppable
-from csrr.cli.help_pages import Command
+from csrr._base.progress import show_live_line
+from csrr.cli.errors import Failure, stoppable
+from csrr.cli.help import Command
 from csrr.cli.options import LOG_OPTIONS, add_options, json_option, log_argument, read_log
 from csrr.cli.output import print_json, say
-from csrr.progress import show_live_line
 
 if TYPE_CHECKING:
     import csrr
     import csrr_paper
-    from csrr.progress import Line
+    from csrr._base.progress import Line
     from csrr_paper.reproduce import Progress
 
 
@@ -93,7 +93,7 @@ def _measure(events: csrr.Log, arguments: dict[str, Any], line: Line) -> csrr_pa
 
 
 def _describe(progress: Progress) -> str:
-    from csrr.plots.number_text import format_duration
+    from csrr._base.text import format_duration
 
     left = f", about {format_duration(progress.seconds_left)} left" if progress.done else ""
     return f"{progress.done} of {progress.total}{left}: {progress.now}"

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from csrr.arrays import FloatArray
+from csrr._base.arrays import FloatArray
 from csrr.data import DataError, Log
+from csrr.models.base import Recommender
 from csrr.models.csrr import CSRR
-from csrr.models.recommender import Recommender
 
 RELATIVE, ABSOLUTE = "V: relative residual", "absolute residual"
 MANY, RARE = "rule: many clicks", "rule: rare item"

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from csrr.plots.charts import draw_line_chart
-from csrr.plots.number_text import UNKNOWN, compute_half_width, format_duration, format_fixed, format_short
-from csrr.plots.panels import Panel, Point, list_series_names
+from csrr._base.text import UNKNOWN, compute_half_width, format_duration, format_fixed, format_short
+from csrr.report.charts import Panel, Point, draw_line_chart, list_series_names
 from csrr_paper.evidence import write_notice
 from csrr_paper.jobs import FIGURES, TABLES
 from csrr_paper.method import DIFFERENCES

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from csrr.plots.number_text import compute_relative, format_percent, to_finite
+from csrr._base.text import compute_relative, format_percent, to_finite
 from csrr_paper.claims import index_tables
 from csrr_paper.evidence import FULL_RESULTS, explain_weakness
 from csrr_paper.printed import PRINTED_FOR_OTHER_USERS

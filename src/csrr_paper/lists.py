@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from csrr.arrays import BoolArray, Int64Array
+from csrr._base.arrays import BoolArray, Int64Array
 from csrr.ranking.metrics import measure_users
 from csrr_paper.printed import LENGTHS
 

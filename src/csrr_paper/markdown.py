@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 
-from csrr.plots.number_text import UNKNOWN, format_fixed, to_finite
+from csrr._base.text import UNKNOWN, format_fixed, to_finite
 from csrr_paper import method
 from csrr_paper.document import VERDICTS, Document, ShownValues, make_document
 from csrr_paper.overview import Overview

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from csrr.data import Log, as_log, split
-from csrr.data.add_noise import NOISE_KINDS, NoiseKind, Noisy, add_noise, check_noise
-from csrr.experiments.evaluate import evaluate
-from csrr.experiments.tuning import get_changed_params, hash_log, tune
+from csrr.data.synthetic import NOISE_KINDS, NoiseKind, Noisy, add_noise, check_noise
+from csrr.evaluation.evaluate import evaluate
+from csrr.evaluation.tuning import get_changed_params, hash_log, tune
+from csrr.models.base import Recommender
 from csrr.models.csrr import CSRR
-from csrr.models.recommender import Recommender
 from csrr.parameters import ParameterError, check_whole
 from csrr_paper.detection import auc, measure_target_hits, score_by_detector
 from csrr_paper.lists import Lists

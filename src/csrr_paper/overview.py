@@ -6,10 +6,9 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from csrr.plots.charts import draw_dot_chart
-from csrr.plots.number_text import UNKNOWN, compute_relative, format_percent
-from csrr.plots.panels import DotRow, Point
-from csrr.plots.plot import draw_beside
+from csrr._base.text import UNKNOWN, compute_relative, format_percent
+from csrr.report.charts import DotRow, Point, draw_dot_chart
+from csrr.report.plot import draw_beside
 from csrr_paper.claims import index_tables
 from csrr_paper.headlines import NEAR_IN, PAPERS_BEST, list_differences, list_standard
 from csrr_paper.summary_types import STANDARD, Cell, Summary, SystemTable

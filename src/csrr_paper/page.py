@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from csrr.files import write_text
-from csrr.plots.page_template import render_template
+from csrr._base.files import write_text
+from csrr.report.page import render_template
 from csrr_paper import method
 from csrr_paper.document import VERDICTS, make_document
 from csrr_paper.markdown import render_markdown

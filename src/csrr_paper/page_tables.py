@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from csrr.plots.number_text import (
+from csrr._base.text import (
     UNKNOWN,
     compute_half_width,
     compute_relative,

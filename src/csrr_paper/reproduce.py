@@ -12,16 +12,15 @@ from typing import Any, Literal
 
 import numpy as np
 
+from csrr._base.files import write_text
+from csrr._base.threads import available_cores, run_in_processes
 from csrr.data import DataError, Log, read, split
 from csrr.data.catalog import DATASETS, data_dir, locate
-from csrr.experiments.evaluate import evaluate
-from csrr.experiments.tuning import tune
-from csrr.files import write_text
-from csrr.models.recommender import Recommender
-from csrr.models.robust import RobustModel
+from csrr.evaluation.evaluate import evaluate
+from csrr.evaluation.tuning import tune
+from csrr.models.base import Recommender
+from csrr.models.csrr_base import RobustModel
 from csrr.parameters import ParameterError
-from csrr.processes import run_in_processes
-from csrr.threads import available_cores
 from csrr_paper.jobs import FIGURES, QUICK_SPLITS, SPLITS, TABLES, Experiment, ExperimentName, Job, is_in_paper
 from csrr_paper.lists import MEASURED, Lists
 from csrr_paper.printed import DATA, LENGTHS, PROTOCOLS

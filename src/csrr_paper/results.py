@@ -22,9 +22,9 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 
+from csrr._base.files import atomic_write, try_lock, write_text
+from csrr._base.threads import available_cores
 from csrr.data import DataError
-from csrr.files import atomic_write, try_lock, write_text
-from csrr.threads import available_cores
 from csrr_paper.lists import Lists
 
 FORMAT = 1

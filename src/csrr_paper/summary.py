@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from csrr.arrays import AnyArray, Float64Array
-from csrr.experiments.compare import compare_paired, correct_holm
-from csrr.experiments.intervals import Interval, compute_f1_interval, compute_mean_interval
-from csrr.plots.panels import Point, Series
+from csrr._base.arrays import AnyArray, Float64Array
+from csrr.evaluation.compare import compare_paired, correct_holm
+from csrr.evaluation.evaluate import Interval, compute_f1_interval, compute_mean_interval
+from csrr.report.charts import Point, Series
 from csrr_paper.claims import judge_claims
 from csrr_paper.headlines import write_headlines
 from csrr_paper.jobs import (

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Self
 
+from csrr._base.text import UNKNOWN, compute_relative, format_fixed, format_percent
 from csrr.data import DataError
-from csrr.plots.dataclass_json import read_dataclass
-from csrr.plots.number_text import UNKNOWN, compute_relative, format_fixed, format_percent
+from csrr.report.json import read_dataclass
 
 OURS = "CSRR()"
 TODAY = "Systems of today on other data"

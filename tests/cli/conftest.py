@@ -11,8 +11,8 @@ import pytest
 from click.testing import CliRunner
 
 import csrr
+from csrr._base.text import measure_width
 from csrr.cli import app
-from csrr.printable import measure_width
 
 PROGRAM = "from csrr.cli import main; main()"
 COMMAND = [sys.executable, "-c", PROGRAM]

@@ -5,7 +5,7 @@ import pytest
 import csrr
 from csrr.cli import app
 from csrr.cli.commands import COMMANDS
-from csrr.cli.failures import Interrupted, as_options, stoppable
+from csrr.cli.errors import Interrupted, as_options, stoppable
 from csrr.cli.options import LOG_NAMES, MODEL_NAMES
 from tests.cli.conftest import in_child, in_process
 

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 import pytest
 
 import csrr
+from csrr._base.progress import Line
 from csrr.cli.options import KINDS, find_kind, fit_model, list_kinds
-from csrr.optim.solver import Step
-from csrr.progress import Line
+from csrr.numerics.solver import Step
 from csrr.registry import MODELS
 from tests.cli.conftest import as_json, in_process, write_log
 

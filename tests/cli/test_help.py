@@ -10,7 +10,7 @@ import pytest
 
 from csrr.cli import app
 from csrr.cli.commands import COMMANDS, EXAMPLES, GROUPS, find_plugins
-from csrr.cli.help_pages import SectionOption
+from csrr.cli.help import SectionOption
 from tests.cli.conftest import find_wide, in_process, in_terminal
 
 DATA = app.get_command(None, "data")

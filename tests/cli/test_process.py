@@ -278,7 +278,7 @@ def test_an_end_at_once_removes_the_parts_that_csrr_writes_and_no_others(tmp_pat
     """Whoever calls csrr may send its output to a file that is called a part, too."""
     program = (
         "from csrr.cli import interrupts\n"
-        "from csrr.files import atomic_write\n"
+        "from csrr._base.files import atomic_write\n"
         "interrupts.guard()\n"
         "with atomic_write('m.csrr'):\n"
         "    interrupts.end()\n"

@@ -188,7 +188,7 @@ def test_a_run_that_did_nothing_is_no_run(folder):
 
 
 def test_a_long_run_into_a_file_says_now_and_then_how_far_it_is(folder, monkeypatch):
-    monkeypatch.setattr("csrr.progress.SECONDS_BETWEEN_LINES", 0.0)
+    monkeypatch.setattr("csrr._base.progress.SECONDS_BETWEEN_LINES", 0.0)
     result = in_process("reproduce", *SMALL, "--results", folder)
     lines = result.stderr.splitlines()
     assert any(line.startswith("1 of 4, ") and "MC-Shift" in line for line in lines)

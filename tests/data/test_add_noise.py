@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import csrr
-from csrr.data.add_noise import NOISE_KINDS
+from csrr.data.synthetic import NOISE_KINDS
 
 LOG = csrr.synthetic(150, 90, rank=4, events_per_user=12).log
 TRAIN, TEST = csrr.split(LOG, ratio=0.8, seed=0)

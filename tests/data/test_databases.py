@@ -12,7 +12,7 @@ import sqlalchemy
 from sqlalchemy.orm import Session
 
 import csrr
-from csrr.data import databases
+from csrr.data import sql as databases
 
 ROWS = [("ann", 10, 5.0, "2020-09-13"), ("ann", 20, 2.0, "2020-09-14"), ("bob", 10, 4.0, "2020-09-15")]
 QUERY = "SELECT customer_id, product_id, rating, bought_on AS date FROM orders"

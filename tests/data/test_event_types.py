@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import csrr
-from csrr.data.join_logs import join_logs
+from csrr.data.log import join_logs
 
 WEIGHTS = {"view": 1, "cart": 3, "buy": 10}
 TABLE = {

@@ -14,7 +14,7 @@ from pyarrow import parquet
 
 import csrr
 from csrr.data import IdMap
-from csrr.data.item_columns import read_item_column
+from csrr.data.items import read_item_column
 
 TEXT = """product_id,product_name,genre,price,pages,in_stock,released,code
 b,Beta,x|y,2.5,10,true,2020-02-01,007

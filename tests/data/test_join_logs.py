@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from csrr.data import DataError, Log
-from csrr.data.join_logs import join_logs
+from csrr.data.log import join_logs
 
 ROWS = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6), st.integers(1, 9), st.integers(0, 99)), min_size=1)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import csrr
-from csrr.data import databases
+from csrr.data import sql as databases
 
 psycopg = pytest.importorskip("psycopg")
 adbc = pytest.importorskip("adbc_driver_postgresql.dbapi")

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import csrr
-from csrr.data.times import parse_time, scale_to_seconds
+from csrr.data.columns import parse_time, scale_to_seconds
 
 pytestmark = pytest.mark.usefixtures("empty_data_dir")
 

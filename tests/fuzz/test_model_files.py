@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import csrr
-from csrr.models.kept import Values
+from csrr.models.schema import Values
 from fuzz import model_files
 from fuzz.campaign import Finding
 from fuzz.model_files import File, reseal, seal

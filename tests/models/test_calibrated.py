@@ -7,7 +7,7 @@ from scipy import sparse
 import csrr
 from csrr import CSRR, WRMF, NotFittedError, ParameterError, PopRank
 from csrr.data import DataError, Log
-from csrr.ranking.cell_groups import CellGroups, GroupCurves
+from csrr.ranking.calibration import CellGroups, GroupCurves
 
 
 def as_csr(dense):

@@ -7,13 +7,12 @@ import pytest
 
 import csrr
 from csrr import CSRR, CSRRe, ParameterError
+from csrr._base.deadline import TimeUpError
 from csrr.data import Log, synthetic
-from csrr.deadline import TimeUpError
-from csrr.models import choose_settings as choosing
-from csrr.models.choose_settings import LEAST_USERS, hold_out
-from csrr.models.neighborhood import Neighborhood
-from csrr.models.settings import RULE
-from csrr.models.settings_search import Search
+from csrr.models import auto as choosing
+from csrr.models.auto import LEAST_USERS, Search, hold_out
+from csrr.models.fitted_problem import Neighborhood
+from csrr.models.scaling import RULE
 
 
 @pytest.fixture(scope="module")
@@ -132,7 +131,7 @@ class TestTheChoice:
 
     @pytest.mark.parametrize("kind", [CSRR, CSRRe])
     def test_reproducible_whatever_the_threads(self, kind, tastes, monkeypatch):
-        monkeypatch.setattr("csrr.threads.available_cores", lambda: 2)
+        monkeypatch.setattr("csrr._base.threads.available_cores", lambda: 2)
         one, two = (kind(threads=threads).fit(tastes) for threads in (1, 2))
         for name in one.chosen_.columns:
             np.testing.assert_array_equal(one.chosen_[name], two.chosen_[name])

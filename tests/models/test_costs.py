@@ -8,9 +8,9 @@ from scipy import sparse
 
 import csrr
 from csrr import CSRR, CSRRe, ParameterError
-from csrr.models.settings import RULE
-from csrr.models.settings_search import Search
-from csrr.ranking.cells import measure_cells
+from csrr.models.auto import Search
+from csrr.models.scaling import RULE
+from csrr.ranking.metrics import measure_cells
 from tests.reference import dense
 
 FAMILY = pytest.mark.parametrize("family", [CSRR, CSRRe])

@@ -5,8 +5,8 @@ import pytest
 
 import csrr
 from csrr import CSRR, WRMF, CSRRe, NotFittedError, ParameterError
-from csrr.models import explain_score
-from csrr.models.strengths import resolve_rank
+from csrr.models import base as explain_score
+from csrr.models.scaling import resolve_rank
 from tests.reference import dense
 
 EXACT = {"dtype": "float64", "reg_low_rank": 0.25, "reg_sparse": 0.6}

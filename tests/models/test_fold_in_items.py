@@ -191,7 +191,7 @@ def test_of_neighbors_it_is_the_ridge_regression_of_what_is_left_over(parts):
 
 
 def test_the_number_of_threads_changes_no_bit(parts, monkeypatch):
-    monkeypatch.setattr("csrr.threads.available_cores", lambda: 2)
+    monkeypatch.setattr("csrr._base.threads.available_cores", lambda: 2)
     one, two = (csrr.CSRR(threads=n).fit(parts[0]).fold_in_items(parts[1]).score() for n in (1, 2))
     np.testing.assert_array_equal(one, two)
 

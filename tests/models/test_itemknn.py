@@ -107,7 +107,7 @@ class TestTheNeighbours:
 
     def test_the_number_of_threads_and_the_size_of_a_block_change_no_bit(self, log, monkeypatch):
         one = ItemKNN(9, threads=1).fit(log).weights_
-        monkeypatch.setattr("csrr.optim.nearest._TOGETHER", 3)
+        monkeypatch.setattr("csrr.numerics.neighbors._TOGETHER", 3)
         monkeypatch.setattr("csrr.models.itemknn.choose_block_rows", lambda width: 7)
         two = ItemKNN(9, threads=2).fit(log).weights_
         for part in ("indptr", "indices", "data"):

@@ -78,7 +78,7 @@ class TestScores:
         assert not np.allclose(model.neighbors_.toarray(), kind(**GIVEN).fit(log).neighbors_.toarray())
 
     def test_the_number_of_threads_changes_no_bit(self, kind, log, monkeypatch):
-        monkeypatch.setattr("csrr.threads.available_cores", lambda: 2)
+        monkeypatch.setattr("csrr._base.threads.available_cores", lambda: 2)
         one, two = (kind(**GIVEN, threads=threads).fit(log) for threads in (1, 2))
         np.testing.assert_array_equal(one.neighbors_.toarray(), two.neighbors_.toarray())
 

@@ -7,7 +7,7 @@ import pytest
 
 import csrr
 from csrr import NoHistoryWarning, registry
-from csrr.models.model_file import read, write
+from csrr.models.store import read, write
 from csrr.registry import MODELS
 from tests.reference.metrics import best_items
 

@@ -9,8 +9,8 @@ from sklearn.base import clone
 
 import csrr
 from csrr import registry
-from csrr.models import model_file
-from csrr.models.kept import Kept, Values
+from csrr.models import store as model_file
+from csrr.models.schema import Kept, Values
 
 FILE = Path(__file__).parents[2] / "examples" / "own_model.py"
 

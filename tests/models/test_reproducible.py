@@ -5,7 +5,7 @@ import pytest
 
 from csrr import CSRR, WRMF, CSRRe, MCShift
 from csrr.data import synthetic
-from csrr.optim.thread_engine import cut_rows
+from csrr.numerics.thread_engine import cut_rows
 
 KINDS = {
     "CSRR": (CSRR, {"max_rank": 8, "max_iter": 4}),
@@ -27,7 +27,7 @@ def large():
 @pytest.mark.parametrize("name", KINDS)
 def test_the_number_of_threads_changes_no_bit(name, large, monkeypatch):
     # Two threads even where there is one core.
-    monkeypatch.setattr("csrr.threads.available_cores", lambda: 2)
+    monkeypatch.setattr("csrr._base.threads.available_cores", lambda: 2)
     kind, params = KINDS[name]
     one, two = (kind(threads=threads, **params).fit(large) for threads in (1, 2))
     assert one.user_factors_.any()

@@ -7,8 +7,8 @@ import pytest
 import csrr
 from csrr import DataError, ModelFileError, ParameterError
 from csrr.data import Log
-from csrr.models.best_lists import score_popular
-from csrr.models.model_file import read, write
+from csrr.models.recommend import score_popular
+from csrr.models.store import read, write
 
 pytestmark = pytest.mark.filterwarnings("ignore::csrr.NoHistoryWarning")
 GENRES = np.array(["Indie", "RPG", "Indie|RPG", None], object)

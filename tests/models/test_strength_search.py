@@ -7,9 +7,8 @@ import pytest
 
 import csrr
 from csrr import EASE, WRMF, ParameterError
-from csrr.models import strength_search
-from csrr.models.choose_settings import hold_out
-from csrr.models.strength_search import MOST_STEPS, climb, find_best_multiple, measure_ndcg
+from csrr.models import auto as strength_search
+from csrr.models.auto import MOST_STEPS, climb, find_best_multiple, hold_out, measure_ndcg
 from tests.reference.metrics import best_items, metrics
 
 
@@ -117,7 +116,7 @@ class TestBestMultiple:
         assert caplog.messages == ["WRMF: reg is the rule's: fewer than 150 users have events to hold out"]
 
     def test_it_says_what_it_chose(self, large, caplog):
-        with caplog.at_level(logging.INFO, "csrr.models.strength_search"):
+        with caplog.at_level(logging.INFO, "csrr.models.auto"):
             multiple = find_best_multiple(EASE(), large, lambda log: 20.0, step=3.0)
         assert len(caplog.messages) == 1
         assert caplog.messages[0].startswith(f"EASE: reg is {multiple:g} times the rule's")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import csrr
-from csrr.models.choose_settings import hold_out
+from csrr.models.auto import hold_out
 
 WEIGHTS = {"view": 1, "buy": 5}
 
@@ -159,7 +159,7 @@ def test_calibration_is_of_the_target(parts):
 
 
 def test_a_file_with_types_that_do_not_fit(parts, tmp_path):
-    from csrr.models.model_file import read, write
+    from csrr.models.store import read, write
 
     model = csrr.PopRank().fit(parts[0])
     model.save(tmp_path / "m.csrr")

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import csrr
-from csrr.optim.certificate import compute_gap
-from csrr.optim.lowrank import LowRank
-from tests.optim.test_problem import make
+from csrr.numerics.certificate import compute_gap
+from csrr.numerics.lowrank import LowRank
+from tests.numerics.test_problem import make
 from tests.reference import dense
 
 

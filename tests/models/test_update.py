@@ -7,7 +7,7 @@ import pytest
 
 import csrr
 from csrr import DataError, Log, ParameterError
-from csrr.models import model_file
+from csrr.models import store as model_file
 from csrr.registry import MODELS
 
 DAY = 86_400
@@ -149,7 +149,7 @@ def test_bpr_goes_on(whole, parts):
 
 @pytest.mark.parametrize("name", ["CSRR", "CSRRe", "WRMF", "BPRMF", "MCShift"])
 def test_the_number_of_threads_changes_no_bit(name, parts, monkeypatch):
-    monkeypatch.setattr("csrr.threads.available_cores", lambda: 2)
+    monkeypatch.setattr("csrr._base.threads.available_cores", lambda: 2)
     one, two = (MODELS[name](threads=threads).fit(parts[0]).update(parts[1]) for threads in (1, 2))
     np.testing.assert_array_equal(one.score(0), two.score(0))
     np.testing.assert_array_equal(one.user_factors_, two.user_factors_)

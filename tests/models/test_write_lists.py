@@ -9,7 +9,7 @@ from pyarrow import csv, parquet
 from scipy import sparse
 
 import csrr
-from csrr.models import write_lists
+from csrr.models import recommend as write_lists
 from csrr.parameters import ParameterError
 
 READERS = {

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import csrr
 from csrr.data import IdMap
-from csrr.noise.noise_scores import _find_solid
+from csrr.noise.scores import _find_solid
 from csrr.noise.suspects import UNTOLD
 
 

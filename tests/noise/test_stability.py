@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import csrr
-from csrr.noise.noise_scores import score_noise
+from csrr.noise.scores import score_noise
 from csrr.noise.stability import _list_changes, find_stability
 
 BY_RULE = {"reg_low_rank": "noise", "neighbors": 0}

@@ -5,7 +5,7 @@ from scipy.optimize import isotonic_regression
 import csrr
 from csrr.data import IdMap, Log
 from csrr.data.synthetic import NOISE
-from csrr.noise import noise_scores as scoring
+from csrr.noise import scores as scoring
 from csrr_paper.detection import auc
 
 BY_RULE = {"reg_low_rank": "noise", "neighbors": 0}
@@ -133,7 +133,7 @@ def dense_scores(model, popularity):
 
 @pytest.mark.parametrize("popularity", [0, 0.5])
 def test_scores_in_blocks_are_those_of_one_array(monkeypatch, model, popularity):
-    monkeypatch.setattr("csrr.ranking.score_blocks.choose_block_rows", lambda n: 33)
+    monkeypatch.setattr("csrr.ranking.topk.choose_block_rows", lambda n: 33)
     expected, mostly_noise = dense_scores(model.as_judge(), popularity)
     scores = model.suspect_scores(popularity=popularity)
     assert 0 < mostly_noise.sum() < 0.2 * len(scores)

@@ -9,9 +9,8 @@ from scipy.stats import t, ttest_rel
 
 import csrr
 import csrr_paper
-from csrr.experiments.compare import correct_holm
-from csrr.plots.charts import draw_line_chart
-from csrr.plots.panels import list_series_names
+from csrr.evaluation.compare import correct_holm
+from csrr.report.charts import draw_line_chart, list_series_names
 from csrr_paper.detection import ABSOLUTE, MANY, RARE, RELATIVE, SUSPECTS, auc, measure_target_hits, score_by_detector
 from csrr_paper.results import ResultStore
 from csrr_paper.summary_types import Figure

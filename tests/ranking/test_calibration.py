@@ -5,8 +5,7 @@ from scipy.optimize import isotonic_regression
 
 from csrr.data import DataError
 from csrr.ranking import measure_cells
-from csrr.ranking.calibration import MOST_BINS, Calibration
-from csrr.ranking.reliability import Reliability
+from csrr.ranking.calibration import MOST_BINS, Calibration, Reliability
 
 
 def as_csr(dense):

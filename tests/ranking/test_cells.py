@@ -4,9 +4,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from csrr.ranking.cells import CellCounts, measure_cells
-from csrr.ranking.score_blocks import score_blocks
-from csrr.threads import use_threads
+from csrr._base.threads import use_threads
+from csrr.ranking.metrics import CellCounts, measure_cells
+from csrr.ranking.topk import score_blocks
 from tests.reference import metrics as reference
 
 SCORES = np.array([[0.9, 0.1, 0.6, 0.3], [0.2, 0.7, 0.5, 0.5]], np.float32)

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from csrr.ranking.item_order import ItemOrder, count_recent
+from csrr.ranking.topk import ItemOrder, count_recent
 
 
 def test_the_most_popular_come_first_then_by_the_next_measure_then_by_row():

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from csrr.ranking.item_products import add_products, multiply_own, multiply_pairs
-from csrr.ranking.row_loops import rank_rows
+from csrr.ranking.loops import rank_rows
+from csrr.ranking.topk import add_products, multiply_own, multiply_pairs
 
 
 @pytest.fixture(scope="module")

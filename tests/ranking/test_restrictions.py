@@ -4,8 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from csrr.ranking.restrictions import Restrictions, take_rows
-from csrr.threads import use_threads
+from csrr._base.threads import use_threads
+from csrr.ranking.topk import Restrictions, take_rows
 
 
 @st.composite

@@ -9,8 +9,8 @@ import pytest
 
 from csrr.data import IdMap
 from csrr.ranking import Neighbors, Recommendations
-from csrr.ranking.result_table import SHOWN_IN_HTML, ResultTable
-from csrr.ranking.text_tables import format_latex_table
+from csrr.results.formatting import format_latex_table
+from csrr.results.table import SHOWN_IN_HTML, ResultTable
 
 NASTY = r"100% <b>R&D</b> $x_1^2$ #{a}~\b | "
 

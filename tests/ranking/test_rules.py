@@ -8,12 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
+from csrr._base.threads import use_threads
 from csrr.ranking import rules as module
-from csrr.ranking.item_order import ItemOrder
-from csrr.ranking.item_vectors import normalise_rows, sketch_rows
-from csrr.ranking.rules import NO_LIMIT, Groups, Rules, measure_spread
-from csrr.ranking.topk import block_top_k
-from csrr.threads import use_threads
+from csrr.ranking.rules import NO_LIMIT, Groups, Rules, measure_spread, normalise_rows, sketch_rows
+from csrr.ranking.topk import ItemOrder, block_top_k
 from tests.reference.rules import list_by_rules, spread_of
 
 

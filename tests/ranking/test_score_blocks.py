@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from csrr.ranking.score_blocks import choose_block_rows, score_blocks
+from csrr.ranking.topk import choose_block_rows, score_blocks
 
 SCORES = np.arange(35, dtype=np.float32).reshape(7, 5)
 

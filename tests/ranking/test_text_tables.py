@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from csrr.printable import cut_text, fit_tables, make_printable, measure_width
-from csrr.ranking.text_tables import format_text_table
+from csrr._base.text import cut_text, fit_tables, make_printable, measure_width
+from csrr.results.formatting import format_text_table
 
 TEXTS = st.text(st.characters(codec="utf-8"), max_size=90)
 

@@ -5,11 +5,10 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import sparse
 
+from csrr._base.threads import use_threads
 from csrr.ranking import block_top_k, mask_cells, top_k
-from csrr.ranking.item_order import ItemOrder
-from csrr.ranking.row_loops import CHUNK
-from csrr.ranking.score_blocks import BLOCK_BYTES, choose_block_rows
-from csrr.threads import use_threads
+from csrr.ranking.loops import CHUNK
+from csrr.ranking.topk import BLOCK_BYTES, ItemOrder, choose_block_rows
 
 FEW_VALUES = st.sampled_from([-np.inf, -1.0, 0.0, -0.0, 0.5, 2.0, np.inf])
 SHAPES = st.tuples(st.integers(0, 6), st.integers(0, 3 * CHUNK))

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from csrr.cli.failures import Failure
-from csrr.cli.help_pages import Command
-from csrr.cli.model_files import check_expendable, load_model
+from csrr._base.progress import show_live_line
+from csrr.cli.errors import Failure, check_expendable, load_model
+from csrr.cli.help import Command
 from csrr.cli.options import (
     LOG_OPTIONS,
     add_options,
@@ -19,11 +19,10 @@ from csrr.cli.options import (
     read_log,
 )
 from csrr.cli.output import print_json, say
-from csrr.progress import show_live_line
 
 if TYPE_CHECKING:
     import csrr
-    from csrr.ranking.group_reliability import GroupReliability
+    from csrr.ranking.calibration import GroupReliability
 
 
 @click.command(
@@ -94,7 +93,7 @@ def calibrate(model: Path, heldout: str, output: Path, plot: Path | None, as_jso
 
 
 def _check_usage(plot: Path | None, options: dict[str, Any]) -> None:
-    from csrr.plots.plot import SUFFIXES
+    from csrr.report.plot import SUFFIXES
 
     if not 0 < options["observed_share"] <= 1:
         raise click.UsageError(f"--observed-share {options['observed_share']:g}: it must be above 0 and at most 1")
@@ -144,7 +143,7 @@ def _choose_threshold(
 def _describe(
     output: Path, calibration: csrr.Calibration, reliability: csrr.Reliability, choice: dict[str, Any] | None
 ) -> list[str]:
-    from csrr.ranking.text_tables import format_text_table
+    from csrr.results.formatting import format_text_table
 
     rows = list(reliability.rows())
     names = ("probability", "rate", "low", "high", "cells", "positives")

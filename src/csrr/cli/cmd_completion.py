@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 from click.shell_completion import ShellComplete, get_completion_class
 
-from csrr.cli.help_pages import Command
+from csrr.cli.help import Command
 
 
 @click.command(

@@ -8,10 +8,10 @@ from typing import Any
 
 import click
 
-from csrr.cli.help_pages import Command
+from csrr._base.progress import show_live_line
+from csrr.cli.help import Command
 from csrr.cli.options import LOG_OPTIONS, add_options, check_writable, json_option, log_argument, read_log
 from csrr.cli.output import print_json, say
-from csrr.progress import show_live_line
 
 
 @click.command(
@@ -45,7 +45,7 @@ def costs(
     each, the last tells what that costs.
     """
     import csrr
-    from csrr.plots.plot import SUFFIXES
+    from csrr.report.plot import SUFFIXES
 
     if plot is not None:
         if plot.suffix.lower() not in SUFFIXES:

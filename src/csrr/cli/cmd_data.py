@@ -6,11 +6,11 @@ from typing import Any
 
 import click
 
-from csrr.cli.help_pages import Group
+from csrr._base.progress import show_live_line
+from csrr._base.text import describe_size
+from csrr.cli.help import Group
 from csrr.cli.options import json_option
 from csrr.cli.output import print_json, say
-from csrr.printable import describe_size
-from csrr.progress import show_live_line
 
 
 @click.group(

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from csrr.cli.help_pages import Command
+from csrr._base.progress import show_live_line
+from csrr.cli.help import Command
 from csrr.cli.options import json_option
 from csrr.cli.output import print_json, say
-from csrr.progress import show_live_line
 
 if TYPE_CHECKING:
     import csrr
@@ -151,7 +151,7 @@ def _print(facts: dict[str, Any], certificate: str) -> None:
 
 
 def _print_table(title: str, names: tuple[str, ...], rows: list[dict[str, Any]]) -> None:
-    from csrr.ranking.text_tables import format_text_table
+    from csrr.results.formatting import format_text_table
 
     say(f"\n{title}")
     for line in format_text_table(names, [[row[name] for name in names] for row in rows]).splitlines():

@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from csrr.cli.failures import suggest_near
-from csrr.cli.help_pages import Command
-from csrr.cli.model_files import load_model
+from csrr._base.progress import show_live_line
+from csrr.cli.errors import load_model, suggest_near
+from csrr.cli.help import Command
 from csrr.cli.options import (
+    ITEM_OPTIONS,
     KINDS,
     LOG_OPTIONS,
     MODEL_NAMES,
     MODEL_OPTIONS,
     PARAM_OPTION,
+    RULE_OPTIONS,
     SPLITS,
     add_options,
     as_time,
@@ -29,17 +31,17 @@ from csrr.cli.options import (
     make_model,
     read_log,
     read_param,
+    read_rule_options,
     select_given,
+    set_items,
 )
 from csrr.cli.output import print_json, say
-from csrr.cli.rule_options import ITEM_OPTIONS, RULE_OPTIONS, read_rule_options, set_items
 from csrr.parameters import list_defaults
-from csrr.progress import show_live_line
 
 if TYPE_CHECKING:
     import csrr
-    from csrr.experiments import Evaluation
-    from csrr.progress import Line
+    from csrr._base.progress import Line
+    from csrr.evaluation import Evaluation
 
 LENGTHS = (5, 10, 20)
 SHARED = ("seed", "threads")
@@ -92,7 +94,7 @@ def evaluate(log: str, models: tuple[str, ...], test: str | None, as_json: bool,
     With rules (--where, --boost, --fresh, --at-most, --at-least, --diversity) lists follow them, and a table says what
     they change.
     """
-    from csrr.models.heldout import find_unseen_events
+    from csrr.models.base import find_unseen_events
 
     _check_usage(models, test, options)
     unfitted = _find_models(models, options)
@@ -224,7 +226,7 @@ def _check_usage(models: tuple[str, ...], test: str | None, options: dict[str, A
 
 def _check_measures(options: dict[str, Any]) -> None:
     """Raise an error, before anything is fitted, for what `csrr.evaluate` would refuse."""
-    from csrr.experiments.evaluate import METRIC_NAMES
+    from csrr.evaluation.evaluate import METRIC_NAMES
 
     for name in options["metrics"]:
         if name not in METRIC_NAMES:
@@ -273,7 +275,7 @@ def _format_table(found: dict[str, Evaluation]) -> str:
     left_out = f" ({first.n_left_out:,} without test events left out)" if first.n_left_out else ""
     lines = [f"mean over {first.n_users:,} users ± 95 % interval{left_out}", _list_means(found)]
     if first.by_history:
-        from csrr.experiments.evaluate import describe_cold
+        from csrr.evaluation.evaluate import describe_cold
 
         lines += ["", describe_cold(first)]
     for name, part in first.by_history.items():
@@ -284,7 +286,7 @@ def _format_table(found: dict[str, Evaluation]) -> str:
 
 def _list_means(found: dict[str, Evaluation]) -> str:
     """Return a line for each metric, a column for each model."""
-    from csrr.ranking.text_tables import format_text_table
+    from csrr.results.formatting import format_text_table
 
     means = next(iter(found.values())).means
     return format_text_table(["", *found], [[name, *(each.text(name) for each in found.values())] for name in means])

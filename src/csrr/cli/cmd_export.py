@@ -7,12 +7,11 @@ from typing import Any
 
 import click
 
-from csrr.cli.failures import Failure
-from csrr.cli.help_pages import Command
-from csrr.cli.model_files import load_model
+from csrr._base.progress import show_live_line
+from csrr.cli.errors import Failure, load_model
+from csrr.cli.help import Command
 from csrr.cli.options import json_option, model_argument
 from csrr.cli.output import print_json, say
-from csrr.progress import show_live_line
 
 
 @click.command(

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from csrr._base.progress import show_live_line
+from csrr._base.text import describe_size
 from csrr.cli import interrupts
-from csrr.cli.failures import tell_written
-from csrr.cli.help_pages import Command
-from csrr.cli.model_files import check_expendable
+from csrr.cli.errors import check_expendable, tell_written
+from csrr.cli.help import Command
 from csrr.cli.options import (
+    ITEM_OPTIONS,
     LOG_OPTIONS,
     MODEL_OPTIONS,
     PARAM_OPTION,
@@ -26,11 +28,9 @@ from csrr.cli.options import (
     log_argument,
     make_model,
     read_log,
+    set_items,
 )
 from csrr.cli.output import print_json, say
-from csrr.cli.rule_options import ITEM_OPTIONS, set_items
-from csrr.printable import describe_size
-from csrr.progress import show_live_line
 
 if TYPE_CHECKING:
     import csrr

@@ -7,12 +7,11 @@ from typing import Any
 
 import click
 
-from csrr.cli.given_ids import as_id, tell_known_ids
-from csrr.cli.help_pages import Command
-from csrr.cli.model_files import load_model
+from csrr._base.text import describe_size
+from csrr.cli.errors import as_id, load_model, tell_known_ids
+from csrr.cli.help import Command
 from csrr.cli.options import check_can, json_option, k_option, model_argument
 from csrr.cli.output import print_json, say
-from csrr.printable import describe_size
 
 FOUND = ("rank_", "reg_", "l1_", "l2_")
 """What a fit settles where a parameter leaves it open."""
@@ -32,7 +31,7 @@ FOUND = ("rank_", "reg_", "l1_", "l2_")
 @json_option
 def similar(model: Path, item: str | None, user: str | None, k: int, as_json: bool) -> None:
     """Find the items or users of MODEL that are most like one."""
-    from csrr.ranking.text_tables import format_text_table
+    from csrr.results.formatting import format_text_table
 
     if (item is None) == (user is None):
         raise click.UsageError("give one of --item and --user")

@@ -7,21 +7,23 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from csrr.cli.given_ids import as_id, as_ids, tell_known_ids
-from csrr.cli.help_pages import Command
-from csrr.cli.model_files import load_model
+from csrr._base.progress import show_live_line
+from csrr.cli.errors import as_id, as_ids, load_model, tell_known_ids
+from csrr.cli.help import Command
 from csrr.cli.options import (
+    ITEM_OPTIONS,
+    RULE_OPTIONS,
     add_options,
     check_can,
     check_writable,
     json_option,
     k_option,
     model_argument,
+    read_rule_options,
+    set_items,
     spreadsheet_option,
 )
 from csrr.cli.output import print_json, say, say_warnings
-from csrr.cli.rule_options import ITEM_OPTIONS, RULE_OPTIONS, read_rule_options, set_items
-from csrr.progress import show_live_line
 
 if TYPE_CHECKING:
     from csrr.ranking import Recommendations
@@ -124,7 +126,7 @@ def recommend(
                 recs = fitted.recommend(wanted, options["k"], **allowed)
     reasons = _find_reasons(fitted, recs) if explain else None
     if output is not None:
-        from csrr.ranking.table_files import write_table_file
+        from csrr.results.table import write_table_file
 
         write_table_file(output, recs.to_arrow(), spreadsheet=options["spreadsheet"])
         _say_written(output, len(recs), int(recs.fallback.sum()), recs.k, as_json=as_json)
@@ -195,7 +197,7 @@ def _find_reasons(model: Any, recs: Recommendations) -> list[list[dict[str, Any]
 def _describe(recs: Recommendations, reasons: list[list[dict[str, Any]]] | None, *, is_new: bool) -> list[str]:
     """Return the table, unless it is empty, and a line for each user without a recommendation."""
     found = {row["user"] for row in recs.rows()}
-    from csrr.printable import format_cell
+    from csrr._base.text import format_cell
 
     names = ["someone with this history"] if is_new else [f"user {format_cell(user)}" for user in recs.users.tolist()]
     idle = [name for name, user in zip(names, recs.users.tolist(), strict=True) if user not in found]
@@ -204,7 +206,7 @@ def _describe(recs: Recommendations, reasons: list[list[dict[str, Any]]] | None,
 
 
 def _format_table(recs: Recommendations, reasons: list[list[dict[str, Any]]] | None, *, name_users: bool) -> str:
-    from csrr.ranking.text_tables import format_text_table
+    from csrr.results.formatting import format_text_table
 
     rows = list(recs.rows())
     names = ["rank", "item", *(["title"] if recs.titles is not None else []), "score"]
@@ -218,7 +220,7 @@ def _format_table(recs: Recommendations, reasons: list[list[dict[str, Any]]] | N
 
 
 def _format_reason(reason: list[dict[str, Any]]) -> str:
-    from csrr.printable import format_cell
+    from csrr._base.text import format_cell
 
     told = [f"{format_cell(row.get('title') or row['item'], 40)} ({row['amount']:+.3f})" for row in reason]
     return f"      because of {', '.join(told)}" if told else ""

@@ -10,13 +10,20 @@ from typing import Any
 
 import click
 
-from csrr.cli.failures import Failure, stoppable, tell_written
-from csrr.cli.help_pages import Command
+from csrr._base.progress import show_live_line
+from csrr.cli.errors import Failure, stoppable, tell_written
+from csrr.cli.help import Command
 from csrr.cli.interrupts import NOTHING_WRITTEN
-from csrr.cli.options import LOG_OPTIONS, add_options, json_option, log_argument, read_log
+from csrr.cli.options import (
+    ITEM_OPTIONS,
+    LOG_OPTIONS,
+    add_options,
+    json_option,
+    log_argument,
+    read_item_table,
+    read_log,
+)
 from csrr.cli.output import print_json, say, say_command
-from csrr.cli.rule_options import ITEM_OPTIONS, read_item_table
-from csrr.progress import show_live_line
 
 
 @click.command(
@@ -74,9 +81,9 @@ def start(
     and keeps the best, fitted to all events. The folder has page.html, which needs nothing else, summary.json and
     model.csrr. After Ctrl-C it has what was known by then.
     """
-    from csrr.first_look.result import PAGE
-    from csrr.first_look.start import look_at_log
-    from csrr.first_look.write_page import check_folder
+    from csrr.report.page import check_folder
+    from csrr.report.result import PAGE
+    from csrr.report.start import look_at_log
 
     with show_live_line() as line, stoppable(tell_kept(output)):
         check_folder(output)
@@ -100,11 +107,11 @@ def start(
         except ImportError as error:
             raise Failure(str(error)) from error
     if as_json:
-        from csrr.first_look.write_page import make_plain
+        from csrr.report.page import make_plain
 
         print_json(make_plain(look.summary()))
         return
-    from csrr.first_look.findings import list_commands
+    from csrr.report.findings import list_commands
 
     say(repr(look))
     for each in look.oddities:
@@ -132,7 +139,7 @@ def spell_options(context: click.Context, options: Mapping[str, Any]) -> str:
 
 def tell_kept(output: Path) -> Callable[[], str]:
     """Return a message that says, once it is asked for, what the folder has since now."""
-    from csrr.first_look.result import PAGE, SUMMARY
+    from csrr.report.result import PAGE, SUMMARY
 
     written = tell_written(output / SUMMARY)
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from csrr.cli.failures import Failure
-from csrr.cli.help_pages import Command
-from csrr.cli.model_files import load_model
+from csrr._base.progress import show_live_line
+from csrr.cli.errors import Failure, load_model
+from csrr.cli.help import Command
 from csrr.cli.options import (
     LOG_OPTIONS,
     add_options,
@@ -22,11 +22,10 @@ from csrr.cli.options import (
     spreadsheet_option,
 )
 from csrr.cli.output import print_json, say, write_csv
-from csrr.progress import show_live_line
 
 if TYPE_CHECKING:
     from csrr.noise.suspects import Suspects
-    from csrr.ranking.result_table import ResultTable
+    from csrr.results.table import ResultTable
 
 popularity_option = click.option(
     "--popularity",
@@ -139,7 +138,7 @@ def clean(
     weight, time and title, for any program to train on: ids and titles as they are, unless --spreadsheet is given.
     """
     from csrr.noise.cleaning import plan_cleaning
-    from csrr.ranking.result_table import SHOWN
+    from csrr.results.table import SHOWN
 
     if output is None and not dry_run:
         raise click.UsageError("Missing option '-o' / '--output' (or --dry-run, which writes nothing)")

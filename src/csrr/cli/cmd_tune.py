@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from csrr._base.progress import Line, show_live_line
 from csrr.cli import interrupts
-from csrr.cli.failures import Failure, stoppable, tell_written
-from csrr.cli.help_pages import Command
+from csrr.cli.errors import Failure, stoppable, tell_written
+from csrr.cli.help import Command
 from csrr.cli.options import (
     LOG_NAMES,
     LOG_OPTIONS,
@@ -35,7 +36,6 @@ from csrr.cli.options import (
 )
 from csrr.cli.output import print_json, say, say_command, to_plain
 from csrr.parameters import list_parameters, list_rivals
-from csrr.progress import Line, show_live_line
 
 if TYPE_CHECKING:
     import csrr
@@ -107,7 +107,7 @@ def tune(log: str, model: str, output: Path | None, fitted: Path | None, as_json
 
 def _read_question(model: str, options: dict[str, Any]) -> tuple[csrr.Recommender, Any]:
     """Return the model with its fixed parameters, and the space without them."""
-    from csrr.experiments.spaces import find_space
+    from csrr.evaluation.spaces import find_space
 
     chosen = [f"--{name}" for name in SPLITS if options[name] is not None]
     if options["folds"] is not None:
@@ -129,7 +129,7 @@ def _read_question(model: str, options: dict[str, Any]) -> tuple[csrr.Recommende
 
 
 def _read_space(path: Path) -> dict[str, Any]:
-    from csrr.experiments.spaces import decode_space
+    from csrr.evaluation.spaces import decode_space
 
     if not path.exists():
         raise click.UsageError(f"--space {path}: there is no such file, nor such a space; there are csrr and paper")
@@ -188,7 +188,7 @@ def _describe_kept(found: csrr.Tuning | None, storage: Path | None) -> str:
 
 def _tell(found: csrr.Tuning, log: str, fitted: Path | None, options: dict[str, Any]) -> None:
     """Print the best few trials, and the command that fits the best."""
-    from csrr.experiments.tuning_results import format_trials
+    from csrr.evaluation.tuning import format_trials
 
     states = [each.state for each in found.trials]
     failed = f", {states.count('failed')} failed" if "failed" in states else ""

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from csrr._base.progress import show_live_line
+from csrr._base.text import describe_size
 from csrr.cli import interrupts
-from csrr.cli.failures import tell_written
-from csrr.cli.help_pages import Command
-from csrr.cli.model_files import check_expendable, load_model
+from csrr.cli.errors import check_expendable, load_model, tell_written
+from csrr.cli.help import Command
 from csrr.cli.options import (
     LOG_OPTIONS,
     add_options,
@@ -24,8 +25,6 @@ from csrr.cli.options import (
     read_log,
 )
 from csrr.cli.output import print_json, say
-from csrr.printable import describe_size
-from csrr.progress import show_live_line
 
 if TYPE_CHECKING:
     import csrr

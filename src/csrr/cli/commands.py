@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
+from csrr._base.text import fit_tables
 from csrr.cli import interrupts
-from csrr.cli.failures import Failure, Interrupted, explain, hush, report, stoppable
-from csrr.cli.help_pages import Group
-from csrr.cli.model_files import is_model_file
+from csrr.cli.errors import Failure, Interrupted, explain, hush, is_model_file, report, stoppable
+from csrr.cli.help import Group
 from csrr.cli.output import find_width, say
-from csrr.printable import fit_tables
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -204,7 +203,7 @@ class _Sayer(logging.Handler):
 def run() -> Any:
     """Run the command line of this process; return its exit code."""
     logging.getLogger("csrr").addHandler(logging.NullHandler())
-    logging.getLogger("csrr.compiled").addHandler(_Sayer(logging.WARNING))
+    logging.getLogger("csrr._base.lazy_jit").addHandler(_Sayer(logging.WARNING))
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")

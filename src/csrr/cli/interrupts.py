@@ -159,7 +159,7 @@ def _write(stream: int, text: str) -> None:
 
 def _remove_parts() -> None:
     """Remove files that are being written, by the names that `files.py` has given them."""
-    if (files := sys.modules.get("csrr.files")) is not None:
+    if (files := sys.modules.get("csrr._base.files")) is not None:
         for part in list(getattr(files, "PARTS", ())):
             with suppress(OSError):
                 os.unlink(part)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from csrr.printable import make_printable, measure_width
+from csrr._base.text import make_printable, measure_width
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -114,8 +114,8 @@ def write_csv(table: pa.Table, path: Path, *, spreadsheet: bool = False) -> None
     """
     from pyarrow import csv
 
-    from csrr.files import atomic_write
-    from csrr.ranking.table_files import disarm
+    from csrr._base.files import atomic_write
+    from csrr.results.table import disarm
 
     with atomic_write(path) as file:
         csv.write_csv(disarm(table) if spreadsheet else table, file)

@@ -1,17 +1,15 @@
 """Data: readers -> a log, checked once -> split -> matrix."""
 
-from csrr.data.as_log import as_log
 from csrr.data.catalog import DATASETS, data_dir, fetch, locate
-from csrr.data.databases import read_sql
+from csrr.data.column_roles import LogColumns
 from csrr.data.errors import DataError, DataWarning, NoHistoryWarning, UnknownIdError, UnknownIdWarning
 from csrr.data.event_types import EventTypes
 from csrr.data.ids import IdMap
-from csrr.data.item_readers import read_items
-from csrr.data.item_table import ItemTable
+from csrr.data.items import ItemTable, read_items
 from csrr.data.log import Log
-from csrr.data.readers import read, read_split
-from csrr.data.recognise_columns import LogColumns
+from csrr.data.read import as_log, read, read_split
 from csrr.data.split import HeldOut, split
+from csrr.data.sql import read_sql
 from csrr.data.synthetic import Synthetic, synthetic
 
 __all__ = [

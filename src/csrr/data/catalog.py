@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from csrr._base.files import PARTS, write_text
+from csrr._base.text import describe_size
 from csrr.data.errors import DataError
-from csrr.files import PARTS, write_text
-from csrr.printable import describe_size
 
 _logger = logging.getLogger(__name__)
 

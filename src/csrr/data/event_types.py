@@ -10,10 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from csrr.arrays import BoolArray, Float32Array, Float64Array, Int64Array, Rows
-from csrr.data.columns import SKIP_HINT, as_arrow_array, name_column, reject_missing, show_type
+from csrr._base.arrays import BoolArray, Float32Array, Float64Array, Int64Array, Rows
+from csrr.data.columns import SKIP_HINT, Times, as_arrow_array, name_column, reject_missing, show_type
 from csrr.data.errors import DataError, RowNamer, list_names, show_value
-from csrr.data.times import Times
 from csrr.parameters import ParameterError, check_number
 
 MOST_TYPES = 64

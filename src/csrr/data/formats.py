@@ -14,15 +14,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from csrr.data.arrow_files import ArrowColumns, ParquetColumns
+from csrr.data.arrow import ArrowColumns, ParquetColumns
+from csrr.data.column_roles import Column
 from csrr.data.columns import join_dictionaries
 from csrr.data.errors import DataError, RowNamer, list_names, name_in_errors, name_table_row, show_value
-from csrr.data.limits import LONGEST_LINE, find_limit
-from csrr.data.recognise_columns import Column
-from csrr.data.records import SparseColumns
-from csrr.data.sources import Bundle
-from csrr.data.text import parse_text
-from csrr.data.text_rows import BLOCK_BYTES, end_lines, split_rows, to_utf8
+from csrr.data.sources import LONGEST_LINE, Bundle, find_limit
+from csrr.data.tables import SparseColumns
+from csrr.data.text import BLOCK_BYTES, end_lines, parse_text, split_rows, to_utf8
 from csrr.parameters import ParameterError
 
 RATINGS = ("user", "item", "rating", "timestamp")

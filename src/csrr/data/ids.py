@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from csrr.arrays import Int32Array, Int64Array, ObjectArray, Rows
+from csrr._base.arrays import Int32Array, Int64Array, ObjectArray, Rows
+from csrr.data.columns import read_id_column
 from csrr.data.errors import DataError, UnknownIdError
-from csrr.data.id_columns import read_id_column
 
 Id = int | str
 Ids = Int64Array | ObjectArray

@@ -1,7 +1,8 @@
-"""The log: who chose what, checked once."""
+"""A log and the events that came after it -> one log."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -11,31 +12,182 @@ import numpy as np
 import pyarrow as pa
 from scipy import sparse
 
-from csrr.arrays import BoolArray, Float32Array, Int32Array, Int64Array, ObjectArray
-from csrr.data.bad_rows import OnBadRows
-from csrr.data.errors import DataError, DataWarning, show_value, warn_caller
-from csrr.data.event_tables import NOTHING_ASKED, Asked, Events, read_events
-from csrr.data.event_types import EventTypes
-from csrr.data.fade import fade_weights
-from csrr.data.id_columns import describe_doubtful_ids
+from csrr._base.arrays import BoolArray, Float32Array, Float64Array, Int32Array, Int64Array, ObjectArray, Rows
+from csrr._base.text import format_html_table, format_html_words
+from csrr.data.column_roles import Column, LogColumns, choose_liked
+from csrr.data.columns import Times, describe_doubtful_ids, parse_time, read_id_column, show_times
+from csrr.data.errors import DataError, DataWarning, quote_names, show_value, warn_caller
+from csrr.data.event_types import EventTypes, TypeColumn, join_types, narrow_weights
 from csrr.data.ids import Id, IdMap, Ids
-from csrr.data.matrices import is_matrix, read_entries
-from csrr.data.merge import (
-    align_titles,
-    collect_titles,
-    drop_unused,
-    keep_heavy,
-    keep_positive,
-    merge_repeats,
-    place_rows,
-)
-from csrr.data.recognise_columns import Column, LogColumns, choose_liked
-from csrr.data.times import Times, show_times
-from csrr.html_text import format_html_table, format_html_words
-from csrr.parameters import ParameterError
+from csrr.data.tables import NOTHING_ASKED, Asked, Events, OnBadRows, is_matrix, read_entries, read_events
+from csrr.parameters import ParameterError, read_days
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Merged:
+    """Distinct events sorted by user row, then item row; every array has shape (n,)."""
+
+    user_rows: Int32Array
+    item_rows: Int32Array
+    weights: Float32Array | None
+    times: Times | None
+    types: EventTypes | None = None
+
+    def select(self, mask: BoolArray) -> Merged:
+        """Return the events where `mask`, shape (n,), is true."""
+        return Merged(
+            self.user_rows[mask],
+            self.item_rows[mask],
+            None if self.weights is None else self.weights[mask],
+            None if self.times is None else self.times[mask],
+            None if self.types is None else self.types.select(mask),
+        )
+
+
+def number_pairs(user_rows: Rows, item_rows: Rows, n_items: int) -> Int64Array:
+    """Return one number a (user, item) pair, shape (n,), ordered by user, then item."""
+    pairs = user_rows.astype(np.int64)
+    pairs *= n_items
+    pairs += item_rows
+    return pairs
+
+
+def keep_positive(found: Events, min_rating: float | None, min_weight: float | None) -> Events:
+    """Return the events with a rating >= `min_rating` and a weight above 0."""
+    for bound, column, role in ((min_rating, found.rating, "rating"), (min_weight, found.weight, "weight")):
+        if bound is not None and column is None:
+            raise DataError(
+                f"min_{role} needs a {role} column, and none was recognized;"
+                f" the columns are {quote_names(found.names)}; name it with {role}='...'"
+            )
+    n_read = len(found)
+    if min_rating is not None and found.rating is not None:
+        found = found.select(found.rating >= min_rating)
+        _require_some(len(found), n_read, f"rating >= {min_rating:g}")
+    if found.weight is not None:
+        happened = found.weight.astype(np.float32) > 0
+        if not happened.all():
+            _logger.info("dropped %d rows of weight 0", np.count_nonzero(~happened))
+            found = found.select(happened)
+            _require_some(len(found), n_read, "a weight above 0")
+    return found
+
+
+def keep_heavy(merged: Merged, min_weight: float | None, n_read: int) -> Merged:
+    """Return the events with a weight >= `min_weight`."""
+    if min_weight is None or merged.weights is None:
+        return merged
+    kept = merged.select(merged.weights >= min_weight)
+    _require_some(len(kept.user_rows), n_read, f"weight >= {min_weight:g}")
+    return kept
+
+
+def merge_repeats(
+    user_rows: Int32Array,
+    item_rows: Int32Array,
+    weights: Float64Array | None,
+    times: Times | None,
+    n_items: int,
+    types: TypeColumn | None = None,
+) -> Merged:
+    """Return distinct events: the weights of repeats summed, the latest time and all types kept, all of shape (n,)."""
+    keys = number_pairs(user_rows, item_rows, n_items)
+    if weights is None and times is None:
+        keys.sort()
+        if n_repeats := int(np.count_nonzero(keys[1:] == keys[:-1])):
+            _logger.info("merged %d repeated (user, item) rows", n_repeats)
+            keys = keys[np.concatenate(([True], keys[1:] != keys[:-1]))]
+        users, items = (np.empty(len(keys), np.int32) for _ in range(2))
+        np.floor_divide(keys, n_items, out=users, casting="unsafe")
+        np.remainder(keys, n_items, out=items, casting="unsafe")
+        return Merged(users, items, None, None)
+    order = np.argsort(keys, kind="stable")
+    first = np.flatnonzero(np.diff(keys[order], prepend=-1))
+    if len(first) < len(keys):
+        _logger.info("merged %d repeated (user, item) rows", len(keys) - len(first))
+        if weights is not None:
+            # A sum of floats depends on their order: sorting makes it the same for any order of the rows.
+            order = np.lexsort((weights, keys))
+    pairs = order[first]
+    summed = None if weights is None else narrow_weights(np.add.reduceat(weights[order], first))
+    latest = None if times is None else np.maximum.reduceat(times[order], first)
+    if types is None or weights is None:
+        return Merged(user_rows[pairs], item_rows[pairs], summed, latest)
+    numbers = np.empty(len(keys), np.int64)
+    numbers[order] = np.cumsum(np.diff(keys[order], prepend=-1) > 0) - 1
+    found = types.merge(numbers, weights, times)
+    return Merged(user_rows[pairs], item_rows[pairs], found.sum_weights(), latest, found)
+
+
+def drop_unused(ids: IdMap, rows: Int32Array) -> tuple[IdMap, Int32Array]:
+    """Return the ids that `rows`, shape (n,), mention, and the rows renumbered accordingly."""
+    seen = np.bincount(rows, minlength=len(ids)) > 0
+    if seen.all():
+        return ids, rows
+    return IdMap(ids.ids[seen]), (np.cumsum(seen, dtype=np.int32) - 1)[rows]
+
+
+def place_rows(ids: Any, rows: Int64Array, n: int) -> tuple[IdMap, Int32Array]:
+    """Return the map of a matrix's row (or column) ids, and where each of its `rows`, shape (m,), went."""
+    if ids is None:
+        return IdMap.range(n), rows.astype(np.int32)
+    known = IdMap(ids)
+    return known, known.rows(ids)[rows].astype(np.int32)
+
+
+def collect_titles(found: Events) -> dict[Any, str] | None:
+    """Return the title of each item by its id; of several, the first in the alphabet."""
+    if found.title is None:
+        return None
+    pairs = pa.table({"item": found.item, "title": found.title})
+    least = pairs.group_by("item").aggregate([("title", "min")])
+    return dict(zip(least["item"].to_pylist(), least["title_min"].to_pylist(), strict=True))
+
+
+def align_titles(titles: Mapping[Any, str | None] | None, items: IdMap) -> ObjectArray | None:
+    """Return the title, or None, of each item, shape (n_items,). Item 7 finds the title of 7 and of "7"."""
+    if titles is None:
+        return None
+    by_text = {str(id): title for id, title in titles.items()}
+    aligned = np.empty(len(items), object)
+    aligned[:] = [by_text.get(str(id)) for id in items]
+    return aligned
+
+
+def _require_some(n_left: int, n_read: int, condition: str) -> None:
+    if n_left == 0:
+        raise DataError(f"no events left: {n_read:,} rows read, 0 with {condition}")
+
+
+_DAY = 86_400.0
+MOST_HALVINGS = 10
+"""After so many half-lives an event fades no more: it weighs a thousandth, and the problem can still be solved."""
+
+
+def fade_weights(
+    weights: Float32Array | None, times: Times | None, half_life: float | str | timedelta, now: Any = None
+) -> Float32Array:
+    """Return weights, or ones where there are none, times 2^(-age/half_life), shape (n_events,).
+
+    Times are in seconds; ages are before `now`, or before the latest event.
+    """
+    days = read_days("half_life", half_life)
+    if times is None:
+        raise DataError(
+            "half_life needs events with times, and these have none; give a column of times, or leave it out"
+        )
+    latest = (times.max() if len(times) else 0) if now is None else parse_time(now)
+    with np.errstate(over="ignore"):
+        halvings = np.clip((latest - times.astype(np.float64)) / (days * _DAY), 0, MOST_HALVINGS)
+    faded: Float32Array = ((1 if weights is None else weights) * np.exp2(-halvings)).astype(np.float32)
+    return faded
+
 
 SHOWN = 5
 """The number of rows that a notebook shows."""
@@ -562,3 +714,72 @@ class Log:
         lines = list(zip(*first.values(), strict=True))
         table = format_html_table(list(first), lines, len(self) - len(lines))
         return f"{format_html_words(repr(self))}\n{table}"
+
+
+def join_logs(known: Log, new: Log) -> Log:
+    """Return the events of both logs: of a pair that both have, the sum of the weights and the latest time.
+
+    All users and items of either are in it. A title of the new log wins. Weights and times are in both logs or in none,
+    and so are event types if the known log has them.
+    """
+    users, known_users, new_users = join_ids(known.users, new.users, "user")
+    items, known_items, new_items = join_ids(known.items, new.items, "item")
+    weights, times = (
+        _join_columns(name, getattr(known, name), getattr(new, name), len(new)) for name in ("weights", "times")
+    )
+    user_rows = np.concatenate([known_users[known.user_rows], new_users[new.user_rows]])
+    item_rows = np.concatenate([known_items[known.item_rows], new_items[new.item_rows]])
+    merged = merge_repeats(
+        user_rows,
+        item_rows,
+        None if weights is None else weights.astype(np.float64),
+        times,
+        len(items),
+    )
+    titles = join_titles((known.titles, known_items), (new.titles, new_items), len(items))
+    types = None
+    if known.types is not None:
+        _, places = np.unique(number_pairs(user_rows, item_rows, len(items)), return_inverse=True)
+        types = join_types(known.types, new.types, (places[: len(known)], places[len(known) :]))
+    return Log(users, items, merged.user_rows, merged.item_rows, merged.weights, merged.times, titles, types=types)
+
+
+def join_ids(known: IdMap, new: IdMap, kind: str) -> tuple[IdMap, Int32Array, Int32Array]:
+    """Return the map of all ids, and the rows there of the known ones and of the new."""
+    if len(known) and len(new) and known.ids.dtype != new.ids.dtype:
+        theirs, ours = (_show_ids(ids) for ids in (new, known))
+        raise DataError(f"the {kind} ids of the new events are {theirs}, those known {ours}; make them of one type")
+    parts = [ids.ids for ids in (known, new) if len(ids)]
+    if not parts:
+        return known, np.empty(0, np.int32), np.empty(0, np.int32)
+    joined, rows = IdMap.encode(read_id_column(np.concatenate(parts), f"{kind} ids"))
+    return joined, rows[: len(known)], rows[len(known) :]
+
+
+def _show_ids(ids: IdMap) -> str:
+    kind = "strings" if ids.ids.dtype == np.object_ else "integers"
+    return f"{kind} ({ids.ids[:1].tolist()[0]!r})"
+
+
+def _join_columns(name: str, known: Any, new: Any, n_new: int) -> Any:
+    """Return a column of both logs, shape (n_known + n_new,), or None where neither has it."""
+    if known is None and new is None:
+        return None
+    if known is None or new is None:
+        with_it, without = ("known events", "new ones") if new is None else ("new events", "known ones")
+        raise DataError(f"the {with_it} have {name} and the {without} have none; give {name} for all events or none")
+    return np.concatenate([known, new])
+
+
+def join_titles(
+    known: tuple[ObjectArray | None, Int32Array], new: tuple[ObjectArray | None, Int32Array], n_items: int
+) -> ObjectArray | None:
+    """Return the title of each item, shape (n_items,), of titles and where each goes; None where there are none."""
+    if known[0] is None and new[0] is None:
+        return None
+    joined = np.full(n_items, None, np.object_)
+    for titles, rows in (known, new):
+        if titles is not None:
+            there = np.array([title is not None for title in titles], np.bool_)
+            joined[rows[there]] = titles[there]
+    return joined

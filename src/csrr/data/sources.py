@@ -2,18 +2,217 @@
 
 from __future__ import annotations
 
+import bz2
 import difflib
+import gzip
+import io
+import lzma
 import os
+import select
+import stat
+import struct
+import time
 import zipfile
+import zlib
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO, Any
 
+import pyarrow as pa
+
+from csrr._base.text import describe_size
 from csrr.data.catalog import DATASETS, data_dir, locate
 from csrr.data.errors import DataError, list_names, quote_error
-from csrr.data.limits import find_limit
-from csrr.data.unpack import DAMAGE, read_file, read_stream, strip_suffix, unpack
+
+VARIABLE = "CSRR_MAX_BYTES"
+SHARE = 8
+"""A file may hold this part of the memory: to make a log of a CSV file takes about eight times its size."""
+RATIO = 200
+"""A packed file may hold so many times its size; logs are packed 3 to 50 times."""
+ALWAYS = 1 << 28
+"""So many bytes are accepted on any machine, from a packed file of any size, and from a pipe."""
+BYTES_A_ROW = 24
+"""What a row counts for at least: the log is made of numbers, however short the text was."""
+UNKNOWN_MEMORY = 8 << 30
+
+LONGEST_LINE = 1 << 24
+"""The most bytes of a line of columns."""
+MOST_COLUMNS = 10_000
+
+_CONTAINER_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+
+
+@dataclass(frozen=True)
+class Limit:
+    """The most bytes that a file may hold once unpacked, and the reason."""
+
+    n_bytes: int
+    reason: str
+
+    def check(self, n_bytes: int, what: str = "the file") -> None:
+        """Raise an error where `n_bytes` are too many."""
+        if n_bytes > self.n_bytes:
+            raise DataError(
+                f"{what} holds more than {describe_size(self.n_bytes)}, {self.reason};"
+                f" if that is intended, set the environment variable {VARIABLE} to more bytes"
+            )
+
+    def check_rows(self, n_rows: int, what: str = "the file") -> None:
+        """Raise an error where so many rows are too many."""
+        if BYTES_A_ROW * n_rows > self.n_bytes:
+            told = f"{what} has {n_rows:,} rows, which count for {BYTES_A_ROW} bytes each: it"
+            self.check(BYTES_A_ROW * n_rows, told)
+
+
+def find_limit(packed: int | None = None, *, of_pipe: bool = False) -> Limit:
+    """Return how many bytes a file or a pipe may hold; `packed` is the size of a file that is packed."""
+    if given := os.environ.get(VARIABLE, "").strip():
+        return Limit(_read_size(given), f"the limit that {VARIABLE} sets")
+    if of_pipe:
+        return Limit(ALWAYS, "the limit for a pipe, which does not tell its size (write a file instead)")
+    most = max(find_memory() // SHARE, ALWAYS)
+    if packed is not None and packed * RATIO < most:
+        return Limit(max(packed * RATIO, ALWAYS), f"more than {RATIO} times its compressed size")
+    return Limit(most, "an eighth of this machine's memory")
+
+
+def find_memory() -> int:
+    """Return the bytes of memory that this process may have, as far as the system tells."""
+    try:
+        sizes = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    except (AttributeError, ValueError, OSError):
+        sizes = [UNKNOWN_MEMORY]
+    for file in _CONTAINER_LIMITS:
+        try:
+            sizes.append(int(Path(file).read_text()))
+        except (OSError, ValueError):  # no container, or "max"
+            continue
+    return min(size for size in sizes if size > 0)
+
+
+def _read_size(text: str) -> int:
+    try:
+        size = int(float(text))
+    except (ValueError, OverflowError):
+        size = 0
+    if size < 1:
+        raise DataError(f"{VARIABLE}={text!r} is not a number of bytes; write it like 8e9, or leave it unset")
+    return size
+
+
+BLOCK_BYTES = 1 << 20
+PATIENCE_SECONDS = 10.0
+"""How long a pipe is given to find somebody who writes to it."""
+
+DAMAGE = (
+    OSError,
+    EOFError,
+    RuntimeError,  # of zipfile: a password is needed; NotImplementedError: an unknown way of packing
+    ValueError,  # UnicodeDecodeError among them
+    LookupError,
+    MemoryError,  # a header that asks for more than there is
+    struct.error,
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+)
+"""What the libraries that unpack raise on damaged bytes."""
+
+_OPENERS: dict[bytes, Callable[[IO[bytes]], Any]] = {
+    b"\x1f\x8b": lambda file: gzip.GzipFile(fileobj=file),
+    b"BZh": bz2.BZ2File,
+    b"\xfd7zXZ\x00": lzma.LZMAFile,
+    b"\x28\xb5\x2f\xfd": lambda file: pa.CompressedInputStream(file, "zstd"),
+}
+SUFFIXES = (".gz", ".bz2", ".xz", ".zst")
+"""How the names of packed files end."""
+
+
+def read_file(path: Path) -> bytes:
+    """Return the bytes of a file or a pipe."""
+    about = path.stat()
+    if stat.S_ISFIFO(about.st_mode):
+        return _read_pipe(path, find_limit(of_pipe=True))
+    if not stat.S_ISREG(about.st_mode):
+        raise DataError(f"{path.name} is a device, which may have no end; give a file or a pipe")
+    limit = find_limit()
+    limit.check(about.st_size, path.name)
+    with path.open("rb") as file:
+        # At once: blocks that are joined take twice the memory for a moment.
+        return file.read(about.st_size) + read_stream(file, limit, path.name)
+
+
+def read_stream(file: Any, limit: Limit, what: str) -> bytes:
+    """Return what is left in a file, unless it is more than the limit."""
+    blocks, size = [], 0
+    while block := file.read(BLOCK_BYTES):
+        blocks.append(block)
+        size += len(block)
+        limit.check(size, what)
+    return blocks[0] if len(blocks) == 1 else b"".join(blocks)
+
+
+def unpack(content: bytes, what: str) -> bytes:
+    """Return gzip, bzip2, xz and zstd unpacked, and anything else as it is; `what` names it in errors."""
+    opener = _find_opener(content)
+    if opener is None:
+        return content
+    limit = find_limit(len(content))
+    try:
+        with opener(io.BytesIO(content)) as file:
+            unpacked = read_stream(file, limit, what)
+    except DataError:
+        raise
+    except (*DAMAGE, pa.ArrowException) as error:
+        raise DataError(f"cannot read {what}: {quote_error(error)}; the file is damaged, get it again") from error
+    if _find_opener(unpacked) is not None:
+        raise DataError(f"{what} is compressed more than once; decompress it first")
+    return unpacked
+
+
+def strip_suffix(name: str) -> str:
+    """Return a name without .gz and the like."""
+    return name.rpartition(".")[0] if name.lower().endswith(SUFFIXES) else name
+
+
+def _find_opener(content: bytes) -> Callable[[IO[bytes]], Any] | None:
+    if content.startswith(b"BZh") and not content[4:].startswith((b"1AY&SY", b"\x17rE8P\x90")):
+        return None  # text may begin so
+    return next((opener for magic, opener in _OPENERS.items() if content.startswith(magic)), None)
+
+
+def _read_pipe(path: Path, limit: Limit) -> bytes:
+    """Return what comes through a pipe. Who writes may take its time; but there must be somebody who does."""
+    # Without O_NONBLOCK, to open a pipe waits for a writer for ever.
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        first = _wait_for_writer(handle, path)
+        os.set_blocking(handle, True)
+        with os.fdopen(handle, "rb", closefd=False) as file:
+            return first + read_stream(file, limit, path.name)
+    finally:
+        os.close(handle)
+
+
+def _wait_for_writer(handle: int, path: Path) -> bytes:
+    """Return, once somebody has opened the other end of a pipe, what was read on the way."""
+    events = select.poll()
+    events.register(handle, select.POLLIN)
+    end = time.monotonic() + PATIENCE_SECONDS
+    while not events.poll(50):
+        try:
+            if first := os.read(handle, BLOCK_BYTES):
+                return first
+        except BlockingIOError:  # there is a writer, who is silent yet
+            return b""
+        if time.monotonic() > end:
+            raise DataError(
+                f"{path.name} is a pipe, and nobody has written to it for {PATIENCE_SECONDS:.0f} seconds;"
+                " start what writes to it first"
+            )
+    return b""
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,11 @@ from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
 
-from csrr.arrays import BoolArray, Int64Array
-from csrr.data.as_log import as_log
+from csrr._base.arrays import BoolArray, Int64Array
+from csrr.data.columns import Times, parse_time, show_moments
 from csrr.data.errors import DataError, show_value
 from csrr.data.log import Log
-from csrr.data.times import Times, parse_time, show_moments
+from csrr.data.read import as_log
 from csrr.parameters import ParameterError, check_seed, is_number, is_whole
 
 

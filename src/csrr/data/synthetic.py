@@ -1,17 +1,19 @@
-"""A log whose every event is known to be taste, a user's own peculiarity, or noise."""
+"""A log -> the same log with clicks planted in it that nobody meant, and which they are."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import numpy.typing as npt
 
-from csrr.arrays import Float64Array, Int64Array
-from csrr.data.errors import DataError
+from csrr._base.arrays import BoolArray, Float64Array, Int64Array
+from csrr.data.errors import DataError, show_value
 from csrr.data.ids import IdMap
 from csrr.data.log import Log
-from csrr.parameters import check_number, check_seed, check_whole
+from csrr.data.read import as_log
+from csrr.parameters import check_number, check_seed, check_whole, is_number
 
 GENRES = (
     "jazz",
@@ -178,3 +180,244 @@ def _draw(kinds: npt.NDArray[np.int8], kind: int, size: int, weights: Float64Arr
     if size:
         free = np.where(kinds < 0, weights, 0.0)
         kinds[rng.choice(len(kinds), size, replace=False, p=free / free.sum())] = kind
+
+
+NoiseKind = Literal["random", "accidental", "popular", "crawler", "push"]
+NOISE_KINDS: tuple[NoiseKind, ...] = get_args(NoiseKind)
+
+CRAWLED = 0.5
+"""The share of all items that a crawler touches."""
+RARE = 0.25
+"""A push lifts one of the items whose number of events is among this share of the smallest."""
+
+Rng = np.random.Generator
+
+
+@dataclass(frozen=True, eq=False)
+class Noisy:
+    """A log with planted events.
+
+    Attributes
+    ----------
+    log
+        The log.
+    planted
+        Which of its events are planted, shape (n_events,).
+    targets
+        The rows of the pushed items, shape (n,); empty for other kinds.
+
+    Examples
+    --------
+    >>> noisy = csrr.add_noise(csrr.synthetic(60, 40, events_per_user=10).log, "random", 0.2)
+    >>> f"{noisy.planted.mean():.2f}"
+    '0.20'
+    >>> clean = noisy.log.select(~noisy.planted)
+    """
+
+    log: Log
+    planted: BoolArray
+    targets: Int64Array = field(default_factory=lambda: np.empty(0, np.int64))
+
+
+class _Clicks(NamedTuple):
+    """Clicks of users, by row, on items, shapes (n,); users from the log's number on are new."""
+
+    users: Int64Array
+    items: Int64Array
+
+
+def add_noise(log: Any, kind: NoiseKind, share: float, *, seed: int = 0, avoid: Any = None) -> Noisy:
+    """Return the log with planted noise events, reproducible by seed.
+
+    New users have integer ids above all others, or are called crawler-1, crawler-2, ...; items keep their rows. Planted
+    events have the median weight, and times drawn from the log, if it has them.
+
+    Parameters
+    ----------
+    log
+        A log, a table with user and item columns, or a users x items matrix.
+    kind
+        The kind of noise:
+
+        - "random": clicks on uniformly drawn cells without an event;
+        - "accidental": clicks of its users, in proportion to their events, on any items they do not have;
+        - "popular": the same, on items in proportion to their events;
+        - "crawler": clicks of new users who touch half of the items each, drawn at random;
+        - "push": clicks of new users, each with as many as the median user, who all have one rare item, the target, and
+          hide it among items drawn in proportion to their events. It is the same at every share.
+    share
+        The planted share of all events, from 0 to less than 1.
+    seed
+        Seed of the random numbers.
+    avoid
+        A log with the same users and items, such as test data, whose cells are avoided.
+
+    Returns
+    -------
+    noisy
+        The log, and which of its events are planted.
+
+    Raises
+    ------
+    DataError
+        If the kind is unknown, or there is no room for so much noise.
+
+    Examples
+    --------
+    >>> train, test = csrr.split(csrr.synthetic(60, 40, events_per_user=10).log)
+    >>> noisy = csrr.add_noise(train, "crawler", 0.1, avoid=test)
+    >>> noisy.log.n_users - train.n_users
+    3
+    """
+    clean = as_log(log)
+    check_noise(kind, share)
+    check_seed(seed)
+    if not len(clean):
+        raise DataError("the log has no events; there is nothing to plant noise among")
+    other = _check_avoid(avoid, clean)
+    n_planted = round(float(share) / (1 - float(share)) * len(clean))
+    rng = np.random.default_rng(seed)
+    if kind == "push" and clean.n_items < 2:
+        raise DataError("a push hides its item among others, and this log has only one")
+    targets = _draw_rare_item(clean, rng) if kind == "push" else np.empty(0, np.int64)
+    if kind == "crawler":
+        clicks = _draw_crawlers(clean, n_planted, rng)
+    elif kind == "push":
+        clicks = _draw_push(clean, n_planted, targets, rng)
+    else:
+        clicks = _draw_misclicks(clean, n_planted, other, kind, rng)
+    return Noisy(*_join(clean, clicks, kind, rng), targets)
+
+
+def check_noise(kind: Any, share: Any) -> None:
+    """Raise a DataError unless there is such a kind of noise and such a share."""
+    if not isinstance(kind, str) or kind not in NOISE_KINDS:
+        raise DataError(f"kind={show_value(kind)}: there is no such noise; choose from {', '.join(NOISE_KINDS)}")
+    if not is_number(share) or not 0 <= share < 1:
+        raise DataError(
+            f"share={show_value(share)}: it must be a number from 0 to less than 1, the planted share of all events"
+        )
+
+
+def _check_avoid(avoid: Any, log: Log) -> Log | None:
+    if avoid is None:
+        return None
+    other = as_log(avoid)
+    if other.users != log.users or other.items != log.items:
+        raise DataError("avoid has other users or items than the log; split one log with csrr.split")
+    return other
+
+
+def _draw_misclicks(log: Log, n_planted: int, avoid: Log | None, kind: NoiseKind, rng: Rng) -> _Clicks:
+    """Return clicks of the log's users on items that neither the log nor `avoid` has for them."""
+    weights = log.item_counts() / len(log) if kind == "popular" else np.ones(log.n_items)
+    taken = [each.to_csr() for each in (log, avoid) if each is not None]
+    held = sum(np.bincount(each.nonzero()[0][weights[each.indices] > 0], minlength=log.n_users) for each in taken)
+    room = np.where(log.user_counts() > 0, np.maximum(np.count_nonzero(weights) - held, 0), 0)
+    sizes = _draw_noise_sizes(room if kind == "random" else log.user_counts(), room, n_planted, rng)
+    items = [np.empty(0, np.int64)]
+    for user in np.flatnonzero(sizes):
+        free = weights.copy()
+        for each in taken:
+            free[each.indices[each.indptr[user] : each.indptr[user + 1]]] = 0
+        items.append(_draw_clicks(free, int(sizes[user]), rng))
+    return _Clicks(np.repeat(np.arange(log.n_users), sizes), np.concatenate(items))
+
+
+def _draw_noise_sizes(likely: Int64Array, room: Int64Array, n_planted: int, rng: Rng) -> Int64Array:
+    """Return how many clicks each user gets, shape (n_users,): in proportion to `likely`, no more than `room`."""
+    if n_planted > room.sum():
+        raise DataError(
+            f"there is no room for {n_planted:,} planted events: the users lack only {room.sum():,} items;"
+            " take a smaller share"
+        )
+    sizes = np.zeros(len(likely), np.int64)
+    while (left := n_planted - int(sizes.sum())) > 0:
+        shares = np.where(sizes < room, likely, 0)
+        sizes = np.minimum(sizes + rng.multinomial(left, shares / shares.sum()), room)
+    return sizes
+
+
+def _draw_crawlers(log: Log, n_planted: int, rng: Rng) -> _Clicks:
+    """Return clicks of new users on half of the items each; the last may have fewer."""
+    sizes = _cut_profiles(n_planted, max(1, round(CRAWLED * log.n_items)))
+    items = [_draw_clicks(np.ones(log.n_items), size, rng) for size in sizes]
+    return _assign_to_new_users(log, items)
+
+
+def _draw_push(log: Log, n_planted: int, targets: Int64Array, rng: Rng) -> _Clicks:
+    """Return clicks of new users on the targets and on items drawn by popularity; the last may have fewer."""
+    weights = log.item_counts() / len(log)
+    weights[targets] = 0
+    counts = log.user_counts()
+    typical = round(float(np.median(counts[counts > 0])))
+    most = len(targets) + int(np.count_nonzero(weights))
+    sizes = _cut_profiles(n_planted, min(max(typical, len(targets)), most))
+    hidden = (_draw_clicks(weights, max(size - len(targets), 0), rng) for size in sizes)
+    return _assign_to_new_users(log, [np.append(targets, camouflage) for camouflage in hidden])
+
+
+def _draw_rare_item(log: Log, rng: Rng) -> Int64Array:
+    """Return the row of one of the items with few events, but some, shape (1,)."""
+    counts = log.item_counts()
+    few = np.quantile(counts[counts > 0], RARE)
+    return rng.choice(np.flatnonzero((counts > 0) & (counts <= few)), 1)
+
+
+def _cut_profiles(n_planted: int, size: int) -> list[int]:
+    """Return the numbers of clicks of as many users as are needed."""
+    full, rest = divmod(n_planted, size)
+    return [size] * full + [rest] * (rest > 0)
+
+
+def _assign_to_new_users(log: Log, items: list[Int64Array]) -> _Clicks:
+    users = np.repeat(log.n_users + np.arange(len(items)), [len(each) for each in items])
+    return _Clicks(users, np.concatenate([np.empty(0, np.int64), *items]))
+
+
+def _draw_clicks(weights: Float64Array, size: int, rng: Rng) -> Int64Array:
+    """Return `size` distinct places, drawn one after the other in proportion to `weights`, shape (n,)."""
+    return rng.choice(len(weights), size, replace=False, p=weights / weights.sum())
+
+
+def _join(log: Log, clicks: _Clicks, kind: str, rng: Rng) -> tuple[Log, BoolArray]:
+    """Return the log with the clicks, and which of its events they are."""
+    n_new = int(clicks.users.max(initial=-1)) + 1 - log.n_users
+    new_ids = _make_new_ids(log.users, n_new, kind)
+    users = IdMap([*log.users, *new_ids]) if new_ids else log.users
+    row_of = users.rows([*log.users, *new_ids])
+    user_rows = row_of[np.concatenate([log.user_rows, clicks.users])]
+    item_rows = np.concatenate([log.item_rows, clicks.items])
+    order = np.lexsort((item_rows, user_rows))
+    n = len(clicks.users)
+    weights, times = log.weights, log.times
+    if weights is not None:
+        weights = np.append(weights, np.full(n, np.median(weights), np.float32))[order]
+    if times is not None:
+        times = np.append(times, rng.choice(times, n))[order]
+    types = log.types
+    if types is not None:
+        # A planted event is of the types, and weighs, what an event drawn from the log does.
+        types = types.select(np.append(np.arange(len(log)), rng.integers(len(log), size=n))[order])
+        weights = None if weights is None else types.sum_weights()
+    noisy = replace(
+        log,
+        types=types,
+        users=users,
+        user_rows=user_rows[order].astype(np.int32),
+        item_rows=item_rows[order].astype(np.int32),
+        weights=weights,
+        times=times,
+    )
+    return noisy, order >= len(log)
+
+
+def _make_new_ids(users: IdMap, n: int, kind: str) -> list[int] | list[str]:
+    """Return `n` ids that no user has."""
+    if users.ids.dtype != object:
+        largest = int(users.ids[-1])
+        return [largest + 1 + number for number in range(n)]
+    name = kind
+    while any(str(each).startswith(f"{name}-") for each in users):
+        name = f"new-{name}"
+    return [f"{name}-{number + 1}" for number in range(n)]

@@ -1,16 +1,16 @@
 """Models: one file each, under one contract."""
 
+from csrr.models.base import NotFittedError, Recommender
 from csrr.models.bprmf import BPRMF
 from csrr.models.csrr import CSRR
 from csrr.models.csrre import CSRRe
 from csrr.models.ease import EASE
 from csrr.models.itemknn import ItemKNN
-from csrr.models.kept import ModelFileError
-from csrr.models.load import load
+from csrr.models.mcshift import BiasMC, MCShift
+from csrr.models.path import Path, PathPoint, path
 from csrr.models.popularity import PopRank
-from csrr.models.positive_unlabelled import BiasMC, MCShift
-from csrr.models.recommender import NotFittedError, Recommender
-from csrr.models.regularization_path import Path, PathPoint, path
+from csrr.models.schema import ModelFileError
+from csrr.models.store import load
 from csrr.models.wrmf import WRMF
 from csrr.parameters import ParameterError
 

@@ -10,21 +10,21 @@ from typing import Annotated, Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from csrr.arrays import Float32Array
+from csrr._base.arrays import Float32Array
+from csrr._base.progress import follow_steps
+from csrr._base.threads import use_threads
 from csrr.data import Log
 from csrr.model_parameters import Rank, Seed, Threads
-from csrr.models.folded_users import FoldedFactors
-from csrr.models.join_events import join_events, place_rows_by_id
-from csrr.models.kept import Arrays, Kept, Values
-from csrr.models.recommender import Recommender
+from csrr.models.base import Recommender
+from csrr.models.foldin import FoldedFactors
+from csrr.models.scaling import resolve_rank
+from csrr.models.schema import Arrays, Kept, Values
 from csrr.models.store import State, factors
-from csrr.models.strengths import resolve_rank
-from csrr.optim.bpr import Rates, fold_in, run_epoch
-from csrr.optim.factored import Factors
-from csrr.optim.pattern import Pattern
+from csrr.models.update import join_events, place_rows_by_id
+from csrr.numerics.bpr import Rates, fold_in, run_epoch
+from csrr.numerics.factored import Factors
+from csrr.numerics.problem import Pattern
 from csrr.parameters import Number, ParameterError, Whole, declare, parameter
-from csrr.progress import follow_steps
-from csrr.threads import use_threads
 
 DEFAULT_RANK = 50
 

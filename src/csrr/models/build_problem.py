@@ -8,26 +8,23 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from csrr.arrays import FloatArray
+from csrr._base.arrays import FloatArray
+from csrr._base.deadline import seconds_left
 from csrr.data import Log
-from csrr.deadline import seconds_left
 from csrr.model_parameters import UserScaling
 from csrr.models.costs import ClickCosts, Costs, Ratio, Weighing
-from csrr.models.settings import RULE, Settings
-from csrr.models.strengths import Scaling, compute_noise_level, compute_target_norm, count_clicks
-from csrr.noise.judged import STRONG
-from csrr.noise.noise_scores import LeftOut, score_noise
-from csrr.optim.factored import Factors
-from csrr.optim.foldin import ItemSide
-from csrr.optim.lowrank import LowRank
-from csrr.optim.neighbors import Regression, Support
-from csrr.optim.pattern import Pattern
-from csrr.optim.problem import Loss, Problem, build
-from csrr.optim.solver import Options, guess_low_rank, solve
+from csrr.models.scaling import RULE, Scaling, Settings, compute_noise_level, compute_target_norm, count_clicks
+from csrr.noise.scores import STRONG, LeftOut, score_noise
+from csrr.numerics.factored import Factors
+from csrr.numerics.foldin import ItemSide
+from csrr.numerics.lowrank import LowRank
+from csrr.numerics.neighbors import Regression, Support
+from csrr.numerics.problem import Loss, Pattern, Problem, build
+from csrr.numerics.solver import Options, guess_low_rank, solve
 from csrr.parameters import ParameterError
 
 if TYPE_CHECKING:
-    from csrr.models.robust import RobustModel
+    from csrr.models.csrr_base import RobustModel
 
 
 class Words(NamedTuple):

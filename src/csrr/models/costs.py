@@ -12,12 +12,12 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 
-from csrr.arrays import FloatArray
+from csrr._base.arrays import FloatArray
 from csrr.data import IdMap, Log
 from csrr.model_parameters import LEAST_COST as LEAST
 from csrr.model_parameters import MOST_COST as MOST
-from csrr.models.settings import RULE
-from csrr.optim.pattern import Pattern
+from csrr.models.scaling import RULE
+from csrr.numerics.problem import Pattern
 from csrr.parameters import Number, ParameterError
 
 Weighing = Literal["ignore", "cost", "linear", "log"]

@@ -36,13 +36,13 @@ from csrr.model_parameters import (
     Tol,
     UserScaling,
 )
+from csrr.models.auto import check_precision
 from csrr.models.build_problem import ClickProblem
-from csrr.models.read_parameters import check_precision
-from csrr.models.robust import Fit, RobustModel, Start
-from csrr.optim.algorithm1 import Iteration, algorithm1
-from csrr.optim.certificate import compute_gap
-from csrr.optim.lowrank import LowRank
-from csrr.optim.solver import Callback, Solution, Step
+from csrr.models.csrr_base import Fit, RobustModel, Start
+from csrr.numerics.algorithm1 import Iteration, algorithm1
+from csrr.numerics.certificate import compute_gap
+from csrr.numerics.lowrank import LowRank
+from csrr.numerics.solver import Callback, Solution, Step
 from csrr.parameters import ParameterError, declare, parameter
 
 

@@ -38,14 +38,14 @@ from csrr.model_parameters import (
     UserScaling,
     VUpdate,
 )
+from csrr.models.auto import Wanted
 from csrr.models.build_problem import ClickProblem, Words
-from csrr.models.robust import Fit, RobustModel, Start
-from csrr.models.settings_search import Wanted
-from csrr.models.strengths import resolve_rank
-from csrr.optim.algorithm2 import algorithm2, guess_nonnegative, take_nonnegative_part
-from csrr.optim.factored import Factors, pick_lower, solve_factored, widen
-from csrr.optim.problem import Problem
-from csrr.optim.solver import Callback, Options
+from csrr.models.csrr_base import Fit, RobustModel, Start
+from csrr.models.scaling import resolve_rank
+from csrr.numerics.algorithm2 import algorithm2, guess_nonnegative, take_nonnegative_part
+from csrr.numerics.factored import Factors, pick_lower, solve_factored, widen
+from csrr.numerics.problem import Problem
+from csrr.numerics.solver import Callback, Options
 from csrr.parameters import ParameterError, declare, parameter
 
 DEFAULT_RANK = 128

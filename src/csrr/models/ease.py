@@ -11,20 +11,20 @@ from typing import Annotated, Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from csrr.arrays import AnyArray
-from csrr.compiled import compile_loop
+from csrr._base.arrays import AnyArray
+from csrr._base.lazy_jit import compile_loop
+from csrr._base.progress import Callback, follow_steps
+from csrr._base.threads import run_ranges, use_threads
 from csrr.data import Log
 from csrr.model_parameters import MOST, AutoReg, Precision, Threads
-from csrr.models.folded_items import FoldedItems
+from csrr.models.auto import find_best_multiple
+from csrr.models.foldin import FoldedItems
 from csrr.models.item_weights import ItemWeightsModel
-from csrr.models.join_events import join_events
-from csrr.models.kept import Arrays, Kept, Values
+from csrr.models.schema import Arrays, Kept, Values
 from csrr.models.store import State
-from csrr.models.strength_search import find_best_multiple
+from csrr.models.update import join_events
 from csrr.parameters import Number, ParameterError, declare, parameter
-from csrr.progress import Callback, follow_steps
-from csrr.ranking.score_blocks import split_rows
-from csrr.threads import run_ranges, use_threads
+from csrr.ranking.topk import split_rows
 
 AUTO_MULTIPLE = 5.0
 """`guess_reg`: in units of the norm of the item counts over the root of the number of users."""

@@ -7,19 +7,15 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from csrr.arrays import Float32Array, Rows
-from csrr.compiled import compile_loop
+from csrr._base.arrays import Float32Array, Rows
+from csrr._base.lazy_jit import compile_loop
+from csrr._base.threads import run_ranges
 from csrr.data.ids import Id
-from csrr.models.explain_score import explain_score
-from csrr.models.kept import Arrays
-from csrr.models.most_alike import compute_history_cosines, mark_nothing
-from csrr.models.recommender import Recommender, ask_one_state
+from csrr.models.base import Recommender, ask_one_state, compute_history_cosines, explain_score, mark_nothing
+from csrr.models.schema import Arrays, sparse_arrays, sparse_from
 from csrr.models.store import State
-from csrr.models.text_arrays import sparse_arrays, sparse_from
 from csrr.ranking.explanations import Explanation
-from csrr.ranking.item_products import add_products, multiply_pairs
-from csrr.ranking.score_blocks import check_rows, split_rows
-from csrr.threads import run_ranges
+from csrr.ranking.topk import add_products, check_rows, multiply_pairs, split_rows
 
 
 class ItemWeightsModel(Recommender):

@@ -7,17 +7,16 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 import numpy as np
 from scipy import sparse
 
-from csrr.arrays import Float64Array
+from csrr._base.arrays import Float64Array
+from csrr._base.threads import use_threads
 from csrr.data import Log
 from csrr.model_parameters import Threads
-from csrr.models.folded_items import FoldedItems, make_scorer
+from csrr.models.foldin import FoldedItems, make_scorer
 from csrr.models.item_weights import ItemWeightsModel
-from csrr.models.kept import Kept, Sparse
-from csrr.optim.item_foldin import list_nearest, make_weights
-from csrr.optim.nearest import Likeness, find_nearest_items
+from csrr.models.schema import Kept, Sparse
+from csrr.numerics.neighbors import Likeness, find_nearest_items, list_nearest, make_weights
 from csrr.parameters import Choice, Number, Renamed, Whole, declare, parameter
-from csrr.ranking.score_blocks import choose_block_rows
-from csrr.threads import use_threads
+from csrr.ranking.topk import choose_block_rows
 
 Nearest = Annotated[int, Whole("neighbors", "The number of nearest items whose similarities count.", least=1)]
 Similarity = Annotated[

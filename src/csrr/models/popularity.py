@@ -7,11 +7,11 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from csrr.arrays import Rows
+from csrr._base.arrays import Rows
 from csrr.data import Log, as_log
-from csrr.models.folded_items import FoldedItems
-from csrr.models.kept import Arrays, Kept, Values
-from csrr.models.recommender import Recommender
+from csrr.models.base import Recommender
+from csrr.models.foldin import FoldedItems
+from csrr.models.schema import Arrays, Kept, Values
 from csrr.models.store import State
 
 

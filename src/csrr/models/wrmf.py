@@ -9,28 +9,25 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from csrr.arrays import BoolArray, Float32Array, FloatArray
+from csrr._base.arrays import BoolArray, Float32Array, FloatArray
+from csrr._base.progress import follow_steps
+from csrr._base.threads import use_threads
 from csrr.data import Log
 from csrr.data.ids import Id
 from csrr.model_parameters import MOST, AutoReg, HalfLife, MaxIter, Rank, Seed, Threads
-from csrr.models.explain_score import explain_score
-from csrr.models.folded_items import FoldedItems, make_scorer
-from csrr.models.folded_users import FoldedFactors
-from csrr.models.join_events import join_events, place_rows_by_id
-from csrr.models.kept import Arrays, Kept, Values
-from csrr.models.recommender import Recommender, ask_one_state
+from csrr.models.auto import find_best_multiple
+from csrr.models.base import Recommender, ask_one_state, explain_score
+from csrr.models.foldin import FoldedFactors, FoldedItems, make_scorer
+from csrr.models.scaling import AUTO_NOISE_MULTIPLE, compute_noise_level, resolve_rank, solve_penalized
+from csrr.models.schema import Arrays, Kept, Values
 from csrr.models.store import STEPS, State, factors, step_arrays, steps_from
-from csrr.models.strength_search import find_best_multiple
-from csrr.models.strengths import AUTO_NOISE_MULTIPLE, compute_noise_level, resolve_rank, solve_penalized
-from csrr.optim.factored import Factors, alternate, compute_objective, descend, guess_factors, widen
-from csrr.optim.foldin import ItemSide
-from csrr.optim.pattern import Pattern
-from csrr.optim.problem import Problem, select_rows
-from csrr.optim.solver import Callback, Options, Step
+from csrr.models.update import join_events, place_rows_by_id
+from csrr.numerics.factored import Factors, alternate, compute_objective, descend, guess_factors, widen
+from csrr.numerics.foldin import ItemSide
+from csrr.numerics.problem import Pattern, Problem, select_rows
+from csrr.numerics.solver import Callback, Options, Step
 from csrr.parameters import Choice, Number, ParameterError, Renamed, declare, parameter
-from csrr.progress import follow_steps
 from csrr.ranking.explanations import Explanation
-from csrr.threads import use_threads
 
 DEFAULT_RANK = 128
 STEP = 2.0

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from csrr._base.text import format_html_words
 from csrr.data import Log
-from csrr.html_text import format_html_words
 from csrr.noise.suspects import UNTOLD, Suspects, find_suspects_in
 from csrr.parameters import check_number
-from csrr.ranking.result_table import SHOWN, ResultTable, TabularResult
+from csrr.results.table import SHOWN, ResultTable, TabularResult
 
 RATHER = 0.5
 """By default nothing goes that is not rather noise than not by its score."""

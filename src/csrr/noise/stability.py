@@ -8,11 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from csrr.arrays import FloatArray
-from csrr.html_text import format_html_words
-from csrr.noise.judged import Refitted
-from csrr.noise.noise_scores import check_popularity, score_noise
-from csrr.ranking.result_table import ResultTable
+from csrr._base.arrays import FloatArray
+from csrr._base.text import format_html_words
+from csrr.noise.scores import Refitted, check_popularity, score_noise
+from csrr.results.table import ResultTable
 
 SUSPECT = 0.5
 """Events with a larger score are called suspects here."""

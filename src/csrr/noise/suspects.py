@@ -9,14 +9,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from csrr.arrays import FloatArray
+from csrr._base.arrays import FloatArray
 from csrr.data import Log
-from csrr.noise.judged import STRONG, Judged
-from csrr.noise.noise_scores import NoiseScores, check_popularity, score_noise
+from csrr.noise.scores import STRONG, Judged, NoiseScores, check_popularity, score_noise
 from csrr.noise.stability import Stability
 from csrr.parameters import ParameterError
-from csrr.ranking.result_table import SHOWN, ResultTable, TabularResult
 from csrr.registry import MODELS
+from csrr.results.table import SHOWN, ResultTable, TabularResult
 
 DOUBT = 0.05
 """Noise is in doubt where its share hangs by more than this on how far taste reaches down."""

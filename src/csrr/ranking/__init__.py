@@ -1,10 +1,8 @@
 """Ranking: score blocks -> top-k -> lists in the caller's ids; lists -> metrics."""
 
-from csrr.ranking.cells import Measures, measure_cells
-from csrr.ranking.metrics import average_metrics, mark_hits, measure_users
-from csrr.ranking.recommendations import NeighborLists, Neighbors, Recommendations
-from csrr.ranking.score_blocks import mask_cells
-from csrr.ranking.topk import block_top_k, top_k
+from csrr.ranking.metrics import Measures, average_metrics, mark_hits, measure_cells, measure_users
+from csrr.ranking.topk import block_top_k, mask_cells, top_k
+from csrr.results.recommendations import NeighborLists, Neighbors, Recommendations
 
 __all__ = [
     "Measures",

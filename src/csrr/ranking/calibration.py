@@ -7,20 +7,601 @@ popularity of their item and the activity of their user, with a curve for each s
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
-from csrr.arrays import AnyArray, BoolArray, Float32Array, Float64Array, Int64Array, Rows
+from csrr._base.arrays import AnyArray, BoolArray, Float32Array, Float64Array, Int64Array, Rows
 from csrr.data import DataError
-from csrr.ranking.cell_counts import count_in_bins, score_positives
-from csrr.ranking.cell_groups import N_GROUPS, CellGroups, GroupCurves
-from csrr.ranking.group_reliability import GroupReliability
-from csrr.ranking.reliability import N_BINS, Reliability
-from csrr.ranking.result_table import ResultTable, TabularResult
-from csrr.ranking.score_blocks import RowScorer
+from csrr.ranking.topk import RowScorer, score_blocks
+from csrr.results.table import ResultTable, TabularResult
+
+N_GROUPS = 5
+"""The number of groups by popularity, and by activity, that are reported where a calibration has none."""
+PRIOR_POSITIVES = 100.0
+"""The common curve counts as much as so many positives in each group: measured, see docs/math.md."""
+
+
+@dataclass(frozen=True, eq=False)
+class CellGroups:
+    """Groups of cells: by the number of their item's training events, and by that of their user's.
+
+    Attributes
+    ----------
+    popularity
+        The number of training events of each item, shape (n_items,).
+    popularity_ends
+        The most events of an item in each group but the last, increasing, shape (n_popularity - 1,).
+    activity_ends
+        The same of users, shape (n_activity - 1,).
+    """
+
+    popularity: Int64Array
+    popularity_ends: Int64Array
+    activity_ends: Int64Array
+
+    @classmethod
+    def of(cls, seen: Any, n_groups: int) -> CellGroups:
+        """Return groups of about equally many items, and of about equally many users.
+
+        Parameters
+        ----------
+        seen
+            The training events, csr of shape (n_users, n_items).
+        n_groups
+            The number of groups of each; equal counts stay together, so there may be fewer.
+
+        Returns
+        -------
+        groups
+            The groups.
+        """
+        popularity = np.bincount(seen.indices, minlength=seen.shape[1]).astype(np.int64)
+        return cls(popularity, _find_ends(popularity, n_groups), _find_ends(np.diff(seen.indptr), n_groups))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The numbers of groups by activity and by popularity."""
+        return len(self.activity_ends) + 1, len(self.popularity_ends) + 1
+
+    def of_users(self, activity: npt.ArrayLike) -> Rows:
+        """Return the groups of users.
+
+        Parameters
+        ----------
+        activity
+            Their numbers of training events, of any shape.
+
+        Returns
+        -------
+        groups
+            Of the same shape.
+        """
+        return np.searchsorted(self.activity_ends, np.asarray(activity))
+
+    def of_items(self, item_rows: Rows | None = None) -> Rows:
+        """Return the groups of items.
+
+        Parameters
+        ----------
+        item_rows
+            Their rows, of any shape; None for all.
+
+        Returns
+        -------
+        groups
+            Of the same shape, or (n_items,).
+        """
+        counts = self.popularity if item_rows is None else self.popularity[item_rows]
+        return np.searchsorted(self.popularity_ends, counts)
+
+
+@dataclass(frozen=True, eq=False)
+class GroupCurves:
+    """A calibration for each group of cells: a probability that never falls with the score.
+
+    The curve of a group is the isotonic regression of its rates, each drawn to the common curve as though that had been
+    seen in PRIOR_POSITIVES further positives; a bin without cells of the group has the common probability.
+
+    Attributes
+    ----------
+    groups
+        Which cells go together.
+    n_cells, n_positives
+        The numbers of cells and of positives, shape (n_activity, n_popularity, n_bins).
+    probabilities
+        The probability of a bin's cells, of the same shape.
+    """
+
+    groups: CellGroups
+    n_cells: Int64Array
+    n_positives: Int64Array
+    probabilities: Float64Array
+
+    @classmethod
+    def of(cls, groups: CellGroups, n_cells: Int64Array, n_positives: Int64Array, common: Float64Array) -> GroupCurves:
+        """Return the curves of counted cells.
+
+        Parameters
+        ----------
+        groups
+            Which cells go together.
+        n_cells, n_positives
+            The counts, shape (n_activity, n_popularity, n_bins).
+        common
+            The probabilities of all cells, shape (n_bins,).
+
+        Returns
+        -------
+        curves
+            The curves.
+        """
+        probabilities = np.empty(n_cells.shape)
+        for group in np.ndindex(groups.shape):
+            probabilities[group] = _fit_curve(n_cells[group], n_positives[group], common)
+        return cls(groups, n_cells, n_positives, probabilities)
+
+    def find(self, bins: Rows, activity: npt.ArrayLike, item_rows: Rows) -> Float64Array:
+        """Return the probabilities of cells.
+
+        Parameters
+        ----------
+        bins
+            The bins of their scores, of any shape.
+        activity
+            The numbers of training events of their users, of a shape that goes with it.
+        item_rows
+            The rows of their items, likewise.
+
+        Returns
+        -------
+        probabilities
+            Of the shape of `bins`.
+        """
+        return self.probabilities[self.groups.of_users(activity), self.groups.of_items(item_rows), bins]
+
+    def divided_by(self, label_rate: float) -> GroupCurves:
+        """Return the same where a positive is shown with this chance.
+
+        Parameters
+        ----------
+        label_rate
+            The chance.
+
+        Returns
+        -------
+        curves
+            With larger probabilities, cut at 1.
+        """
+        return replace(self, probabilities=np.clip(self.probabilities / label_rate, 0, 1))
+
+    def remaining(self, label_rate: float) -> GroupCurves:
+        """Return the curves of the cells that are no held-out events; see `Calibration.remaining`.
+
+        Parameters
+        ----------
+        label_rate
+            The chance that a positive was shown.
+
+        Returns
+        -------
+        curves
+            Of the other cells.
+        """
+        p = self.probabilities
+        left = p * (1 - label_rate) / (1 - label_rate * p)
+        none = np.zeros_like(self.n_positives)
+        return replace(self, n_cells=self.n_cells - self.n_positives, n_positives=none, probabilities=left)
+
+    def arrays(self) -> dict[str, AnyArray]:
+        """Return all of it as arrays, for saving.
+
+        Returns
+        -------
+        arrays
+            By name.
+        """
+        groups = self.groups
+        own = groups.popularity, groups.popularity_ends, groups.activity_ends
+        parts: tuple[AnyArray, ...] = (*own, self.n_cells, self.n_positives, self.probabilities)
+        return {f"calibration.groups.{name}": part for name, part in zip(_PARTS, parts, strict=True)}
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, AnyArray]) -> GroupCurves | None:
+        """Return what `arrays` was made of.
+
+        Parameters
+        ----------
+        arrays
+            Arrays by name, others among them.
+
+        Returns
+        -------
+        curves
+            None where there are none among them.
+
+        Raises
+        ------
+        DataError
+            If they are not those of curves.
+        """
+        if f"calibration.groups.{_PARTS[0]}" not in arrays:
+            return None
+        popularity, *ends, n_cells, n_positives, probabilities = (arrays[f"calibration.groups.{p}"] for p in _PARTS)
+        if not all((each[1:] > each[:-1]).all() for each in ends):
+            raise DataError("groups of a calibration whose ends fall are none")
+        if not ((probabilities[..., 1:] >= probabilities[..., :-1]).all() and (n_positives <= n_cells).all()):
+            raise DataError("a calibration of groups whose probabilities fall or counts do not go together is none")
+        return cls(CellGroups(popularity, *ends), n_cells, n_positives, probabilities)
+
+
+_PARTS = ("popularity", "popularity_ends", "activity_ends", "n_cells", "n_positives", "probabilities")
+
+
+def _find_ends(counts: AnyArray, n_groups: int) -> Int64Array:
+    """Return where to cut sorted counts, shape (n,), into groups: none of them is empty."""
+    ordered = np.sort(counts)
+    ends = np.unique(ordered[[len(ordered) * place // n_groups - 1 for place in range(1, n_groups)]])
+    found: Int64Array = ends[ends < ordered[-1]].astype(np.int64)
+    return found
+
+
+def _fit_curve(n_cells: Int64Array, n_positives: Int64Array, common: Float64Array) -> Float64Array:
+    """Return the probabilities of one group, shape (n_bins,), from its counts and the common ones."""
+    from scipy.optimize import isotonic_regression
+
+    expected = float(n_cells @ common)
+    if expected == 0:
+        return common
+    share = expected / (expected + PRIOR_POSITIVES)
+    rates = share * (n_positives / np.maximum(n_cells, 1)) + (1 - share) * common
+    # A bin without cells must not bend the others.
+    weights = np.where(n_cells > 0, n_cells, 1e-9)
+    fitted = isotonic_regression(np.where(n_cells > 0, rates, common), weights=weights).x
+    return np.clip(fitted, 0, 1)
+
+
+def score_positives(
+    score_rows: RowScorer, rows: Rows, n_items: int, relevant: Any, seen: Any
+) -> Iterator[tuple[slice, Float32Array, Any, Float32Array]]:
+    """Yield which rows a block has, its scores, its positives (coo) and theirs.
+
+    Scores are of shape (b, n_items), seen cells -inf; those of positives of shape (p,).
+    """
+    for part, scores in score_blocks(score_rows, rows, n_items, seen=seen):
+        mine = relevant[rows[part]].tocoo()
+        yield part, scores, mine, scores[mine.row, mine.col]
+
+
+def count_in_bins(
+    edges: Float32Array,
+    score_rows: RowScorer,
+    rows: Rows,
+    n_items: int,
+    relevant: Any,
+    seen: Any,
+    groups: CellGroups | None = None,
+) -> tuple[Int64Array, Int64Array]:
+    """Return the numbers of unseen cells and of positives in each group and bin, shapes (n_activity, n_popularity, b).
+
+    Without groups all cells are one.
+    """
+    n_activity, n_popularity = (1, 1) if groups is None else groups.shape
+    counts = np.zeros((2, n_activity, n_popularity, len(edges) + 1), np.int64)
+    n_cells, n_positives = counts
+    of_user = np.zeros(len(rows), np.int64) if groups is None else groups.of_users(np.diff(seen.indptr)[rows])
+    of_item = np.zeros(n_items, np.int64) if groups is None else groups.of_items()
+    for part, scores, mine, positives in score_positives(score_rows, rows, n_items, relevant, seen):
+        place = of_user[part][mine.row], of_item[mine.col], np.searchsorted(edges, positives)
+        np.add.at(n_positives, place, 1)
+        # Last: it sorts the very scores.
+        for user, item, inside in _split_block(scores, of_user[part], of_item):
+            n_cells[user, item] += _fill_histogram(inside, edges)
+    # Seen cells are -inf, in the first bin.
+    past = seen[rows].tocoo()
+    np.subtract.at(n_cells, (of_user[past.row], of_item[past.col], 0), 1)
+    return n_cells, n_positives
+
+
+def _split_block(scores: Float32Array, of_user: Rows, of_item: Rows) -> Iterator[tuple[int, int, Float32Array]]:
+    """Yield each group of a block and its scores, shape (n,)."""
+    users, items = np.unique(of_user), np.unique(of_item)
+    if len(users) == len(items) == 1:
+        yield int(users[0]), int(items[0]), scores.reshape(-1)
+        return
+    columns = [np.flatnonzero(of_item == item) for item in items]
+    for user in users:
+        mine = scores[of_user == user]
+        for item, chosen in zip(items, columns, strict=True):
+            yield int(user), int(item), mine[:, chosen].reshape(-1)
+
+
+def _fill_histogram(scores: Float32Array, edges: Float32Array) -> Int64Array:
+    """Return the number of scores in each bin, shape (n_bins,); `scores`, shape (n,), are sorted in place."""
+    scores.sort()
+    if len(scores) and np.isnan(scores[-1]):
+        raise ValueError("a score is NaN: there is no probability for it")
+    return np.diff(np.searchsorted(scores, edges, side="right"), prepend=0, append=len(scores))
+
+
+N_BINS = 15
+_NORMAL_95 = 1.959964
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Reliability(TabularResult):
+    """Predicted against observed rates, in equal-width bins of [0, 1]; a bin without cells has NaN.
+
+    Attributes
+    ----------
+    n_cells
+        Number of cells, shape (n_bins,).
+    n_positives
+        Number of positives among them, shape (n_bins,).
+    mean_probability
+        The mean predicted probability of a bin, shape (n_bins,).
+    rate
+        The observed rate, shape (n_bins,): n_positives / n_cells / label_rate.
+    low, high
+        Its 95 % interval, by Wilson, shapes (n_bins,).
+    label_rate
+        The probability that a positive is observed in the data.
+    by_popularity, by_activity
+        The same by groups of items and of users, from few to many training events; None if not available.
+
+    Examples
+    --------
+    >>> said, came_true = [0.1, 0.1, 0.9, 0.9], [0, 0, 1, 0]
+    >>> found = csrr.Reliability.of(said, came_true, n_bins=2)
+    >>> found.rate.tolist(), round(found.ece, 2)
+    ([0.0, 0.5], 0.25)
+    """
+
+    n_cells: Int64Array
+    n_positives: Int64Array
+    mean_probability: Float64Array
+    rate: Float64Array
+    low: Float64Array
+    high: Float64Array
+    label_rate: float = 1.0
+    by_popularity: GroupReliability | None = None
+    by_activity: GroupReliability | None = None
+
+    @classmethod
+    def of(
+        cls,
+        probabilities: npt.ArrayLike,
+        n_positives: npt.ArrayLike,
+        n_cells: npt.ArrayLike = 1,
+        *,
+        label_rate: float = 1.0,
+        n_bins: int = N_BINS,
+    ) -> Reliability:
+        """Return the bins of groups of cells.
+
+        Parameters
+        ----------
+        probabilities
+            The probability of each group, shape (n,).
+        n_positives
+            Its number of positives, shape (n,); of single cells, their labels, 0 or 1.
+        n_cells
+            Its number of cells, shape (n,).
+        label_rate
+            The probability that a positive is observed in the data.
+        n_bins
+            Number of bins.
+
+        Returns
+        -------
+        reliability
+            The bins.
+        """
+        said, positives, cells = np.broadcast_arrays(np.asarray(probabilities, np.float64), n_positives, n_cells)
+        if not ((said >= 0) & (said <= 1)).all():
+            raise ValueError("probabilities must lie between 0 and 1")
+        place = np.minimum((said * n_bins).astype(np.int64), n_bins - 1)
+        total, k, expected = (np.bincount(place, each, n_bins) for each in (cells, positives, said * cells))
+        n = np.where(total > 0, total, np.nan)
+        centre = (k + _NORMAL_95**2 / 2) / (n + _NORMAL_95**2)
+        half = _NORMAL_95 / (n + _NORMAL_95**2) * np.sqrt(np.maximum(k * (n - k) / n, 0) + _NORMAL_95**2 / 4)
+        low, high = (np.clip(end, 0, 1) / label_rate for end in (centre - half, centre + half))
+        # Sums of whole numbers in float64.
+        n_cells_in, n_positives_in = (np.rint(each).astype(np.int64) for each in (total, k))
+        return cls(n_cells_in, n_positives_in, expected / n, k / n / label_rate, low, high, label_rate)
+
+    @property
+    def ece(self) -> float:
+        """The expected calibration error: the mean over cells of |mean_probability - rate| of their bin.
+
+        In sparse data nearly all cells have a probability near 0 and dominate the mean: look at the other bins too.
+        """
+        gaps = np.abs(self.mean_probability - self.rate)
+        return float(np.nansum(gaps * self.n_cells) / self.n_cells.sum())
+
+    def pooled(self) -> Reliability:
+        """Return all cells as one bin.
+
+        Returns
+        -------
+        reliability
+            One bin with the predicted and observed rates of all cells.
+        """
+        full = self.n_cells > 0
+        counts = self.n_positives[full], self.n_cells[full]
+        return Reliability.of(self.mean_probability[full], *counts, label_rate=self.label_rate, n_bins=1)
+
+    def table(self) -> ResultTable:
+        """Return the bins as a table.
+
+        Returns
+        -------
+        table
+            A row for each bin that has cells: from, to, cells, positives, probability, rate, low, high.
+        """
+        edges = np.linspace(0, 1, len(self.n_cells) + 1)
+        columns: dict[str, AnyArray] = {
+            "from": edges[:-1],
+            "to": edges[1:],
+            "cells": self.n_cells,
+            "positives": self.n_positives,
+            "probability": self.mean_probability,
+            "rate": self.rate,
+            "low": self.low,
+            "high": self.high,
+        }
+        return ResultTable(columns).take(self.n_cells > 0)
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """Yield a dict for each bin that has cells.
+
+        Yields
+        ------
+        row
+            The columns of `table`.
+        """
+        return self.table().rows()
+
+    def _heading(self) -> str:
+        return f"Reliability: ECE {self.ece:.4f}, {self.n_cells.sum():,} cells"
+
+    # What `csrr.plot` draws
+
+    title = "Reliability"
+
+    @property
+    def caption(self) -> str:
+        """What the plot shows, in words."""
+        shown = "" if self.label_rate == 1 else f" Rates count {1 / self.label_rate:.3g} positives for each one shown."
+        return (
+            f"{self.n_cells.sum():,} cells in {len(self.n_cells)} bins of probability, {self.n_positives.sum():,} of"
+            f" them positive; expected calibration error {self.ece:.4f}. Bars are 95 % intervals (Wilson).{shown}"
+        )
+
+    @property
+    def panels(self) -> list[dict[str, Any]]:
+        """The one panel of the plot: rates against probabilities, beside the diagonal."""
+        points = [
+            {"x": row["probability"], "mean": row["rate"], "low": row["low"], "high": row["high"]}
+            | {"note": f"{row['positives']:,} of {row['cells']:,} cells"}
+            for row in self.rows()
+        ]
+        end = max(0.01, *(math.ceil(100 * point["x"]) / 100 for point in points))
+        diagonal = [{"x": place, "mean": place} for place in (0.0, end)]
+        series = [{"name": "perfect", "points": diagonal}, {"name": "observed", "points": points}]
+        return [{"title": self.title, "x": "probability", "y": "share of positives", "series": series}]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class GroupReliability(TabularResult):
+    """What was said and what came true, by the popularity of items or by the activity of users.
+
+    Attributes
+    ----------
+    by
+        "popularity" or "activity".
+    ends
+        The most training events in each group but the last, shape (n_groups - 1,).
+    parts
+        The reliability of each group, n_groups of them.
+
+    Examples
+    --------
+    >>> train, rest = csrr.split(csrr.synthetic(100, 40, events_per_user=10).log)
+    >>> model = csrr.PopRank().fit(train)
+    >>> calibration = model.calibrate(rest, users=range(50))
+    >>> found = model.reliability(rest, users=range(50, 100))
+    >>> found.by_activity.table().columns["positives"].sum() == found.n_positives.sum()
+    True
+    """
+
+    by: str
+    ends: Int64Array
+    parts: tuple[Reliability, ...]
+
+    @classmethod
+    def of(
+        cls,
+        by: str,
+        groups: CellGroups,
+        probabilities: Float64Array,
+        n_positives: Int64Array,
+        n_cells: Int64Array,
+        *,
+        label_rate: float = 1.0,
+        n_bins: int = N_BINS,
+    ) -> GroupReliability:
+        """Return the reliability of each group.
+
+        Parameters
+        ----------
+        by
+            "popularity" or "activity".
+        groups
+            Which cells go together.
+        probabilities, n_positives, n_cells
+            What was said of the cells of a group and bin, and their counts, shapes (n_activity, n_popularity, b).
+        label_rate, n_bins
+            As for `Reliability.of`.
+
+        Returns
+        -------
+        reliability
+            That of each group.
+        """
+        axis, ends = (1, groups.popularity_ends) if by == "popularity" else (0, groups.activity_ends)
+        counted = [np.moveaxis(each, axis, 0) for each in (probabilities, n_positives, n_cells)]
+        parts = tuple(
+            Reliability.of(*(each.reshape(-1) for each in group), label_rate=label_rate, n_bins=n_bins)
+            for group in zip(*counted, strict=True)
+        )
+        return cls(by, ends, parts)
+
+    @property
+    def ece(self) -> Float64Array:
+        """The calibration error of each group, shape (n_groups,); NaN where it has no cells."""
+        return np.array([part.ece if part.n_cells.any() else np.nan for part in self.parts])
+
+    @property
+    def worst(self) -> dict[str, Any]:
+        """The row of `table` with the largest calibration error."""
+        return max(self.table().rows(), key=lambda row: row["ece"])
+
+    def table(self) -> ResultTable:
+        """Return the groups as a table.
+
+        Returns
+        -------
+        table
+            A row for each that has cells: from and to how many training events (the last has no end: None), cells,
+            positives, probability (what was said), rate (what came true), its 95 % interval low and high, ece.
+        """
+        starts, ends = [0, *(self.ends + 1).tolist()], [*self.ends.tolist(), None]
+        rows = []
+        for first, last, part in zip(starts, ends, self.parts, strict=True):
+            if not part.n_cells.any():
+                continue
+            whole = part.pooled()
+            numbers = {
+                "from": first,
+                "to": last,
+                "cells": int(whole.n_cells[0]),
+                "positives": int(whole.n_positives[0]),
+            }
+            told = {"probability": whole.mean_probability, "rate": whole.rate, "low": whole.low, "high": whole.high}
+            rows.append(numbers | {name: float(each[0]) for name, each in told.items()} | {"ece": part.ece})
+        return ResultTable.from_rows(rows, types={"to": pa.int64()})
+
+    def _heading(self) -> str:
+        row = self.worst
+        told = f"{row['probability']:.4f} said, {row['rate']:.4f} true"
+        return f"Reliability by {self.by}: worst ECE {row['ece']:.4f}, {told}"
+
 
 MOST_BINS = 1000
 
@@ -341,7 +922,7 @@ class Calibration(TabularResult):
         """
         numbers = np.array([self.n_training, self.observed_share])
         parts: tuple[AnyArray, ...] = (self.edges, self.n_cells, self.n_positives, self.probabilities, numbers)
-        common = {f"calibration.{name}": part for name, part in zip(_PARTS, parts, strict=True)}
+        common = {f"calibration.{name}": part for name, part in zip(_PARTS_OF_CURVE, parts, strict=True)}
         return common if self.curves is None else common | self.curves.arrays()
 
     @classmethod
@@ -363,9 +944,11 @@ class Calibration(TabularResult):
         DataError
             If they are not those of a calibration.
         """
-        if f"calibration.{_PARTS[0]}" not in arrays:
+        if f"calibration.{_PARTS_OF_CURVE[0]}" not in arrays:
             return None
-        edges, n_cells, n_positives, probabilities, numbers = (arrays[f"calibration.{name}"] for name in _PARTS)
+        edges, n_cells, n_positives, probabilities, numbers = (
+            arrays[f"calibration.{name}"] for name in _PARTS_OF_CURVE
+        )
         n_training, share, n_shown = int(numbers[0]), float(numbers[1]), int(n_positives.sum())
         if not ((edges[1:] > edges[:-1]).all() and (probabilities[1:] >= probabilities[:-1]).all()):
             raise DataError("a calibration whose edges or probabilities fall is none")
@@ -410,7 +993,7 @@ class Calibration(TabularResult):
         )
 
 
-_PARTS = ("edges", "n_cells", "n_positives", "probabilities", "numbers")
+_PARTS_OF_CURVE = ("edges", "n_cells", "n_positives", "probabilities", "numbers")
 
 
 def _compute_label_rate(n_shown: int, n_training: int, observed_share: float) -> float:

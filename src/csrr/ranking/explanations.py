@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from csrr.arrays import AnyArray, Float32Array
+from csrr._base.arrays import AnyArray, Float32Array
 from csrr.data.ids import Id
-from csrr.ranking.result_table import SHOWN, ResultTable, TabularResult
+from csrr.results.table import SHOWN, ResultTable, TabularResult
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,12 +8,37 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from csrr.arrays import BoolArray, Float32Array, Int32Array, Int64Array
-from csrr.ranking.item_order import ItemOrder
-from csrr.ranking.rule_loops import add_bonus_rows, choose_rows
-from csrr.ranking.score_blocks import split_rows
-from csrr.ranking.topk import NO_ITEM, Top, block_top_k
-from csrr.threads import run_ranges
+from csrr._base.arrays import AnyArray, BoolArray, Float32Array, Int32Array, Int64Array
+from csrr._base.threads import run_ranges
+from csrr.ranking.loops import add_bonus_rows, choose_rows
+from csrr.ranking.topk import NO_ITEM, ItemOrder, Top, block_top_k, split_rows
+
+WIDTH = 256
+"""The most columns of a vector: products of sketches are off by 1/16 or so."""
+
+
+def normalise_rows(vectors: AnyArray) -> Float32Array:
+    """Return vectors, shape (n, d), of length 1, whose products are cosines; one that is 0 stays so."""
+    dense = np.asarray(vectors, np.float32)
+    lengths = np.sqrt(np.einsum("nd,nd->n", dense, dense))
+    return np.asarray(dense / np.where(lengths > 0, lengths, 1)[:, None], np.float32)
+
+
+def sketch_rows(cells: Any, seed: int = 0) -> Float32Array:
+    """Return vectors, shape (n, at most WIDTH), whose products are, or estimate, cosines of the rows of a csr array.
+
+    More columns than WIDTH are added up in WIDTH sums with random signs (a count sketch): the products are right in the
+    mean over all `seed`s, with a standard deviation of at most about 1/sqrt(WIDTH).
+    """
+    m = cells.shape[1]
+    lengths = np.sqrt(np.asarray(cells.multiply(cells).sum(axis=1)).ravel())
+    if m > WIDTH:
+        rng = np.random.default_rng(seed)
+        signs, sums = rng.choice(np.array([-1, 1], np.float32), m), rng.integers(0, WIDTH, m)
+        cells = cells @ sparse.csr_array((signs, (np.arange(m), sums)), shape=(m, WIDTH))
+    dense = cells.toarray().astype(np.float32)
+    return np.asarray(dense / np.where(lengths > 0, lengths, 1)[:, None], np.float32)
+
 
 SPREAD_ITEMS = 100
 """A user's spread is the standard deviation of the scores of so many of their best items."""

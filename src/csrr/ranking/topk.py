@@ -2,19 +2,294 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from csrr.arrays import BoolArray, Float32Array, Int32Array, Rows
-from csrr.ranking.item_order import ItemOrder
-from csrr.ranking.restrictions import Restrictions, take_rows
-from csrr.ranking.row_loops import find_top_k_rows
-from csrr.ranking.score_blocks import RowScorer, score_blocks, split_rows
-from csrr.threads import run_ranges
+from csrr._base.arrays import AnyArray, BoolArray, Float32Array, Float64Array, FloatArray, Int32Array, Rows
+from csrr._base.threads import n_threads, run_ranges, use_threads
+from csrr.ranking.loops import (
+    add_sparse_product,
+    find_top_k_rows,
+    keep_cells,
+    mask_rows,
+    multiply_sparse_own,
+    multiply_sparse_pairs,
+)
+
+HALF_LIVES = (10, 3, 1, 0)
+"""How many half-lives the time from the first event of a log to its last may be: the log chooses, and the first of
+equals is taken. With 0 all events count the same."""
+LAST, AT = 0.2, 10
+"""The share of the events, the latest, by which a log chooses, and the length of the lists whose NDCG decides."""
+
+
+class ItemOrder(NamedTuple):
+    """`items`, the item rows from first to last, and `places`, the place of each item in it; shapes (n_items,)."""
+
+    items: Int32Array
+    places: Int32Array
+
+    @classmethod
+    def by_row(cls, n_items: int) -> ItemOrder:
+        """Return the order of the rows."""
+        rows = np.arange(n_items, dtype=np.int32)
+        return cls(rows, rows)
+
+    @classmethod
+    def by_popularity(cls, *popularity: AnyArray) -> ItemOrder:
+        """Return the largest first; what ties in one of `popularity`, shape (n_items,) each, goes by the next."""
+        items = np.lexsort([-each for each in popularity[::-1]]).astype(np.int32)
+        places = np.empty_like(items)
+        places[items] = np.arange(len(items), dtype=np.int32)
+        return cls(items, places)
+
+
+def count_recent(user_rows: Rows, item_rows: Rows, times: AnyArray, n_items: int) -> Float64Array:
+    """Return the events of each item, shape (n_items,), of which one of a half-life ago counts half.
+
+    The half-life is that of `HALF_LIVES` whose counts rank best what users chose last. No event counts less than 2^-10.
+    Nothing but the order of the times and their distances matters: any unit will do.
+    """
+    moments = times.astype(np.float64)
+    half_lives = HALF_LIVES[0]
+    if len(moments) and np.ptp(moments) > 0:
+        is_last = moments >= np.quantile(moments, 1 - LAST, method="higher")
+        before = item_rows[~is_last], moments[~is_last], n_items
+        asked = user_rows[is_last], item_rows[is_last]
+        half_lives = max(HALF_LIVES, key=lambda n: _measure_ndcg(_weigh_events(*before, n), *asked))
+    return _weigh_events(item_rows, moments, n_items, half_lives)
+
+
+def _weigh_events(item_rows: Rows, moments: Float64Array, n_items: int, half_lives: float) -> Float64Array:
+    """Return the events of each item, shape (n_items,), weighted; all of the time is so many half-lives."""
+    ages = moments.max(initial=-np.inf) - moments
+    span = ages.max(initial=0)
+    weights = np.exp2(-half_lives * ages / span) if span > 0 else np.ones(len(ages))
+    return np.bincount(item_rows, weights, minlength=n_items).astype(np.float64)
+
+
+def _measure_ndcg(popularity: Float64Array, user_rows: Rows, item_rows: Rows) -> float:
+    """Return the mean NDCG@10 over users of one list for all of them; the rows are those of the events asked for."""
+    gains = np.zeros(len(popularity))
+    best = ItemOrder.by_popularity(popularity).items[:AT]
+    gains[best] = 1 / np.log2(np.arange(len(best)) + 2)
+    _, user, counts = np.unique(user_rows, return_inverse=True, return_counts=True)
+    ideal = np.cumsum(1 / np.log2(np.arange(AT) + 2))[np.minimum(counts, AT) - 1]
+    return float((np.bincount(user, gains[item_rows]) / ideal).mean())
+
+
+def measure_ages(item_rows: Int32Array, times: AnyArray, n_items: int) -> Float64Array:
+    """Return how long before the last event of a log each item was first seen, shape (n_items,); inf for one never."""
+    moments = times.astype(np.float64)
+    first = np.full(n_items, np.inf)
+    np.minimum.at(first, item_rows, moments)
+    return np.where(np.isfinite(first), moments.max(initial=-np.inf) - first, np.inf)
+
+
+RowScorer = Callable[[Rows], Float32Array]
+"""From row numbers of users, shape (b,), to a new array of their scores, shape (b, n_items), which may be changed."""
+
+BLOCK_BYTES = 2**26
+MIN_BLOCK_ROWS, MAX_BLOCK_ROWS = 32, 4096
+PRODUCT_ITEMS = 1024
+"""Items whose scores are one product of a thread."""
+
+
+def score_blocks(
+    score_rows: Callable[[Rows], AnyArray],
+    rows: Rows,
+    n_items: int,
+    *,
+    seen: Any = None,
+    items: Rows | None = None,
+    block_rows: int | None = None,
+    dtype: npt.DTypeLike = np.float32,
+) -> Iterator[tuple[slice, AnyArray]]:
+    """Yield which of `rows` a block has, and their scores, shape (b, n_items) or, with `items`, (b, len(items)).
+
+    `score_rows(rows)` returns a new array of `dtype` and of shape (len(rows), n_items), which is overwritten: cells
+    that `seen`, sparse of shape (n_users, n_items), stores become -inf. `items` are the item rows to keep, in their
+    order. A block has `block_rows` rows, or as many as make about BLOCK_BYTES; how products are rounded may depend on
+    it.
+    """
+    past = None if seen is None else seen.tocsr()
+    size = block_rows or choose_block_rows(n_items)
+    for first in range(0, len(rows), size):
+        part = slice(first, min(first + size, len(rows)))
+        scores = _check_block(score_rows(rows[part]), (part.stop - first, n_items), np.dtype(dtype))
+        if past is not None:
+            mask_cells(scores, past.indptr, past.indices, rows[part])
+        yield part, scores if items is None else np.ascontiguousarray(scores[:, items])
+
+
+def multiply_factors(users: FloatArray, items: FloatArray) -> Float32Array:
+    """Return users @ items.T, shape (b, m), of factors of shapes (b, d) and (m, d).
+
+    The items are cut without regard to the number of threads, which must not change how products are rounded.
+    """
+    scores = np.empty((len(users), len(items)), np.result_type(users, items))
+
+    def multiply(start: int, stop: int) -> None:
+        np.matmul(users, items[start:stop].T, out=scores[:, start:stop])
+
+    with use_threads(n_threads(), blas=1):
+        run_ranges(multiply, [*range(0, len(items), PRODUCT_ITEMS), len(items)])
+    return scores
+
+
+def mask_cells(scores: FloatArray, indptr: Rows, indices: Rows, rows: Rows) -> None:
+    """Set to -inf, in row i of `scores`, shape (b, n_items), the cells that CSR row `rows[i]` stores."""
+    check_rows(rows, len(scores), len(indptr) - 1)
+    run_ranges(lambda a, b: mask_rows(a, b, scores, indptr, indices, rows), split_rows(len(scores)))
+
+
+def choose_block_rows(n_items: int) -> int:
+    """Return the number of rows that make a block of about BLOCK_BYTES."""
+    return max(MIN_BLOCK_ROWS, min(MAX_BLOCK_ROWS, BLOCK_BYTES // (4 * max(1, n_items))))
+
+
+def split_rows(n_rows: int) -> list[int]:
+    """Return row numbers that cut `n_rows` rows into a few ranges for each thread in force."""
+    n_ranges = min(n_rows, 4 * n_threads())
+    return [n_rows * i // n_ranges for i in range(n_ranges + 1)] if n_ranges else [0]
+
+
+def check_rows(rows: Rows, n_wanted: int, n_rows: int) -> None:
+    """Raise an IndexError unless `rows` are `n_wanted` numbers below `n_rows`: kernels check no bounds."""
+    if len(rows) != n_wanted or (n_wanted and not (rows.min() >= 0 and rows.max() < n_rows)):
+        raise IndexError(f"rows must be {n_wanted} numbers from 0 to {n_rows - 1}")
+
+
+def _check_block(scores: AnyArray, shape: tuple[int, int], dtype: np.dtype[Any]) -> AnyArray:
+    if scores.shape != shape or scores.dtype != dtype:
+        raise ValueError(
+            f"a score block is {scores.dtype} of shape {scores.shape}; it must be {dtype} of shape {shape}"
+        )
+    return np.ascontiguousarray(scores)
+
+
+def add_products(
+    out: Float32Array, clicks: Any, rows: Rows, weights: Any, scale: AnyArray, amounts: Any = None
+) -> None:
+    """Add scale[rows] * (clicks[rows] @ weights) to `out`, shape (len(rows), n_items).
+
+    `clicks`, (n_users, n_items), and `weights`, (n_items, n_items), are csr, the values of `clicks` taken as `amounts`,
+    (nnz,), or ones; `scale` has shape (n_users,).
+    """
+    check_rows(rows, len(out), clicks.shape[0])
+    parts = (rows, scale, clicks.indptr, clicks.indices, amounts, weights.indptr, weights.indices, weights.data, out)
+    run_ranges(lambda a, b: add_sparse_product(a, b, *parts), split_rows(len(rows)))
+
+
+def multiply_pairs(
+    clicks: Any, user_rows: Rows, item_rows: Rows, weights: Any, scale: AnyArray, amounts: Any = None
+) -> Float32Array:
+    """Return the same for pairs of a user row and an item row, shape (n,); indices of `weights` are sorted."""
+    check_rows(user_rows, len(user_rows), clicks.shape[0])
+    check_rows(item_rows, len(user_rows), clicks.shape[1])
+    out = np.empty(len(user_rows), np.float32)
+    sides = (user_rows, item_rows, scale, clicks.indptr, clicks.indices, amounts)
+    parts = (*sides, weights.indptr, weights.indices, weights.data, out)
+    run_ranges(lambda a, b: multiply_sparse_pairs(a, b, *parts), split_rows(len(out)))
+    return out
+
+
+def multiply_own(clicks: Any, weights: Any, scale: AnyArray, amounts: Any = None) -> Float32Array:
+    """Return the same for the stored entries of `clicks`, shape (nnz,)."""
+    out = np.empty(len(clicks.indices), np.float32)
+    parts = (scale, clicks.indptr, clicks.indices, amounts, weights.indptr, weights.indices, weights.data)
+    run_ranges(
+        lambda a, b: multiply_sparse_own(a, b, *parts, np.zeros(weights.shape[0]), out), split_rows(clicks.shape[0])
+    )
+    return out
+
+
+Items = Any
+"""Item rows for everyone, or a csr array of shape (n, n_items) that stores a row of cells for each person."""
+
+
+@dataclass(eq=False)
+class Restrictions:
+    """What restricts the lists of n people among `n_items` items; it begins with nothing.
+
+    `allowed`, shape (n_items,), holds for everyone. `left_out` are cells that are in no list and `kept`, where there
+    are any, the only ones that are: csr arrays of shape (n, n_items), a row for each person.
+    """
+
+    n_items: int
+    allowed: BoolArray = field(init=False)
+    left_out: list[Any] = field(default_factory=list, init=False)
+    kept: list[Any] = field(default_factory=list, init=False)
+
+    def __post_init__(self) -> None:
+        self.allowed = np.ones(self.n_items, np.bool_)
+
+    def keep(self, items: Items) -> None:
+        """Leave out all but these."""
+        if sparse.issparse(items):
+            self.kept.append(_sort(items))
+        else:
+            chosen = np.zeros(self.n_items, np.bool_)
+            chosen[items] = True
+            self.allowed &= chosen
+
+    def leave_out(self, items: Items) -> None:
+        """Leave these out."""
+        if sparse.issparse(items):
+            self.left_out.append(items)
+        else:
+            self.allowed[items] = False
+
+    def count_left(self) -> int:
+        """Return the length of the longest list that there can be, but for the cells left out."""
+        lengths = [int(np.diff(each.indptr).max(initial=0)) for each in self.kept]
+        return min([int(self.allowed.sum()), *lengths])
+
+    def mask(self, part: slice, scores: Float32Array) -> None:
+        """Set to -inf the cells that may not be in the lists of the people at `part`; their scores are (b, n_items).
+
+        What is `allowed` is for those who make lists of the scores: a sweep over them costs more than asking.
+        """
+        rows = np.arange(part.start, part.stop)
+        for cells in self.left_out:
+            mask_cells(scores, cells.indptr, cells.indices, rows)
+        for cells in self.kept:
+            _keep_cells(scores, cells, rows)
+
+
+def take_rows(matrix: Any, rows: Rows) -> Any:
+    """Return the rows of a csr array, an empty one for -1; the array itself where that is all of it in its order."""
+    if len(rows) == matrix.shape[0] and np.array_equal(rows, np.arange(len(rows))):
+        return matrix
+    there = rows >= 0
+    if there.all():
+        return matrix[rows]
+    counts = np.zeros(len(rows), np.int64)
+    some = matrix[rows[there]]
+    counts[there] = np.diff(some.indptr)
+    starts = np.concatenate(([0], np.cumsum(counts)))
+    return sparse.csr_array((some.data, some.indices, starts), shape=(len(rows), matrix.shape[1]))
+
+
+def _keep_cells(scores: Float32Array, cells: Any, rows: Rows) -> None:
+    check_rows(rows, len(scores), cells.shape[0])
+    parts = (scores, cells.indptr, cells.indices, rows)
+    run_ranges(lambda a, b: keep_cells(a, b, *parts), split_rows(len(scores)))
+
+
+def _sort(cells: Any) -> Any:
+    """Return cells whose columns rise within a row, each there once: what `keep_cells` asks for."""
+    if cells.has_canonical_format:
+        return cells
+    cells = cells.copy()
+    cells.sum_duplicates()
+    return cells
+
 
 Top = tuple[Int32Array, Float32Array]
 """The best items of each row and their scores, shapes (n, k)."""

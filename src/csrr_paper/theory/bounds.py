@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from csrr.arrays import Float64Array
+from csrr._base.arrays import Float64Array
 from csrr.parameters import ParameterError
 
 Numbers = float | int | npt.ArrayLike

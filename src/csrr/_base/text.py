@@ -1,0 +1,274 @@
+"""Numbers as a reader likes them: few digits, a real minus sign, a dash for what is not known."""
+
+from __future__ import annotations
+
+import html
+import math
+import re
+import unicodedata
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, NamedTuple
+
+# Controls (C0, DEL, C1), the marks that change the direction of text, the two line ends that are not ASCII, halves of
+# characters, and the tag characters that nobody sees. Joiners stay: emoji and many scripts need them.
+_UNSAFE = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
+)
+
+
+_ELLIPSIS = "..."
+
+
+class Layout(NamedTuple):
+    """How many columns of a screen a table may take, and a cell of it."""
+
+    width: int | None = None
+    widest: int = 40
+
+
+_IN_PYTHON = Layout()
+_LAYOUT: ContextVar[Layout] = ContextVar("layout", default=_IN_PYTHON)
+
+
+@contextmanager
+def fit_tables(width: int | None) -> Iterator[None]:
+    """Make text tables of this block fit a screen of that width, or a file: there cells are hardly ever cut."""
+    before = _LAYOUT.set(Layout(width, 200))
+    try:
+        yield
+    finally:
+        _LAYOUT.reset(before)
+
+
+def find_layout() -> Layout:
+    """Return what `fit_tables` says, or that cells are to be short."""
+    return _LAYOUT.get()
+
+
+def make_printable(text: str, keep: str = "") -> str:
+    r"""Return `text` with its unsafe characters spelled out, as \x1b; those in `keep` stay."""
+    return _UNSAFE.sub(lambda found: found[0] if found[0] in keep else _spell(ord(found[0])), text)
+
+
+def measure_width(text: str) -> int:
+    """Return how many columns of a terminal `text` takes: two for each wide character, none for a combining one."""
+    if text.isascii():
+        return len(text)
+    return sum(_measure_character(each) for each in text)
+
+
+def cut_text(text: str, width: int, *, keep_end: bool = False) -> str:
+    """Return `text` or, where it is wider than `width` (5 or more), its beginning, an ellipsis and maybe its end."""
+    # A title may have a million characters.
+    if len(text) <= 2 * width and measure_width(text) <= width:
+        return text
+    room = width - len(_ELLIPSIS)
+    end = _take(text[: -2 * width : -1], room // 2)[::-1] if keep_end else ""
+    return _take(text[: 2 * width], room - measure_width(end)) + _ELLIPSIS + end
+
+
+def _take(text: str, width: int) -> str:
+    """Return as much of the beginning of `text` as fits."""
+    kept = 0
+    for each in text:
+        width -= _measure_character(each)
+        if width < 0:
+            break
+        kept += 1
+    return text[:kept]
+
+
+def describe_size(n_bytes: int) -> str:
+    """Return a number of bytes in words: 3.1 MB."""
+    for unit, size in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
+        if n_bytes >= size:
+            return f"{n_bytes / size:.1f} {unit}"
+    return f"{n_bytes} bytes"
+
+
+def format_cell(value: object, widest: int | None = None) -> str:
+    """Return a value as it is shown: on one line, short, with nothing in it that a terminal would obey."""
+    widest = find_layout().widest if widest is None else widest
+    # Cut first: a title may have a million characters, and each may be spelled out.
+    return cut_text(make_printable(cut_text(format_value(value), widest)), widest)
+
+
+def format_value(value: object) -> str:
+    """Return a value as text: numbers to four digits, nothing for None."""
+    return f"{value:.4f}" if isinstance(value, float) else "" if value is None else str(value)
+
+
+def find_numeric(n_columns: int, body: Sequence[Sequence[object]]) -> list[bool]:
+    """Return which columns hold nothing but numbers; in an empty table none does."""
+    if not body:
+        return [False] * n_columns
+    return [all(isinstance(value, int | float) for value in column) for column in zip(*body, strict=True)]
+
+
+def find_best(header: Sequence[str], body: Sequence[Sequence[object]], best: Mapping[str, str]) -> set[tuple[int, int]]:
+    """Return the row and column of the best number of each column that `best` names, and of what looks the same."""
+    found = set[tuple[int, int]]()
+    for name, end in best.items():
+        if name not in header:
+            raise ValueError(f"best: there is no column {name!r}; there are {', '.join(header)}")
+        if end not in ("max", "min"):
+            raise ValueError(f"best: {name}={end!r} must be 'max' or 'min'")
+        place = list(header).index(name)
+        column = [line[place] for line in body]
+        numbers = [value for value in column if isinstance(value, int | float) and not math.isnan(value)]
+        if numbers:
+            shown = format_value(max(numbers) if end == "max" else min(numbers))
+            found |= {(row, place) for row, value in enumerate(column) if format_value(value) == shown}
+    return found
+
+
+def _measure_character(character: str) -> int:
+    if unicodedata.combining(character):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+
+
+def _spell(code: int) -> str:
+    if code < 0x100:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+WIDEST = 40
+"""The most characters of a cell, whatever the width of a terminal."""
+_ROOM = "padding: 0.2em 0.6em"
+
+
+def format_html_table(
+    header: Sequence[str],
+    lines: Iterable[Sequence[object]],
+    n_more: int = 0,
+    bold: Collection[tuple[int, int]] = (),
+) -> str:
+    """Return the lines under their header as HTML, and how many more there are; cells of `bold` places are bold."""
+    body = [list(line) for line in lines]
+    flush = ["right" if each else "left" for each in find_numeric(len(header), body)]
+    cells = [[html.escape(format_cell(value, WIDEST)) for value in line] for line in body]
+    for row, place in bold:
+        cells[row][place] = f"<strong>{cells[row][place]}</strong>"
+    rows = [f"<tr>{_join_cells('td', line, flush)}</tr>" for line in cells]
+    head = f"<thead><tr>{_join_cells('th', (html.escape(make_printable(name)) for name in header), flush)}</tr></thead>"
+    more = [f"<p>... {n_more:,} more</p>"] if n_more else []
+    return "\n".join(["<table>", head, "<tbody>", *rows, "</tbody>", "</table>", *more])
+
+
+def format_html_facts(facts: Mapping[str, object]) -> str:
+    """Return names and their values as HTML, one below the other."""
+    rows = [
+        f"<tr>{_join_cells('th', [html.escape(make_printable(name))], ['left'])}"
+        f"{_join_cells('td', [html.escape(format_cell(value, WIDEST))], ['left'])}</tr>"
+        for name, value in facts.items()
+    ]
+    return "\n".join(["<table>", "<tbody>", *rows, "</tbody>", "</table>"])
+
+
+def format_html_words(text: str) -> str:
+    """Return a text as a paragraph, with a break at each end of a line."""
+    return f"<p>{'<br>'.join(html.escape(make_printable(line)) for line in text.splitlines())}</p>"
+
+
+def fold_html(title: str, body: str, *, is_open: bool = False) -> str:
+    """Return HTML that folds under a title."""
+    opening = "<details open>" if is_open else "<details>"
+    return f"{opening}<summary>{html.escape(make_printable(title))}</summary>\n{body}\n</details>"
+
+
+def _join_cells(tag: str, texts: Iterable[str], sides: Sequence[str]) -> str:
+    cells = zip(texts, sides, strict=True)
+    return "".join(f'<{tag} style="text-align: {side}; {_ROOM}">{text}</{tag}>' for text, side in cells)
+
+
+UNKNOWN = "–"
+SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def to_finite(value: Any) -> float | None:
+    """Return a finite number as a float, anything else as None."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if math.isfinite(value) else None
+
+
+def format_fixed(value: Any, digits: int = 4, *, signed: bool = False) -> str:
+    """Return a number with `digits` decimals: 0.1165; with `signed`, +0.0080 or −0.0080."""
+    number = to_finite(value)
+    if number is None:
+        return UNKNOWN
+    text = f"{number:{'+' if signed else ''},.{digits}f}"
+    return text.replace("-", "−")
+
+
+def format_short(value: Any) -> str:
+    """Return a number with up to four significant digits: 0.07, 2, 1,500 or 2·10⁻⁵."""
+    number = to_finite(value)
+    if number is None:
+        return UNKNOWN
+    if number == 0 or 1e-4 <= abs(number) < 1e6:
+        return f"{float(f'{number:.4g}'):,.12g}".replace("-", "−")
+    digits, exponent = f"{number:.3e}".split("e")
+    digits = digits.rstrip("0").rstrip(".")
+    factor = "" if digits == "1" else digits.replace("-", "−") + "·"
+    return factor + format_power_of_ten(int(exponent))
+
+
+def format_power_of_ten(exponent: int) -> str:
+    """Return a power of ten with its exponent raised: 10⁻³."""
+    return "10" + str(exponent).translate(SUPERSCRIPTS)
+
+
+def compute_half_width(low: float | None, high: float | None) -> float | None:
+    """Return half the length of an interval, None where an end is not known."""
+    low, high = to_finite(low), to_finite(high)
+    return None if low is None or high is None else (high - low) / 2
+
+
+def compute_relative(mean: float, printed: float | None) -> float | None:
+    """Return by how much `mean` differs from `printed`, as a share of it; None where that is not defined."""
+    ours, theirs = to_finite(mean), to_finite(printed)
+    return None if ours is None or not theirs else (ours - theirs) / abs(theirs)
+
+
+def format_percent(share: float | None, *, signed: bool = False) -> str:
+    """Return a share in percent: 45.0 %; with `signed`, +1.2 %, −1.2 % or 0.0 %."""
+    number = to_finite(share)
+    if number is None:
+        return UNKNOWN
+    text = format_fixed(100 * number, 1, signed=signed)
+    return ("0.0" if text in ("+0.0", "−0.0") else text) + " %"
+
+
+def format_p_value(p: Any) -> str:
+    """Return a p-value with three decimals, or that it is below the last of them."""
+    number = to_finite(p)
+    return "< 0.001" if number is not None and number < 0.001 else format_fixed(number, 3)
+
+
+def format_duration(seconds: Any) -> str:
+    """Return a time in words: 0.4 s, 100 s, 12 min, 1 h 5 min."""
+    number = to_finite(seconds)
+    if number is None:
+        return UNKNOWN
+    if number < 10:
+        return f"{number:.2g} s"
+    if number < 120:
+        return f"{number:.0f} s"
+    minutes = round(number / 60)
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def format_number_of(n: int, thing: str) -> str:
+    """Return a number of things in words: 1 user, 2,000 users."""
+    return f"{n:,} {thing if n == 1 else thing + 's'}"
+
+
+def format_count(value: Any) -> str:
+    """Return a whole number with its thousands apart: 6,039."""
+    number = to_finite(value)
+    return UNKNOWN if number is None else f"{number:,.0f}"

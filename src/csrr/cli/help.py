@@ -1,0 +1,110 @@
+"""How commands explain themselves: options under headings, examples at the end, and a hint where one is mistyped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import click
+
+from csrr.cli.errors import suggest_near
+
+Example = tuple[str, str]
+"""What is done, in a few words, and the command line that does it."""
+
+OPTIONS = "Options"
+
+
+class SectionOption(click.Option):
+    """An option that stands under a heading of its own."""
+
+    def __init__(self, *args: Any, section: str, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.section = section
+
+
+class Command(click.Command):
+    """A command whose help ends with examples."""
+
+    def __init__(self, *args: Any, examples: Sequence[Example], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.examples = examples
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the words of the command line; an error says what was meant, or how it is done."""
+        words = list(args)
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            raise _add_hint(error, ctx, words, self.examples[0][1]) from error
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options, those of a section under its heading."""
+        write_options(self.get_params(ctx), ctx, formatter)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the examples."""
+        write_examples(self.examples, formatter)
+
+
+class Group(click.Group):
+    """A group of commands whose help ends with examples."""
+
+    command_class = Command
+
+    def __init__(self, *args: Any, examples: Sequence[Example] = (), **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.examples = examples
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command that the first word names, and the other words; an error says which was meant."""
+        if not ctx.resilient_parsing and self.get_command(ctx, args[0]) is None:
+            raise click.UsageError(f"there is no command {args[0]!r}{self.suggest(ctx, args[0])}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def suggest(self, ctx: click.Context, name: str) -> str:
+        """Return what to add to the message that there is no command of that name."""
+        return suggest_near(name, self.list_commands(ctx))
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the examples."""
+        write_examples(self.examples, formatter)
+
+
+def write_options(params: Iterable[click.Parameter], ctx: click.Context, formatter: click.HelpFormatter) -> None:
+    """Write what each option does; those without a heading of their own come first."""
+    sections: dict[str, list[tuple[str, str]]] = {OPTIONS: []}
+    for each in params:
+        if isinstance(each, click.Option) and (record := each.get_help_record(ctx)) is not None:
+            title = each.section if isinstance(each, SectionOption) else OPTIONS
+            sections.setdefault(title, []).append(record)
+    for title, records in sections.items():
+        with formatter.section(title):
+            formatter.write_dl(records)
+
+
+def write_examples(examples: Sequence[Example], formatter: click.HelpFormatter) -> None:
+    """Write what each example does, as a comment, and its line as it is to be typed."""
+    if not examples:
+        return
+    with formatter.section("Examples"):
+        for place, (what, line) in enumerate(examples):
+            formatter.write("\n" if place else "")
+            formatter.write(f"{'':{formatter.current_indent}}# {what}\n")
+            formatter.write(f"{'':{formatter.current_indent}}{line}\n")
+
+
+def _add_hint(error: click.UsageError, ctx: click.Context, words: Sequence[str], example: str) -> click.UsageError:
+    """Return the error, with the command that it is about, and with a hint where there is one."""
+    error.ctx = error.ctx or ctx
+    if isinstance(error, click.MissingParameter):
+        return click.UsageError(f"{error.format_message().rstrip('.')}, as in: {example}", error.ctx)
+    if isinstance(error, click.NoSuchOption) and not error.option_name.startswith("--"):
+        known = {name for param in ctx.command.params for name in param.opts}
+        # -user is read as -u, -s, -e and -r.
+        for word in words:
+            if len(word) > 2 and f"-{word.partition('=')[0]}" in known:
+                return click.UsageError(f"there is no option {word}; did you mean -{word}?", error.ctx)
+    return error

@@ -1,0 +1,711 @@
+"""Files and tables -> an item table."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from scipy import sparse
+
+from csrr._base.arrays import AnyArray, BoolArray, Float64Array, Int64Array, ObjectArray, Rows
+from csrr._base.text import format_html_table, format_html_words
+from csrr.data.column_roles import WORDS, Column, check_column, find_column, normalise_name
+from csrr.data.columns import as_arrow_array, parse_time, read_id_column, read_text_id_column, show_type
+from csrr.data.errors import DataError, RowNamer, list_names, name_table_row, quote_error, quote_names, show_value
+from csrr.data.formats import Content, guess_format, load_content, recognise
+from csrr.data.ids import IdMap
+from csrr.data.sources import Bundle, Limit, find_limit, open_bundle
+from csrr.data.tables import is_table, read_title_column, split_columns
+from csrr.data.text import parse_text
+from csrr.parameters import ParameterError, check_texts
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+CANONICAL_INTEGER = r"^(0|-?[1-9][0-9]{0,18})$"
+
+Kind = Literal["number", "whole", "flag", "date", "category", "categories"]
+KINDS: tuple[Kind, ...] = ("number", "whole", "flag", "date", "category", "categories")
+"""Numbers, whole numbers, true or false, times; one text for an item, several texts for an item."""
+
+NO_DATE = np.datetime64("NaT", "s")
+FARTHEST = 3e11
+"""Seconds from 1970 to a date, some ten thousand years at most."""
+_NUMBER = r"^-?(0|[1-9][0-9]*)(\.[0-9]*)?([eE][+-]?[0-9]+)?$"
+_DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}([ T][0-9:.]+Z?)?$"
+
+
+class Categories(NamedTuple):
+    """The categories of n items: distinct `names`, sorted, and who has which, `members`, csr of shape (n, n_names)."""
+
+    names: ObjectArray
+    members: Any
+
+    @classmethod
+    def collect(cls, rows: Rows, texts: pa.Array, n: int) -> Categories:
+        """Return the categories of pairs of an item row and a text, shapes (m,)."""
+        encoded = texts.cast(pa.large_string()).dictionary_encode()
+        order = pc.array_sort_indices(encoded.dictionary).to_numpy()
+        place = np.empty(len(order), np.int32)
+        place[order] = np.arange(len(order), dtype=np.int32)
+        columns = place[encoded.indices.to_numpy()] if len(texts) else np.empty(0, np.int32)
+        members = sparse.csr_array((np.ones(len(rows), np.float32), (rows, columns)), shape=(n, len(order)))
+        members.sum_duplicates()
+        members.data[:] = 1
+        names = np.array(encoded.dictionary.take(pa.array(order)).to_pylist(), np.object_)
+        return cls(names, members)
+
+    def take(self, rows: Rows) -> Categories:
+        """Return those of some items, none for row -1; names that nobody has any more are dropped."""
+        there = np.flatnonzero(rows >= 0)
+        chosen = self.members[rows[there]].tocoo()
+        used, columns = np.unique(chosen.col, return_inverse=True)
+        ones = np.ones(len(columns), np.float32)
+        members = sparse.csr_array((ones, (there[chosen.row], columns)), shape=(len(rows), len(used)))
+        return Categories(self.names[used], members)
+
+
+class ItemColumn(NamedTuple):
+    """A column: its kind, and an array of shape (n,) or, for texts, their categories."""
+
+    kind: Kind
+    values: Any
+
+    @property
+    def is_text(self) -> bool:
+        """Whether it holds categories."""
+        return self.kind in ("category", "categories")
+
+    @property
+    def n_bytes(self) -> int:
+        """How much memory it takes, about."""
+        if not self.is_text:
+            return int(self.values.nbytes)
+        names, members = self.values
+        return int(sum(map(len, names)) + 60 * len(names) + 8 * members.nnz + members.indptr.nbytes)
+
+    def take(self, rows: Rows) -> ItemColumn:
+        """Return the values of some items, missing for row -1."""
+        if self.is_text:
+            return ItemColumn(self.kind, self.values.take(rows))
+        missing = rows < 0
+        if not missing.any():
+            return ItemColumn(self.kind, self.values[rows])
+        if self.kind == "date":
+            return ItemColumn("date", np.where(missing, NO_DATE, self.values[rows]))
+        return ItemColumn("number", np.where(missing, np.nan, self.values[rows].astype(np.float64)))
+
+    def show(self, rows: Rows) -> AnyArray:
+        """Return the values of some items for people, None where missing; several texts of one with | between them."""
+        if self.is_text:
+            names, members = self.values
+            chosen = members[rows]
+            found = np.full(len(rows), None, np.object_)
+            for place, (first, end) in enumerate(zip(chosen.indptr[:-1], chosen.indptr[1:], strict=True)):
+                if end > first:
+                    found[place] = "|".join(names[chosen.indices[first:end]])
+            return found
+        values = self.values[rows]
+        if self.kind == "date":
+            texts: ObjectArray = np.datetime_as_string(values, unit=_find_unit(self.values)).astype(np.object_)
+            texts[np.isnat(values)] = None
+            return texts
+        missing = np.isnan(values) if self.kind == "number" else np.zeros(len(rows), np.bool_)
+        if not missing.any():
+            return np.asarray(values)
+        shown: ObjectArray = values.astype(np.object_)
+        shown[missing] = None
+        return shown
+
+    def to_categories(self) -> Categories | None:
+        """Return the categories that the values are, of whole numbers and flags too; None for other columns."""
+        if self.is_text:
+            found: Categories = self.values
+            return found
+        if self.kind in ("whole", "flag"):
+            return Categories.collect(
+                np.arange(len(self.values)), pa.array(self.values.astype(str).tolist()), len(self.values)
+            )
+        return None
+
+    def to_numbers(self) -> Float64Array:
+        """Return numbers, flags or dates (seconds since 1970) as float64, shape (n,), NaN where missing."""
+        if self.kind == "date":
+            seconds: Float64Array = self.values.astype(np.int64).astype(np.float64)
+            return np.where(np.isnat(self.values), np.nan, seconds)
+        found: Float64Array = self.values.astype(np.float64)
+        return found
+
+
+def read_item_column(
+    values: Any, name: str, where: RowNamer = name_table_row, *, is_text: bool = False, separator: str | None = "|"
+) -> ItemColumn:
+    """Return a column; with `is_text` it was read from a text, and what looks like numbers or dates becomes such.
+
+    Texts that hold the `separator`, and lists of texts, are several categories of one item.
+    """
+    array = as_arrow_array(values, name, where)
+    kind = array.type
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        texts = pc.utf8_trim_whitespace(array.cast(pa.large_string()))
+        texts = pc.if_else(pc.equal(texts, ""), None, texts)
+        return (_guess(texts) if is_text else None) or _read_texts(texts, separator)
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        return _read_lists(array, name)
+    if pa.types.is_null(kind):
+        return _read_texts(array.cast(pa.large_string()), None)
+    try:
+        return _check_dates(_read_plain(array), name, where)
+    except pa.ArrowException as error:
+        raise DataError(
+            f"column {show_value(name)} holds {show_type(kind)} values ({quote_error(error)}); an item table has"
+            " numbers,"
+            " texts, dates, true or false, and lists of texts: choose others with columns=[...]"
+        ) from None
+
+
+def _read_plain(array: pa.Array) -> ItemColumn:
+    kind = array.type
+    if pa.types.is_boolean(kind) and not array.null_count:
+        return ItemColumn("flag", np.array(array.to_numpy(zero_copy_only=False)))
+    if pa.types.is_signed_integer(kind) and not array.null_count:
+        return ItemColumn("whole", np.array(array.cast(pa.int64()).to_numpy()))
+    if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
+        return ItemColumn("date", _to_seconds(array))
+    if pa.types.is_boolean(kind):
+        array = array.cast(pa.int8())
+    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind) or array.null_count):
+        raise pa.ArrowInvalid("no numbers")
+    return ItemColumn("number", np.array(array.cast(pa.float64()).to_numpy(zero_copy_only=False)))
+
+
+def find_far_dates(dates: AnyArray) -> BoolArray:
+    """Return which dates are too far from 1970 to be any, shape (n,)."""
+    return ~np.isnat(dates) & (np.abs(dates.astype(np.int64).astype(np.float64)) > FARTHEST)
+
+
+def _check_dates(column: ItemColumn, name: str, where: RowNamer) -> ItemColumn:
+    if column.kind == "date" and (far := find_far_dates(column.values)).any():
+        raise DataError(
+            f"column {show_value(name)}, {where(int(far.argmax()))}: the date is ten thousand years away; correct it,"
+            " or choose other columns with columns=[...]"
+        )
+    return column
+
+
+def _to_seconds(array: pa.Array) -> AnyArray:
+    ticks = array.cast(pa.timestamp("s", getattr(array.type, "tz", None)), safe=False).cast(pa.int64())
+    seconds = ticks.fill_null(0).to_numpy().astype("datetime64[s]")
+    return np.where(_find_nulls(array), NO_DATE, seconds)
+
+
+def _guess(texts: pa.Array) -> ItemColumn | None:
+    """Return texts as numbers, flags or dates where every one that is there is such; else None."""
+    known = texts.drop_null()
+    if len(known) == 0:
+        return None
+    distinct = pc.unique(known)
+
+    def all_match(pattern: str) -> bool:
+        return bool(pc.all(pc.match_substring_regex(distinct, pattern)).as_py())
+
+    try:
+        if all_match(CANONICAL_INTEGER):
+            return _read_plain(texts.cast(pa.int64()))
+        if all_match(_NUMBER):
+            return _read_plain(texts.cast(pa.float64()))
+        if all_match("^(?i:true|false)$"):
+            return _read_plain(pc.utf8_lower(texts).cast(pa.bool_()))
+        if all_match(_DATE):
+            plain = pc.replace_substring_regex(texts, "Z$", "")
+            return ItemColumn("date", _to_seconds(plain.cast(pa.timestamp("us"))))
+    except pa.ArrowException:
+        return None
+    return None
+
+
+def _read_texts(texts: pa.Array, separator: str | None) -> ItemColumn:
+    n, rows = len(texts), np.flatnonzero(~_find_nulls(texts))
+    known = texts.drop_null()
+    if separator is None or not pc.any(pc.match_substring(known, separator)).as_py():
+        return ItemColumn("category", Categories.collect(rows, known, n))
+    lists = pc.split_pattern(known, separator)
+    rows = np.repeat(rows, pc.list_value_length(lists).to_numpy(zero_copy_only=False).astype(np.int64))
+    return _collect_many(rows, lists.flatten(), n)
+
+
+def _read_lists(array: pa.Array, name: str) -> ItemColumn:
+    lengths = pc.list_value_length(array).fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
+    try:
+        flat = pc.list_flatten(array).cast(pa.large_string())
+    except pa.ArrowException:
+        raise DataError(
+            f"column {show_value(name)} holds {show_type(array.type)} values; lists are of texts: choose other columns"
+            " with columns=[...]"
+        ) from None
+    return _collect_many(np.repeat(np.arange(len(array)), lengths), flat, len(array))
+
+
+def _collect_many(rows: Rows, texts: pa.Array, n: int) -> ItemColumn:
+    texts = pc.utf8_trim_whitespace(texts)
+    known = ~_find_nulls(texts) & pc.not_equal(texts, "").fill_null(False).to_numpy(zero_copy_only=False)
+    return ItemColumn("categories", Categories.collect(rows[known], texts.filter(pa.array(known)), n))
+
+
+def _find_nulls(array: pa.Array) -> BoolArray:
+    nulls: BoolArray = array.is_null().to_numpy(zero_copy_only=False)
+    return nulls
+
+
+def _find_unit(dates: AnyArray) -> Literal["D", "s"]:
+    known = dates[~np.isnat(dates)].astype(np.int64)
+    return "D" if bool((known % 86400 == 0).all()) else "s"
+
+
+def match_column(column: ItemColumn, name: str, wanted: Any) -> BoolArray:
+    """Return which items meet a condition, shape (n,): a value, a list of values, or a pair (least, most)."""
+    if isinstance(wanted, tuple):
+        return _match_range(column, name, wanted)
+    several = list(wanted) if isinstance(wanted, list | set | frozenset | np.ndarray) else [wanted]
+    if not several:
+        raise DataError(f"where: {show_value(name)} is given no values; name at least one")
+    if column.is_text:
+        places = [find_category(column, name, each) for each in several]
+        found: BoolArray = np.asarray(column.values.members[:, places].sum(axis=1)).ravel() > 0
+        return found
+    met = np.zeros(len(column.values), np.bool_)
+    for each in several:
+        met |= column.to_numbers() == _read_bound(column, name, each)
+    return met
+
+
+def _match_range(column: ItemColumn, name: str, wanted: tuple[Any, ...]) -> BoolArray:
+    if len(wanted) != 2 or column.is_text:
+        what = "categories: give one, or a list of them" if column.is_text else "a range is a pair, (least, most)"
+        raise DataError(f"where: {show_value(name)}={show_value(wanted)}; {what}")
+    numbers = column.to_numbers()
+    met: BoolArray = ~np.isnan(numbers)
+    least, most = (None if each is None else _read_bound(column, name, each) for each in wanted)
+    if least is not None:
+        met &= numbers >= least
+    if most is not None:
+        met &= numbers <= most
+    return met
+
+
+def _read_bound(column: ItemColumn, name: str, value: Any) -> float:
+    """Return a number, a flag or a date, in the unit of the column."""
+    if column.kind == "date":
+        return parse_time(value)
+    if isinstance(value, bool | int | float | np.number | np.bool_) and not np.isnan(value):
+        return float(value)
+    raise DataError(f"where: {show_value(name)} holds numbers or true and false, which {show_value(value)} is not")
+
+
+def find_category(column: ItemColumn, name: str, category: Any) -> int:
+    """Return the place of a category among the names of a column."""
+    if not column.is_text:
+        raise DataError(f"the column {show_value(name)} holds {column.kind} values, not categories")
+    return find_name(column.values.names, name, category)
+
+
+def find_name(names: ObjectArray, column: str, category: Any) -> int:
+    """Return the place of a category among sorted names."""
+    place = int(np.searchsorted(names, str(category))) if len(names) else 0
+    if place < len(names) and names[place] == str(category):
+        return place
+    near = difflib.get_close_matches(str(category), names.tolist(), 1)
+    hint = f"did you mean {show_value(near[0])}?" if near else f"there are {list_names(names.tolist()) or 'none'}"
+    raise DataError(f"no item has {show_value(column)} {show_value(category)}; {hint}")
+
+
+SHOWN = 5
+"""The number of rows that a notebook shows."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ItemTable:
+    """A table of item attributes, one row per item.
+
+    Attributes
+    ----------
+    items
+        The ids of the items, in the order of the rows.
+    columns
+        The columns by name: numbers, flags, dates or categories.
+    titles
+        The titles of the items, shape (n_items,), if known: str or None.
+
+    Examples
+    --------
+    >>> table = csrr.read_items({"item": [7, 8], "title": ["Alien", "Big"], "genre": ["Horror|SF", "Comedy"]})
+    >>> table
+    ItemTable: 2 items, titles, genre (3 categories)
+    >>> table.match({"genre": "SF"}).tolist()
+    [True, False]
+    """
+
+    items: IdMap
+    columns: Mapping[str, ItemColumn]
+    titles: ObjectArray | None = None
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __getitem__(self, name: str) -> ItemColumn:
+        """Return a column by its name."""
+        if name not in self.columns:
+            near = difflib.get_close_matches(str(name), self.columns, 1)
+            hint = f"; did you mean {show_value(near[0])}?" if near else ""
+            raise DataError(
+                f"the item table has no column {show_value(name)}{hint}; its columns are {quote_names(self.columns)}"
+            )
+        return self.columns[name]
+
+    def align(self, items: IdMap) -> ItemTable:
+        """Return the table with rows for the given items, in their order.
+
+        Parameters
+        ----------
+        items
+            The ids. Items that are not in the table get missing values.
+
+        Returns
+        -------
+        table
+            Its other items are left out.
+
+        Raises
+        ------
+        DataError
+            If the table has none of them.
+        """
+        rows = self.items.find(_as_type_of(items, self.items), "item")
+        if len(items) and (rows < 0).all():
+            raise DataError(
+                f"the item table has none of the {len(items):,} items: its ids are like"
+                f" {show_value(self.items.ids[:3].tolist())}, theirs like {show_value(items.ids[:3].tolist())}; name"
+                " the"
+                " column of ids with item='...'"
+            )
+        titles = None
+        if self.titles is not None:
+            titles = self.titles[rows]
+            titles[rows < 0] = None
+        return ItemTable(items, {name: column.take(rows) for name, column in self.columns.items()}, titles)
+
+    def match(self, where: Mapping[str, Any]) -> BoolArray:
+        """Return which items meet all conditions.
+
+        Parameters
+        ----------
+        where
+            By column: a value; a list of allowed values; or a pair (minimum, maximum) of numbers or dates, where None
+            means no bound. A missing value meets no condition.
+
+        Returns
+        -------
+        met
+            Shape (n_items,).
+        """
+        if not isinstance(where, Mapping):
+            raise DataError(f"where={show_value(where)}: it must be a dict from columns to values or (least, most)")
+        met = np.ones(len(self), np.bool_)
+        for name, wanted in where.items():
+            met &= match_column(self[name], str(name), wanted)
+        return met
+
+    def to_arrow(self) -> pa.Table:
+        """Return the table as an Arrow table.
+
+        Returns
+        -------
+        table
+            item, title where known, and the columns.
+        """
+        return self._list_rows(np.arange(len(self)))
+
+    def _list_rows(self, rows: Int64Array) -> pa.Table:
+        """Return some rows, as `to_arrow` has them."""
+        found: dict[str, Any] = {"item": self.items.ids[rows]}
+        if self.titles is not None:
+            found["title"] = pa.array(self.titles[rows].tolist(), pa.string())
+        return pa.table(found | {name: column.show(rows) for name, column in self.columns.items() if name not in found})
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the table as a pandas DataFrame.
+
+        Returns
+        -------
+        frame
+            The columns of `to_arrow`.
+        """
+        try:
+            import pandas  # noqa: F401
+        except ImportError:
+            raise ImportError("to_frame needs pandas: pip install 'csrr[pandas]', or use to_arrow") from None
+        frame: pd.DataFrame = self.to_arrow().to_pandas()
+        return frame
+
+    def __repr__(self) -> str:
+        told = ["titles"] if self.titles is not None else []
+        for name, column in self.columns.items():
+            n = f" ({len(column.values.names):,} categories)" if column.is_text else f" ({column.kind})"
+            told.append(f"{name}{n}")
+        return f"ItemTable: {len(self):,} items{''.join(f', {each}' for each in told[:12])}{', ...' * (len(told) > 12)}"
+
+    def _repr_html_(self) -> str:
+        first = self._list_rows(np.arange(min(SHOWN, len(self))))
+        lines = zip(*first.to_pydict().values(), strict=True)
+        table = format_html_table(first.column_names, lines, len(self) - len(first))
+        return f"{format_html_words(repr(self))}\n{table}"
+
+
+def _as_type_of(asked: IdMap, known: IdMap) -> Any:
+    """Return ids in the type of others, where 7 and "7" are the same item."""
+    is_text = known.ids.dtype == np.object_
+    if (asked.ids.dtype == np.object_) == is_text:
+        return asked.ids
+    if is_text:
+        return asked.ids.astype(str).astype(np.object_)
+    texts = pa.array(asked.ids, pa.large_string())
+    plain = pc.match_substring_regex(texts, CANONICAL_INTEGER).to_numpy(zero_copy_only=False)
+    fits = plain & (pc.utf8_length(texts).to_numpy() < 19)
+    # No id is that small: whatever is no integer is in no table of integers.
+    return np.array([int(text) if fit else -(2**63) for text, fit in zip(asked.ids, fits, strict=True)], np.int64)
+
+
+_GENRES = (
+    "Unknown Action Adventure Animation Children Comedy Crime Documentary Drama Fantasy Film-Noir Horror Musical"
+    " Mystery Romance Sci-Fi Thriller War Western"
+)
+ITEM_FILES: dict[str, tuple[str, ...] | None] = {
+    "u.item": ("item", "title", "released", "video", "url", *_GENRES.split()),
+    "movies.dat": ("item", "title", "genres"),
+    "movies.csv": None,
+    "artists.dat": None,
+    "item_info.dat": None,
+    **{f"items.{end}": None for end in ("csv", "tsv", "parquet", "arrow", "jsonl")},
+}
+"""Files that hold items, by name, and their columns where they have no header."""
+
+
+def load_items(
+    bundle: Bundle, member: str | None, *, separator: str | None, header: bool | None, expected: Collection[str]
+) -> Content:
+    """Return the content of the file of items; `expected` are the column names that were asked for."""
+    name = _find_member(bundle, member)
+    names = ITEM_FILES.get(name.lower())
+    format = guess_format(name)
+    if names is None or format != "text":
+        content = load_content(bundle, format, name, separator=separator, header=header, expected={*expected, "id"})
+        return Content(content.columns, content.where, content.is_text)
+    table = parse_text(bundle.read(name), separator=separator, header=header, names=names, expected=expected)
+    find_limit().check_rows(table.n_rows)
+    return Content(table.columns, table.where, is_text=True)
+
+
+def _find_member(bundle: Bundle, member: str | None) -> str:
+    if member is not None:
+        if (found := bundle.find(member.rpartition("/")[2])) is None:
+            raise DataError(f"there is no {member}; there are {list_names(list(bundle.members)) or 'no files'}")
+        return found
+    if bundle.main is not None:
+        return bundle.main
+    known = [found for name in ITEM_FILES if (found := bundle.find(name))]
+    if len(known) == 1:
+        return known[0]
+    try:
+        return recognise(bundle, "text")[1]
+    except DataError:
+        names = list_names(known or list(bundle.members)) or "no files"
+        raise DataError(
+            f"it is not clear which file holds the items; there are {names}; name it with member='...'"
+        ) from None
+
+
+_TITLES = {word + end for word in " ".join(WORDS["item"]).split() for end in ("name", "title")}
+
+
+def read_items(
+    source: Any,
+    *,
+    item: Column = None,
+    title: Column = None,
+    columns: Sequence[str] | None = None,
+    categories: str | None = "|",
+    member: str | None = None,
+    separator: str | None = None,
+    header: bool | None = None,
+) -> ItemTable:
+    """Read an item table, with one row per item, from a file or a table in memory.
+
+    Formats are CSV, TSV, Parquet, Arrow and JSON-lines files, plain or compressed, and the item files of MovieLens,
+    Last.fm and EachMovie, also in their archives. Text columns of numbers, of true and false, or of dates like
+    2000-12-31 are recognized; others are categories.
+
+    Parameters
+    ----------
+    source
+        A path, the name of a file or data set in `data_dir`, or a pandas, polars or pyarrow table or a dict of columns.
+    item
+        The column of ids, by name or position; recognized as in a log, or called id.
+    title
+        The column of titles; False for none.
+    columns
+        The names of the other columns to keep; None for all.
+    categories
+        The separator between the categories of one item, as in Action|Comedy; None: no separator. Lists of strings
+        need none.
+    member
+        The file in an archive or folder that holds several.
+    separator
+        The field separator of a text file.
+    header
+        Whether a text file begins with column names.
+
+    Returns
+    -------
+    table
+        The table, checked.
+
+    Raises
+    ------
+    DataError
+        If the table cannot be used: no ids, a repeated id, invalid values; the message says where and what to do.
+
+    Examples
+    --------
+    >>> table = csrr.read_items({"item": ["a", "b"], "price": [3.5, None], "genre": [["Indie"], ["Indie", "RPG"]]})
+    >>> table.to_arrow().column("genre").to_pylist()
+    ['Indie', 'Indie|RPG']
+    """
+    _check_arguments(columns, item=item, title=title, categories=categories, member=member, separator=separator)
+    if header is not None and not isinstance(header, bool | np.bool_):
+        raise ParameterError(f"header={show_value(header)}: it must be True, False or None")
+    options = (item, title, columns, categories)
+    of_files = {"member": member, "separator": separator, "header": header}
+    if given := [
+        name for name, value in of_files.items() if value is not None and not isinstance(source, str | os.PathLike)
+    ]:
+        raise ParameterError(f"{given[0]}= is for files; leave it out for a table in memory")
+    if isinstance(source, ItemTable):
+        if any(each is not None for each in options[:3]):
+            raise ParameterError("an ItemTable is read already; item=, title= and columns= are for what it was made of")
+        return source
+    if not isinstance(source, str | os.PathLike):
+        if not is_table(source):
+            raise DataError(
+                f"cannot use a {type(source).__name__} as an item table; accepted are a path, a pandas, polars or"
+                " pyarrow"
+                " table, and a dict of columns"
+            )
+        return _make_table(source, *options)
+    bundle = open_bundle(source)
+    try:
+        named = {each for each in (item, title, *(columns or ())) if isinstance(each, str)}
+        content = load_items(bundle, member, separator=separator, header=header, expected=named)
+        return _make_table(content.columns, *options, content.where, is_text=content.is_text, limit=find_limit())
+    except DataError as error:
+        raise DataError(f"{bundle.path.name}: {error}") from error.__cause__
+
+
+def _check_arguments(columns: Any, *, item: Any, title: Any, **texts: Any) -> None:
+    """Raise ParameterError for what an argument of `read_items` cannot be."""
+    check_column("item", item)
+    check_column("title", title)
+    for name, value in texts.items():
+        if value is not None and (not isinstance(value, str) or not value):
+            raise ParameterError(f"{name}={show_value(value)}: it must be a text that is not empty, or None")
+    check_texts("columns", columns, "names, such as ['genre', 'price']")
+
+
+def _make_table(
+    table: Any,
+    item: Column,
+    title: Column,
+    columns: Sequence[str] | None,
+    categories: str | None,
+    where: RowNamer = name_table_row,
+    *,
+    is_text: bool = False,
+    limit: Limit | None = None,
+) -> ItemTable:
+    cells = split_columns(table)
+    id_name, title_name = _find_ids(item, tuple(cells)), _find_titles(title, tuple(cells))
+    given = cells[id_name]()
+    ids = (
+        read_text_id_column(given, id_name, where).dictionary_decode()
+        if is_text
+        else read_id_column(given, id_name, where)
+    )
+    if len(ids) == 0:
+        raise DataError(f"the item table has no rows; its columns are {quote_names(cells)}")
+    _check_distinct(ids, id_name, where)
+    items = IdMap(ids)
+    rows = np.empty(len(items), np.int64)
+    rows[items.rows(ids, "item")] = np.arange(len(items))
+    titles = None
+    if title_name is not None:
+        known = read_title_column(cells[title_name](), title_name, where)
+        titles = np.array(known.to_pylist(), np.object_)[rows]
+    found: dict[str, ItemColumn] = {}
+    n_bytes = 0
+    for name in _choose_columns(columns, cells, {id_name, title_name}):
+        column = read_item_column(cells[name](), name, where, is_text=is_text, separator=categories)
+        found[name] = column.take(rows)
+        n_bytes += column.n_bytes
+        if limit is not None:
+            # Each column has been held against the limit when it was read; of a file, all of them together are too.
+            limit.check(n_bytes, "the item table")
+    return ItemTable(items, found, titles)
+
+
+def _find_ids(item: Column, names: tuple[str, ...]) -> str:
+    """Return the column of ids: as in a log, or one that is called id."""
+    plain = [name for name in names if normalise_name(name) == "id"]
+    try:
+        found = find_column("item", item, names)
+    except DataError as error:
+        if item is None and len(plain) == 1 and "no column looks like" in str(error):
+            return plain[0]
+        raise
+    assert found is not None
+    return found
+
+
+def _find_titles(title: Column, names: tuple[str, ...]) -> str | None:
+    found = find_column("title", title, names)
+    if found is None and title is None:
+        alike = [name for name in names if normalise_name(name) in _TITLES]
+        return alike[0] if len(alike) == 1 else None
+    return found
+
+
+def _choose_columns(asked: Sequence[str] | None, cells: Mapping[str, Any], taken: set[str | None]) -> list[str]:
+    if asked is None:
+        return [name for name in cells if name not in taken]
+    for name in asked:
+        if name not in cells:
+            raise DataError(f"columns: there is no column {show_value(name)}; there are {quote_names(cells)}")
+    return [name for name in dict.fromkeys(asked) if name not in taken]
+
+
+def _check_distinct(ids: pa.Array, column: str, where: RowNamer) -> None:
+    counts = pc.value_counts(ids)
+    if len(counts) == len(ids):
+        return
+    twice = counts.filter(pc.greater(counts.field("counts"), 1))[0]["values"]
+    places = np.flatnonzero(pc.equal(ids, twice).to_numpy(zero_copy_only=False))[:2]
+    raise DataError(
+        f"column {show_value(column)}: the item {show_value(twice.as_py())} is there twice, in"
+        f" {where(int(places[0]))} and"
+        f" {where(int(places[1]))}; keep one row for each item"
+    )

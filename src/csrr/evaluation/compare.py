@@ -1,0 +1,498 @@
+"""Evaluations of several models on the same users -> one table, a row a model, the best of each column marked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from csrr._base.arrays import Float64Array
+from csrr.data import DataError
+from csrr.evaluation.evaluate import Evaluation, compute_mean_interval
+from csrr.parameters import ParameterError
+from csrr.results.formatting import BestColumns, format_text_table
+from csrr.results.table import ResultTable, TabularResult
+
+LOWER_IS_BETTER = ("cost",)
+
+
+@dataclass(frozen=True)
+class PairedTest:
+    """How values of some users differ from others of the same users.
+
+    Attributes
+    ----------
+    n
+        Number of users.
+    mean, mean_against
+        The means of both.
+    difference
+        The mean difference.
+    low, high
+        Its 95 % interval, by Student's t.
+    t_p
+        The two-sided p-value of the paired t test, that the mean difference is 0.
+    wilcoxon_p
+        That of Wilcoxon's signed-rank test, that differences lie evenly about 0, where the ranks of zeros go half to
+        either side.
+    effect_size
+        Cohen's d_z, mean difference / standard deviation of differences.
+    better, worse, equal
+        Shares of users.
+    """
+
+    n: int
+    mean: float
+    mean_against: float
+    difference: float
+    low: float
+    high: float
+    t_p: float
+    wilcoxon_p: float
+    effect_size: float
+    better: float
+    worse: float
+    equal: float
+
+
+@dataclass(frozen=True)
+class ComparedPair:
+    """A model against another.
+
+    Attributes
+    ----------
+    model, against
+        Their names.
+    paired
+        How they differ.
+    t_p_holm, wilcoxon_p_holm
+        The p-values, corrected by Holm over all pairs.
+    """
+
+    model: str
+    against: str
+    paired: PairedTest
+    t_p_holm: float
+    wilcoxon_p_holm: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the pair as one flat dict.
+
+        Returns
+        -------
+        values
+            Names, differences and p-values, by name.
+        """
+        names = {"model": self.model, "against": self.against}
+        return names | asdict(self.paired) | {"t_p_holm": self.t_p_holm, "wilcoxon_p_holm": self.wilcoxon_p_holm}
+
+
+@dataclass(frozen=True, repr=False)
+class Comparison(TabularResult):
+    """Paired tests of models on one metric.
+
+    Attributes
+    ----------
+    metric
+        The metric.
+    rows
+        A test for each pair, over all users.
+    with_history
+        The same tests over the users with training events alone, if some have none; else None. Those without get the
+        same popular items from every model: their differences are 0, and say nothing of the models.
+
+    Examples
+    --------
+    >>> train, test = csrr.split(csrr.synthetic(100, 40, events_per_user=10).log)
+    >>> models = {"popular": csrr.PopRank(), "ease": csrr.EASE()}
+    >>> found = csrr.compare({name: csrr.evaluate(model.fit(train), train, test) for name, model in models.items()})
+    >>> found.rows[0].paired.n
+    100
+    """
+
+    metric: str
+    rows: list[ComparedPair]
+    with_history: Comparison | None = None
+
+    def summary(self) -> dict[str, Any]:
+        """Return everything as plain Python values, ready for JSON.
+
+        Returns
+        -------
+        summary
+            The metric, and one dict per row; `with_history`, if some users have no history.
+        """
+        apart = {} if self.with_history is None else {"with_history": self.with_history.summary()}
+        return {"metric": self.metric, "rows": [row.to_dict() for row in self.rows]} | apart
+
+    def table(self) -> ResultTable:
+        """Return the tests as a table.
+
+        Returns
+        -------
+        table
+            A row for each pair: model, against, and the attributes of `PairedTest`; p-values also corrected.
+        """
+        return ResultTable.from_rows(row.to_dict() for row in self.rows)
+
+    def display_table(self) -> ResultTable:
+        """Return the tests as people read them.
+
+        Returns
+        -------
+        table
+            A row for each pair; if some users have no history, first over the users with one, then over all.
+        """
+        if self.with_history is None:
+            return ResultTable.from_rows(_format_pair(row) for row in self.rows)
+        parts = {"with history": self.with_history, "all": self}
+        return ResultTable.from_rows({"users": n} | _format_pair(row) for n, each in parts.items() for row in each.rows)
+
+    def _heading(self) -> str:
+        users = f"{self.rows[0].paired.n:,} users"
+        if self.with_history is not None:
+            users = f"{self.with_history.rows[0].paired.n:,} users with a history and all {users}"
+        return f"Comparison: {self.metric}, mean difference over {users} ± 95 % interval; p corrected by Holm"
+
+    # For csrr.plot
+
+    @property
+    def title(self) -> str:
+        """What the plot is of."""
+        return f"Differences in {self.metric}"
+
+    @property
+    def caption(self) -> str:
+        """What to know of the plot."""
+        return "Mean differences over the same users, user by user; lines are 95 % intervals."
+
+    @property
+    def panels(self) -> list[dict[str, Any]]:
+        """The chart: a bar for each pair."""
+        points = [
+            {"label": f"{row.model} - {row.against}", "mean": row.paired.difference}
+            | {"low": row.paired.low, "high": row.paired.high, "note": f"p {row.t_p_holm:.4f} (Holm)"}
+            for row in self.rows
+        ]
+        title = f"{self.title}, {self.rows[0].paired.n:,} users"
+        chart = {"title": title, "x": "pair", "y": f"difference in {self.metric}", "kind": "bars"}
+        apart = [] if self.with_history is None else self.with_history.panels
+        return [*apart, chart | {"series": [{"name": "difference", "points": points}]}]
+
+
+def compare(evaluations: Mapping[str, Evaluation], metric: str = "ndcg@10", baseline: str | None = None) -> Comparison:
+    """Compare models on one metric by paired tests over users.
+
+    p-values have Holm's correction over the pairs, separately for each test. Values are those of `per_user`; users
+    without a value in either model are left out. Larger values are better, except for "cost". If some users have no
+    training events, there are tests over those with a history too.
+
+    Parameters
+    ----------
+    evaluations
+        Evaluations by name, of the same users.
+    metric
+        The metric to compare.
+    baseline
+        The model to compare all others with; default: all pairs.
+
+    Returns
+    -------
+    comparison
+        A test for each pair.
+
+    Raises
+    ------
+    ParameterError
+        If there are fewer than two evaluations, or they lack the metric or the baseline.
+    DataError
+        If they are of different users.
+
+    Examples
+    --------
+    >>> train, test = csrr.split(csrr.synthetic(100, 40, events_per_user=10).log)
+    >>> models = {"popular": csrr.PopRank(), "ease": csrr.EASE(), "knn": csrr.ItemKNN()}
+    >>> evaluations = {name: csrr.evaluate(model.fit(train), train, test) for name, model in models.items()}
+    >>> found = csrr.compare(evaluations, metric="recall@5", baseline="popular")
+    >>> [row.model for row in found.rows]
+    ['ease', 'knn']
+    """
+    if len(evaluations) < 2:
+        raise ParameterError("compare needs at least two evaluations: pass a dict of a name and an evaluation each")
+    if baseline is not None and baseline not in evaluations:
+        raise ParameterError(f"baseline={baseline!r}: there is no such evaluation; there are {', '.join(evaluations)}")
+    values = _align_values(evaluations, metric)
+    pairs = (
+        [(name, baseline) for name in values if name != baseline]
+        if baseline is not None
+        else [*combinations(values, 2)]
+    )
+    lower = metric in LOWER_IS_BETTER
+    tests = [compare_paired(values[a], values[b], lower_is_better=lower) for a, b in pairs]
+    t_ps, wilcoxon_ps = (correct_holm([getattr(test, name) for test in tests]) for name in ("t_p", "wilcoxon_p"))
+    corrected = zip(pairs, tests, t_ps.tolist(), wilcoxon_ps.tolist(), strict=True)
+    rows = [ComparedPair(a, b, test, t_p, wilcoxon_p) for (a, b), test, t_p, wilcoxon_p in corrected]
+    apart = {name: each.by_history.get("with") for name, each in evaluations.items()}
+    known = {name: each for name, each in apart.items() if each is not None and each.n_users > 1}
+    same = len(known) == len(apart) and len({frozenset(each.users.tolist()) for each in known.values()}) == 1
+    return Comparison(metric, rows, compare(known, metric, baseline) if same else None)
+
+
+def compare_paired(
+    a: npt.ArrayLike, b: npt.ArrayLike, *, lower_is_better: bool = False, overlap: float = 0.0
+) -> PairedTest:
+    """Return the tests of `a` minus `b`, values of the same users in the same order, shapes (n,).
+
+    A user with a NaN is left out. Differences that are all the same leave no doubt: p is 1 where they are 0, else the
+    t test's p is 0 and the effect size infinite. Values of random splits of the same data, in place of users, need
+    their `overlap` (`intervals.compute_error`): interval and t test are then those of Nadeau and Bengio.
+    """
+    mine, theirs = np.asarray(a, np.float64), np.asarray(b, np.float64)
+    if mine.shape != theirs.shape or mine.ndim != 1:
+        raise ParameterError(f"a and b need one value per user each, not shapes {mine.shape} and {theirs.shape}")
+    known = ~(np.isnan(mine) | np.isnan(theirs))
+    mine, theirs = mine[known], theirs[known]
+    if len(mine) < 2:
+        raise ParameterError(f"a paired test needs at least two users with both values, not {len(mine)}")
+    d = mine - theirs
+    better, worse = (d < 0, d > 0) if lower_is_better else (d > 0, d < 0)
+    means = float(mine.mean()), float(theirs.mean()), float(d.mean())
+    shares = (float(which.mean()) for which in (better, worse, d == 0))
+    return PairedTest(
+        len(d),
+        *means,
+        *compute_mean_interval(d, overlap=overlap),
+        _compute_t_p(d, overlap),
+        _compute_wilcoxon_p(d),
+        _compute_effect_size(d),
+        *shares,
+    )
+
+
+def correct_holm(p_values: npt.ArrayLike) -> Float64Array:
+    """Return the p-values, shape (n,), corrected by Holm: compare them with the level that all together should keep.
+
+    The i-th smallest of n is multiplied by n - i + 1, made at least as large as the one before and at most 1.
+    """
+    p = np.asarray(p_values, np.float64)
+    if p.ndim != 1 or not ((p >= 0) & (p <= 1)).all():
+        raise ParameterError("p-values must be a list of numbers from 0 to 1")
+    order = np.argsort(p, kind="stable")
+    adjusted = np.empty(len(p))
+    adjusted[order] = np.minimum(np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1)), 1)
+    return adjusted
+
+
+def _compute_effect_size(d: Float64Array) -> float:
+    mean, spread = float(d.mean()), float(d.std(ddof=1))
+    if spread == 0:
+        return float(np.copysign(np.inf, mean)) if mean else 0.0
+    return mean / spread
+
+
+def _compute_t_p(d: Float64Array, overlap: float = 0.0) -> float:
+    from scipy.special import stdtr
+
+    return float(2 * stdtr(len(d) - 1, -abs(_compute_effect_size(d)) / np.sqrt(1 / len(d) + overlap)))
+
+
+def _compute_wilcoxon_p(d: Float64Array) -> float:
+    from scipy.stats import wilcoxon
+
+    return float(wilcoxon(d, zero_method="zsplit").pvalue)
+
+
+def _align_values(evaluations: Mapping[str, Evaluation], metric: str) -> dict[str, Float64Array]:
+    """Return each model's values of the metric, shape (n_users,), users in the order of the first."""
+    first_name, first = next(iter(evaluations.items()))
+    values = {}
+    for name, each in evaluations.items():
+        if metric not in each.per_user:
+            known = ", ".join(each.per_user)
+            raise ParameterError(f"metric={metric!r}: {name} has no such value per user; it has {known}")
+        place = {user: i for i, user in enumerate(each.users.tolist())}
+        if place.keys() != set(first.users.tolist()):
+            raise DataError(
+                f"{first_name} and {name} are evaluated on different users ({first.n_users:,} and {each.n_users:,});"
+                " evaluate both with the same train and test"
+            )
+        values[name] = each.per_user[metric][[place[user] for user in first.users.tolist()]]
+    return values
+
+
+def _format_pair(row: ComparedPair) -> dict[str, str]:
+    """Return a row as people read it."""
+    found = row.paired
+    names = {"model": row.model, "against": row.against}
+    difference = f"{found.difference:+.4f} ± {(found.high - found.low) / 2:.4f}"
+    ps = (f"{p:.4f}" if p >= 0.0001 else f"{p:.0e}" for p in (row.t_p_holm, row.wilcoxon_p_holm))
+    tests = {"difference": difference, **dict(zip(("t p", "Wilcoxon p"), ps, strict=True))}
+    shares = {name: f"{getattr(found, name):.0%}" for name in ("better", "worse", "equal")}
+    return names | tests | {"d_z": f"{found.effect_size:+.2f}"} | shares
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class EvaluationTable(TabularResult):
+    """Metrics of several models in one table; the best of each column has a star, or is bold in LaTeX and HTML.
+
+    Attributes
+    ----------
+    evaluations
+        The evaluations by the names of the models.
+    metrics
+        The names of the means that are shown.
+
+    Examples
+    --------
+    >>> train, test = csrr.split(csrr.synthetic(100, 40, events_per_user=10).log)
+    >>> models = {"popular": csrr.PopRank(), "ease": csrr.EASE(10)}
+    >>> found = {name: csrr.evaluate(model.fit(train), train, test) for name, model in models.items()}
+    >>> print(csrr.tabulate(found, ["recall@5", "ndcg@5"]).to_latex().splitlines()[2])
+    model & recall@5 & ndcg@5 \\\\
+    """
+
+    evaluations: Mapping[str, Evaluation]
+    metrics: tuple[str, ...]
+
+    @property
+    def best(self) -> dict[str, Any]:
+        """What is best in each column: "max", or "min" for a cost."""
+        return {name: "min" if name in LOWER_IS_BETTER else "max" for name in self.metrics}
+
+    def table(self) -> ResultTable:
+        """Return the means as a table.
+
+        Returns
+        -------
+        table
+            A row for each model: its name, then the metrics.
+        """
+        means = {name: [each[name] for each in self.evaluations.values()] for name in self.metrics}
+        return ResultTable.from_lists({"model": list(self.evaluations), **means})
+
+    def to_html(self, *, best: BestColumns | None = None) -> str:
+        """Return the table as HTML.
+
+        Parameters
+        ----------
+        best
+            As for `to_latex`.
+
+        Returns
+        -------
+        text
+            Numbers to four digits, long texts cut, all escaped.
+        """
+        return super().to_html(best=self.best if best is None else best)
+
+    def to_latex(self, *, best: BestColumns | None = None) -> str:
+        r"""Return the table as a LaTeX tabular, for a document with \usepackage{booktabs}.
+
+        Parameters
+        ----------
+        best
+            The columns in which the best number is bold, each "max" or "min"; default: all; {}: none.
+
+        Returns
+        -------
+        text
+            Numbers to four digits, all else escaped.
+        """
+        return super().to_latex(best=self.best if best is None else best)
+
+    def _heading(self) -> str:
+        first = next(iter(self.evaluations.values()))
+        return f"Evaluations: means over {first.n_users:,} users"
+
+    def _best_columns(self) -> BestColumns:
+        return self.best
+
+    def __repr__(self) -> str:
+        shown = {name: [f"{mean:.4f}" for mean in self.table()[name].tolist()] for name in self.metrics}
+        best = {
+            name: f"{(max if end == 'max' else min)(self.table()[name].tolist()):.4f}"
+            for name, end in self.best.items()
+        }
+        lines = [
+            [model, *(f"{shown[name][row]}{'*' if shown[name][row] == best[name] else ' '}" for name in self.metrics)]
+            for row, model in enumerate(self.evaluations)
+        ]
+        return f"{self._heading()}; * the best of a column\n{format_text_table(['model', *self.metrics], lines)}"
+
+    # For csrr.plot
+
+    @property
+    def title(self) -> str:
+        """What the plot is of."""
+        return f"Models by {self.metrics[0]}" if len(self.metrics) == 1 else "Models side by side"
+
+    @property
+    def caption(self) -> str:
+        """What to know of the plot."""
+        first = next(iter(self.evaluations.values()))
+        return f"Means over {first.n_users:,} users; lines are 95 % intervals of the means, not of differences."
+
+    @property
+    def panels(self) -> list[dict[str, Any]]:
+        """The charts: for each metric a bar for each model."""
+        charts = []
+        for metric in self.metrics:
+            points = []
+            for model, each in self.evaluations.items():
+                low, high = each.interval(metric)
+                points.append({"label": model, "mean": each[metric], "low": low, "high": high})
+            series = [{"name": "mean", "points": points}]
+            charts.append({"title": metric, "x": "model", "y": metric, "kind": "bars", "series": series})
+        return charts
+
+
+def tabulate(evaluations: Mapping[str, Evaluation], metrics: Sequence[str] | None = None) -> EvaluationTable:
+    """Return evaluations of several models as one table.
+
+    Parameters
+    ----------
+    evaluations
+        Evaluations by name, of the same users.
+    metrics
+        The metrics to show, such as "ndcg@10"; default: all that every evaluation has.
+
+    Returns
+    -------
+    table
+        The table; it converts to LaTeX, pandas and JSON.
+
+    Raises
+    ------
+    ParameterError
+        If there is no evaluation, or one lacks a metric.
+    DataError
+        If they are of different users.
+
+    Examples
+    --------
+    >>> train, test = csrr.split(csrr.synthetic(100, 40, events_per_user=10).log)
+    >>> models = {"popular": csrr.PopRank(), "ease": csrr.EASE(10)}
+    >>> found = {name: csrr.evaluate(model.fit(train), train, test) for name, model in models.items()}
+    >>> list(csrr.tabulate(found, ["ndcg@5"]).to_arrow().column_names)
+    ['model', 'ndcg@5']
+    """
+    if not evaluations:
+        raise ParameterError("tabulate needs an evaluation: pass a dict of a name and an evaluation each")
+    first_name, first = next(iter(evaluations.items()))
+    shared = [name for name in first.means if all(name in each.means for each in evaluations.values())]
+    names = tuple(shared if metrics is None else dict.fromkeys(metrics))
+    for model, each in evaluations.items():
+        if missing := [name for name in names if name not in each.means]:
+            raise ParameterError(f"metrics: {model} has no {missing[0]!r}; it has {', '.join(each.means)}")
+        if set(each.users.tolist()) != set(first.users.tolist()):
+            raise DataError(
+                f"{first_name} and {model} are evaluated on different users ({first.n_users:,} and {each.n_users:,});"
+                " evaluate both with the same train and test"
+            )
+    if not names:
+        raise ParameterError("metrics: the evaluations have no metric in common")
+    return EvaluationTable(dict(evaluations), names)

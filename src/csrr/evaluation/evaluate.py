@@ -1,0 +1,734 @@
+"""A fitted model and a split -> one value a user and metric, then means."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
+from copy import copy
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from csrr._base.arrays import BoolArray, Float64Array, Int32Array, Int64Array, ObjectArray, Rows
+from csrr._base.text import format_html_words
+from csrr._base.threads import use_threads
+from csrr.data import DataError, IdMap, Log, UnknownIdError, as_log
+from csrr.data.ids import Ids
+from csrr.data.items import Categories
+from csrr.models.base import Recommender
+from csrr.models.filters import IdReader, RuleOptions, Unknown, find_categories, list_ids, read_asked, read_rules
+from csrr.models.recommend import find_known, score_popular
+from csrr.parameters import ParameterError
+from csrr.ranking.metrics import (
+    CELL_METRICS,
+    METRICS,
+    STANDARD,
+    CellCounts,
+    average_metrics,
+    coverage,
+    diversity,
+    find_long_tail,
+    long_tail,
+    mark_hits,
+    measure_item_information,
+    measure_users,
+    novelty,
+    pair_precision_recall,
+)
+from csrr.ranking.rules import Rules
+from csrr.ranking.topk import block_top_k, score_blocks
+from csrr.results.formatting import format_text_table
+from csrr.results.table import ResultTable, TabularResult
+
+Interval = tuple[float, float]
+
+
+def compute_mean_interval(values: npt.ArrayLike, level: float = 0.95, *, overlap: float = 0.0) -> Interval:
+    """Return Student's t interval (low, high) of the mean of `values`, shape (n,), NaN left out.
+
+    It is (NaN, NaN) of fewer than two values. `overlap` is for random splits of the same data: see `compute_error`.
+    """
+    from scipy.special import stdtrit
+
+    if not 0 < level < 1:
+        raise ParameterError(f"level={level!r} must lie strictly between 0 and 1, such as 0.95")
+    known = np.asarray(values, np.float64)
+    known = known[~np.isnan(known)]
+    if len(known) < 2:
+        return float("nan"), float("nan")
+    mean, error = known.mean(), compute_error(known, overlap)
+    half = stdtrit(len(known) - 1, (1 + level) / 2) * error
+    return float(mean - half), float(mean + half)
+
+
+def compute_error(values: Float64Array, overlap: float = 0.0) -> float:
+    """Return the standard error of the mean of `values`, shape (n,).
+
+    Random splits of the same data share training events, so that their results vary less than fresh data would make
+    them. With `overlap` = test events / training events the error is Nadeau and Bengio's (2003),
+    s*sqrt(1/n + overlap).
+    """
+    return float(values.std(ddof=1) * np.sqrt(1 / len(values) + overlap))
+
+
+def compute_f1_interval(precision: npt.ArrayLike, recall: npt.ArrayLike, level: float = 0.95) -> Interval:
+    """Return the interval (low, high) of the harmonic mean of mean `precision` and mean `recall`, shapes (n,).
+
+    By the delta method: the t interval of what each user moves it by, to first order.
+    """
+    return compute_mean_interval(linearise_f1(precision, recall), level)
+
+
+def linearise_f1(precision: npt.ArrayLike, recall: npt.ArrayLike) -> Float64Array:
+    """Return values of each user, shape (n,), whose mean is the F1 of the means, and whose spread its: F + dF."""
+    p, r = np.asarray(precision, np.float64), np.asarray(recall, np.float64)
+    if p.shape != r.shape or p.ndim != 1:
+        raise ParameterError(f"precision and recall need one value per user each, not shapes {p.shape} and {r.shape}")
+    mean_p, mean_r = p.mean(), r.mean()
+    both = mean_p + mean_r
+    if not both:
+        return np.zeros(len(p))
+    f1 = 2 * mean_p * mean_r / both
+    return np.asarray(f1 + 2 * ((mean_r / both) ** 2 * (p - mean_p) + (mean_p / both) ** 2 * (r - mean_r)))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RuleCost(TabularResult):
+    """The mean of each metric with and without rules, and its paired difference over users.
+
+    Attributes
+    ----------
+    metrics
+        Their names, like "ndcg@10".
+    without, with_rules
+        The means, shapes (n,).
+    difference
+        With the rules less without, shape (n,).
+    low, high
+        Its 95 % interval over users, shapes (n,); NaN for a single user.
+    """
+
+    metrics: tuple[str, ...]
+    without: Float64Array
+    with_rules: Float64Array
+    difference: Float64Array
+    low: Float64Array
+    high: Float64Array
+
+    def table(self) -> ResultTable:
+        """Return a row for each metric.
+
+        Returns
+        -------
+        table
+            metric, without, with, difference, low, high.
+        """
+        names = np.array(self.metrics, np.object_)
+        means = {"metric": names, "without": self.without, "with": self.with_rules, "difference": self.difference}
+        return ResultTable(means | {"low": self.low, "high": self.high})
+
+    def display_table(self) -> ResultTable:
+        """Return the same, with the difference and half the width of its interval as one text."""
+        lines = [
+            {"": name, "without": f"{before:.4f}", "with": f"{after:.4f}", "difference": _show(change, high - low)}
+            for name, before, after, change, low, high in self.table().lines()
+        ]
+        return ResultTable.from_rows(lines)
+
+    def _heading(self) -> str:
+        return "What the rules change: mean over users ± 95 % interval of the difference"
+
+
+def measure_rule_cost(before: Mapping[str, Float64Array], after: Mapping[str, Float64Array]) -> RuleCost:
+    """Return how values of users by metric, shapes (n_users,), differ; users without one of both are left out."""
+    rows = []
+    for name in after:
+        both = ~(np.isnan(before[name]) | np.isnan(after[name]))
+        old, new = before[name][both], after[name][both]
+        change = float(np.mean(new - old)) if len(old) else np.nan
+        means = (float(np.mean(old)), float(np.mean(new))) if len(old) else (np.nan, np.nan)
+        rows.append((*means, change, *compute_mean_interval(new - old)))
+    columns = np.array(rows, np.float64).reshape(-1, 5).T
+    return RuleCost(tuple(after), *columns)
+
+
+def _show(change: float, width: float) -> str:
+    return f"{change:+.4f}" if np.isnan(width) else f"{change:+.4f} ± {width / 2:.4f}"
+
+
+SHOWN_CATEGORIES = 20
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CategoryShares(TabularResult):
+    """The share of each category of a column in lists, beside its share in training and test events.
+
+    An item of several categories counts for each by 1 / their number, so that shares add up to 1 over all categories
+    and what has none.
+
+    Attributes
+    ----------
+    column
+        The column of the item table.
+    k
+        The length of the lists.
+    categories
+        The names of the categories, those with most training events first; shape (n,).
+    n_items
+        How many items have each, shape (n,).
+    train, test, lists
+        The shares of training events, of test events and of places in lists, shapes (n,).
+    recall
+        The share of the test events on items of a category that are in the lists, shape (n,); NaN without any.
+    """
+
+    column: str
+    k: int
+    categories: ObjectArray
+    n_items: Int64Array
+    train: Float64Array
+    test: Float64Array
+    lists: Float64Array
+    recall: Float64Array
+
+    def table(self) -> ResultTable:
+        """Return a row for each category: category, items, train, test, lists, recall.
+
+        Returns
+        -------
+        table
+            Those with most training events first.
+        """
+        return ResultTable(
+            {
+                self.column: self.categories,
+                "items": self.n_items,
+                "train": self.train,
+                "test": self.test,
+                "lists": self.lists,
+                "recall": self.recall,
+            }
+        )
+
+    def display_table(self) -> ResultTable:
+        """Return the categories with most training events, 20 at most."""
+        return self.table().head(SHOWN_CATEGORIES)
+
+    def _heading(self) -> str:
+        shown = (
+            f" (first {SHOWN_CATEGORIES} of {len(self.categories):,})"
+            if len(self.categories) > SHOWN_CATEGORIES
+            else ""
+        )
+        return (
+            f"By {self.column}{shown}: shares of training events, test events and places in lists of {self.k};"
+            f" recall@{self.k}"
+        )
+
+
+def measure_categories(
+    column: str, categories: Categories, items: Int32Array, hits: BoolArray, relevant: Any, seen: Any
+) -> CategoryShares:
+    """Return the shares of categories.
+
+    `items` are lists and `hits` what is right in them, shapes (n, k); `relevant` and `seen` the test and training
+    events, sparse of shape (n_users, n_items).
+    """
+    members = categories.members
+    n_items = members.shape[0]
+    weights = members.multiply(1 / np.maximum(np.diff(members.indptr), 1)[:, None]).tocsr()
+    trained, tested = (np.bincount(cells.indices, minlength=n_items) for cells in (seen, relevant))
+    listed = np.bincount(items[items >= 0], minlength=n_items)
+    found = members.T @ np.bincount(items[hits], minlength=n_items)
+    asked = members.T @ tested
+    recall = np.divide(found, asked, out=np.full(len(asked), np.nan), where=asked > 0)
+    train, test, lists = (weights.T @ counts / max(counts.sum(), 1) for counts in (trained, tested, listed))
+    order = np.lexsort((categories.names, -train))
+    n_members = np.bincount(members.indices, minlength=len(categories.names))
+    shares = (each[order] for each in (train, test, lists, recall))
+    return CategoryShares(column, items.shape[1], categories.names[order], n_members[order], *shares)
+
+
+_log = logging.getLogger(__name__)
+
+
+LIST_METRICS = (*METRICS, "coverage", "novelty", "diversity", "long_tail")
+"""Metrics of lists, at each k."""
+METRIC_NAMES = (*LIST_METRICS, "auc", *CELL_METRICS)
+"""All that `metrics` may name, but for what `register_metric` adds."""
+
+PerUser = dict[str, Float64Array]
+Means = dict[str, float]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Evaluation(TabularResult):
+    """The result of `csrr.evaluate`: metrics per user, their means and intervals.
+
+    Attributes
+    ----------
+    at
+        The lengths of the lists.
+    users
+        The ids of the users evaluated, shape (n_users,).
+    per_user
+        Values by metric, like "ndcg@10", each of shape (n_users,).
+    means
+        Means over these users, with three exceptions: "f1_of_means@k" is the F1 of mean precision and mean recall
+        ("f1@k" is the mean of the users' F1); "coverage@k" has no value per user; "cell_recall", "specificity", "sum"
+        and "cost" are the paper's metrics over all cells of all users ("cost" is a total), where users with many cells
+        weigh more than in the mean of `per_user`.
+    n_left_out
+        Number of users without test items, who are not evaluated.
+    linear
+        For means that are not those of `per_user`: values of shape (n_users,) that give their intervals.
+    hits
+        Whether each entry of a user's list is a test item, shape (n_users, max(at)).
+    n_relevant
+        The number of test items of each user, shape (n_users,).
+    n_train
+        The number of training events of each user, shape (n_users,), if known.
+    by_history
+        If some users have no training events: the evaluations of users "with" and "without" a history. The latter get
+        the same popular items from every model, so only the former distinguish models.
+    without_rules
+        With `rules`: the metrics of the same users' lists without them; else None.
+    by_category
+        With `by`: the shares of categories in lists and events, and recall by category; else None.
+
+    Examples
+    --------
+    >>> train, test = csrr.split(csrr.synthetic(100, 40, events_per_user=10).log)
+    >>> found = csrr.evaluate(csrr.PopRank().fit(train), train, test, at=5)
+    >>> low, high = found.interval("ndcg@5")
+    >>> low < found["ndcg@5"] < high
+    True
+    """
+
+    at: tuple[int, ...]
+    users: Ids
+    per_user: PerUser
+    means: Means
+    n_left_out: int
+    linear: PerUser = field(default_factory=dict)
+    hits: BoolArray = field(default_factory=lambda: np.empty((0, 0), np.bool_))
+    n_relevant: Int64Array = field(default_factory=lambda: np.empty(0, np.int64))
+    n_train: Int64Array | None = None
+    by_history: dict[str, Evaluation] = field(default_factory=dict)
+    without_rules: Evaluation | None = None
+    by_category: CategoryShares | None = None
+
+    @property
+    def rule_cost(self) -> RuleCost | None:
+        """The change of each ranking metric by the rules, with paired intervals; None without rules."""
+        if self.without_rules is None:
+            return None
+        before = self.without_rules.per_user
+        return measure_rule_cost(before, {name: self.per_user[name] for name in before})
+
+    @property
+    def n_users(self) -> int:
+        """Number of users evaluated."""
+        return len(self.users)
+
+    @property
+    def n_without_history(self) -> int:
+        """Number of evaluated users without training events."""
+        return 0 if self.n_train is None else int((self.n_train == 0).sum())
+
+    def __getitem__(self, name: str) -> float:
+        """Return a mean by its name, like "ndcg@10"."""
+        if name not in self.means:
+            raise KeyError(f"no metric {name!r}; there are: {', '.join(self.means)}")
+        return self.means[name]
+
+    def interval(self, name: str, level: float = 0.95) -> Interval:
+        """Return the confidence interval of a mean, as if the users were drawn at random.
+
+        Parameters
+        ----------
+        name
+            The metric.
+        level
+            The confidence level.
+
+        Returns
+        -------
+        interval
+            (low, high), by Student's t over users; for "f1_of_means@k" and the metrics over all cells by the delta
+            method. It is (NaN, NaN) for "coverage@k", which has no values per user, and for a single user.
+        """
+        mean = self[name]
+        values = self.linear.get(name, self.per_user.get(name))
+        return compute_mean_interval(np.full(1, mean) if values is None else values, level)
+
+    def text(self, name: str) -> str:
+        """Return a mean as text.
+
+        Parameters
+        ----------
+        name
+            The metric.
+
+        Returns
+        -------
+        text
+            With half the width of its 95 % interval: "0.1234 ± 0.0012".
+        """
+        mean, (low, high) = self[name], self.interval(name)
+        digits = ",.1f" if name == "cost" else ".4f"
+        return f"{mean:{digits}}" if np.isnan(low) else f"{mean:{digits}} ± {(high - low) / 2:{digits}}"
+
+    def summary(self) -> dict[str, Any]:
+        """Return everything as plain Python values, ready for JSON.
+
+        Returns
+        -------
+        summary
+            The means, their 95 % intervals (None: no interval) and the numbers of users; `by_history`, if some users
+            have no history; `rule_cost` and `by_category`, if requested.
+        """
+        intervals = {name: list(self.interval(name)) for name in self.means}
+        apart = {name: part.summary() for name, part in self.by_history.items()}
+        return {
+            "at": list(self.at),
+            "n_users": self.n_users,
+            "n_left_out": self.n_left_out,
+            "n_without_history": self.n_without_history,
+            "means": dict(self.means),
+            "intervals": {name: None if np.isnan(ends).any() else ends for name, ends in intervals.items()},
+            **({"by_history": apart} if apart else {}),
+            **({"rule_cost": self.rule_cost.table().summary()["rows"]} if self.rule_cost else {}),
+            **({"by_category": self.by_category.table().summary()["rows"]} if self.by_category else {}),
+        }
+
+    def table(self) -> ResultTable:
+        """Return the values of all users as a table.
+
+        Returns
+        -------
+        table
+            A row for each user: user, then the metrics and, where known, n_train.
+        """
+        known = {} if self.n_train is None else {"n_train": self.n_train}
+        return ResultTable({"user": self.users, **self.per_user, **known})
+
+    def display_table(self) -> ResultTable:
+        """Return a row for each mean: metric, mean, and its 95 % interval from low to high.
+
+        Returns
+        -------
+        table
+            The table for LaTeX and HTML; users with and without a history have separate rows, if there are both.
+        """
+        parts = {"all": self} | {f"{name} history": part for name, part in self.by_history.items()}
+        rows = [(who, name, part[name], *part.interval(name)) for who, part in parts.items() for name in part.means]
+        columns = dict(zip(("users", "metric", "mean", "low", "high"), map(list, zip(*rows, strict=True)), strict=True))
+        if not self.by_history:
+            del columns["users"]
+        return ResultTable.from_lists(columns)
+
+    def _heading(self) -> str:
+        left_out = f" ({self.n_left_out:,} without test items left out)" if self.n_left_out else ""
+        return f"Evaluation: mean over {self.n_users:,} users ± 95 % interval{left_out}"
+
+    def __repr__(self) -> str:
+        of_lists = dict.fromkeys(name.split("@")[0] for name in self.means if "@" in name)
+        lines = [[name, *(self.text(f"{name}@{k}") for k in self.at)] for name in of_lists]
+        others = [[name, self.text(name)] for name in self.means if "@" not in name]
+        tables = [format_text_table(["", *(f"@{k}" for k in self.at)], lines)] if lines else []
+        tables += [format_text_table(["", ""], others)] if others else []
+        more = [line for each in (self.rule_cost, self.by_category) if each is not None for line in ("", repr(each))]
+        return "\n".join([self._heading(), *tables, *self._lines_by_history(), *more])
+
+    def _repr_html_(self) -> str:
+        cold = [format_html_words(describe_cold(self))] if self.by_history else []
+        more = [each._repr_html_() for each in (self.rule_cost, self.by_category) if each is not None]
+        return "\n".join([super()._repr_html_(), *cold, *more])
+
+    def _lines_by_history(self) -> list[str]:
+        """Return the means of users with and without a history beside each other; nothing where all have one."""
+        if not self.by_history:
+            return []
+        names = [f"{name} history ({part.n_users:,})" for name, part in self.by_history.items()]
+        lines = [[name, *(part.text(name) for part in self.by_history.values())] for name in self.means]
+        return ["", describe_cold(self), format_text_table(["", *names], lines)]
+
+
+def describe_cold(found: Evaluation) -> str:
+    """Return in words how many users have no history."""
+    return (
+        f"{found.n_without_history:,} of {found.n_users:,} users have no training events and get the same popular"
+        " items from every model"
+    )
+
+
+class Ranked(NamedTuple):
+    """Lists of users and what is right in them: ids, training events, items and hits (n, k), and counts of cells."""
+
+    users: Ids
+    n_train: Int64Array
+    items: Int32Array
+    hits: BoolArray
+    counts: CellCounts
+
+    def take(self, which: BoolArray) -> Ranked:
+        """Return those of some users, shape (n,)."""
+        users, n_train, items, hits = self.users[which], self.n_train[which], self.items[which], self.hits[which]
+        return Ranked(users, n_train, items, hits, self.counts.take(which))
+
+
+def evaluate(
+    model: Recommender,
+    train: Any,
+    test: Any,
+    *,
+    at: int | Sequence[int] = (5, 10, 20),
+    users: Any = None,
+    metrics: Sequence[str] = STANDARD,
+    threads: int | None = None,
+    threshold: float = 0.5,
+    positive_cost: float = 0.5,
+    rules: RuleOptions | None = None,
+    by: str | None = None,
+    items: Any = None,
+    unknown: Unknown = "raise",
+) -> Evaluation:
+    """Evaluate how well a model, fitted on `train`, ranks the events of `test` among all items not in `train`.
+
+    A user's items in `train` are left out of the lists, and test events that are also in `train` are ignored. Of logs
+    with a target (`csrr.read(..., target="buy")`), only events of the target type count, on both sides: what was viewed
+    and not bought in `train` may be in a list, and is right if it is bought in `test`. Only users with remaining test
+    events are evaluated. Lists are those of `recommend`: popularity breaks ties, and users
+    without training events get popular items; `by_history` of the result reports these users separately.
+
+    Parameters
+    ----------
+    model
+        A fitted model.
+    train, test
+        Logs, or anything that `csrr.read` takes, without users or items that the model does not know.
+    at
+        The length of the lists, or several lengths.
+    users
+        The ids of the users to evaluate; default: all with test events.
+    metrics
+        For lists of length k: "precision", "recall", "f1", "ndcg", "list_ndcg" (the paper's NDCG), "map", "mrr",
+        "hit_rate", "coverage", "novelty", "diversity", "long_tail"; `ranking.metrics` defines them. Over all items
+        that a user does not have in `train`: "auc", how often a test item scores above another one, ties half; and the
+        paper's "cell_recall", "specificity", "sum" and "cost", see `ranking.cells`. Your own metrics
+        (`csrr.register_metric`) are for lists.
+    threads
+        Number of threads; 0 for all cores.
+    threshold
+        For the paper's metrics: items with a score above it count as recommended.
+    positive_cost
+        For the paper's metrics: the weight of a missed test item; a false alarm has 1 minus it.
+    rules
+        The rules of `recommend` by name, such as ``{"diversity": 0.3}``, for the lists. `without_rules` of the result
+        has the metrics without them, `rule_cost` the difference. Metrics over all items ignore rules.
+    by
+        A column of the item table; `by_category` of the result has shares and recall of its categories.
+    items
+        An item table, or anything that `csrr.read_items` takes, in place of the model's.
+    unknown
+        What to do with users and items of `test`, and with `users`, that the model does not know: "raise" an error, or
+        "ignore": they are left out, with an `UnknownIdWarning` that counts them.
+
+    Returns
+    -------
+    evaluation
+        Values per user, means and intervals.
+
+    Raises
+    ------
+    DataError
+        If the logs do not fit the model, or no test events remain.
+
+    Examples
+    --------
+    >>> train, test = csrr.split(csrr.synthetic(100, 40, events_per_user=10).log)
+    >>> found = csrr.evaluate(csrr.EASE().fit(train), train, test, at=(5, 10), metrics=["ndcg", "auc"])
+    >>> list(found.means)
+    ['ndcg@5', 'ndcg@10', 'auc']
+    """
+    model.check_fitted()
+    if items is not None:
+        model = copy(model).set_items(items)
+    at, metrics = _check_at(at, len(model.items_)), _check_metrics(metrics)
+    _check_costs(threshold, positive_cost)
+    categories = None if by is None else find_categories(model, "by", by)
+    reader = IdReader(unknown)
+    asked_rules = read_rules(model, rules or {}, max(at), reader)
+    train = as_log(train)
+    clicks, seen = (_align(each, model, "train", IdReader("raise")) for each in (train, train.of_target()))
+    relevant = _drop_seen(_align(as_log(test).of_target(), model, "test", reader), seen)
+    if users is None or not reader.ignores:
+        asked = np.unique(model.user_rows(users))
+    else:
+        asked = np.unique(reader.find_known(model.users_, read_asked(list_ids(users), reader), "user", "users"))
+    reader.warn()
+    rows = asked[np.diff(relevant.indptr)[asked] > 0]
+    if not len(rows):
+        raise DataError("no user has a test event that is not in train: there is nothing to evaluate")
+    thresholds = [threshold] if set(metrics) & set(CELL_METRICS) else []
+    counts = CellCounts.empty(rows, relevant, seen, thresholds, auc="auc" in metrics)
+    with nullcontext() if threads is None else use_threads(threads):
+        plain, ruled = _rank_and_count(model, rows, max(at), seen, counts, asked_rules)
+        lists, n_train = plain if ruled is None else ruled, np.diff(model.seen_.indptr)[rows].astype(np.int64)
+        ranked = Ranked(model.users_.ids[rows], n_train, lists, mark_hits(lists, relevant, rows), counts)
+        measure = partial(_measure, at=at, positive_cost=positive_cost, clicks=clicks)
+        found = measure(ranked, metrics=metrics)
+        without = None
+        if ruled is not None:
+            before = ranked._replace(items=plain, hits=mark_hits(plain, relevant, rows))
+            without = measure(before, metrics=tuple(name for name in metrics if name in LIST_METRICS))
+        parts = {"with": n_train > 0, "without": n_train == 0} if (n_train == 0).any() else {}
+        apart = {name: measure(ranked.take(each), metrics=metrics) for name, each in parts.items() if each.any()}
+    shares = None
+    if by is not None and categories is not None:
+        shares = measure_categories(by, categories, ranked.items, ranked.hits, relevant[rows], clicks)
+    left_out = len(asked) - len(rows)
+    return replace(found, n_left_out=left_out, by_history=apart, without_rules=without, by_category=shares)
+
+
+def _rank_and_count(
+    model: Recommender, rows: Rows, k: int, seen: Any, counts: CellCounts, rules: Rules | None
+) -> tuple[Int32Array, Int32Array | None]:
+    """Return the items of the users' lists, shape (len(rows), k), the same by rules, and count cells, in one pass."""
+    items = np.empty((len(rows), k), np.int32)
+    ruled = None if rules is None else np.empty_like(items)
+    is_cold, popular = ~find_known(model, np.diff(model.seen_.indptr)[rows], rows), score_popular(model)
+    for part, scores in score_blocks(model.score_lists, rows, len(model.items_), seen=seen):
+        items[part], _ = block_top_k(scores, k, model.item_order)
+        counts.add(part, scores)
+        if rules is not None and ruled is not None:
+            # As in `recommend`, rules go by popularity where nothing is known of a user.
+            for place in np.flatnonzero(is_cold[part]):
+                scores[place] = np.where(scores[place] > -np.inf, popular, -np.inf)
+            ruled[part], _ = rules.rank(scores, k, model.item_order)
+    return items, ruled
+
+
+def _measure(
+    ranked: Ranked, at: tuple[int, ...], metrics: tuple[str, ...], positive_cost: float, clicks: Any
+) -> Evaluation:
+    """Return the values of users and their means, of lists and of all cells."""
+    lists = _measure_lists(ranked.items, ranked.hits, ranked.counts.positives, at, metrics, clicks)
+    cells = _measure_cells(ranked.counts, metrics, positive_cost)
+    per_user, means, linear = lists[0] | cells[0], lists[1] | cells[1], lists[2] | cells[2]
+    relevant = ranked.counts.positives
+    return Evaluation(at, ranked.users, per_user, means, 0, linear, ranked.hits, relevant, ranked.n_train)
+
+
+def _measure_lists(
+    items: Int32Array,
+    hits: BoolArray,
+    n_relevant: Int64Array,
+    at: tuple[int, ...],
+    metrics: tuple[str, ...],
+    clicks: Any,
+) -> tuple[PerUser, Means, PerUser]:
+    """Return `per_user`, `means` and `linear` of an Evaluation, of lists of shape (n_users, max(at))."""
+    per_user = measure_users(hits, n_relevant, at, [name for name in metrics if name in METRICS])
+    if "novelty" in metrics:
+        bits = measure_item_information(clicks)
+        per_user |= {f"novelty@{k}": novelty(items[:, :k], bits) for k in at}
+    if "diversity" in metrics:
+        per_user |= {f"diversity@{k}": diversity(items[:, :k], clicks) for k in at}
+    if "long_tail" in metrics:
+        is_tail = find_long_tail(clicks)
+        per_user |= {f"long_tail@{k}": long_tail(items[:, :k], is_tail) for k in at}
+    means = average_metrics(per_user)
+    if "coverage" in metrics:
+        means |= {f"coverage@{k}": coverage(items[:, :k], clicks.shape[1]) for k in at}
+    linear = {f"f1_of_means@{k}": linearise_f1(p, r) for k, (p, r) in pair_precision_recall(per_user).items()}
+    return per_user, means, linear
+
+
+def _measure_cells(
+    counts: CellCounts, metrics: tuple[str, ...], positive_cost: float
+) -> tuple[PerUser, Means, PerUser]:
+    """Return `per_user`, `means` and `linear` of an Evaluation, of all cells."""
+    per_user = {"auc": counts.auc()} if "auc" in metrics else {}
+    means, linear = average_metrics(per_user), {}
+    for name in (name for name in metrics if name in CELL_METRICS):
+        per_user[name] = getattr(counts.measure_rows(positive_cost), name)[:, 0]
+        means[name] = float(getattr(counts.pool(positive_cost), name)[0])
+        linear[name] = getattr(counts.linearise(positive_cost), name)[:, 0]
+    return per_user, means, linear
+
+
+def _check_at(at: int | Sequence[int], n_items: int) -> tuple[int, ...]:
+    several = tuple(at) if isinstance(at, Iterable) else (at,)
+    for k in several:
+        if isinstance(k, bool) or not isinstance(k, int | np.integer):
+            raise ValueError(f"at={at!r}: {k!r} is not a whole number")
+        if not 1 <= k <= n_items:
+            raise ValueError(f"at={at!r}: {k} does not lie between 1 and the number of items, {n_items:,}")
+    if not several:
+        raise ValueError(f"at={at!r}: give at least one length of a list")
+    return tuple(dict.fromkeys(int(k) for k in several))
+
+
+def _check_metrics(metrics: Sequence[str]) -> tuple[str, ...]:
+    several = () if isinstance(metrics, str) else tuple(dict.fromkeys(metrics))
+    known = dict.fromkeys([*METRIC_NAMES, *METRICS])
+    if not several or not set(several) <= known.keys():
+        raise ParameterError(f"metrics={metrics!r}: choose from {', '.join(known)}; `at` says at which k")
+    return several
+
+
+def _check_costs(threshold: float, positive_cost: float) -> None:
+    if np.isnan(threshold):
+        raise ParameterError("threshold=nan: it must be a number; scores above it count as recommended")
+    if not 0 <= positive_cost <= 1:
+        raise ParameterError(f"positive_cost={positive_cost!r}: it must lie between 0 and 1")
+
+
+def _align(log: Log, model: Recommender, part: str, reader: IdReader) -> Any:
+    """Return the events in the model's row numbers, sparse of shape (n_users, n_items), indices sorted."""
+    if log.users == model.users_ and log.items == model.items_:
+        return log.to_csr()
+    user_rows = _map_rows(log.users, log.user_rows, model.users_, "user", part, reader)
+    item_rows = _map_rows(log.items, log.item_rows, model.items_, "item", part, reader)
+    is_known = (user_rows >= 0) & (item_rows >= 0)
+    reader.count(f"the events of {part}", int((~is_known).sum()), len(log))
+    user_rows, item_rows = user_rows[is_known], item_rows[is_known]
+    shape = (len(model.users_), len(model.items_))
+    matrix = sparse.csr_array((np.ones(len(user_rows), np.float32), (user_rows, item_rows)), shape=shape)
+    matrix.sum_duplicates()
+    return matrix
+
+
+def _map_rows(
+    ids: IdMap, rows: Int32Array, known: IdMap, kind: Literal["user", "item"], part: str, reader: IdReader
+) -> Rows:
+    """Return the rows in `known` of the ids that `rows` stand for, -1 of those that are unknown and to be ignored."""
+    used, place = np.unique(rows, return_inverse=True)
+    if reader.ignores:
+        return reader.find(known, ids.ids[used], kind)[place]
+    try:
+        return known.rows(ids.ids[used], kind)[place]
+    except UnknownIdError as error:
+        hint = ', or pass unknown="ignore"' if part == "test" else ""
+        raise DataError(
+            f"{part} does not fit the model: {error}; split one log with csrr.split and fit on its train part{hint}"
+        ) from error
+
+
+def _drop_seen(relevant: Any, seen: Any) -> Any:
+    """Return the cells of `relevant` that `seen` does not store; says so when some are dropped."""
+    repeated = relevant.multiply(seen)
+    if repeated.nnz == 0:
+        return relevant
+    _log.warning("%d of %d test events are also in train, and are ignored", repeated.nnz, relevant.nnz)
+    left = sparse.csr_array(relevant - repeated)
+    left.eliminate_zeros()
+    left.sort_indices()
+    return left

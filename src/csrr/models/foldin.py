@@ -1,0 +1,335 @@
+"""Items that were not in the training data: who chose them, and to whom they are recommended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from numbers import Real
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from csrr._base.arrays import Float32Array, Float64Array, Rows
+from csrr.data import IdMap, Log, as_log
+from csrr.data.errors import show_value
+from csrr.data.log import join_ids, join_titles
+from csrr.models.filters import IdReader, People, RuleOptions, Unknown, is_one_id, list_ids, restrict
+from csrr.models.recommend import Least, Wishes, check_k, find_known, make_lists, score_known
+from csrr.parameters import ParameterError, check_number, list_defaults
+from csrr.ranking import Recommendations, top_k
+from csrr.ranking.topk import NO_ITEM, ItemOrder, RowScorer, add_products, multiply_factors, take_rows
+
+if TYPE_CHECKING:
+    from csrr.models.base import Recommender
+
+
+_PLACE = "histories"
+_MOST = 1e15
+"""The largest weight: far beyond any use, far within float32."""
+
+
+class Clicks(NamedTuple):
+    """Clicks of `users`: whose, on what (-1: unknown) and how much (NaN: not said), shapes (n_clicks,)."""
+
+    users: npt.NDArray[Any]
+    rows: Rows
+    columns: Rows
+    weights: Float64Array
+
+
+def read_histories(model: Recommender, histories: Any, reader: IdReader) -> tuple[npt.NDArray[Any], Any]:
+    """Return the ids of people and their histories, csr of shape (n, n_items); a history may be empty.
+
+    Its values are ones or, where weights count for the model, those given, or what a click weighs where none is.
+    """
+    is_listed = isinstance(histories, list | tuple)
+    clicks = _read_lists(model, histories, reader) if is_listed else _read_log(model, histories, reader)
+    reader.count(_PLACE, int((clicks.columns < 0).sum()), len(clicks.columns))
+    n_items = len(model.items_)
+    # As in a log, what weighs nothing did not happen.
+    there = (clicks.columns >= 0) & (clicks.weights != 0)
+    pairs, first = np.unique(clicks.rows[there] * n_items + clicks.columns[there], return_index=True)
+    weights = clicks.weights[there][first]
+    usual = 1.0 if model.history_weight is None else model.history_weight
+    values = np.where(np.isnan(weights), usual, weights).astype(np.float32)
+    return clicks.users, sparse.csr_array((values, np.divmod(pairs, n_items)), shape=(len(clicks.users), n_items))
+
+
+def _read_log(model: Recommender, histories: Any, reader: IdReader) -> Clicks:
+    """Return the clicks of a log, or of what becomes one; its weights as far as the model asks for any."""
+    log = as_log(histories)
+    columns = reader.find(model.items_, log.items.ids, "item", _PLACE)[log.item_rows]
+    is_weighted = model.history_weight is not None and log.weights is not None
+    weights = np.asarray(log.weights, np.float64) if is_weighted else np.full(len(log), np.nan)
+    return Clicks(log.users.ids, log.user_rows.astype(np.int64), columns, weights)
+
+
+def _read_lists(model: Recommender, histories: Sequence[Any], reader: IdReader) -> Clicks:
+    """Return the clicks of lists of item ids, or of mappings from item ids to weights; people are numbered."""
+    if not histories:
+        raise ParameterError("fold_in needs at least one history; pass [[]] for a user without a history")
+    if any(is_one_id(history) for history in histories):
+        raise ParameterError("fold_in takes a list of histories, each a list of item ids; for one, recommend_for")
+    ids: list[Any] = []
+    weights: list[float] = []
+    lengths = []
+    for number, history in enumerate(histories):
+        mine = list(list_ids(history))
+        ids += mine
+        lengths.append(len(mine))
+        is_weighted = isinstance(history, Mapping)
+        weights += _check_weights(model, history, number) if is_weighted else [np.nan] * len(mine)
+    users = np.arange(len(histories))
+    columns = reader.find(model.items_, ids, "item", _PLACE)
+    return Clicks(users, np.repeat(users, lengths), columns, np.array(weights, np.float64))
+
+
+def _check_weights(model: Recommender, history: Mapping[Any, Any], number: int) -> list[float]:
+    """Return the weights of one history; they are those of a fit, and refused where a fit would not ask for any."""
+    for item, weight in history.items():
+        is_number = isinstance(weight, Real | np.number) and not isinstance(weight, bool | np.bool_)
+        if not is_number or not 0 <= float(weight) <= _MOST:
+            raise ParameterError(
+                f"history {number}, item {show_value(item)}: the weight {show_value(weight)} must be a number from 0 to"
+                f" {_MOST:g}, as the weights of events are"
+            )
+    weights = [float(weight) for weight in history.values()]
+    if model.history_weight is None and any(weight != 1 for weight in weights):
+        name = type(model).__name__
+        has_weights = "event_weights" in list_defaults(type(model))
+        why = "was fitted to events without weights" if has_weights else "takes no weights"
+        raise ParameterError(
+            f"history {number} has weights, and this {name} {why}; give the item ids alone, or fit a model that"
+            " uses them: WRMF, CSRR or CSRRe with event_weights"
+        )
+    return weights
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FoldedUsers:
+    """New users: `users` (ids) and `seen` (their histories, sparse (n, m)).
+
+    `score_rows` gives the scores of all items, (len(rows), m), for those at the given places.
+    """
+
+    users: npt.NDArray[Any]
+    seen: Any
+    model: Recommender
+    score_rows: RowScorer
+
+    def __len__(self) -> int:
+        return len(self.users)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}: {len(self):,} users of {self.model!r}"
+
+    def score(self) -> npt.NDArray[np.float32]:
+        """The scores of all items, (n, n_items)."""
+        return self.score_rows(np.arange(len(self)))
+
+    def recommend(
+        self,
+        k: int = 10,
+        *,
+        exclude_seen: Any = True,
+        candidates: Any = None,
+        exclude: Any = None,
+        min_probability: Least = None,
+        min_score: float | None = None,
+        unknown: Unknown = "raise",
+        columns: Sequence[str] = (),
+        **rules: Unpack[RuleOptions],
+    ) -> Recommendations:
+        """Return the `k` best items for each; the arguments are those of `Recommender.recommend`.
+
+        Users with an empty history get popular items.
+        """
+        people = People(self.users, np.arange(len(self)), IdMap(self.users), self.seen)
+        wishes = Wishes(k, exclude_seen, candidates, exclude, min_probability, min_score, columns, rules)
+        return make_lists(self.model, people, self.score_rows, wishes, IdReader(unknown))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FoldedFactors(FoldedUsers):
+    """The same, of a factor model: `user_factors` (n, d) and, where the model has it, `specific` V, sparse (n, m)."""
+
+    user_factors: npt.NDArray[np.float32]
+    specific: Any = None
+
+    @classmethod
+    def of(cls, model: Recommender, users: npt.NDArray[Any], seen: Any, factors: npt.NDArray[Any]) -> FoldedFactors:
+        """Return new people by their factors, shape (len(users), d)."""
+        items = model.item_factors_
+        return cls(users, seen, model, lambda rows: multiply_factors(factors[rows], items), factors)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FoldedItems:
+    """Items that were not in the training data, and the model's users and items as they are.
+
+    Attributes
+    ----------
+    items
+        The ids of the new items, in the order of their rows.
+    seen
+        Who chose them: ones, sparse of shape (n_users, n_new).
+    titles
+        What they are called, shape (n_new,), where known.
+    model
+        The model.
+    score_rows
+        Gives the scores of the new items, (len(rows), n_new), for users by row number.
+    item_factors
+        Of models that have factors: shape (n_new, d).
+    weights
+        Of models that go from item to item: what item i in a history adds to the score of new item j, sparse or dense
+        of shape (n_items, n_new).
+    """
+
+    items: IdMap
+    seen: Any
+    titles: npt.NDArray[np.object_] | None
+    model: Recommender
+    score_rows: RowScorer
+    item_factors: Float32Array | None = None
+    weights: Any = None
+
+    @classmethod
+    def of(
+        cls, model: Recommender, log: Log, chosen: Any, score_rows: RowScorer, factors: Any = None, weights: Any = None
+    ) -> FoldedItems:
+        """Return the items of a log by who chose them, csr of shape (n_new, n_users), and what was found of them."""
+        seen = sparse.csr_array(chosen.T)
+        seen.data = np.ones_like(seen.data)
+        return cls(log.items, seen, log.titles, model, score_rows, factors, weights)
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}: {len(self):,} items of {self.model!r}"
+
+    def score(self, users: Any = None) -> Float32Array:
+        """Return the scores of the new items.
+
+        Parameters
+        ----------
+        users
+            One id, several, or None for all.
+
+        Returns
+        -------
+        scores
+            Shape (n_users, n_new).
+        """
+        return self.score_rows(self.model.user_rows(users))
+
+    def recommend(
+        self,
+        users: Any = None,
+        k: int = 10,
+        *,
+        exclude_seen: Any = True,
+        candidates: Any = None,
+        exclude: Any = None,
+        min_score: float | None = None,
+    ) -> Recommendations:
+        """Return the best items for users, best first: of those known and the new ones, in one list.
+
+        Equal scores go by the number of events, then by item row.
+
+        Parameters
+        ----------
+        users
+            One id, several, or None for all.
+        k
+            The number of items for each, as for `Recommender.recommend`.
+        exclude_seen, candidates, exclude, min_score
+            As for `Recommender.recommend`; ids are of known and new items.
+
+        Returns
+        -------
+        recommendations
+            Items and scores of each user.
+        """
+        model = self.model
+        if min_score is not None:
+            check_number("min_score", min_score)
+        joined, known, new = join_ids(model.items_, self.items, "item")
+        rows = model.user_rows(users)
+        seen = _place_columns([(model.seen_, known), (self.seen, new)], len(joined))
+        done = _place_columns([(model.seen_of_target, known), (self.seen, new)], len(joined))
+        people = People(model.users_.ids[rows], rows, model.users_, take_rows(seen, rows), take_rows(done, rows))
+        limits = restrict(people, joined, IdReader("raise"), seen=exclude_seen, candidates=candidates, exclude=exclude)
+        is_known = find_known(model, np.diff(model.seen_.indptr)[rows], rows)
+
+        def score_all(rows: Rows) -> Float32Array:
+            scores = np.empty((len(rows), len(joined)), np.float32)
+            scores[:, known], scores[:, new] = model.score_rows(rows), self.score_rows(rows)
+            return scores
+
+        items, scores = top_k(
+            lambda places: score_known(score_all, rows[places], is_known[places], len(joined)),
+            np.arange(len(rows)),
+            len(joined),
+            min(check_k(k), limits.count_left()),
+            limits=limits,
+            order=ItemOrder.by_popularity(np.bincount(seen.indices, minlength=len(joined))),
+        )
+        out = scores < (-np.inf if min_score is None else min_score)
+        items, scores = np.where(out, np.int32(NO_ITEM), items), np.where(out, np.float32(-np.inf), scores)
+        titles = join_titles((model.titles_, known), (self.titles, new), len(joined))
+        return Recommendations.from_rows(people.ids, items, scores, joined, titles, None, ~is_known)
+
+
+def read_new_items(clicks: Any, users: IdMap, items: IdMap, weight: float | None) -> tuple[Log, Any]:
+    """Return events of known users and new items as a log, and as csr of shape (n_new, n_users).
+
+    Its values are ones or, where a click has a `weight` for a model, the log's, or that weight where it has none.
+    """
+    log = as_log(clicks)
+    if len(log) == 0:
+        raise ParameterError("there are no events; an item is folded in by those who chose it")
+    join_ids(items, log.items, "item")
+    if known := [id for id in log.items if id in items]:
+        raise ParameterError(
+            f"item {known[0]!r} is in the training data; fold_in_items takes new items only, update takes any events"
+        )
+    if not (counts := log.item_counts()).all():
+        raise ParameterError(f"nobody chose item {log.items.ids[counts == 0].tolist()[0]!r}; leave it out")
+    rows = users.rows(log.users.ids)[log.user_rows]
+    values = np.ones(len(log), np.float32)
+    if weight is not None:
+        values = log.weights if log.weights is not None else values * np.float32(weight)
+    return log, sparse.csr_array((values, (log.item_rows, rows)), shape=(log.n_items, len(users)))
+
+
+def make_scorer(
+    model: Recommender, factors: Any = None, weights: Any = None, scale: Any = None, amounts: Any = None
+) -> RowScorer:
+    """Return what gives the scores of new items by their factors, (n_new, d), and weights, csr (n_items, n_new).
+
+    `scale`, (n_users,), multiplies what weights add; `amounts`, (n_events,), are what events count for; None: 1.
+    """
+
+    def score_rows(rows: Rows) -> Float32Array:
+        if factors is None:
+            scores = np.zeros((len(rows), weights.shape[1]), np.float32)
+        else:
+            scores = multiply_factors(model.user_factors_[rows], factors)
+        if weights is not None:
+            add_products(scores, model.seen_, rows, weights, scale, amounts)
+        return scores
+
+    return score_rows
+
+
+def _place_columns(parts: list[tuple[Any, Rows]], n_columns: int) -> Any:
+    """Return csr matrices of the same users side by side, the columns of each where it says."""
+    cells = [(matrix.tocoo(), columns) for matrix, columns in parts]
+    rows = np.concatenate([each.row for each, _ in cells])
+    columns = np.concatenate([where[each.col] for each, where in cells])
+    shape = parts[0][0].shape[0], n_columns
+    return sparse.csr_array((np.ones(len(rows), np.float32), (rows, columns)), shape=shape)

@@ -1,0 +1,109 @@
+"""What the parameters of a fit come to where they say "auto"."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any, NamedTuple
+
+import numpy as np
+
+from csrr._base.arrays import AnyArray, FloatArray
+from csrr.model_parameters import MOST
+from csrr.numerics.krylov import LowRankPlusSparse, estimate_spectral_norm
+from csrr.numerics.lowrank import LowRank
+from csrr.numerics.problem import Pattern
+from csrr.parameters import Number, ParameterError, Whole
+
+AUTO_NOISE_MULTIPLE = 0.5
+"""`reg_low_rank="noise"`: l1 in units of the norm of the targets with random signs."""
+
+
+def resolve_rank(rank: Any, default: int, shape: tuple[int, int]) -> int:
+    """The dimension of the factors: as given, at most the matrix's, or for None the default or what there is."""
+    most = min(shape)
+    if rank is None:
+        return min(default, most)
+    if rank > most:
+        raise ParameterError(f"rank={rank!r} is beyond the matrix, {shape[0]} users x {shape[1]} items: at most {most}")
+    return int(rank)
+
+
+def solve_penalized(system: AnyArray, right: AnyArray) -> AnyArray:
+    """Return the solution, (d,), of a system F'F + l1*I, (d, d); ParameterError where l1 is lost beside F'F."""
+    try:
+        return np.linalg.solve(system, right)
+    except np.linalg.LinAlgError:
+        raise ParameterError(
+            "the factors are so large that their penalty is lost beside them, and nothing can be explained by them;"
+            " fit with a larger strength"
+        ) from None
+
+
+def count_clicks(clicks: Any, amounts: FloatArray | None = None) -> AnyArray:
+    """Return the number of clicks of each user of a pattern or csr, at least 1, or the sum of their `amounts`: (n,)."""
+    sums = None if amounts is None else np.concatenate([[0.0], np.cumsum(amounts, dtype=np.float64)])
+    counts: AnyArray = np.maximum(np.diff(clicks.indptr if sums is None else sums[clicks.indptr]), 1)
+    return counts
+
+
+@dataclass(frozen=True, eq=False)
+class Scaling:
+    """D_u^-a and D_i^-b: what a click of a user, and on an item, counts for; (n,) and (m,)."""
+
+    user: FloatArray
+    item: FloatArray
+
+    @classmethod
+    def of(
+        cls,
+        pattern: Pattern,
+        user_power: float,
+        item_power: float,
+        dtype: Any = np.float32,
+        amounts: FloatArray | None = None,
+    ) -> Scaling:
+        users = count_clicks(pattern, amounts)
+        items = np.maximum(np.bincount(pattern.indices, amounts, pattern.shape[1]), 1)
+        return cls((users ** -float(user_power)).astype(dtype), (items ** -float(item_power)).astype(dtype))
+
+    def make_targets(self, pattern: Pattern) -> FloatArray:
+        """The scaled targets in (0, 1], (nnz,)."""
+        return self.user[pattern.rows] * self.item[pattern.indices]
+
+
+def compute_target_norm(pattern: Pattern, targets: FloatArray, seed: int) -> float:
+    """||T||_2, rounded up: times alpha, an l1 that leaves nothing."""
+    zero = LowRank.zero(pattern.shape, targets.dtype.type)
+    operator = LowRankPlusSparse(zero, pattern, targets)
+    norm = estimate_spectral_norm(operator, np.random.default_rng(seed), dtype=targets.dtype.type)[0]
+    return norm * (1 + 100 * float(np.finfo(targets.dtype).eps))
+
+
+def compute_noise_level(pattern: Pattern, targets: FloatArray, seed: int) -> float:
+    """||T o random signs||_2: the norm that the same clicks would have if they were noise."""
+    signs = np.random.default_rng(seed).integers(0, 2, len(targets)).astype(targets.dtype) * 2 - 1
+    return compute_target_norm(pattern, targets * signs, seed)
+
+
+class Settings(NamedTuple):
+    """Numbers for what a model may leave to the data; the model's own, where it gives them.
+
+    `cost_ratio` is what a miss costs, `strength` l1 in noise levels (`strengths.compute_noise_level`), unless the model
+    gives l1 or its fraction. `max_rank` bounds the rank of U (None: nothing does), `reg_sparse` is that of U's problem.
+    `denoise` is the power of the probabilities that events are genuine which these count for: 0 for all alike.
+    `neighbors` is K, 0 for none, `reg_neighbors` rho over the mean diagonal of X'X, and `neighbor_scaling` the power of
+    a user's number of clicks that X is divided by.
+    """
+
+    cost_ratio: Annotated[float, Number("cost_ratio", "", above=0)] = 2.0
+    strength: Annotated[float, Number("strength", "", least=0, most=MOST)] = AUTO_NOISE_MULTIPLE
+    max_rank: Annotated[int | None, Whole("max_rank", "", least=1, optional=True)] = 1000
+    reg_sparse: Annotated[float, Number("reg_sparse", "", least=0, most=MOST)] = 0.85
+    neighbors: Annotated[int, Whole("neighbors", "")] = 0
+    reg_neighbors: Annotated[float, Number("reg_neighbors", "", least=0, most=MOST)] = 3.0
+    neighbor_scaling: Annotated[float, Number("neighbor_scaling", "", least=0, most=1)] = 0.0
+    denoise: Annotated[float, Number("denoise", "", least=0, most=1)] = 0.0
+
+
+RULE = Settings()
+"""What is taken where nothing is held out to choose by."""

@@ -1,0 +1,53 @@
+"""The training events of a model and new ones -> one log; what the model has of the old ones, by its rows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from csrr._base.arrays import AnyArray, BoolArray
+from csrr.data import DataError, IdMap, Log
+from csrr.data.log import join_logs
+
+if TYPE_CHECKING:
+    from csrr.models.base import Recommender
+
+
+def join_events(model: Recommender, new_events: Any) -> Log:
+    """Return the training events of a model and new ones, with the weights and times that it weighs by."""
+    model.check_fitted()
+    known, new = model.training_log(), model.read(new_events)
+    columns: dict[str, tuple[bool, Any, Any]] = {
+        "weights": (model.weighs_events, model.seen_weights_, new.weights),
+        "times": (model.fades_events, model.seen_times_, new.times),
+    }
+    for name, (is_needed, of_known, of_new) in columns.items():
+        if is_needed and of_known is None:
+            raise DataError(
+                f"this {type(model).__name__} weighs events by their {name}, and those of its training events were not"
+                " kept (it was fitted without, or saved by an older csrr); fit it to the whole log"
+            )
+        if is_needed and of_new is None:
+            raise DataError(f"this {type(model).__name__} weighs events by their {name}, and the new ones have none")
+    # Weights that do not count are not kept. Times tell what is popular of late, if all events have them.
+    weights = (model.seen_weights_, new.weights) if model.weighs_events else (None, None)
+    times = (model.seen_times_, new.times)
+    times = times if all(each is not None for each in times) else (None, None)
+    return model.expect(
+        join_logs(replace(known, weights=weights[0], times=times[0]), replace(new, weights=weights[1], times=times[1]))
+    )
+
+
+def place_rows_by_id(values: AnyArray, known: IdMap, joined: IdMap) -> tuple[AnyArray, BoolArray]:
+    """Return values by row of known ids, (n_known, ...), at the rows of joined ids, zeros for those that are new.
+
+    Shapes (n_joined, ...) and, which are new, (n_joined,).
+    """
+    rows = joined.rows(known.ids)
+    placed = np.zeros((len(joined), *values.shape[1:]), values.dtype)
+    placed[rows] = values
+    is_new = np.ones(len(joined), np.bool_)
+    is_new[rows] = False
+    return placed, is_new

@@ -1,0 +1,559 @@
+"""Weights from known items to new ones: for each new item the ridge system of `neighbors`, what is known held fixed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from csrr._base.arrays import AnyArray, Float32Array, Float64Array, FloatArray, Int32Array, Int64Array
+from csrr._base.heap import add_to_heap, is_below, replace_worst, sort_heap
+from csrr._base.lazy_jit import compile_loop, compile_part
+from csrr.numerics.engine import Engine
+from csrr.numerics.problem import Pattern, Sparse
+from csrr.numerics.thread_engine import THREADS
+
+_TOGETHER = 64
+"""Number of items whose neighbors are found with one scratch row of n_items."""
+
+
+class Likeness(NamedTuple):
+    """How alike two items i (had) and j (scored) are, from y_i.y_j = item_i * item_j * sum of `user` over both's users:
+
+    y_i.y_j / (had_i * scored_j + shrink), or, a `ratio`, y_i.y_j / (had_i + scored_j - y_i.y_j + shrink). `user` is
+    (n,), the others (m,).
+    """
+
+    user: Float64Array
+    item: Float64Array
+    had: Float64Array
+    scored: Float64Array
+    shrink: float = 0.0
+    ratio: bool = False
+
+
+def find_nearest_items(
+    clicks: Any,
+    by_item: Any,
+    likeness: Likeness,
+    width: int,
+    first: int,
+    stop: int,
+    engine: Engine = THREADS,
+    amounts: tuple[FloatArray, FloatArray] | None = None,
+) -> tuple[Float32Array, Int32Array, Int64Array]:
+    """The largest likenesses to items `first` to `stop`, whose they are, best first, and how many each item has.
+
+    Shapes (stop - first, width) twice and (stop - first,). `clicks` is csr, (n, m), `by_item` its transpose, csr;
+    `amounts` are the entries of both, (nnz,) each; None: all 1.
+    """
+    mine, theirs = (None, None) if amounts is None else amounts
+    shapes = (by_item.indptr, by_item.indices, clicks.indptr, clicks.indices)
+
+    def find(a: int, b: int) -> tuple[Float32Array, Int32Array, Int64Array]:
+        values, items = np.zeros((b - a, width), np.float32), np.zeros((b - a, width), np.int32)
+        found = np.zeros(b - a, np.int64)
+        together, touched = np.zeros(len(likeness.item)), np.empty(len(likeness.item), np.int32)
+        _find_nearest(a, b, *shapes, mine, theirs, *likeness, together, touched, values, items, found)
+        return values, items, found
+
+    values, items, found = engine.map_ranges(find, [first, *range(first + _TOGETHER, stop, _TOGETHER), stop])
+    return values, items, found
+
+
+@compile_loop(fastmath=True)
+def _find_nearest(  # type: ignore[no-untyped-def]
+    start,
+    stop,
+    item_indptr,
+    item_users,
+    user_indptr,
+    user_items,
+    amounts,
+    amounts_by_item,
+    user,
+    item,
+    had,
+    scored,
+    shrink,
+    ratio,
+    together,
+    touched,
+    values,
+    items,
+    found,
+):
+    # values[j - start], items[j - start] = the largest similarities to j, and whose they are, best first, and
+    # found[j - start] their number. `together`, zeros, and `touched` are there to work in, (m,) both.
+    k = values.shape[1]
+    for j in range(start, stop):
+        # together[i] = sum of user[u] times both amounts over the users u of both i and j
+        n_touched = 0
+        for p in range(item_indptr[j], item_indptr[j + 1]):
+            u = item_users[p]
+            if user[u] == 0:
+                continue
+            for q in range(user_indptr[u], user_indptr[u + 1]):
+                i = user_items[q]
+                if together[i] == 0:
+                    touched[n_touched] = i
+                    n_touched += 1
+                together[i] += user[u] if amounts is None else user[u] * amounts_by_item[p] * amounts[q]
+        best, whose, size = values[j - start], items[j - start], np.int64(0)
+        for t in range(n_touched):
+            i = touched[t]
+            dot = together[i] * item[i] * item[j]
+            together[i] = 0
+            if i == j:
+                continue
+            below = had[i] + scored[j] - dot if ratio else had[i] * scored[j]
+            # Sums of the same numbers in another order are a tie.
+            value = np.float32(dot / (below + shrink))
+            if size < k:
+                add_to_heap(best, whose, size, value, i)
+                size += 1
+            elif is_below(best[0], whose[0], value, i):
+                replace_worst(best, whose, k, value, i)
+        sort_heap(best, whose, size)
+        found[j - start] = size
+
+
+@compile_part(fastmath=True)
+def add_users(j, item_indptr, item_users, user_indptr, user_items, amounts, per_cell, per_user, sums):  # type: ignore[no-untyped-def]
+    # sums[i] += sum of per_cell[p] * per_user[u] * amounts[q] over the users u of both i and j, p the cell of u and j,
+    # q that of u and i; amounts None: all 1
+    for p in range(item_indptr[j], item_indptr[j + 1]):
+        u = item_users[p]
+        value = per_cell[p] * per_user[u]
+        for q in range(user_indptr[u], user_indptr[u + 1]):
+            sums[user_items[q]] += value if amounts is None else value * amounts[q]
+
+
+@compile_loop(fastmath=True)
+def cross_targets(  # type: ignore[no-untyped-def]
+    start, stop, item_indptr, item_users, user_indptr, user_items, amounts, targets, user, item, support, sums, out
+):
+    # out[j - start, p] = (X'T)[support[j, p], j]; `sums` is there to work in, (m,)
+    width = support.shape[1]
+    for j in range(start, stop):
+        for p in range(width):
+            if support[j, p] >= 0:
+                sums[support[j, p]] = 0
+        add_users(j, item_indptr, item_users, user_indptr, user_items, amounts, targets, user, sums)
+        for p in range(width):
+            i = support[j, p]
+            out[j - start, p] = sums[i] * item[i] if i >= 0 else 0.0
+
+
+@compile_loop(fastmath=True)
+def cross_low_rank(start, stop, image, right, support, targets_along, out):  # type: ignore[no-untyped-def]
+    # out[j - start, p] = targets_along[j, p] - image[support[j, p]] . right[j]
+    width, rank = support.shape[1], right.shape[1]
+    for j in range(start, stop):
+        mine = right[j]
+        for p in range(width):
+            i = support[j, p]
+            if i < 0:
+                out[j - start, p] = 0
+                continue
+            other = image[i]
+            total = right.dtype.type(0)
+            for c in range(rank):
+                total += other[c] * mine[c]
+            out[j - start, p] = targets_along[j, p] - total
+
+
+@compile_loop(fastmath=True)
+def gather_grams(  # type: ignore[no-untyped-def]
+    start,
+    stop,
+    rows,
+    firsts,
+    at,
+    item_indptr,
+    item_users,
+    user_indptr,
+    user_items,
+    amounts,
+    item_of_cell,
+    weights,
+    item,
+    support,
+    sums,
+    out,
+):
+    # One after the other for all places at[firsts[start]:firsts[stop]], (j, p) each:
+    # (X'X)[support[j, p], support[j, q]] for q = 0 to p. The row of X'X of the item rows[t] serves
+    # all places at[firsts[t]:firsts[t + 1]]. `sums` is there to work in, (m,).
+    width, end = support.shape[1], 0
+    for t in range(start, stop):
+        for place in range(firsts[t], firsts[t + 1]):
+            j, p = at[place] // width, at[place] % width
+            for q in range(p + 1):
+                sums[support[j, q]] = 0
+        add_users(rows[t], item_indptr, item_users, user_indptr, user_items, amounts, item_of_cell, weights, sums)
+        for place in range(firsts[t], firsts[t + 1]):
+            j, p = at[place] // width, at[place] % width
+            for q in range(p + 1):
+                other = support[j, q]
+                out[end] = sums[other] * item[other]
+                end += 1
+
+
+@compile_loop(fastmath=True)
+def place_grams(part, at, width, grams):  # type: ignore[no-untyped-def]
+    # grams[j, p*(p + 1)/2 + q] = (X'X)[support[j, p], support[j, q]], which `gather_grams` found for the places `at`
+    first = 0
+    for place in at:
+        j, p = place // width, place % width
+        row = grams[j, p * (p + 1) // 2 : (p + 1) * (p + 2) // 2]
+        for q in range(p + 1):
+            row[q] = part[first + q]
+        first += p + 1
+
+
+@compile_part(fastmath=True)
+def factorize(gram, k, rho, lower):  # type: ignore[no-untyped-def]
+    # lower @ lower.T = the first k rows and columns of X'X, given as a lower triangle, + rho*I; whether it is regular
+    is_regular = True
+    for a in range(k):
+        row = gram[a * (a + 1) // 2 : (a + 1) * (a + 2) // 2]
+        for b in range(a + 1):
+            total = np.float64(row[b])
+            for c in range(b):
+                total -= lower[a, c] * lower[b, c]
+            if b < a:
+                lower[a, b] = total / lower[b, b]
+            else:
+                total += rho
+                if not total > 1e-6 * (row[a] + rho):
+                    is_regular = False
+                    total = np.float64(1)
+                lower[a, a] = np.sqrt(total)
+    return is_regular
+
+
+@compile_loop(fastmath=True)
+def solve_items(start, stop, first, support, grams, asked, ks, rhos, lower, x, out):  # type: ignore[no-untyped-def]
+    # out[v, r, j - start] = (grams[j] + rhos[r]*I)^-1 asked[v, first + j], of the first ks[r] neighbors, by Cholesky,
+    # where out is 0; returns the first item whose system is singular, -1 if none is.
+    # `lower`, (K, K), and `x`, (K,), are there to work in.
+    width, singular = support.shape[1], -1
+    for j in range(start, stop):
+        there = 0
+        while there < width and support[j, there] >= 0:
+            there += 1
+        for r in range(len(ks)):
+            k = min(there, ks[r])
+            if not factorize(grams[j], k, rhos[r], lower) and singular < 0:
+                singular = j
+            for v in range(len(asked)):
+                for a in range(k):
+                    total = np.float64(asked[v, first + j, a])
+                    for c in range(a):
+                        total -= lower[a, c] * x[c]
+                    x[a] = total / lower[a, a]
+                for a in range(k - 1, -1, -1):
+                    total = x[a]
+                    for c in range(a + 1, k):
+                        total -= lower[c, a] * x[c]
+                    x[a] = total / lower[a, a]
+                    out[v, r, j - start, a] = x[a]
+    return singular
+
+
+_GRAM_BYTES = 2**28
+"""How much the Gram blocks that are kept may take; more are made again each time, in parts of a quarter of this."""
+_LEAST_ITEMS = 256
+_RANGES = 64
+
+Support = Int32Array
+"""The neighbors of each item, nearest first, (m, K); -1 where there are fewer."""
+Factored = tuple[FloatArray, FloatArray]
+"""U = left @ right.T, left of (n, d) and right of (m, d)."""
+
+
+def find_nearest(pattern: Pattern, k: int, amounts: FloatArray | None = None) -> Support:
+    """The k items nearest to each item by the cosine of their columns, nearest first, (m, k); -1 where there are fewer.
+
+    Equally near items go by row. `amounts`, (nnz,), are the entries of the columns; None: all 1.
+    """
+    n, m = pattern.shape
+    squares = None if amounts is None else amounts.astype(np.float64) ** 2
+    counts = np.bincount(pattern.indices, squares, minlength=m)
+    sizes = np.sqrt(np.maximum(counts, 1) if squares is None else np.where(counts > 0, counts, 1))
+    likeness = Likeness(np.ones(n), np.ones(m), sizes, sizes)
+    width = min(k, m - 1)
+    if width == 0:
+        return np.empty((m, 0), np.int32)
+    both = None if amounts is None else (amounts, pattern.transpose_values(amounts))
+    _, items, found = find_nearest_items(pattern, pattern.T, likeness, width, 0, m, pattern.engine, both)
+    items[np.arange(width) >= found[:, None]] = -1
+    return items
+
+
+class SingularError(np.linalg.LinAlgError):
+    """A system whose penalty is too small for its neighbors."""
+
+
+class Layout(NamedTuple):
+    """The csr form of an (m, K) array on a support: its `indptr`, (m + 1,), and `indices`, and the place of each entry
+    in the array, (entries,) both."""
+
+    indptr: Int64Array
+    indices: Int32Array
+    places: Int64Array
+
+
+class Ridge(NamedTuple):
+    """How many neighbors an item has at most, and rho, the strength of the penalty on their weights."""
+
+    k: int
+    rho: float
+
+
+@dataclass(frozen=True, eq=False)
+class Regression:
+    """
+    minimize  rho/2*||S||_F^2 + 1/2*||T - U - X*S||_F^2
+
+    over S of (m, m), zero but for the k nearest items of each item j in column j. T has `target` on the observed cells,
+    (nnz,); X = diag(user) * A * diag(item), A with `amounts`, (nnz,), there (None: ones);
+    `support`, (m, K), is what `find_nearest` gave.
+    """
+
+    pattern: Pattern
+    target: FloatArray
+    user: FloatArray
+    item: FloatArray
+    support: Support
+    amounts: FloatArray | None = None
+
+    @cached_property
+    def mean_diagonal(self) -> float:
+        """The mean of the diagonal of X'X over the items with clicks: the unit of rho."""
+        entries = self.user.astype(np.float64)[self.pattern.rows]
+        if self.amounts is not None:
+            entries *= self.amounts
+        squares = np.bincount(self.pattern.indices, entries**2, self.pattern.shape[1])
+        diagonal = squares * self.item.astype(np.float64) ** 2
+        return float(diagonal[diagonal > 0].mean())
+
+    def solve(self, parts: Sequence[Factored], ridges: Sequence[Ridge]) -> Float32Array:
+        """S on the support for each U = left @ right.T of `parts` and each of `ridges`.
+
+        Shape (len(parts), len(ridges), m, K); 0 beyond a ridge's k. A singular system raises SingularError.
+        """
+        m, width = self.support.shape
+        found = np.zeros((len(parts), len(ridges), m, width), np.float32)
+        if found.size == 0:
+            return found
+        asked = self._cross_left_over(parts)
+        ks, rhos = np.array([r.k for r in ridges]), np.array([r.rho for r in ridges])
+        size = m if self._keeps_grams else max(_LEAST_ITEMS, _GRAM_BYTES // (8 * width * (width + 1)))
+        for first in range(0, m, size):
+            support = self.support[first : first + size]
+            grams = self._all_grams if self._keeps_grams else self._gather_grams(support)
+            given = (first, support, grams, asked, ks, rhos)
+            self.pattern.engine.scatter_ranges(
+                partial(_solve_range, given),
+                partial(_place_weights, first),
+                _cut_items(len(support)),
+                found,
+            )
+        return found
+
+    def _map_items(self, loop: Callable[[int, int, AnyArray], object], dtype: type[np.floating]) -> AnyArray:
+        """What `loop` puts into an array for a range of items, (items, K), for all of them, (m, K)."""
+        m, width = self.support.shape
+
+        def work(start: int, stop: int) -> tuple[AnyArray, ...]:
+            out = np.empty((stop - start, width), dtype)
+            loop(start, stop, out)
+            return (out,)
+
+        (found,) = self.pattern.engine.map_ranges(work, _cut_items(m))
+        return found
+
+    @property
+    def _clicks(self) -> tuple[Int64Array, Int32Array, Int64Array, Int32Array, FloatArray | None]:
+        """The pattern by item and by user, and the amounts by user, as the compiled loops take them."""
+        by_item = self.pattern.T
+        return by_item.indptr, by_item.indices, self.pattern.indptr, self.pattern.indices, self.amounts
+
+    @cached_property
+    def _targets_along(self) -> Float64Array:
+        """X'T on the support, (m, K)."""
+        targets, user = self.pattern.transpose_values(self.target), self.user.astype(np.float64)
+        given = (*self._clicks, targets, user, self.item, self.support)
+        return self._map_items(
+            lambda start, stop, out: cross_targets(start, stop, *given, np.zeros(len(self.item)), out), np.float64
+        )
+
+    def _cross_left_over(self, parts: Sequence[Factored]) -> Float32Array:
+        """(X'(T - U)) on the support, one for each of `parts`, (len(parts), m, K)."""
+        found: list[Float32Array] = []
+        images: dict[int, FloatArray] = {}
+        for left, right in parts:
+            if id(left) not in images:
+                images = {id(left): self._x.transposed_times(left)}
+            given = (images[id(left)], right, self.support, self._targets_along)
+            found.append(self._map_items(partial(_cross_low_rank, given), np.float32))
+        return np.stack(found)
+
+    @cached_property
+    def _x(self) -> Sparse:
+        """X, (n, m)."""
+        entries = self.user[self.pattern.rows] * self.item[self.pattern.indices]
+        return self.pattern.fill(entries if self.amounts is None else entries * self.amounts)
+
+    @property
+    def _keeps_grams(self) -> bool:
+        m, width = self.support.shape
+        return bool(2 * m * width * (width + 1) <= _GRAM_BYTES)
+
+    @cached_property
+    def _all_grams(self) -> Float32Array:
+        return self._gather_grams(self.support)
+
+    def _gather_grams(self, support: Support) -> Float32Array:
+        """X'X among the neighbors of some items, (items, K*(K + 1)/2): lower triangles, row by row.
+
+        `support` is (items, K).
+        """
+        width = support.shape[1]
+        at = _sort_places(support)
+        rows, firsts = np.unique(support.ravel()[at], return_index=True)
+        firsts = np.append(firsts, len(at))
+        weights = self.user.astype(np.float64) ** 2
+        given = (rows.astype(np.int64), firsts, at, *self._clicks, self._item_of_cell, weights, self.item, support)
+
+        def gather(start: int, stop: int) -> Float32Array:
+            places = at[firsts[start] : firsts[stop]]
+            part = np.empty(len(places) + (places % width).sum(), np.float32)
+            gather_grams(start, stop, *given, np.zeros(len(self.item)), part)
+            return part
+
+        return self.pattern.engine.scatter_ranges(
+            gather,
+            lambda start, stop, part, grams: place_grams(part, at[firsts[start] : firsts[stop]], width, grams),
+            _cut_items(len(rows), 8 * _RANGES),
+            np.zeros((len(support), width * (width + 1) // 2), np.float32),
+        )
+
+    @cached_property
+    def _item_of_cell(self) -> FloatArray:
+        """The factor of each cell's item times its amount, in the order of the transposed pattern, (nnz,)."""
+        factors = self.item[self.pattern.T.rows]
+        return factors if self.amounts is None else factors * self.pattern.transpose_values(self.amounts)
+
+    @cached_property
+    def by_neighbor(self) -> Layout:
+        """Where the places of the support stand in a csr array of shape (m, m), columns as in S."""
+        m, width = self.support.shape
+        there = _sort_places(self.support)
+        counts = np.bincount(self.support.ravel()[there], minlength=m)
+        indptr = np.concatenate(([0], np.cumsum(counts)))
+        return Layout(indptr, (there // max(width, 1)).astype(np.int32), there)
+
+    def make_matrix(self, weights: Float32Array) -> Any:
+        """The (m, m) csr array with `weights`, (m, K), on the support; zeros are left out."""
+        m = self.pattern.shape[1]
+        indptr, indices, places = self.by_neighbor
+        # Copies: zeros are left out in place.
+        matrix = sparse.csr_array((weights.ravel()[places], indices.copy(), indptr.copy()), shape=(m, m))
+        matrix.eliminate_zeros()
+        return matrix
+
+
+def _cross_low_rank(given: tuple[Any, ...], start: int, stop: int, out: Float32Array) -> None:
+    """Fills `out`, (items, K), for a range of items; `given` are the loop's other arguments."""
+    cross_low_rank(start, stop, *given, out)
+
+
+def _solve_range(given: tuple[Any, ...], start: int, stop: int) -> tuple[Float32Array, int]:
+    """What `solve_items` returns for a range of items: weights, (U's, ridges, items, K), and a singular one or -1."""
+    _, support, _, asked, ks, _ = given
+    width = support.shape[1]
+    weights = np.zeros((len(asked), len(ks), stop - start, width), np.float32)
+    return weights, solve_items(start, stop, *given, np.empty((width, width)), np.empty(width), weights)
+
+
+def _place_weights(first: int, start: int, stop: int, part: tuple[Float32Array, int], found: Float32Array) -> None:
+    """Puts the weights of items `first` + start to stop into `found`, (U's, ridges, m, K), unless one is singular."""
+    weights, singular = part
+    if singular >= 0:
+        raise SingularError(f"the neighbors of item row {first + singular} are linearly dependent")
+    found[:, :, first + start : first + stop] = weights
+
+
+def _sort_places(support: Support) -> Int64Array:
+    """The places of the support, (items, K), that are taken, by the neighbor there, then in order, (taken,)."""
+    flat = support.ravel()
+    there = np.flatnonzero(flat >= 0)
+    return there[np.argsort(flat[there], kind="stable")]
+
+
+def _cut_items(items: int, most: int = _RANGES) -> list[int]:
+    ranges = max(1, min(most, items))
+    return [items * i // ranges for i in range(ranges + 1)]
+
+
+def list_nearest(clicks: Any, chosen: Any, likeness: Likeness, k: int) -> tuple[AnyArray, AnyArray, AnyArray]:
+    """The known items most like each new one, best first, as `find_nearest_items` has it: likenesses, items, counts.
+
+    `clicks` is csr, (n, m); `chosen`, csr of (new, n), is who chose the new items. `likeness` is of all items, the new
+    ones last.
+    """
+    by_item = sparse.vstack([clicks.T.tocsr(), chosen], format="csr")
+    m = clicks.shape[1]
+    return find_nearest_items(clicks, by_item, likeness, min(k, m), m, m + chosen.shape[0])
+
+
+def find_nearest_known(clicks: Any, chosen: Any, k: int) -> list[AnyArray]:
+    """The rows of the k known items nearest to each new one by the cosine of their columns, an array each.
+
+    `clicks` is csr, (n, m), `chosen` csr, (new, n).
+    """
+    counts = np.concatenate([np.bincount(clicks.indices, minlength=clicks.shape[1]), np.diff(chosen.indptr)])
+    sizes = np.sqrt(np.maximum(counts, 1))
+    likeness = Likeness(np.ones(clicks.shape[0]), np.ones(len(sizes)), sizes, sizes)
+    _, items, found = list_nearest(clicks, chosen, likeness, k)
+    return [row[:n] for row, n in zip(items, found, strict=True)]
+
+
+def weigh_neighbors(
+    x: Any, targets: Any, users: FloatArray, items: FloatArray, support: list[AnyArray], ridge: Ridge
+) -> list[Float64Array]:
+    """The weights of the known items in `support` for each new one, an array each:
+
+        minimize  rho/2*||s_j||^2 + 1/2*||t_j - U_j - X*s_j||^2
+
+    over s_j on its support. `x` is X by item, csr of (m, n); `targets`, csr of (new, n), is t; U_j = users @ items_j.
+    """
+    from scipy import linalg
+
+    found = []
+    for j, rows in enumerate(support):
+        mine = x[rows].astype(np.float64)
+        gram = (mine @ mine.T).toarray()
+        gram[np.diag_indices_from(gram)] += ridge.rho
+        left_over = targets[[j]].toarray()[0].astype(np.float64) - users @ items[j]
+        try:
+            found.append(linalg.solve(gram, mine @ left_over, assume_a="pos"))
+        except linalg.LinAlgError:
+            raise SingularError(f"the neighbors of new item {j} are linearly dependent") from None
+    return found
+
+
+def make_weights(support: list[AnyArray], weights: list[Float64Array], n_items: int) -> Any:
+    """The csr array, (n_items, new), float32, with the weights of each new item on its support."""
+    starts = np.concatenate(([0], np.cumsum([len(rows) for rows in support])))
+    values, rows = np.concatenate([*weights, []]), np.concatenate([*support, []]).astype(np.int32)
+    matrix = sparse.csc_array((values.astype(np.float32), rows, starts), shape=(n_items, len(support))).tocsr()
+    matrix.eliminate_zeros()
+    return matrix

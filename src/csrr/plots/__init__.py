@@ -1,1 +1,0 @@
-"""Charts of anything that has panels."""

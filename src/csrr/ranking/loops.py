@@ -1,0 +1,340 @@
+"""Compiled loops of the rules for lists. Each releases the interpreter lock and works on a range of rows."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from csrr._base.heap import add_to_heap, replace_worst, sort_heap
+from csrr._base.lazy_jit import compile_loop, compile_part
+
+CHUNK = 64
+MANY = 8
+LOWEST = np.finfo(np.float32).min
+
+
+@compile_part()
+def count_not_below(values, bound):  # type: ignore[no-untyped-def]
+    # (~(values < bound)).sum(), NaN among it: 32 bits vectorize twice as wide as 64.
+    n = np.int32(0)
+    for j in range(values.size):
+        n = np.int32(n + np.int32(not (values[j] < bound)))
+    return n
+
+
+@compile_part()
+def count_not_after(values, places, bound, last):  # type: ignore[no-untyped-def]
+    # The same, less what is equal and has a place after the last.
+    n = np.int32(0)
+    for j in range(values.size):
+        n = np.int32(n + np.int32(not ((values[j] < bound) | ((values[j] == bound) & (places[j] > last)))))
+    return n
+
+
+@compile_loop()
+def find_top_k_rows(start, stop, block, allowed, places, by_place, top_scores, top_items, not_a_number):  # type: ignore[no-untyped-def]
+    # Of the items that are allowed. Equal scores go by the items' places in an order, by_place[places[j]] == j: heaps
+    # hold places, not items.
+    n_items, k = block.shape[1], top_items.shape[1]
+    for i in range(start, stop):
+        row, scores, items = block[i], top_scores[i], top_items[i]
+        size = np.int64(0)
+        # The worst kept; before there are k, only -inf is below it.
+        worst, last = LOWEST, np.int32(n_items)
+        for first in range(0, n_items, CHUNK):
+            end = min(first + CHUNK, n_items)
+            # Most chunks end here. Where many may enter, most of them only tie.
+            n_entering = count_not_below(row[first:end], worst)
+            if n_entering > MANY:
+                n_entering = count_not_after(row[first:end], places[first:end], worst, last)
+            if n_entering == 0:
+                continue
+            for j in range(first, end):
+                score, place = row[j], places[j]
+                if score < worst or (score == worst and place > last) or not allowed[j]:
+                    continue
+                if np.isnan(score):
+                    not_a_number[i] = True
+                elif size < k:
+                    add_to_heap(scores, items, size, score, place)
+                    size += 1
+                else:
+                    replace_worst(scores, items, k, score, place)
+                if size == k:
+                    worst, last = scores[0], items[0]
+        sort_heap(scores, items, size)
+        for r in range(size):
+            items[r] = by_place[items[r]]
+
+
+@compile_loop()
+def mask_rows(start, stop, block, indptr, indices, rows):  # type: ignore[no-untyped-def]
+    # block[i, indices of row rows[i]] = -inf
+    for i in range(start, stop):
+        for p in range(indptr[rows[i]], indptr[rows[i] + 1]):
+            block[i, indices[p]] = -np.inf
+
+
+@compile_loop()
+def keep_cells(start, stop, block, indptr, indices, rows):  # type: ignore[no-untyped-def]
+    # block[i] = -inf but for the sorted indices of row rows[i]
+    for i in range(start, stop):
+        row, first = block[i], 0
+        for p in range(indptr[rows[i]], indptr[rows[i] + 1]):
+            row[first : indices[p]] = -np.inf
+            first = indices[p] + 1
+        row[first:] = -np.inf
+
+
+@compile_loop()
+def hit_rows(start, stop, items, indptr, indices, rows, hits):  # type: ignore[no-untyped-def]
+    # hits[i, r] = items[i, r] is among the sorted indices of row rows[i]
+    for i in range(start, stop):
+        relevant = indices[indptr[rows[i]] : indptr[rows[i] + 1]]
+        for r in range(items.shape[1]):
+            place = np.searchsorted(relevant, items[i, r])
+            hits[i, r] = place < len(relevant) and relevant[place] == items[i, r]
+
+
+@compile_part()
+def count_above(values, bound):  # type: ignore[no-untyped-def]
+    # (values > bound).sum(): 32 bits vectorize twice as wide as 64.
+    n = np.int32(0)
+    for j in range(values.size):
+        n = np.int32(n + np.int32(values[j] > bound))
+    return n
+
+
+@compile_part()
+def count_twice_above(values, bound):  # type: ignore[no-untyped-def]
+    # (values > bound).sum() + (values >= bound).sum(): what is above counts 2, what is equal 1.
+    n = np.int32(0)
+    for j in range(values.size):
+        n = np.int32(n + np.int32(values[j] > bound) + np.int32(values[j] >= bound))
+    return n
+
+
+@compile_loop()
+def count_cell_rows(start, stop, block, indptr, indices, rows, n_seen, thresholds, missed, false_alarms, beaten):  # type: ignore[no-untyped-def]
+    # Of row i, whose n_seen[i] seen cells are -inf, P the cells that CSR row rows[i] stores, N the other unseen ones:
+    # missed[i, q] = #(P <= thresholds[q]), false_alarms[i, q] = #(N > thresholds[q]),
+    # beaten[i] = sum over p in P of 2 #(N > p) + #(N == p); no column of `beaten`, no such count.
+    for i in range(start, stop):
+        row, mine = block[i], indices[indptr[rows[i]] : indptr[rows[i] + 1]]
+        positives = row[mine]
+        for q in range(thresholds.size):
+            found = count_above(positives, thresholds[q])
+            missed[i, q] = positives.size - found
+            false_alarms[i, q] = count_above(row, thresholds[q]) - found
+        if beaten.size == 0:
+            continue
+        # Among P itself every pair counts 2 and every cell 1, ties or not: their square.
+        total = -positives.size * positives.size
+        for score in positives:
+            total += count_twice_above(row, score)
+            if score == -np.inf:
+                total -= n_seen[i]
+        beaten[i] = total
+
+
+@compile_loop(fastmath=True)
+def add_sparse_product(start, stop, rows, scale, indptr, indices, amounts, w_indptr, w_indices, w_data, out):  # type: ignore[no-untyped-def]
+    # out[i] += scale[rows[i]] * A[rows[i]] @ W, A and W csr, A with the data `amounts` (None: ones)
+    for i in range(start, stop):
+        row = out[i]
+        for p in range(indptr[rows[i]], indptr[rows[i] + 1]):
+            item = indices[p]
+            value = scale[rows[i]] if amounts is None else scale[rows[i]] * amounts[p]
+            for q in range(w_indptr[item], w_indptr[item + 1]):
+                row[w_indices[q]] += value * w_data[q]
+
+
+@compile_loop(fastmath=True)
+def multiply_sparse_pairs(  # type: ignore[no-untyped-def]
+    start, stop, rows, columns, scale, indptr, indices, amounts, w_indptr, w_indices, w_data, out
+):
+    # out[n] = scale[rows[n]] * (A[rows[n]] @ W)[columns[n]]; the indices of a row of W are sorted
+    for n in range(start, stop):
+        total = out.dtype.type(0)
+        for p in range(indptr[rows[n]], indptr[rows[n] + 1]):
+            first, end = w_indptr[indices[p]], w_indptr[indices[p] + 1]
+            place = first + np.searchsorted(w_indices[first:end], columns[n])
+            if place < end and w_indices[place] == columns[n]:
+                total += w_data[place] if amounts is None else w_data[place] * amounts[p]
+        out[n] = scale[rows[n]] * total
+
+
+@compile_loop(fastmath=True)
+def multiply_sparse_own(start, stop, scale, indptr, indices, amounts, w_indptr, w_indices, w_data, sums, out):  # type: ignore[no-untyped-def]
+    # out[p] = scale[i] * (A[i] @ W)[indices[p]] for every entry p of row i of A; `sums` is there to work in, (m,)
+    for i in range(start, stop):
+        for p in range(indptr[i], indptr[i + 1]):
+            sums[indices[p]] = 0
+        for p in range(indptr[i], indptr[i + 1]):
+            item = indices[p]
+            for q in range(w_indptr[item], w_indptr[item + 1]):
+                sums[w_indices[q]] += w_data[q] if amounts is None else w_data[q] * amounts[p]
+        for p in range(indptr[i], indptr[i + 1]):
+            out[p] = scale[i] * sums[indices[p]]
+
+
+@compile_loop()
+def rank_rows(  # type: ignore[no-untyped-def]
+    start,
+    stop,
+    base,
+    rows,
+    scale,
+    indptr,
+    indices,
+    amounts,
+    w_indptr,
+    w_indices,
+    weights,
+    held_indptr,
+    held,
+    scores,
+    ranks,
+):
+    # ranks[w, p] = 1 + the number of unseen items above held[p], ties counted half, for the scores
+    # base[i] + scale[rows[i]] * A[rows[i]] @ W, A csr with the data `amounts` (None: ones), W with weights[w];
+    # p in held_indptr[rows[i]:rows[i] + 1].
+    # `scores` is there to work in, (m,).
+    for i in range(start, stop):
+        u = rows[i]
+        for w in range(len(weights)):
+            for j in range(scores.size):
+                scores[j] = base[i, j]
+            if len(w_indices):
+                for p in range(indptr[u], indptr[u + 1]):
+                    item = indices[p]
+                    value = scale[u] if amounts is None else scale[u] * amounts[p]
+                    for q in range(w_indptr[item], w_indptr[item + 1]):
+                        scores[w_indices[q]] += value * weights[w, q]
+            for p in range(indptr[u], indptr[u + 1]):
+                scores[indices[p]] = -np.inf
+            for p in range(held_indptr[u], held_indptr[u + 1]):
+                # Twice what is above and once what is equal, the item itself among it.
+                ranks[w, p] = 1 + (count_twice_above(scores, scores[held[p]]) - 1) / 2
+
+
+@compile_loop()
+def add_bonus_rows(start, stop, scores, spread, bonus, out):  # type: ignore[no-untyped-def]
+    # out[i] = scores[i] + spread[i] * bonus; -inf stays
+    for i in range(start, stop):
+        for j in range(scores.shape[1]):
+            out[i, j] = scores[i, j] + spread[i] * bonus[j]
+
+
+@compile_part(fastmath={"reassoc", "contract"})
+def multiply(a, b):  # type: ignore[no-untyped-def]
+    total = np.float32(0)
+    for d in range(a.size):
+        total += a[d] * b[d]
+    return total
+
+
+@compile_part()
+def may_enter(item, indptr, indices, counts, most):  # type: ignore[no-untyped-def]
+    # Whether none of the item's groups is full.
+    for p in range(indptr[item], indptr[item + 1]):  # noqa: SIM110
+        if counts[indices[p]] >= most[indices[p]]:
+            return False
+    return True
+
+
+@compile_part()
+def serves(item, indptr, indices, counts, least):  # type: ignore[no-untyped-def]
+    # Whether one of the item's groups lacks some.
+    for p in range(indptr[item], indptr[item + 1]):  # noqa: SIM110
+        if counts[indices[p]] < least[indices[p]]:
+            return True
+    return False
+
+
+@compile_loop()
+def choose_rows(start, stop, pool, values, n_scale, diversity, vectors, indptr, indices, most, least, chosen):  # type: ignore[no-untyped-def]
+    # Of each row of the pool, best first, ended by -1: chosen[i, r] = the place in it of the item for place r, or -1.
+    # The item is the best, by (1 - diversity) * relevance - diversity * its largest likeness to what is chosen, of
+    # those whose groups are not full; once all places left are needed for groups that lack some, of those that serve
+    # one.
+    # Relevance is the value on a scale from 0, the pool's entry n_scale - 1, to 1, its best.
+    size, k = pool.shape[1], chosen.shape[1]
+    counts = np.zeros(len(most), np.int64)
+    needed_by_all = least.sum()
+    near, used = np.empty(size), np.empty(size, np.bool_)
+    for i in range(start, stop):
+        n = 0
+        while n < size and pool[i, n] >= 0:
+            used[n], near[n] = False, 0.0
+            n += 1
+        low = values[i, min(n, n_scale) - 1] if n else 0.0
+        width = values[i, 0] - low if n else 0.0
+        needed = needed_by_all
+        n_chosen = 0
+        for r in range(k):
+            best = -1
+            for must in range(1, -1, -1):
+                if must == 1 and (needed == 0 or needed < k - r):
+                    continue
+                largest = -np.inf
+                for c in range(n):
+                    item = pool[i, c]
+                    if used[c]:
+                        continue
+                    if not may_enter(item, indptr, indices, counts, most):
+                        used[c] = True  # a full group stays full
+                        continue
+                    if must == 1 and not serves(item, indptr, indices, counts, least):
+                        continue
+                    if diversity == 0.0:
+                        best = c
+                        break
+                    relevance = (values[i, c] - low) / width if width > 0 else 0.0
+                    gain = (1 - diversity) * relevance - diversity * near[c]
+                    if gain > largest:
+                        best, largest = c, gain
+                if best >= 0:
+                    break
+            if best < 0:
+                break
+            chosen[i, r], used[best] = best, True
+            n_chosen += 1
+            item = pool[i, best]
+            for p in range(indptr[item], indptr[item + 1]):
+                group = indices[p]
+                if counts[group] < least[group]:
+                    needed -= 1
+                counts[group] += 1
+            if diversity > 0.0 and r + 1 < k:
+                for c in range(n):
+                    if not used[c]:
+                        near[c] = max(near[c], multiply(vectors[item], vectors[pool[i, c]]))
+        for r in range(n_chosen):
+            item = pool[i, chosen[i, r]]
+            for p in range(indptr[item], indptr[item + 1]):
+                counts[indices[p]] = 0
+
+
+@compile_loop()
+def measure_likeness_rows(start, stop, items, indptr, indices, n_columns, out):  # type: ignore[no-untyped-def]
+    # out[i] = the mean, over pairs of different places of list i, of the cosine of their rows of a csr pattern:
+    # (|sum of the rows of length 1|^2 - sum of their squares) / (n (n - 1)); NaN with fewer than two items
+    sums = np.zeros(n_columns)
+    for i in range(start, stop):
+        n, own = 0, 0
+        for item in items[i]:
+            if item < 0:
+                continue
+            n += 1
+            length = indptr[item + 1] - indptr[item]
+            own += 1 if length else 0
+            for p in range(indptr[item], indptr[item + 1]):
+                sums[indices[p]] += 1 / np.sqrt(length)
+        total = 0.0
+        for item in items[i]:
+            if item < 0:
+                continue
+            for p in range(indptr[item], indptr[item + 1]):
+                total += sums[indices[p]] ** 2
+                sums[indices[p]] = 0.0
+        out[i] = (total - own) / (n * (n - 1)) if n > 1 else np.nan

@@ -1,0 +1,402 @@
+"""Arrays of one's own, drawn: lines, and points on a plane."""
+
+from __future__ import annotations
+
+import os
+import re
+import textwrap
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from csrr._base.files import write_text
+from csrr.parameters import ParameterError
+from csrr.report.charts import SIZE, Chart, Panel, PanelKind, draw_marker, draw_panel, list_series_names
+from csrr.report.json import read_dataclass
+
+SUFFIXES = (".svg", ".html")
+MARGIN, GAP, LINE = 20, 28, 19
+MOST_COLUMNS = 2
+LEAST_WIDTH = 480
+CHARACTER = 8.2
+"""About the width of a character of 13 px, rather too much: fonts differ."""
+
+FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
+STYLE = """
+.csrr-plot text {{ font: 13px {font}; fill: {muted}; font-variant-numeric: tabular-nums; }}
+.csrr-plot .chart text {{ font-size: 12px; }}
+.csrr-plot .title {{ font-size: 17px; font-weight: 650; fill: {ink}; }}
+.csrr-plot .heading {{ font-weight: 600; fill: {ink}; }}
+.csrr-plot .label, .csrr-plot .name {{ fill: {ink}; }}
+.csrr-plot .beside {{ fill: {ink}; font-weight: 600; paint-order: stroke; stroke: {page}; stroke-width: 3px; }}
+.csrr-plot .grid {{ stroke: {grid}; fill: none; }}
+.csrr-plot .axis {{ stroke: {strong-rule}; fill: none; }}
+.csrr-plot .line {{ stroke: currentColor; stroke-width: 1.8; fill: none; stroke-linejoin: round; }}
+.csrr-plot .bar {{ stroke: currentColor; stroke-width: 1.4; opacity: 0.75; fill: none; }}
+.csrr-plot .whisker {{ stroke: {ink}; stroke-width: 1.2; fill: none; }}
+"""
+PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{title}</title>
+<style>body {{ margin: 0; background: #fff; }} svg.csrr-plot {{ display: block; margin: auto; max-width: 100%; }}
+svg.csrr-plot {{ height: auto; }}</style></head>
+<body>
+{svg}
+</body></html>
+"""
+
+
+class Plottable(Protocol):
+    """What can be drawn: panels, plain objects with the fields of `panels.Panel`, under a title and above a caption.
+
+    What has a `title` of another kind has a `plot_title` beside it.
+    """
+
+    @property
+    def title(self) -> str:
+        """The title."""
+
+    @property
+    def caption(self) -> str:
+        """What the panels show, in words."""
+
+    @property
+    def panels(self) -> list[dict[str, Any]]:
+        """The panels."""
+
+
+@dataclass(frozen=True, repr=False)
+class Plot:
+    """A drawn plot.
+
+    Attributes
+    ----------
+    title
+        Its title.
+    svg
+        A whole SVG document; a notebook shows it.
+
+    Examples
+    --------
+    >>> class Costs:
+    ...     title, caption = "Costs", "What a miss costs."
+    ...     panels = [{"x": "ratio", "y": "cost", "series": [{"name": "CSRR", "points": [{"x": 1, "mean": 2}]}]}]
+    >>> drawn = csrr.plot(Costs())
+    >>> drawn.save("costs.html")
+    >>> drawn
+    Plot: Costs; save(path) writes it as .svg or .html
+    """
+
+    title: str
+    svg: str
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the plot to a file, atomically.
+
+        Parameters
+        ----------
+        path
+            A file ending in .svg, or in .html for a page.
+
+        Raises
+        ------
+        ParameterError
+            For another extension.
+        """
+        ending = Path(path).suffix.lower()
+        if ending not in SUFFIXES:
+            raise ParameterError(f"{path}: a plot is written as .svg or .html; end the name in one of the two")
+        write_text(path, self.svg if ending == ".svg" else PAGE.format(title=escape(self.title), svg=self.svg))
+
+    def _repr_svg_(self) -> str:
+        return self.svg
+
+    def __repr__(self) -> str:
+        return f"Plot: {self.title}; save(path) writes it as .svg or .html"
+
+
+def plot(what: Plottable, path: str | os.PathLike[str] | None = None) -> Plot:
+    """Draw a result of csrr as SVG, and return the plot.
+
+    Parameters
+    ----------
+    what
+        A result of csrr, such as a cost curve, or anything that has a `title`, a `caption` and `panels`.
+    path
+        A file to write it to, ending in .svg or .html; None for none.
+
+    Returns
+    -------
+    plot
+        The plot, whose `svg` is a whole SVG document.
+
+    Raises
+    ------
+    ParameterError
+        If it cannot be drawn, or the file has another extension.
+
+    Examples
+    --------
+    >>> class Costs:
+    ...     title, caption = "Costs", "What a miss costs."
+    ...     panels = [{"x": "ratio", "y": "cost", "series": [{"name": "CSRR", "points": [{"x": 1, "mean": 2}]}]}]
+    >>> csrr.plot(Costs(), "costs.svg").svg[:4]
+    '<svg'
+    """
+    if lacking := [name for name in ("title", "caption", "panels") if not hasattr(what, name)]:
+        raise ParameterError(f"a {type(what).__name__} cannot be plotted: it has no {' and no '.join(lacking)}")
+    panels = [read_dataclass(Panel, each, f"panel {place}") for place, each in enumerate(what.panels, start=1)]
+    title: str = getattr(what, "plot_title", what.title)
+    drawn = Plot(title, _draw(title, what.caption, panels))
+    if path is not None:
+        drawn.save(path)
+    return drawn
+
+
+def _draw(title: str, caption: str, panels: Sequence[Panel]) -> str:
+    names = list_series_names(panels)
+    charts = [draw_panel(panel, names, alone=len(panels) == 1) for panel in panels]
+    widest = max((chart.size[0] for chart in charts), default=0)
+    columns = max(1, min(len(panels), MOST_COLUMNS if widest <= SIZE[0] else 1))
+    width = max(LEAST_WIDTH, columns * widest + (columns - 1) * GAP + 2 * MARGIN)
+    parts, y = _draw_words(title, "title", MARGIN + 12, width, 1.4)
+    if len(names) > 1:
+        legend, y = _draw_legend(names, y, width, panels[0].kind)
+        parts += legend
+    titles = [panel.title for panel in panels] if len(panels) > 1 else None
+    drawn, y = _draw_charts(charts, titles, columns, y, width)
+    parts += drawn
+    words, y = _draw_words(caption, "caption", y + LINE, width)
+    return _finish(title, "".join([*parts, *words]), width, y - LINE + MARGIN)
+
+
+def draw_beside(title: str, charts: Mapping[str, str], names: Sequence[str]) -> str:
+    """Return charts beside each other, each under its name, with a legend, as a whole SVG document."""
+    sizes = [tuple(map(float, re.findall(r'viewBox="0 0 (\S+) (\S+)"', svg)[0])) for svg in charts.values()]
+    width = sum(each for each, _ in sizes) + GAP * (len(sizes) - 1) + 2 * MARGIN
+    parts, y = _draw_legend(names, MARGIN + 12, width)
+    x = float(MARGIN)
+    for (name, svg), (wide, high) in zip(charts.items(), sizes, strict=True):
+        parts.append(f'<text x="{x:g}" y="{y + 10:g}" class="heading">{escape(name)}</text>')
+        parts.append(_place(svg, x, y + LINE).replace("<svg ", f'<svg width="{wide:g}" height="{high:g}" ', 1))
+        x += wide + GAP
+    return _finish(title, "".join(parts), width, y + LINE + max(high for _, high in sizes) + MARGIN)
+
+
+def _finish(title: str, body: str, width: float, height: float) -> str:
+    """Return a whole SVG document of what is drawn, with the colors of a light ground."""
+    colours = _read_colours()
+    body = re.sub(r"var\(--([\w-]+)\)", lambda found: colours[found[1]], body)
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="csrr-plot" viewBox="0 0 {width:g} {height:g}"'
+        f' width="{width:g}" height="{height:g}" role="img" aria-label="{escape(title)}">'
+        f"<style>{STYLE.format(font=FONT, **colours)}</style>"
+        f'<rect width="{width:g}" height="{height:g}" fill="{colours["page"]}"/>{body}</svg>\n'
+    )
+
+
+def _draw_words(words: str, kind: str, y: float, width: float, size: float = 1) -> tuple[list[str], float]:
+    """Return lines of text from `y` on, broken to the width, and where the next line would be."""
+    lines = textwrap.wrap(words, int((width - 2 * MARGIN) / (CHARACTER * size)))
+    found = [
+        f'<text x="{MARGIN}" y="{y + place * LINE * size:g}" class="{kind}">{escape(line)}</text>'
+        for place, line in enumerate(lines)
+    ]
+    return found, y + len(lines) * LINE * size
+
+
+def _draw_legend(names: Sequence[str], y: float, width: float, kind: PanelKind = "lines") -> tuple[list[str], float]:
+    """Return a marker and a name for each series, in rows from `y` on, and where the next row would be."""
+    found, x = [], float(MARGIN)
+    for place, name in enumerate(names):
+        room = 32 + CHARACTER * len(name) + 14
+        if x > MARGIN and x + room > width - MARGIN:
+            x, y = float(MARGIN), y + LINE
+        found.append(_place(draw_marker(place, kind), x, y - 10))
+        found.append(f'<text x="{x + 32:g}" y="{y:g}" class="name">{escape(name)}</text>')
+        x += room
+    return found, y + LINE
+
+
+def _draw_charts(
+    charts: Sequence[Chart], titles: Sequence[str] | None, columns: int, y: float, width: float
+) -> tuple[list[str], float]:
+    """Return the charts in rows from `y` on, each under its title where there are any, and where they end."""
+    found = []
+    for first in range(0, len(charts), columns):
+        if first:
+            y += GAP / 2
+        row = charts[first : first + columns]
+        x = (width - sum(chart.size[0] for chart in charts[:columns]) - (columns - 1) * GAP) / 2
+        top = y + (LINE if titles else 0)
+        for place, chart in enumerate(row, start=first):
+            if titles:
+                found.append(f'<text x="{x + 4:g}" y="{y + 10:g}" class="heading">{escape(titles[place])}</text>')
+            sized = '<svg width="{:g}" height="{:g}" '.format(*chart.size)
+            found.append(_place(chart.svg, x, top).replace("<svg ", sized, 1))
+            x += chart.size[0] + GAP
+        y = top + max(chart.size[1] for chart in row)
+    return found, y
+
+
+def _place(svg: str, x: float, y: float) -> str:
+    return svg.replace("<svg ", f'<svg x="{x:g}" y="{y:g}" ', 1)
+
+
+@cache
+def read_colour_sheet() -> str:
+    """Return the style sheet of the colors that charts use, on a light ground and on a dark one."""
+    return files("csrr.report").joinpath("colours.css").read_text("utf-8")
+
+
+@cache
+def read_page_sheet() -> str:
+    """Return the style sheet of a page with tables and charts; it needs that of the colors."""
+    return files("csrr.report").joinpath("page.css").read_text("utf-8")
+
+
+def _read_colours() -> dict[str, str]:
+    """Return the colors on a light ground, by name."""
+    sheet = read_colour_sheet()
+    return dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6})", sheet[: sheet.index("@media")]))
+
+
+class _Drawing(NamedTuple):
+    """What `plot` draws."""
+
+    title: str
+    caption: str
+    panels: list[dict[str, Any]]
+
+
+def plot_lines(
+    lines: Mapping[str, Sequence[npt.ArrayLike]],
+    *,
+    title: str = "",
+    x: str = "",
+    y: str = "",
+    caption: str = "",
+    log: bool = False,
+) -> Plot:
+    """Return lines through points, drawn.
+
+    Parameters
+    ----------
+    lines
+        By name, the values of x and of y, shape (n,) each; after them, if known, the lower and the upper ends of the
+        intervals of y. A value that is not finite leaves its point out.
+    title
+        What the plot is of.
+    x, y
+        The labels of the axes.
+    caption
+        What to know of it.
+    log
+        Whether x is on a log scale.
+
+    Returns
+    -------
+    plot
+        A notebook shows it, `save` writes it to a file.
+
+    Raises
+    ------
+    ParameterError
+        For a line that has no y, or arrays that are not of numbers or not of one length.
+
+    Examples
+    --------
+    >>> csrr.plot_lines({"CSRR": ([1, 2, 4], [0.1, 0.2, 0.3])}, title="NDCG by rank", x="rank", y="NDCG@10")
+    Plot: NDCG by rank; save(path) writes it as .svg or .html
+    """
+    series = []
+    for name, columns in lines.items():
+        if len(columns) not in (2, 4):
+            raise ParameterError(f"lines: {name!r} needs x and y, or x, y, low and high; it has {len(columns)} of them")
+        numbers = _read_columns(f"lines: {name!r}", columns)
+        keys = ("x", "mean", "low", "high")[: len(columns)]
+        series.append({"name": str(name), "points": [dict(zip(keys, row, strict=True)) for row in numbers.tolist()]})
+    return _plot(series, "lines", title, x, y, caption, log)
+
+
+def plot_points(
+    points: Mapping[str, npt.ArrayLike],
+    *,
+    labels: Mapping[str, Sequence[str | None]] | None = None,
+    title: str = "",
+    x: str = "",
+    y: str = "",
+    caption: str = "",
+) -> Plot:
+    """Return points on a plane, drawn: a color and a shape for each group.
+
+    Parameters
+    ----------
+    points
+        The places of each group's points by its name, shape (n, 2). A place that is not finite leaves its point out.
+    labels
+        Texts beside the points of some groups, equally many; None for a point without. Each is drawn where there is
+        room for it; where a plot is shown in a browser, pointing at a point tells it in any case.
+    title
+        What the plot is of.
+    x, y
+        The labels of the axes. Without both the plot is a map: one scale for both directions, and no axes.
+    caption
+        What to know of it.
+
+    Returns
+    -------
+    plot
+        A notebook shows it, `save` writes it to a file.
+
+    Raises
+    ------
+    ParameterError
+        For points that are not pairs of numbers, or labels that do not go with them.
+
+    Examples
+    --------
+    >>> csrr.plot_points({"jazz": [[0, 0], [1, 2]]}, labels={"jazz": ["jazz 1", None]}, title="A map")
+    Plot: A map; save(path) writes it as .svg or .html
+    """
+    series, named = [], dict(labels or {})
+    if strange := [name for name in named if name not in points]:
+        raise ParameterError(f"labels: there are no points of {strange[0]!r}; there are {', '.join(map(str, points))}")
+    for name, places in points.items():
+        numbers = np.asarray(places)
+        if numbers.ndim != 2 or numbers.shape[1] != 2:
+            raise ParameterError(f"points: {name!r} must be pairs, shape (n, 2), and has shape {numbers.shape}")
+        numbers = _read_columns(f"points: {name!r}", list(numbers.T))
+        texts = named.get(name, [None] * len(numbers))
+        if len(texts) != len(numbers):
+            raise ParameterError(f"labels: {name!r} has {len(texts)} labels for {len(numbers)} points")
+        pairs = zip(numbers.tolist(), texts, strict=True)
+        found = [{"x": across, "mean": up, "label": text} for (across, up), text in pairs]
+        series.append({"name": str(name), "points": found})
+    return _plot(series, "points", title, x, y, caption)
+
+
+def _plot(
+    series: list[dict[str, Any]], kind: PanelKind, title: str, x: str, y: str, caption: str, log: bool = False
+) -> Plot:
+    panel = {"title": title, "x": x, "y": y, "log": log, "series": series, "kind": kind}
+    return plot(_Drawing(title, caption, [panel]))
+
+
+def _read_columns(where: str, columns: Sequence[npt.ArrayLike]) -> npt.NDArray[np.float64]:
+    """Return columns of one length side by side, shape (n, number of columns)."""
+    try:
+        read = [np.asarray(each, np.float64) for each in columns]
+    except (TypeError, ValueError):
+        raise ParameterError(f"{where} holds something that is no number") from None
+    if any(each.ndim != 1 for each in read) or len({len(each) for each in read}) > 1:
+        raise ParameterError(
+            f"{where} has arrays of shapes {', '.join(str(each.shape) for each in read)}; give one length"
+        )
+    return np.stack(read, axis=1)

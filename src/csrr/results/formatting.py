@@ -1,0 +1,181 @@
+"""Tables as text: for people and for LaTeX; and for pandas."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Literal
+
+import pyarrow as pa
+
+from csrr._base.text import (
+    cut_text,
+    find_best,
+    find_layout,
+    find_numeric,
+    format_cell,
+    format_value,
+    make_printable,
+    measure_width,
+)
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_LEAST = 16
+"""What a text is never cut below, so that an id or a title can still be known."""
+_LONGEST_NUMBER = 24
+_NUMBERS = re.compile(r"[-+±%.,\d\se]*(?:to[-+±%.,\d\se]*)?")
+
+BestColumns = Mapping[str, Literal["max", "min"]]
+"""Which end of a column is best, by its name."""
+
+_LATEX = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    "±": r"$\pm$",
+    **{sign: f"\\{sign}" for sign in "&%$#_{}"},
+}
+
+
+def format_text_table(
+    header: Sequence[str], lines: Iterable[Sequence[object]], notes: Sequence[str] | None = None
+) -> str:
+    """Return the lines under their header, in aligned columns: numbers to the right, the rest to the left.
+
+    Under each line stands its note, where it has one. Where `fit_tables` says how wide a table may be, titles are cut,
+    then other texts; what is still too wide is folded.
+    """
+    body = [list(line) for line in lines]
+    cells = [[make_printable(name) for name in header], *([format_cell(value) for value in line] for line in body)]
+    widths = [max(map(measure_width, column)) for column in zip(*cells, strict=True)]
+    flush, width = find_numeric(len(header), body), find_layout().width
+    parts, gap = [list(range(len(header)))], 2
+    if width is not None:
+        least = [_find_least(column) for column in zip(*cells, strict=True)]
+        widths, parts, gap = _fit(widths, least, [name == "title" for name in header], width)
+    folded = [_join_columns(cells, widths, flush, part, gap) for part in parts]
+    if notes is not None:
+        told = zip(folded[0], ("", *notes), strict=True)
+        folded[0] = [text for line, note in told for text in (line, *([note] if note else []))]
+    return "\n\n".join("\n".join(part) for part in folded)
+
+
+def _find_least(column: Sequence[str]) -> int:
+    """Return what a column, its header first, may be cut to: of numbers, with their intervals, nothing is cut."""
+    name, *texts = column
+    widest = max(map(measure_width, texts), default=0)
+    holds_numbers = widest <= _LONGEST_NUMBER and all(map(_NUMBERS.fullmatch, texts))
+    return max(widest if holds_numbers else min(widest, _LEAST), measure_width(name))
+
+
+def _fit(
+    widths: Sequence[int], least: Sequence[int], are_titles: Sequence[bool], width: int
+) -> tuple[list[int], list[list[int]], int]:
+    """Return widths that fit, the columns of each part of the table, and the gap between them."""
+    places = list(range(len(widths)))
+    for gap in (2, 1):
+        cut = _cut_widths(widths, least, are_titles, width - gap * (len(widths) - 1))
+        if sum(cut) + gap * (len(cut) - 1) <= width:
+            return cut, [places], gap
+    # Two columns side by side: the first, which every part has, and another.
+    half = [min(each, max((width - 2) // 2, smallest)) for each, smallest in zip(widths, least, strict=True)]
+    return half, _fold(half, width), 2
+
+
+def _cut_widths(widths: Sequence[int], least: Sequence[int], are_titles: Sequence[bool], room: int) -> list[int]:
+    """Return the widths, cut until they fit the room or nothing is left to cut: titles first, then the widest."""
+    cut = list(widths)
+    while sum(cut) > room:
+        longest = max(range(len(cut)), key=lambda place: (cut[place] > least[place], are_titles[place], cut[place]))
+        if cut[longest] <= least[longest]:
+            break
+        cut[longest] -= 1
+    return cut
+
+
+def _fold(widths: Sequence[int], width: int) -> list[list[int]]:
+    """Return the columns of each part of a table that is too wide; all of them begin with the first column."""
+    parts = [[0]]
+    for place in range(1, len(widths)):
+        if len(parts[-1]) > 1 and sum(widths[each] + 2 for each in parts[-1]) + widths[place] > width:
+            parts.append([0])
+        parts[-1].append(place)
+    return parts
+
+
+def _join_columns(
+    cells: Sequence[Sequence[str]], widths: Sequence[int], flush: Sequence[bool], columns: Sequence[int], gap: int
+) -> list[str]:
+    """Return the lines of some columns."""
+    return [
+        (" " * gap)
+        .join(
+            _fill(line[place], widths[place], right=flush[place], keep_end=cells[0][place] != "title")
+            for place in columns
+        )
+        .rstrip()
+        for line in cells
+    ]
+
+
+def _fill(text: str, width: int, *, right: bool, keep_end: bool) -> str:
+    # What tells ids apart is as often their end.
+    text = cut_text(text, width, keep_end=keep_end)
+    blanks = " " * (width - measure_width(text))
+    return blanks + text if right else text + blanks
+
+
+def format_latex_table(
+    header: Sequence[str], lines: Iterable[Sequence[object]], best: BestColumns | None = None
+) -> str:
+    r"""Return the lines under their header as a LaTeX tabular, for \usepackage{booktabs}.
+
+    In the columns that `best` names the largest or smallest number is bold, and what looks the same to four digits.
+    """
+    body = [list(line) for line in lines]
+    cells = [[_format_latex(value) for value in line] for line in body]
+    for row, place in find_best(header, body, best or {}):
+        cells[row][place] = rf"\textbf{{{cells[row][place]}}}"
+    columns = "".join("r" if flush else "l" for flush in find_numeric(len(header), body))
+    return "\n".join(
+        [
+            rf"\begin{{tabular}}{{{columns}}}",
+            r"\toprule",
+            _join_latex(_escape_latex(name) for name in header),
+            r"\midrule",
+            *map(_join_latex, cells),
+            r"\bottomrule",
+            r"\end{tabular}",
+        ]
+    )
+
+
+def to_pandas(table: pa.Table) -> pd.DataFrame:
+    """Return an Arrow table as a pandas DataFrame."""
+    try:
+        import pandas  # noqa: F401
+    except ImportError:
+        raise ImportError("to_frame needs pandas: pip install 'csrr[pandas]', or use to_arrow") from None
+    frame: pd.DataFrame = table.to_pandas()
+    return frame
+
+
+def _escape_latex(text: str) -> str:
+    return "".join(_LATEX.get(sign, sign) for sign in " ".join(text.split()))
+
+
+def _format_latex(value: object) -> str:
+    if isinstance(value, float) and not math.isfinite(value):
+        return "--" if math.isnan(value) else r"$\infty$" if value > 0 else r"$-\infty$"
+    text = _escape_latex(format_value(value))
+    return f"$-${text[1:]}" if isinstance(value, int | float) and text.startswith("-") else text
+
+
+def _join_latex(cells: Iterable[str]) -> str:
+    return " & ".join(cells) + r" \\"

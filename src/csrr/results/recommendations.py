@@ -1,0 +1,352 @@
+"""What a model answers: lists of items, in the caller's own ids."""
+
+from __future__ import annotations
+
+import inspect
+import opcode
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import islice
+from types import FrameType
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from csrr._base.arrays import AnyArray, BoolArray, Float32Array, Int32Array, ObjectArray
+from csrr.data import IdMap
+from csrr.data.ids import Ids
+from csrr.results.table import SHOWN, ResultTable, TabularResult
+
+POPULAR = "popular"
+"""Why somebody got an item: because it is popular."""
+SHOWN_COLUMNS = ("user", "item", "rank", "score", "probability", "title", "why")
+"""The columns that tables of recommendations have, or may have."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Recommendations(TabularResult):
+    """Ranked lists of items, one per user, best first.
+
+    For one user, read `recs.items[0]`; iterating gives the recommendations of each user. For JSON, use `to_list` and
+    `to_dict`, which return plain Python values. A list shorter than k is filled with item None and score -inf; an array
+    of integer ids then has dtype object. The tables leave these entries out.
+
+    Users without a history get popular items: `fallback` marks them. If there are any, the tables have a column `why`,
+    with "popular" for them and None for the others.
+
+    Attributes
+    ----------
+    users
+        The users' ids, shape (n,).
+    items
+        The items' ids, shape (n, k).
+    scores
+        Their scores, shape (n, k).
+    titles
+        Their titles, shape (n, k), where known.
+    probabilities
+        The probability that each is a positive, shape (n, k), of a calibrated model.
+    fallback
+        Which users got popular items, shape (n,).
+    columns
+        The requested columns of the item table, by name, shapes (n, k).
+
+    Examples
+    --------
+    >>> log = csrr.Log.from_table({"user": ["ann", "bob", "bob", "eve"], "item": [7, 7, 8, 9]})
+    >>> recs = csrr.PopRank().fit(log).recommend("ann", k=2)
+    >>> recs.items[0].tolist()
+    [8, 9]
+    >>> recs
+    Recommendations: 1 user, k = 2
+    user  item  rank   score
+    ann      8     1  1.0000
+    ann      9     2  1.0000
+    """
+
+    users: Ids
+    items: Ids
+    scores: Float32Array
+    titles: ObjectArray | None = None
+    probabilities: Float32Array | None = None
+    fallback: BoolArray = None  # type: ignore[assignment]
+    columns: Mapping[str, ObjectArray] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Take nobody to have got what is popular, where it is not said who."""
+        if self.fallback is None:
+            object.__setattr__(self, "fallback", np.zeros(len(self.users), np.bool_))
+
+    @classmethod
+    def from_rows(
+        cls,
+        users: Ids,
+        item_rows: Int32Array,
+        scores: Float32Array,
+        items: IdMap,
+        titles: ObjectArray | None = None,
+        probabilities: AnyArray | None = None,
+        fallback: BoolArray | None = None,
+    ) -> Recommendations:
+        """Return the recommendations for item rows, with your ids.
+
+        Parameters
+        ----------
+        users
+            The users' ids, shape (n,).
+        item_rows
+            The item rows, shape (n, k), where -1 stands for no item.
+        scores
+            Their scores, shape (n, k).
+        items
+            The ids of all items.
+        titles
+            The titles of all items, shape (n_items,).
+        probabilities, fallback
+            As the attributes; None for nobody.
+
+        Returns
+        -------
+        recommendations
+            The lists.
+        """
+        missing = item_rows < 0
+        padded = bool(missing.any())
+        return cls(
+            users,
+            _look_up(items.ids.astype(np.object_) if padded else items.ids, item_rows, missing),
+            scores,
+            None if titles is None else _look_up(titles, item_rows, missing),
+            None if probabilities is None else probabilities.astype(np.float32),
+            np.zeros(len(users), np.bool_) if fallback is None else fallback,
+        )
+
+    @property
+    def k(self) -> int:
+        """The length of the lists, None entries included."""
+        return int(self.items.shape[1])
+
+    def __len__(self) -> int:
+        return len(self.users)
+
+    def __getitem__(self, which: int | slice) -> Recommendations:
+        """Return the recommendations for one user, by position, or for a slice of the users."""
+        if not isinstance(which, slice):
+            place = range(len(self))[which]
+            which = slice(place, place + 1)
+        titles = None if self.titles is None else self.titles[which]
+        known = None if self.probabilities is None else self.probabilities[which]
+        columns = {name: column[which] for name, column in self.columns.items()}
+        return Recommendations(
+            self.users[which], self.items[which], self.scores[which], titles, known, self.fallback[which], columns
+        )
+
+    def __iter__(self) -> Iterator[Recommendations]:
+        """Return an iterator over the recommendations of each user. Unpacking is an error.
+
+        `ids, scores = model.recommend(users)`, as for `implicit`, would be the lists of two users.
+        """
+        _refuse_unpacking("items", inspect.currentframe())
+        return (self[place] for place in range(len(self)))
+
+    def table(self) -> ResultTable:
+        """Return the lists as one table.
+
+        Returns
+        -------
+        table
+            A row for each recommended item: user, item, rank from 1, score; if known, probability and title; requested
+            columns of the item table; if a user got popular items, why: "popular" for them, None for others.
+        """
+        user, place = np.nonzero(self.scores > -np.inf)
+        columns: dict[str, AnyArray] = {
+            "user": self.users[user],
+            "item": self.items[user, place],
+            "rank": place + 1,
+            "score": self.scores[user, place],
+        }
+        if self.probabilities is not None:
+            columns["probability"] = self.probabilities[user, place]
+        if self.titles is not None:
+            columns["title"] = self.titles[user, place]
+        columns |= {name: column[user, place] for name, column in self.columns.items()}
+        if self.fallback.any():
+            columns["why"] = np.array([None, POPULAR], np.object_)[self.fallback[user].astype(np.intp)]
+        return ResultTable(columns, types={"why": pa.string()})
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """Yield a dict for each recommended item.
+
+        Yields
+        ------
+        row
+            The columns of `table`.
+        """
+        return self.table().rows()
+
+    def to_dict(self) -> dict[Any, list[dict[str, Any]]]:
+        """Return the lists by user as plain Python values, ready for JSON.
+
+        Returns
+        -------
+        lists
+            For each user a list of dicts, best first; empty if nothing is recommended.
+        """
+        rows = ({name: value for name, value in row.items() if name != "user"} for row in self.to_list())
+        lengths = (self.scores > -np.inf).sum(axis=1).tolist()
+        return {user: list(islice(rows, n)) for user, n in zip(self.users.tolist(), lengths, strict=True)}
+
+    def _heading(self) -> str:
+        return f"Recommendations: {len(self):,} user{'' if len(self) == 1 else 's'}, k = {self.k}"
+
+    def __repr__(self) -> str:
+        # As many users as rows are shown, if each has an item.
+        head = self[:SHOWN].table().head(SHOWN)
+        total = int((self.scores > -np.inf).sum())
+        more = [f"... {total - SHOWN:,} more"] if total > SHOWN else []
+        return "\n".join([self._heading(), str(head), *more])
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Neighbors(TabularResult):
+    """What is nearest to an item or a user, best first.
+
+    Attributes
+    ----------
+    of
+        The id of the item or user.
+    ids
+        The ids of those near it, shape (k,).
+    scores
+        How near they are, shape (k,).
+    titles
+        Their titles, shape (k,), where known.
+    """
+
+    of: Any
+    ids: Ids
+    scores: Float32Array
+    titles: ObjectArray | None = None
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def table(self) -> ResultTable:
+        """Return the neighbors as a table.
+
+        Returns
+        -------
+        table
+            A row for each: id, score and, where known, title.
+        """
+        columns = {"id": self.ids, "score": self.scores}
+        return ResultTable(columns if self.titles is None else columns | {"title": self.titles})
+
+    def _heading(self) -> str:
+        return f"Neighbors of {self.of!r}"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class NeighborLists(TabularResult):
+    """What is nearest to each of several items or users, best first.
+
+    A list shorter than k is filled with id None and score -inf. `[0]` is the first list, `Neighbors`; iterating gives
+    each.
+
+    Attributes
+    ----------
+    of
+        The ids of the items or users, shape (n,).
+    ids
+        The ids of those near them, shape (n, k).
+    scores
+        How near they are, shape (n, k).
+    titles
+        Their titles, shape (n, k), where known.
+    """
+
+    of: Ids
+    ids: Ids
+    scores: Float32Array
+    titles: ObjectArray | None = None
+
+    @classmethod
+    def from_rows(
+        cls, of: Ids, rows: Int32Array, scores: Float32Array, known: IdMap, titles: ObjectArray | None
+    ) -> NeighborLists:
+        """Return the lists for rows, with your ids.
+
+        Parameters
+        ----------
+        of
+            The ids of the items or users, shape (n,).
+        rows, scores
+            The rows of those near them, -1 for none, and how near they are, shapes (n, k).
+        known
+            The ids of all.
+        titles
+            The titles of all.
+
+        Returns
+        -------
+        lists
+            The lists.
+        """
+        missing = rows < 0
+        ids = known.ids.astype(np.object_) if missing.any() else known.ids
+        return cls(
+            of, _look_up(ids, rows, missing), scores, None if titles is None else _look_up(titles, rows, missing)
+        )
+
+    def __len__(self) -> int:
+        return len(self.of)
+
+    def __getitem__(self, place: int) -> Neighbors:
+        """Return the neighbors of one, by position."""
+        there = self.scores[place] > -np.inf
+        ids = self.ids[place][there]
+        # Short of None, whole numbers are an array of these again.
+        if ids.dtype == np.object_ and len(ids) and isinstance(ids[0], int):
+            ids = ids.astype(np.int64)
+        titles = None if self.titles is None else self.titles[place][there]
+        return Neighbors(self.of[place : place + 1 or None].tolist()[0], ids, self.scores[place][there], titles)
+
+    def __iter__(self) -> Iterator[Neighbors]:
+        """Return an iterator over the neighbors of each. Unpacking is an error, as of `Recommendations`."""
+        _refuse_unpacking("ids", inspect.currentframe())
+        return (self[place] for place in range(len(self)))
+
+    def table(self) -> ResultTable:
+        """Return the lists as one table.
+
+        Returns
+        -------
+        table
+            A row for each neighbor: of, rank from 1, id, score and, where known, title.
+        """
+        of, place = np.nonzero(self.scores > -np.inf)
+        columns = {"of": self.of[of], "rank": place + 1, "id": self.ids[of, place], "score": self.scores[of, place]}
+        return ResultTable(columns if self.titles is None else columns | {"title": self.titles[of, place]})
+
+    def _heading(self) -> str:
+        return f"Neighbors of {len(self):,}"
+
+
+def _refuse_unpacking(ids: str, frame: FrameType | None) -> None:
+    """Raise TypeError if the caller of a frame unpacks: `ids, scores = ...` would be two lists."""
+    caller = None if frame is None else frame.f_back
+    if caller is not None and caller.f_code.co_code[caller.f_lasti] == opcode.opmap["UNPACK_SEQUENCE"]:
+        raise TypeError(
+            f"a result cannot be unpacked: it is not a pair of ids and scores. Take result.{ids} and result.scores,"
+            " arrays of shape (n, k); for single lists result[0], result[1], ..., or iterate"
+        )
+
+
+def _look_up(values: Any, rows: Int32Array, missing: BoolArray) -> Any:
+    """Return `values[rows]`, None where `missing`."""
+    if not missing.any():
+        return values[rows]
+    found = np.full(rows.shape, None, np.object_)
+    found[~missing] = values[rows[~missing]]
+    return found

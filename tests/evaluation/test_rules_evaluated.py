@@ -1,0 +1,178 @@
+"""What rules cost, and lists by category: against what can be counted by hand."""
+
+import json
+
+import numpy as np
+import pytest
+
+import csrr
+from csrr.evaluation.evaluate import compute_mean_interval, measure_rule_cost
+from csrr.ranking.metrics import diversity, find_long_tail, long_tail
+
+pytestmark = pytest.mark.filterwarnings("ignore::csrr.NoHistoryWarning")
+
+
+@pytest.fixture(scope="module")
+def parts():
+    return csrr.split(csrr.synthetic(80, 60, rank=4, events_per_user=12).log, seed=0)
+
+
+@pytest.fixture(scope="module")
+def items():
+    genres = np.array(["Indie", "RPG", "Indie|RPG", None], object)
+    return {"item": np.arange(60), "genre": genres[np.arange(60) % 4], "maker": [f"m{i % 5}" for i in range(60)]}
+
+
+@pytest.fixture(scope="module")
+def model(parts, items):
+    return csrr.EASE(reg=10.0).fit(parts[0]).set_items(items)
+
+
+def test_diversity_is_one_less_the_mean_cosine_of_all_pairs(parts):
+    seen = parts[0].to_csr()
+    dense = seen.toarray()
+    lengths = np.linalg.norm(dense, axis=0)
+    cosines = dense.T @ dense / np.maximum(np.outer(lengths, lengths), 1)
+    items = np.array([[3, 5, 9, 11], [1, 2, -1, -1], [7, -1, -1, -1], [-1, -1, -1, -1]], np.int32)
+    pairs = [(3, 5), (3, 9), (3, 11), (5, 9), (5, 11), (9, 11)]
+    wanted = [1 - np.mean([cosines[a, b] for a, b in pairs]), 1 - cosines[1, 2], np.nan, np.nan]
+    np.testing.assert_allclose(diversity(items, seen), wanted, atol=1e-6)
+
+
+def test_an_item_that_nobody_has_is_like_no_other():
+    log = csrr.Log.from_matrix(np.array([[1, 1, 0, 0], [1, 1, 0, 0]]))
+    np.testing.assert_allclose(
+        diversity(np.array([[0, 1], [0, 2], [2, 3]], np.int32), log.to_csr()), [0, 1, 1], atol=1e-12
+    )
+
+
+def test_the_long_tail_begins_where_four_fifths_of_the_events_end():
+    counts = [50, 25, 10, 5, 4, 3, 2, 1]  # of 100: 50, 75 and 85 are at the ends of the first three
+    cells = np.zeros((50, 8))
+    for item, count in enumerate(counts):
+        cells[:count, item] = 1
+    is_tail = find_long_tail(csrr.Log.from_matrix(cells).to_csr())
+    assert is_tail.tolist() == [False] * 3 + [True] * 5
+    items = np.array([[0, 1, 5, 7], [0, -1, -1, -1], [-1, -1, -1, -1]], np.int32)
+    np.testing.assert_array_equal(long_tail(items, is_tail), [0.5, 0.0, np.nan])
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        {"diversity": 0.4},
+        {"at_most": {"genre": 3}},
+        {"where": {"maker": ["m1", "m2"]}},
+        {"boost": {"genre": {"RPG": 3.0}}, "at_least": {"maker": {"m0": 2}}},
+    ],
+)
+def test_lists_are_those_of_recommend_with_and_without_the_rules(model, parts, rules):
+    train, test = parts
+    names = ("ndcg", "recall", "diversity", "long_tail", "coverage")
+    found = csrr.evaluate(model, train, test, at=(3, 8), rules=rules, metrics=names)
+    plain = csrr.evaluate(model, train, test, at=(3, 8), metrics=names)
+    np.testing.assert_array_equal(found.hits, mark(model.recommend(found.users, 8, **rules), test))
+    np.testing.assert_array_equal(found.without_rules.hits, plain.hits)
+    assert found.without_rules.means == plain.means
+    cost = found.rule_cost
+    assert cost.metrics == tuple(plain.per_user)
+    for place, name in enumerate(cost.metrics):
+        change = found.per_user[name] - plain.per_user[name]
+        np.testing.assert_allclose(cost.difference[place], np.nanmean(change), atol=1e-12)
+        np.testing.assert_allclose((cost.low[place], cost.high[place]), compute_mean_interval(change), atol=1e-12)
+    assert "What the rules change" in repr(found)
+    assert "ndcg@8" in repr(cost)
+    json.dumps(found.summary())
+    assert [row["metric"] for row in found.summary()["rule_cost"]] == list(cost.metrics)
+
+
+def mark(recs, test):
+    """Which places of lists hold a test event, one by one."""
+    have = {user: set(test.history(user).tolist()) for user in recs.users.tolist()}
+    return np.array(
+        [[item in have[user] for item in row] for user, row in zip(recs.users.tolist(), recs.items, strict=True)]
+    )
+
+
+def test_without_rules_nothing_is_said_of_them(model, parts):
+    found = csrr.evaluate(model, *parts, at=5)
+    assert found.rule_cost is None
+    assert found.without_rules is None
+    assert "rule" not in repr(found)
+    assert "rule_cost" not in found.summary()
+
+
+def test_people_without_a_history_follow_the_rules_too(parts, items):
+    train, test = parts
+    kept = train.select(train.user_rows != 4)
+    model = csrr.EASE(reg=10.0).fit(kept).set_items(items)
+    rules = {"where": {"maker": "m1"}, "boost": {11: 1e9}}
+    found = csrr.evaluate(model, kept, test, at=4, rules=rules)
+    assert found.by_history.keys() == {"with", "without"}
+    np.testing.assert_array_equal(found.hits, mark(model.recommend(found.users, 4, **rules), test))
+
+
+def test_shares_by_category_are_those_counted_one_by_one(model, parts, items):
+    train, test = parts
+    evaluated = csrr.evaluate(model, train, test, at=5, by="genre")
+    found = evaluated.by_category
+    sets = [set((text or "").split("|")) - {""} for text in items["genre"]]
+    lists = model.recommend(evaluated.users, 5).items.ravel()
+
+    def share(chosen, name):
+        return np.mean([1 / len(sets[item]) if name in sets[item] else 0 for item in chosen])
+
+    for place, name in enumerate(found.categories):
+        assert found.n_items[place] == sum(name in each for each in sets)
+        np.testing.assert_allclose(found.train[place], share(train.item_rows, name))
+        np.testing.assert_allclose(found.test[place], share(test.item_rows, name))
+        np.testing.assert_allclose(found.lists[place], share(lists, name))
+        asked = [(u, i) for u, i in zip(test.user_rows, test.item_rows, strict=True) if name in sets[i]]
+        hits = sum(i in model.recommend(int(u), 5).items[0] for u, i in asked)
+        np.testing.assert_allclose(found.recall[place], hits / len(asked))
+    assert set(found.categories) == {"Indie", "RPG"}
+    assert (np.diff(found.train) <= 0).all()
+    assert "By genre" in repr(found)
+    assert found.to_frame().columns.tolist() == ["genre", "items", "train", "test", "lists", "recall"]
+
+
+def test_of_many_categories_the_largest_are_shown(parts):
+    items = {"item": np.arange(60), "maker": [f"m{i}" for i in range(60)]}
+    found = csrr.evaluate(csrr.PopRank().fit(parts[0]), *parts, at=5, by="maker", items=items).by_category
+    assert len(found.table()) == 60
+    assert len(repr(found).splitlines()) == 22
+    assert "(first 20 of 60)" in repr(found)
+
+
+def test_a_table_may_come_with_the_evaluation_and_leaves_the_model_as_it_was(parts, items):
+    model = csrr.PopRank().fit(parts[0])
+    found = csrr.evaluate(model, *parts, at=5, by="maker", items=items, rules={"at_most": {"maker": 1}})
+    assert len(found.by_category.categories) == 5
+    np.testing.assert_allclose(found.by_category.lists, 0.2)
+    assert model.item_table_ is None
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"by": "nope"}, csrr.DataError, "no column 'nope'"),
+        ({"rules": {"diversity": 3}}, csrr.ParameterError, "diversity=3"),
+        ({"rules": {"nope": 3}}, TypeError, "rules has no parameter 'nope'; it has: where, boost"),
+        (
+            {"rules": {"at_least": {"maker": {"m1": 6}}}},
+            csrr.ParameterError,
+            "asks for 6 items in all, and lists have 5",
+        ),
+        ({"metrics": ["variety"]}, csrr.ParameterError, "diversity, long_tail"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(model, parts, options, error, message):
+    with pytest.raises(error, match=message):
+        csrr.evaluate(model, *parts, at=5, **options)
+
+
+def test_the_cost_of_a_single_user_has_no_interval():
+    cost = measure_rule_cost({"ndcg@5": np.array([0.5])}, {"ndcg@5": np.array([0.25])})
+    assert cost.difference[0] == -0.25
+    assert np.isnan(cost.low[0])
+    assert "-0.2500" in repr(cost)
