@@ -123,24 +123,6 @@ def test_repr_shows_what_differs_from_the_defaults():
     assert repr(csrr.CSRR()) == "CSRR()"
 
 
-def test_the_old_spelling_works_and_warns():
-    with pytest.warns(FutureWarning, match="neighbours is now called neighbors"):
-        model = csrr.ItemKNN(neighbours=7)
-    assert model.neighbors == 7
-    with pytest.warns(FutureWarning, match=r"neighbours is now called neighbors; the old name goes away in csrr 0\.3"):
-        assert model.neighbours == 7
-    assert "neighbours" not in model.get_params()
-    with pytest.warns(FutureWarning, match="neighbours"):
-        assert model.set_params(neighbours=9).neighbors == 9
-
-
-def test_old_names_are_gone_by_the_version_that_they_were_to_go_in():
-    now = tuple(int(part) for part in csrr.__version__.split(".")[:2])
-    old = [(name, word, each.until) for name in MODELS for word, each in MODELS[name].renamed.items()]
-    assert old
-    assert [each for each in old if tuple(int(part) for part in each[2].split(".")) <= now] == []
-
-
 def test_the_signature_shows_types_defaults_and_order():
     signature = inspect.signature(csrr.CSRR)
     kinds = [each.kind for each in signature.parameters.values()]
@@ -188,26 +170,6 @@ class TestKinds:
                 declared.check(bad)
         with pytest.raises(ValueError, match="'d' is not one of a, b, c"):
             declared.read("d")
-
-
-@pytest.mark.parametrize(
-    ("model", "old", "new"),
-    [
-        (csrr.ItemKNN(neighbors=7), {"neighbours": 7}, {"neighbors": 7}),
-        (csrr.WRMF(rank=4, reg=1.0, event_weights="ignore"), {"weighted": False}, {"event_weights": "ignore"}),
-    ],
-)
-def test_files_from_before_a_name_changed_load_without_a_word(model, old, new, tmp_path, monkeypatch):
-    model.fit(csrr.synthetic(60, 40, events_per_user=8).log)
-    params = {name: value for name, value in model.get_params().items() if name not in new}
-    monkeypatch.setattr(type(model), "get_params", lambda self: params | old)
-    monkeypatch.setattr(type(model), "check_params", lambda self: None)
-    model.save(tmp_path / "old.csrr")
-    monkeypatch.undo()
-    loaded = csrr.load(tmp_path / "old.csrr")
-    assert loaded.get_params() == model.get_params()
-    assert new.items() <= loaded.get_params().items()
-    np.testing.assert_array_equal(loaded.score(0), model.score(0))
 
 
 LOG = csrr.synthetic(60, 40, events_per_user=10).log

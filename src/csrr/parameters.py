@@ -23,12 +23,11 @@ import re
 import sys
 import traceback
 import types
-import warnings
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from numbers import Integral, Real
-from typing import Annotated, Any, NamedTuple, TypeVar, dataclass_transform, get_args, get_origin
+from typing import Annotated, Any, TypeVar, dataclass_transform, get_args, get_origin
 
 Kind = TypeVar("Kind", bound=type)
 Named = TypeVar("Named")
@@ -299,55 +298,12 @@ def parameter(*, default: Any, kw_only: bool = True) -> Any:
     return dataclasses.field(default=default, kw_only=kw_only)
 
 
-class Renamed(NamedTuple):
-    """The name that a parameter has now, the version without the old one, and how values were and are written."""
-
-    name: str
-    until: str
-    to_new: Callable[[Any], Any] = lambda value: value
-    to_old: Callable[[Any], Any] = lambda value: value
-
-
 @dataclass_transform(kw_only_default=True, field_specifiers=(parameter,))
 def declare(kind: Kind) -> Kind:
     """Make the `__init__` of a model from its declared parameters: it stores them, and does no more."""
     made: Any = explain_names(dataclass(eq=False, repr=False, kw_only=True)(kind))
-    if made.renamed:
-        plain = made.__init__
-
-        @functools.wraps(plain)
-        def take_old_names(self: Any, *args: Any, **params: Any) -> None:
-            plain(self, *args, **use_new_names(type(self), params))
-
-        made.__init__ = take_old_names
-        for old, now in made.renamed.items():
-            setattr(made, old, _make_old_attribute(old, now))
     result: Kind = made
     return result
-
-
-def _make_old_attribute(old: str, now: Renamed) -> property:
-    def read(model: Any) -> Any:
-        _warn_of_old_name(type(model), old, now, stacklevel=3)
-        return now.to_old(getattr(model, now.name))
-
-    return property(read, doc=f"The deprecated name of `{now.name}`.")
-
-
-def _warn_of_old_name(kind: Any, old: str, now: Renamed, stacklevel: int) -> None:
-    text = f"{kind.__name__}: {old} is now called {now.name}; the old name goes away in csrr {now.until}"
-    warnings.warn(text, FutureWarning, stacklevel=stacklevel + 1)
-
-
-def use_new_names(kind: Any, params: Mapping[str, Any], *, warn: bool = True) -> dict[str, Any]:
-    """Return parameters by the names that they have now, with a warning for each that had another."""
-    found = {}
-    for name, value in params.items():
-        now = kind.renamed.get(name)
-        if now is not None and warn:
-            _warn_of_old_name(kind, name, now, stacklevel=4)
-        found[name if now is None else now.name] = value if now is None else now.to_new(value)
-    return found
 
 
 def list_parameters(kind: type) -> dict[str, Parameter]:

@@ -259,13 +259,6 @@ class TestOtherModels:
         assert shown == [f"iteration 3  {told}  rank 2  0.1 s"]
 
 
-def test_a_parameter_by_its_old_name_is_taken_and_said(log_file, tmp_path):
-    result = in_process("fit", log_file, "-o", tmp_path / "m.csrr", "--model", "item-knn", "-p", "neighbours=7")
-    assert result.exit_code == 0
-    assert "csrr: neighbours is now called neighbors; the old name goes away in csrr 0.3\n" in result.stderr
-    assert csrr.load(tmp_path / "m.csrr").neighbors == 7
-
-
 def test_a_number_may_begin_with_its_point(log_file, tmp_path):
     in_process("fit", log_file, "-o", tmp_path / "m.csrr", "-p", "recall_weight=.5", "-p", "user_scaling=.25")
     assert csrr.load(tmp_path / "m.csrr").get_params()["recall_weight"] == 0.5

@@ -286,15 +286,6 @@ class TestBadParameters:
         with pytest.raises(ParameterError, match=f"event_weights={weights!r} must be one of auto, ignore, linear"):
             WRMF(event_weights=weights).fit(log)
 
-    def test_the_old_name_still_works_and_warns(self):
-        with pytest.warns(FutureWarning, match="weighted is now called event_weights"):
-            model = WRMF(weighted=True)
-        assert model.event_weights == "linear"
-        with pytest.warns(FutureWarning, match=r"the old name goes away in csrr 0\.3"):
-            assert model.weighted is True
-        with pytest.warns(FutureWarning):
-            assert model.set_params(weighted=False).event_weights == "ignore"
-
     def test_weights_beyond_single_precision(self, log):
         heavy = {"user": [1, 1, 2], "item": [1, 2, 2], "weight": [1.0, 1.0, 1e30]}
         with pytest.raises(ParameterError, match=r"confidence=1e\+09 times the largest weight, 1e\+30, is beyond"):

@@ -19,7 +19,7 @@ from csrr.cli.errors import Failure, as_id, is_model_file, suggest_near
 from csrr.cli.help import SectionOption
 from csrr.cli.output import say
 from csrr.model_parameters import OPTIONS
-from csrr.parameters import Parameter, is_float, list_defaults, use_new_names
+from csrr.parameters import Parameter, is_float, list_defaults
 from csrr.registry import HOMES, MODELS
 
 if TYPE_CHECKING:
@@ -267,10 +267,7 @@ def make_model(
         if name not in known:
             raise click.UsageError(f"--{name.replace('_', '-')}: {_explain_lack(kind, known, name)}")
     for text in options["param"]:
-        old, value = read_param(text)
-        ((name, value),) = use_new_names(kind, {old: value}, warn=False).items()
-        if name != old:
-            say(f"csrr: {old} is now called {name}; the old name goes away in csrr {kind.renamed[old].until}", err=True)
+        name, value = read_param(text)
         if name not in known:
             raise click.UsageError(f"-p {text}: {_explain_lack(kind, known, name)}")
         if name in params:

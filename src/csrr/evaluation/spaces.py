@@ -13,7 +13,7 @@ import numpy as np
 
 from csrr.data import Log
 from csrr.models.base import Recommender
-from csrr.parameters import ParameterError, Whole, list_defaults, list_parameters, list_rivals, use_new_names
+from csrr.parameters import ParameterError, Whole, list_defaults, list_parameters, list_rivals
 from csrr.registry import MODELS
 
 Scalar = str | int | float | bool | None
@@ -176,7 +176,7 @@ def find_space(name: str, kind: type[Recommender]) -> dict[str, Any]:
 
 def resolve_space(space: str | Mapping[str, Any], model: Recommender, train: Log) -> Space:
     """Return the space of a model, checked, with numbers in place of what the data decides."""
-    given = find_space(space, type(model)) if isinstance(space, str) else use_new_names(type(model), space)
+    given = find_space(space, type(model)) if isinstance(space, str) else dict(space)
     _check_names(given, model)
     return {name: _resolve_dimension(name, each, model, train) for name, each in given.items()}
 

@@ -55,7 +55,6 @@ from csrr.noise.suspects import Suspects, find_suspects
 from csrr.numerics.problem import Pattern
 from csrr.parameters import (
     ParameterError,
-    Renamed,
     check_number,
     check_params,
     check_whole,
@@ -63,7 +62,6 @@ from csrr.parameters import (
     list_defaults,
     list_parameters,
     refuse_names,
-    use_new_names,
 )
 from csrr.ranking import NeighborLists, Neighbors, Recommendations, top_k
 from csrr.ranking.calibration import Calibration, Reliability
@@ -541,8 +539,6 @@ class Recommender(ABC):
     """Whether scores are meaningful for users without training events; else these get popular items."""
     walked: ClassVar[tuple[str, ...]] = ()
     """Parameters along which one fit can begin where another ended: `fit(data, start=)`."""
-    renamed: ClassVar[dict[str, Renamed]] = {}
-    """Parameters by a name that they had before."""
     kept: ClassVar[Kept | None] = None
     """What `state` returns, declared: files are checked by it. None for a model that says no more than `state` does."""
     _likeness: ClassVar[slice] = slice(None)
@@ -897,7 +893,6 @@ class Recommender(ABC):
         ValueError
             For a name that is no parameter of the model; nothing is changed then.
         """
-        params = use_new_names(type(self), params)
         refuse_names(type(self).__name__, params, list_defaults(type(self)))
         for name, value in params.items():
             setattr(self, name, value)

@@ -15,7 +15,7 @@ from csrr.models.foldin import FoldedItems, make_scorer
 from csrr.models.item_weights import ItemWeightsModel
 from csrr.models.schema import Kept, Sparse
 from csrr.numerics.neighbors import Likeness, find_nearest_items, list_nearest, make_weights
-from csrr.parameters import Choice, Number, Renamed, Whole, declare, parameter
+from csrr.parameters import Choice, Number, Whole, declare, parameter
 from csrr.ranking.topk import choose_block_rows
 
 Nearest = Annotated[int, Whole("neighbors", "The number of nearest items whose similarities count.", least=1)]
@@ -121,7 +121,6 @@ class ItemKNN(ItemWeightsModel):
     threads: Threads = 0
 
     kept: ClassVar[Kept | None] = Kept((Sparse.of("weights", ("items", "items")),))
-    renamed: ClassVar[dict[str, Renamed]] = {"neighbours": Renamed("neighbors", "0.3")}
 
     def fit(self, data: Any, y: Any = None) -> Self:
         """Find the neighbors of each item, and return the model.

@@ -42,7 +42,7 @@ from csrr.models.schema import (
     write_record,
 )
 from csrr.numerics.solver import Step
-from csrr.parameters import ParameterError, is_fitted_name, list_defaults, list_fitted_names, use_new_names
+from csrr.parameters import ParameterError, is_fitted_name, list_defaults, list_fitted_names
 from csrr.ranking.calibration import Calibration
 from csrr.registry import HOMES, MODELS
 
@@ -592,7 +592,6 @@ def _make_model(name: str, params: dict[str, Any]) -> Recommender:
             " its class first"
         )
     kind = MODELS[name]
-    params = use_new_names(kind, params, warn=False)
     if unknown := sorted(params.keys() - list_defaults(kind).keys()):
         raise ModelFileError(f"a {kind.__name__} with parameters that this csrr does not know: {_list(unknown)}")
     model: Recommender = kind(**params)

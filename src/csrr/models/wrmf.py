@@ -26,7 +26,7 @@ from csrr.numerics.factored import Factors, alternate, compute_objective, descen
 from csrr.numerics.foldin import ItemSide
 from csrr.numerics.problem import Pattern, Problem, select_rows
 from csrr.numerics.solver import Callback, Options, Step
-from csrr.parameters import Choice, Number, ParameterError, Renamed, declare, parameter
+from csrr.parameters import Choice, Number, ParameterError, declare, parameter
 from csrr.ranking.explanations import Explanation
 
 DEFAULT_RANK = 128
@@ -74,14 +74,6 @@ class Facts:
 
     confidence: Confidence
     penalty: Penalty
-
-
-def _as_words(weighted: Any) -> Any:
-    return "linear" if weighted is True else "ignore" if weighted is False else weighted
-
-
-def _uses_weights(event_weights: str) -> bool:
-    return event_weights != "ignore"
 
 
 @declare
@@ -172,8 +164,6 @@ class WRMF(Recommender):
     max_iter: MaxIter = 50
     threads: Threads = 0
     seed: Seed = 0
-
-    renamed: ClassVar[dict[str, Renamed]] = {"weighted": Renamed("event_weights", "0.3", _as_words, _uses_weights)}
 
     def fit(self, data: Any, y: Any = None, *, callback: Callback | None = None, verbose: bool = False) -> Self:
         """Fit to data, and return the model.
