@@ -240,7 +240,8 @@ def table(kept: dict[str, Any]) -> str:
     for name, data in DATASETS.items():
         runs = [kept[key]["found"] for key in sorted(kept) if key.startswith(f"accuracy/{name}/")]
         for measure in data.measures if runs else ():
-            means = {each: float(np.mean([run[each][measure] for run in runs])) for each in runs[0]}
+            everywhere = [each for each in runs[0] if all(measure in run.get(each, ()) for run in runs)]
+            means = {each: float(np.mean([run[each][measure] for run in runs])) for each in everywhere}
             ours = means.pop("CSRR")
             best = max(means, key=means.__getitem__)
             gain = f"{100 * (ours / means[best] - 1):+.1f} %"

@@ -421,7 +421,9 @@ def _remove_value(file: File, other: File, rng: np.random.Generator) -> None:
 
 def _add_value(file: File, other: File, rng: np.random.Generator) -> None:
     inside, _ = _spot(file.header, rng)
-    name = _pick(rng, ("new", "l1", "seen_", "recommend", "__class__", "together_", "rank", "event_weights", "neighbors"))
+    name = _pick(
+        rng, ("new", "l1", "seen_", "recommend", "__class__", "together_", "rank", "event_weights", "neighbors")
+    )
     if isinstance(inside, dict):
         inside[name] = _odd(rng)
 
