@@ -165,8 +165,9 @@ def test_of_csrr_it_is_the_optimum_with_the_users_held_fixed(parts, params):
                 assert objective(best + size * np.abs(best).max() * rng.standard_normal(len(best))) > value
 
 
-def test_of_neighbors_it_is_the_ridge_regression_of_what_is_left_over(parts):
-    model = csrr.CSRR(cost_ratio=2, reg_low_rank=0.2, neighbors=5, reg_neighbors=2.0, neighbor_scaling=0.2)
+@pytest.mark.parametrize("weight", [2, 4])
+def test_of_neighbors_it_is_the_ridge_regression_of_what_is_left_over(parts, weight):
+    model = csrr.CSRR(cost_ratio=weight, reg_low_rank=0.2, neighbors=5, reg_neighbors=2.0, neighbor_scaling=0.2)
     model.fit(parts[0])
     items = model.fold_in_items(parts[1])
     clicks, chosen = model.seen_.toarray().astype(np.float64), items.seen.toarray().astype(np.float64)
@@ -179,9 +180,10 @@ def test_of_neighbors_it_is_the_ridge_regression_of_what_is_left_over(parts):
     for j in range(3):
         near = np.argsort(-cosine[:, j], kind="stable")[:5]
         target = user * mine[j] * chosen[:, j]
-        # What the users' tastes say of it when clicks weigh as other cells do.
-        balanced = np.linalg.solve(users.T @ users + model.l1_ / 2 * np.eye(users.shape[1]), users.T @ target)
-        left_over = target - users @ balanced
+        # What the users' tastes say of it; beyond a weight of 2 when clicks weigh as other cells do.
+        own = mine[j] * items.item_factors[j].astype(np.float64)
+        gram = users.T @ users + model.l1_ / weight * np.eye(users.shape[1])
+        left_over = target - users @ (own if weight == 2 else np.linalg.solve(gram, users.T @ target))
         s = np.linalg.solve(x[:, near].T @ x[:, near] + rho * np.eye(5), x[:, near].T @ left_over)
         expected = np.zeros(57)
         expected[near] = s * scale[near] / mine[j]

@@ -244,7 +244,7 @@ class Search:
     def _choose_costs(self, point: Settings) -> Settings:
         """The point with the costs and V that are wanted, and the strength that goes with them.
 
-        Where no costs are given, the better of weights 1 and 2 is taken.
+        The default weight, 2, gives way to 1 where that ranks surely better.
         """
         other = point._replace(cost_ratio=self._given.cost_ratio)
         if "reg_sparse" not in self.wanted:
@@ -255,7 +255,7 @@ class Search:
             best = self.find_better(other, best, errors=CERTAIN)
         while best != other and (weaker := self.find_better(best, _scale_strength(best, 1 / STEP))) != best:
             best = weaker
-        return self._find_best([point, best]) if "cost_ratio" in self.wanted else best
+        return self.find_better(best, point, errors=CERTAIN) if "cost_ratio" in self.wanted else best
 
     def _choose_v(self, point: Settings) -> Settings:
         """The point with V in U's problem, if that gains more than noise."""
@@ -393,7 +393,7 @@ class Search:
 
     def _find_base(self, point: Settings) -> Settings:
         """The settings of the U that neighbors are fitted beside: those of its own where that is balanced."""
-        is_even = self._weighs_alike and point.cost_ratio == 1
+        is_even = self._weighs_alike and point.cost_ratio <= RULE.cost_ratio
         return point if is_even else point._replace(cost_ratio=1.0, reg_sparse=1.0)
 
     def _find_balanced(self, base: Settings) -> LowRank:

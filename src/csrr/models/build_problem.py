@@ -77,8 +77,8 @@ class ClickProblem:
 
     @property
     def is_balanced(self) -> bool:
-        """Whether U's problem counts clicks and other cells alike."""
-        return bool((self.problem.weight == 1).all())
+        """Whether clicks weigh so little more than other cells that neighbors are fitted beside U itself."""
+        return self.loss == "II" or (self.clicks.values is None and self.costs.alpha <= RULE.cost_ratio)
 
     def balance(self) -> Problem:
         """The problem that counts all cells alike, without V, at the strength that corresponds; one SVD solves it."""

@@ -13,7 +13,7 @@ from scipy import sparse
 from csrr._base.arrays import AnyArray, Float32Array, FloatArray, Rows
 from csrr.models.build_problem import ClickProblem, Words, leave_out_own
 from csrr.models.costs import ClickCosts, Costs
-from csrr.models.scaling import Scaling, Settings, count_clicks, solve_penalized
+from csrr.models.scaling import RULE, Scaling, Settings, count_clicks, solve_penalized
 from csrr.models.schema import FLOATS, Arrays, ModelFileError, Part, Sparse, Values, sparse_arrays, sparse_from
 from csrr.models.store import State, factors
 from csrr.noise.scores import LeftOut
@@ -162,7 +162,7 @@ class ProblemFacts:
         Number("own_l2", 'The strength by which V is told; "l2" for the same.', least=0, optional=True, words=("l2",)),
     ] = "l2"
     posed: Words
-    costs: Costs | None = None
+    costs: Costs
     mean_weight: Annotated[float, Number("mean_weight", "What weights were divided by.", above=0)] = 1.0
     neighbor_power: Annotated[float, Number("neighbor_power", "That of a neighborhood.", least=-1, most=1)] = 0.0
 
@@ -266,7 +266,7 @@ class FittedProblem:
         weights = None
         if not self.neighborhood.is_empty:
             base, level = factors, words.alpha * self.clicks.level
-            if words.loss == "I" and (words.alpha != 1 or costs is not None):
+            if words.loss == "I" and (words.alpha > RULE.cost_ratio or costs is not None):
                 # Beside what the users' tastes say when clicks weigh as other cells do.
                 even = replace(problem, weight=np.ones_like(problem.weight), cap=None, l1=self.l1 / level)
                 base = fold_in(even, ItemSide.of(users, even.l1), tol=FOLD_IN_TOL / 10)
@@ -352,7 +352,9 @@ class FittedProblem:
     def from_state(cls, arrays: Arrays, facts: ProblemFacts, *, is_bounded: bool) -> FittedProblem:
         """Return what `state` was made of."""
         words, items = facts.posed, arrays["item_factors"]
-        costs = facts.costs or Costs.literal(words.alpha, "as given")
+        costs = facts.costs
+        if costs.weight is None:
+            raise ModelFileError("the costs of a fitted model need the weight of clicks")
         named = [arrays.get(name) for name in ("click_costs", "item_costs", "user_costs")]
         clicks = ClickCosts(named[0], named[1], facts.mean_weight, named[2], costs.decides_only)
         neighborhood = Neighborhood.none(len(items))
