@@ -15,7 +15,7 @@ from csrr.data import DATASETS, DataError, data_dir, fetch, locate, read
 def archive():
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as file:
-        file.writestr("ml-100k/u.data", "1\t10\t5\t7\n")
+        file.writestr(zipfile.ZipInfo("ml-100k/u.data"), "1\t10\t5\t7\n")
     return buffer.getvalue()
 
 

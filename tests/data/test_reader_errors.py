@@ -77,7 +77,7 @@ def test_bad_json_lines(write, second, words):
         ("e.arrow", "not arrow", "e.arrow: the file is damaged or of another format"),
         ("e.zip", "not a zip", "e.zip is not a readable zip archive"),
         ("e.csv.gz", b"\x1f\x8bnot gzip", "cannot read e.csv"),
-        ("e.csv.gz", gzip.compress(CSV.encode())[:-6], "cannot read e.csv"),
+        ("e.csv.gz", gzip.compress(CSV.encode(), mtime=0)[:-6], "cannot read e.csv"),
         ("train.txt", "1,2,3\n", "pass format='text'"),
         ("train.txt", "1\n2\n", "the table has no rows"),
         ("two.zip", {"a.csv": CSV, "b.csv": ""}, "which file holds the events; there are a.csv, b.csv"),
