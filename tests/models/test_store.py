@@ -383,6 +383,7 @@ def test_every_fact_of_every_kind_has_its_type(kinds, tmp_path):
         ("CSRR", lambda header: header["params"].update(tol=-1), "tol=-1 must be"),
         ("CSRR", lambda header: header["params"].update(loss=[]), r"loss=\[\] must be"),
         ("WRMF", lambda header: header["params"].update(event_weights={}), "must be"),
+        ("CSRR", lambda header: header["facts"]["costs"].update(weight=None), "need the weight of clicks"),
         ("WRMF", lambda header: header["facts"]["penalty"].update(mean=0), "facts, penalty, mean"),
         ("WRMF", lambda header: header["facts"]["penalty"].pop("mean"), "facts, penalty: 'mean' is missing"),
         ("CSRR", lambda header: header["facts"]["posed"].update(loss="III"), "facts, posed, loss"),
