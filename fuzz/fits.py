@@ -15,7 +15,7 @@ from scipy import sparse
 
 import csrr
 from csrr.model_parameters import MOST
-from csrr.models.csrr_base import Fit, RobustModel
+from csrr.models.csrr_base import CSRRBase, Fit
 from csrr.parameters import Choice, Duration, Number, Parameter, Share, Whole, list_parameters, list_rivals
 from csrr.registry import HOMES, MODELS
 from fuzz.campaign import Finding
@@ -199,7 +199,7 @@ def check_answers(model: Any, seen: Any, history: list[int]) -> None:
 
 def watch(kind: Any, found: list[tuple[Any, Fit]]) -> Any:
     """The same kind of model, whose solver also puts what it finds, with its problem, into a list."""
-    if not issubclass(kind, RobustModel):
+    if not issubclass(kind, CSRRBase):
         return kind
 
     def solve(self: Any, problem: Any, *given: Any) -> Fit:

@@ -218,7 +218,7 @@ def test_the_check_sees_what_is_wrong(was, becomes, problem, monkeypatch):
 
 def test_the_check_sees_attributes():
     @dataclasses.dataclass
-    class Kept:
+    class FileSchema:
         """What is kept.
 
         Attributes
@@ -230,7 +230,9 @@ def test_the_check_sees_attributes():
         here: int
         there: int
 
-    assert any("Attributes names ['here'], not ['here', 'there']" in each for each in class_problems("Kept", Kept))
+    assert any(
+        "Attributes names ['here'], not ['here', 'there']" in each for each in class_problems("Kept", FileSchema)
+    )
 
 
 @pytest.mark.parametrize("said", ["reg_\n", "dtype\n"])

@@ -19,7 +19,7 @@ from csrr.data.catalog import DATASETS, data_dir, locate
 from csrr.evaluation.evaluate import evaluate
 from csrr.evaluation.tuning import tune
 from csrr.models.base import Recommender
-from csrr.models.csrr_base import RobustModel
+from csrr.models.csrr_base import CSRRBase
 from csrr.parameters import ParameterError
 from csrr_paper.jobs import FIGURES, QUICK_SPLITS, SPLITS, TABLES, Experiment, ExperimentName, Job, is_in_paper
 from csrr_paper.lists import MEASURED, Lists
@@ -320,7 +320,7 @@ class Reproduction:
         if system.absolute:
             kept, _ = split(train, ratio=VALIDATION_RATIO, seed=0)
             model = system.model(**params)
-            assert isinstance(model, RobustModel)
+            assert isinstance(model, CSRRBase)
             params = {name: value for name, value in params.items() if name != "reg_low_rank"}
             params["l1"] = float(f"{model.strength(kept):.4g}")
         chosen = {"params": params, "tuning": tuning}

@@ -10,7 +10,7 @@ from sklearn.base import clone
 import csrr
 from csrr import registry
 from csrr.models import store as model_file
-from csrr.models.schema import Kept, Values
+from csrr.models.schema import FileSchema, Values
 
 FILE = Path(__file__).parents[2] / "examples" / "own_model.py"
 
@@ -159,7 +159,7 @@ def test_factors_of_a_file_are_checked(Factors, parts, tmp_path, name, value, wo
 
 
 def test_a_declaration_of_its_own_is_checked(Factors, parts, tmp_path, monkeypatch):
-    monkeypatch.setattr(Factors, "kept", Kept((Values("user_factors_", ("users", 2)),)))
+    monkeypatch.setattr(Factors, "kept", FileSchema((Values("user_factors_", ("users", 2)),)))
     model = Factors().fit(parts[0])
     model.save(tmp_path / "own.csrr")
     assert csrr.load(tmp_path / "own.csrr").item_factors_.shape == (60, 2)

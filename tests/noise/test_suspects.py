@@ -134,7 +134,7 @@ def dense_scores(model, popularity):
 @pytest.mark.parametrize("popularity", [0, 0.5])
 def test_scores_in_blocks_are_those_of_one_array(monkeypatch, model, popularity):
     monkeypatch.setattr("csrr.ranking.topk.choose_block_rows", lambda n: 33)
-    expected, mostly_noise = dense_scores(model.as_judge(), popularity)
+    expected, mostly_noise = dense_scores(model.noise_model(), popularity)
     scores = model.suspect_scores(popularity=popularity)
     assert 0 < mostly_noise.sum() < 0.2 * len(scores)
     np.testing.assert_allclose(scores[~mostly_noise], expected[~mostly_noise], atol=1e-4)
@@ -171,12 +171,12 @@ def test_a_sample_of_the_items_says_nearly_the_same(monkeypatch, planted, model,
 def test_a_model_with_a_strong_v_judges_by_itself_and_others_by_one_that_has(planted, model):
     log, _ = planted
     own = csrr.CSRR(**BY_RULE, reg_sparse=0.5, threads=1).fit(log)
-    assert own.as_judge() is own
-    assert model.as_judge().l2_ == own.l2_
-    assert model.as_judge().l1_ == model.l1_
+    assert own.noise_model() is own
+    assert model.noise_model().l2_ == own.l2_
+    assert model.noise_model().l1_ == model.l1_
     assert np.abs(own.suspect_scores() - model.suspect_scores()).mean() < 0.02
     given = csrr.CSRR(**BY_RULE, l2=0.4 * own.costs_.ratio, threads=1).fit(log)
-    assert given.as_judge() is given
+    assert given.noise_model() is given
 
 
 def test_it_is_the_same_each_time_and_after_saving(model, found, tmp_path):
@@ -194,7 +194,7 @@ def test_other_forms_of_the_model_find_the_same_noise(planted, kind):
 def test_costs_of_clicks_reach_the_judge(planted):
     log = rich(planted[0])
     model = csrr.CSRR(**BY_RULE, event_weights="log", threads=1).fit(log)
-    other = model.as_judge()
+    other = model.noise_model()
     np.testing.assert_allclose(other.fitted_.clicks.values, model.fitted_.clicks.values, rtol=1e-6)
     assert model.suspects().log.weights is None
 
@@ -308,9 +308,9 @@ def test_stability_beside_the_suspects(planted):
 def test_whatever_strength_ranks_best_clicks_are_judged_at_the_automatic_one(planted):
     log, _ = planted
     usual = csrr.CSRR(**BY_RULE, reg_sparse=0.5, threads=1).fit(log)
-    assert usual.as_judge() is usual
+    assert usual.noise_model() is usual
     for strength in (0.05, 1.0):
         other = csrr.CSRR(reg_sparse=0.5, reg_low_rank=strength, neighbors=0, threads=1).fit(log)
-        assert other.as_judge().l1_ == pytest.approx(usual.l1_, rel=1e-3)
+        assert other.noise_model().l1_ == pytest.approx(usual.l1_, rel=1e-3)
         # Fits that began elsewhere end inside the same certificate, not at the same point.
         assert np.corrcoef(other.suspect_scores(), usual.suspect_scores())[0, 1] > 0.99

@@ -53,7 +53,7 @@ class Loop:
         return made
 
 
-class Part(Loop):
+class InlinedLoop(Loop):
     """A function that compiled loops call, and Python cannot."""
 
     def __init__(self, function: FunctionType, options: dict[str, Any]) -> None:
@@ -74,7 +74,7 @@ def compile_loop(**options: Any) -> Callable[[Any], Any]:
 
 def compile_part(**options: Any) -> Callable[[Any], Any]:
     """A decorator for what only compiled loops call, which is less to compile."""
-    return lambda function: Part(function, options)
+    return lambda function: InlinedLoop(function, options)
 
 
 @cache

@@ -21,28 +21,28 @@ _UNSAFE = re.compile(
 _ELLIPSIS = "..."
 
 
-class Layout(NamedTuple):
+class TableWidth(NamedTuple):
     """How many columns of a screen a table may take, and a cell of it."""
 
     width: int | None = None
     widest: int = 40
 
 
-_IN_PYTHON = Layout()
-_LAYOUT: ContextVar[Layout] = ContextVar("layout", default=_IN_PYTHON)
+_IN_PYTHON = TableWidth()
+_LAYOUT: ContextVar[TableWidth] = ContextVar("layout", default=_IN_PYTHON)
 
 
 @contextmanager
 def fit_tables(width: int | None) -> Iterator[None]:
     """Make text tables of this block fit a screen of that width, or a file: there cells are hardly ever cut."""
-    before = _LAYOUT.set(Layout(width, 200))
+    before = _LAYOUT.set(TableWidth(width, 200))
     try:
         yield
     finally:
         _LAYOUT.reset(before)
 
 
-def find_layout() -> Layout:
+def find_layout() -> TableWidth:
     """Return what `fit_tables` says, or that cells are to be short."""
     return _LAYOUT.get()
 

@@ -22,7 +22,7 @@ from threadpoolctl import LibController, ThreadpoolController
 
 from csrr._base.deadline import TimeUpError, cut_time
 
-Part = TypeVar("Part")
+Returned = TypeVar("Returned")
 
 _n_threads: ContextVar[int] = ContextVar("csrr_threads", default=0)
 _blas_holder: ContextVar[object] = ContextVar("csrr_blas_holder", default=None)
@@ -162,7 +162,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_start_anew)
 
 
-def map_ranges(work: Callable[[int, int], Part], bounds: Sequence[int]) -> list[Part]:
+def map_ranges(work: Callable[[int, int], Returned], bounds: Sequence[int]) -> list[Returned]:
     """What `work(start, stop)` returns for each consecutive pair of `bounds`, in their order.
 
     Runs on the threads in force, in any order: a range must change nothing that another one reads. What a range raises
@@ -180,16 +180,16 @@ def map_ranges(work: Callable[[int, int], Part], bounds: Sequence[int]) -> list[
     return call.wait()
 
 
-class _Call(Generic[Part]):
+class _Call(Generic[Returned]):
     """The ranges of one call of `map_ranges`; threads take one after another until none is left."""
 
-    def __init__(self, work: Callable[[int, int], Part], ranges: list[tuple[int, int]]) -> None:
+    def __init__(self, work: Callable[[int, int], Returned], ranges: list[tuple[int, int]]) -> None:
         self._work, self._ranges = work, ranges
         self._latest = cut_time()
         self._left = iter(range(len(ranges)))
-        self._ended: SimpleQueue[tuple[int, list[Part], BaseException | None]] = SimpleQueue()
+        self._ended: SimpleQueue[tuple[int, list[Returned], BaseException | None]] = SimpleQueue()
 
-    def do(self, place: int) -> Part:
+    def do(self, place: int) -> Returned:
         """What a range returns."""
         if self._latest < math.inf and time.perf_counter() > self._latest:
             raise TimeUpError
@@ -204,9 +204,9 @@ class _Call(Generic[Part]):
                 self._drop_rest()
                 self._ended.put((place, [], error))
 
-    def wait(self) -> list[Part]:
+    def wait(self) -> list[Returned]:
         """What the ranges returned, in their order."""
-        found: dict[int, list[Part]] = {}
+        found: dict[int, list[Returned]] = {}
         try:
             while len(found) < len(self._ranges):
                 try:

@@ -28,7 +28,7 @@ PARTS = ("train", "test")
 
 
 @dataclass(frozen=True)
-class Layout:
+class KnownFile:
     """A text file of events known by its name: its columns, if it has no header, and the file of titles."""
 
     file: str
@@ -37,20 +37,20 @@ class Layout:
     without: tuple[str, ...] = ()
 
 
-LAYOUTS = {
-    "ml-100k": Layout("u.data", RATINGS, "u.item"),
-    "ml-1m": Layout("ratings.dat", RATINGS, "movies.dat"),
-    "ml-csv": Layout("ratings.csv", None, "movies.csv"),
+KNOWN_FILES = {
+    "ml-100k": KnownFile("u.data", RATINGS, "u.item"),
+    "ml-1m": KnownFile("ratings.dat", RATINGS, "movies.dat"),
+    "ml-csv": KnownFile("ratings.csv", None, "movies.csv"),
     # Its weight says how reliable a score is, not how often something happened.
-    "eachmovie": Layout("vote.txt", ("person", "movie", "score", "weight", "date"), "movie.txt", ("weight",)),
-    "eachmovie-heavy": Layout("ratings.tsv", ("user", "movie", "score"), "movie.txt"),
-    "lastfm": Layout("user_artists.dat", ("user", "artist", "weight"), "artists.dat"),
+    "eachmovie": KnownFile("vote.txt", ("person", "movie", "score", "weight", "date"), "movie.txt", ("weight",)),
+    "eachmovie-heavy": KnownFile("ratings.tsv", ("user", "movie", "score"), "movie.txt"),
+    "lastfm": KnownFile("user_artists.dat", ("user", "artist", "weight"), "artists.dat"),
 }
 TEXT = ("csv", "tsv", "txt", "dat", "data", "base", "test", "inter", "tab")
 JSON = ("json", "jsonl", "ndjson")
 ARROW = ("arrow", "feather", "ipc")
 PARQUET = ("parquet", "pq")
-FORMATS = (*LAYOUTS, "user-lists", "text", "json", "arrow", "parquet")
+FORMATS = (*KNOWN_FILES, "user-lists", "text", "json", "arrow", "parquet")
 ALIASES = {"csv": "text", "tsv": "text", "inter": "text", "lightgcn": "user-lists", "jsonl": "json"}
 
 
@@ -79,7 +79,7 @@ def recognise(bundle: Bundle, format: str | None) -> tuple[str, str]:
         return format or guess_format(bundle.main), bundle.main
     if format in (None, "user-lists") and (lists := bundle.find("train.txt") or bundle.find("test.txt")):
         return "user-lists", lists
-    for name, layout in LAYOUTS.items():
+    for name, layout in KNOWN_FILES.items():
         if format in (None, name) and (member := bundle.find(layout.file)):
             return name, member
     candidates = [name for name in bundle.members if _get_suffix(name) in (*TEXT, *JSON, *ARROW, *PARQUET)]
@@ -103,7 +103,7 @@ def load_content(
 
     With `skip_bad`, lines of text with too few or too many fields are left out.
     """
-    data, layout = bundle.read(member), LAYOUTS.get(format)
+    data, layout = bundle.read(member), KNOWN_FILES.get(format)
     if data.startswith(b"SQLite format 3\x00"):
         raise DataError("this is an SQLite database; pass query='SELECT ...' (--sql on the command line)")
     name = member if bundle.main is None else None
@@ -185,7 +185,7 @@ def guess_format(name: str) -> str:
         return "user-lists"
     if re.fullmatch(r"u[1-5ab]\.(base|test)", name):
         return "ml-100k"
-    known = next((format for format, layout in LAYOUTS.items() if layout.file == name.lower()), None)
+    known = next((format for format, layout in KNOWN_FILES.items() if layout.file == name.lower()), None)
     kinds = {"json": JSON, "arrow": ARROW, "parquet": PARQUET}
     by_suffix = next((format for format, suffixes in kinds.items() if _get_suffix(name) in suffixes), "text")
     return known or by_suffix

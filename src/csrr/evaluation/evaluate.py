@@ -21,7 +21,7 @@ from csrr.data import DataError, IdMap, Log, UnknownIdError, as_log
 from csrr.data.ids import Ids
 from csrr.data.items import Categories
 from csrr.models.base import Recommender
-from csrr.models.filters import IdReader, RuleOptions, Unknown, find_categories, list_ids, read_asked, read_rules
+from csrr.models.filters import IdLookup, RuleOptions, Unknown, find_categories, list_ids, read_asked, read_rules
 from csrr.models.recommend import find_known, score_popular
 from csrr.parameters import ParameterError
 from csrr.ranking.metrics import (
@@ -563,10 +563,10 @@ def evaluate(
     at, metrics = _check_at(at, len(model.items_)), _check_metrics(metrics)
     _check_costs(threshold, positive_cost)
     categories = None if by is None else find_categories(model, "by", by)
-    reader = IdReader(unknown)
+    reader = IdLookup(unknown)
     asked_rules = read_rules(model, rules or {}, max(at), reader)
     train = as_log(train)
-    clicks, seen = (_align(each, model, "train", IdReader("raise")) for each in (train, train.of_target()))
+    clicks, seen = (_align(each, model, "train", IdLookup("raise")) for each in (train, train.of_target()))
     relevant = _drop_seen(_align(as_log(test).of_target(), model, "test", reader), seen)
     if users is None or not reader.ignores:
         asked = np.unique(model.user_rows(users))
@@ -691,7 +691,7 @@ def _check_costs(threshold: float, positive_cost: float) -> None:
         raise ParameterError(f"positive_cost={positive_cost!r}: it must lie between 0 and 1")
 
 
-def _align(log: Log, model: Recommender, part: str, reader: IdReader) -> Any:
+def _align(log: Log, model: Recommender, part: str, reader: IdLookup) -> Any:
     """Return the events in the model's row numbers, sparse of shape (n_users, n_items), indices sorted."""
     if log.users == model.users_ and log.items == model.items_:
         return log.to_csr()
@@ -707,7 +707,7 @@ def _align(log: Log, model: Recommender, part: str, reader: IdReader) -> Any:
 
 
 def _map_rows(
-    ids: IdMap, rows: Int32Array, known: IdMap, kind: Literal["user", "item"], part: str, reader: IdReader
+    ids: IdMap, rows: Int32Array, known: IdMap, kind: Literal["user", "item"], part: str, reader: IdLookup
 ) -> Rows:
     """Return the rows in `known` of the ids that `rows` stand for, -1 of those that are unknown and to be ignored."""
     used, place = np.unique(rows, return_inverse=True)

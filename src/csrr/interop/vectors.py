@@ -403,7 +403,7 @@ def export(
     check_number("recall", recall, above=0, most=1)
     judged, chosen = _draw_users(model, sample, seed)
     k = min(k, len(model.items_))
-    wanted = Wanted(chosen, model.top_rows(chosen, k, seen=model.seen_)[0], recall)
+    wanted = RecallGoal(chosen, model.top_rows(chosen, k, seen=model.seen_)[0], recall)
     vectors = make_score_vectors(
         model, part=part, dims=dims, seed=seed, suffice=lambda each: wanted.count_candidates(model, each) <= FEW * k
     )
@@ -427,7 +427,7 @@ def export(
     return told
 
 
-class Wanted(NamedTuple):
+class RecallGoal(NamedTuple):
     """The exact lists, shape (n, k), of user rows, shape (n,), and the share of them that candidates are to keep."""
 
     rows: Rows
@@ -457,7 +457,7 @@ def _draw_users(model: Recommender, sample: int, seed: int) -> tuple[Rows, Rows]
     return judged, chosen if len(chosen) else judged
 
 
-def _count_candidates(model: Recommender, vectors: ScoreVectors, index: VectorIndex | None, wanted: Wanted) -> int:
+def _count_candidates(model: Recommender, vectors: ScoreVectors, index: VectorIndex | None, wanted: RecallGoal) -> int:
     """Return how many candidates keep the share that is wanted, of the index or by exact products."""
     n, n_items = wanted.count_candidates(model, vectors), len(model.items_)
     if index is None:

@@ -18,7 +18,7 @@ from csrr.data import Log
 from csrr.model_parameters import HoldOut
 from csrr.models.base import Recommender
 from csrr.models.build_problem import ClickProblem, build_problem, find_genuine, judge_events, leave_out_own
-from csrr.models.costs import CostWords
+from csrr.models.costs import CostSpec
 from csrr.models.fitted_problem import make_click_weights
 from csrr.models.scaling import RULE, Settings
 from csrr.numerics.factored import Factors
@@ -36,7 +36,7 @@ from csrr.results.formatting import format_text_table
 from csrr.results.table import ResultTable
 
 if TYPE_CHECKING:
-    from csrr.models.csrr_base import RobustModel
+    from csrr.models.csrr_base import CSRRBase
 
 
 AT = 20
@@ -71,7 +71,7 @@ _TOGETHER, _MOST_STEPS = 64, 4
 Scores = npt.NDArray[np.float64]
 
 
-class Trial(NamedTuple):
+class SettingsTrial(NamedTuple):
     """What came of settings: the rank of U, and the NDCG of each user whose events are held out."""
 
     rank: int
@@ -83,7 +83,7 @@ class Trial(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Wanted:
+class SearchSpace:
     """What the parameters of a model give, by rule where they give nothing, and the settings they leave `open`.
 
     `settled` are settings that another fit has found, and nothing is searched.
@@ -116,9 +116,9 @@ class Search:
     built: ClickProblem
     clicks: Any
     asked: Any
-    wanted: Wanted
+    space: SearchSpace
     is_cut: bool = False
-    trials: dict[Settings, Trial] = field(default_factory=dict)
+    trials: dict[Settings, SettingsTrial] = field(default_factory=dict)
     costs: dict[Settings, Scores] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -139,39 +139,39 @@ class Search:
                 raise
             self.is_cut = True
             best = max(self.trials, key=lambda point: self.trials[point].mean)
-            share = 1.0 if "reg_sparse" in self.wanted else self._given.reg_sparse
-            ratio = best.cost_ratio if "cost_ratio" in self.wanted else self._given.cost_ratio
+            share = 1.0 if "reg_sparse" in self.space else self._given.reg_sparse
+            ratio = best.cost_ratio if "cost_ratio" in self.space else self._given.cost_ratio
             return best._replace(cost_ratio=ratio, reg_sparse=share)
 
     def _walk(self) -> Settings:
         best = self._choose_first()
-        if "strength" not in self.wanted:
+        if "strength" not in self.space:
             return self._choose_neighbors(best)
         best = self._choose_strength(best)
-        if "max_rank" in self.wanted:
+        if "max_rank" in self.space:
             best = self._widen(best)
         best = self._choose_neighbors(best)
         best = self._choose_costs(best)
-        return self._choose_v(best) if "reg_sparse" in self.wanted else best
+        return self._choose_v(best) if "reg_sparse" in self.space else best
 
     # Steps of the walk
 
     def _choose_first(self) -> Settings:
         """What the search begins with: what is given, but for costs and V, which come later."""
         first = self._given._replace(denoise=self.built.settings.denoise)
-        if "strength" in self.wanted:
+        if "strength" in self.space:
             first = first._replace(cost_ratio=1.0, reg_sparse=1.0)
         else:
             first = first._replace(strength=self.built.problem.l1 / self.built.noise)
-        if "max_rank" in self.wanted:
+        if "max_rank" in self.space:
             first = first._replace(max_rank=min(RANK, *self.built.problem.pattern.shape))
-        return first._replace(neighbors=NEIGHBORS) if "neighbors" in self.wanted else first
+        return first._replace(neighbors=NEIGHBORS) if "neighbors" in self.space else first
 
     @property
     def _given(self) -> Settings:
         """What is given of costs and V as the problem has it, in whatever words."""
         ratio, l2 = self.built.costs.alpha, self.built.l2
-        return self.wanted.given._replace(cost_ratio=ratio, reg_sparse=1.0 if l2 is None else l2 / ratio)
+        return self.space.given._replace(cost_ratio=ratio, reg_sparse=1.0 if l2 is None else l2 / ratio)
 
     def _choose_strength(self, point: Settings) -> Settings:
         """The point with the best strength, from the middle of the list up or down, and beyond while it pays."""
@@ -188,10 +188,10 @@ class Search:
         """The point with other neighbors, or none, where that gains more than noise."""
         if not point.neighbors:
             return self._find_best([point])
-        widths = WIDTHS if "neighbors" in self.wanted and point.neighbors == NEIGHBORS else ()
-        factors = (1 / RIDGE_STEP, RIDGE_STEP) if "reg_neighbors" in self.wanted else ()
+        widths = WIDTHS if "neighbors" in self.space and point.neighbors == NEIGHBORS else ()
+        factors = (1 / RIDGE_STEP, RIDGE_STEP) if "reg_neighbors" in self.space else ()
         others = [_penalize(point, factor) for factor in factors]
-        none = [point._replace(neighbors=0)] if "neighbors" in self.wanted else []
+        none = [point._replace(neighbors=0)] if "neighbors" in self.space else []
         # All at once: their U is scored once.
         self._find_best([point, *others, *none, *(point._replace(neighbors=k) for k in widths)])
         best = self.find_better(point, *others)
@@ -215,11 +215,11 @@ class Search:
         assert point.max_rank is not None
         half = point._replace(max_rank=max(1, point.max_rank // 2))
         expected: float | None = None
-        if "neighbors" in self.wanted and self.trials[point].rank == point.max_rank < most:
+        if "neighbors" in self.space and self.trials[point].rank == point.max_rank < most:
             # What rank promises is measured beside as many neighbors as before.
             expected = self._measure_gain(point, self._find_best([half]), CERTAIN)
             more = point._replace(neighbors=MANY)
-            stronger = [_penalize(more, RIDGE_STEP)] if "reg_neighbors" in self.wanted else []
+            stronger = [_penalize(more, RIDGE_STEP)] if "reg_neighbors" in self.space else []
             best = self._find_best([more, *stronger])
             if self._measure_gain(best, point, CERTAIN) > WORTH / 2:
                 point = best
@@ -232,7 +232,7 @@ class Search:
                 break
             wider = point._replace(max_rank=min(2 * bound, most))
             # Where the bound cuts less, the penalties have to cut more.
-            stronger = [_penalize(wider, RIDGE_STEP)] if "reg_neighbors" in self.wanted else []
+            stronger = [_penalize(wider, RIDGE_STEP)] if "reg_neighbors" in self.space else []
             best = self._find_best([wider, _scale_strength(wider, STEP), *stronger])
             if self._measure_gain(best, point, 0) < WORTH / 2:
                 break
@@ -247,7 +247,7 @@ class Search:
         The default weight, 2, gives way to 1 where that ranks surely better.
         """
         other = point._replace(cost_ratio=self._given.cost_ratio)
-        if "reg_sparse" not in self.wanted:
+        if "reg_sparse" not in self.space:
             other = _hold_back(other, self._given.reg_sparse)
         best = self._find_best([other, _scale_strength(other, 1 / STEP)])
         if self.trials[other].rank == other.max_rank:
@@ -255,7 +255,7 @@ class Search:
             best = self.find_better(other, best, errors=CERTAIN)
         while best != other and (weaker := self.find_better(best, _scale_strength(best, 1 / STEP))) != best:
             best = weaker
-        return self.find_better(best, point, errors=CERTAIN) if "cost_ratio" in self.wanted else best
+        return self.find_better(best, point, errors=CERTAIN) if "cost_ratio" in self.space else best
 
     def _choose_v(self, point: Settings) -> Settings:
         """The point with V in U's problem, if that gains more than noise."""
@@ -264,7 +264,7 @@ class Search:
     @property
     def goes_by_cost(self) -> bool:
         """Whether costs of decisions are given, and the weight of clicks is left to what they come to."""
-        return self.built.costs.decides_only and "cost_ratio" in self.wanted
+        return self.built.costs.decides_only and "cost_ratio" in self.space
 
     def cheapen(self, point: Settings) -> Settings:
         """Return settings with the weight of clicks, and what goes with it, whose decisions cost less than a point's.
@@ -284,7 +284,7 @@ class Search:
             weaker, stronger = _scale_strength(point, 1 / STEP), _scale_strength(point, STEP)
             others = [weaker, stronger, *(point._replace(cost_ratio=weight) for weight in (lighter, heavier))]
             others += [weaker._replace(cost_ratio=heavier), stronger._replace(cost_ratio=lighter)]
-            if "reg_neighbors" in self.wanted and point.neighbors:
+            if "reg_neighbors" in self.space and point.neighbors:
                 others += [_penalize(point, 1 / RIDGE_STEP), _penalize(point, RIDGE_STEP)]
             best = self._find_cheaper(point, *others, errors=CERTAIN)
             if best == point:
@@ -371,7 +371,7 @@ class Search:
                     ridge = Ridge(point.neighbors, point.reg_neighbors * unit)
                     weights[at] = solved[places[bases[place]], ridges.index(ridge)]
             for point, scores in zip(mine, self._measure_ndcg(factored[place], regression, weights), strict=True):
-                self.trials[point] = Trial(found[place], scores)
+                self.trials[point] = SettingsTrial(found[place], scores)
             if by_cost:
                 for point, its in zip(mine, weights, strict=True):
                     self.costs[point] = self._measure_cost(factored[place], regression, its)
@@ -415,7 +415,7 @@ class Search:
         problem, max_rank = built.balance(), point.max_rank
         if self._svd is None or _falls_short(*self._svd, max_rank, problem.l1):
             operator = LowRankPlusSparse(LowRank.zero(problem.pattern.shape), problem.pattern, problem.target)
-            weakest = min(STRENGTHS[0], point.strength) if "strength" in self.wanted else point.strength
+            weakest = min(STRENGTHS[0], point.strength) if "strength" in self.space else point.strength
             above = weakest * problem.l1 / point.strength
             found = compute_partial_svd(
                 operator,
@@ -433,8 +433,8 @@ class Search:
 
     def _find_regression(self, neighbors: int) -> Regression:
         """The problem of so many neighbors, or fewer."""
-        given, width = self.wanted.given, MANY if neighbors > NEIGHBORS else NEIGHBORS
-        if "neighbors" not in self.wanted:
+        given, width = self.space.given, MANY if neighbors > NEIGHBORS else NEIGHBORS
+        if "neighbors" not in self.space:
             width = given.neighbors
         if width not in self._regressions:
             built = self.built.with_settings(given._replace(cost_ratio=1.0))
@@ -555,9 +555,9 @@ def _step_strength(strength: float, step: int) -> float:
     return STRENGTHS[at] if 0 <= at < len(STRENGTHS) else float(f"{strength * STEP**step:.3g}")
 
 
-def _falls_short(known: int | None, above: float, found: LowRank, wanted: int | None, threshold: float) -> bool:
+def _falls_short(known: int | None, above: float, found: LowRank, space: int | None, threshold: float) -> bool:
     """Whether an SVD of at most `known` triplets (None: all) above a value is not enough for others."""
-    if known is not None and (wanted is None or wanted > known):
+    if known is not None and (space is None or space > known):
         return True
     # Where the bound on the rank ended it, there is nothing more above a lower threshold.
     return threshold < 0.999 * above and (known is None or found.width < known)
@@ -626,8 +626,8 @@ class Chosen(ResultTable):
     @property
     def taken(self) -> int | None:
         """The row that the fit took, from 0; None if it is none of them."""
-        wanted = self.settings._replace(max_rank=self.settings.max_rank or 0)._asdict()
-        same = [np.asarray(self[name]) == value for name, value in wanted.items()] if len(self) else []
+        space = self.settings._replace(max_rank=self.settings.max_rank or 0)._asdict()
+        same = [np.asarray(self[name]) == value for name, value in space.items()] if len(self) else []
         rows: Any = np.flatnonzero(np.all(same, axis=0)) if same else []
         return int(rows[0]) if len(rows) else None
 
@@ -676,13 +676,13 @@ def _mark_latest(log: Log) -> BoolArray:
     return held
 
 
-def choose_settings(model: RobustModel, log: Log, user_costs: Any = None, item_costs: Any = None) -> Chosen:
+def choose_settings(model: CSRRBase, log: Log, user_costs: Any = None, item_costs: Any = None) -> Chosen:
     """Return what the parameters that say "auto" come to for a log: by its own held-out events, or by rule."""
-    wanted = model.wanted()
-    if wanted.settled is not None:
-        return choose_by_rule(wanted.settled, "as given by another fit")
-    if wanted.is_complete or not model.searches:
-        return choose_by_rule(wanted.given, "nothing was left to choose" if wanted.is_complete else "chosen by rule")
+    space = model.space()
+    if space.settled is not None:
+        return choose_by_rule(space.settled, "as given by another fit")
+    if space.is_complete or not model.searches:
+        return choose_by_rule(space.given, "nothing was left to choose" if space.is_complete else "chosen by rule")
 
     def start_search(seed: int, denoise: float = 0.0, judged: FloatArray | None = None) -> Search | None:
         parts = hold_out(log, seed, model.hold_out)
@@ -691,16 +691,16 @@ def choose_settings(model: RobustModel, log: Log, user_costs: Any = None, item_c
         fitted, asked = (part.to_csr() for part in parts)
         if fitted.multiply(asked).nnz:
             raise AssertionError("an event that is asked for is among those that are fitted")
-        given = wanted.given._replace(denoise=denoise or wanted.given.denoise)
-        return Search(build_problem(model, parts[0], given, user_costs, item_costs, judged), fitted, asked, wanted)
+        given = space.given._replace(denoise=denoise or space.given.denoise)
+        return Search(build_problem(model, parts[0], given, user_costs, item_costs, judged), fitted, asked, space)
 
     try:
         with cut_off(seconds_left(0.5)):
             search = start_search(model.seed)
             if search is None:
-                return choose_by_rule(wanted.given, _explain_too_small(log, wanted))
+                return choose_by_rule(space.given, _explain_too_small(log, space))
             settings, found_by = search.run(), search
-            if "denoise" in wanted and not search.is_cut:
+            if "denoise" in space and not search.is_cut:
                 settings, found_by = try_denoised(search, settings, start_search)
             if search.goes_by_cost and not search.is_cut and (cheaper := found_by.cheapen(settings)) != settings:
                 second = start_search(model.seed + 1, settings.denoise)
@@ -709,8 +709,8 @@ def choose_settings(model: RobustModel, log: Log, user_costs: Any = None, item_c
             search.costs |= found_by.costs
             return _keep_search(search, settings, find_way(log, model.hold_out))
     except TimeUpError:
-        hasty = wanted.given._replace(max_rank=HASTY_RANK) if "max_rank" in wanted else wanted.given
-        note = f"by rule: the time limit left no time for a search; {_describe(hasty, wanted)}"
+        hasty = space.given._replace(max_rank=HASTY_RANK) if "max_rank" in space else space.given
+        note = f"by rule: the time limit left no time for a search; {_describe(hasty, space)}"
         return choose_by_rule(hasty, note)
 
 
@@ -718,7 +718,7 @@ def _keep_search(search: Search, settings: Settings, way: HoldOut) -> Chosen:
     """Return what a search tried and the settings it led to."""
     which = {"last": ", each user's last,", "time": ", the last in time,"}.get(way, "")
     where = f"{search.asked.nnz:,} held-out events{which} of {np.count_nonzero(np.diff(search.asked.indptr)):,} users"
-    note = f"chosen on {where}: {_describe(settings, search.wanted)}"
+    note = f"chosen on {where}: {_describe(settings, search.space)}"
     if (best := search.trials.get(settings)) is not None:
         note += f"; NDCG@{AT} {best.mean:.4f} there"
         if settings not in search.costs and (why := search.explain_taken(settings)):
@@ -759,13 +759,13 @@ def try_denoised(search: Search, best: Settings, start: StartSearch) -> tuple[Se
         return best, search
 
 
-def _describe(settings: Settings, wanted: Wanted) -> str:
+def _describe(settings: Settings, space: SearchSpace) -> str:
     """What a fit takes, in the words of its parameters; those in place of which others are given are left out."""
     neighbors = f"{settings.neighbors} neighbors (reg_neighbors {settings.reg_neighbors:g})"
     words = [
-        f"strength {settings.strength:g} x noise" if "strength" in wanted else "",
+        f"strength {settings.strength:g} x noise" if "strength" in space else "",
         f"max_rank {settings.max_rank}",
-        f"cost_ratio {settings.cost_ratio:g}" if "cost_ratio" in wanted else "",
+        f"cost_ratio {settings.cost_ratio:g}" if "cost_ratio" in space else "",
         f"reg_sparse {settings.reg_sparse:g}",
         neighbors if settings.neighbors else "no neighbors",
         f"denoise {settings.denoise:g}" if settings.denoise else "",
@@ -778,11 +778,11 @@ def choose_by_rule(settings: Settings, note: str) -> Chosen:
     return Chosen({name: np.empty(0) for name in NAMES}, settings, note)
 
 
-def _explain_too_small(log: Log, wanted: Wanted) -> str:
+def _explain_too_small(log: Log, space: SearchSpace) -> str:
     """Return why nothing was chosen on held-out events of a log."""
     return (
         f"by rule: too few of {log.n_users:,} users have events to hold out ({LEAST_USERS} are needed for a search); "
-        f"{_describe(wanted.given, wanted)}"
+        f"{_describe(space.given, space)}"
     )
 
 
@@ -884,10 +884,10 @@ def measure_ndcg(model: Recommender, heldout: Log) -> float:
     return float(ndcg(mark_hits(items, relevant, rows), counts[rows]).mean())
 
 
-Model = TypeVar("Model", bound="RobustModel")
+Model = TypeVar("Model", bound="CSRRBase")
 
 
-def make_from_costs(kind: type[Model], words: CostWords, params: dict[str, Any]) -> Model:
+def make_from_costs(kind: type[Model], words: CostSpec, params: dict[str, Any]) -> Model:
     """Return a new model for costs in words other than the ratio; ParameterError for none, or a model without costs."""
     if not words.are_given:
         raise ParameterError("give miss and false_alarm, or positive_cost, or recall_weight")
@@ -899,7 +899,7 @@ def make_from_costs(kind: type[Model], words: CostWords, params: dict[str, Any])
     return model
 
 
-def find_wanted(model: RobustModel, settled: Settings | None) -> Wanted:
+def find_search_space(model: CSRRBase, settled: Settings | None) -> SearchSpace:
     """Return what the parameters give and what they leave open; `settled` are settings in place of all that."""
     names = ("reg_sparse", "neighbors", "reg_neighbors", "denoise")
     given = {name: getattr(model, name) for name in names if getattr(model, name) != "auto"}
@@ -915,10 +915,10 @@ def find_wanted(model: RobustModel, settled: Settings | None) -> Wanted:
         settings = settings._replace(max_rank=model.max_rank)
     elif "strength" in left:
         left.add("max_rank")
-    return Wanted(settings, frozenset(left), settled)
+    return SearchSpace(settings, frozenset(left), settled)
 
 
-def find_strength(model: RobustModel, data: Any) -> float:
+def find_strength(model: CSRRBase, data: Any) -> float:
     """Return the l1 that a fit to data would have."""
     model.check_params()
     with use_threads(model.threads, blas=1):
@@ -926,7 +926,7 @@ def find_strength(model: RobustModel, data: Any) -> float:
         return float(build_problem(model, log, choose_settings(model, log).settings).problem.l1)
 
 
-def settle_params(model: RobustModel) -> dict[str, Any]:
+def settle_params(model: CSRRBase) -> dict[str, Any]:
     """Return numbers for the parameters that a fitted model left open."""
     settings, params = model.chosen_.settings, model.get_params()
     found = {

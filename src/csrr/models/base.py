@@ -25,10 +25,10 @@ from csrr.data.event_types import EventTypes
 from csrr.data.ids import Id, Ids
 from csrr.data.tables import check_sparse, is_table
 from csrr.models.filters import (
-    IdReader,
-    People,
+    IdLookup,
     RuleOptions,
     Unknown,
+    UserBatch,
     is_for_each,
     is_one_id,
     list_ids,
@@ -38,7 +38,7 @@ from csrr.models.filters import (
 from csrr.models.foldin import FoldedItems, FoldedUsers, read_histories, read_new_items
 from csrr.models.recommend import (
     Least,
-    Wishes,
+    RecommendOptions,
     WrittenLists,
     check_k,
     find_known,
@@ -47,8 +47,8 @@ from csrr.models.recommend import (
     score_known,
     write_lists,
 )
-from csrr.models.schema import Arrays, Kept
-from csrr.models.store import State, plain_state, restore_plain, write_model
+from csrr.models.schema import Arrays, FileSchema
+from csrr.models.store import ModelState, plain_state, restore_plain, write_model
 from csrr.models.update import join_events
 from csrr.noise.scores import LeftOut
 from csrr.noise.suspects import Suspects, find_suspects
@@ -286,7 +286,7 @@ def _find_alike(
     order: ItemOrder | None = None,
 ) -> tuple[Ids, Int32Array, Float32Array]:
     """Return the ids asked for, shape (n,), and the rows and scores of what is most like each, shapes (n, k)."""
-    reader, n_known, k = IdReader(wanted.unknown), len(known), check_k(k)
+    reader, n_known, k = IdLookup(wanted.unknown), len(known), check_k(k)
     ids = read_asked(list_ids(asked), reader)
     place = f"the {kind}{'' if is_one_id(asked) else 's'} asked for"
     rows = reader.find(known, ids, kind, place)
@@ -539,7 +539,7 @@ class Recommender(ABC):
     """Whether scores are meaningful for users without training events; else these get popular items."""
     walked: ClassVar[tuple[str, ...]] = ()
     """Parameters along which one fit can begin where another ended: `fit(data, start=)`."""
-    kept: ClassVar[Kept | None] = None
+    kept: ClassVar[FileSchema | None] = None
     """What `state` returns, declared: files are checked by it. None for a model that says no more than `state` does."""
     _likeness: ClassVar[slice] = slice(None)
     """The columns of the factors by which users, or items, are alike."""
@@ -1222,18 +1222,18 @@ class Recommender(ABC):
         [1, None]
         """
         self.check_fitted()
-        reader = IdReader(unknown)
+        reader = IdLookup(unknown)
         people = self._find_people(users, reader)
-        wishes = Wishes(k, exclude_seen, candidates, exclude, min_probability, min_score, columns, rules)
+        wishes = RecommendOptions(k, exclude_seen, candidates, exclude, min_probability, min_score, columns, rules)
         with nullcontext() if threads is None else use_threads(threads):
             return make_lists(self, people, self.score_rows, wishes, reader)
 
-    def _find_people(self, users: Any, reader: IdReader) -> People:
+    def _find_people(self, users: Any, reader: IdLookup) -> UserBatch:
         """Return those who are asked for: one id, several, or None for all."""
         asked = self.users_.ids if users is None else read_asked(list_ids(users), reader)
         rows = np.arange(len(self.users_)) if users is None else reader.find(self.users_, asked)
         done = None if self.seen_of_target is self.seen_ else take_rows(self.seen_of_target, rows)
-        return People(asked, rows, self.users_, take_rows(self.seen_, rows), done)
+        return UserBatch(asked, rows, self.users_, take_rows(self.seen_, rows), done)
 
     @ask_one_state
     def recommend_batches(
@@ -1379,7 +1379,7 @@ class Recommender(ABC):
         (2, (2, 3))
         """
         self.check_fitted()
-        reader = IdReader(unknown)
+        reader = IdLookup(unknown)
         users, seen = read_histories(self, self._weigh_new(histories), reader)
         reader.warn()
         return self.fold_users(users, seen)
@@ -1846,7 +1846,7 @@ class Recommender(ABC):
         """
         raise NotImplementedError(f"a {type(self).__name__} cannot score a click without its own influence")
 
-    def as_judge(self) -> Any:
+    def noise_model(self) -> Any:
         """Return the model that scores clicks for `suspects`.
 
         Returns
@@ -1897,7 +1897,7 @@ class Recommender(ABC):
         self.check_fitted()
         write_model(path, self)
 
-    def state(self) -> State:
+    def state(self) -> ModelState:
         """Return the fitted state, without the training log, for saving.
 
         Returns

@@ -18,8 +18,8 @@ from csrr.model_parameters import Rank, Seed, Threads
 from csrr.models.base import Recommender
 from csrr.models.foldin import FoldedFactors
 from csrr.models.scaling import resolve_rank
-from csrr.models.schema import Arrays, Kept, Values
-from csrr.models.store import State, factors
+from csrr.models.schema import Arrays, FileSchema, Values
+from csrr.models.store import ModelState, factors
 from csrr.models.update import join_events, place_rows_by_id
 from csrr.numerics.bpr import Rates, fold_in, run_epoch
 from csrr.numerics.factored import Factors
@@ -51,7 +51,7 @@ Epochs = Annotated[int, Whole("epochs", "The number of passes over the events.",
 
 
 @dataclass(frozen=True)
-class Facts:
+class BPRMFFacts:
     """What a file keeps beside arrays."""
 
     reg: Reg
@@ -136,7 +136,9 @@ class BPRMF(Recommender):
     """
 
     has_factors = True
-    kept: ClassVar[Kept | None] = Kept((*factors("rank+1"), Values("history", ("epochs",), ("float64",))), Facts)
+    kept: ClassVar[FileSchema | None] = FileSchema(
+        (*factors("rank+1"), Values("history", ("epochs",), ("float64",))), BPRMFFacts
+    )
     _likeness = slice(-1)
 
     rank: Rank = parameter(default=None, kw_only=False)
@@ -307,7 +309,7 @@ class BPRMF(Recommender):
             factors = fold_in(Pattern.of(seen), self.item_factors_, self._reg)
         return FoldedFactors.of(self, users, seen, factors)
 
-    def state(self) -> State:
+    def state(self) -> ModelState:
         arrays: dict[str, npt.NDArray[Any]] = {
             "user_factors": self.user_factors_,
             "item_factors": self.item_factors_,

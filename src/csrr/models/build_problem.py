@@ -24,10 +24,10 @@ from csrr.numerics.solver import Options, guess_low_rank, solve
 from csrr.parameters import ParameterError
 
 if TYPE_CHECKING:
-    from csrr.models.csrr_base import RobustModel
+    from csrr.models.csrr_base import CSRRBase
 
 
-class Words(NamedTuple):
+class ProblemSpec(NamedTuple):
     """The words a problem was posed in, which later changes of the parameters must not touch."""
 
     loss: Loss
@@ -126,7 +126,7 @@ class ClickProblem:
 
 
 def build_problem(
-    model: RobustModel,
+    model: CSRRBase,
     log: Log,
     settings: Settings,
     user_costs: Any = None,

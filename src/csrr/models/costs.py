@@ -70,7 +70,7 @@ class Costs:
         return words + (f"; clicks weigh {self.weight:.4g} in the fit" if self.decides_only and self.weight else "")
 
 
-class CostWords(NamedTuple):
+class CostSpec(NamedTuple):
     """The ways to say what a miss costs; at most one may be used, but `cost_ratio` is the weight beside a pair."""
 
     cost_ratio: float | None = None

@@ -38,7 +38,7 @@ from csrr.model_parameters import (
 )
 from csrr.models.auto import check_precision
 from csrr.models.build_problem import ClickProblem
-from csrr.models.csrr_base import Fit, RobustModel, Start
+from csrr.models.csrr_base import CSRRBase, Fit, Start
 from csrr.numerics.algorithm1 import Iteration, algorithm1
 from csrr.numerics.certificate import compute_gap
 from csrr.numerics.lowrank import LowRank
@@ -47,7 +47,7 @@ from csrr.parameters import ParameterError, declare, parameter
 
 
 @declare
-class CSRR(RobustModel):
+class CSRR(CSRRBase):
     """Robust cost-sensitive recommendation: convex low-rank + sparse factorization, plus item neighbors.
 
     Scores are U + X*S: common taste U, and weights S from the items in the user's history. Given clicks A, U and V
@@ -241,7 +241,7 @@ class CSRR(RobustModel):
         Parameters
         ----------
         problem, start, callback
-            As for `RobustModel.solve`.
+            As for `CSRRBase.solve`.
 
         Returns
         -------

@@ -25,11 +25,11 @@ from csrr.models.auto import (
     COST,
     NAMES,
     Chosen,
-    Wanted,
+    SearchSpace,
     choose_by_rule,
     choose_settings,
+    find_search_space,
     find_strength,
-    find_wanted,
     make_from_costs,
     settle_params,
 )
@@ -41,14 +41,24 @@ from csrr.models.base import (
     find_similar_items,
     mark_nothing,
 )
-from csrr.models.build_problem import ClickProblem, Words, build_problem
-from csrr.models.costs import Costs, CostWords, Weighing
+from csrr.models.build_problem import ClickProblem, ProblemSpec, build_problem
+from csrr.models.costs import Costs, CostSpec, Weighing
 from csrr.models.filters import Unknown
 from csrr.models.fitted_problem import FOLD_IN_TOL, KEPT, FittedProblem, Neighborhood, ProblemFacts, keep_nonzero
 from csrr.models.foldin import FoldedFactors, FoldedItems, make_scorer
 from csrr.models.scaling import RULE, Settings
-from csrr.models.schema import FLOATS, WHOLE, Arrays, Kept, ModelFileError, Sparse, Values, sparse_arrays, sparse_from
-from csrr.models.store import STEPS, State, step_arrays, steps_from
+from csrr.models.schema import (
+    FLOATS,
+    WHOLE,
+    Arrays,
+    FileSchema,
+    ModelFileError,
+    SparseArray,
+    Values,
+    sparse_arrays,
+    sparse_from,
+)
+from csrr.models.store import STEPS, ModelState, step_arrays, steps_from
 from csrr.models.update import join_events, place_rows_by_id
 from csrr.noise.scores import STRONG, LeftOut, check_popularity
 from csrr.noise.stability import Stability, find_stability
@@ -66,7 +76,7 @@ from csrr.ranking import NeighborLists, Neighbors
 from csrr.ranking.explanations import Explanation
 from csrr.ranking.topk import multiply_factors
 
-Model = TypeVar("Model", bound="RobustModel")
+Model = TypeVar("Model", bound="CSRRBase")
 
 
 def find_judge(model: Model) -> Model:
@@ -99,7 +109,7 @@ def refit(model: Model, log: Log, changes: dict[str, Any]) -> Model:
     return _copy_with(model, **changes).settled(model.chosen_.settings._replace(**changed)).fit(log)
 
 
-def leave_out(model: RobustModel) -> LeftOut:
+def leave_out(model: CSRRBase) -> LeftOut:
     """Return U without the influence of each cell's own click; ParameterError where U is 0."""
     shape, n_events = model.seen_.shape, model.seen_.nnz
     if model.rank_ == 0 and min(shape) > 1 and n_events < math.prod(shape):
@@ -108,7 +118,7 @@ def leave_out(model: RobustModel) -> LeftOut:
         return model.fitted_.leave_out(model.seen_, model.dtype)
 
 
-def list_preferences(model: RobustModel, user: Id) -> Preferences:
+def list_preferences(model: CSRRBase, user: Id) -> Preferences:
     """Return a user's entries of V, largest first, each told to be taste or junk."""
     row = model.users_.row(user)
     mine = model.specific_[[row]].tocsr()
@@ -129,7 +139,7 @@ def _copy_with(model: Model, **changes: Any) -> Model:
     return type(model)(**params | changes)
 
 
-def _make_exact_params(model: RobustModel) -> dict[str, Any]:
+def _make_exact_params(model: CSRRBase) -> dict[str, Any]:
     """Return the parameters, those of the exact solver in place of the paper's; ParameterError without V."""
     params = model.get_params()
     if "reg_sparse" not in params:
@@ -141,14 +151,14 @@ _ROUGH = 0.01
 """How far new rows are folded in: the solver moves them anyway."""
 
 
-def carry_settings(model: RobustModel) -> Chosen:
+def carry_settings(model: CSRRBase) -> Chosen:
     """Return what the model's fit chose, for what its parameters still leave open."""
-    wanted, chosen = model.wanted(), model.chosen_
-    kept = {name: getattr(chosen.settings, name) for name in Settings._fields if name in wanted}
-    return replace(chosen, settings=wanted.given._replace(**kept))
+    space, chosen = model.space(), model.chosen_
+    kept = {name: getattr(chosen.settings, name) for name in Settings._fields if name in space}
+    return replace(chosen, settings=space.given._replace(**kept))
 
 
-def carry_costs(model: RobustModel, log: Log) -> tuple[Any, Any]:
+def carry_costs(model: CSRRBase, log: Log) -> tuple[Any, Any]:
     """Return the costs of a log's users and items, (n_users,) and (n_items,), by what they were in the fit: 1 for those
     that are new, and None for either where the fit had none.
     """
@@ -171,7 +181,7 @@ def _place_costs(costs: Any, known: IdMap, joined: IdMap) -> Any:
     return placed
 
 
-def carry_factors(model: RobustModel, log: Log, built: ClickProblem) -> LowRank | None:
+def carry_factors(model: CSRRBase, log: Log, built: ClickProblem) -> LowRank | None:
     """Return U for a problem over a log's users and items: the model's, by id, and new rows folded in.
 
     None where there is no U, or its penalty alone makes it worse than nothing: a file may hold any.
@@ -205,7 +215,7 @@ _LITTLE = 1 / 3
 
 
 @dataclass(frozen=True, kw_only=True)
-class Facts(ProblemFacts):
+class CSRRFacts(ProblemFacts):
     """What a file keeps beside arrays; files from before choices were kept have no settings."""
 
     certificate: Certificate
@@ -229,7 +239,7 @@ class Fit(NamedTuple):
         return cls(Factors.of(solution.low_rank), solution.certificate, solution.history, free)
 
 
-class RobustModel(Recommender):
+class CSRRBase(Recommender):
     """Scores U + X*S, fitted to clicks with costs. A subclass has `solve`, and parameters; the rest are as here."""
 
     has_factors = True
@@ -264,17 +274,17 @@ class RobustModel(Recommender):
     seed: int
     _settled: Settings | None = None
 
-    kept: ClassVar[Kept | None] = Kept(
+    kept: ClassVar[FileSchema | None] = FileSchema(
         (
             *KEPT,
             STEPS,
-            Sparse.of("specific", ("users", "items")),
+            SparseArray.of("specific", ("users", "items")),
             *(
                 Values(f"chosen.{name}", ("trials",), (*FLOATS, *WHOLE), is_free=True, optional=True)
                 for name in (*NAMES, COST)
             ),
         ),
-        Facts,
+        CSRRFacts,
     )
 
     certificate_: Certificate
@@ -295,7 +305,7 @@ class RobustModel(Recommender):
         y: Any = None,
         *,
         callback: Callback | None = None,
-        start: RobustModel | None = None,
+        start: CSRRBase | None = None,
         user_costs: Any = None,
         item_costs: Any = None,
         verbose: bool = False,
@@ -466,7 +476,7 @@ class RobustModel(Recommender):
         fit
             Factors, certificate and steps.
         """
-        first = start.low_rank(self.dtype) if isinstance(start, RobustModel) else start
+        first = start.low_rank(self.dtype) if isinstance(start, CSRRBase) else start
         return Fit.of(solve(problem.problem, self.solver_options(problem.settings), start=first, callback=callback))
 
     def solver_options(self, settings: Settings) -> Options:
@@ -537,7 +547,9 @@ class RobustModel(Recommender):
             own_l2 = built.costs.alpha * (1 - _LITTLE * float(np.mean(np.clip(explained / problem.target, 0, 1))))
         with_v = problem if own_l2 is None else replace(problem, cap=built.asked * units.dtype.type(own_l2))
         specific = with_v.find_specific(explained)
-        words = Words(self.loss, built.costs.alpha, float(self.user_scaling), found.free, self.choose_weighing(log))
+        words = ProblemSpec(
+            self.loss, built.costs.alpha, float(self.user_scaling), found.free, self.choose_weighing(log)
+        )
         user_factors = (users / scaling.user[:, None]).astype(np.float32)
         item_factors = (items / scaling.item[:, None]).astype(np.float32)
         self.remember(log)
@@ -567,7 +579,7 @@ class RobustModel(Recommender):
         except TimeUpError:
             return None
 
-    def is_bounded(self, words: Words) -> bool:
+    def is_bounded(self, words: ProblemSpec) -> bool:
         """Return whether the factors of a fit are bounded, as in the paper's CSRR-e.
 
         Parameters
@@ -627,7 +639,7 @@ class RobustModel(Recommender):
         ParameterError
             If no costs are given, or the model takes none.
         """
-        words = CostWords(None, positive_cost, miss, false_alarm, recall_weight)
+        words = CostSpec(None, positive_cost, miss, false_alarm, recall_weight)
         return make_from_costs(cls, words, params)
 
     def check_params(self) -> None:
@@ -637,9 +649,9 @@ class RobustModel(Recommender):
         self.cost_words.check()
 
     @property
-    def cost_words(self) -> CostWords:
+    def cost_words(self) -> CostSpec:
         """What was said of costs, in which words."""
-        return CostWords(self.cost_ratio, self.positive_cost, self.miss_cost, self.false_alarm_cost, self.recall_weight)
+        return CostSpec(self.cost_ratio, self.positive_cost, self.miss_cost, self.false_alarm_cost, self.recall_weight)
 
     def resolve_costs(self, log: Log) -> Costs:
         """Return the cost of a miss relative to that of a false alarm.
@@ -694,7 +706,7 @@ class RobustModel(Recommender):
         """Whether "auto" parameters are chosen on held-out events."""
         return False
 
-    def wanted(self) -> Wanted:
+    def space(self) -> SearchSpace:
         """Return what the parameters give, by rule where they give nothing, and what they leave to the data.
 
         Returns
@@ -702,7 +714,7 @@ class RobustModel(Recommender):
         wanted
             The settings, and the names of those that are open.
         """
-        return find_wanted(self, self._settled)
+        return find_search_space(self, self._settled)
 
     def strength(self, data: Any) -> float:
         """Return the l1 that a fit would have: what `reg_low_rank` comes to there.
@@ -924,7 +936,7 @@ class RobustModel(Recommender):
             How alike items are to everyone but the user who is asked about.
         """
         if "tastes" not in self._made:
-            self._made["tastes"] = self.as_judge().fitted_.find_tastes(self.seen_)
+            self._made["tastes"] = self.noise_model().fitted_.find_tastes(self.seen_)
         tastes: Tastes = self._made["tastes"]
         return tastes
 
@@ -991,7 +1003,7 @@ class RobustModel(Recommender):
         self.check_fitted()
         return find_stability(self, popularity=popularity)
 
-    def as_judge(self) -> Self:
+    def noise_model(self) -> Self:
         """Return the model that tells which clicks are noise: of `reg_sparse` 0.5 or less and "noise" low rank.
 
         The low-rank strength that ranks best is often weaker, and then U follows noise too.
@@ -1082,7 +1094,7 @@ class RobustModel(Recommender):
 
     # Saving
 
-    def state(self) -> State:
+    def state(self) -> ModelState:
         arrays, facts = self.fitted_.state()
         arrays |= {
             **step_arrays(self.history_),
@@ -1099,11 +1111,11 @@ class RobustModel(Recommender):
         return arrays, facts
 
     def restore(self, arrays: Arrays, facts: dict[str, Any]) -> None:
-        own = Facts(**{each.name: facts[each.name] for each in fields(Facts)})
+        own = CSRRFacts(**{each.name: facts[each.name] for each in fields(CSRRFacts)})
         self._take(FittedProblem.from_state(arrays, own, is_bounded=self.is_bounded(own.posed)))
         self.specific_ = sparse_from(arrays, "specific", self.seen_.shape)
         self.history_, self.rank_, self.certificate_ = steps_from(arrays), own.rank, own.certificate
-        self.chosen_ = choose_by_rule(self.wanted().given, "saved before choices were kept")
+        self.chosen_ = choose_by_rule(self.space().given, "saved before choices were kept")
         if own.settings is not None:
             if missing := [name for name in NAMES if f"chosen.{name}" not in arrays]:
                 raise ModelFileError(f"array 'chosen.{missing[0]}' is missing")
@@ -1112,14 +1124,14 @@ class RobustModel(Recommender):
             self.chosen_ = Chosen(columns, own.settings, own.chosen, n_events=n_events, n_now=n_now)
 
 
-Start = LowRank | RobustModel | None
+Start = LowRank | CSRRBase | None
 
 
 def _check_start(start: Any, log: Log) -> None:
     """Raise ParameterError unless `start`, if any, is a model of this family, fitted to as many users and items."""
     if start is None:
         return
-    if not isinstance(start, RobustModel):
+    if not isinstance(start, CSRRBase):
         raise ParameterError(f"start={start!r} must be a fitted CSRR, CSRRe, MCShift or BiasMC")
     start.check_fitted()
     if (len(start.users_), len(start.items_)) != (log.n_users, log.n_items):

@@ -38,9 +38,9 @@ from csrr.model_parameters import (
     UserScaling,
     VUpdate,
 )
-from csrr.models.auto import Wanted
-from csrr.models.build_problem import ClickProblem, Words
-from csrr.models.csrr_base import Fit, RobustModel, Start
+from csrr.models.auto import SearchSpace
+from csrr.models.build_problem import ClickProblem, ProblemSpec
+from csrr.models.csrr_base import CSRRBase, Fit, Start
 from csrr.models.scaling import resolve_rank
 from csrr.numerics.algorithm2 import algorithm2, guess_nonnegative, take_nonnegative_part
 from csrr.numerics.factored import Factors, pick_lower, solve_factored, widen
@@ -52,7 +52,7 @@ DEFAULT_RANK = 128
 
 
 @declare
-class CSRRe(RobustModel):
+class CSRRe(CSRRBase):
     """CSRR with a fixed rank: the low-rank part is factored, as in the paper's CSRR-e.
 
     Scores are U + X*S as in `CSRR`, with U = P Q', P of (n_users, rank) and Q of (n_items, rank), that
@@ -222,11 +222,11 @@ class CSRRe(RobustModel):
         # The paper's own form stays what it is.
         return self.factors == "free"
 
-    def wanted(self) -> Wanted:
-        wanted = super().wanted()
-        return replace(wanted, given=wanted.given._replace(max_rank=DEFAULT_RANK if self.rank is None else self.rank))
+    def space(self) -> SearchSpace:
+        space = super().space()
+        return replace(space, given=space.given._replace(max_rank=DEFAULT_RANK if self.rank is None else self.rank))
 
-    def is_bounded(self, words: Words) -> bool:
+    def is_bounded(self, words: ProblemSpec) -> bool:
         return not words.free
 
     @property
@@ -246,16 +246,16 @@ class CSRRe(RobustModel):
         rank = resolve_rank(self.rank, DEFAULT_RANK, core.pattern.shape)
         options = Options(self.tol, self.max_iter, self.time_left(), None, self.seed)
         if self.factors == "free":
-            first = start.low_rank(self.dtype) if isinstance(start, RobustModel) else start
+            first = start.low_rank(self.dtype) if isinstance(start, CSRRBase) else start
             solution = solve_factored(core, rank, options, start=first, callback=callback)
         else:
             step = None if self.step == "auto" else float(self.step)
-            begin = self._find_start(core, start, rank) if isinstance(start, RobustModel) else None
+            begin = self._find_start(core, start, rank) if isinstance(start, CSRRBase) else None
             single = self.v_update == "step"
             solution = algorithm2(core, rank, options, step=step, single_v_step=single, start=begin, callback=callback)
         return Fit(solution.factors, solution.certificate, solution.history, free=self.factors == "free")
 
-    def _find_start(self, problem: Problem, start: RobustModel, rank: int) -> Factors:
+    def _find_start(self, problem: Problem, start: CSRRBase, rank: int) -> Factors:
         """Non-negative factors to begin with: those of another such model, or what is positive of an SVD; none of
         these where a start without a model is lower, as it is when theirs are next to nothing."""
         factors, rng = start.fitted_.make_factors(self.dtype), np.random.default_rng(self.seed)

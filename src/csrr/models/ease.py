@@ -20,8 +20,8 @@ from csrr.model_parameters import MOST, AutoReg, Precision, Threads
 from csrr.models.auto import find_best_multiple
 from csrr.models.foldin import FoldedItems
 from csrr.models.item_weights import ItemWeightsModel
-from csrr.models.schema import Arrays, Kept, Values
-from csrr.models.store import State
+from csrr.models.schema import Arrays, FileSchema, Values
+from csrr.models.store import ModelState
 from csrr.models.update import join_events
 from csrr.parameters import Number, ParameterError, declare, parameter
 from csrr.ranking.topk import split_rows
@@ -35,7 +35,7 @@ _EXACT, _MOST_STEPS = 1e-7, 10_000
 
 
 @dataclass(frozen=True)
-class Facts:
+class EASEFacts:
     """What a file keeps beside arrays."""
 
     reg: Annotated[float, Number("reg", "The regularization strength used.", above=0, most=MOST)]
@@ -123,7 +123,7 @@ class EASE(ItemWeightsModel):
     dtype: Precision = "float64"
     threads: Threads = 0
 
-    kept: ClassVar[Kept | None] = Kept((Values("weights", ("items", "items")),), Facts)
+    kept: ClassVar[FileSchema | None] = FileSchema((Values("weights", ("items", "items")),), EASEFacts)
 
     def fit(self, data: Any, y: Any = None, *, callback: Callback | None = None, verbose: bool = False) -> Self:
         """Fit to data, and return the model.
@@ -247,7 +247,7 @@ class EASE(ItemWeightsModel):
                 raise ParameterError(f"reg={self.reg_:g} is too small to fold items in; update the model")
         return FoldedItems.of(self, log, chosen, lambda rows: self.seen_[rows] @ weights, weights=weights)
 
-    def state(self) -> State:
+    def state(self) -> ModelState:
         arrays, facts = super().state()
         return arrays, facts | {"reg": self.reg_}
 

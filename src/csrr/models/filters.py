@@ -35,7 +35,7 @@ _WAY_OUT = {
 }
 
 
-class IdReader:
+class IdLookup:
     """Finds the rows of ids; unknown ones are an error or, where they are to be ignored, counted for one warning."""
 
     def __init__(self, unknown: Unknown) -> None:
@@ -74,7 +74,7 @@ class IdReader:
             self._left_out = {}
 
 
-def read_asked(ids: Any, reader: IdReader) -> AnyArray:
+def read_asked(ids: Any, reader: IdLookup) -> AnyArray:
     """Return the ids of users as they are asked for, shape (n,); of both types only where strangers are ignored."""
     if reader.ignores and _has_both_types(ids):
         mixed = np.empty(len(ids), np.object_)
@@ -118,7 +118,7 @@ _FORMS = "a dict from users to items, a table with user and item columns, or a s
 
 
 @dataclass(frozen=True, eq=False)
-class People:
+class UserBatch:
     """Those whose lists are asked for, in their order.
 
     `ids`, shape (n,); `rows`, theirs among the `known` ids, -1 for someone unknown, shape (n,); `seen`, their
@@ -142,7 +142,7 @@ class People:
 
 
 def restrict(
-    people: People, items: IdMap, reader: IdReader, *, seen: Any, candidates: Any, exclude: Any
+    people: UserBatch, items: IdMap, reader: IdLookup, *, seen: Any, candidates: Any, exclude: Any
 ) -> Restrictions:
     """Return what the lists of `people` may hold; the arguments are those of `Recommender.recommend`."""
     limits = Restrictions(len(items))
@@ -160,7 +160,7 @@ def restrict(
     return limits
 
 
-def read_items(given: Any, name: str, people: People, items: IdMap, reader: IdReader) -> Items:
+def read_items(given: Any, name: str, people: UserBatch, items: IdMap, reader: IdLookup) -> Items:
     """Return the rows of items that are meant for everyone, or cells of shape (n, n_items) where each has their own.
 
     A mapping, a table or a matrix is about each; whoever it does not name has nothing.
@@ -184,7 +184,7 @@ def is_for_each(given: Any) -> bool:
     return sparse.issparse(given) or isinstance(given, Mapping | Log) or hasattr(given, "columns")
 
 
-def _read_matrix(given: Any, name: str, people: People, n_items: int) -> Any:
+def _read_matrix(given: Any, name: str, people: UserBatch, n_items: int) -> Any:
     """Return the cells of a matrix with a row for each person asked for, or for each that is known."""
     n, n_known = len(people), len(people.known)
     in_order = np.array_equal(people.rows, np.arange(n_known))
@@ -203,7 +203,7 @@ def _read_matrix(given: Any, name: str, people: People, n_items: int) -> Any:
     return cells if given.shape[0] == n else take_rows(cells, people.rows)
 
 
-def _read_mapping(given: Mapping[Any, Any], name: str, people: People, items: IdMap, reader: IdReader) -> Any:
+def _read_mapping(given: Mapping[Any, Any], name: str, people: UserBatch, items: IdMap, reader: IdLookup) -> Any:
     """Return the cells of a mapping from users to their items."""
     for user, own in given.items():
         if own is None or isinstance(own, Mapping) or not (is_one_id(own) or hasattr(own, "__len__")):
@@ -222,7 +222,7 @@ def _read_mapping(given: Mapping[Any, Any], name: str, people: People, items: Id
     return _collect(np.repeat(users, [len(own) for own in lists]), columns, own_rows, (len(given), len(items)))
 
 
-def _read_table(given: Any, name: str, people: People, items: IdMap, reader: IdReader) -> Any:
+def _read_table(given: Any, name: str, people: UserBatch, items: IdMap, reader: IdLookup) -> Any:
     """Return the cells of a table with user and item columns; others do not matter."""
     log = given
     if not isinstance(given, Log):
@@ -233,7 +233,7 @@ def _read_table(given: Any, name: str, people: People, items: IdMap, reader: IdR
     return _collect(users[log.user_rows], columns[log.item_rows], own_rows, (log.n_users, len(items)))
 
 
-def _find_people(named: Any, people: People, reader: IdReader, name: str) -> tuple[Rows, Rows]:
+def _find_people(named: Any, people: UserBatch, reader: IdLookup, name: str) -> tuple[Rows, Rows]:
     """Return the row of each of `people` among those named, -1 for one who is not, and the row of each who is named.
 
     Somebody who is neither asked for nor known is a mistake, or is to be ignored.
@@ -247,7 +247,7 @@ def _find_people(named: Any, people: People, reader: IdReader, name: str) -> tup
     return find_rows(names, people.ids), names.rows(named)
 
 
-def _are_strangers(names: IdMap, people: People) -> BoolArray:
+def _are_strangers(names: IdMap, people: UserBatch) -> BoolArray:
     strangers = people.known.find(names.ids) < 0
     asked = find_rows(names, people.ids)
     strangers[asked[asked >= 0]] = False
@@ -279,7 +279,7 @@ class RuleOptions(TypedDict, total=False):
     diversity_by: str | None
 
 
-def read_rules(model: Recommender, asked: RuleOptions, k: int, reader: IdReader) -> Rules | None:
+def read_rules(model: Recommender, asked: RuleOptions, k: int, reader: IdLookup) -> Rules | None:
     """Return what is asked of lists of length k; None where that is nothing."""
     refuse_names("rules", asked, RuleOptions.__annotations__)
     given: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
@@ -326,7 +326,7 @@ def find_categories(model: Recommender, rule: str, name: str) -> Categories:
 # Boosts: the logarithm of a factor, in units of each user's spread
 
 
-def _read_boost(model: Recommender, boost: Any, reader: IdReader) -> Float64Array:
+def _read_boost(model: Recommender, boost: Any, reader: IdLookup) -> Float64Array:
     if isinstance(boost, str):
         return _read_factor_column(model, boost)
     if not isinstance(boost, Mapping) and hasattr(boost, "to_dict") and getattr(boost, "ndim", 2) == 1:

@@ -11,11 +11,11 @@ import numpy.typing as npt
 from scipy import sparse
 
 from csrr._base.arrays import AnyArray, Float32Array, FloatArray, Rows
-from csrr.models.build_problem import ClickProblem, Words, leave_out_own
+from csrr.models.build_problem import ClickProblem, ProblemSpec, leave_out_own
 from csrr.models.costs import ClickCosts, Costs
 from csrr.models.scaling import RULE, Scaling, Settings, count_clicks, solve_penalized
-from csrr.models.schema import FLOATS, Arrays, ModelFileError, Part, Sparse, Values, sparse_arrays, sparse_from
-from csrr.models.store import State, factors
+from csrr.models.schema import FLOATS, Arrays, FilePart, ModelFileError, SparseArray, Values, sparse_arrays, sparse_from
+from csrr.models.store import ModelState, factors
 from csrr.noise.scores import LeftOut
 from csrr.noise.tastes import Tastes
 from csrr.numerics.algorithm2 import compute_upper_bound, fold_in_nonnegative
@@ -138,11 +138,11 @@ def fold_neighbors(
 
 FOLD_IN_TOL = 1e-3
 
-KEPT: tuple[Part, ...] = (
+KEPT: tuple[FilePart, ...] = (
     *factors(),
     Values("user_scaling", ("users",), FLOATS, above=0, most=1),
     Values("item_scaling", ("items",), FLOATS, above=0, most=1),
-    Sparse.of("neighbors", ("items", "items"), optional=True),
+    SparseArray.of("neighbors", ("items", "items"), optional=True),
     Values("click_costs", ("events",), FLOATS, above=0, optional=True),
     Values("item_costs", ("items",), FLOATS, above=0, optional=True),
     Values("user_costs", ("users",), FLOATS, above=0, optional=True),
@@ -161,7 +161,7 @@ class ProblemFacts:
         float | str | None,
         Number("own_l2", 'The strength by which V is told; "l2" for the same.', least=0, optional=True, words=("l2",)),
     ] = "l2"
-    posed: Words
+    posed: ProblemSpec
     costs: Costs
     mean_weight: Annotated[float, Number("mean_weight", "What weights were divided by.", above=0)] = 1.0
     neighbor_power: Annotated[float, Number("neighbor_power", "That of a neighborhood.", least=-1, most=1)] = 0.0
@@ -176,7 +176,7 @@ class FittedProblem:
     counts for; None: 1, as events of new histories do.
     """
 
-    words: Words
+    words: ProblemSpec
     users: npt.NDArray[np.float32]
     items: npt.NDArray[np.float32]
     scaling: Scaling
@@ -320,7 +320,7 @@ class FittedProblem:
 
     # Saving
 
-    def state(self) -> State:
+    def state(self) -> ModelState:
         """Return arrays and plain facts, for saving."""
         arrays = {
             "user_factors": self.users,

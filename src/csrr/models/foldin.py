@@ -15,8 +15,8 @@ from csrr._base.arrays import Float32Array, Float64Array, Rows
 from csrr.data import IdMap, Log, as_log
 from csrr.data.errors import show_value
 from csrr.data.log import join_ids, join_titles
-from csrr.models.filters import IdReader, People, RuleOptions, Unknown, is_one_id, list_ids, restrict
-from csrr.models.recommend import Least, Wishes, check_k, find_known, make_lists, score_known
+from csrr.models.filters import IdLookup, RuleOptions, Unknown, UserBatch, is_one_id, list_ids, restrict
+from csrr.models.recommend import Least, RecommendOptions, check_k, find_known, make_lists, score_known
 from csrr.parameters import ParameterError, check_number, list_defaults
 from csrr.ranking import Recommendations, top_k
 from csrr.ranking.topk import NO_ITEM, ItemOrder, RowScorer, add_products, multiply_factors, take_rows
@@ -39,7 +39,7 @@ class Clicks(NamedTuple):
     weights: Float64Array
 
 
-def read_histories(model: Recommender, histories: Any, reader: IdReader) -> tuple[npt.NDArray[Any], Any]:
+def read_histories(model: Recommender, histories: Any, reader: IdLookup) -> tuple[npt.NDArray[Any], Any]:
     """Return the ids of people and their histories, csr of shape (n, n_items); a history may be empty.
 
     Its values are ones or, where weights count for the model, those given, or what a click weighs where none is.
@@ -57,7 +57,7 @@ def read_histories(model: Recommender, histories: Any, reader: IdReader) -> tupl
     return clicks.users, sparse.csr_array((values, np.divmod(pairs, n_items)), shape=(len(clicks.users), n_items))
 
 
-def _read_log(model: Recommender, histories: Any, reader: IdReader) -> Clicks:
+def _read_log(model: Recommender, histories: Any, reader: IdLookup) -> Clicks:
     """Return the clicks of a log, or of what becomes one; its weights as far as the model asks for any."""
     log = as_log(histories)
     columns = reader.find(model.items_, log.items.ids, "item", _PLACE)[log.item_rows]
@@ -66,7 +66,7 @@ def _read_log(model: Recommender, histories: Any, reader: IdReader) -> Clicks:
     return Clicks(log.users.ids, log.user_rows.astype(np.int64), columns, weights)
 
 
-def _read_lists(model: Recommender, histories: Sequence[Any], reader: IdReader) -> Clicks:
+def _read_lists(model: Recommender, histories: Sequence[Any], reader: IdLookup) -> Clicks:
     """Return the clicks of lists of item ids, or of mappings from item ids to weights; people are numbered."""
     if not histories:
         raise ParameterError("fold_in needs at least one history; pass [[]] for a user without a history")
@@ -146,9 +146,9 @@ class FoldedUsers:
 
         Users with an empty history get popular items.
         """
-        people = People(self.users, np.arange(len(self)), IdMap(self.users), self.seen)
-        wishes = Wishes(k, exclude_seen, candidates, exclude, min_probability, min_score, columns, rules)
-        return make_lists(self.model, people, self.score_rows, wishes, IdReader(unknown))
+        people = UserBatch(self.users, np.arange(len(self)), IdMap(self.users), self.seen)
+        wishes = RecommendOptions(k, exclude_seen, candidates, exclude, min_probability, min_score, columns, rules)
+        return make_lists(self.model, people, self.score_rows, wishes, IdLookup(unknown))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -261,8 +261,8 @@ class FoldedItems:
         rows = model.user_rows(users)
         seen = _place_columns([(model.seen_, known), (self.seen, new)], len(joined))
         done = _place_columns([(model.seen_of_target, known), (self.seen, new)], len(joined))
-        people = People(model.users_.ids[rows], rows, model.users_, take_rows(seen, rows), take_rows(done, rows))
-        limits = restrict(people, joined, IdReader("raise"), seen=exclude_seen, candidates=candidates, exclude=exclude)
+        people = UserBatch(model.users_.ids[rows], rows, model.users_, take_rows(seen, rows), take_rows(done, rows))
+        limits = restrict(people, joined, IdLookup("raise"), seen=exclude_seen, candidates=candidates, exclude=exclude)
         is_known = find_known(model, np.diff(model.seen_.indptr)[rows], rows)
 
         def score_all(rows: Rows) -> Float32Array:

@@ -13,7 +13,7 @@ from csrr._base.threads import run_ranges
 from csrr.data.ids import Id
 from csrr.models.base import Recommender, ask_one_state, compute_history_cosines, explain_score, mark_nothing
 from csrr.models.schema import Arrays, sparse_arrays, sparse_from
-from csrr.models.store import State
+from csrr.models.store import ModelState
 from csrr.ranking.explanations import Explanation
 from csrr.ranking.topk import add_products, check_rows, multiply_pairs, split_rows
 
@@ -91,7 +91,7 @@ class ItemWeightsModel(Recommender):
     def score_similar_users(self, rows: Rows) -> Float32Array:
         return compute_history_cosines(self.seen_, rows)
 
-    def state(self) -> State:
+    def state(self) -> ModelState:
         if self._is_sparse:
             return sparse_arrays("weights", self.weights_), {}
         return {"weights": self.weights_}, {}

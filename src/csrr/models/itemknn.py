@@ -13,7 +13,7 @@ from csrr.data import Log
 from csrr.model_parameters import Threads
 from csrr.models.foldin import FoldedItems, make_scorer
 from csrr.models.item_weights import ItemWeightsModel
-from csrr.models.schema import Kept, Sparse
+from csrr.models.schema import FileSchema, SparseArray
 from csrr.numerics.neighbors import Likeness, find_nearest_items, list_nearest, make_weights
 from csrr.parameters import Choice, Number, Whole, declare, parameter
 from csrr.ranking.topk import choose_block_rows
@@ -120,7 +120,7 @@ class ItemKNN(ItemWeightsModel):
     bm25_b: BM25B = 0.75
     threads: Threads = 0
 
-    kept: ClassVar[Kept | None] = Kept((Sparse.of("weights", ("items", "items")),))
+    kept: ClassVar[FileSchema | None] = FileSchema((SparseArray.of("weights", ("items", "items")),))
 
     def fit(self, data: Any, y: Any = None) -> Self:
         """Find the neighbors of each item, and return the model.

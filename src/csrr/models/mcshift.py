@@ -12,13 +12,13 @@ from csrr.model_parameters import L1, MaxIter, MaxRank, Precision, RegLowRank, R
 from csrr.models.auto import check_precision
 from csrr.models.build_problem import ClickProblem
 from csrr.models.costs import Costs
-from csrr.models.csrr_base import Fit, RobustModel, Start
+from csrr.models.csrr_base import CSRRBase, Fit, Start
 from csrr.numerics.solver import Callback
 from csrr.parameters import declare, parameter
 
 
 @declare
-class MCShift(RobustModel):
+class MCShift(CSRRBase):
     """Positive-unlabeled matrix completion with a shifted loss (Hsieh, Natarajan, Dhillon 2015).
 
     Scores are the X, with the nuclear norm as a penalty, that
@@ -125,7 +125,7 @@ class MCShift(RobustModel):
 
 
 @declare
-class BiasMC(RobustModel):
+class BiasMC(CSRRBase):
     """Positive-unlabeled matrix completion with label-dependent weights (Hsieh, Natarajan, Dhillon 2015).
 
     Scores are the X, with the nuclear norm as a penalty, that

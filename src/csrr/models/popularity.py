@@ -11,8 +11,8 @@ from csrr._base.arrays import Rows
 from csrr.data import Log, as_log
 from csrr.models.base import Recommender
 from csrr.models.foldin import FoldedItems
-from csrr.models.schema import Arrays, Kept, Values
-from csrr.models.store import State
+from csrr.models.schema import Arrays, FileSchema, Values
+from csrr.models.store import ModelState
 
 
 class PopRank(Recommender):
@@ -47,7 +47,7 @@ class PopRank(Recommender):
     True
     """
 
-    kept: ClassVar[Kept | None] = Kept((Values("popularity", ("items",)),))
+    kept: ClassVar[FileSchema | None] = FileSchema((Values("popularity", ("items",)),))
 
     popularity_: npt.NDArray[np.float32]
 
@@ -78,7 +78,7 @@ class PopRank(Recommender):
         counts = np.diff(chosen.indptr).astype(np.float32)
         return FoldedItems.of(self, log, chosen, lambda rows: np.tile(counts, (len(rows), 1)))
 
-    def state(self) -> State:
+    def state(self) -> ModelState:
         return {"popularity": self.popularity_}, {}
 
     def restore(self, arrays: Arrays, facts: dict[str, Any]) -> None:

@@ -16,7 +16,7 @@ from csrr._base.arrays import AnyArray, BoolArray, Float32Array, Rows
 from csrr.data.errors import NoHistoryWarning, UnknownIdWarning, warn_caller
 from csrr.data.items import Kind
 from csrr.data.tables import check_sparse
-from csrr.models.filters import IdReader, People, RuleOptions, list_ids, need_table, read_asked, read_rules, restrict
+from csrr.models.filters import IdLookup, RuleOptions, UserBatch, list_ids, need_table, read_asked, read_rules, restrict
 from csrr.parameters import ParameterError, check_number, check_whole, refuse_names
 from csrr.ranking import Recommendations, top_k
 from csrr.ranking.topk import NO_ITEM, RowScorer, Top
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 Least = float | Literal["cost"] | None
 
 
-class Wishes(NamedTuple):
+class RecommendOptions(NamedTuple):
     """What is asked of lists: the arguments of `Recommender.recommend`."""
 
     k: int = 10
@@ -52,11 +52,11 @@ class Cut(NamedTuple):
 
 
 def make_lists(
-    model: Recommender, people: People, score_rows: RowScorer, wishes: Wishes, reader: IdReader
+    model: Recommender, people: UserBatch, score_rows: RowScorer, wishes: RecommendOptions, reader: IdLookup
 ) -> Recommendations:
     """Return the best items for people, whose scores `score_rows` gives by their rows."""
     # 1. What is asked for, checked.
-    names = (*Wishes._fields[:-1], "users", "unknown", "threads", *RuleOptions.__annotations__)
+    names = (*RecommendOptions._fields[:-1], "users", "unknown", "threads", *RuleOptions.__annotations__)
     refuse_names("recommend", wishes.rules, names)
     k, cut = check_k(wishes.k), check_cut(model, wishes.min_probability, wishes.min_score)
     rules, columns = read_rules(model, wishes.rules, k, reader), check_columns(model, wishes.columns)
@@ -121,7 +121,7 @@ def score_known(
     return scores
 
 
-def _warn_of_no_history(missing: BoolArray, people: People) -> None:
+def _warn_of_no_history(missing: BoolArray, people: UserBatch) -> None:
     """Say once how many got what is popular."""
     n, n_unknown = int(missing.sum()), int((people.rows < 0).sum())
     if n:
@@ -148,7 +148,7 @@ def check_cut(model: Recommender, probability: Least, score: float | None) -> Cu
 
 
 def name_lists(
-    model: Recommender, people: People, found: Top, cut: Cut, fallback: BoolArray, columns: Sequence[str] = ()
+    model: Recommender, people: UserBatch, found: Top, cut: Cut, fallback: BoolArray, columns: Sequence[str] = ()
 ) -> Recommendations:
     """Return what `top_k` found for each of `people`, in the caller's ids, less what the cut leaves out."""
     items, scores = found
@@ -241,7 +241,7 @@ def recommend_in_batches(
 
 def _find_ids(model: Recommender, users: Any, options: dict[str, Any]) -> AnyArray:
     """Return the ids of those who are asked for, shape (n,)."""
-    return model.users_.ids if users is None else read_asked(list_ids(users), IdReader(options.get("unknown", "raise")))
+    return model.users_.ids if users is None else read_asked(list_ids(users), IdLookup(options.get("unknown", "raise")))
 
 
 def _take_rows(options: dict[str, Any], part: slice, shape: tuple[int, int]) -> dict[str, Any]:

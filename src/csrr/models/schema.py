@@ -30,7 +30,7 @@ class ModelFileError(ValueError):
     """Raised for a file that is not a complete csrr model."""
 
 
-class Part(Protocol):
+class FilePart(Protocol):
     """Something that is kept: one array, or several that make one thing."""
 
     @property
@@ -83,7 +83,7 @@ class Values:
 
 
 @dataclass(frozen=True)
-class Sparse:
+class SparseArray:
     """A csr array of a shape (rows, columns), with its values or all ones; `events` names the number of its entries.
 
     Columns rise within a row, as kernels that search them rely on, unless `is_sorted` is not asked for.
@@ -97,7 +97,7 @@ class Sparse:
     is_sorted: bool = True
 
     @classmethod
-    def of(cls, name: str, shape: tuple[str | int, str | int], *, optional: bool = False) -> Sparse:
+    def of(cls, name: str, shape: tuple[str | int, str | int], *, optional: bool = False) -> SparseArray:
         """One with values."""
         entries = f"entries of {name}"
         return cls(name, shape, Values(f"{name}.data", (entries,)), entries, optional)
@@ -171,13 +171,13 @@ class NoFacts:
 
 
 @dataclass(frozen=True)
-class Kept:
+class FileSchema:
     """What a model keeps: its arrays, and a dataclass whose fields are its plain facts.
 
     A field with a default may be missing, as in files from before there was one.
     """
 
-    arrays: tuple[Part, ...]
+    arrays: tuple[FilePart, ...]
     facts: type[Any] = NoFacts
 
     def check(self, arrays: Mapping[str, npt.NDArray[Any]], sizes: Sizes, *, others: bool) -> None:

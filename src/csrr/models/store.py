@@ -26,12 +26,12 @@ from csrr.data.items import KINDS, Categories, ItemColumn, find_far_dates
 from csrr.models.schema import (
     FLOATS,
     Arrays,
+    FilePart,
+    FileSchema,
     Ids,
-    Kept,
     ModelFileError,
-    Part,
     Sizes,
-    Sparse,
+    SparseArray,
     Texts,
     Values,
     shorten,
@@ -233,7 +233,7 @@ _TYPES = {"number": "float64", "whole": "int64", "flag": "bool", "date": "int64"
 class AtMostOne:
     """A csr pattern of ones with at most one in a row."""
 
-    def __init__(self, cells: Sparse) -> None:
+    def __init__(self, cells: SparseArray) -> None:
         self.cells = cells
 
     @property
@@ -262,20 +262,20 @@ def item_table_arrays(table: ItemTable) -> Arrays:
     return arrays
 
 
-def item_table_parts(arrays: Mapping[str, npt.NDArray[Any]]) -> tuple[Part, ...]:
+def item_table_parts(arrays: Mapping[str, npt.NDArray[Any]]) -> tuple[FilePart, ...]:
     """Return what the arrays of an item table must be, by the kinds of its columns; nothing where there is none."""
     if not any(name.startswith(ITEM_TABLE) for name in arrays):
         return ()
     kinds = Values(_ITEM_KINDS, ("item columns",), ("int8",), least=0, most=len(KINDS) - 1)
     kinds.check(arrays, {})
-    parts: list[Part] = [kinds, Texts(_ITEM_NAMES, "item columns")]
+    parts: list[FilePart] = [kinds, Texts(_ITEM_NAMES, "item columns")]
     for place, kind in enumerate(arrays[_ITEM_KINDS].tolist()):
         name, kind = f"{ITEM_TABLE}{place}", KINDS[kind]
         if kind in _TYPES:
             parts.append(Values(name, ("items",), (_TYPES[kind],), is_free=True))
             continue
         size = f"categories of item column {place}"
-        members = Sparse(f"{name}.members", ("items", size), None, f"entries of item column {place}")
+        members = SparseArray(f"{name}.members", ("items", size), None, f"entries of item column {place}")
         parts += [Texts(f"{name}.names", size), AtMostOne(members) if kind == "category" else members]
     return tuple(parts)
 
@@ -314,20 +314,20 @@ _COLUMNS = 2**24
 
 FLOAT32_MOST, FLOAT64_MOST = (float(np.finfo(each).max) for each in (np.float32, np.float64))
 
-State = tuple[Arrays, dict[str, Any]]
+ModelState = tuple[Arrays, dict[str, Any]]
 
 # What every model keeps of its training log
 
-TYPES_OF_EVENTS: tuple[Part, ...] = (
+TYPES_OF_EVENTS: tuple[FilePart, ...] = (
     Texts("seen.types", "types", optional=True),
     Values("seen.types.amounts", ("events", "types"), least=0, most=FLOAT32_MOST, optional=True),
     Values("seen.types.target", (1,), ("int64",), least=-1, most=MOST_TYPES, optional=True),
 )
-COMMON: tuple[Part, ...] = (
+COMMON: tuple[FilePart, ...] = (
     Ids("users"),
     Ids("items"),
     Texts("titles", "items", optional=True),
-    Sparse("seen", ("users", "items"), None, "events"),
+    SparseArray("seen", ("users", "items"), None, "events"),
     Values("seen.weights", ("events",), above=0, most=FLOAT32_MOST, optional=True),
     Values(
         "seen.times", ("events",), ("int32", "int64", "float64"), least=-FLOAT64_MOST, most=FLOAT64_MOST, optional=True
@@ -338,7 +338,7 @@ COMMON: tuple[Part, ...] = (
     Values("item_ages", ("items",), ("float64",), least=0, most=np.inf, optional=True),
 )
 _BIN = ("edges+1",)
-CALIBRATION: tuple[Part, ...] = (
+CALIBRATION: tuple[FilePart, ...] = (
     Values("calibration.edges", ("edges",), least=-np.inf, most=np.inf),
     Values("calibration.n_cells", _BIN, ("int64",), least=0),
     Values("calibration.n_positives", _BIN, ("int64",), least=0),
@@ -346,7 +346,7 @@ CALIBRATION: tuple[Part, ...] = (
     Values("calibration.numbers", (2,), ("float64",), least=0),
 )
 _GROUP = ("activity ends+1", "popularity ends+1", "edges+1")
-CALIBRATION_GROUPS: tuple[Part, ...] = (
+CALIBRATION_GROUPS: tuple[FilePart, ...] = (
     Values("calibration.groups.popularity", ("items",), ("int64",), least=0),
     Values("calibration.groups.popularity_ends", ("popularity ends",), ("int64",), least=0),
     Values("calibration.groups.activity_ends", ("activity ends",), ("int64",), least=0),
@@ -357,7 +357,7 @@ CALIBRATION_GROUPS: tuple[Part, ...] = (
 STEPS = Values("history", ("steps", len(fields(Step))), ("float64",), is_free=True)
 
 
-def factors(rank: str = "rank") -> tuple[Part, ...]:
+def factors(rank: str = "rank") -> tuple[FilePart, ...]:
     """Return the parts that factors of users and items are, float32 of shapes (n_users, d) and (n_items, d)."""
     return Values("user_factors", ("users", rank)), Values("item_factors", ("items", rank))
 
@@ -391,7 +391,7 @@ def steps_from(arrays: Arrays) -> list[Step]:
 # A model
 
 
-def kept_by(model: Recommender, arrays: Arrays) -> tuple[Kept, bool]:
+def kept_by(model: Recommender, arrays: Arrays) -> tuple[FileSchema, bool]:
     """Return what a file of the model may hold, and whether others may be there: a model of one's own says itself."""
     common = COMMON
     for start, parts in (("calibration.", CALIBRATION), ("calibration.groups.", CALIBRATION_GROUPS)):
@@ -399,7 +399,7 @@ def kept_by(model: Recommender, arrays: Arrays) -> tuple[Kept, bool]:
     common += item_table_parts(arrays)
     own = model.kept
     is_ours = own is not None and type(model).__name__ in HOMES
-    return (Kept(common) if own is None else Kept(common + own.arrays, own.facts)), not is_ours
+    return (FileSchema(common) if own is None else FileSchema(common + own.arrays, own.facts)), not is_ours
 
 
 def write_model(path: str | os.PathLike[str], model: Recommender) -> None:
@@ -490,7 +490,7 @@ def _check_sizes(model: Recommender, sizes: Sizes) -> None:
             Values(name, (rows, "rank"), FLOATS).check(own, sizes)
 
 
-def plain_state(model: Recommender) -> State:
+def plain_state(model: Recommender) -> ModelState:
     """Return the fitted attributes of a model, as far as they are arrays, sparse arrays or plain values."""
     arrays: Arrays = {}
     facts: dict[str, Any] = {}
@@ -541,7 +541,7 @@ def _check_plain_sparse(arrays: Arrays, name: str, value: dict[str, Any]) -> tup
         raise ModelFileError(f"the fact {name!r} is not the shape of a sparse array")
     entries = f"entries of {name}"
     data = Values(f"{name}.data", (entries,), tuple(TYPES), is_free=True)
-    Sparse(name, (shape[0], shape[1]), data, entries, is_sorted=False).check(arrays, {})
+    SparseArray(name, (shape[0], shape[1]), data, entries, is_sorted=False).check(arrays, {})
     return shape[0], shape[1]
 
 

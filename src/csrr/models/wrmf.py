@@ -19,8 +19,8 @@ from csrr.models.auto import find_best_multiple
 from csrr.models.base import Recommender, ask_one_state, explain_score
 from csrr.models.foldin import FoldedFactors, FoldedItems, make_scorer
 from csrr.models.scaling import AUTO_NOISE_MULTIPLE, compute_noise_level, resolve_rank, solve_penalized
-from csrr.models.schema import Arrays, Kept, Values
-from csrr.models.store import STEPS, State, factors, step_arrays, steps_from
+from csrr.models.schema import Arrays, FileSchema, Values
+from csrr.models.store import STEPS, ModelState, factors, step_arrays, steps_from
 from csrr.models.update import join_events, place_rows_by_id
 from csrr.numerics.factored import Factors, alternate, compute_objective, descend, guess_factors, widen
 from csrr.numerics.foldin import ItemSide
@@ -69,7 +69,7 @@ class Penalty(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Facts:
+class WRMFFacts:
     """What a file keeps beside arrays."""
 
     confidence: Confidence
@@ -150,8 +150,8 @@ class WRMF(Recommender):
     """
 
     has_factors = True
-    kept: ClassVar[Kept | None] = Kept(
-        (*factors(), STEPS, Values("weights", ("events",), least=0, most=np.inf, optional=True)), Facts
+    kept: ClassVar[FileSchema | None] = FileSchema(
+        (*factors(), STEPS, Values("weights", ("events",), least=0, most=np.inf, optional=True)), WRMFFacts
     )
 
     rank: Rank = parameter(default=None, kw_only=False)
@@ -385,7 +385,7 @@ class WRMF(Recommender):
         amounts = problem.weight * (mine @ solve_penalized(system, Q[column]))
         return explain_score(self, user, item, problem.pattern.indices, amounts)
 
-    def state(self) -> State:
+    def state(self) -> ModelState:
         arrays: Arrays = {
             "user_factors": self.user_factors_,
             "item_factors": self.item_factors_,

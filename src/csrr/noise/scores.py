@@ -212,14 +212,14 @@ STRONG = 0.5
 """The largest `reg_sparse` of a model that judges: no click pulls the common taste by more than half of its target."""
 
 
-class Judged(Protocol):
+class NoiseModel(Protocol):
     """A model whose clicks can be judged: every `Recommender` that has `score_own`."""
 
     def training_log(self) -> Log:
         """Return the events that the model was fitted to, without weights."""
         ...
 
-    def as_judge(self) -> Any:
+    def noise_model(self) -> Any:
         """Return the model that judges: itself, or one like it that is fit to."""
         ...
 
@@ -232,7 +232,7 @@ class Judged(Protocol):
         ...
 
 
-class Refitted(Judged, Protocol):
+class Refitted(NoiseModel, Protocol):
     """One with V that can be fitted again with a change: CSRR and CSRRe."""
 
     seed: int

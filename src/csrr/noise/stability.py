@@ -61,7 +61,7 @@ class _Change(NamedTuple):
 def find_stability(model: Refitted, *, popularity: float = 0.0) -> Stability:
     """Return how much of V, and of the suspects of the model that judges, survives; a row takes one fit or two."""
     check_popularity(popularity)
-    court = model.as_judge()
+    court = model.noise_model()
     before, scores = model.specific_on_clicks(), score_noise(court.leave_out(), popularity, court.seed).scores
     rows = []
     for change, appeal in zip(_list_changes(model), _list_changes(court), strict=True):

@@ -300,7 +300,7 @@ class SingularError(np.linalg.LinAlgError):
     """A system whose penalty is too small for its neighbors."""
 
 
-class Layout(NamedTuple):
+class SupportIndex(NamedTuple):
     """The csr form of an (m, K) array on a support: its `indptr`, (m + 1,), and `indices`, and the place of each entry
     in the array, (entries,) both."""
 
@@ -452,13 +452,13 @@ class Regression:
         return factors if self.amounts is None else factors * self.pattern.transpose_values(self.amounts)
 
     @cached_property
-    def by_neighbor(self) -> Layout:
+    def by_neighbor(self) -> SupportIndex:
         """Where the places of the support stand in a csr array of shape (m, m), columns as in S."""
         m, width = self.support.shape
         there = _sort_places(self.support)
         counts = np.bincount(self.support.ravel()[there], minlength=m)
         indptr = np.concatenate(([0], np.cumsum(counts)))
-        return Layout(indptr, (there // max(width, 1)).astype(np.int32), there)
+        return SupportIndex(indptr, (there // max(width, 1)).astype(np.int32), there)
 
     def make_matrix(self, weights: Float32Array) -> Any:
         """The (m, m) csr array with `weights`, (m, K), on the support; zeros are left out."""

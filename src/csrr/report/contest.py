@@ -279,7 +279,7 @@ HEAD, MIDDLE = 0.5, 0.8
 
 
 @dataclass(frozen=True)
-class Group:
+class GroupScore:
     """What a model comes to for a part of the users, or of the test events.
 
     Attributes
@@ -302,7 +302,7 @@ class Group:
     high: float
 
 
-def group_users(contestants: Sequence[Contestant]) -> list[Group]:
+def group_users(contestants: Sequence[Contestant]) -> list[GroupScore]:
     """Return the accuracy of models for new, light, medium and heavy users."""
     found = []
     for each in contestants:
@@ -313,7 +313,7 @@ def group_users(contestants: Sequence[Contestant]) -> list[Group]:
         for name, which in _part_users(history):
             if which.any():
                 mean = float(values[which].mean())
-                found.append(Group(name, each.name, int(which.sum()), mean, *compute_mean_interval(values[which])))
+                found.append(GroupScore(name, each.name, int(which.sum()), mean, *compute_mean_interval(values[which])))
     return found
 
 
@@ -337,7 +337,7 @@ def _part_users(history: AnyArray) -> list[tuple[str, AnyArray]]:
     ]
 
 
-def group_items(contestants: Sequence[Contestant], test: FairTest) -> list[Group]:
+def group_items(contestants: Sequence[Contestant], test: FairTest) -> list[GroupScore]:
     """Return which share of the test events of users with a history is in their lists, by the popularity of items."""
     rows, relevant, seen = _find_judged_rows(test), test.test.to_csr(), test.train.of_target().to_csr()
     parts = _part_items(test.train)
@@ -350,7 +350,7 @@ def group_items(contestants: Sequence[Contestant], test: FairTest) -> list[Group
             asked = np.asarray(relevant[rows] @ which.astype(np.float64), np.float64)
             if asked.sum():
                 mean, values = _linearise_ratio((hits & which[items]).sum(axis=1), asked)
-                found.append(Group(name, each.name, int(asked.sum()), mean, *compute_mean_interval(values)))
+                found.append(GroupScore(name, each.name, int(asked.sum()), mean, *compute_mean_interval(values)))
     return found
 
 

@@ -16,7 +16,7 @@ from csrr.report.charts import (
     list_series_names,
     name_colour,
 )
-from csrr.report.contest import Group
+from csrr.report.contest import GroupScore
 from csrr.report.findings import Served
 from csrr.report.result import FirstLook
 
@@ -58,7 +58,7 @@ def draw_item_groups(look: FirstLook) -> Drawn:
     return _draw_groups("Items", "share found (larger is better)", look.by_items)
 
 
-def _draw_groups(title: str, label: str, groups: Sequence[Group]) -> Drawn:
+def _draw_groups(title: str, label: str, groups: Sequence[GroupScore]) -> Drawn:
     names = list(dict.fromkeys(each.model for each in groups))
     rows: dict[str, dict[str, Point]] = {}
     for each in groups:

@@ -10,7 +10,7 @@ from csrr._base.text import format_number_of
 from csrr.evaluation.compare import Comparison
 from csrr.evaluation.cost_curve import CostCurve
 from csrr.models.base import Recommender
-from csrr.report.contest import Contestant, Example, FairTest, Group, Learned, ListCost, choose_length
+from csrr.report.contest import Contestant, Example, FairTest, GroupScore, Learned, ListCost, choose_length
 from csrr.report.examine import LogFacts, Oddity
 from csrr.results.table import ResultTable, TabularResult
 
@@ -83,8 +83,8 @@ class FirstLook(TabularResult):
     best: Contestant | None = None
     personal: Contestant | None = None
     comparison: Comparison | None = None
-    by_users: list[Group] = field(default_factory=list)
-    by_items: list[Group] = field(default_factory=list)
+    by_users: list[GroupScore] = field(default_factory=list)
+    by_items: list[GroupScore] = field(default_factory=list)
     lists: list[ListCost] = field(default_factory=list)
     costs: CostCurve | None = None
     learning: list[Learned] = field(default_factory=list)
