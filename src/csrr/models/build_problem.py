@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -156,7 +157,9 @@ def build_problem(
     if l2 is None and settings.reg_sparse < 1:
         l2 = settings.reg_sparse * alpha
     if l1 is None and not isinstance(model.reg_low_rank, str):
-        l1 = alpha * model.reg_low_rank * compute_target_norm(pattern, clicks.multiply(targets), model.seed)
+        norm = compute_target_norm(pattern, clicks.multiply(targets), model.seed)
+        # A strength next to 0 must not become 0, which no fit may have.
+        l1 = max(alpha * model.reg_low_rank * norm, math.ulp(0.0))
     problem = build(pattern, targets, loss=model.loss, cost_ratio=alpha, l1=l1 or 0.0, l2=l2, costs=clicks.values)
     _check_penalties(problem, l2)
     noise = NoiseLevel(pattern, targets, model.seed)
@@ -226,5 +229,5 @@ def leave_out_own(problem: Problem, factors: Factors) -> LeftOut:
 def _compute_leverages(factors: FloatArray, l1: float) -> FloatArray:
     """Return f'(F'F + l1*I)^-1 f for each row f of F, shape (len(factors),)."""
     side = ItemSide.of(factors, l1)
-    leverages: FloatArray = side.turned**2 @ (1 / (side.curvature + l1))
+    leverages: FloatArray = side.turned**2 @ (1 / (side.curvature + side.l1))
     return leverages

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from math import ceil, floor, log10
+from math import ceil, floor, isinf, log10
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -124,7 +124,7 @@ def _compute_excess(primal: float, dual: float) -> float:
 
 def _say_excess(excess: float) -> str:
     """The excess in per cent, rounded up to two digits, so that what is printed holds."""
-    if excess in (0.0, float("inf")):
+    if excess == 0 or isinf(100 * excess):
         return "0 %" if excess == 0 else "any amount"
     step = 10.0 ** (floor(log10(100 * excess)) - 1)
     shown = ceil(100 * excess / step) * step
