@@ -124,6 +124,8 @@ def approximate_scores(model: Recommender, dims: int, rng: np.random.Generator) 
         product = np.zeros_like(basis)
         for _, scores in score_blocks(model.score_rows, rows, n_items):
             product += scores.T @ (scores @ basis)
+        if not np.isfinite(product).all():
+            raise ParameterError("the scores of this model are too large for vectors of single precision")
         basis = np.linalg.qr(product)[0]
     users = np.empty((n_users, width), np.float32)
     for part, scores in score_blocks(model.score_rows, rows, n_items):
