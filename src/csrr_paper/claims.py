@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from csrr.report.charts import Point
+from csrr.report.svg import Point
 from csrr_paper.evidence import explain_weakness
 from csrr_paper.jobs import SAME_STRENGTHS
 from csrr_paper.printed import COLUMNS, DATA, PRINTED, PRINTED_SYSTEMS, WITHOUT_V

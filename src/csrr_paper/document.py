@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from csrr._base.text import UNKNOWN, compute_half_width, format_duration, format_fixed, format_short
-from csrr.report.charts import Panel, Point, draw_line_chart, list_series_names
+from csrr.report.svg import Panel, Point, draw_panel, list_series_names
 from csrr_paper.evidence import write_notice
 from csrr_paper.jobs import FIGURES, TABLES
 from csrr_paper.method import DIFFERENCES
@@ -160,7 +160,7 @@ def _show_figure(figure: Figure, alike: Sequence[Figure]) -> ShownFigure:
     """Return a figure without panels that look alike, with the values of all of them and of other figures."""
     drawn = _select_drawn(figure.panels)
     names = list_series_names(drawn)
-    panels = [ShownPanel(panel.title, draw_line_chart(panel, names)) for panel in drawn]
+    panels = [ShownPanel(panel.title, draw_panel(panel, names).svg) for panel in drawn]
     others = [replace(panel, title=f"{panel.title}: {panel.y}") for each in alike for panel in each.panels]
     values = [_show_values(panel, drawn=panel in drawn) for panel in (*figure.panels, *others)]
     return ShownFigure(figure.title, figure.caption, names, panels, values, figure.command)

@@ -17,8 +17,8 @@ from csrr.data.synthetic import NOISE_KINDS
 from csrr.evaluation.compare import compare_paired, correct_holm
 from csrr.evaluation.evaluate import compute_mean_interval
 from csrr.parameters import ParameterError
-from csrr.report.charts import Panel, Point, Series
 from csrr.report.json import write_plain
+from csrr.report.svg import Panel, Point, Series
 from csrr.results.formatting import format_text_table, to_pandas
 from csrr_paper.results import Result, ResultsError, ResultStore
 from csrr_paper.systems import CSRR_AS_IT_COMES, CSRR_WITH_V, CSRR_WITHOUT_V, NOISE_SYSTEMS

@@ -11,7 +11,7 @@ import numpy as np
 from csrr._base.arrays import AnyArray, Float64Array
 from csrr.evaluation.compare import compare_paired, correct_holm
 from csrr.evaluation.evaluate import Interval, compute_f1_interval, compute_mean_interval
-from csrr.report.charts import Point, Series
+from csrr.report.svg import Point, Series
 from csrr_paper.claims import judge_claims
 from csrr_paper.headlines import write_headlines
 from csrr_paper.jobs import (

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 
 from csrr.data import DataError
-from csrr.report.charts import Panel
 from csrr.report.json import read_dataclass, write_plain
+from csrr.report.svg import Panel
 from csrr_paper.results import FORMAT, Run
 from csrr_paper.today import Today
 
