@@ -34,7 +34,7 @@ class ScoreCells(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class LeftOut:
+class LeaveOneOut:
     """What the common taste says of cells: of clicked ones `values`, (nnz,), as they would be without their own click.
 
     `score_cells(rows, items)` gives those of other cells, shape (len(rows), len(items)).
@@ -44,11 +44,11 @@ class LeftOut:
     values: FloatArray
     score_cells: ScoreCells
 
-    def select(self, users: Rows) -> LeftOut:
+    def select(self, users: Rows) -> LeaveOneOut:
         """Return the same of some users, by row."""
         pattern = self.pattern
         some = pattern.make_matrix(self.values)[users]
-        return LeftOut(Pattern.of(some), some.data, lambda rows, items: self.score_cells(users[rows], items))
+        return LeaveOneOut(Pattern.of(some), some.data, lambda rows, items: self.score_cells(users[rows], items))
 
 
 def check_popularity(popularity: float) -> None:
@@ -63,7 +63,7 @@ class NoiseScores(NamedTuple):
     share_at_bottom: float
 
 
-def score_noise(left: LeftOut, popularity: float = 0.0, seed: int = 0) -> NoiseScores:
+def score_noise(left: LeaveOneOut, popularity: float = 0.0, seed: int = 0) -> NoiseScores:
     """Return the scores of the clicks, under the assumptions above, and the share of noise with another of them.
 
     Noise falls on item j in proportion to (its clicks + 1)^popularity.
@@ -79,7 +79,7 @@ def score_noise(left: LeftOut, popularity: float = 0.0, seed: int = 0) -> NoiseS
 
 
 @dataclass(frozen=True, eq=False)
-class _Survey:
+class _CellCounts:
     """All cells: their number and background mass in each bin of values, (n_bins,); and of each user, for each share in
     LOW, (n, 3), the value over background that this share of the items does not exceed, and the mass of these items.
     """
@@ -90,7 +90,7 @@ class _Survey:
     low_mass: FloatArray
 
 
-def _survey(left: LeftOut, background: FloatArray, edges: FloatArray, seed: int) -> _Survey:
+def _survey(left: LeaveOneOut, background: FloatArray, edges: FloatArray, seed: int) -> _CellCounts:
     """Look at all cells in blocks of users, or at those of a sample of the items."""
     n, m = left.pattern.shape
     items = np.arange(m)
@@ -112,10 +112,10 @@ def _survey(left: LeftOut, background: FloatArray, edges: FloatArray, seed: int)
     weights = np.where(sampled, 1 - scale, 1.0)
     cells = scale * cells + _count_in_bins(edges, left.values, weights)
     mass = scale * mass + _count_in_bins(edges, left.values, weights * background[left.pattern.indices])
-    return _Survey(cells, mass, cuts, low_mass * (m / len(items)))
+    return _CellCounts(cells, mass, cuts, low_mass * (m / len(items)))
 
 
-def _fill_blocks(left: LeftOut, items: npt.NDArray[np.int64]) -> Iterator[tuple[slice, FloatArray]]:
+def _fill_blocks(left: LeaveOneOut, items: npt.NDArray[np.int64]) -> Iterator[tuple[slice, FloatArray]]:
     """Yield which users a block has, and its values for `items`: those left out on clicked cells, U on the others."""
     place = np.full(left.pattern.shape[1], -1)
     place[items] = np.arange(len(items))
@@ -134,7 +134,7 @@ def _count_in_bins(edges: FloatArray, values: FloatArray, weights: FloatArray | 
     return np.bincount(np.searchsorted(edges, values), weights, minlength=len(edges) + 1).astype(np.float64)
 
 
-def _compute_probabilities(left: LeftOut, background: FloatArray, seed: int) -> NoiseScores:
+def _compute_probabilities(left: LeaveOneOut, background: FloatArray, seed: int) -> NoiseScores:
     """Return the score of each click, (nnz,), and the share of noise if taste did not reach the bottom."""
     from scipy.optimize import isotonic_regression
 
@@ -163,7 +163,7 @@ def _find_solid(pattern: Pattern) -> npt.NDArray[np.bool_]:
 
 
 def _estimate_noise_rates(
-    found: _Survey, ratios: FloatArray, rows: npt.NDArray[np.int32], solid: npt.NDArray[np.bool_], m: int
+    found: _CellCounts, ratios: FloatArray, rows: npt.NDArray[np.int32], solid: npt.NDArray[np.bool_], m: int
 ) -> tuple[FloatArray, float, float]:
     """Return the rate of noise of each user, (n,), of all, and at the bottom, from clicks on what is ranked lowest.
 
@@ -223,7 +223,7 @@ class NoiseModel(Protocol):
         """Return the model that judges: itself, or one like it that is fit to."""
         ...
 
-    def leave_out(self) -> LeftOut:
+    def leave_out(self) -> LeaveOneOut:
         """Return what the model says of cells, of clicked ones without their own click."""
         ...
 
@@ -232,7 +232,7 @@ class NoiseModel(Protocol):
         ...
 
 
-class Refitted(NoiseModel, Protocol):
+class RefittableModel(NoiseModel, Protocol):
     """One with V that can be fitted again with a change: CSRR and CSRRe."""
 
     seed: int

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from csrr._base.arrays import FloatArray
 from csrr._base.text import format_html_words
-from csrr.noise.scores import Refitted, check_popularity, score_noise
+from csrr.noise.scores import RefittableModel, check_popularity, score_noise
 from csrr.results.table import ResultTable
 
 SUSPECT = 0.5
@@ -58,7 +58,7 @@ class _Change(NamedTuple):
     kept: npt.NDArray[np.bool_]
 
 
-def find_stability(model: Refitted, *, popularity: float = 0.0) -> Stability:
+def find_stability(model: RefittableModel, *, popularity: float = 0.0) -> Stability:
     """Return how much of V, and of the suspects of the model that judges, survives; a row takes one fit or two."""
     check_popularity(popularity)
     court = model.noise_model()
@@ -77,12 +77,12 @@ def find_stability(model: Refitted, *, popularity: float = 0.0) -> Stability:
     return Stability({name: np.array(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)})
 
 
-def _refit(model: Refitted, change: _Change) -> Refitted:
+def _refit(model: RefittableModel, change: _Change) -> RefittableModel:
     log = model.costed_log()
     return model.refit(log if change.kept.all() else log.select(change.kept), **change.params)
 
 
-def _list_changes(model: Refitted) -> Iterator[_Change]:
+def _list_changes(model: RefittableModel) -> Iterator[_Change]:
     n_events = len(model.training_log())
     everything = np.ones(n_events, np.bool_)
     yield _Change("another seed", {"seed": model.seed + 1}, everything)
