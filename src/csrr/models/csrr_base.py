@@ -985,7 +985,7 @@ class CSRRBase(Recommender):
             Shape (n_events,).
         """
         self.check_fitted()
-        return score_suspects(self, popularity=popularity)
+        return score_suspects(self, popularity=popularity).scores
 
     def stability(self, *, popularity: float = 0.0) -> Stability:
         """Measure how much of V and of the suspects stays after small changes of seed, regularization or clicks.
