@@ -27,7 +27,15 @@ def check_cleaning(page):
     assert len(page.scope["little"]) > len(page.scope["more"])
 
 
-CHECKS = {"recipes/nightly-update.md": check_update, "recipes/noisy-logs.md": check_cleaning}
+def check_first_look(page):
+    assert {"page.html", "summary.json", "model.csrr"} <= {each.name for each in Path("first-look").iterdir()}
+
+
+CHECKS = {
+    "recipes/first-look.md": check_first_look,
+    "recipes/nightly-update.md": check_update,
+    "recipes/noisy-logs.md": check_cleaning,
+}
 """What else must hold after a page has run."""
 
 

@@ -1,4 +1,4 @@
-"""A summary -> Markdown: what a reader needs of the page, figures as tables of their values."""
+"""The main parts of the page as Markdown, with figures as tables of their values."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ELSEWHERE = (
 
 
 def render_markdown(summary: Summary, picture: str = "") -> str:
-    """Return the Markdown of a summary; `picture` is the file of its figure, "" where there is none."""
+    """Return the Markdown of a summary; `picture` is the file of its figure, "" if there is none."""
     doc = make_document(summary)
     blocks = [f"# {_escape(doc.title)}", *_write_opening(doc, picture), *_write_claims(doc), *_write_figures(doc)]
     blocks += _write_today(doc.today)
@@ -32,7 +32,7 @@ def render_markdown(summary: Summary, picture: str = "") -> str:
 
 
 def _escape(words: str) -> str:
-    """Return text on one line that Markdown shows as it is, in a table too."""
+    """Return a text on one line, escaped for Markdown and its tables."""
     flat = re.sub(r"[ \t\n\r\f\v]+", " ", words).strip()
     flat = re.sub(r"([\\`*_\[\]|#~])", r"\\\1", flat)
     return flat.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
@@ -51,7 +51,7 @@ def _indent(command: str) -> str:
 
 
 def _fold(title: str, *blocks: str) -> list[str]:
-    """Return blocks that are seen when their title is clicked."""
+    """Return blocks that open when a reader clicks their title."""
     shown = [block for block in blocks if block]
     return [f"<details>\n<summary>{_escape(title)}</summary>", *shown, "</details>"] if shown else []
 

@@ -1,4 +1,4 @@
-"""The one figure of the summary: how near the measured values are to the printed ones, and to systems of today."""
+"""The figure of the summary: differences of measured values from printed ones, and of current systems from CSRR-I."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Overview:
 
 
 def make_overview(summary: Summary) -> Overview | None:
-    """Return the figure of a summary; None where there is nothing to draw."""
+    """Return the figure of a summary; None if there is nothing to draw."""
     tables = {table.label: table for table in index_tables(summary.comparison).values()}
     near = {label: _compare_with_print(table) for label, table in tables.items()}
     today = {label: _compare_with_ours(table) for label, table in tables.items()}
@@ -63,19 +63,19 @@ def make_overview(summary: Summary) -> Overview | None:
 
 
 def draw_picture(overview: Overview) -> str:
-    """Return the figure as a whole SVG document, for where a page cannot hold it."""
+    """Return the figure as an SVG document, for pages that cannot contain SVG."""
     charts = [(part.title, part.chart) for part in overview.parts]
     return draw_document("Summary of the results", charts, overview.names, in_page=True)
 
 
 def _compare_with_print(table: SystemTable) -> dict[str, Point]:
-    """Return by how many percent each system differs from its printed value, with the interval of the mean."""
+    """Return the difference of each system from its printed value in percent, with the interval of the mean."""
     cells = {row.system: row.cells[NEAR_IN] for row in table.rows if NEAR_IN in row.cells}
     return {name: _to_percent(cells[name], cells[name].printed) for name in list_differences(table)}
 
 
 def _compare_with_ours(table: SystemTable) -> dict[str, Point]:
-    """Return by how many percent each system of today differs from the paper's best."""
+    """Return the difference of each current system from the paper's best in percent."""
     means = list_standard(table)
     if PAPERS_BEST not in means:
         return {}
