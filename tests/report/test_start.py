@@ -218,9 +218,7 @@ def test_a_log_too_small_leaves_no_files(tmp_path):
 
 
 def test_passwords_in_addresses_stay_out_of_the_page(log, tmp_path):
-    found = start_file.look_at_log(
-        log, 1, tmp_path, miss=1, false_alarm=1, seed=0, callback=None, source="postgresql://ann:secret@host/shop"
-    )
+    found = csrr.start(log, 1, tmp_path, source="postgresql://ann:secret@host/shop")
     assert found.source is None
     assert "secret" not in (tmp_path / "page.html").read_text() + (tmp_path / "summary.json").read_text()
 

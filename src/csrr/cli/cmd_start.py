@@ -83,7 +83,7 @@ def start(
     """
     from csrr.report.findings import PAGE, list_commands
     from csrr.report.page import check_folder
-    from csrr.report.start import look_at_log
+    from csrr.report.start import start as start_look
 
     with show_live_line() as line, stoppable(tell_kept(output)):
         check_folder(output)
@@ -91,7 +91,7 @@ def start(
         items = read_item_table({"items_file": items_file, "items_id": items_id})
         events = read_log(log, options)
         try:
-            look = look_at_log(
+            look = start_look(
                 events,
                 minutes,
                 output,

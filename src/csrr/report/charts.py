@@ -28,15 +28,6 @@ LEAST_WIDTH, WIDE = 480, 600
 CHARACTER = 8.2
 """The width of a character of 13 px, rounded up: fonts differ."""
 
-PAGE = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{title}</title>
-<style>body {{ margin: 0; background: #fff; }} svg.csrr-plot {{ display: block; margin: auto; max-width: 100%; }}
-svg.csrr-plot {{ height: auto; }}</style></head>
-<body>
-{svg}
-</body></html>
-"""
-
 
 class Plottable(Protocol):
     """A result that can be drawn: panels as plain objects with the fields of `Panel`, a title and a caption.
@@ -98,7 +89,9 @@ class Plot:
         ending = Path(path).suffix.lower()
         if ending not in SUFFIXES:
             raise ParameterError(f"{path}: a plot is written as .svg or .html; end the name in one of the two")
-        write_text(path, self.svg if ending == ".svg" else PAGE.format(title=escape(self.title), svg=self.svg))
+        before, after = read_file("plot.html").split("{svg}")
+        page = f"{before.replace('{title}', escape(self.title))}{self.svg}{after}"
+        write_text(path, self.svg if ending == ".svg" else page)
 
     def _repr_svg_(self) -> str:
         return self.svg
@@ -183,12 +176,12 @@ def draw_document(
             x += wide + GAP
         y = top + max(chart.size[1] for _, chart in row)
     words, y = _draw_words(caption, "caption", y + LINE, width)
-    height, sheet = y - LINE + MARGIN, read_sheet("colors.css")
+    height, sheet = y - LINE + MARGIN, read_file("colors.css")
     colors = dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6})", sheet[: sheet.index("@media")]))
     svg = (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="csrr-plot" viewBox="0 0 {width:g} {height:g}"'
         f' width="{width:g}" height="{height:g}" role="img" aria-label="{escape(title)}">'
-        f"<style>\n{read_sheet('plot.css')}</style>"
+        f"<style>\n{read_file('plot.css')}</style>"
         f'<rect width="{width:g}" height="{height:g}" fill="var(--page)"/>{"".join([*parts, *words])}</svg>\n'
     )
     return re.sub(r"var\(--([\w-]+)\)", lambda found: colors.get(found[1], found[0]), svg)
@@ -223,8 +216,8 @@ def _place(svg: str, x: float, y: float, size: str = "") -> str:
 
 
 @cache
-def read_sheet(name: str) -> str:
-    """Return a style sheet: colors.css, or page.css or plot.css, which use these colors."""
+def read_file(name: str) -> str:
+    """Return a file of this package: plot.html, colors.css, or page.css or plot.css, which use these colors."""
     return files("csrr.report").joinpath(name).read_text("utf-8")
 
 

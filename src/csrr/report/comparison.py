@@ -9,12 +9,11 @@ from typing import Any, Self
 
 import numpy as np
 
-from csrr._base.arrays import AnyArray, BoolArray
+from csrr._base.arrays import AnyArray
 from csrr._base.deadline import TimeUpError, cut_off, limit_time
 from csrr._base.text import describe_size, format_duration, format_number_of
 from csrr.data import DataError, Log, split
 from csrr.data.log import number_pairs
-from csrr.evaluation.compare import Comparison, compare
 from csrr.evaluation.cost_curve import CostCurve, cost_curve
 from csrr.evaluation.evaluate import Evaluation, compute_mean_interval, evaluate
 from csrr.models.base import Recommender
@@ -70,9 +69,9 @@ def hold_out(log: Log, seed: int = 0) -> HeldOutTest:
     else:
         train, test, how = _split_in_time(log)
         enough = min(ENOUGH_USERS, max(LEAST_USERS, ENOUGH_SHARE * log.n_users))
-        if np.count_nonzero(_mark_known(train, test)) < enough:
+        if _count_known(train, test) < enough:
             train, test, how = _hold_out_latest(log)
-    if (n := np.count_nonzero(_mark_known(train, test))) < LEAST_USERS:
+    if (n := _count_known(train, test)) < LEAST_USERS:
         raise DataError(
             f"no test is possible: it needs {LEAST_USERS} users with an event for training and one for the test, and"
             f" {n} {'has' if n == 1 else 'have'} both; most users have too few events: use a longer log"
@@ -138,10 +137,9 @@ def _hold_out_at_random(log: Log, seed: int) -> tuple[Log, Log, str]:
     return train, test, how
 
 
-def _mark_known(train: Log, test: Log) -> BoolArray:
-    """Return which users, shape (n_users,), have events on both sides."""
-    known: BoolArray = (train.user_counts() > 0) & (test.user_counts() > 0)
-    return known
+def _count_known(train: Log, test: Log) -> int:
+    """Return the number of users with events on both sides."""
+    return int(np.count_nonzero((train.user_counts() > 0) & (test.user_counts() > 0)))
 
 
 def subtract_log(log: Log, train: Log) -> Log:
@@ -236,13 +234,6 @@ def fit_within(model: Recommender, log: Log, seconds: float) -> None:
     grace = 1.5 if isinstance(model, CSRR) else 1.0
     with limit_time(seconds), cut_off(grace * seconds):
         model.fit(log)
-
-
-def compare_results(done: Sequence[ModelResult], best: ModelResult) -> Comparison | None:
-    """Return paired tests of all others against the best, on users with a history; None if there are no others."""
-    if len(done) < 2:
-        return None
-    return compare({each.name: each.with_history for each in done}, best.metric, baseline=best.name)
 
 
 def choose_best(done: Sequence[ModelResult]) -> ModelResult:

@@ -138,6 +138,11 @@ class FirstLook(TabularResult):
         return [each for each in self.results if each.evaluation is None]
 
     @property
+    def shown(self) -> ModelResult | None:
+        """The best personal model, or PopRank if there is none."""
+        return self.personal or self.best
+
+    @property
     def shown_model(self) -> Recommender | None:
         """The model of the examples: the best personal one if there is one."""
         return self.model if self.personal_model is None else self.personal_model
@@ -289,10 +294,14 @@ def _tell_significance(look: FirstLook) -> str:
     if look.best is None or look.comparison is None:
         return ""
     rows = look.comparison.rows
-    both, neither, one = _sort_by_significance(rows)
-    leads = [f"over {_join(both)} is more than chance (5 % level)"] if both else []
-    leads += [f"over {_join(neither)} may be chance"] if neither else []
-    leads += [f"over {_join(one)} is more than chance by one of two tests only"] if one else []
+    agreeing = {row.model: _count_significant(row) for row in rows}
+    judged = {
+        2: "is more than chance (5 % level)",
+        0: "may be chance",
+        1: "is more than chance by one of two tests only",
+    }
+    groups = {n: [model for model, own in agreeing.items() if own == n] for n in judged}
+    leads = [f"over {_join(models)} {judged[n]}" for n, models in groups.items() if models]
     words = (
         "No personal model makes better lists than PopRank, the most popular items"
         if look.best.name == BASELINE
@@ -300,7 +309,7 @@ def _tell_significance(look: FirstLook) -> str:
     )
     people = format_number_of(rows[0].paired.n, "user")
     words += f". Over {people} with a history, its lead {', that '.join(leads)}."
-    if any(row.model == BASELINE for row in [*neither, *one]):
+    if agreeing.get(BASELINE, 2) < 2:
         words += " A benefit over popularity is not shown here."
     if look.best.name == BASELINE:
         words += " Check what is unusual in the log before you trust this."
@@ -309,17 +318,14 @@ def _tell_significance(look: FirstLook) -> str:
     return words
 
 
-def _sort_by_significance(rows: Sequence[ComparedPair]) -> tuple[list[ComparedPair], ...]:
-    """Return the models worse than the best by both tests, those by neither, and those by only one of the tests."""
-    found: dict[int, list[ComparedPair]] = {2: [], 0: [], 1: []}
-    for row in rows:
-        by_rank = row.wilcoxon_p_holm < LEVEL and row.paired.better <= row.paired.worse
-        found[(row.t_p_holm < LEVEL) + by_rank].append(row)
-    return tuple(found.values())
+def _count_significant(row: ComparedPair) -> int:
+    """Return how many of the two tests find a model worse than the best one."""
+    by_rank = row.wilcoxon_p_holm < LEVEL and row.paired.better <= row.paired.worse
+    return (row.t_p_holm < LEVEL) + by_rank
 
 
-def _join(words: Sequence[Any]) -> str:
-    *some, last = (word.model if isinstance(word, ComparedPair) else str(word) for word in words)
+def _join(words: Sequence[str]) -> str:
+    *some, last = words
     return f"{', '.join(some)} and {last}" if some else last
 
 

@@ -12,7 +12,7 @@ from csrr._base import text
 from csrr._base.files import try_lock, write_text
 from csrr.parameters import ParameterError
 from csrr.report import findings
-from csrr.report.charts import read_sheet
+from csrr.report.charts import read_file
 from csrr.report.comparison import GroupScore
 from csrr.report.findings import KIND, MODEL, PAGE, PERSONAL, SUMMARY, FirstLook
 from csrr.report.json import write_plain
@@ -41,7 +41,7 @@ def render_template(package: str, name: str, **values: Any) -> str:
     )
     # The charts escape their own text.
     return environment.get_template(name).render(
-        style=Markup(read_sheet("colors.css") + read_sheet("page.css")),  # noqa: S704
+        style=Markup(read_file("colors.css") + read_file("page.css")),  # noqa: S704
         drawn=Markup,
         marker=lambda place: Markup(draw_marker(place)),  # noqa: S704
         text=text,
@@ -128,7 +128,6 @@ def make_panels(look: FirstLook) -> dict[str, Panel]:
     for each in look.done:
         low, high = each.with_history.interval(look.metric)
         models.append(Point(mean=each.with_history[look.metric], low=low, high=high, label=each.name))
-    name = next((each.name for each in (look.personal, look.best) if each is not None), "")
     popularity = [Point(100 * items, 100 * events) for items, events in look.facts.popularity]
     costs = [Point(each.length, each.cost, each.low, each.high) for each in look.lists]
     list_series = [Series("" if look.best is None else look.best.name, costs)]
@@ -143,10 +142,10 @@ def make_panels(look: FirstLook) -> dict[str, Panel]:
     if look.costs is not None:
         series = [Series("CSRR", [Point(each.cost_ratio, each.cost, each.low, each.high) for each in look.costs])]
         panels["ratios"] = Panel("Cost curve", "weight of clicks", "cost per user", True, series)
-    if look.learning:
+    if look.learning and look.shown is not None:
         gains = [Point(0.0, each.gain, each.gain_low, each.gain_high, label=each.part) for each in look.learning]
         label = f"gain of {look.metric.upper()}"
-        panels["learning"] = Panel("More data", "", label, series=[Series(name, gains)], kind="dots")
+        panels["learning"] = Panel("More data", "", label, series=[Series(look.shown.name, gains)], kind="dots")
     return panels
 
 

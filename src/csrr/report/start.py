@@ -13,10 +13,11 @@ from typing import Any
 
 from csrr._base.deadline import limit_time
 from csrr.data import ItemTable, Log, as_log, read, read_items
+from csrr.evaluation.compare import compare
 from csrr.models.base import Recommender
 from csrr.parameters import check_number, check_whole
 from csrr.report import comparison
-from csrr.report.comparison import BASELINE, COMPARED, HALVES, ModelResult
+from csrr.report.comparison import BASELINE, COMPARED, HALVES
 from csrr.report.findings import FirstLook
 from csrr.report.log_facts import compute_log_facts, find_anomalies
 from csrr.report.page import check_folder, hold_folder, write_files
@@ -41,6 +42,8 @@ def start(
     ease: bool = False,
     seed: int = 0,
     callback: Callback | None = None,
+    source: str | None = None,
+    options: str = "",
 ) -> FirstLook:
     """Make a first report on a log: its statistics, a comparison of models, and the best model.
 
@@ -66,6 +69,9 @@ def start(
         Seed of the random numbers.
     callback
         Called with a sentence on the current step.
+    source, options
+        The file of the log and the command-line options to read it, for the commands of the report. Default: the path,
+        if `log` is one.
 
     Returns
     -------
@@ -87,26 +93,6 @@ def start(
     >>> csrr.load("first-look/model.csrr").recommend(3, k=2).items.shape
     (1, 2)
     """
-    source = str(log) if isinstance(log, str | os.PathLike) else None
-    given = {"items": items, "miss": miss, "false_alarm": false_alarm, "ease": ease, "seed": seed}
-    return look_at_log(log, minutes, folder, **given, callback=callback, source=source)
-
-
-def look_at_log(
-    log: Any,
-    minutes: float | None,
-    folder: str | os.PathLike[str] | None,
-    *,
-    items: Any = None,
-    miss: float,
-    false_alarm: float,
-    ease: bool = False,
-    seed: int,
-    callback: Callback | None,
-    source: str | None,
-    options: str = "",
-) -> FirstLook:
-    """Return the report of `start`; `source` is the place of the log, `options` are those by which it was read."""
     check_number("minutes", MINUTES if minutes is None else minutes, above=0)
     check_number("miss", miss, above=0)
     check_number("false_alarm", false_alarm, above=0)
@@ -119,6 +105,8 @@ def look_at_log(
     if table is not None:
         table.align(events.items)  # an error now, not after the first fit
     seconds = 60 * (MINUTES if minutes is None else minutes)
+    if source is None and isinstance(log, str | os.PathLike):
+        source = str(log)
     if source is not None and "://" in source:
         source = None  # an address may contain a password, and people send the page to others
     run = Run(events, seconds, seed, callback or (lambda words: None), table, ease)
@@ -190,7 +178,9 @@ class Run:
         best, personal = comparison.choose_best(look.done), comparison.choose_personal(look.done)
         other = None if personal is None or personal is best else personal.model
         models = {"best": best, "personal": personal, "model": best.model, "personal_model": other}
-        return self.keep(look, name, **models, comparison=comparison.compare_results(look.done, best))
+        rivals = {each.name: each.with_history for each in look.done}
+        tests = compare(rivals, best.metric, baseline=best.name) if len(rivals) > 1 else None
+        return self.keep(look, name, **models, comparison=tests)
 
     def name_items(self, model: Recommender | None) -> None:
         """Give a model the item table, if there is one: a log with titles of its own would take the table out of it."""
@@ -199,8 +189,9 @@ class Run:
 
     def add_groups(self, look: FirstLook) -> FirstLook:
         """Return the report with the accuracy of the best personal model by group, and the cost of the best lists."""
+        shown = look.shown
         assert look.best is not None
-        shown = _select_shown(look)
+        assert shown is not None
         self.tell(f"judging {shown.name}")
         both = [shown, *(each for each in look.done if each.name == BASELINE and each is not shown)]
         by_users, by_items = comparison.group_users(both), comparison.group_items(both, look.test)
@@ -220,7 +211,8 @@ class Run:
 
     def learn(self, look: FirstLook, part: str) -> FirstLook:
         """Return the report with the accuracy of the best personal model after a fit to half of the training events."""
-        shown = _select_shown(look)
+        shown = look.shown
+        assert shown is not None
         if shown.seconds > self.left() / 2:  # less data takes less time, except for EASE
             return look
         self.tell(f"fitting {shown.name} to {part}")
@@ -235,10 +227,3 @@ class Run:
         self.tell("the cost curve")
         curve = comparison.compute_cost_curve(self.log, look.miss, look.false_alarm, self.left(), self.seed)
         return self.keep(look) if curve is None else self.keep(look, COSTS, costs=curve)
-
-
-def _select_shown(look: FirstLook) -> ModelResult:
-    """Return the best personal model, or PopRank if there is none."""
-    found = look.personal or look.best
-    assert found is not None
-    return found

@@ -44,7 +44,8 @@ class Point:
         """Return the text that appears when a user points at the point."""
         low, high = self.interval
         interval = f" ({show(low)} to {show(high)})" if low < high else ""
-        return f"{series}, {place}: {show(self.mean)}{interval}" + (f"\n{self.note}" if self.note else "")
+        name = f"{self.label}\n" if self.label not in ("", place) else ""
+        return f"{name}{series}, {place}: {show(self.mean)}{interval}" + (f"\n{self.note}" if self.note else "")
 
 
 @dataclass(frozen=True)
@@ -314,9 +315,7 @@ def _lay_map(points: Sequence[Point], size: Size) -> tuple[Axis, Axis, str]:
     middle = (min(across) + max(across)) / 2, (min(up) + max(up)) / 2
     # Room for the markers at the edge. If all points are in one place, up to rounding, the map still has some size.
     spans = (max(across) - min(across)) / (width - 2 * edge), (max(up) - min(up)) / (height - 2 * edge)
-    unit = 1.1 * max(spans)
-    if unit <= 1e-12 * max(map(abs, middle)):
-        unit = 1e-9 * max(map(abs, middle)) or 1.0
+    unit = max(1.1 * max(spans), 1e-9 * max(map(abs, middle))) or 1.0
     half = unit * (width / 2 - edge), unit * (height / 2 - edge)
     ends = edge, width - edge, height - edge, edge
     x = Axis(_make_scale(middle[0] - half[0], middle[0] + half[0], *ends[:2]), [], "", *ends[:2])
@@ -334,14 +333,10 @@ def _draw_series(name: str, points: Sequence[Point], place: int, x: Axis, y: Axi
         lines = f'<path d="M{line}" class="line"/><path d="{bars}" class="bar"/>' if points else ""
     marks = "".join(
         f'<g class="point" transform="translate({x.scale(point.x)} {y.scale(point.mean)}){resize}">'
-        f"<title>{escape(_name_point(point) + point.describe(name, format_short(point.x)))}</title>{shape}</g>"
+        f"<title>{escape(point.describe(name, format_short(point.x)))}</title>{shape}</g>"
         for point in points
     )
     return f'<g style="color:{name_color(place)}"{style}>{lines}{marks}</g>'
-
-
-def _name_point(point: Point) -> str:
-    return f"{point.label}\n" if point.label else ""
 
 
 def _place_names(points: Sequence[Point], x: Axis, y: Axis) -> Iterator[str]:
