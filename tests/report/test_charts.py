@@ -113,6 +113,14 @@ def test_points_without_a_place_are_left_out():
     assert sum(each.get("class") == "point" for each in root.iter(f"{SVG}g")) == 1
 
 
+def test_rows_of_dots_are_drawn():
+    points = [{"label": "new users", "mean": 0.2, "low": 0.1, "high": 0.3}, {"label": "others", "mean": 0.4}]
+    series = [{"name": name, "points": points} for name in ("a", "b")]
+    root = drawn(Sample(panels=[{"y": "accuracy", "kind": "dots", "series": series}]))
+    assert {"new users", "others", "accuracy", "a", "b"} <= set(words(root))
+    assert sum(each.get("class") == "point" for each in root.iter(f"{SVG}g")) == 4
+
+
 def test_a_reliability():
     told = csrr.Reliability.of([0.1, 0.3, 0.7], [1, 3, 5], [10, 10, 10])
     root = drawn(told)

@@ -1,4 +1,4 @@
-"""A log -> a held-out test, and the models on it: their accuracy, for which users and items, at what cost, and why."""
+"""A comparison of models on a held-out test: accuracy by group of users and items, and costs of the lists."""
 
 from __future__ import annotations
 

@@ -119,8 +119,7 @@ def find_machines(log: Log) -> Int64Array:
 
 
 def _mark_bursts(log: Log) -> Any:
-    """Return which users, shape (n_users,), have more events at once than a person can make; unknown if all times are
-    whole hours."""
+    """Return which users, (n_users,), have more events at once than a person makes; none if times are whole hours."""
     found = np.zeros(log.n_users, np.bool_)
     if log.times is None or len(log) < BURST or not (log.times % HOUR).any():
         return found
@@ -138,7 +137,7 @@ def _compute_quartiles(counts: Int64Array) -> list[int]:
 
 
 def _accumulate_popularity(per_item: Int64Array, most: int = 40) -> list[tuple[float, float]]:
-    """Return at most `most` pairs of a share of the items, most popular first, and their share of the events."""
+    """Return pairs of a share of the items, most popular first, and their share of the events; at most `most`."""
     places = np.unique(np.linspace(0, len(per_item), most).round().astype(np.int64))
     events = np.concatenate(([0], np.cumsum(per_item)))
     return [(float(place / len(per_item)), float(events[place] / events[-1])) for place in places if len(per_item)]

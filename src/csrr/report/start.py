@@ -183,7 +183,7 @@ class Run:
         return self.keep(look, name, **models, comparison=tests)
 
     def name_items(self, model: Recommender | None) -> None:
-        """Give a model the item table, if there is one: a log with titles of its own would take the table out of it."""
+        """Give a model the item table, if there is one; an update with events that have titles drops it."""
         if self.items is not None and model is not None:
             model.set_items(self.items)
 
