@@ -15,7 +15,7 @@ from csrr.data import Log
 from csrr.model_parameters import UserScaling
 from csrr.models.costs import ClickCosts, Costs, Ratio, Weighing
 from csrr.models.scaling import RULE, Scaling, Settings, compute_noise_level, compute_target_norm, count_clicks
-from csrr.noise.scores import STRONG, LeftOut, score_noise
+from csrr.noise.scores import STRONG, LeaveOneOut, score_noise
 from csrr.numerics.factored import Factors
 from csrr.numerics.foldin import ItemSide
 from csrr.numerics.lowrank import LowRank
@@ -195,7 +195,7 @@ def judge_events(built: ClickProblem) -> FloatArray:
     return find_genuine(leave_out_own(strict, factors), seed)
 
 
-def find_genuine(left: LeftOut, seed: int) -> FloatArray:
+def find_genuine(left: LeaveOneOut, seed: int) -> FloatArray:
     """Return the probability that each click is genuine, (nnz,), whichever noise there is.
 
     It may fall evenly over the items, as accidents do, or by their popularity: each click is held to the worse of both.
@@ -209,7 +209,7 @@ def weigh_events(judged: FloatArray, power: float) -> FloatArray:
     return np.maximum(judged, LEAST_GENUINE) ** power
 
 
-def leave_out_own(problem: Problem, factors: Factors) -> LeftOut:
+def leave_out_own(problem: Problem, factors: Factors) -> LeaveOneOut:
     """Return U on the clicked cells less the influence of each cell's own click.
 
     A click enters its user's equation with the coefficient c = pull + u and moves u by c*f to first order, where
@@ -223,7 +223,7 @@ def leave_out_own(problem: Problem, factors: Factors) -> LeftOut:
     )
     influence = 1 - (1 - of_user) * (1 - of_item)
     values = (u - (problem.pull(u) + u) * influence).astype(u.dtype)
-    return LeftOut(pattern, values, lambda rows, items: users[rows] @ factors.items[items].T)
+    return LeaveOneOut(pattern, values, lambda rows, items: users[rows] @ factors.items[items].T)
 
 
 def _compute_leverages(factors: FloatArray, l1: float) -> FloatArray:
