@@ -226,11 +226,11 @@ def _check_usage(models: tuple[str, ...], test: str | None, options: dict[str, A
 
 def _check_measures(options: dict[str, Any]) -> None:
     """Raise an error, before anything is fitted, for what `csrr.evaluate` would refuse."""
-    from csrr.evaluation.evaluate import METRIC_NAMES
+    from csrr.ranking.metrics import list_metrics
 
     for name in options["metrics"]:
-        if name not in METRIC_NAMES:
-            told = suggest_near(name, METRIC_NAMES) or f"; there are {', '.join(METRIC_NAMES)}"
+        if name not in list_metrics():
+            told = suggest_near(name, list_metrics()) or f"; there are {', '.join(list_metrics())}"
             raise click.UsageError(f"--metric {name}: there is no such metric{told}")
     if options["threshold"] is not None and math.isnan(options["threshold"]):
         raise click.UsageError("--threshold=nan: it must be a number; scores above it count as recommended")

@@ -23,7 +23,7 @@ from csrr.models.base import Recommender, find_unseen_events
 from csrr.models.bprmf import BPRMF, Epoch
 from csrr.models.popularity import PopRank
 from csrr.parameters import ParameterError, check_whole
-from csrr.ranking.metrics import METRICS
+from csrr.ranking.metrics import HIT_METRICS
 
 if TYPE_CHECKING:
     import optuna
@@ -148,7 +148,7 @@ def make_validation(
 
 def _check_metric(metric: Any, n_items: int) -> None:
     name, _, k = str(metric).partition("@")
-    known = (*METRICS, "f1_of_means")
+    known = (*HIT_METRICS, "f1_of_means")
     if not isinstance(metric, str) or name not in known or not k.isdecimal():
         raise ParameterError(f"metric={metric!r} must be like ndcg@10, one of {', '.join(known)} at a length")
     if not 1 <= int(k) <= n_items:

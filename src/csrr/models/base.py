@@ -66,7 +66,7 @@ from csrr.parameters import (
 from csrr.ranking import NeighborLists, Neighbors, Recommendations, top_k
 from csrr.ranking.calibration import Calibration, Reliability
 from csrr.ranking.explanations import Explanation, spread_amounts
-from csrr.ranking.metrics import Metric, mark_hits, ndcg
+from csrr.ranking.metrics import HitMetric, mark_hits, ndcg
 from csrr.ranking.rules import normalise_rows, sketch_rows
 from csrr.ranking.topk import (
     ItemOrder,
@@ -116,7 +116,7 @@ def _is_matrix(data: Any) -> bool:
     return sparse.issparse(data) or (isinstance(data, np.ndarray) and data.ndim == 2)
 
 
-def measure_heldout(model: Recommender, heldout: Any, metric: Metric = ndcg, k: int = SCORED_AT) -> float:
+def measure_heldout(model: Recommender, heldout: Any, metric: HitMetric = ndcg, k: int = SCORED_AT) -> float:
     """The mean of a metric of lists of length k, over users with an event that the model knows but has not seen."""
     if _is_matrix(heldout):
         if "sklearn.model_selection" in sys.modules:

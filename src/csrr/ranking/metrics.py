@@ -1,14 +1,19 @@
-"""Score blocks -> what a threshold, or the order, gets right over all cells, without ever holding them all.
+"""Metrics of lists, and of all cells of users and items, each defined here and nowhere else.
 
-The cells are those of the given rows that are not in `seen`; the positives are the ones stored in `relevant`, the
-negatives all others. A cell is recommended when its score is above the threshold.
+A metric that needs only the hits of a list is a function in `HIT_METRICS`; one that needs more, such as the items or
+the scores of all cells, is a subclass of `Metric` in `OTHER_METRICS`. `csrr.evaluate` and the command line read both.
+
+Cells are counted from blocks of scores, so that a users x items array never exists. They are those of the given rows
+that are not in `seen`; the positives are the ones stored in `relevant`, the negatives all others. A cell is recommended
+when its score is above the threshold.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, fields, replace
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +21,7 @@ from scipy import sparse
 
 from csrr._base.arrays import BoolArray, Float32Array, Float64Array, Int32Array, Int64Array, Rows
 from csrr._base.threads import run_ranges
+from csrr.data.items import Categories
 from csrr.parameters import ParameterError
 from csrr.ranking.loops import count_cell_rows, hit_rows, measure_likeness_rows
 from csrr.ranking.topk import RowScorer, check_rows, score_blocks, split_rows
@@ -78,76 +84,10 @@ def hit_rate(hits: BoolArray, n_relevant: Int64Array) -> Float64Array:
     return _mask_undefined(np.asarray(hits.any(axis=1), np.float64), n_relevant)
 
 
-def measure_item_information(seen: Any) -> Float64Array:
-    """Return -log2 of the share of users who have each item, shape (n_items,).
+HitMetric = Callable[[BoolArray, Int64Array], Any]
+"""From hits, shape (b, k), and numbers of relevant items, shape (b,), to a value for each user, shape (b,)."""
 
-    The users are those with an event in `seen`, CSR of shape (n_users, n_items) with at least one. An item that
-    nobody has counts as if one user had it: as surprising as the rarest item can be.
-    """
-    n_users = np.count_nonzero(np.diff(seen.indptr))
-    owners = np.bincount(seen.indices, minlength=seen.shape[1])
-    return np.asarray(np.log2(n_users / np.maximum(owners, 1)))
-
-
-def novelty(items: Int32Array, bits: Float64Array) -> Float64Array:
-    """Return the mean of `bits`, shape (n_items,), over the items of each list, shape (b, k), where -1 is none.
-
-    With `measure_item_information` this is the mean of -log2(share of users who have the item); NaN for an empty list.
-    """
-    listed = items >= 0
-    total, n = np.where(listed, bits[items], 0).sum(axis=1), listed.sum(axis=1)
-    return np.where(n > 0, total / np.maximum(n, 1), np.nan)
-
-
-def coverage(items: Int32Array, n_items: int) -> float:
-    """Return the share of all items that are in at least one of the lists, shape (b, k), where -1 is none.
-
-    It belongs to all lists together: no user has a value, so there is no interval.
-    """
-    listed = np.zeros(n_items + 1, np.bool_)
-    listed[items] = True
-    return float(listed[:-1].mean())
-
-
-HEAD_SHARE = 0.8
-"""The most popular items that have this share of the training events together are the head, all others the tail."""
-
-
-def find_long_tail(seen: Any) -> BoolArray:
-    """Return which items are not in the head, shape (n_items,): beyond the fewest with HEAD_SHARE of all events.
-
-    The events are those of `seen`, CSR of shape (n_users, n_items); of items with equally many, first rows go first.
-    """
-    counts = np.bincount(seen.indices, minlength=seen.shape[1])
-    order = np.argsort(-counts, kind="stable")
-    before = np.cumsum(counts[order]) - counts[order]
-    is_tail = np.empty(len(counts), np.bool_)
-    is_tail[order] = before >= HEAD_SHARE * counts.sum()
-    return is_tail
-
-
-def long_tail(items: Int32Array, is_tail: BoolArray) -> Float64Array:
-    """Return the share of each list, shape (b, k), where -1 is none, that is in the long tail; NaN for an empty one."""
-    return novelty(items, is_tail.astype(np.float64))
-
-
-def diversity(items: Int32Array, seen: Any) -> Float64Array:
-    """Return 1 - the mean cosine of the items of each list, shape (b, k), over all pairs; NaN with fewer than two.
-
-    The cosine of two items is that of their columns in `seen`, CSR of shape (n_users, n_items): users who have both /
-    sqrt(users who have one * users who have the other). It does not depend on a model, so that models can be compared.
-    """
-    owners = sparse.csr_array(seen.T)
-    likeness = np.empty(len(items))
-    parts = (np.ascontiguousarray(items), owners.indptr, owners.indices, owners.shape[1], likeness)
-    run_ranges(lambda a, b: measure_likeness_rows(a, b, *parts), split_rows(len(items)))
-    return 1 - likeness
-
-
-Metric = Callable[[BoolArray, Int64Array], Any]
-"""From hits, shape (b, k), and numbers of relevant items, shape (b,), to a value a user, shape (b,)."""
-
-METRICS: dict[str, Metric] = {
+HIT_METRICS: dict[str, HitMetric] = {
     "precision": precision,
     "recall": recall,
     "f1": f1,
@@ -158,10 +98,10 @@ METRICS: dict[str, Metric] = {
     "hit_rate": hit_rate,
 }
 STANDARD = ("precision", "recall", "f1", "ndcg")
-_TAKEN = (*METRICS, "coverage", "novelty", "f1_of_means", "auc", "cell_recall", "specificity", "sum", "cost")
+_BUILT_IN = (*HIT_METRICS, "f1_of_means")
 
 
-def register_metric(name: str, function: Metric) -> Metric:
+def register_metric(name: str, function: HitMetric) -> HitMetric:
     """Register your own metric by name, for `csrr.evaluate`, `csrr.compare` and `csrr.tune`; return the function.
 
     Larger values are better. A second metric of the same name replaces the first.
@@ -197,11 +137,11 @@ def register_metric(name: str, function: Metric) -> Metric:
     """
     if not isinstance(name, str) or not name.isidentifier():
         raise ParameterError(f"name={name!r}: give a word of letters, digits and _")
-    if name in _TAKEN:
+    if name in _BUILT_IN or name in OTHER_METRICS:
         raise ParameterError(f"name={name!r} is a metric of csrr; give yours another")
     if not callable(function):
         raise ParameterError(f"function={function!r}: it must be a function of hits and n_relevant")
-    METRICS[name] = function
+    HIT_METRICS[name] = function
     return function
 
 
@@ -238,7 +178,7 @@ def _measure(name: str, hits: BoolArray, n_relevant: Int64Array) -> Float64Array
     """Return the values of a metric, shape (b,), if they are such."""
     hits = hits.view()
     hits.flags.writeable = False  # a metric of somebody else's must not change it for the others
-    found = METRICS[name](hits, n_relevant)
+    found = HIT_METRICS[name](hits, n_relevant)
     try:
         values = np.asarray(found, np.float64)
     except (TypeError, ValueError):
@@ -268,9 +208,6 @@ def _normalise_dcg(hits: BoolArray, n_ideal: Int64Array, n_relevant: Int64Array)
 
 def _mask_undefined(values: Float64Array, n_relevant: Int64Array) -> Float64Array:
     return np.where(n_relevant > 0, values, np.nan)
-
-
-CELL_METRICS = ("cell_recall", "specificity", "sum", "cost")
 
 
 @dataclass(frozen=True, eq=False)
@@ -424,3 +361,217 @@ def _round_down(thresholds: Float64Array) -> Float32Array:
     with np.errstate(over="ignore"):
         near = thresholds.astype(np.float32)
     return np.where(near > thresholds, np.nextafter(near, np.float32(-np.inf)), near)
+
+
+@dataclass(frozen=True, eq=False)
+class EvaluatedLists:
+    """The lists of n users, and everything that a metric may compare them with.
+
+    Attributes
+    ----------
+    items
+        The item rows of the lists, shape (n, k), -1 where a list is short.
+    hits
+        Which of them are test events, shape (n, k).
+    counts
+        The counts of all cells of these users; `counts.rows` are their row numbers, `counts.positives` the numbers of
+        their test events, `counts.relevant` the test events themselves.
+    clicks
+        The training events of all users, csr of shape (n_users, n_items).
+    positive_cost
+        The weight of a missed test event at a threshold; a false alarm has 1 minus it.
+    categories
+        The categories of the items, where a column of the item table was named.
+    """
+
+    items: Int32Array
+    hits: BoolArray
+    counts: CellCounts
+    clicks: Any
+    positive_cost: float = 0.5
+    categories: Categories | None = None
+
+    def cut(self, k: int) -> EvaluatedLists:
+        """Return the same with the first k places of each list."""
+        return replace(self, items=self.items[:, :k], hits=self.hits[:, :k])
+
+    def take(self, which: BoolArray) -> EvaluatedLists:
+        """Return the lists of some of the users, `which` of shape (n,)."""
+        return replace(self, items=self.items[which], hits=self.hits[which], counts=self.counts.take(which))
+
+
+class MetricValues(NamedTuple):
+    """Values of a metric: of each user, shape (n,), and their mean.
+
+    `per_user` is None where only all lists together have a value. `linear`, shape (n,), gives the interval of a mean
+    that is not the mean of `per_user`.
+    """
+
+    per_user: Float64Array | None
+    mean: float
+    linear: Float64Array | None = None
+
+
+class Metric(ABC):
+    """A metric of `csrr.evaluate`.
+
+    Attributes
+    ----------
+    name
+        Its name; of lists of length 10 it is "name@10".
+    source
+        Its input: "lists", measured at each length; or all cells, their "order" or those above the "threshold".
+    """
+
+    name: str
+    source: ClassVar[Literal["lists", "order", "threshold"]] = "lists"
+
+    @abstractmethod
+    def measure(self, lists: EvaluatedLists) -> MetricValues:
+        """Return the values of the users whose lists these are."""
+
+
+@dataclass(frozen=True)
+class MetricOfHits(Metric):
+    """A function of `HIT_METRICS`."""
+
+    name: str
+
+    def measure(self, lists: EvaluatedLists) -> MetricValues:
+        """Return the mean over users."""
+        return _average_users(_measure(self.name, lists.hits, lists.counts.positives))
+
+
+class Coverage(Metric):
+    """The share of all items that are in at least one list.
+
+    It belongs to all lists together: no user has a value, so there is no interval.
+    """
+
+    name = "coverage"
+
+    def measure(self, lists: EvaluatedLists) -> MetricValues:
+        """Return the share."""
+        n_lists = np.bincount(lists.items[lists.items >= 0], minlength=lists.clicks.shape[1])
+        return MetricValues(None, float((n_lists > 0).mean()))
+
+
+class Novelty(Metric):
+    """The mean over a list of -log2(share of users who have the item); NaN for an empty list.
+
+    The users are those with training events. An item that nobody has counts as if one user had it: as surprising as the
+    rarest item can be.
+    """
+
+    name = "novelty"
+
+    def measure(self, lists: EvaluatedLists) -> MetricValues:
+        """Return the mean over users."""
+        n_users = np.count_nonzero(np.diff(lists.clicks.indptr))
+        bits = np.log2(n_users / np.maximum(_count_events(lists.clicks), 1))
+        return _average_users(_average_items(lists.items, bits))
+
+
+class Diversity(Metric):
+    """1 - the mean cosine of the items of a list, over all pairs; NaN with fewer than two.
+
+    The cosine of two items is that of their columns in the training events: users who have both / sqrt(users who have
+    one * users who have the other). It does not depend on a model, so that models can be compared.
+    """
+
+    name = "diversity"
+
+    def measure(self, lists: EvaluatedLists) -> MetricValues:
+        """Return the mean over users."""
+        owners = sparse.csr_array(lists.clicks.T)
+        likeness = np.empty(len(lists.items))
+        parts = (np.ascontiguousarray(lists.items), owners.indptr, owners.indices, owners.shape[1], likeness)
+        run_ranges(lambda a, b: measure_likeness_rows(a, b, *parts), split_rows(len(likeness)))
+        return _average_users(1 - likeness)
+
+
+class LongTail(Metric):
+    """The share of a list that is in the long tail; NaN for an empty list.
+
+    The fewest items, most popular first, that have HEAD_SHARE of the training events together are the head, all others
+    the tail; of items with equally many events, first rows go first.
+    """
+
+    name = "long_tail"
+
+    def measure(self, lists: EvaluatedLists) -> MetricValues:
+        """Return the mean over users."""
+        counts = _count_events(lists.clicks)
+        order = np.argsort(-counts, kind="stable")
+        is_tail = np.empty(len(counts))
+        is_tail[order] = np.cumsum(counts[order]) - counts[order] >= HEAD_SHARE * counts.sum()
+        return _average_users(_average_items(lists.items, is_tail))
+
+
+HEAD_SHARE = 0.8
+
+
+class AUC(Metric):
+    """The share of pairs of a test event and another unseen item that the scores order rightly, ties half."""
+
+    name = "auc"
+    source = "order"
+
+    def measure(self, lists: EvaluatedLists) -> MetricValues:
+        """Return the mean over users."""
+        return _average_users(lists.counts.auc())
+
+
+@dataclass(frozen=True)
+class ThresholdMetric(Metric):
+    """A measure of the paper, by its name in `Measures`, over all cells of all users together."""
+
+    name: str
+    source = "threshold"
+
+    def measure(self, lists: EvaluatedLists) -> MetricValues:
+        """Return the values of single users, and the measure of all their cells, which is not their mean."""
+        counts, cost = lists.counts, lists.positive_cost
+        pooled = float(getattr(counts.pool(cost), self.name)[0])
+        rows, linear = (getattr(each(cost), self.name)[:, 0] for each in (counts.measure_rows, counts.linearise))
+        return MetricValues(rows, pooled, linear)
+
+
+OTHER_METRICS: dict[str, Metric] = {
+    each.name: each
+    for each in (
+        Coverage(),
+        Novelty(),
+        Diversity(),
+        LongTail(),
+        AUC(),
+        *(ThresholdMetric(measure.name) for measure in fields(Measures)),
+    )
+}
+"""The metrics that need more than hits, by name."""
+
+
+def list_metrics() -> list[str]:
+    """Return the names of all metrics, registered ones among them."""
+    return [*HIT_METRICS, *OTHER_METRICS]
+
+
+def find_metric(name: str) -> Metric:
+    """Return the metric of a name that `list_metrics` has."""
+    return OTHER_METRICS.get(name) or MetricOfHits(name)
+
+
+def _average_users(values: Float64Array) -> MetricValues:
+    return MetricValues(values, _average(values))
+
+
+def _average_items(items: Int32Array, values: Float64Array) -> Float64Array:
+    """Return the mean of `values`, shape (n_items,), over each list of items, shape (b, k); NaN for an empty one."""
+    listed = items >= 0
+    total, n = np.where(listed, values[items], 0).sum(axis=1), listed.sum(axis=1)
+    return np.where(n > 0, total / np.maximum(n, 1), np.nan)
+
+
+def _count_events(clicks: Any) -> Int64Array:
+    """Return the number of events of each item, shape (n_items,)."""
+    return np.bincount(clicks.indices, minlength=clicks.shape[1])
