@@ -22,12 +22,13 @@ ROOMS = (
     "interop",
     "cli",
 )
-DECLARED = {"parameters", "model_parameters", "registry"}
+DECLARED = {"parameters", "model_parameters", "registry", "rules"}
 """The modules of the package itself, which every room may import."""
 MAY_IMPORT = {room: {*ROOMS[: place + 1], *DECLARED} for place, room in enumerate(ROOMS)} | {
     "_base": {"_base"},
     "numerics": {"_base", "numerics"},
     "cli": {*ROOMS, *DECLARED, ""},
+    "rules.py": {"_base", "data", "ranking", "models", *DECLARED},
 }
 """What each room may import; "" is the package itself."""
 FILES = sorted(SOURCE.rglob("*.py"))

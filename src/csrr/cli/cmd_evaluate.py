@@ -91,8 +91,7 @@ def evaluate(log: str, models: tuple[str, ...], test: str | None, as_json: bool,
     long_tail; of all items: auc, and at the threshold cell_recall, specificity, sum, cost, where --miss-weight weighs a
     missed choice. Below the table, paired tests over users against the first model, on the longest ndcg.
 
-    With rules (--where, --boost, --fresh, --at-most, --at-least, --diversity) lists follow them, and a table says what
-    they change.
+    With rules, such as --diversity 0.3, lists follow them, and a table says what they change.
     """
     from csrr.models.base import find_unseen_events
 

@@ -20,7 +20,7 @@ from csrr.data import DataError, IdMap, Log, UnknownIdError, as_log
 from csrr.data.ids import Ids
 from csrr.data.items import Categories
 from csrr.models.base import Recommender
-from csrr.models.filters import IdLookup, RuleOptions, Unknown, find_categories, list_ids, read_asked, read_rules
+from csrr.models.filters import IdLookup, Unknown, find_categories, list_ids, read_asked, read_rules
 from csrr.models.recommend import find_known, score_popular
 from csrr.parameters import ParameterError
 from csrr.ranking.metrics import (
@@ -39,6 +39,7 @@ from csrr.ranking.rules import Rules
 from csrr.ranking.topk import block_top_k, score_blocks
 from csrr.results.formatting import format_text_table
 from csrr.results.table import ResultTable, TabularResult
+from csrr.rules import RuleOptions
 
 Interval = tuple[float, float]
 

@@ -26,7 +26,6 @@ from csrr.data.ids import Id, Ids
 from csrr.data.tables import check_sparse, is_table
 from csrr.models.filters import (
     IdLookup,
-    RuleOptions,
     Unknown,
     UserBatch,
     is_for_each,
@@ -80,6 +79,7 @@ from csrr.ranking.topk import (
     take_rows,
 )
 from csrr.results.table import ResultTable
+from csrr.rules import RuleOptions
 
 MOST_GROUPS = 20
 SCORED_AT = 10
@@ -1190,13 +1190,13 @@ class Recommender(ABC):
               multiply; a factor common to all items changes nothing.
             - ``fresh="30d"``: a new item has the factor 2, whose logarithm halves with that age (a number is in the
               unit of the log's times). Or ``{"half_life": "30d", "factor": 3, "by": "released"}``.
-            - ``at_most={"genre": 2}``: at most two of each category in a list,
-              or ``{"genre": {"RPG": 1}}``: of one category. Lists are filled as long as an item is allowed.
+            - ``at_most={"genre": 2}``: at most two of each category in a list, or ``{"genre": {"RPG": 1}}``: of one
+              category. Lists are filled as long as an item is allowed.
             - ``at_least={"genre": {"Indie": 1}}``: the last places are reserved for missing categories.
             - ``diversity=0.3``: maximal marginal relevance among the best 5 k items, at least 50: each place gets the
               largest (1 - d) * relevance - d * similarity, where relevance is scaled to [0, 1] among them, and
-              similarity is the largest cosine (`item_vectors`; or a column: ``diversity_by="genre"``) to the items
-              above.
+              similarity is the largest cosine (`item_vectors`) to the items above.
+            - ``diversity_by="genre"``: this similarity is that of the categories of a column.
 
         Returns
         -------
