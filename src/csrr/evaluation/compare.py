@@ -374,36 +374,6 @@ class EvaluationTable(TabularResult):
         means = {name: [each[name] for each in self.evaluations.values()] for name in self.metrics}
         return ResultTable.from_lists({"model": list(self.evaluations), **means})
 
-    def to_html(self, *, best: BestColumns | None = None) -> str:
-        """Return the table as HTML.
-
-        Parameters
-        ----------
-        best
-            As for `to_latex`.
-
-        Returns
-        -------
-        text
-            Numbers to four digits, long texts cut, all escaped.
-        """
-        return super().to_html(best=self.best if best is None else best)
-
-    def to_latex(self, *, best: BestColumns | None = None) -> str:
-        r"""Return the table as a LaTeX tabular, for a document with \usepackage{booktabs}.
-
-        Parameters
-        ----------
-        best
-            The columns in which the best number is bold, each "max" or "min"; default: all; {}: none.
-
-        Returns
-        -------
-        text
-            Numbers to four digits, all else escaped.
-        """
-        return super().to_latex(best=self.best if best is None else best)
-
     def _heading(self) -> str:
         first = next(iter(self.evaluations.values()))
         return f"Evaluations: means over {first.n_users:,} users"
