@@ -63,9 +63,10 @@ from csrr.parameters import (
     refuse_names,
 )
 from csrr.ranking import NeighborLists, Neighbors, Recommendations, top_k
-from csrr.ranking.calibration import Calibration, Reliability
+from csrr.ranking.calibration import Calibration
 from csrr.ranking.explanations import Explanation, spread_amounts
 from csrr.ranking.metrics import HitMetric, mark_hits, ndcg
+from csrr.ranking.reliability import Reliability
 from csrr.ranking.rules import normalise_rows, sketch_rows
 from csrr.ranking.topk import (
     ItemOrder,
