@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import csrr
-from csrr.evaluation.compare import compare, compare_paired, correct_holm
-from csrr.evaluation.evaluate import Evaluation, compute_f1_interval, compute_mean_interval
+from csrr.evaluation.compare import compare
+from csrr.evaluation.evaluate import Evaluation
+from csrr.evaluation.statistics import compare_paired, compute_f1_interval, compute_mean_interval, correct_holm
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import csrr
-from csrr.evaluation.evaluate import compute_mean_interval, measure_rule_cost
+from csrr.evaluation.evaluate import measure_rule_cost
+from csrr.evaluation.statistics import compute_mean_interval
 
 pytestmark = pytest.mark.filterwarnings("ignore::csrr.NoHistoryWarning")
 

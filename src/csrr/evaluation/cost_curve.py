@@ -10,7 +10,7 @@ import numpy as np
 
 from csrr._base.arrays import Float64Array, Int64Array
 from csrr.data import DataError, Log, as_log, split
-from csrr.evaluation.evaluate import compute_mean_interval
+from csrr.evaluation.statistics import compute_mean_interval
 from csrr.model_parameters import LEAST_COST, MOST_COST
 from csrr.models.csrr import CSRR
 from csrr.parameters import ParameterError, check_number, check_whole

@@ -7,10 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from copy import copy
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
 from csrr._base.arrays import BoolArray, Float64Array, Int32Array, Int64Array, ObjectArray, Rows
@@ -19,6 +18,7 @@ from csrr._base.threads import use_threads
 from csrr.data import DataError, IdMap, Log, UnknownIdError, as_log
 from csrr.data.ids import Ids
 from csrr.data.items import Categories
+from csrr.evaluation.statistics import Interval, compute_mean_interval, linearize_f1
 from csrr.models.base import Recommender
 from csrr.models.filters import IdLookup, Unknown, find_categories, list_ids, read_asked, read_rules
 from csrr.models.recommend import find_known, score_popular
@@ -40,57 +40,6 @@ from csrr.ranking.topk import block_top_k, score_blocks
 from csrr.results.formatting import format_text_table
 from csrr.results.table import ResultTable, TabularResult
 from csrr.rules import RuleOptions
-
-Interval = tuple[float, float]
-
-
-def compute_mean_interval(values: npt.ArrayLike, level: float = 0.95, *, overlap: float = 0.0) -> Interval:
-    """Return Student's t interval (low, high) of the mean of `values`, shape (n,), NaN left out.
-
-    It is (NaN, NaN) of fewer than two values. `overlap` is for random splits of the same data: see `compute_error`.
-    """
-    from scipy.special import stdtrit
-
-    if not 0 < level < 1:
-        raise ParameterError(f"level={level!r} must lie strictly between 0 and 1, such as 0.95")
-    known = np.asarray(values, np.float64)
-    known = known[~np.isnan(known)]
-    if len(known) < 2:
-        return float("nan"), float("nan")
-    mean, error = known.mean(), compute_error(known, overlap)
-    half = stdtrit(len(known) - 1, (1 + level) / 2) * error
-    return float(mean - half), float(mean + half)
-
-
-def compute_error(values: Float64Array, overlap: float = 0.0) -> float:
-    """Return the standard error of the mean of `values`, shape (n,).
-
-    Random splits of the same data share training events, so that their results vary less than fresh data would make
-    them. With `overlap` = test events / training events the error is Nadeau and Bengio's (2003),
-    s*sqrt(1/n + overlap).
-    """
-    return float(values.std(ddof=1) * np.sqrt(1 / len(values) + overlap))
-
-
-def compute_f1_interval(precision: npt.ArrayLike, recall: npt.ArrayLike, level: float = 0.95) -> Interval:
-    """Return the interval (low, high) of the harmonic mean of mean `precision` and mean `recall`, shapes (n,).
-
-    By the delta method: the t interval of what each user moves it by, to first order.
-    """
-    return compute_mean_interval(linearise_f1(precision, recall), level)
-
-
-def linearise_f1(precision: npt.ArrayLike, recall: npt.ArrayLike) -> Float64Array:
-    """Return values of each user, shape (n,), whose mean is the F1 of the means, and whose spread its: F + dF."""
-    p, r = np.asarray(precision, np.float64), np.asarray(recall, np.float64)
-    if p.shape != r.shape or p.ndim != 1:
-        raise ParameterError(f"precision and recall need one value per user each, not shapes {p.shape} and {r.shape}")
-    mean_p, mean_r = p.mean(), r.mean()
-    both = mean_p + mean_r
-    if not both:
-        return np.zeros(len(p))
-    f1 = 2 * mean_p * mean_r / both
-    return np.asarray(f1 + 2 * ((mean_r / both) ** 2 * (p - mean_p) + (mean_p / both) ** 2 * (r - mean_r)))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -600,10 +549,9 @@ def _measure(
         else:
             found[metric.name] = metric.measure(lists)
     per_user = {name: each.per_user for name, each in found.items() if each.per_user is not None}
+    averages = average_metrics(per_user)
     for k, pair in pair_precision_recall(per_user).items():
-        found[f"f1_of_means@{k}"] = MetricValues(
-            None, average_metrics(per_user)[f"f1_of_means@{k}"], linearise_f1(*pair)
-        )
+        found[f"f1_of_means@{k}"] = MetricValues(None, averages[f"f1_of_means@{k}"], linearize_f1(*pair))
     means = {name: each.mean for name, each in found.items()}
     linear = {name: each.linear for name, each in found.items() if each.linear is not None}
     return Evaluation(at, users, per_user, means, 0, linear, lists.hits, lists.counts.positives, n_train)
@@ -640,26 +588,27 @@ def _align(log: Log, model: Recommender, part: str, reader: IdLookup) -> Any:
     """Return the events in the model's row numbers, sparse of shape (n_users, n_items), indices sorted."""
     if log.users == model.users_ and log.items == model.items_:
         return log.to_csr()
-    user_rows = _map_rows(log.users, log.user_rows, model.users_, "user", part, reader)
-    item_rows = _map_rows(log.items, log.item_rows, model.items_, "item", part, reader)
-    is_known = (user_rows >= 0) & (item_rows >= 0)
+    rows = []
+    for kind, ids, own_rows, known in (
+        ("user", log.users.ids, log.user_rows, model.users_),
+        ("item", log.items.ids, log.item_rows, model.items_),
+    ):
+        rows.append(known.find(ids, kind)[own_rows])
+        if not reader.ignores and (unknown := rows[-1] < 0).any():
+            _refuse_ids(known, ids[np.unique(own_rows[unknown])], kind, part)
+    is_known = (rows[0] >= 0) & (rows[1] >= 0)
     reader.count(f"the events of {part}", int((~is_known).sum()), len(log))
-    user_rows, item_rows = user_rows[is_known], item_rows[is_known]
+    user_rows, item_rows = (each[is_known] for each in rows)
     shape = (len(model.users_), len(model.items_))
     matrix = sparse.csr_array((np.ones(len(user_rows), np.float32), (user_rows, item_rows)), shape=shape)
     matrix.sum_duplicates()
     return matrix
 
 
-def _map_rows(
-    ids: IdMap, rows: Int32Array, known: IdMap, kind: Literal["user", "item"], part: str, reader: IdLookup
-) -> Rows:
-    """Return the rows in `known` of the ids that `rows` stand for, -1 of those that are unknown and to be ignored."""
-    used, place = np.unique(rows, return_inverse=True)
-    if reader.ignores:
-        return reader.find(known, ids.ids[used], kind)[place]
+def _refuse_ids(known: IdMap, ids: Ids, kind: str, part: str) -> None:
+    """Raise a DataError for ids that the model does not know."""
     try:
-        return known.rows(ids.ids[used], kind)[place]
+        known.rows(ids, kind)
     except UnknownIdError as error:
         hint = ', or pass unknown="ignore"' if part == "test" else ""
         raise DataError(

@@ -67,7 +67,7 @@ from csrr.ranking.calibration import Calibration
 from csrr.ranking.explanations import Explanation, spread_amounts
 from csrr.ranking.metrics import HitMetric, mark_hits, ndcg
 from csrr.ranking.reliability import Reliability
-from csrr.ranking.rules import normalise_rows, sketch_rows
+from csrr.ranking.rules import normalize_rows, sketch_rows
 from csrr.ranking.topk import (
     ItemOrder,
     Restrictions,
@@ -734,7 +734,7 @@ class Recommender(ABC):
         if "vectors" not in self._made:
             of_factors = self.has_factors
             made = (
-                normalise_rows(self.item_factors_[:, self._likeness])
+                normalize_rows(self.item_factors_[:, self._likeness])
                 if of_factors
                 else sketch_rows(self.seen_.T.tocsr())
             )

@@ -53,7 +53,7 @@ def f1(hits: BoolArray, n_relevant: Int64Array) -> Float64Array:
 
 def ndcg(hits: BoolArray, n_relevant: Int64Array) -> Float64Array:
     """Return DCG / ideal DCG: a hit at rank r gains 1 / log2(1 + r), the ideal has min(k, relevant) hits."""
-    return _normalise_dcg(hits, np.minimum(n_relevant, hits.shape[1]), n_relevant)
+    return _normalize_dcg(hits, np.minimum(n_relevant, hits.shape[1]), n_relevant)
 
 
 def list_ndcg(hits: BoolArray, n_relevant: Int64Array) -> Float64Array:
@@ -61,7 +61,7 @@ def list_ndcg(hits: BoolArray, n_relevant: Int64Array) -> Float64Array:
 
     This is not the usual NDCG: finding fewer of the relevant items costs nothing.
     """
-    return _normalise_dcg(hits, hits.sum(axis=1), n_relevant)
+    return _normalize_dcg(hits, hits.sum(axis=1), n_relevant)
 
 
 def average_precision(hits: BoolArray, n_relevant: Int64Array) -> Float64Array:
@@ -199,7 +199,7 @@ def _average(values: Float64Array) -> float:
     return float(known.mean()) if len(known) else float("nan")
 
 
-def _normalise_dcg(hits: BoolArray, n_ideal: Int64Array, n_relevant: Int64Array) -> Float64Array:
+def _normalize_dcg(hits: BoolArray, n_ideal: Int64Array, n_relevant: Int64Array) -> Float64Array:
     """Return DCG / DCG of `n_ideal`, shape (b,), hits at the front; 0 where that is none."""
     gains = 1 / np.log2(np.arange(2, hits.shape[1] + 2))
     ideal = np.concatenate(([1.0], np.cumsum(gains)))
@@ -298,13 +298,13 @@ class CellCounts:
         sizes = self.positives.sum(), self.negatives.sum()
         return _compute_measures(self.missed.sum(axis=0), self.false_alarms.sum(axis=0), *sizes, positive_cost)
 
-    def linearise(self, positive_cost: float) -> Measures:
+    def linearize(self, positive_cost: float) -> Measures:
         """Return values of each row, shape (n, n_thresholds), whose mean over rows is `pool`, and whose spread its.
 
         For a ratio of sums, mean M / mean P, this is the delta method: a row has ratio + (M_row - ratio*P_row)/mean P.
         """
-        missed = _linearise_ratio(self.missed, self.positives[:, None])
-        false = _linearise_ratio(self.false_alarms, self.negatives[:, None])
+        missed = _linearize_ratio(self.missed, self.positives[:, None])
+        false = _linearize_ratio(self.false_alarms, self.negatives[:, None])
         cost = positive_cost * self.missed + (1 - positive_cost) * self.false_alarms
         both = positive_cost * (1 - missed) + (1 - positive_cost) * (1 - false)
         return Measures(1 - missed, 1 - false, both, len(self.rows) * cost)
@@ -348,7 +348,7 @@ def _share(part: Any, whole: Any) -> Float64Array:
     return share
 
 
-def _linearise_ratio(part: Int64Array, whole: Int64Array) -> Float64Array:
+def _linearize_ratio(part: Int64Array, whole: Int64Array) -> Float64Array:
     if not whole.any():
         return np.full(part.shape, np.nan)
     ratio = part.sum(axis=0) / whole.sum()
@@ -533,7 +533,7 @@ class ThresholdMetric(Metric):
         """Return the values of single users, and the measure of all their cells, which is not their mean."""
         counts, cost = lists.counts, lists.positive_cost
         pooled = float(getattr(counts.pool(cost), self.name)[0])
-        rows, linear = (getattr(each(cost), self.name)[:, 0] for each in (counts.measure_rows, counts.linearise))
+        rows, linear = (getattr(each(cost), self.name)[:, 0] for each in (counts.measure_rows, counts.linearize))
         return MetricValues(rows, pooled, linear)
 
 

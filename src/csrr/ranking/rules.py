@@ -17,7 +17,7 @@ WIDTH = 256
 """The most columns of a vector: products of sketches are off by 1/16 or so."""
 
 
-def normalise_rows(vectors: AnyArray) -> Float32Array:
+def normalize_rows(vectors: AnyArray) -> Float32Array:
     """Return vectors, shape (n, d), of length 1, whose products are cosines; one that is 0 stays so."""
     dense = np.asarray(vectors, np.float32)
     lengths = np.sqrt(np.einsum("nd,nd->n", dense, dense))

@@ -74,13 +74,22 @@ def _weigh_events(item_rows: Rows, moments: Float64Array, n_items: int, half_liv
 
 
 def _measure_ndcg(popularity: Float64Array, user_rows: Rows, item_rows: Rows) -> float:
-    """Return the mean NDCG@10 over users of one list for all of them; the rows are those of the events asked for."""
-    gains = np.zeros(len(popularity))
-    best = ItemOrder.by_popularity(popularity).items[:AT]
-    gains[best] = 1 / np.log2(np.arange(len(best)) + 2)
-    _, user, counts = np.unique(user_rows, return_inverse=True, return_counts=True)
-    ideal = np.cumsum(1 / np.log2(np.arange(AT) + 2))[np.minimum(counts, AT) - 1]
-    return float((np.bincount(user, gains[item_rows]) / ideal).mean())
+    """Return the mean NDCG over users of one list for all of them; the rows are those of the events asked for."""
+    by_user = np.argsort(user_rows, kind="stable")
+    ranks = ItemOrder.by_popularity(popularity).places[item_rows[by_user]] + 1
+    _, counts = np.unique(user_rows, return_counts=True)
+    return float(measure_held_out_ndcg(ranks, counts, AT).mean())
+
+
+def measure_held_out_ndcg(ranks: AnyArray, counts: Rows, k: int) -> Float64Array:
+    """Return the NDCG@k of n users by the ranks of their held-out events, from 1, shape (..., n).
+
+    `ranks`, shape (..., n_events), are user by user, `counts` of each, shape (n,).
+    """
+    gains = np.where(ranks <= k, 1 / np.log2(1 + ranks), 0)
+    ideal = np.cumsum(1 / np.log2(np.arange(2, k + 2)))[np.minimum(counts, k) - 1]
+    values: Float64Array = np.add.reduceat(gains, np.cumsum(counts) - counts, axis=-1) / ideal
+    return values
 
 
 def measure_ages(item_rows: Int32Array, times: AnyArray, n_items: int) -> Float64Array:
