@@ -321,8 +321,14 @@ def block_top_k(scores: npt.ArrayLike, k: int, order: ItemOrder | None = None, a
         raise ValueError(f"scores must have shape (rows, items), not {block.shape}")
     if k < 0:
         raise ValueError(f"k={k}: it must not be negative")
-    by_place, places = _check_order(order, block.shape[1])
-    chosen = np.ones(block.shape[1], np.bool_) if allowed is None else _check_allowed(allowed, block.shape[1])
+    n_items = block.shape[1]
+    by_place, places = ItemOrder.by_row(n_items) if order is None else order
+    chosen = np.ones(n_items, np.bool_) if allowed is None else allowed
+    # Compiled loops check no bounds.
+    if by_place.shape != (n_items,) or places.shape != (n_items,):
+        raise ValueError(f"the order is one of {len(by_place)} items; it must be of {n_items}")
+    if chosen.shape != (n_items,) or chosen.dtype != np.bool_:
+        raise ValueError(f"allowed is {chosen.dtype} of shape {chosen.shape}; it must be bool of shape ({n_items},)")
     items = np.full((len(block), k), NO_ITEM, np.int32)
     best = np.full((len(block), k), -np.inf, np.float32)
     if k == 0:
@@ -345,7 +351,6 @@ def top_k(
     *,
     seen: Any = None,
     candidates: Rows | None = None,
-    exclude: Any = None,
     limits: Restrictions | None = None,
     order: ItemOrder | None = None,
     block_rows: int | None = None,
@@ -353,52 +358,22 @@ def top_k(
 ) -> Top:
     """Return the best items of each of `rows` as `block_top_k` does, or as `rank`, shapes (len(rows), k), in blocks.
 
-    `score_rows(rows)` returns a new float32 array of shape (len(rows), n_items), which is overwritten. Left
-    out is what `limits` leave out, which speak of the people in the order of `rows`; or, without them, the cells stored
-    in `seen`, sparse of shape (n_users, n_items); the items not among `candidates`; and those in `exclude`: item rows
-    for everyone, or a sparse matrix of shape (len(rows), n_items).
+    `score_rows(rows)` returns a new float32 array of shape (len(rows), n_items), which is overwritten. Lists leave out
+    the items that `limits` leave out, a row for each of `rows`; the cells stored in `seen`, sparse of shape (n_users,
+    n_items); and all but the `candidates`.
     """
     rows = np.asarray(rows, np.int64)
-    if limits is None:
-        limits = _make_limits(rows, n_items, seen, candidates, exclude)
+    limits = limits or Restrictions(n_items)
+    if candidates is not None:
+        limits.keep(np.asarray(candidates, np.int64))
+    if seen is not None:
+        n_rows = int(rows.max(initial=-1)) + 1
+        if seen.shape[0] < n_rows or seen.shape[1] != n_items:
+            raise ValueError(f"seen has shape {seen.shape}; it must be ({n_rows}, {n_items})")
+        limits.leave_out(take_rows(sparse.csr_array(seen), rows))
     items = np.empty((len(rows), k), np.int32)
     best = np.empty((len(rows), k), np.float32)
     for part, scores in score_blocks(score_rows, rows, n_items, block_rows=block_rows):
         limits.mask(part, scores)
         items[part], best[part] = (rank or block_top_k)(scores, k, order, limits.allowed)
     return items, best
-
-
-def _make_limits(rows: Rows, n_items: int, seen: Any, candidates: Rows | None, exclude: Any) -> Restrictions:
-    limits = Restrictions(n_items)
-    if candidates is not None:
-        limits.keep(np.asarray(candidates, np.int64))
-    if sparse.issparse(exclude):
-        limits.leave_out(_check_csr(exclude, len(rows), n_items, "exclude"))
-    elif exclude is not None:
-        limits.leave_out(np.asarray(exclude, np.int64))
-    if seen is not None:
-        limits.leave_out(take_rows(_check_csr(seen, int(rows.max(initial=-1)) + 1, n_items, "seen"), rows))
-    return limits
-
-
-def _check_csr(matrix: Any, n_rows: int, n_items: int, name: str) -> Any:
-    """Return a sparse matrix in CSR format, if it has `n_items` columns and at least `n_rows` rows."""
-    if matrix.shape[0] < n_rows or matrix.shape[1] != n_items:
-        raise ValueError(f"{name} has shape {matrix.shape}; it must be ({n_rows}, {n_items})")
-    return sparse.csr_array(matrix)
-
-
-def _check_order(order: ItemOrder | None, n_items: int) -> ItemOrder:
-    """Return an order of `n_items` items: kernels check no bounds."""
-    if order is None:
-        return ItemOrder.by_row(n_items)
-    if order.items.shape != (n_items,) or order.places.shape != (n_items,):
-        raise ValueError(f"the order is one of {len(order.items)} items; it must be of {n_items}")
-    return order
-
-
-def _check_allowed(allowed: BoolArray, n_items: int) -> BoolArray:
-    if allowed.shape != (n_items,) or allowed.dtype != np.bool_:
-        raise ValueError(f"allowed is {allowed.dtype} of shape {allowed.shape}; it must be bool of shape ({n_items},)")
-    return allowed
