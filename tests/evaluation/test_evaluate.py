@@ -8,6 +8,7 @@ from scipy import stats
 import csrr
 from csrr.data import DataError, as_log, split, synthetic
 from csrr.evaluation import evaluate
+from csrr.evaluation.statistics import combine_f1
 from csrr.models.base import NotFittedError
 from csrr.models.ease import EASE
 from csrr.models.popularity import PopRank
@@ -158,6 +159,15 @@ def test_hand_written_fractions():
     assert found.per_user["ndcg@2"] == pytest.approx([1 / np.log2(3), 1])
     assert found["f1_of_means@2"] == pytest.approx(2 * 0.75 / 1.75)
     assert (found.n_users, found.n_left_out) == (2, 1)
+
+
+def test_f1_of_means_comes_with_precision_and_recall(model, parts):
+    assert list(evaluate(model, *parts, at=4, metrics=["f1"]).means) == ["f1@4"]
+    found = evaluate(model, *parts, at=4, metrics=["recall", "precision"])
+    p, r = found["precision@4"], found["recall@4"]
+    assert found["f1_of_means@4"] == pytest.approx(2 * p * r / (p + r))
+    assert found["f1_of_means@4"] == evaluate(model, *parts, at=4)["f1_of_means@4"]
+    assert combine_f1(0.0, 0.0) == 0
 
 
 def test_users_without_test_items_are_left_out_and_counted(model, parts):

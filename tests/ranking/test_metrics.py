@@ -1,4 +1,5 @@
 from math import log2
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -7,7 +8,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import csrr
-from csrr.ranking import average_metrics, mark_hits, measure_users
+from csrr.ranking import mark_hits, measure_users
 from csrr.ranking.metrics import (
     HIT_METRICS,
     Coverage,
@@ -17,6 +18,7 @@ from csrr.ranking.metrics import (
     Novelty,
     average_precision,
     f1,
+    find_metric,
     hit_rate,
     list_ndcg,
     ndcg,
@@ -108,21 +110,8 @@ def test_users_without_relevant_items_are_in_no_mean():
     found = measure_users(HITS, np.array([3, 0, 8]), (4,))
     for values in found.values():
         assert np.isnan(values).tolist() == [False, True, False]
-    assert average_metrics(found)["precision@4"] == (2 / 4 + 1 / 4) / 2
-
-
-def test_both_f1_are_given():
-    means = average_metrics(measure_users(HITS, N_RELEVANT, (4,)))
-    p, r = (2 / 4 + 1 / 4) / 3, (2 / 3 + 1 / 8) / 3
-    assert means["f1@4"] == pytest.approx((4 / 7 + 2 / 12) / 3)
-    assert means["f1_of_means@4"] == pytest.approx(2 * p * r / (p + r))
-    assert average_metrics(measure_users(HITS[1:2], N_RELEVANT[1:2], (4,)))["f1_of_means@4"] == 0
-
-
-def test_f1_of_means_comes_with_precision_and_recall():
-    assert list(average_metrics(measure_users(HITS, N_RELEVANT, (4,), ["f1"]))) == ["f1@4"]
-    found = average_metrics(measure_users(HITS, N_RELEVANT, (4,), ["recall", "precision"]))
-    assert found["f1_of_means@4"] == average_metrics(measure_users(HITS, N_RELEVANT, (4,)))["f1_of_means@4"]
+    lists = EvaluatedLists(np.zeros_like(HITS, np.int32), HITS, SimpleNamespace(positives=np.array([3, 0, 8])), None)
+    assert find_metric("precision").measure(lists).mean == (2 / 4 + 1 / 4) / 2
 
 
 @given(st.data())

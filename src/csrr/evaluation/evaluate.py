@@ -18,7 +18,7 @@ from csrr._base.threads import use_threads
 from csrr.data import DataError, IdMap, Log, UnknownIdError, as_log
 from csrr.data.ids import Ids
 from csrr.data.items import Categories
-from csrr.evaluation.statistics import Interval, compute_mean_interval, linearize_f1
+from csrr.evaluation.statistics import Interval, combine_f1, compute_mean_interval, linearize_f1
 from csrr.models.base import Recommender
 from csrr.models.filters import IdLookup, Unknown, find_categories, list_ids, read_asked, read_rules
 from csrr.models.recommend import find_known, score_popular
@@ -29,11 +29,9 @@ from csrr.ranking.metrics import (
     EvaluatedLists,
     Metric,
     MetricValues,
-    average_metrics,
     find_metric,
     list_metrics,
     mark_hits,
-    pair_precision_recall,
 )
 from csrr.ranking.rules import Rules
 from csrr.ranking.topk import block_top_k, score_blocks
@@ -532,8 +530,8 @@ def _rank_and_count(
         counts.add(part, scores)
         if rules is not None and ruled is not None:
             # As in `recommend`, rules go by popularity where nothing is known of a user.
-            for place in np.flatnonzero(is_cold[part]):
-                scores[place] = np.where(scores[place] > -np.inf, popular, -np.inf)
+            cold = is_cold[part]
+            scores[cold] = np.where(scores[cold] > -np.inf, popular, -np.inf)
             ruled[part], _ = rules.rank(scores, k, model.item_order)
     return items, ruled
 
@@ -549,12 +547,14 @@ def _measure(
         else:
             found[metric.name] = metric.measure(lists)
     per_user = {name: each.per_user for name, each in found.items() if each.per_user is not None}
-    averages = average_metrics(per_user)
-    for k, pair in pair_precision_recall(per_user).items():
-        found[f"f1_of_means@{k}"] = MetricValues(None, averages[f"f1_of_means@{k}"], linearize_f1(*pair))
+    for k in at:
+        names = f"precision@{k}", f"recall@{k}"
+        if found.keys() >= set(names):
+            linear = linearize_f1(*(per_user[name] for name in names))
+            found[f"f1_of_means@{k}"] = MetricValues(None, combine_f1(*(found[name].mean for name in names)), linear)
+    linears = {name: each.linear for name, each in found.items() if each.linear is not None}
     means = {name: each.mean for name, each in found.items()}
-    linear = {name: each.linear for name, each in found.items() if each.linear is not None}
-    return Evaluation(at, users, per_user, means, 0, linear, lists.hits, lists.counts.positives, n_train)
+    return Evaluation(at, users, per_user, means, 0, linears, lists.hits, lists.counts.positives, n_train)
 
 
 def _check_at(at: int | Sequence[int], n_items: int) -> tuple[int, ...]:

@@ -55,11 +55,16 @@ def linearize_f1(precision: npt.ArrayLike, recall: npt.ArrayLike) -> Float64Arra
     if p.shape != r.shape or p.ndim != 1:
         raise ParameterError(f"precision and recall need one value per user each, not shapes {p.shape} and {r.shape}")
     mean_p, mean_r = p.mean(), r.mean()
-    both = mean_p + mean_r
-    if not both:
-        return np.zeros(len(p))
-    f1 = 2 * mean_p * mean_r / both
-    return np.asarray(f1 + 2 * ((mean_r / both) ** 2 * (p - mean_p) + (mean_p / both) ** 2 * (r - mean_r)))
+    # Of nothing but zeros it is 0, whatever it is divided by.
+    both = mean_p + mean_r or 1.0
+    moves = (mean_r / both) ** 2 * (p - mean_p) + (mean_p / both) ** 2 * (r - mean_r)
+    return np.asarray(combine_f1(mean_p, mean_r) + 2 * moves)
+
+
+def combine_f1(precision: float, recall: float) -> float:
+    """Return the harmonic mean of mean precision and mean recall, which differs from the mean of the users' F1."""
+    both = precision + recall
+    return 2 * precision * recall / both if both else 0.0
 
 
 @dataclass(frozen=True)

@@ -152,28 +152,6 @@ def measure_users(
     return {f"{name}@{k}": _measure(name, hits[:, :k], n_relevant) for name in metrics for k in at}
 
 
-def average_metrics(per_user: dict[str, Float64Array]) -> dict[str, float]:
-    """Return the mean over users of each metric, NaN left out, and, from precision and recall, "f1_of_means@k".
-
-    That is the harmonic mean of mean precision and mean recall, and differs from "f1@k", the mean of F1.
-    """
-    means = {name: _average(values) for name, values in per_user.items()}
-    for k, (p, r) in pair_precision_recall(per_user).items():
-        both = _average(p) + _average(r)
-        means[f"f1_of_means@{k}"] = 2 * _average(p) * _average(r) / both if both else 0.0
-    return means
-
-
-def pair_precision_recall(per_user: dict[str, Float64Array]) -> dict[str, tuple[Float64Array, Float64Array]]:
-    """Return precision and recall at each k that has both, by k as it is written in names."""
-    both = {}
-    for name, values in per_user.items():
-        metric, _, k = name.partition("@")
-        if metric == "precision" and f"recall@{k}" in per_user:
-            both[k] = values, per_user[f"recall@{k}"]
-    return both
-
-
 def _measure(name: str, hits: BoolArray, n_relevant: Int64Array) -> Float64Array:
     """Return the values of a metric, shape (b,), if they are such."""
     hits = hits.view()
@@ -262,6 +240,16 @@ class CellCounts:
             np.zeros(len(rows) if auc else 0, np.int64),
         )
 
+    @classmethod
+    def of(
+        cls, score_rows: RowScorer, rows: Rows, n_items: int, relevant: Any, seen: Any, thresholds: npt.ArrayLike
+    ) -> CellCounts:
+        """Return the counts of the cells whose scores `score_rows` gives; the others are as for `empty`."""
+        counts = cls.empty(rows, relevant, seen, thresholds, auc=False)
+        for part, scores in score_blocks(score_rows, rows, n_items, seen=seen):
+            counts.add(part, scores)
+        return counts
+
     def add(self, part: slice, scores: Float32Array) -> None:
         """Count the rows `part`, whose scores are `scores`, shape (b, n_items), seen cells -inf."""
         rows, n_seen = self.rows[part], self.n_seen[part]
@@ -277,9 +265,8 @@ class CellCounts:
 
     def take(self, which: BoolArray) -> CellCounts:
         """Return the counts of some of the rows, `which` of shape (n,)."""
-        arrays = {name: getattr(self, name)[which] for name in ("rows", "n_seen", "positives", "negatives", "missed")}
-        beaten = self.beaten[which] if len(self.beaten) else self.beaten
-        return replace(self, **arrays, false_alarms=self.false_alarms[which], beaten=beaten)
+        of_rows = {name: each for name, each in vars(self).items() if name not in ("relevant", "thresholds")}
+        return replace(self, **{name: each[which] for name, each in of_rows.items() if len(each)})
 
     def auc(self) -> Float64Array:
         """Return the share of pairs of a positive and a negative that the scores order rightly, ties half: shape (n,).
@@ -328,11 +315,7 @@ def measure_cells(
         raise ValueError(f"thresholds must be a list of numbers, not {thresholds!r}")
     if not 0 <= positive_cost <= 1:
         raise ValueError(f"positive_cost={positive_cost!r}: it must lie between 0 and 1")
-    relevant, seen = relevant.tocsr(), seen.tocsr()
-    counts = CellCounts.empty(rows, relevant, seen, bounds, auc=False)
-    for part, scores in score_blocks(score_rows, rows, n_items, seen=seen):
-        counts.add(part, scores)
-    return counts.pool(positive_cost)
+    return CellCounts.of(score_rows, rows, n_items, relevant.tocsr(), seen.tocsr(), bounds).pool(positive_cost)
 
 
 def _compute_measures(missed: Any, false_alarms: Any, positives: Any, negatives: Any, positive_cost: float) -> Measures:
