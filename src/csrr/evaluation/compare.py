@@ -99,7 +99,7 @@ class Comparison(TabularResult):
         return ResultTable.from_rows(row.to_dict() for row in self.rows)
 
     def display_table(self) -> ResultTable:
-        """Return the tests as people read them.
+        """Return the tests with rounded numbers, for people.
 
         Returns
         -------
@@ -121,12 +121,12 @@ class Comparison(TabularResult):
 
     @property
     def title(self) -> str:
-        """What the plot is of."""
+        """The title of the plot."""
         return f"Differences in {self.metric}"
 
     @property
     def caption(self) -> str:
-        """What to know of the plot."""
+        """The caption of the plot."""
         return "Mean differences over the same users, user by user; lines are 95 % intervals."
 
     @property
@@ -224,7 +224,7 @@ def _check_users(first_name: str, first: Evaluation, name: str, other: Evaluatio
 
 
 def _format_pair(row: ComparedPair) -> dict[str, str]:
-    """Return a row as people read it."""
+    """Return a row with rounded numbers, for people."""
     found = row.paired
     names = {"model": row.model, "against": row.against}
     difference = f"{found.difference:+.4f} ± {(found.high - found.low) / 2:.4f}"
@@ -259,7 +259,7 @@ class EvaluationTable(TabularResult):
 
     @property
     def best(self) -> dict[str, Any]:
-        """What is best in each column: "max", or "min" for a cost."""
+        """The best end of each column: "max", or "min" for a cost."""
         return {name: "min" if name in LOWER_IS_BETTER else "max" for name in self.metrics}
 
     def table(self) -> ResultTable:
@@ -296,12 +296,12 @@ class EvaluationTable(TabularResult):
 
     @property
     def title(self) -> str:
-        """What the plot is of."""
+        """The title of the plot."""
         return f"Models by {self.metrics[0]}" if len(self.metrics) == 1 else "Models side by side"
 
     @property
     def caption(self) -> str:
-        """What to know of the plot."""
+        """The caption of the plot."""
         first = next(iter(self.evaluations.values()))
         return f"Means over {first.n_users:,} users; lines are 95 % intervals of the means, not of differences."
 

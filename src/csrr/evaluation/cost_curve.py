@@ -151,12 +151,12 @@ class CostCurve(TabularResult, Sequence[CostPoint]):
 
     @property
     def title(self) -> str:
-        """What the plot is of."""
+        """The title of the plot."""
         return f"Cost by the weight of clicks: {self.miss:g} per miss, {self.false_alarm:g} per false alarm"
 
     @property
     def caption(self) -> str:
-        """What to know of it."""
+        """The caption of the plot."""
         return (
             f"Thresholds were chosen on one held-out part, costs counted on another (bars: 95 %); no recommendation"
             f" would cost {self.nothing:.4g} per user. "

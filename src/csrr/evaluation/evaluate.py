@@ -1,4 +1,4 @@
-"""A fitted model and a split -> one value a user and metric, then means."""
+"""Evaluation of a fitted model on a split: a value for each user and metric, then means."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class RuleCost(TabularResult):
 
 
 def measure_rule_cost(before: Mapping[str, Float64Array], after: Mapping[str, Float64Array]) -> RuleCost:
-    """Return how values of users by metric, shapes (n_users,), differ; users without one of both are left out."""
+    """Return the changes of values of users by metric, shapes (n_users,); users that lack a value are left out."""
     rows = []
     for name in after:
         both = ~(np.isnan(before[name]) | np.isnan(after[name]))

@@ -276,7 +276,7 @@ def encode_space(space: Mapping[str, Dimension]) -> dict[str, Any]:
 
 
 def decode_space(plain: Any) -> dict[str, Any]:
-    """Return what `encode_space` was given."""
+    """Return the space that `encode_space` encoded."""
     if not isinstance(plain, dict):
         raise ParameterError(
             'a space must be an object of names, like {"rank": [64, 128], "reg": {"low": 1, "high": 9}}'

@@ -50,7 +50,7 @@ def compute_f1_interval(precision: npt.ArrayLike, recall: npt.ArrayLike, level: 
 
 
 def linearize_f1(precision: npt.ArrayLike, recall: npt.ArrayLike) -> Float64Array:
-    """Return values of each user, shape (n,), whose mean is the F1 of the means, and whose spread its: F + dF."""
+    """Return values of users, shape (n,), with the mean F1 of the means, whose spread gives its interval: F + dF."""
     p, r = np.asarray(precision, np.float64), np.asarray(recall, np.float64)
     if p.shape != r.shape or p.ndim != 1:
         raise ParameterError(f"precision and recall need one value per user each, not shapes {p.shape} and {r.shape}")
@@ -69,7 +69,7 @@ def combine_f1(precision: float, recall: float) -> float:
 
 @dataclass(frozen=True)
 class PairedTest:
-    """How values of some users differ from others of the same users.
+    """Differences between two values of the same users.
 
     Attributes
     ----------

@@ -31,7 +31,7 @@ BEFORE_PRUNING = 5
 
 _NAME = "csrr"
 _MARK = b'{"op_code":'
-"""What every line of the record begins with."""
+"""The beginning of every line of the record."""
 
 Params = dict[str, Any]
 State = Literal["done", "pruned", "failed"]
@@ -41,7 +41,7 @@ _STATES: dict[str, State] = {"COMPLETE": "done", "PRUNED": "pruned", "FAIL": "fa
 
 @dataclass(frozen=True)
 class Trial:
-    """What was tried once.
+    """A trial of a search.
 
     Attributes
     ----------
@@ -144,7 +144,7 @@ class Study:
 
 
 def _round_to_digits(value: Any, dimension: Any) -> Any:
-    """Return a number of a range to four digits, which is all that a score can tell apart and easier to write down."""
+    """Return a number of a range to four digits: more make no difference to a score, and are longer to write."""
     if not isinstance(value, float) or not isinstance(dimension, Range):
         return value
     return min(max(float(f"{value:.4g}"), dimension.low), dimension.high)
@@ -262,7 +262,7 @@ def _mend(path: Path) -> None:
 
 
 def _check_same(study: optuna.Study, made_for: dict[str, Any], path: Path) -> None:
-    """Raise DataError unless the study was made for this search; keep what for if it is new."""
+    """Raise DataError unless the study was made for this search; a new study keeps what it is for."""
     kept = study.user_attrs.get("made_for")
     if kept is None:
         study.set_user_attr("made_for", made_for)

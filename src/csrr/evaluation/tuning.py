@@ -25,7 +25,7 @@ from csrr.models.base import Recommender, find_unseen_events
 from csrr.models.bprmf import BPRMF, Epoch
 from csrr.models.popularity import PopRank
 from csrr.parameters import ParameterError, check_number, check_whole, list_defaults
-from csrr.ranking.metrics import HIT_METRICS
+from csrr.ranking.metrics import HIT_METRICS, split_metric
 from csrr.results.table import ResultTable, TabularResult
 
 _SHOWN = 5
@@ -246,9 +246,9 @@ class Validation:
 
     def _score(self, model: Recommender, train: Log, valid: Log) -> float:
         """Return the metric of a fitted model."""
-        name, k = self.metric.split("@")
+        name, k = split_metric(self.metric, [*HIT_METRICS, "f1_of_means"])
         needed = ("precision", "recall") if name == "f1_of_means" else (name,)
-        return evaluate(model, train, valid, at=int(k), metrics=needed, threads=self.threads)[self.metric]
+        return evaluate(model, train, valid, at=k, metrics=needed, threads=self.threads)[self.metric]
 
     def _fit(self, model: Recommender, train: Log, valid: Log, report: Report, first: int) -> Recommender:
         """Return a new model, fitted; steps from `first` on are for looks at a training that goes on."""
@@ -280,7 +280,9 @@ def make_validation(
     """Return the validation on random splits of a log, seeds `seed`, `seed` + 1, ..., or on `valid`."""
     check_whole("folds", folds, least=1)
     check_whole("seed", seed, least=0)
-    _check_metric(metric, log.n_items)
+    _, k = split_metric(metric, [*HIT_METRICS, "f1_of_means"])
+    if k > log.n_items:
+        raise ParameterError(f"metric={metric!r}: {k} is more than the number of items, {log.n_items:,}")
     if valid is not None:
         if folds != 1:
             raise ParameterError(f"folds={folds!r} does not go with valid: that is one fold")
@@ -292,15 +294,6 @@ def make_validation(
     if not len(splits[0][1]):
         raise DataError(f"ratio={ratio!r} leaves no event to validate on; give a smaller one, or more events")
     return Validation([(train, held) for train, held in splits], metric, threads)
-
-
-def _check_metric(metric: Any, n_items: int) -> None:
-    name, _, k = str(metric).partition("@")
-    known = (*HIT_METRICS, "f1_of_means")
-    if not isinstance(metric, str) or name not in known or not k.isdecimal():
-        raise ParameterError(f"metric={metric!r} must be like ndcg@10, one of {', '.join(known)} at a length")
-    if not 1 <= int(k) <= n_items:
-        raise ParameterError(f"metric={metric!r}: {k} does not lie between 1 and the number of items, {n_items:,}")
 
 
 def copy_model(model: Recommender) -> Recommender:
@@ -519,7 +512,7 @@ def _to_plain(value: Any) -> Any:
 
 
 def hash_log(log: Log) -> str:
-    """Return a text that stands for the events of a log: who chose what, and how much."""
+    """Return a hash of the events of a log: users, items and amounts."""
     found = hashlib.sha256()
     for ids in (log.users.ids, log.items.ids):
         found.update("\n".join(map(str, ids.tolist())).encode("utf-8", "surrogatepass") + b"\0")

@@ -206,7 +206,7 @@ class GroupCurves:
 
 
 def _find_ends(counts: AnyArray, n_groups: int) -> Int64Array:
-    """Return where to cut sorted counts, shape (n,), into groups: none of them is empty."""
+    """Return the largest count of each group but the last, of counts of shape (n,); no group is empty."""
     ordered = np.sort(counts)
     ends = np.unique(ordered[[len(ordered) * place // n_groups - 1 for place in range(1, n_groups)]])
     found: Int64Array = ends[ends < ordered[-1]].astype(np.int64)
@@ -618,7 +618,7 @@ class Calibration(TabularResult):
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, AnyArray]) -> Calibration | None:
-        """Return what `arrays` was made of.
+        """Return the calibration that `arrays` was made of.
 
         Parameters
         ----------

@@ -11,7 +11,7 @@ when its score is above the threshold.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Literal, NamedTuple
 
@@ -145,6 +145,14 @@ def register_metric(name: str, function: HitMetric) -> HitMetric:
     return function
 
 
+def split_metric(metric: Any, names: Collection[str]) -> tuple[str, int]:
+    """Return the name and the length of a metric like "ndcg@10", one of `names` at a length of at least 1."""
+    name, _, k = str(metric).partition("@")
+    if not isinstance(metric, str) or name not in names or not k.isdecimal() or int(k) < 1:
+        raise ParameterError(f"metric={metric!r} must be like ndcg@10, one of {', '.join(names)} at a length")
+    return name, int(k)
+
+
 def measure_users(
     hits: BoolArray, n_relevant: Int64Array, at: Sequence[int], metrics: Sequence[str] = STANDARD
 ) -> dict[str, Float64Array]:
@@ -153,7 +161,7 @@ def measure_users(
 
 
 def _measure(name: str, hits: BoolArray, n_relevant: Int64Array) -> Float64Array:
-    """Return the values of a metric, shape (b,), if they are such."""
+    """Return the values of a metric, shape (b,), checked."""
     hits = hits.view()
     hits.flags.writeable = False  # a metric of somebody else's must not change it for the others
     found = HIT_METRICS[name](hits, n_relevant)
@@ -172,7 +180,7 @@ def _measure(name: str, hits: BoolArray, n_relevant: Int64Array) -> Float64Array
 
 
 def _average(values: Float64Array) -> float:
-    """Return the mean of what is not NaN; NaN if nothing is."""
+    """Return the mean of the values that are not NaN; NaN without any."""
     known = values[~np.isnan(values)]
     return float(known.mean()) if len(known) else float("nan")
 
@@ -286,7 +294,7 @@ class CellCounts:
         return _compute_measures(self.missed.sum(axis=0), self.false_alarms.sum(axis=0), *sizes, positive_cost)
 
     def linearize(self, positive_cost: float) -> Measures:
-        """Return values of each row, shape (n, n_thresholds), whose mean over rows is `pool`, and whose spread its.
+        """Return values of each row, shape (n, n_thresholds), with the mean `pool`, whose spread gives its interval.
 
         For a ratio of sums, mean M / mean P, this is the delta method: a row has ratio + (M_row - ratio*P_row)/mean P.
         """

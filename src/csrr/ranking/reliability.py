@@ -161,7 +161,7 @@ class Reliability(TabularResult):
 
     @property
     def caption(self) -> str:
-        """What the plot shows, in words."""
+        """The caption of the plot."""
         shown = "" if self.label_rate == 1 else f" Rates count {1 / self.label_rate:.3g} positives for each one shown."
         return (
             f"{self.n_cells.sum():,} cells in {len(self.n_cells)} bins of probability, {self.n_positives.sum():,} of"

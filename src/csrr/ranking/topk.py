@@ -42,7 +42,7 @@ class ItemOrder(NamedTuple):
 
     @classmethod
     def by_popularity(cls, *popularity: AnyArray) -> ItemOrder:
-        """Return the largest first; what ties in one of `popularity`, shape (n_items,) each, goes by the next."""
+        """Return the order from the largest on; ties in one of `popularity`, shape (n_items,) each, go by the next."""
         items = np.lexsort([-each for each in popularity[::-1]]).astype(np.int32)
         places = np.empty_like(items)
         places[items] = np.arange(len(items), dtype=np.int32)
@@ -198,7 +198,7 @@ def add_products(
 def multiply_pairs(
     clicks: Any, user_rows: Rows, item_rows: Rows, weights: Any, scale: AnyArray, amounts: Any = None
 ) -> Float32Array:
-    """Return the same for pairs of a user row and an item row, shape (n,); indices of `weights` are sorted."""
+    """Return the products of `add_products` for pairs of a user row and an item row, shape (n,)."""
     check_rows(user_rows, len(user_rows), clicks.shape[0])
     check_rows(item_rows, len(user_rows), clicks.shape[1])
     out = np.empty(len(user_rows), np.float32)
@@ -219,12 +219,12 @@ def multiply_own(clicks: Any, weights: Any, scale: AnyArray, amounts: Any = None
 
 
 Items = Any
-"""Item rows for everyone, or a csr array of shape (n, n_items) that stores a row of cells for each person."""
+"""Item rows for everyone, or a csr array of shape (n, n_items) that stores a row of cells for each user."""
 
 
 @dataclass(eq=False)
 class Restrictions:
-    """What restricts the lists of n people among `n_items` items; it begins with nothing.
+    """The restrictions of the lists of n users among `n_items` items; at first there are none.
 
     `allowed`, shape (n_items,), holds for everyone. `left_out` are cells that are in no list and `kept`, where there
     are any, the only ones that are: csr arrays of shape (n, n_items), a row for each person.
@@ -272,7 +272,7 @@ class Restrictions:
 
 
 def take_rows(matrix: Any, rows: Rows) -> Any:
-    """Return the rows of a csr array, an empty one for -1; the array itself where that is all of it in its order."""
+    """Return rows of a csr array, an empty one for -1; the array itself if these are all of its rows in order."""
     if len(rows) == matrix.shape[0] and np.array_equal(rows, np.arange(len(rows))):
         return matrix
     there = rows >= 0
@@ -292,7 +292,7 @@ def _keep_cells(scores: Float32Array, cells: Any, rows: Rows) -> None:
 
 
 def _sort(cells: Any) -> Any:
-    """Return cells whose columns rise within a row, each there once: what `keep_cells` asks for."""
+    """Return cells with increasing columns in each row and no repeats, as `keep_cells` needs them."""
     if cells.has_canonical_format:
         return cells
     cells = cells.copy()

@@ -72,7 +72,7 @@ def format_text_table(
 
 
 def _find_least(column: Sequence[str]) -> int:
-    """Return what a column, its header first, may be cut to: of numbers, with their intervals, nothing is cut."""
+    """Return the least width of a column, its header first; numbers, with their intervals, are not cut."""
     name, *texts = column
     widest = max(map(measure_width, texts), default=0)
     holds_numbers = widest <= _LONGEST_NUMBER and all(map(_NUMBERS.fullmatch, texts))

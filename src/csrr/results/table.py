@@ -329,7 +329,7 @@ TableWriter = Callable[[pa.Table], None]
 def open_table_file(
     path: str | os.PathLike[str], schema: pa.Schema, *, spreadsheet: bool = False
 ) -> Iterator[TableWriter]:
-    """Give what writes tables of `schema` to a file, which appears at the end; the ending of its name says the format.
+    """Give a function that writes tables of `schema` to a file, which appears at the end; its name ends in the format.
 
     With `spreadsheet`, texts of a CSV that a spreadsheet would run as a formula get an apostrophe in front.
     """
