@@ -49,7 +49,7 @@ NO_LIMIT = np.iinfo(np.int64).max
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """Groups of items, csr `members` of shape (n_items, n_groups): a list has at `most` and at `least` so many of each."""
+    """Groups of items, csr `members` of shape (n_items, n_groups), and how many of each a list has: `most`, `least`."""
 
     members: Any
     most: Int64Array
