@@ -288,7 +288,28 @@ class Fresh(Rule):
         return np.where(known, 2 * np.minimum(ages, np.finfo(np.float64).max / 2), np.inf)
 
 
-class AtMost(Rule):
+class CategoryRule(Rule):
+    """A rule that takes numbers by column, or by column and category."""
+
+    def read(self, given: Mapping[str, Any], as_item: ReadItem) -> Any:
+        """Return the numbers by column, or by column and category."""
+        flag, found = self.options[0].flag, dict[str, Any]()
+        for text in given[self.options[0].name]:
+            column, category, number = _split_pair(text)
+            if number is None:
+                raise ParameterError(f"{flag} {text}: write COLUMN=N or COLUMN:CATEGORY=N")
+            count = _read_number(flag, text, number)
+            count = int(count) if count == int(count) else count
+            if category is None:
+                found[column] = count
+            elif isinstance(found.setdefault(column, {}), dict):
+                found[column][category] = count
+            else:
+                raise ParameterError(f"{flag} {text}: {column} has a number for all categories already")
+        return found or None
+
+
+class AtMost(CategoryRule):
     """Caps by category."""
 
     meaning = (
@@ -303,10 +324,6 @@ class AtMost(Rule):
         ),
     )
 
-    def read(self, given: Mapping[str, Any], as_item: ReadItem) -> Any:
-        """Return the numbers by column, or by column and category."""
-        return _read_counts("--at-most", given["at_most"])
-
     def apply(self, value: Any, lists: RuledLists) -> None:
         """Cap how many items of a category a list has."""
         from csrr.ranking.rules import NO_LIMIT
@@ -316,7 +333,7 @@ class AtMost(Rule):
                 lists.limit(name, most=_count_by_category("at_most", name, most, lists, NO_LIMIT))
 
 
-class AtLeast(Rule):
+class AtLeast(CategoryRule):
     """Quotas by category."""
 
     meaning = '``at_least={"genre": {"Indie": 1}}``: the last places are reserved for missing categories.'
@@ -327,10 +344,6 @@ class AtLeast(Rule):
             repeated=True,
         ),
     )
-
-    def read(self, given: Mapping[str, Any], as_item: ReadItem) -> Any:
-        """Return the numbers by column and category."""
-        return _read_counts("--at-least", given["at_least"])
 
     def apply(self, value: Any, lists: RuledLists) -> None:
         """Reserve places for a category that a list lacks."""
@@ -423,23 +436,6 @@ def _count_by_category(rule: str, name: str, given: Any, lists: RuledLists, othe
 
 
 # What options of the command line stand for
-
-
-def _read_counts(option: str, texts: tuple[str, ...]) -> dict[str, Any] | None:
-    found: dict[str, Any] = {}
-    for text in texts:
-        column, category, number = _split_pair(text)
-        if number is None:
-            raise ParameterError(f"{option} {text}: write COLUMN=N or COLUMN:CATEGORY=N")
-        count = _read_number(option, text, number)
-        count = int(count) if count == int(count) else count
-        if category is None:
-            found[column] = count
-        elif isinstance(found.setdefault(column, {}), dict):
-            found[column][category] = count
-        else:
-            raise ParameterError(f"{option} {text}: {column} has a number for all categories already")
-    return found or None
 
 
 def _split_pair(text: str) -> tuple[str, str | None, str | None]:

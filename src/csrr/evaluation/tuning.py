@@ -464,40 +464,46 @@ class _Search:
 
     def _try_own(self, study: Study) -> None:
         """Try the model as it is, which no pruning may end."""
-        began, value, reason = time.perf_counter(), None, None
-        try:
-            value = self.validation.measure(self.own, lambda *_: None)
-        except (ParameterError, np.linalg.LinAlgError) as error:
-            reason = str(error)
         params = {name: _to_plain(value) for name, value in self.own.get_params().items() if name in self.space}
-        seconds = time.perf_counter() - began
-        study.keep_first(Trial(0, "failed" if reason else "done", value, params, seconds, reason))
+        state, value, seconds, reason = _run(lambda: self.validation.measure(self.own, lambda *_: None))
+        study.keep_first(Trial(0, state, value, params, seconds, reason))
 
     def _try_next(self, study: Study) -> None:
         """Try what the study proposes, and tell it how that went."""
         from optuna import TrialPruned
 
         trial, params = study.propose()
+        model = type(self.own)(**{**self.own.get_params(), **params})
 
         def report(step: int, value: float) -> None:
             trial.report(value, step)
             if trial.should_prune():
                 raise TrialPruned
 
-        start, value, reason = time.perf_counter(), None, None
-        state: State = "done"
-        model = type(self.own)(**{**self.own.get_params(), **params})
-        try:
+        def measure() -> float:
             if self.walk is None:
-                value = self.validation.measure(model, report)
-            else:
-                value, params[self.walk[0]] = self.validation.measure_walk(model, *self.walk, report, self.is_late)
-        except TrialPruned:
-            state, reason = "pruned", "below the median of the trials before it"
-        except (ParameterError, np.linalg.LinAlgError) as error:
-            state, reason = "failed", str(error)
-        facts = {"params": params, "seconds": time.perf_counter() - start} | ({"reason": reason} if reason else {})
+                return self.validation.measure(model, report)
+            value, params[self.walk[0]] = self.validation.measure_walk(model, *self.walk, report, self.is_late)
+            return value
+
+        state, value, seconds, reason = _run(measure)
+        facts = {"params": params, "seconds": seconds} | ({} if reason is None else {"reason": reason})
         study.tell(trial, state, value, facts)
+
+
+def _run(measure: Callable[[], float]) -> tuple[State, float | None, float, str | None]:
+    """Return how a trial ended, its score, its seconds, and why it has no score."""
+    from optuna import TrialPruned
+
+    start, value, reason = time.perf_counter(), None, None
+    state: State = "done"
+    try:
+        value = measure()
+    except TrialPruned:
+        state, reason = "pruned", "below the median of the trials before it"
+    except (ParameterError, np.linalg.LinAlgError) as error:
+        state, reason = "failed", str(error)
+    return state, value, time.perf_counter() - start, reason
 
 
 def get_changed_params(model: Recommender) -> Params:
