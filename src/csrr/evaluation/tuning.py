@@ -282,7 +282,7 @@ def make_validation(
     check_whole("seed", seed, least=0)
     _, k = split_metric(metric, [*HIT_METRICS, "f1_of_means"])
     if k > log.n_items:
-        raise ParameterError(f"metric={metric!r}: {k} is more than the number of items, {log.n_items:,}")
+        raise ParameterError(f"metric={metric!r}: {k} does not lie between 1 and the number of items, {log.n_items:,}")
     if valid is not None:
         if folds != 1:
             raise ParameterError(f"folds={folds!r} does not go with valid: that is one fold")
