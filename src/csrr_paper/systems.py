@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 
 from csrr.data import Log
-from csrr.evaluation.spaces import Range, RangeAroundAuto, Walk, resolve_space
+from csrr.evaluation.spaces import AroundAuto, Range, Walk, resolve_space
 from csrr.models.base import Recommender
 from csrr.models.bprmf import BPRMF
 from csrr.models.csrr import CSRR
@@ -79,7 +79,7 @@ def _find_auto(model: Recommender, strength: str, train: Log) -> float:
     if isinstance(model, CSRR):
         by_rule, whole = (CSRR(**{**model.get_params(), strength: each}) for each in ("noise", 1.0))
         return by_rule.strength(train) / whole.strength(train)
-    around = resolve_space({strength: RangeAroundAuto(1.0, 2.0)}, model, train)[strength]
+    around = resolve_space({strength: AroundAuto(1.0, 2.0)}, model, train)[strength]
     assert isinstance(around, Range)
     return around.low
 

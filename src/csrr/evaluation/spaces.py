@@ -1,4 +1,4 @@
-"""Search spaces: the values of parameters that tuning tries. Ours, the paper's grids, and those of users."""
+"""What a parameter may be while a model is tuned: our spaces, the paper's grids, and spaces of one's own."""
 
 from __future__ import annotations
 
@@ -44,16 +44,16 @@ class Range:
 
 
 @dataclass(frozen=True)
-class RangeAroundAuto:
-    """Any number from `low` to `high` times the value of "auto" on the training data, on a log scale."""
+class AroundAuto:
+    """Any number from `low` to `high` times what "auto" comes to on the training data, by its logarithm."""
 
     low: float
     high: float
 
 
 @dataclass(frozen=True)
-class RankChoices:
-    """Choices of a rank; the largest possible rank stands for larger ones."""
+class Ranks:
+    """Choices of a rank; those beyond the matrix give way to the largest there is."""
 
     choices: tuple[int, ...]
 
@@ -93,16 +93,16 @@ _ROBUST = {
     "reg_neighbors": Range(0.3, 30, log=True),
     "reg_low_rank": _FRACTIONS,
 }
-_RANKS = RankChoices((32, 64, 128, 256))
+_RANKS = Ranks((32, 64, 128, 256))
 _OURS: dict[str, dict[str, Any]] = {
     "CSRR": _ROBUST,
     # No walk: a start of low rank holds the factors back, and the fits take longer.
-    "CSRRe": {**_ROBUST, "rank": RankChoices((64, 128, 256)), "reg_low_rank": Range(0.04, 0.5, log=True)},
+    "CSRRe": {**_ROBUST, "rank": Ranks((64, 128, 256)), "reg_low_rank": Range(0.04, 0.5, log=True)},
     "PopRank": {},
     "WRMF": {
         "rank": _RANKS,
         "confidence": Range(1, 40, log=True),
-        "reg": RangeAroundAuto(1 / 8, 4),
+        "reg": AroundAuto(1 / 8, 4),
         "reg_exponent": Range(0, 1),
     },
     "BPRMF": {
@@ -115,7 +115,7 @@ _OURS: dict[str, dict[str, Any]] = {
     # With a relative strength rho only scales MC-Shift's scores.
     "MCShift": {"reg_low_rank": _FRACTIONS},
     "BiasMC": {"rho": Range(0, 0.9), "reg_low_rank": _FRACTIONS},
-    "EASE": {"reg": RangeAroundAuto(1 / 16, 16)},
+    "EASE": {"reg": AroundAuto(1 / 16, 16)},
     "ItemKNN": {
         "neighbors": [50, 100, 200, 400],
         "similarity": ["cosine", "asymmetric", "jaccard"],
@@ -197,10 +197,10 @@ def _check_names(space: Mapping[str, Any], model: Recommender) -> None:
 
 
 def _resolve_dimension(name: str, given: Any, model: Recommender, train: Log) -> Dimension:
-    if isinstance(given, RangeAroundAuto):
+    if isinstance(given, AroundAuto):
         auto = model.start_value(name, train)
         return Range(auto * given.low, auto * given.high, log=True)
-    if isinstance(given, RankChoices):
+    if isinstance(given, Ranks):
         most = min(train.n_users, train.n_items)
         return list(dict.fromkeys(min(rank, most) for rank in given.choices))
     if isinstance(given, tuple):
@@ -258,25 +258,27 @@ def find_model(model: Any) -> Recommender:
         return model()
     if isinstance(model, str):
         bare = re.sub("[-_]", "", model).lower()
-        if (kind := next((kind for name, kind in MODELS.items() if name.lower() == bare), None)) is not None:
-            return kind()  # type: ignore[no-any-return]
+        for name, kind in MODELS.items():
+            if name.lower() == bare:
+                found: Recommender = kind()
+                return found
     raise ParameterError(f"model={model!r} must be a model, a class of models, or one of {', '.join(MODELS)}")
 
 
 def encode_space(space: Mapping[str, Dimension]) -> dict[str, Any]:
     """Return a space as JSON has it: a list of choices, {"low", "high", "log"}, or {"walk": [...]}."""
     return {
-        name: each
-        if isinstance(each, list)
-        else {"walk": list(each.strengths)}
+        name: {"walk": list(each.strengths)}
         if isinstance(each, Walk)
         else vars(each)
+        if isinstance(each, Range)
+        else each
         for name, each in space.items()
     }
 
 
 def decode_space(plain: Any) -> dict[str, Any]:
-    """Return the space that `encode_space` encoded."""
+    """Return what `encode_space` was given."""
     if not isinstance(plain, dict):
         raise ParameterError(
             'a space must be an object of names, like {"rank": [64, 128], "reg": {"low": 1, "high": 9}}'
