@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 import csrr
-from csrr.evaluation.evaluate import compute_mean_interval
+from csrr.evaluation.statistics import compute_mean_interval
 from csrr.results.formatting import format_text_table
 from csrr_paper.systems import NOISE_SYSTEMS
 

@@ -1,4 +1,6 @@
-"""Writes the Parameters section of every model's docstring from its declarations: python docs/write_docstrings.py."""
+"""Writes what declarations say into docstrings: python docs/write_docstrings.py.
+
+They are the Parameters section of every model, and the rules of `Recommender.recommend`."""
 
 import ast
 import inspect
@@ -6,10 +8,13 @@ import re
 import textwrap
 from pathlib import Path
 
+from csrr.models.base import Recommender
 from csrr.parameters import list_parameters
 from csrr.registry import HOMES, MODELS
+from csrr.rules import RULES
 
 WIDTH, INDENT = 120, " " * 4
+RULES_ENTRY = re.compile(r"(?<=        \*\*rules\n)(?:            .*\n+)+", re.MULTILINE)
 HEADING = re.compile(r"^    [A-Z][A-Za-z ]+\n    -{3,}$", re.MULTILINE)
 
 
@@ -43,8 +48,25 @@ def rewrite(name: str, source: str) -> str:
     return "".join([*lines[:first], docstring, *lines[last:]])
 
 
+def rewrite_rules(source: str) -> str:
+    """Return the source of `Recommender` with the entry of the rules, a point for each."""
+    lines = ["Business rules, mostly by columns of the item table. The scores returned are those of the model.", ""]
+    for rule in RULES.values():
+        lines += textwrap.wrap(
+            f"- {rule.meaning}",
+            WIDTH - 3 * len(INDENT),
+            subsequent_indent="  ",
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+    entry = textwrap.indent("\n".join(lines), 3 * INDENT) + "\n\n"
+    return RULES_ENTRY.sub(lambda _: entry, source, count=1)
+
+
 def main() -> None:
-    """Rewrite the sections of all models of csrr."""
+    """Rewrite the sections of all models of csrr, and the rules of `Recommender`."""
+    base = Path(inspect.getfile(Recommender))
+    base.write_text(rewrite_rules(base.read_text("utf-8")), "utf-8")
     for name in HOMES:
         file = Path(inspect.getfile(MODELS[name]))
         file.write_text(rewrite(name, file.read_text("utf-8")), "utf-8")

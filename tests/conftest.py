@@ -3,16 +3,16 @@ import pytest
 
 import csrr
 from csrr import registry
-from csrr.ranking.metrics import METRICS
+from csrr.ranking.metrics import HIT_METRICS
 
 
 @pytest.fixture(autouse=True)
 def forget_metrics():
     """Forget the metrics that a test registers."""
-    kept = dict(METRICS)
+    kept = dict(HIT_METRICS)
     yield
-    METRICS.clear()
-    METRICS.update(kept)
+    HIT_METRICS.clear()
+    HIT_METRICS.update(kept)
 
 
 @pytest.fixture(autouse=True)

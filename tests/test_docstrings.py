@@ -15,6 +15,7 @@ import pytest
 import csrr
 from csrr.parameters import list_parameters
 from csrr.registry import HOMES
+from csrr.rules import RULES
 
 NAMES = [
     name for name in csrr.__all__ if inspect.isclass(getattr(csrr, name)) or inspect.isroutine(getattr(csrr, name))
@@ -253,3 +254,11 @@ def test_the_tool_corrects_what_is_not_as_declared():
     assert tool["rewrite"]("EASE", drifted) == source == tool["rewrite"]("EASE", source)
     section = tool["write_section"](csrr.EASE)
     assert tool["rewrite"]("EASE", source.replace(section, "")) == source
+
+
+def test_recommend_says_what_rules_declare():
+    tool = runpy.run_path(str(Path(__file__).parents[1] / "docs" / "write_docstrings.py"))
+    source = Path(inspect.getfile(csrr.Recommender)).read_text("utf-8")
+    assert tool["rewrite_rules"](source) == source, "run python docs/write_docstrings.py"
+    assert all(rule.meaning.split(":")[0] in csrr.Recommender.recommend.__doc__ for rule in RULES.values())
+    assert tool["rewrite_rules"](source.replace("at most two of each category", "something else")) == source

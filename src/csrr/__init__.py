@@ -68,8 +68,8 @@ if TYPE_CHECKING:
     from csrr.noise.suspects import Suspects as Suspects
     from csrr.parameters import ParameterError as ParameterError
     from csrr.ranking.calibration import Calibration as Calibration
-    from csrr.ranking.calibration import Reliability as Reliability
     from csrr.ranking.metrics import register_metric as register_metric
+    from csrr.ranking.reliability import Reliability as Reliability
     from csrr.registry import register as register
     from csrr.report.charts import Plot as Plot
     from csrr.report.charts import plot as plot
@@ -101,8 +101,9 @@ _HOMES = {
     "csrr.noise.stability": "Stability",
     "csrr.noise.suspects": "Suspects",
     "csrr.parameters": "ParameterError",
-    "csrr.ranking.calibration": "Calibration Reliability",
+    "csrr.ranking.calibration": "Calibration",
     "csrr.ranking.metrics": "register_metric",
+    "csrr.ranking.reliability": "Reliability",
     "csrr.registry": "register",
     "csrr.report.charts": "Plot plot plot_lines plot_points",
     "csrr.report.findings": "FirstLook",

@@ -14,8 +14,7 @@ import pyarrow as pa
 
 from csrr._base.text import format_html_table, format_html_words
 from csrr.data.synthetic import NOISE_KINDS
-from csrr.evaluation.compare import compare_paired, correct_holm
-from csrr.evaluation.evaluate import compute_mean_interval
+from csrr.evaluation.statistics import compare_paired, compute_mean_interval, correct_holm
 from csrr.parameters import ParameterError
 from csrr.report.json import write_plain
 from csrr.report.svg import Panel, Point, Series
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 RATIO = 0.8
 """The share of each user's events in the training part."""
 OVERLAP = (1 - RATIO) / RATIO
-"""Test events for each training event, for errors over splits (`intervals.compute_error`)."""
+"""Test events for each training event, for errors over splits (`compute_error`)."""
 
 METRIC, CLEAN, HITS, AUC = "ndcg@10", "clean ndcg@10", "target hits", "auc, "
 """Names of means in a result; the name of a detector follows the last one."""

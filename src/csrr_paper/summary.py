@@ -9,8 +9,13 @@ from typing import Any
 import numpy as np
 
 from csrr._base.arrays import AnyArray, Float64Array
-from csrr.evaluation.compare import compare_paired, correct_holm
-from csrr.evaluation.evaluate import Interval, compute_f1_interval, compute_mean_interval
+from csrr.evaluation.statistics import (
+    Interval,
+    compare_paired,
+    compute_f1_interval,
+    compute_mean_interval,
+    correct_holm,
+)
 from csrr.report.svg import Point, Series
 from csrr_paper.claims import judge_claims
 from csrr_paper.headlines import write_headlines

@@ -8,10 +8,11 @@ from scipy import stats
 import csrr
 from csrr.data import DataError, as_log, split, synthetic
 from csrr.evaluation import evaluate
-from csrr.evaluation.evaluate import METRIC_NAMES
+from csrr.evaluation.statistics import combine_f1
 from csrr.models.base import NotFittedError
 from csrr.models.ease import EASE
 from csrr.models.popularity import PopRank
+from csrr.ranking.metrics import list_metrics
 from tests.reference import metrics as reference
 
 EVERY_METRIC = ("precision", "recall", "f1", "ndcg", "list_ndcg", "map", "mrr", "hit_rate")
@@ -57,9 +58,9 @@ def test_all_metrics_come_from_one_pass_as_they_come_alone(parts):
     blocks = []
     score_rows = model.score_rows
     model.score_rows = lambda rows: blocks.append(len(rows)) or score_rows(rows)
-    found = evaluate(model, *parts, at=(3, 10), metrics=METRIC_NAMES, threshold=0.1, positive_cost=0.7)
+    found = evaluate(model, *parts, at=(3, 10), metrics=list_metrics(), threshold=0.1, positive_cost=0.7)
     assert sum(blocks) == found.n_users
-    for name in METRIC_NAMES:
+    for name in list_metrics():
         alone = evaluate(model, *parts, at=(3, 10), metrics=[name], threshold=0.1, positive_cost=0.7)
         assert alone.means == {each: found[each] for each in alone.means}
         assert {each.split("@")[0] for each in alone.means} == {name}
@@ -68,7 +69,7 @@ def test_all_metrics_come_from_one_pass_as_they_come_alone(parts):
 def test_metrics_of_items_and_cells_equal_the_naive_loop(parts):
     train, test = parts
     model = EASE().fit(train)
-    found = evaluate(model, train, test, at=(4, 9), metrics=METRIC_NAMES, threshold=0.15, positive_cost=0.8)
+    found = evaluate(model, train, test, at=(4, 9), metrics=list_metrics(), threshold=0.15, positive_cost=0.8)
     histories = [set(train.history(user).tolist()) for user in model.users_]
     lists, counts = [], []
     for place, user in enumerate(found.users.tolist()):
@@ -101,12 +102,12 @@ def test_intervals_cover_as_often_as_they_say(parts):
     """Over many samples of users, the 90 % interval holds the value of all users about nine times in ten."""
     model = EASE().fit(parts[0])
     names = ("precision@5", "f1_of_means@5", "auc", *CELLS[:3])
-    truth = evaluate(model, *parts, at=5, metrics=METRIC_NAMES, threshold=0.1)
+    truth = evaluate(model, *parts, at=5, metrics=list_metrics(), threshold=0.1)
     rng = np.random.default_rng(0)
     held = dict.fromkeys(names, 0)
     for _ in range(100):
         some = evaluate(
-            model, *parts, at=5, metrics=METRIC_NAMES, threshold=0.1, users=rng.permutation(truth.users)[:12]
+            model, *parts, at=5, metrics=list_metrics(), threshold=0.1, users=rng.permutation(truth.users)[:12]
         )
         for name in names:
             # Sampling without replacement leaves a share 1 - 12/n of the variance.
@@ -117,7 +118,7 @@ def test_intervals_cover_as_often_as_they_say(parts):
 
 
 def test_an_interval_is_students_t_about_the_mean(model, parts):
-    found = evaluate(model, *parts, metrics=METRIC_NAMES)
+    found = evaluate(model, *parts, metrics=list_metrics())
     for name in ("ndcg@10", "auc", "novelty@5"):
         values = found.per_user[name]
         expected = stats.t.interval(0.9, len(values) - 1, values.mean(), stats.sem(values))
@@ -160,6 +161,15 @@ def test_hand_written_fractions():
     assert (found.n_users, found.n_left_out) == (2, 1)
 
 
+def test_f1_of_means_comes_with_precision_and_recall(model, parts):
+    assert list(evaluate(model, *parts, at=4, metrics=["f1"]).means) == ["f1@4"]
+    found = evaluate(model, *parts, at=4, metrics=["recall", "precision"])
+    p, r = found["precision@4"], found["recall@4"]
+    assert found["f1_of_means@4"] == pytest.approx(2 * p * r / (p + r))
+    assert found["f1_of_means@4"] == evaluate(model, *parts, at=4)["f1_of_means@4"]
+    assert combine_f1(0.0, 0.0) == 0
+
+
 def test_users_without_test_items_are_left_out_and_counted(model, parts):
     train, test = parts
     some = test.select(test.user_rows >= 100)
@@ -179,7 +189,7 @@ def test_some_users(model, parts):
 
 
 def test_threads_do_not_change_the_values(model, parts):
-    one, two = (evaluate(model, *parts, metrics=METRIC_NAMES, threads=threads) for threads in (1, 2))
+    one, two = (evaluate(model, *parts, metrics=list_metrics(), threads=threads) for threads in (1, 2))
     assert one.means == two.means
 
 

@@ -13,7 +13,7 @@ import pytest
 import csrr
 from csrr import DataError, ParameterError, Range, Walk
 from csrr._base.files import try_lock
-from csrr.evaluation.study import make_validation
+from csrr.evaluation.tuning import make_validation
 
 GRID = {"neighbors": [3, 10, 30], "similarity": ["cosine", "jaccard"], "shrink": [0.0, 5.0]}
 
@@ -129,17 +129,18 @@ def test_a_walk_finds_the_best_strength_and_ends_after_it(log):
     steps = []
     validation = make_validation(log, None, "ndcg@10", ratio=0.8, folds=2, seed=0, threads=1)
     model = csrr.CSRR(tol=1e-4)
-    found = validation.judge(model, ("reg_low_rank", Walk(strengths)), lambda *step: steps.append(step), lambda: False)
+    walk, report = Walk(strengths), lambda *step: steps.append(step)
+    value, strength = validation.measure_walk(model, "reg_low_rank", walk, report, lambda: False)
     values = [
         np.mean([score(csrr.CSRR(reg_low_rank=each, tol=1e-4), log, ratio=0.8, seed=seed) for seed in (0, 1)])
         for each in strengths
     ]
-    assert found.strength == strengths[np.argmax(values)]
-    assert found.value == pytest.approx(max(values), rel=0.01)
+    assert strength == strengths[np.argmax(values)]
+    assert value == pytest.approx(max(values), rel=0.01)
     assert [step for step, _ in steps] == list(range(len(steps)))
     assert np.argmax(values) + 2 <= len(steps) - 1 < len(strengths) - 1
-    assert [value for _, value in steps] == sorted(value for _, value in steps)
-    assert max(values[len(steps) :]) < found.value
+    assert [each for _, each in steps] == sorted(each for _, each in steps)
+    assert max(values[len(steps) :]) < value
 
 
 def test_a_walk_is_one_trial_and_its_strength_is_kept(log):

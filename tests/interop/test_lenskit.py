@@ -4,7 +4,7 @@ import pytest
 import csrr
 from csrr.interop import from_lenskit, to_lenskit
 from csrr.parameters import ParameterError
-from csrr.ranking.metrics import METRICS
+from csrr.ranking.metrics import HIT_METRICS
 
 pytest.importorskip("lenskit")
 from lenskit import batch, operations, topn_pipeline
@@ -39,7 +39,7 @@ def their_ndcg(monkeypatch):
         gains = 1 / np.maximum(np.log2(np.arange(1, hits.shape[1] + 1)), 1)
         return hits @ gains / np.cumsum(gains)[np.minimum(n_relevant, hits.shape[1]) - 1]
 
-    monkeypatch.setitem(METRICS, "their_ndcg", measure_ndcg)
+    monkeypatch.setitem(HIT_METRICS, "their_ndcg", measure_ndcg)
 
 
 def measure(lists, test):

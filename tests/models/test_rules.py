@@ -1,5 +1,7 @@
 """Item tables in models, and rules in what they answer: what is asked for, what is refused, what is kept in files."""
 
+from datetime import timedelta
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -155,6 +157,13 @@ def test_what_is_fresh_moves_up(model, timed):
     assert model.item_ages[fresh.items.astype(int)].mean() < model.item_ages[plain.items.astype(int)].mean()
     dated = model.recommend(k=10, fresh={"half_life": "5d", "factor": 50, "by": "released"})
     assert dated.items.mean() > plain.items.mean()
+
+
+@pytest.mark.parametrize("half_life", ["14d", "2 weeks", timedelta(days=14), 14 * 86_400])
+def test_a_half_life_may_be_told_in_several_ways(model, half_life):
+    weeks = model.recommend(k=10, fresh={"half_life": "2w", "factor": 50, "by": "released"})
+    found = model.recommend(k=10, fresh={"half_life": half_life, "factor": 50, "by": "released"})
+    np.testing.assert_array_equal(found.items, weeks.items)
 
 
 def test_diversity_by_likeness_and_by_column(model):

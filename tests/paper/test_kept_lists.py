@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 from pyarrow import compute, parquet
 
-from csrr.evaluation.compare import compare_paired, correct_holm
-from csrr.evaluation.evaluate import compute_mean_interval
+from csrr.evaluation.statistics import compare_paired, compute_mean_interval, correct_holm
 from csrr_paper.lists import read_lists_table
 from csrr_paper.summary_types import Summary
 

@@ -9,7 +9,7 @@ from scipy.stats import t, ttest_rel
 
 import csrr
 import csrr_paper
-from csrr.evaluation.compare import correct_holm
+from csrr.evaluation.statistics import correct_holm
 from csrr.report.svg import draw_panel, list_series_names
 from csrr_paper.detection import ABSOLUTE, MANY, RARE, RELATIVE, SUSPECTS, auc, measure_target_hits, score_by_detector
 from csrr_paper.results import ResultStore

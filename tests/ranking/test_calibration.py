@@ -5,7 +5,8 @@ from scipy.optimize import isotonic_regression
 
 from csrr.data import DataError
 from csrr.ranking import measure_cells
-from csrr.ranking.calibration import MOST_BINS, Calibration, Reliability
+from csrr.ranking.calibration import MOST_BINS, Calibration
+from csrr.ranking.reliability import Reliability
 
 
 def as_csr(dense):

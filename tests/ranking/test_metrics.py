@@ -1,4 +1,5 @@
 from math import log2
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -6,17 +7,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from csrr.ranking import average_metrics, mark_hits, measure_users
+import csrr
+from csrr.ranking import mark_hits, measure_users
 from csrr.ranking.metrics import (
-    METRICS,
+    HIT_METRICS,
+    Coverage,
+    Diversity,
+    EvaluatedLists,
+    LongTail,
+    Novelty,
     average_precision,
-    coverage,
     f1,
+    find_metric,
     hit_rate,
     list_ndcg,
-    measure_item_information,
     ndcg,
-    novelty,
     precision,
     recall,
     reciprocal_rank,
@@ -45,18 +50,49 @@ def test_hand_written_fractions_of_places():
     np.testing.assert_allclose(hit_rate(hits, relevant), [1, 0, 1, 1])
 
 
+def measure(metric, items, seen):
+    """Return a metric of lists of item rows, where the training events are `seen`."""
+    items = np.array(items, np.int32)
+    return metric.measure(EvaluatedLists(items, np.zeros(items.shape, bool), None, sparse.csr_array(seen)))
+
+
 def test_novelty_counts_users_and_takes_an_item_of_nobody_as_of_one():
-    seen = sparse.csr_array(np.array([[1, 1, 0], [1, 0, 0], [0, 0, 0], [1, 0, 0], [1, 0, 0]], np.float32))
-    bits = measure_item_information(seen)  # four users have something: 4, 1 and 0 of them these items
-    assert bits.tolist() == [0, 2, 2]
-    found = novelty(np.array([[0, 1], [2, -1], [-1, -1]], np.int32), bits)
-    np.testing.assert_array_equal(found, [1, 2, np.nan])
+    seen = np.array([[1, 1, 0], [1, 0, 0], [0, 0, 0], [1, 0, 0], [1, 0, 0]], np.float32)
+    # Four users have something: 4, 1 and 0 of them these items, which are 0, 2 and 2 bits.
+    found = measure(Novelty(), [[0, 0], [1, 1], [2, 2], [0, 1], [2, -1], [-1, -1]], seen)
+    np.testing.assert_array_equal(found.per_user, [0, 2, 2, 1, 2, np.nan])
+    assert found.mean == 7 / 5
 
 
 def test_coverage_counts_items_in_any_list():
-    assert coverage(np.array([[0, 3], [3, -1]], np.int32), 5) == 2 / 5
-    assert coverage(np.array([[4, -1]], np.int32), 5) == 1 / 5
-    assert coverage(np.array([[-1]], np.int32), 5) == 0
+    for items, share in (([[0, 3], [3, -1]], 2 / 5), ([[4, -1]], 1 / 5), ([[-1]], 0)):
+        assert measure(Coverage(), items, np.zeros((2, 5))) == (None, share, None)
+
+
+def test_diversity_is_one_less_the_mean_cosine_of_all_pairs():
+    seen = csrr.synthetic(80, 60, rank=4, events_per_user=12).log.to_csr()
+    dense = seen.toarray()
+    lengths = np.linalg.norm(dense, axis=0)
+    cosines = dense.T @ dense / np.maximum(np.outer(lengths, lengths), 1)
+    pairs = [(3, 5), (3, 9), (3, 11), (5, 9), (5, 11), (9, 11)]
+    expected = [1 - np.mean([cosines[a, b] for a, b in pairs]), 1 - cosines[1, 2], np.nan, np.nan]
+    found = measure(Diversity(), [[3, 5, 9, 11], [1, 2, -1, -1], [7, -1, -1, -1], [-1, -1, -1, -1]], seen)
+    np.testing.assert_allclose(found.per_user, expected, atol=1e-6)
+
+
+def test_an_item_that_nobody_has_is_like_no_other():
+    found = measure(Diversity(), [[0, 1], [0, 2], [2, 3]], np.array([[1, 1, 0, 0], [1, 1, 0, 0]]))
+    np.testing.assert_allclose(found.per_user, [0, 1, 1], atol=1e-12)
+
+
+def test_the_long_tail_begins_where_four_fifths_of_the_events_end():
+    counts = [50, 25, 10, 5, 4, 3, 2, 1]  # of 100: 50, 75 and 85 are at the ends of the first three
+    cells = np.zeros((50, 8))
+    for item, count in enumerate(counts):
+        cells[:count, item] = 1
+    assert measure(LongTail(), np.arange(8)[:, None], cells).per_user.tolist() == [0] * 3 + [1] * 5
+    found = measure(LongTail(), [[0, 1, 5, 7], [0, -1, -1, -1], [-1, -1, -1, -1]], cells)
+    np.testing.assert_array_equal(found.per_user, [0.5, 0.0, np.nan])
 
 
 def test_several_k_come_from_the_longest_list():
@@ -74,21 +110,8 @@ def test_users_without_relevant_items_are_in_no_mean():
     found = measure_users(HITS, np.array([3, 0, 8]), (4,))
     for values in found.values():
         assert np.isnan(values).tolist() == [False, True, False]
-    assert average_metrics(found)["precision@4"] == (2 / 4 + 1 / 4) / 2
-
-
-def test_both_f1_are_given():
-    means = average_metrics(measure_users(HITS, N_RELEVANT, (4,)))
-    p, r = (2 / 4 + 1 / 4) / 3, (2 / 3 + 1 / 8) / 3
-    assert means["f1@4"] == pytest.approx((4 / 7 + 2 / 12) / 3)
-    assert means["f1_of_means@4"] == pytest.approx(2 * p * r / (p + r))
-    assert average_metrics(measure_users(HITS[1:2], N_RELEVANT[1:2], (4,)))["f1_of_means@4"] == 0
-
-
-def test_f1_of_means_comes_with_precision_and_recall():
-    assert list(average_metrics(measure_users(HITS, N_RELEVANT, (4,), ["f1"]))) == ["f1@4"]
-    found = average_metrics(measure_users(HITS, N_RELEVANT, (4,), ["recall", "precision"]))
-    assert found["f1_of_means@4"] == average_metrics(measure_users(HITS, N_RELEVANT, (4,)))["f1_of_means@4"]
+    lists = EvaluatedLists(np.zeros_like(HITS, np.int32), HITS, SimpleNamespace(positives=np.array([3, 0, 8])), None)
+    assert find_metric("precision").measure(lists).mean == (2 / 4 + 1 / 4) / 2
 
 
 @given(st.data())
@@ -100,7 +123,7 @@ def test_every_metric_equals_the_naive_loop(data):
     k = data.draw(st.integers(1, n_items))
     held_out = sparse.csr_array(np.isin(np.arange(n_items), list(relevant))[None].astype(np.float32))
     hits = mark_hits(np.array([ranked], np.int32), held_out, np.array([0]))
-    found = measure_users(hits, np.array([len(relevant)]), (k,), list(METRICS))
+    found = measure_users(hits, np.array([len(relevant)]), (k,), list(HIT_METRICS))
     for name, value in reference.metrics(ranked, relevant, k).items():
         assert found[f"{name}@{k}"][0] == pytest.approx(value, abs=1e-12)
         assert 0 <= value <= 1 + 1e-12

@@ -10,7 +10,7 @@ from scipy import sparse
 
 from csrr._base.threads import use_threads
 from csrr.ranking import rules as module
-from csrr.ranking.rules import NO_LIMIT, Groups, Rules, measure_spread, normalise_rows, sketch_rows
+from csrr.ranking.rules import NO_LIMIT, Groups, Rules, measure_spread, normalize_rows, sketch_rows
 from csrr.ranking.topk import ItemOrder, block_top_k
 from tests.reference.rules import list_by_rules, spread_of
 
@@ -37,7 +37,7 @@ def problems(draw):
     least = np.minimum(rng.integers(0, 3, n_groups), most) if draw(st.booleans()) else np.zeros(n_groups, np.int64)
     bonus = rng.standard_normal(n_items).astype(np.float32) if draw(st.booleans()) else None
     diversity = draw(st.sampled_from([0.0, 0.3, 0.8, 1.0]))
-    vectors = normalise_rows(rng.standard_normal((n_items, 5)))
+    vectors = normalize_rows(rng.standard_normal((n_items, 5)))
     return scores, k, rng.random(n_items) < 0.8, bonus, diversity, vectors, groups, most, least, rng.random(n_items)
 
 
@@ -168,7 +168,7 @@ def test_a_larger_factor_never_lowers_an_item():
 
 def test_no_diversity_is_no_rule_and_more_makes_lists_less_alike():
     rng = np.random.default_rng(3)
-    scores, vectors = rng.standard_normal((50, 200)).astype(np.float32), normalise_rows(rng.standard_normal((200, 4)))
+    scores, vectors = rng.standard_normal((50, 200)).astype(np.float32), normalize_rows(rng.standard_normal((200, 4)))
     plain, _ = block_top_k(scores, 10)
     likeness = []
     for d in (0.0, 0.2, 0.5, 0.9):
@@ -185,14 +185,14 @@ def test_no_diversity_is_no_rule_and_more_makes_lists_less_alike():
 def test_sketches_estimate_cosines():
     rng = np.random.default_rng(4)
     cells = sparse.csr_array((rng.random((40, 3000)) < rng.random(40)[:, None] * 0.3).astype(np.float32))
-    dense = normalise_rows(cells.toarray())
+    dense = normalize_rows(cells.toarray())
     off = sketch_rows(cells) @ sketch_rows(cells).T - dense @ dense.T
     assert sketch_rows(cells).shape == (40, 256)
     assert np.abs(off[~np.eye(40, dtype=bool)]).std() < 2 / 16
     few = sparse.csr_array(cells[:, :30])
     np.testing.assert_allclose(
         sketch_rows(few) @ sketch_rows(few).T,
-        normalise_rows(few.toarray()) @ normalise_rows(few.toarray()).T,
+        normalize_rows(few.toarray()) @ normalize_rows(few.toarray()).T,
         atol=1e-6,
     )
     assert not sketch_rows(sparse.csr_array((2, 3), dtype=np.float32)).any()

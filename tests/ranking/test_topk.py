@@ -8,7 +8,7 @@ from scipy import sparse
 from csrr._base.threads import use_threads
 from csrr.ranking import block_top_k, mask_cells, top_k
 from csrr.ranking.loops import CHUNK
-from csrr.ranking.topk import BLOCK_BYTES, ItemOrder, choose_block_rows
+from csrr.ranking.topk import BLOCK_BYTES, ItemOrder, Restrictions, choose_block_rows
 
 FEW_VALUES = st.sampled_from([-np.inf, -1.0, 0.0, -0.0, 0.5, 2.0, np.inf])
 SHAPES = st.tuples(st.integers(0, 6), st.integers(0, 3 * CHUNK))
@@ -187,6 +187,9 @@ def test_top_k_leaves_out_what_it_must_and_nothing_else(problem):
         expected[exclude] = -np.inf
     elif exclude is not None:
         expected[:, exclude] = -np.inf
+    limits = Restrictions(n_items)
+    if exclude is not None:
+        limits.leave_out(sparse.csr_array(exclude) if exclude.ndim == 2 else exclude)
     found = top_k(
         lambda part: scores[part],
         rows,
@@ -194,7 +197,7 @@ def test_top_k_leaves_out_what_it_must_and_nothing_else(problem):
         problem["k"],
         seen=None if seen is None else sparse.csr_array(seen),
         candidates=problem["candidates"],
-        exclude=sparse.csr_array(exclude) if exclude is not None and exclude.ndim == 2 else exclude,
+        limits=limits,
         block_rows=problem["block_rows"],
     )
     assert_same(found, by_lexsort(expected, problem["k"]))
@@ -219,7 +222,6 @@ def test_blocks_never_exceed_their_size():
     [
         ({"seen": sparse.csr_array((3, 2))}, r"seen has shape \(3, 2\); it must be \(4, 2\)"),
         ({"seen": sparse.csr_array((4, 3))}, "seen has shape"),
-        ({"exclude": sparse.csr_array((1, 2))}, "exclude has shape"),
     ],
 )
 def test_masks_of_the_wrong_shape_are_refused(options, message):

@@ -22,7 +22,7 @@ from csrr.cli.output import print_json, say
 
 if TYPE_CHECKING:
     import csrr
-    from csrr.ranking.calibration import GroupReliability
+    from csrr.ranking.reliability import GroupReliability
 
 
 @click.command(

@@ -91,8 +91,7 @@ def evaluate(log: str, models: tuple[str, ...], test: str | None, as_json: bool,
     long_tail; of all items: auc, and at the threshold cell_recall, specificity, sum, cost, where --miss-weight weighs a
     missed choice. Below the table, paired tests over users against the first model, on the longest ndcg.
 
-    With rules (--where, --boost, --fresh, --at-most, --at-least, --diversity) lists follow them, and a table says what
-    they change.
+    With rules, such as --diversity 0.3, lists follow them, and a table says what they change.
     """
     from csrr.models.base import find_unseen_events
 
@@ -226,11 +225,11 @@ def _check_usage(models: tuple[str, ...], test: str | None, options: dict[str, A
 
 def _check_measures(options: dict[str, Any]) -> None:
     """Raise an error, before anything is fitted, for what `csrr.evaluate` would refuse."""
-    from csrr.evaluation.evaluate import METRIC_NAMES
+    from csrr.ranking.metrics import list_metrics
 
     for name in options["metrics"]:
-        if name not in METRIC_NAMES:
-            told = suggest_near(name, METRIC_NAMES) or f"; there are {', '.join(METRIC_NAMES)}"
+        if name not in list_metrics():
+            told = suggest_near(name, list_metrics()) or f"; there are {', '.join(list_metrics())}"
             raise click.UsageError(f"--metric {name}: there is no such metric{told}")
     if options["threshold"] is not None and math.isnan(options["threshold"]):
         raise click.UsageError("--threshold=nan: it must be a number; scores above it count as recommended")

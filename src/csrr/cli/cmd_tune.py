@@ -188,7 +188,6 @@ def _describe_kept(found: csrr.Tuning | None, storage: Path | None) -> str:
 
 def _tell(found: csrr.Tuning, log: str, fitted: Path | None, options: dict[str, Any]) -> None:
     """Print the best few trials, and the command that fits the best."""
-    from csrr.evaluation.tuning import format_trials
 
     states = [each.state for each in found.trials]
     failed = f", {states.count('failed')} failed" if "failed" in states else ""
@@ -196,7 +195,7 @@ def _tell(found: csrr.Tuning, log: str, fitted: Path | None, options: dict[str, 
     if len(found.trials) == 1 and found.total == 1 and not found.best.params:
         say(f"{found.kind.__name__} has nothing to tune")
     say(f"{states.count('done')} trials done{failed}; {found.metric} is a validation score")
-    say(format_trials(found))
+    say(str(found.display_table()))
     if fitted is not None:
         say(f"the best, fitted to all of {log}: {fitted}")
         return

@@ -1,4 +1,4 @@
-"""Evaluations of several models on the same users -> one table, a row a model, the best of each column marked."""
+"""Evaluations of several models on the same users -> paired tests, and one table with a row for each model."""
 
 from __future__ import annotations
 
@@ -7,56 +7,15 @@ from dataclasses import asdict, dataclass
 from itertools import combinations
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from csrr._base.arrays import Float64Array
 from csrr.data import DataError
-from csrr.evaluation.evaluate import Evaluation, compute_mean_interval
+from csrr.evaluation.evaluate import Evaluation
+from csrr.evaluation.statistics import PairedTest, compare_paired, correct_holm
 from csrr.parameters import ParameterError
 from csrr.results.formatting import BestColumns, format_text_table
 from csrr.results.table import ResultTable, TabularResult
 
 LOWER_IS_BETTER = ("cost",)
-
-
-@dataclass(frozen=True)
-class PairedTest:
-    """How values of some users differ from others of the same users.
-
-    Attributes
-    ----------
-    n
-        Number of users.
-    mean, mean_against
-        The means of both.
-    difference
-        The mean difference.
-    low, high
-        Its 95 % interval, by Student's t.
-    t_p
-        The two-sided p-value of the paired t test, that the mean difference is 0.
-    wilcoxon_p
-        That of Wilcoxon's signed-rank test, that differences lie evenly about 0, where the ranks of zeros go half to
-        either side.
-    effect_size
-        Cohen's d_z, mean difference / standard deviation of differences.
-    better, worse, equal
-        Shares of users.
-    """
-
-    n: int
-    mean: float
-    mean_against: float
-    difference: float
-    low: float
-    high: float
-    t_p: float
-    wilcoxon_p: float
-    effect_size: float
-    better: float
-    worse: float
-    equal: float
 
 
 @dataclass(frozen=True)
@@ -140,7 +99,7 @@ class Comparison(TabularResult):
         return ResultTable.from_rows(row.to_dict() for row in self.rows)
 
     def display_table(self) -> ResultTable:
-        """Return the tests as people read them.
+        """Return the tests with rounded numbers, for people.
 
         Returns
         -------
@@ -162,12 +121,12 @@ class Comparison(TabularResult):
 
     @property
     def title(self) -> str:
-        """What the plot is of."""
+        """The title of the plot."""
         return f"Differences in {self.metric}"
 
     @property
     def caption(self) -> str:
-        """What to know of the plot."""
+        """The caption of the plot."""
         return "Mean differences over the same users, user by user; lines are 95 % intervals."
 
     @property
@@ -242,70 +201,6 @@ def compare(evaluations: Mapping[str, Evaluation], metric: str = "ndcg@10", base
     return Comparison(metric, rows, compare(known, metric, baseline) if same else None)
 
 
-def compare_paired(
-    a: npt.ArrayLike, b: npt.ArrayLike, *, lower_is_better: bool = False, overlap: float = 0.0
-) -> PairedTest:
-    """Return the tests of `a` minus `b`, values of the same users in the same order, shapes (n,).
-
-    A user with a NaN is left out. Differences that are all the same leave no doubt: p is 1 where they are 0, else the
-    t test's p is 0 and the effect size infinite. Values of random splits of the same data, in place of users, need
-    their `overlap` (`intervals.compute_error`): interval and t test are then those of Nadeau and Bengio.
-    """
-    mine, theirs = np.asarray(a, np.float64), np.asarray(b, np.float64)
-    if mine.shape != theirs.shape or mine.ndim != 1:
-        raise ParameterError(f"a and b need one value per user each, not shapes {mine.shape} and {theirs.shape}")
-    known = ~(np.isnan(mine) | np.isnan(theirs))
-    mine, theirs = mine[known], theirs[known]
-    if len(mine) < 2:
-        raise ParameterError(f"a paired test needs at least two users with both values, not {len(mine)}")
-    d = mine - theirs
-    better, worse = (d < 0, d > 0) if lower_is_better else (d > 0, d < 0)
-    means = float(mine.mean()), float(theirs.mean()), float(d.mean())
-    shares = (float(which.mean()) for which in (better, worse, d == 0))
-    return PairedTest(
-        len(d),
-        *means,
-        *compute_mean_interval(d, overlap=overlap),
-        _compute_t_p(d, overlap),
-        _compute_wilcoxon_p(d),
-        _compute_effect_size(d),
-        *shares,
-    )
-
-
-def correct_holm(p_values: npt.ArrayLike) -> Float64Array:
-    """Return the p-values, shape (n,), corrected by Holm: compare them with the level that all together should keep.
-
-    The i-th smallest of n is multiplied by n - i + 1, made at least as large as the one before and at most 1.
-    """
-    p = np.asarray(p_values, np.float64)
-    if p.ndim != 1 or not ((p >= 0) & (p <= 1)).all():
-        raise ParameterError("p-values must be a list of numbers from 0 to 1")
-    order = np.argsort(p, kind="stable")
-    adjusted = np.empty(len(p))
-    adjusted[order] = np.minimum(np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1)), 1)
-    return adjusted
-
-
-def _compute_effect_size(d: Float64Array) -> float:
-    mean, spread = float(d.mean()), float(d.std(ddof=1))
-    if spread == 0:
-        return float(np.copysign(np.inf, mean)) if mean else 0.0
-    return mean / spread
-
-
-def _compute_t_p(d: Float64Array, overlap: float = 0.0) -> float:
-    from scipy.special import stdtr
-
-    return float(2 * stdtr(len(d) - 1, -abs(_compute_effect_size(d)) / np.sqrt(1 / len(d) + overlap)))
-
-
-def _compute_wilcoxon_p(d: Float64Array) -> float:
-    from scipy.stats import wilcoxon
-
-    return float(wilcoxon(d, zero_method="zsplit").pvalue)
-
-
 def _align_values(evaluations: Mapping[str, Evaluation], metric: str) -> dict[str, Float64Array]:
     """Return each model's values of the metric, shape (n_users,), users in the order of the first."""
     first_name, first = next(iter(evaluations.items()))
@@ -315,17 +210,21 @@ def _align_values(evaluations: Mapping[str, Evaluation], metric: str) -> dict[st
             known = ", ".join(each.per_user)
             raise ParameterError(f"metric={metric!r}: {name} has no such value per user; it has {known}")
         place = {user: i for i, user in enumerate(each.users.tolist())}
-        if place.keys() != set(first.users.tolist()):
-            raise DataError(
-                f"{first_name} and {name} are evaluated on different users ({first.n_users:,} and {each.n_users:,});"
-                " evaluate both with the same train and test"
-            )
+        _check_users(first_name, first, name, each)
         values[name] = each.per_user[metric][[place[user] for user in first.users.tolist()]]
     return values
 
 
+def _check_users(first_name: str, first: Evaluation, name: str, other: Evaluation) -> None:
+    if set(first.users.tolist()) != set(other.users.tolist()):
+        raise DataError(
+            f"{first_name} and {name} are evaluated on different users ({first.n_users:,} and {other.n_users:,});"
+            " evaluate both with the same train and test"
+        )
+
+
 def _format_pair(row: ComparedPair) -> dict[str, str]:
-    """Return a row as people read it."""
+    """Return a row with rounded numbers, for people."""
     found = row.paired
     names = {"model": row.model, "against": row.against}
     difference = f"{found.difference:+.4f} ± {(found.high - found.low) / 2:.4f}"
@@ -360,7 +259,7 @@ class EvaluationTable(TabularResult):
 
     @property
     def best(self) -> dict[str, Any]:
-        """What is best in each column: "max", or "min" for a cost."""
+        """The best end of each column: "max", or "min" for a cost."""
         return {name: "min" if name in LOWER_IS_BETTER else "max" for name in self.metrics}
 
     def table(self) -> ResultTable:
@@ -373,36 +272,6 @@ class EvaluationTable(TabularResult):
         """
         means = {name: [each[name] for each in self.evaluations.values()] for name in self.metrics}
         return ResultTable.from_lists({"model": list(self.evaluations), **means})
-
-    def to_html(self, *, best: BestColumns | None = None) -> str:
-        """Return the table as HTML.
-
-        Parameters
-        ----------
-        best
-            As for `to_latex`.
-
-        Returns
-        -------
-        text
-            Numbers to four digits, long texts cut, all escaped.
-        """
-        return super().to_html(best=self.best if best is None else best)
-
-    def to_latex(self, *, best: BestColumns | None = None) -> str:
-        r"""Return the table as a LaTeX tabular, for a document with \usepackage{booktabs}.
-
-        Parameters
-        ----------
-        best
-            The columns in which the best number is bold, each "max" or "min"; default: all; {}: none.
-
-        Returns
-        -------
-        text
-            Numbers to four digits, all else escaped.
-        """
-        return super().to_latex(best=self.best if best is None else best)
 
     def _heading(self) -> str:
         first = next(iter(self.evaluations.values()))
@@ -427,12 +296,12 @@ class EvaluationTable(TabularResult):
 
     @property
     def title(self) -> str:
-        """What the plot is of."""
+        """The title of the plot."""
         return f"Models by {self.metrics[0]}" if len(self.metrics) == 1 else "Models side by side"
 
     @property
     def caption(self) -> str:
-        """What to know of the plot."""
+        """The caption of the plot."""
         first = next(iter(self.evaluations.values()))
         return f"Means over {first.n_users:,} users; lines are 95 % intervals of the means, not of differences."
 
@@ -488,11 +357,7 @@ def tabulate(evaluations: Mapping[str, Evaluation], metrics: Sequence[str] | Non
     for model, each in evaluations.items():
         if missing := [name for name in names if name not in each.means]:
             raise ParameterError(f"metrics: {model} has no {missing[0]!r}; it has {', '.join(each.means)}")
-        if set(each.users.tolist()) != set(first.users.tolist()):
-            raise DataError(
-                f"{first_name} and {model} are evaluated on different users ({first.n_users:,} and {each.n_users:,});"
-                " evaluate both with the same train and test"
-            )
+        _check_users(first_name, first, model, each)
     if not names:
         raise ParameterError("metrics: the evaluations have no metric in common")
     return EvaluationTable(dict(evaluations), names)

@@ -1,4 +1,4 @@
-"""What a range of cost ratios comes to in one's own money: fitted along a path, cut and counted on held-out data."""
+"""The cost of recommending by models with several cost ratios: fitted along a path, measured on held-out data."""
 
 from __future__ import annotations
 
@@ -8,15 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from csrr._base.arrays import Float64Array, Int64Array
+from csrr._base.arrays import Float64Array
 from csrr.data import DataError, Log, as_log, split
-from csrr.evaluation.evaluate import compute_mean_interval
+from csrr.evaluation.statistics import compute_mean_interval
 from csrr.model_parameters import LEAST_COST, MOST_COST
 from csrr.models.csrr import CSRR
 from csrr.parameters import ParameterError, check_number, check_whole
 from csrr.ranking.calibration import Calibration
 from csrr.ranking.metrics import CellCounts
-from csrr.ranking.topk import score_blocks
 from csrr.results.table import ResultTable, TabularResult
 
 RATIOS = (1.0, 2.0, 5.0)
@@ -25,7 +24,7 @@ TRAINING = 0.6
 
 @dataclass(frozen=True)
 class CostPoint:
-    """A weight of clicks, and what recommending every item above a threshold comes to on other held-out data.
+    """A weight of clicks, and the cost of recommending every item above a threshold, on other held-out data.
 
     Attributes
     ----------
@@ -152,12 +151,12 @@ class CostCurve(TabularResult, Sequence[CostPoint]):
 
     @property
     def title(self) -> str:
-        """What the plot is of."""
+        """The title of the plot."""
         return f"Cost by the weight of clicks: {self.miss:g} per miss, {self.false_alarm:g} per false alarm"
 
     @property
     def caption(self) -> str:
-        """What to know of it."""
+        """The caption of the plot."""
         return (
             f"Thresholds were chosen on one held-out part, costs counted on another (bars: 95 %); no recommendation"
             f" would cost {self.nothing:.4g} per user. "
@@ -167,31 +166,27 @@ class CostCurve(TabularResult, Sequence[CostPoint]):
     @property
     def panels(self) -> list[dict[str, Any]]:
         """The charts."""
-        ratios = [point.cost_ratio for point in self.points]
-
-        def line(name: str, values: Sequence[float], bounds: Sequence[tuple[float, float]] | None = None) -> Any:
-            ends = bounds or [(value, value) for value in values]
-            points = [
-                {"x": x, "mean": mean, "low": low, "high": high}
-                for x, mean, (low, high) in zip(ratios, values, ends, strict=True)
-            ]
-            return {"name": name, "points": points}
-
-        shared = {"x": "weight of clicks in the fit", "log": True}
-        costs = [
-            line("chosen threshold", [p.cost for p in self.points], [(p.low, p.high) for p in self.points]),
-            line("best threshold in hindsight", [p.best_cost for p in self.points]),
-        ]
+        charts = {
+            "Cost": ("cost per user", {"chosen threshold": "cost", "best threshold in hindsight": "best_cost"}),
+            "Recall": ("recall", {"recall": "recall"}),
+            "Specificity": ("specificity", {"specificity": "specificity"}),
+        }
         return [
-            {"title": "Cost", "y": "cost per user", "series": costs, **shared},
-            {"title": "Recall", "y": "recall", "series": [line("recall", [p.recall for p in self.points])], **shared},
             {
-                "title": "Specificity",
-                "y": "specificity",
-                "series": [line("specificity", [p.specificity for p in self.points])],
-                **shared,
-            },
+                "title": title,
+                "y": label,
+                "series": [{"name": name, "points": self._draw(value)} for name, value in lines.items()],
+                "x": "weight of clicks in the fit",
+                "log": True,
+            }
+            for title, (label, lines) in charts.items()
         ]
+
+    def _draw(self, name: str) -> list[dict[str, float]]:
+        """Return the points of a line; only costs have intervals."""
+        low, high = ("low", "high") if name == "cost" else (name, name)
+        names = {"x": "cost_ratio", "mean": name, "low": low, "high": high}
+        return [{key: getattr(point, each) for key, each in names.items()} for point in self.points]
 
 
 def cost_curve(
@@ -264,7 +259,7 @@ def cost_curve(
         if number == 0:
             settled |= model.settled_params()
             l1 = settled.get("l1", 0.0) / ratio
-        measured.append(_Measured.of(model, train, choose, check, miss, false_alarm))
+        measured.append(_TestedFit.of(model, train, choose, check, miss, false_alarm))
         if callback is not None:
             callback(number + 1, len(chosen))
     best = int(np.argmin([each.chosen_at for each in measured]))
@@ -287,15 +282,15 @@ def _check_ratios(ratios: Any) -> list[float]:
 
 
 @dataclass(frozen=True, eq=False)
-class _Measured:
-    """A point, the cost on the data that chose its threshold, and each user's cost on the other, shape (n_users,)."""
+class _TestedFit:
+    """A point of the curve, the cost on the data that chose its threshold, and each user's cost, shape (n_users,)."""
 
     point: CostPoint
     chosen_at: float
     costs: Float64Array
 
     @classmethod
-    def of(cls, model: CSRR, train: Log, choose: Log, check: Log, miss: float, false_alarm: float) -> _Measured:
+    def of(cls, model: CSRR, train: Log, choose: Log, check: Log, miss: float, false_alarm: float) -> _TestedFit:
         rows, n_items = np.arange(choose.n_users), choose.n_items
         # Of all positives that will ever be shown, these two parts show so many; their numbers are all that is used.
         share = (len(train) + len(choose)) / (len(train) + len(choose) + len(check))
@@ -309,7 +304,7 @@ class _Measured:
         on_first += false_alarm * (chosen.n_cells - chosen.n_positives)[worth].sum()
         # The best in hindsight is one of the steps that the same counts of the other data have.
         hindsight = Calibration.of(*cells, check.to_csr(), known)
-        other = _count_cells(model, rows, check, known, [threshold, hindsight.threshold(miss, false_alarm)])
+        other = CellCounts.of(*cells, check.to_csr(), known, [threshold, hindsight.threshold(miss, false_alarm)])
         costs = miss * other.missed[:, 0] + false_alarm * other.false_alarms[:, 0]
         best = miss * other.missed[:, 1].sum() + false_alarm * other.false_alarms[:, 1].sum()
         n_users = len(rows)
@@ -332,10 +327,3 @@ class _Measured:
             rank=model.rank_,
         )
         return cls(point, float(on_first) / n_users, costs)
-
-
-def _count_cells(model: CSRR, rows: Int64Array, events: Log, known: Any, thresholds: Sequence[float]) -> CellCounts:
-    counts = CellCounts.empty(rows, events.to_csr(), known, thresholds, auc=False)
-    for part, scores in score_blocks(model.score_rows, rows, events.n_items, seen=known):
-        counts.add(part, scores)
-    return counts

@@ -1,4 +1,4 @@
-"""A fitted model and a split -> one value a user and metric, then means."""
+"""Evaluation of a fitted model on a split: a value for each user and metric, then means."""
 
 from __future__ import annotations
 
@@ -7,11 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from copy import copy
 from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
 from csrr._base.arrays import BoolArray, Float64Array, Int32Array, Int64Array, ObjectArray, Rows
@@ -20,81 +18,26 @@ from csrr._base.threads import use_threads
 from csrr.data import DataError, IdMap, Log, UnknownIdError, as_log
 from csrr.data.ids import Ids
 from csrr.data.items import Categories
+from csrr.evaluation.statistics import Interval, combine_f1, compute_mean_interval, linearize_f1
 from csrr.models.base import Recommender
-from csrr.models.filters import IdLookup, RuleOptions, Unknown, find_categories, list_ids, read_asked, read_rules
+from csrr.models.filters import IdLookup, Unknown, find_categories, list_ids, read_asked, read_rules
 from csrr.models.recommend import find_known, score_popular
 from csrr.parameters import ParameterError
 from csrr.ranking.metrics import (
-    CELL_METRICS,
-    METRICS,
     STANDARD,
     CellCounts,
-    average_metrics,
-    coverage,
-    diversity,
-    find_long_tail,
-    long_tail,
+    EvaluatedLists,
+    Metric,
+    MetricValues,
+    find_metric,
+    list_metrics,
     mark_hits,
-    measure_item_information,
-    measure_users,
-    novelty,
-    pair_precision_recall,
 )
 from csrr.ranking.rules import Rules
 from csrr.ranking.topk import block_top_k, score_blocks
 from csrr.results.formatting import format_text_table
 from csrr.results.table import ResultTable, TabularResult
-
-Interval = tuple[float, float]
-
-
-def compute_mean_interval(values: npt.ArrayLike, level: float = 0.95, *, overlap: float = 0.0) -> Interval:
-    """Return Student's t interval (low, high) of the mean of `values`, shape (n,), NaN left out.
-
-    It is (NaN, NaN) of fewer than two values. `overlap` is for random splits of the same data: see `compute_error`.
-    """
-    from scipy.special import stdtrit
-
-    if not 0 < level < 1:
-        raise ParameterError(f"level={level!r} must lie strictly between 0 and 1, such as 0.95")
-    known = np.asarray(values, np.float64)
-    known = known[~np.isnan(known)]
-    if len(known) < 2:
-        return float("nan"), float("nan")
-    mean, error = known.mean(), compute_error(known, overlap)
-    half = stdtrit(len(known) - 1, (1 + level) / 2) * error
-    return float(mean - half), float(mean + half)
-
-
-def compute_error(values: Float64Array, overlap: float = 0.0) -> float:
-    """Return the standard error of the mean of `values`, shape (n,).
-
-    Random splits of the same data share training events, so that their results vary less than fresh data would make
-    them. With `overlap` = test events / training events the error is Nadeau and Bengio's (2003),
-    s*sqrt(1/n + overlap).
-    """
-    return float(values.std(ddof=1) * np.sqrt(1 / len(values) + overlap))
-
-
-def compute_f1_interval(precision: npt.ArrayLike, recall: npt.ArrayLike, level: float = 0.95) -> Interval:
-    """Return the interval (low, high) of the harmonic mean of mean `precision` and mean `recall`, shapes (n,).
-
-    By the delta method: the t interval of what each user moves it by, to first order.
-    """
-    return compute_mean_interval(linearise_f1(precision, recall), level)
-
-
-def linearise_f1(precision: npt.ArrayLike, recall: npt.ArrayLike) -> Float64Array:
-    """Return values of each user, shape (n,), whose mean is the F1 of the means, and whose spread its: F + dF."""
-    p, r = np.asarray(precision, np.float64), np.asarray(recall, np.float64)
-    if p.shape != r.shape or p.ndim != 1:
-        raise ParameterError(f"precision and recall need one value per user each, not shapes {p.shape} and {r.shape}")
-    mean_p, mean_r = p.mean(), r.mean()
-    both = mean_p + mean_r
-    if not both:
-        return np.zeros(len(p))
-    f1 = 2 * mean_p * mean_r / both
-    return np.asarray(f1 + 2 * ((mean_r / both) ** 2 * (p - mean_p) + (mean_p / both) ** 2 * (r - mean_r)))
+from csrr.rules import RuleOptions
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -145,7 +88,7 @@ class RuleCost(TabularResult):
 
 
 def measure_rule_cost(before: Mapping[str, Float64Array], after: Mapping[str, Float64Array]) -> RuleCost:
-    """Return how values of users by metric, shapes (n_users,), differ; users without one of both are left out."""
+    """Return the changes of values of users by metric, shapes (n_users,); users that lack a value are left out."""
     rows = []
     for name in after:
         both = ~(np.isnan(before[name]) | np.isnan(after[name]))
@@ -231,18 +174,14 @@ class CategoryShares(TabularResult):
         )
 
 
-def measure_categories(
-    column: str, categories: Categories, items: Int32Array, hits: BoolArray, relevant: Any, seen: Any
-) -> CategoryShares:
-    """Return the shares of categories.
-
-    `items` are lists and `hits` what is right in them, shapes (n, k); `relevant` and `seen` the test and training
-    events, sparse of shape (n_users, n_items).
-    """
+def measure_categories(column: str, categories: Categories, evaluated: EvaluatedLists) -> CategoryShares:
+    """Return the shares of categories by a column, in lists, test events and training events."""
+    items, hits, counts = evaluated.items, evaluated.hits, evaluated.counts
     members = categories.members
     n_items = members.shape[0]
     weights = members.multiply(1 / np.maximum(np.diff(members.indptr), 1)[:, None]).tocsr()
-    trained, tested = (np.bincount(cells.indices, minlength=n_items) for cells in (seen, relevant))
+    events = evaluated.clicks, counts.relevant[counts.rows]
+    trained, tested = (np.bincount(cells.indices, minlength=n_items) for cells in events)
     listed = np.bincount(items[items >= 0], minlength=n_items)
     found = members.T @ np.bincount(items[hits], minlength=n_items)
     asked = members.T @ tested
@@ -256,11 +195,6 @@ def measure_categories(
 
 _log = logging.getLogger(__name__)
 
-
-LIST_METRICS = (*METRICS, "coverage", "novelty", "diversity", "long_tail")
-"""Metrics of lists, at each k."""
-METRIC_NAMES = (*LIST_METRICS, "auc", *CELL_METRICS)
-"""All that `metrics` may name, but for what `register_metric` adds."""
 
 PerUser = dict[str, Float64Array]
 Means = dict[str, float]
@@ -468,21 +402,6 @@ def describe_cold(found: Evaluation) -> str:
     )
 
 
-class Ranked(NamedTuple):
-    """Lists of users and what is right in them: ids, training events, items and hits (n, k), and counts of cells."""
-
-    users: Ids
-    n_train: Int64Array
-    items: Int32Array
-    hits: BoolArray
-    counts: CellCounts
-
-    def take(self, which: BoolArray) -> Ranked:
-        """Return those of some users, shape (n,)."""
-        users, n_train, items, hits = self.users[which], self.n_train[which], self.items[which], self.hits[which]
-        return Ranked(users, n_train, items, hits, self.counts.take(which))
-
-
 def evaluate(
     model: Recommender,
     train: Any,
@@ -521,7 +440,7 @@ def evaluate(
         For lists of length k: "precision", "recall", "f1", "ndcg", "list_ndcg" (the paper's NDCG), "map", "mrr",
         "hit_rate", "coverage", "novelty", "diversity", "long_tail"; `ranking.metrics` defines them. Over all items
         that a user does not have in `train`: "auc", how often a test item scores above another one, ties half; and the
-        paper's "cell_recall", "specificity", "sum" and "cost", see `ranking.cells`. Your own metrics
+        paper's "cell_recall", "specificity", "sum" and "cost", see `ranking.metrics`. Your own metrics
         (`csrr.register_metric`) are for lists.
     threads
         Number of threads; 0 for all cores.
@@ -560,7 +479,7 @@ def evaluate(
     model.check_fitted()
     if items is not None:
         model = copy(model).set_items(items)
-    at, metrics = _check_at(at, len(model.items_)), _check_metrics(metrics)
+    at, measured = _check_at(at, len(model.items_)), [find_metric(name) for name in _check_metrics(metrics)]
     _check_costs(threshold, positive_cost)
     categories = None if by is None else find_categories(model, "by", by)
     reader = IdLookup(unknown)
@@ -576,23 +495,25 @@ def evaluate(
     rows = asked[np.diff(relevant.indptr)[asked] > 0]
     if not len(rows):
         raise DataError("no user has a test event that is not in train: there is nothing to evaluate")
-    thresholds = [threshold] if set(metrics) & set(CELL_METRICS) else []
-    counts = CellCounts.empty(rows, relevant, seen, thresholds, auc="auc" in metrics)
+    sources = {metric.source for metric in measured}
+    thresholds = [threshold] if "threshold" in sources else []
+    counts = CellCounts.empty(rows, relevant, seen, thresholds, auc="order" in sources)
+    users, n_train = model.users_.ids[rows], np.diff(model.seen_.indptr)[rows].astype(np.int64)
     with nullcontext() if threads is None else use_threads(threads):
         plain, ruled = _rank_and_count(model, rows, max(at), seen, counts, asked_rules)
-        lists, n_train = plain if ruled is None else ruled, np.diff(model.seen_.indptr)[rows].astype(np.int64)
-        ranked = Ranked(model.users_.ids[rows], n_train, lists, mark_hits(lists, relevant, rows), counts)
-        measure = partial(_measure, at=at, positive_cost=positive_cost, clicks=clicks)
-        found = measure(ranked, metrics=metrics)
-        without = None
+        before = EvaluatedLists(plain, mark_hits(plain, relevant, rows), counts, clicks, positive_cost, categories)
+        lists, without = before, None
         if ruled is not None:
-            before = ranked._replace(items=plain, hits=mark_hits(plain, relevant, rows))
-            without = measure(before, metrics=tuple(name for name in metrics if name in LIST_METRICS))
+            lists = replace(before, items=ruled, hits=mark_hits(ruled, relevant, rows))
+            without = _measure(before, [each for each in measured if each.source == "lists"], at, users, n_train)
+        found = _measure(lists, measured, at, users, n_train)
         parts = {"with": n_train > 0, "without": n_train == 0} if (n_train == 0).any() else {}
-        apart = {name: measure(ranked.take(each), metrics=metrics) for name, each in parts.items() if each.any()}
-    shares = None
-    if by is not None and categories is not None:
-        shares = measure_categories(by, categories, ranked.items, ranked.hits, relevant[rows], clicks)
+        apart = {
+            name: _measure(lists.take(which), measured, at, users[which], n_train[which])
+            for name, which in parts.items()
+            if which.any()
+        }
+    shares = None if by is None or categories is None else measure_categories(by, categories, lists)
     left_out = len(asked) - len(rows)
     return replace(found, n_left_out=left_out, by_history=apart, without_rules=without, by_category=shares)
 
@@ -609,59 +530,31 @@ def _rank_and_count(
         counts.add(part, scores)
         if rules is not None and ruled is not None:
             # As in `recommend`, rules go by popularity where nothing is known of a user.
-            for place in np.flatnonzero(is_cold[part]):
-                scores[place] = np.where(scores[place] > -np.inf, popular, -np.inf)
+            cold = is_cold[part]
+            scores[cold] = np.where(scores[cold] > -np.inf, popular, -np.inf)
             ruled[part], _ = rules.rank(scores, k, model.item_order)
     return items, ruled
 
 
 def _measure(
-    ranked: Ranked, at: tuple[int, ...], metrics: tuple[str, ...], positive_cost: float, clicks: Any
+    lists: EvaluatedLists, metrics: Sequence[Metric], at: tuple[int, ...], users: Ids, n_train: Int64Array
 ) -> Evaluation:
-    """Return the values of users and their means, of lists and of all cells."""
-    lists = _measure_lists(ranked.items, ranked.hits, ranked.counts.positives, at, metrics, clicks)
-    cells = _measure_cells(ranked.counts, metrics, positive_cost)
-    per_user, means, linear = lists[0] | cells[0], lists[1] | cells[1], lists[2] | cells[2]
-    relevant = ranked.counts.positives
-    return Evaluation(at, ranked.users, per_user, means, 0, linear, ranked.hits, relevant, ranked.n_train)
-
-
-def _measure_lists(
-    items: Int32Array,
-    hits: BoolArray,
-    n_relevant: Int64Array,
-    at: tuple[int, ...],
-    metrics: tuple[str, ...],
-    clicks: Any,
-) -> tuple[PerUser, Means, PerUser]:
-    """Return `per_user`, `means` and `linear` of an Evaluation, of lists of shape (n_users, max(at))."""
-    per_user = measure_users(hits, n_relevant, at, [name for name in metrics if name in METRICS])
-    if "novelty" in metrics:
-        bits = measure_item_information(clicks)
-        per_user |= {f"novelty@{k}": novelty(items[:, :k], bits) for k in at}
-    if "diversity" in metrics:
-        per_user |= {f"diversity@{k}": diversity(items[:, :k], clicks) for k in at}
-    if "long_tail" in metrics:
-        is_tail = find_long_tail(clicks)
-        per_user |= {f"long_tail@{k}": long_tail(items[:, :k], is_tail) for k in at}
-    means = average_metrics(per_user)
-    if "coverage" in metrics:
-        means |= {f"coverage@{k}": coverage(items[:, :k], clicks.shape[1]) for k in at}
-    linear = {f"f1_of_means@{k}": linearise_f1(p, r) for k, (p, r) in pair_precision_recall(per_user).items()}
-    return per_user, means, linear
-
-
-def _measure_cells(
-    counts: CellCounts, metrics: tuple[str, ...], positive_cost: float
-) -> tuple[PerUser, Means, PerUser]:
-    """Return `per_user`, `means` and `linear` of an Evaluation, of all cells."""
-    per_user = {"auc": counts.auc()} if "auc" in metrics else {}
-    means, linear = average_metrics(per_user), {}
-    for name in (name for name in metrics if name in CELL_METRICS):
-        per_user[name] = getattr(counts.measure_rows(positive_cost), name)[:, 0]
-        means[name] = float(getattr(counts.pool(positive_cost), name)[0])
-        linear[name] = getattr(counts.linearise(positive_cost), name)[:, 0]
-    return per_user, means, linear
+    """Return the values and means of metrics of n users with these ids and numbers of training events."""
+    found: dict[str, MetricValues] = {}
+    for metric in metrics:
+        if metric.source == "lists":
+            found |= {f"{metric.name}@{k}": metric.measure(lists.cut(k)) for k in at}
+        else:
+            found[metric.name] = metric.measure(lists)
+    per_user = {name: each.per_user for name, each in found.items() if each.per_user is not None}
+    for k in at:
+        names = f"precision@{k}", f"recall@{k}"
+        if found.keys() >= set(names):
+            linear = linearize_f1(*(per_user[name] for name in names))
+            found[f"f1_of_means@{k}"] = MetricValues(None, combine_f1(*(found[name].mean for name in names)), linear)
+    linears = {name: each.linear for name, each in found.items() if each.linear is not None}
+    means = {name: each.mean for name, each in found.items()}
+    return Evaluation(at, users, per_user, means, 0, linears, lists.hits, lists.counts.positives, n_train)
 
 
 def _check_at(at: int | Sequence[int], n_items: int) -> tuple[int, ...]:
@@ -678,8 +571,8 @@ def _check_at(at: int | Sequence[int], n_items: int) -> tuple[int, ...]:
 
 def _check_metrics(metrics: Sequence[str]) -> tuple[str, ...]:
     several = () if isinstance(metrics, str) else tuple(dict.fromkeys(metrics))
-    known = dict.fromkeys([*METRIC_NAMES, *METRICS])
-    if not several or not set(several) <= known.keys():
+    known = list_metrics()
+    if not several or not set(several) <= set(known):
         raise ParameterError(f"metrics={metrics!r}: choose from {', '.join(known)}; `at` says at which k")
     return several
 
@@ -695,26 +588,27 @@ def _align(log: Log, model: Recommender, part: str, reader: IdLookup) -> Any:
     """Return the events in the model's row numbers, sparse of shape (n_users, n_items), indices sorted."""
     if log.users == model.users_ and log.items == model.items_:
         return log.to_csr()
-    user_rows = _map_rows(log.users, log.user_rows, model.users_, "user", part, reader)
-    item_rows = _map_rows(log.items, log.item_rows, model.items_, "item", part, reader)
-    is_known = (user_rows >= 0) & (item_rows >= 0)
+    rows = []
+    for kind, ids, own_rows, known in (
+        ("user", log.users.ids, log.user_rows, model.users_),
+        ("item", log.items.ids, log.item_rows, model.items_),
+    ):
+        rows.append(known.find(ids, kind)[own_rows])
+        if not reader.ignores and (unknown := rows[-1] < 0).any():
+            _refuse_ids(known, ids[np.unique(own_rows[unknown])], kind, part)
+    is_known = (rows[0] >= 0) & (rows[1] >= 0)
     reader.count(f"the events of {part}", int((~is_known).sum()), len(log))
-    user_rows, item_rows = user_rows[is_known], item_rows[is_known]
+    user_rows, item_rows = (each[is_known] for each in rows)
     shape = (len(model.users_), len(model.items_))
     matrix = sparse.csr_array((np.ones(len(user_rows), np.float32), (user_rows, item_rows)), shape=shape)
     matrix.sum_duplicates()
     return matrix
 
 
-def _map_rows(
-    ids: IdMap, rows: Int32Array, known: IdMap, kind: Literal["user", "item"], part: str, reader: IdLookup
-) -> Rows:
-    """Return the rows in `known` of the ids that `rows` stand for, -1 of those that are unknown and to be ignored."""
-    used, place = np.unique(rows, return_inverse=True)
-    if reader.ignores:
-        return reader.find(known, ids.ids[used], kind)[place]
+def _refuse_ids(known: IdMap, ids: Ids, kind: str, part: str) -> None:
+    """Raise a DataError for ids that the model does not know."""
     try:
-        return known.rows(ids.ids[used], kind)[place]
+        known.rows(ids, kind)
     except UnknownIdError as error:
         hint = ', or pass unknown="ignore"' if part == "test" else ""
         raise DataError(

@@ -7,26 +7,26 @@ import json
 import math
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from csrr._base.files import write_text
-from csrr.data import Log, as_log
+from csrr.data import DataError, Log, as_log, split
+from csrr.evaluation.evaluate import evaluate
 from csrr.evaluation.spaces import Space, Walk, encode_space, find_model, resolve_space
-from csrr.evaluation.study import Grid, Params, Study, Trial, Validation, make_grid, make_validation, open_study
-from csrr.models.base import Recommender
+from csrr.evaluation.study import Params, State, Study, Trial, make_grid, open_study
+from csrr.models.base import Recommender, find_unseen_events
+from csrr.models.bprmf import BPRMF, Epoch
+from csrr.models.popularity import PopRank
 from csrr.parameters import ParameterError, check_number, check_whole, list_defaults
+from csrr.ranking.metrics import HIT_METRICS, split_metric
 from csrr.results.table import ResultTable, TabularResult
-
-if TYPE_CHECKING:
-    import optuna
-
 
 _SHOWN = 5
 
@@ -187,17 +187,118 @@ class Tuning(TabularResult):
         return f"{self._count_trials()}\nbest {self.metric} {self.best_value:.4f} on validation: {self.model()!r}"
 
 
-def format_trials(tuning: Tuning) -> str:
-    """Return the best few trials as a text, a column for each parameter."""
-    return str(tuning.display_table())
-
-
 def _shorten(value: Any) -> str:
     return "" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
+LOOKS = (0.5, 0.75)
+"""The shares of a training by stochastic steps after which it is scored, to see whether it is worth going on."""
+FALLEN, IN_A_ROW = 0.01, 2
+"""A walk ends when this many scores in a row lie below its best by more than this share of it. Not in its first third:
+fits of rank 1 and 2 may score less than one of rank 0, and cost little."""
 WHOLE_GRID, TRIALS = 60, 40
 """Without a budget: the most points of a grid that is searched as a whole, and the number of trials otherwise."""
+
+Report = Callable[[int, float], object]
+"""Told the number of a step, from 0, and the score there; may raise to end the trial."""
+
+
+@dataclass(frozen=True)
+class Validation:
+    """How models are compared: by a metric, like "ndcg@10", as the mean over splits of its mean over users.
+
+    A split is a log to fit to and a log of held-out events, in the same row numbers.
+    """
+
+    splits: list[tuple[Log, Log]]
+    metric: str
+    threads: int | None = None
+
+    def measure(self, model: Recommender, report: Report) -> float:
+        """Return the score of new models with the parameters of this one."""
+        scores: list[float] = []
+        for number, (train, valid) in enumerate(self.splits):
+            first = number * (len(LOOKS) + 1)
+            scores.append(self._score(self._fit(model, train, valid, report, first), train, valid))
+            if number + 1 < len(self.splits):
+                report(first + len(LOOKS), float(np.mean(scores)))
+        return float(np.mean(scores))
+
+    def measure_walk(
+        self, model: Recommender, name: str, walk: Walk, report: Report, is_late: Callable[[], bool]
+    ) -> tuple[float, float]:
+        """Return the best score along the strengths of the parameter `name`, and its strength; splits go in step.
+
+        The walk ends early behind its best, and when `is_late`.
+        """
+        best, strength_of_best, n_below = -np.inf, walk.strengths[0], 0
+        walks = [_fit_along_walk(model, name, walk, train) for train, _ in self.splits]
+        for step, (strength, *models) in enumerate(zip(walk.strengths, *walks, strict=True)):
+            scores = [self._score(each, *parts) for each, parts in zip(models, self.splits, strict=True)]
+            value = float(np.mean(scores))
+            if value > best:
+                best, strength_of_best = value, strength
+            n_below = n_below + 1 if value < (1 - FALLEN) * best else 0
+            report(step, best)
+            if (n_below >= IN_A_ROW and 3 * step >= len(walk.strengths)) or is_late():
+                break
+        return best, strength_of_best
+
+    def _score(self, model: Recommender, train: Log, valid: Log) -> float:
+        """Return the metric of a fitted model."""
+        name, k = split_metric(self.metric, [*HIT_METRICS, "f1_of_means"])
+        needed = ("precision", "recall") if name == "f1_of_means" else (name,)
+        return evaluate(model, train, valid, at=k, metrics=needed, threads=self.threads)[self.metric]
+
+    def _fit(self, model: Recommender, train: Log, valid: Log, report: Report, first: int) -> Recommender:
+        """Return a new model, fitted; steps from `first` on are for looks at a training that goes on."""
+        new = copy_model(model)
+        if not isinstance(new, BPRMF):
+            return new.fit(train)
+        looks = {max(1, round(share * new.epochs)): first + at for at, share in enumerate(LOOKS)}
+
+        def look(epoch: Epoch) -> None:
+            if epoch.number in looks:
+                report(looks[epoch.number], self._score(epoch.model(), train, valid))
+
+        return new.fit(train, callback=look)
+
+
+def _fit_along_walk(model: Recommender, name: str, walk: Walk, train: Log) -> Iterator[Recommender]:
+    """Yield the model fitted with each strength in turn, each beginning where the one before ended."""
+    last: Any = None
+    for strength in walk.strengths:
+        new: Any = copy_model(model).set_params(**{name: strength})
+        # Algorithm 1 begins at zero.
+        last = new.fit(train, start=None if getattr(model, "box", "none") == "paper" else last)
+        yield last
+
+
+def make_validation(
+    log: Log, valid: Any, metric: str, *, ratio: float, folds: int, seed: int, threads: int | None
+) -> Validation:
+    """Return the validation on random splits of a log, seeds `seed`, `seed` + 1, ..., or on `valid`."""
+    check_whole("folds", folds, least=1)
+    check_whole("seed", seed, least=0)
+    _, k = split_metric(metric, [*HIT_METRICS, "f1_of_means"])
+    if k > log.n_items:
+        raise ParameterError(f"metric={metric!r}: {k} does not lie between 1 and the number of items, {log.n_items:,}")
+    if valid is not None:
+        if folds != 1:
+            raise ParameterError(f"folds={folds!r} does not go with valid: that is one fold")
+        unseen = find_unseen_events(as_log(valid), PopRank().fit(log))
+        if not len(unseen):
+            raise DataError("valid has no event with a user and an item of train that is not in train")
+        return Validation([(log, unseen)], metric, threads)
+    splits = [split(log, ratio=ratio, seed=seed + number) for number in range(folds)]
+    if not len(splits[0][1]):
+        raise DataError(f"ratio={ratio!r} leaves no event to validate on; give a smaller one, or more events")
+    return Validation([(train, held) for train, held in splits], metric, threads)
+
+
+def copy_model(model: Recommender) -> Recommender:
+    """Return a new model with the same parameters."""
+    return type(model)(**model.get_params())
 
 
 def tune(
@@ -277,35 +378,39 @@ def tune(
     >>> [trial.state for trial in found.trials]
     ['done', 'done', 'done']
     """
-    own = find_model(model)
-    own = type(own)(**own.get_params())
+    own = copy_model(find_model(model))
     if threads is not None:
         check_whole("threads", threads, least=0)
         if "threads" in own.get_params():
             own.set_params(threads=threads)
-    _check_budget(trials, minutes)
+    if trials is not None:
+        check_whole("trials", trials, least=1)
+    if minutes is not None:
+        check_number("minutes", minutes, above=0)
     log = as_log(train)
     validation = make_validation(log, valid, metric, ratio=ratio, folds=folds, seed=seed, threads=threads)
     seed = int(seed)  # JSON knows no numbers of numpy
     resolved = resolve_space(space, own, log)
     grid = make_grid(resolved, own.get_params() if defaults else None, seed)
-    split = (
-        {"ratio": float(ratio), "folds": int(folds)}
-        if valid is None
-        else {"valid": hash_log(validation.folds[0].valid)}
-    )
+    parts: dict[str, Any] = {"ratio": float(ratio), "folds": int(folds)}
+    if valid is not None:
+        parts = {"valid": hash_log(validation.splits[0][1])}
     made_for = {
         "csrr": version("csrr"),
         "model": type(own).__name__,
         "params": get_changed_params(own),
         "space": encode_space(resolved),
         "metric": metric,
-        "split": split,
+        "split": parts,
         "seed": seed,
         "defaults": defaults,
         "data": hash_log(log),
     }
-    total = _count_trials(trials, minutes, grid, int(defaults))
+    most = math.inf if grid is None else len(grid) + int(defaults)
+    if trials is None and minutes is None:
+        trials = TRIALS if most > WHOLE_GRID + int(defaults) else None
+    most = min(most, math.inf if trials is None else trials)
+    total = None if most == math.inf else int(most)
     search = _Search(own, resolved, validation, total, minutes, callback, seed, defaults)
     with open_study(storage, made_for, warm_up=search.warm_up if prune else None) as study:
         return search.run(Study(study, resolved, grid, seed))
@@ -313,6 +418,8 @@ def tune(
 
 @dataclass
 class _Search:
+    """Runs the trials of a study until the budget is used up."""
+
     own: Recommender
     space: Space
     validation: Validation
@@ -321,6 +428,7 @@ class _Search:
     callback: Callable[[Tuning], object] | None
     seed: int
     defaults: bool
+    began: float = field(init=False)
 
     def __post_init__(self) -> None:
         self.walk = next(((name, each) for name, each in self.space.items() if isinstance(each, Walk)), None)
@@ -332,90 +440,70 @@ class _Search:
 
     def run(self, study: Study) -> Tuning:
         """Run trials until the budget is used up; return all there are."""
-        kept = study.list_trials()
-        began = time.perf_counter() - sum(each.seconds for each in kept)
-        found = self._collect_so_far(kept)
-        while not self._is_over(found.trials, began):
-            if found.trials or not self.defaults:
-                self._try_next(study, began)
+        trials = study.list_trials()
+        self.began = time.perf_counter() - sum(each.seconds for each in trials)
+        while not trials or not (self.is_late() or (self.total is not None and len(trials) >= self.total)):
+            if trials or not self.defaults:
+                self._try_next(study)
             else:
                 self._try_own(study)
-            found = self._collect_so_far(study.list_trials())
+            trials = study.list_trials()
             if self.callback is not None:
-                self.callback(found)
+                self.callback(self._summarize(trials))
+        found = self._summarize(trials)
         _ = found.best
         return found
 
-    def _collect_so_far(self, trials: list[Trial]) -> Tuning:
-        return Tuning(
-            type(self.own), self.validation.metric, self.seed, trials, get_changed_params(self.own), self.total
-        )
+    def _summarize(self, trials: list[Trial]) -> Tuning:
+        changed = get_changed_params(self.own)
+        return Tuning(type(self.own), self.validation.metric, self.seed, trials, changed, self.total)
 
-    def _is_late(self, began: float) -> bool:
-        return self.minutes is not None and time.perf_counter() - began >= 60 * self.minutes
-
-    def _is_over(self, trials: list[Trial], began: float) -> bool:
-        if not trials:
-            return False
-        return (self.total is not None and len(trials) >= self.total) or self._is_late(began)
+    def is_late(self) -> bool:
+        """Return whether the time is used up."""
+        return self.minutes is not None and time.perf_counter() - self.began >= 60 * self.minutes
 
     def _try_own(self, study: Study) -> None:
         """Try the model as it is, which no pruning may end."""
-        began = time.perf_counter()
-        value, reason = None, None
-        try:
-            value = self.validation.judge(self.own, None, lambda *_: None, lambda: False).value
-        except (ParameterError, np.linalg.LinAlgError) as error:
-            reason = str(error)
         params = {name: _to_plain(value) for name, value in self.own.get_params().items() if name in self.space}
-        seconds = time.perf_counter() - began
-        study.keep_first(Trial(0, "failed" if reason else "done", value, params, seconds, reason))
+        state, value, seconds, reason = _run(lambda: self.validation.measure(self.own, lambda *_: None))
+        study.keep_first(Trial(0, state, value, params, seconds, reason))
 
-    def _try_next(self, study: Study, began: float) -> None:
+    def _try_next(self, study: Study) -> None:
         """Try what the study proposes, and tell it how that went."""
         from optuna import TrialPruned
 
         trial, params = study.propose()
-        start = time.perf_counter()
         model = type(self.own)(**{**self.own.get_params(), **params})
-        try:
-            score = self.validation.judge(model, self.walk, _make_reporter(trial), lambda: self._is_late(began))
-        except TrialPruned:
-            reason = "below the median of the trials before it"
-            study.tell(trial, "pruned", None, params=params, reason=reason, seconds=time.perf_counter() - start)
-        except (ParameterError, np.linalg.LinAlgError) as error:
-            study.tell(trial, "failed", None, params=params, reason=str(error), seconds=time.perf_counter() - start)
-        else:
-            if self.walk is not None:
-                params[self.walk[0]] = score.strength
-            study.tell(trial, "done", score.value, params=params, seconds=time.perf_counter() - start)
+
+        def report(step: int, value: float) -> None:
+            trial.report(value, step)
+            if trial.should_prune():
+                raise TrialPruned
+
+        def measure() -> float:
+            if self.walk is None:
+                return self.validation.measure(model, report)
+            value, params[self.walk[0]] = self.validation.measure_walk(model, *self.walk, report, self.is_late)
+            return value
+
+        state, value, seconds, reason = _run(measure)
+        facts = {"params": params, "seconds": seconds} | ({} if reason is None else {"reason": reason})
+        study.tell(trial, state, value, facts)
 
 
-def _make_reporter(trial: optuna.Trial) -> Callable[[int, float], None]:
+def _run(measure: Callable[[], float]) -> tuple[State, float | None, float, str | None]:
+    """Return how a trial ended, its score, its seconds, and why it has no score."""
     from optuna import TrialPruned
 
-    def report(step: int, value: float) -> None:
-        trial.report(value, step)
-        if trial.should_prune():
-            raise TrialPruned
-
-    return report
-
-
-def _check_budget(trials: Any, minutes: Any) -> None:
-    if trials is not None:
-        check_whole("trials", trials, least=1)
-    if minutes is not None:
-        check_number("minutes", minutes, above=0)
-
-
-def _count_trials(trials: int | None, minutes: float | None, grid: Grid | None, own: int) -> int | None:
-    """Return the number of trials at most, the model's own (one or none) included, or None if only time bounds it."""
-    points = math.inf if grid is None else len(grid) + own
-    if trials is None and minutes is None:
-        trials = TRIALS if points > WHOLE_GRID + own else None
-    most = min(points, math.inf if trials is None else trials)
-    return None if most == math.inf else int(most)
+    start, value, reason = time.perf_counter(), None, None
+    state: State = "done"
+    try:
+        value = measure()
+    except TrialPruned:
+        state, reason = "pruned", "below the median of the trials before it"
+    except (ParameterError, np.linalg.LinAlgError) as error:
+        state, reason = "failed", str(error)
+    return state, value, time.perf_counter() - start, reason
 
 
 def get_changed_params(model: Recommender) -> Params:
@@ -430,7 +518,7 @@ def _to_plain(value: Any) -> Any:
 
 
 def hash_log(log: Log) -> str:
-    """Return a text that stands for the events of a log: who chose what, and how much."""
+    """Return a hash of the events of a log: users, items and amounts."""
     found = hashlib.sha256()
     for ids in (log.users.ids, log.items.ids):
         found.update("\n".join(map(str, ids.tolist())).encode("utf-8", "surrogatepass") + b"\0")

@@ -17,7 +17,7 @@ from csrr.data import DataError, Log
 from csrr.data.tables import read_events
 from csrr.models.base import Recommender, holds_events, measure_heldout
 from csrr.parameters import ParameterError, check_number, check_whole
-from csrr.ranking.metrics import METRICS
+from csrr.ranking.metrics import HIT_METRICS, split_metric
 
 
 class PerUserSplit:
@@ -121,9 +121,7 @@ def ranking_scorer(metric: str = "ndcg@10") -> Callable[..., float]:
     >>> ranking_scorer("ndcg@10")(model, test.to_frame()) == model.score(test)
     True
     """
-    name, _, k = metric.partition("@")
-    if name not in METRICS or not k.isdecimal() or int(k) < 1:
-        raise ParameterError(f"metric={metric!r} must be like ndcg@10, one of {', '.join(METRICS)} at a length")
+    name, k = split_metric(metric, HIT_METRICS)
 
     def score(estimator: Any, X: Any, y: Any = None) -> float:
         if hasattr(estimator, "steps"):
@@ -135,7 +133,7 @@ def ranking_scorer(metric: str = "ndcg@10") -> Callable[..., float]:
                 f" {type(X).__name__}"
             )
         estimator.check_fitted()
-        return measure_heldout(estimator, X, METRICS[name], int(k))
+        return measure_heldout(estimator, X, HIT_METRICS[name], k)
 
     return score
 

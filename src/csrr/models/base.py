@@ -26,7 +26,6 @@ from csrr.data.ids import Id, Ids
 from csrr.data.tables import check_sparse, is_table
 from csrr.models.filters import (
     IdLookup,
-    RuleOptions,
     Unknown,
     UserBatch,
     is_for_each,
@@ -64,10 +63,11 @@ from csrr.parameters import (
     refuse_names,
 )
 from csrr.ranking import NeighborLists, Neighbors, Recommendations, top_k
-from csrr.ranking.calibration import Calibration, Reliability
+from csrr.ranking.calibration import Calibration
 from csrr.ranking.explanations import Explanation, spread_amounts
-from csrr.ranking.metrics import Metric, mark_hits, ndcg
-from csrr.ranking.rules import normalise_rows, sketch_rows
+from csrr.ranking.metrics import HitMetric, mark_hits, ndcg
+from csrr.ranking.reliability import Reliability
+from csrr.ranking.rules import normalize_rows, sketch_rows
 from csrr.ranking.topk import (
     ItemOrder,
     Restrictions,
@@ -80,6 +80,7 @@ from csrr.ranking.topk import (
     take_rows,
 )
 from csrr.results.table import ResultTable
+from csrr.rules import RuleOptions
 
 MOST_GROUPS = 20
 SCORED_AT = 10
@@ -116,7 +117,7 @@ def _is_matrix(data: Any) -> bool:
     return sparse.issparse(data) or (isinstance(data, np.ndarray) and data.ndim == 2)
 
 
-def measure_heldout(model: Recommender, heldout: Any, metric: Metric = ndcg, k: int = SCORED_AT) -> float:
+def measure_heldout(model: Recommender, heldout: Any, metric: HitMetric = ndcg, k: int = SCORED_AT) -> float:
     """The mean of a metric of lists of length k, over users with an event that the model knows but has not seen."""
     if _is_matrix(heldout):
         if "sklearn.model_selection" in sys.modules:
@@ -733,7 +734,7 @@ class Recommender(ABC):
         if "vectors" not in self._made:
             of_factors = self.has_factors
             made = (
-                normalise_rows(self.item_factors_[:, self._likeness])
+                normalize_rows(self.item_factors_[:, self._likeness])
                 if of_factors
                 else sketch_rows(self.seen_.T.tocsr())
             )
@@ -1190,13 +1191,13 @@ class Recommender(ABC):
               multiply; a factor common to all items changes nothing.
             - ``fresh="30d"``: a new item has the factor 2, whose logarithm halves with that age (a number is in the
               unit of the log's times). Or ``{"half_life": "30d", "factor": 3, "by": "released"}``.
-            - ``at_most={"genre": 2}``: at most two of each category in a list,
-              or ``{"genre": {"RPG": 1}}``: of one category. Lists are filled as long as an item is allowed.
+            - ``at_most={"genre": 2}``: at most two of each category in a list, or ``{"genre": {"RPG": 1}}``: of one
+              category. Lists are filled as long as an item is allowed.
             - ``at_least={"genre": {"Indie": 1}}``: the last places are reserved for missing categories.
             - ``diversity=0.3``: maximal marginal relevance among the best 5 k items, at least 50: each place gets the
               largest (1 - d) * relevance - d * similarity, where relevance is scaled to [0, 1] among them, and
-              similarity is the largest cosine (`item_vectors`; or a column: ``diversity_by="genre"``) to the items
-              above.
+              similarity is the largest cosine (`item_vectors`) to the items above.
+            - ``diversity_by="genre"``: this similarity is that of the categories of a column.
 
         Returns
         -------

@@ -15,11 +15,12 @@ from csrr._base.arrays import Float32Array, Float64Array, Rows
 from csrr.data import IdMap, Log, as_log
 from csrr.data.errors import show_value
 from csrr.data.log import join_ids, join_titles
-from csrr.models.filters import IdLookup, RuleOptions, Unknown, UserBatch, is_one_id, list_ids, restrict
+from csrr.models.filters import IdLookup, Unknown, UserBatch, is_one_id, list_ids, restrict
 from csrr.models.recommend import Least, RecommendOptions, check_k, find_known, make_lists, score_known
 from csrr.parameters import ParameterError, check_number, list_defaults
 from csrr.ranking import Recommendations, top_k
 from csrr.ranking.topk import NO_ITEM, ItemOrder, RowScorer, add_products, multiply_factors, take_rows
+from csrr.rules import RuleOptions
 
 if TYPE_CHECKING:
     from csrr.models.base import Recommender

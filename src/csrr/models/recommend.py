@@ -16,12 +16,13 @@ from csrr._base.arrays import AnyArray, BoolArray, Float32Array, Rows
 from csrr.data.errors import NoHistoryWarning, UnknownIdWarning, warn_caller
 from csrr.data.items import Kind
 from csrr.data.tables import check_sparse
-from csrr.models.filters import IdLookup, RuleOptions, UserBatch, list_ids, need_table, read_asked, read_rules, restrict
+from csrr.models.filters import IdLookup, UserBatch, list_ids, need_table, read_asked, read_rules, restrict
 from csrr.parameters import ParameterError, check_number, check_whole, refuse_names
 from csrr.ranking import Recommendations, top_k
 from csrr.ranking.topk import NO_ITEM, RowScorer, Top
 from csrr.results.recommendations import SHOWN_COLUMNS
 from csrr.results.table import check_table_path, open_table_file
+from csrr.rules import RULES, RuleOptions
 
 if TYPE_CHECKING:
     from csrr.models.base import Recommender
@@ -56,7 +57,7 @@ def make_lists(
 ) -> Recommendations:
     """Return the best items for people, whose scores `score_rows` gives by their rows."""
     # 1. What is asked for, checked.
-    names = (*RecommendOptions._fields[:-1], "users", "unknown", "threads", *RuleOptions.__annotations__)
+    names = (*RecommendOptions._fields[:-1], "users", "unknown", "threads", *RULES)
     refuse_names("recommend", wishes.rules, names)
     k, cut = check_k(wishes.k), check_cut(model, wishes.min_probability, wishes.min_score)
     rules, columns = read_rules(model, wishes.rules, k, reader), check_columns(model, wishes.columns)

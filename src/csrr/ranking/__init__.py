@@ -1,6 +1,6 @@
 """Ranking: score blocks -> top-k -> lists in the caller's ids; lists -> metrics."""
 
-from csrr.ranking.metrics import Measures, average_metrics, mark_hits, measure_cells, measure_users
+from csrr.ranking.metrics import Measures, mark_hits, measure_cells, measure_users
 from csrr.ranking.topk import block_top_k, mask_cells, top_k
 from csrr.results.recommendations import NeighborLists, Neighbors, Recommendations
 
@@ -9,7 +9,6 @@ __all__ = [
     "NeighborLists",
     "Neighbors",
     "Recommendations",
-    "average_metrics",
     "block_top_k",
     "mark_hits",
     "mask_cells",

@@ -7,17 +7,16 @@ popularity of their item and the activity of their user, with a curve for each s
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, fields, replace
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from csrr._base.arrays import AnyArray, BoolArray, Float32Array, Float64Array, Int64Array, Rows
 from csrr.data import DataError
+from csrr.ranking.reliability import N_BINS, GroupReliability, Reliability
 from csrr.ranking.topk import RowScorer, score_blocks
 from csrr.results.table import ResultTable, TabularResult
 
@@ -165,39 +164,6 @@ class GroupCurves:
         """
         return self.probabilities[self.groups.of_users(activity), self.groups.of_items(item_rows), bins]
 
-    def divided_by(self, label_rate: float) -> GroupCurves:
-        """Return the same where a positive is shown with this chance.
-
-        Parameters
-        ----------
-        label_rate
-            The chance.
-
-        Returns
-        -------
-        curves
-            With larger probabilities, cut at 1.
-        """
-        return replace(self, probabilities=np.clip(self.probabilities / label_rate, 0, 1))
-
-    def remaining(self, label_rate: float) -> GroupCurves:
-        """Return the curves of the cells that are no held-out events; see `Calibration.remaining`.
-
-        Parameters
-        ----------
-        label_rate
-            The chance that a positive was shown.
-
-        Returns
-        -------
-        curves
-            Of the other cells.
-        """
-        p = self.probabilities
-        left = p * (1 - label_rate) / (1 - label_rate * p)
-        none = np.zeros_like(self.n_positives)
-        return replace(self, n_cells=self.n_cells - self.n_positives, n_positives=none, probabilities=left)
-
     def arrays(self) -> dict[str, AnyArray]:
         """Return all of it as arrays, for saving.
 
@@ -206,14 +172,12 @@ class GroupCurves:
         arrays
             By name.
         """
-        groups = self.groups
-        own = groups.popularity, groups.popularity_ends, groups.activity_ends
-        parts: tuple[AnyArray, ...] = (*own, self.n_cells, self.n_positives, self.probabilities)
-        return {f"calibration.groups.{name}": part for name, part in zip(_PARTS, parts, strict=True)}
+        arrays = vars(self.groups) | {name: array for name, array in vars(self).items() if name != "groups"}
+        return {f"calibration.groups.{name}": array for name, array in arrays.items()}
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, AnyArray]) -> GroupCurves | None:
-        """Return what `arrays` was made of.
+        """Return the curves that `arrays` was made of.
 
         Parameters
         ----------
@@ -230,9 +194,10 @@ class GroupCurves:
         DataError
             If they are not those of curves.
         """
-        if f"calibration.groups.{_PARTS[0]}" not in arrays:
+        names = [field.name for kind in (CellGroups, cls) for field in fields(kind) if field.name != "groups"]
+        if f"calibration.groups.{names[0]}" not in arrays:
             return None
-        popularity, *ends, n_cells, n_positives, probabilities = (arrays[f"calibration.groups.{p}"] for p in _PARTS)
+        popularity, *ends, n_cells, n_positives, probabilities = (arrays[f"calibration.groups.{p}"] for p in names)
         if not all((each[1:] > each[:-1]).all() for each in ends):
             raise DataError("groups of a calibration whose ends fall are none")
         if not ((probabilities[..., 1:] >= probabilities[..., :-1]).all() and (n_positives <= n_cells).all()):
@@ -240,15 +205,28 @@ class GroupCurves:
         return cls(CellGroups(popularity, *ends), n_cells, n_positives, probabilities)
 
 
-_PARTS = ("popularity", "popularity_ends", "activity_ends", "n_cells", "n_positives", "probabilities")
-
-
 def _find_ends(counts: AnyArray, n_groups: int) -> Int64Array:
-    """Return where to cut sorted counts, shape (n,), into groups: none of them is empty."""
+    """Return the largest count of each group but the last, of counts of shape (n,); no group is empty."""
     ordered = np.sort(counts)
     ends = np.unique(ordered[[len(ordered) * place // n_groups - 1 for place in range(1, n_groups)]])
     found: Int64Array = ends[ends < ordered[-1]].astype(np.int64)
     return found
+
+
+Curves = TypeVar("Curves", "Calibration", GroupCurves)
+
+
+def _divide(curves: Curves, label_rate: float) -> Curves:
+    """Return curves for data that shows a positive with this chance: larger probabilities, cut at 1."""
+    return replace(curves, probabilities=np.clip(curves.probabilities / label_rate, 0, 1))
+
+
+def _take_shown_away(curves: Curves, label_rate: float) -> Curves:
+    """Return the curves of the cells that are no held-out events; see `Calibration.remaining`."""
+    p = curves.probabilities
+    left = p * (1 - label_rate) / (1 - label_rate * p)
+    none = np.zeros_like(curves.n_positives)
+    return replace(curves, n_cells=curves.n_cells - curves.n_positives, n_positives=none, probabilities=left)
 
 
 def _fit_curve(n_cells: Int64Array, n_positives: Int64Array, common: Float64Array) -> Float64Array:
@@ -266,7 +244,7 @@ def _fit_curve(n_cells: Int64Array, n_positives: Int64Array, common: Float64Arra
     return np.clip(fitted, 0, 1)
 
 
-def score_positives(
+def _score_positives(
     score_rows: RowScorer, rows: Rows, n_items: int, relevant: Any, seen: Any
 ) -> Iterator[tuple[slice, Float32Array, Any, Float32Array]]:
     """Yield which rows a block has, its scores, its positives (coo) and theirs.
@@ -278,25 +256,15 @@ def score_positives(
         yield part, scores, mine, scores[mine.row, mine.col]
 
 
-def count_in_bins(
-    edges: Float32Array,
-    score_rows: RowScorer,
-    rows: Rows,
-    n_items: int,
-    relevant: Any,
-    seen: Any,
-    groups: CellGroups | None = None,
-) -> tuple[Int64Array, Int64Array]:
+def _count_in_bins(edges: Float32Array, groups: CellGroups, *cells: Any) -> tuple[Int64Array, Int64Array]:
     """Return the numbers of unseen cells and of positives in each group and bin, shapes (n_activity, n_popularity, b).
 
-    Without groups all cells are one.
+    `cells` are the arguments of `_score_positives`.
     """
-    n_activity, n_popularity = (1, 1) if groups is None else groups.shape
-    counts = np.zeros((2, n_activity, n_popularity, len(edges) + 1), np.int64)
-    n_cells, n_positives = counts
-    of_user = np.zeros(len(rows), np.int64) if groups is None else groups.of_users(np.diff(seen.indptr)[rows])
-    of_item = np.zeros(n_items, np.int64) if groups is None else groups.of_items()
-    for part, scores, mine, positives in score_positives(score_rows, rows, n_items, relevant, seen):
+    _, rows, _, _, seen = cells
+    n_cells, n_positives = np.zeros((2, *groups.shape, len(edges) + 1), np.int64)
+    of_user, of_item = groups.of_users(np.diff(seen.indptr)[rows]), groups.of_items()
+    for part, scores, mine, positives in _score_positives(*cells):
         place = of_user[part][mine.row], of_item[mine.col], np.searchsorted(edges, positives)
         np.add.at(n_positives, place, 1)
         # Last: it sorts the very scores.
@@ -327,280 +295,6 @@ def _fill_histogram(scores: Float32Array, edges: Float32Array) -> Int64Array:
     if len(scores) and np.isnan(scores[-1]):
         raise ValueError("a score is NaN: there is no probability for it")
     return np.diff(np.searchsorted(scores, edges, side="right"), prepend=0, append=len(scores))
-
-
-N_BINS = 15
-_NORMAL_95 = 1.959964
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Reliability(TabularResult):
-    """Predicted against observed rates, in equal-width bins of [0, 1]; a bin without cells has NaN.
-
-    Attributes
-    ----------
-    n_cells
-        Number of cells, shape (n_bins,).
-    n_positives
-        Number of positives among them, shape (n_bins,).
-    mean_probability
-        The mean predicted probability of a bin, shape (n_bins,).
-    rate
-        The observed rate, shape (n_bins,): n_positives / n_cells / label_rate.
-    low, high
-        Its 95 % interval, by Wilson, shapes (n_bins,).
-    label_rate
-        The probability that a positive is observed in the data.
-    by_popularity, by_activity
-        The same by groups of items and of users, from few to many training events; None if not available.
-
-    Examples
-    --------
-    >>> said, came_true = [0.1, 0.1, 0.9, 0.9], [0, 0, 1, 0]
-    >>> found = csrr.Reliability.of(said, came_true, n_bins=2)
-    >>> found.rate.tolist(), round(found.ece, 2)
-    ([0.0, 0.5], 0.25)
-    """
-
-    n_cells: Int64Array
-    n_positives: Int64Array
-    mean_probability: Float64Array
-    rate: Float64Array
-    low: Float64Array
-    high: Float64Array
-    label_rate: float = 1.0
-    by_popularity: GroupReliability | None = None
-    by_activity: GroupReliability | None = None
-
-    @classmethod
-    def of(
-        cls,
-        probabilities: npt.ArrayLike,
-        n_positives: npt.ArrayLike,
-        n_cells: npt.ArrayLike = 1,
-        *,
-        label_rate: float = 1.0,
-        n_bins: int = N_BINS,
-    ) -> Reliability:
-        """Return the bins of groups of cells.
-
-        Parameters
-        ----------
-        probabilities
-            The probability of each group, shape (n,).
-        n_positives
-            Its number of positives, shape (n,); of single cells, their labels, 0 or 1.
-        n_cells
-            Its number of cells, shape (n,).
-        label_rate
-            The probability that a positive is observed in the data.
-        n_bins
-            Number of bins.
-
-        Returns
-        -------
-        reliability
-            The bins.
-        """
-        said, positives, cells = np.broadcast_arrays(np.asarray(probabilities, np.float64), n_positives, n_cells)
-        if not ((said >= 0) & (said <= 1)).all():
-            raise ValueError("probabilities must lie between 0 and 1")
-        place = np.minimum((said * n_bins).astype(np.int64), n_bins - 1)
-        total, k, expected = (np.bincount(place, each, n_bins) for each in (cells, positives, said * cells))
-        n = np.where(total > 0, total, np.nan)
-        centre = (k + _NORMAL_95**2 / 2) / (n + _NORMAL_95**2)
-        half = _NORMAL_95 / (n + _NORMAL_95**2) * np.sqrt(np.maximum(k * (n - k) / n, 0) + _NORMAL_95**2 / 4)
-        low, high = (np.clip(end, 0, 1) / label_rate for end in (centre - half, centre + half))
-        # Sums of whole numbers in float64.
-        n_cells_in, n_positives_in = (np.rint(each).astype(np.int64) for each in (total, k))
-        return cls(n_cells_in, n_positives_in, expected / n, k / n / label_rate, low, high, label_rate)
-
-    @property
-    def ece(self) -> float:
-        """The expected calibration error: the mean over cells of |mean_probability - rate| of their bin.
-
-        In sparse data nearly all cells have a probability near 0 and dominate the mean: look at the other bins too.
-        """
-        gaps = np.abs(self.mean_probability - self.rate)
-        return float(np.nansum(gaps * self.n_cells) / self.n_cells.sum())
-
-    def pooled(self) -> Reliability:
-        """Return all cells as one bin.
-
-        Returns
-        -------
-        reliability
-            One bin with the predicted and observed rates of all cells.
-        """
-        full = self.n_cells > 0
-        counts = self.n_positives[full], self.n_cells[full]
-        return Reliability.of(self.mean_probability[full], *counts, label_rate=self.label_rate, n_bins=1)
-
-    def table(self) -> ResultTable:
-        """Return the bins as a table.
-
-        Returns
-        -------
-        table
-            A row for each bin that has cells: from, to, cells, positives, probability, rate, low, high.
-        """
-        edges = np.linspace(0, 1, len(self.n_cells) + 1)
-        columns: dict[str, AnyArray] = {
-            "from": edges[:-1],
-            "to": edges[1:],
-            "cells": self.n_cells,
-            "positives": self.n_positives,
-            "probability": self.mean_probability,
-            "rate": self.rate,
-            "low": self.low,
-            "high": self.high,
-        }
-        return ResultTable(columns).take(self.n_cells > 0)
-
-    def rows(self) -> Iterator[dict[str, Any]]:
-        """Yield a dict for each bin that has cells.
-
-        Yields
-        ------
-        row
-            The columns of `table`.
-        """
-        return self.table().rows()
-
-    def _heading(self) -> str:
-        return f"Reliability: ECE {self.ece:.4f}, {self.n_cells.sum():,} cells"
-
-    # What `csrr.plot` draws
-
-    title = "Reliability"
-
-    @property
-    def caption(self) -> str:
-        """What the plot shows, in words."""
-        shown = "" if self.label_rate == 1 else f" Rates count {1 / self.label_rate:.3g} positives for each one shown."
-        return (
-            f"{self.n_cells.sum():,} cells in {len(self.n_cells)} bins of probability, {self.n_positives.sum():,} of"
-            f" them positive; expected calibration error {self.ece:.4f}. Bars are 95 % intervals (Wilson).{shown}"
-        )
-
-    @property
-    def panels(self) -> list[dict[str, Any]]:
-        """The one panel of the plot: rates against probabilities, beside the diagonal."""
-        points = [
-            {"x": row["probability"], "mean": row["rate"], "low": row["low"], "high": row["high"]}
-            | {"note": f"{row['positives']:,} of {row['cells']:,} cells"}
-            for row in self.rows()
-        ]
-        end = max(0.01, *(math.ceil(100 * point["x"]) / 100 for point in points))
-        diagonal = [{"x": place, "mean": place} for place in (0.0, end)]
-        series = [{"name": "perfect", "points": diagonal}, {"name": "observed", "points": points}]
-        return [{"title": self.title, "x": "probability", "y": "share of positives", "series": series}]
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class GroupReliability(TabularResult):
-    """What was said and what came true, by the popularity of items or by the activity of users.
-
-    Attributes
-    ----------
-    by
-        "popularity" or "activity".
-    ends
-        The most training events in each group but the last, shape (n_groups - 1,).
-    parts
-        The reliability of each group, n_groups of them.
-
-    Examples
-    --------
-    >>> train, rest = csrr.split(csrr.synthetic(100, 40, events_per_user=10).log)
-    >>> model = csrr.PopRank().fit(train)
-    >>> calibration = model.calibrate(rest, users=range(50))
-    >>> found = model.reliability(rest, users=range(50, 100))
-    >>> found.by_activity.table().columns["positives"].sum() == found.n_positives.sum()
-    True
-    """
-
-    by: str
-    ends: Int64Array
-    parts: tuple[Reliability, ...]
-
-    @classmethod
-    def of(
-        cls,
-        by: str,
-        groups: CellGroups,
-        probabilities: Float64Array,
-        n_positives: Int64Array,
-        n_cells: Int64Array,
-        *,
-        label_rate: float = 1.0,
-        n_bins: int = N_BINS,
-    ) -> GroupReliability:
-        """Return the reliability of each group.
-
-        Parameters
-        ----------
-        by
-            "popularity" or "activity".
-        groups
-            Which cells go together.
-        probabilities, n_positives, n_cells
-            What was said of the cells of a group and bin, and their counts, shapes (n_activity, n_popularity, b).
-        label_rate, n_bins
-            As for `Reliability.of`.
-
-        Returns
-        -------
-        reliability
-            That of each group.
-        """
-        axis, ends = (1, groups.popularity_ends) if by == "popularity" else (0, groups.activity_ends)
-        counted = [np.moveaxis(each, axis, 0) for each in (probabilities, n_positives, n_cells)]
-        parts = tuple(
-            Reliability.of(*(each.reshape(-1) for each in group), label_rate=label_rate, n_bins=n_bins)
-            for group in zip(*counted, strict=True)
-        )
-        return cls(by, ends, parts)
-
-    @property
-    def ece(self) -> Float64Array:
-        """The calibration error of each group, shape (n_groups,); NaN where it has no cells."""
-        return np.array([part.ece if part.n_cells.any() else np.nan for part in self.parts])
-
-    @property
-    def worst(self) -> dict[str, Any]:
-        """The row of `table` with the largest calibration error."""
-        return max(self.table().rows(), key=lambda row: row["ece"])
-
-    def table(self) -> ResultTable:
-        """Return the groups as a table.
-
-        Returns
-        -------
-        table
-            A row for each that has cells: from and to how many training events (the last has no end: None), cells,
-            positives, probability (what was said), rate (what came true), its 95 % interval low and high, ece.
-        """
-        starts, ends = [0, *(self.ends + 1).tolist()], [*self.ends.tolist(), None]
-        rows = []
-        for first, last, part in zip(starts, ends, self.parts, strict=True):
-            if not part.n_cells.any():
-                continue
-            whole = part.pooled()
-            numbers = {
-                "from": first,
-                "to": last,
-                "cells": int(whole.n_cells[0]),
-                "positives": int(whole.n_positives[0]),
-            }
-            told = {"probability": whole.mean_probability, "rate": whole.rate, "low": whole.low, "high": whole.high}
-            rows.append(numbers | {name: float(each[0]) for name, each in told.items()} | {"ece": part.ece})
-        return ResultTable.from_rows(rows, types={"to": pa.int64()})
-
-    def _heading(self) -> str:
-        row = self.worst
-        told = f"{row['probability']:.4f} said, {row['rate']:.4f} true"
-        return f"Reliability by {self.by}: worst ECE {row['ece']:.4f}, {told}"
 
 
 MOST_BINS = 1000
@@ -704,17 +398,16 @@ class Calibration(TabularResult):
         n_shown, n_training = (int(np.diff(matrix.indptr)[rows].sum()) for matrix in (relevant, seen))
         if n_shown == 0:
             raise DataError("calibration needs positives: none of these users has a held-out event that is not seen")
+        cells, groups = (score_rows, rows, n_items, relevant, seen), CellGroups.of(seen, n_groups)
         # The very blocks that are counted: in others, products may be rounded another way.
-        blocks = score_positives(score_rows, rows, n_items, relevant, seen)
-        edges = _find_edges(np.concatenate([positives for *_, positives in blocks]))
-        groups = CellGroups.of(seen, n_groups) if n_groups > 1 else None
-        counts = count_in_bins(edges, score_rows, rows, n_items, relevant, seen, groups)
+        edges = _find_edges(np.concatenate([positives for *_, positives in _score_positives(*cells)]))
+        counts = _count_in_bins(edges, groups, *cells)
         n_cells, n_positives = (each.sum((0, 1)) for each in counts)
         # Only the first bin can be empty: it lies below all positives.
         weights = np.maximum(n_cells, 1)
         rates = isotonic_regression(n_positives / weights, weights=weights).x
         common = np.clip(rates, 0, 1)
-        curves = None if groups is None else GroupCurves.of(groups, *counts, common)
+        curves = None if n_groups == 1 else GroupCurves.of(groups, *counts, common)
         return cls(edges, n_cells, n_positives, common, n_training, curves=curves).assuming(observed_share)
 
     def assuming(self, observed_share: float) -> Calibration:
@@ -733,9 +426,8 @@ class Calibration(TabularResult):
         if not 0 < observed_share <= 1:
             raise DataError(f"observed_share={observed_share!r}: a share of all positives, it must lie in (0, 1]")
         rate = _compute_label_rate(int(self.n_positives.sum()), self.n_training, observed_share)
-        probabilities = np.clip(self.probabilities / rate, 0, 1)
-        curves = self.curves and self.curves.divided_by(rate)
-        return replace(self, probabilities=probabilities, observed_share=float(observed_share), curves=curves)
+        curves = None if self.curves is None else _divide(self.curves, rate)
+        return replace(_divide(self, rate), observed_share=float(observed_share), curves=curves)
 
     @property
     def label_rate(self) -> float:
@@ -839,15 +531,9 @@ class Calibration(TabularResult):
         """
         if self.observed_share == 1:
             raise DataError("observed_share=1: the log shows every positive, so none remains; calibrate with less")
-        c, p = self.label_rate, self.probabilities
-        return replace(
-            self,
-            n_cells=self.n_cells - self.n_positives,
-            n_positives=np.zeros_like(self.n_positives),
-            probabilities=p * (1 - c) / (1 - c * p),
-            n_training=self.n_training + int(self.n_positives.sum()),
-            curves=self.curves and self.curves.remaining(c),
-        )
+        c, n_training = self.label_rate, self.n_training + int(self.n_positives.sum())
+        curves = None if self.curves is None else _take_shown_away(self.curves, c)
+        return replace(_take_shown_away(self, c), n_training=n_training, curves=curves)
 
     def reliability(self, n_bins: int = N_BINS) -> Reliability:
         """Return the reliability on the cells that the calibration was learned from; `ece` is then too optimistic.
@@ -897,20 +583,25 @@ class Calibration(TabularResult):
         """
         relevant, seen = relevant.tocsr(), seen.tocsr()
         groups = CellGroups.of(seen, N_GROUPS) if self.curves is None else self.curves.groups
-        n_cells, n_positives = count_in_bins(self.edges, score_rows, rows, n_items, relevant, seen, groups)
+        n_cells, n_positives = _count_in_bins(self.edges, groups, score_rows, rows, n_items, relevant, seen)
         share = self.observed_share if observed_share is None else observed_share
         label_rate = _compute_label_rate(int(n_positives.sum()), int(np.diff(seen.indptr)[rows].sum()), share)
         said = np.broadcast_to(self.probabilities if self.curves is None else self.curves.probabilities, n_cells.shape)
         counted = said, n_positives, n_cells
-        cells: list[AnyArray] = [each.reshape(-1) for each in counted]
+
+        def measure(each: Iterable[AnyArray]) -> Reliability:
+            return Reliability.of(*(array.reshape(-1) for array in each), label_rate=label_rate, n_bins=n_bins)
+
+        by = {
+            name: GroupReliability(name, ends, tuple(map(measure, zip(*parts, strict=True))))
+            for name, ends, parts in (
+                ("popularity", groups.popularity_ends, [np.moveaxis(each, 1, 0) for each in counted]),
+                ("activity", groups.activity_ends, counted),
+            )
+        }
         if self.curves is None:
-            cells = [self.probabilities, n_positives.sum((0, 1)), n_cells.sum((0, 1))]
-        whole = Reliability.of(*cells, label_rate=label_rate, n_bins=n_bins)
-        by_popularity, by_activity = (
-            GroupReliability.of(by, groups, *counted, label_rate=label_rate, n_bins=n_bins)
-            for by in ("popularity", "activity")
-        )
-        return replace(whole, by_popularity=by_popularity, by_activity=by_activity)
+            counted = self.probabilities, n_positives.sum((0, 1)), n_cells.sum((0, 1))
+        return replace(measure(counted), by_popularity=by["popularity"], by_activity=by["activity"])
 
     def arrays(self) -> dict[str, AnyArray]:
         """Return all of it as arrays, for saving.
@@ -922,12 +613,12 @@ class Calibration(TabularResult):
         """
         numbers = np.array([self.n_training, self.observed_share])
         parts: tuple[AnyArray, ...] = (self.edges, self.n_cells, self.n_positives, self.probabilities, numbers)
-        common = {f"calibration.{name}": part for name, part in zip(_PARTS_OF_CURVE, parts, strict=True)}
+        common = {f"calibration.{name}": part for name, part in zip(_PARTS, parts, strict=True)}
         return common if self.curves is None else common | self.curves.arrays()
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, AnyArray]) -> Calibration | None:
-        """Return what `arrays` was made of.
+        """Return the calibration that `arrays` was made of.
 
         Parameters
         ----------
@@ -944,11 +635,9 @@ class Calibration(TabularResult):
         DataError
             If they are not those of a calibration.
         """
-        if f"calibration.{_PARTS_OF_CURVE[0]}" not in arrays:
+        if f"calibration.{_PARTS[0]}" not in arrays:
             return None
-        edges, n_cells, n_positives, probabilities, numbers = (
-            arrays[f"calibration.{name}"] for name in _PARTS_OF_CURVE
-        )
+        edges, n_cells, n_positives, probabilities, numbers = (arrays[f"calibration.{name}"] for name in _PARTS)
         n_training, share, n_shown = int(numbers[0]), float(numbers[1]), int(n_positives.sum())
         if not ((edges[1:] > edges[:-1]).all() and (probabilities[1:] >= probabilities[:-1]).all()):
             raise DataError("a calibration whose edges or probabilities fall is none")
@@ -993,7 +682,7 @@ class Calibration(TabularResult):
         )
 
 
-_PARTS_OF_CURVE = ("edges", "n_cells", "n_positives", "probabilities", "numbers")
+_PARTS = ("edges", "n_cells", "n_positives", "probabilities", "numbers")
 
 
 def _compute_label_rate(n_shown: int, n_training: int, observed_share: float) -> float:

@@ -108,12 +108,12 @@ class Explanation(Amounts):
 
     @property
     def plot_title(self) -> str:
-        """What the plot is of."""
+        """The title of the plot."""
         return f"Why {self.item if self.title is None else self.title} for user {self.user}"
 
     @property
     def caption(self) -> str:
-        """What to know of the plot."""
+        """The caption of the plot."""
         parts = "" if self.neighbors is None else ", through common taste and from item to item"
         return f"What each choice of the history adds to a score of {self.score:.3f}{parts}."
 
@@ -143,7 +143,7 @@ class Explanation(Amounts):
 
 
 def spread_amounts(amounts: AnyArray, score: float, neighbors: Float32Array | None) -> AnyArray:
-    """Return amounts, (n,), that sum to a score: what `neighbors` say exactly, and the rest in proportion."""
+    """Return amounts, (n,), that sum to a score: the neighbors' as they are, the rest in proportion."""
     size = np.abs(amounts).sum()
     through = np.zeros(len(amounts), np.float32) if neighbors is None else neighbors
     if size > 0:

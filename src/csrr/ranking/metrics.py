@@ -1,14 +1,19 @@
-"""Score blocks -> what a threshold, or the order, gets right over all cells, without ever holding them all.
+"""Metrics of lists, and of all cells of users and items, each defined here and nowhere else.
 
-The cells are those of the given rows that are not in `seen`; the positives are the ones stored in `relevant`, the
-negatives all others. A cell is recommended when its score is above the threshold.
+A metric that needs only the hits of a list is a function in `HIT_METRICS`; one that needs more, such as the items or
+the scores of all cells, is a subclass of `Metric` in `OTHER_METRICS`. `csrr.evaluate` and the command line read both.
+
+Cells are counted from blocks of scores, so that a users x items array never exists. They are those of the given rows
+that are not in `seen`; the positives are the ones stored in `relevant`, the negatives all others. A cell is recommended
+when its score is above the threshold.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +21,7 @@ from scipy import sparse
 
 from csrr._base.arrays import AnyArray, BoolArray, Float32Array, Float64Array, Int32Array, Int64Array, Rows
 from csrr._base.threads import run_ranges
+from csrr.data.items import Categories
 from csrr.parameters import ParameterError
 from csrr.ranking.loops import count_cell_rows, hit_rows, measure_likeness_rows
 from csrr.ranking.topk import RowScorer, check_rows, score_blocks, split_rows
@@ -47,7 +53,7 @@ def f1(hits: BoolArray, n_relevant: Int64Array) -> Float64Array:
 
 def ndcg(hits: BoolArray, n_relevant: Int64Array) -> Float64Array:
     """Return DCG / ideal DCG: a hit at rank r gains 1 / log2(1 + r), the ideal has min(k, relevant) hits."""
-    return _normalise_dcg(hits, np.minimum(n_relevant, hits.shape[1]), n_relevant)
+    return _normalize_dcg(hits, np.minimum(n_relevant, hits.shape[1]), n_relevant)
 
 
 def list_ndcg(hits: BoolArray, n_relevant: Int64Array) -> Float64Array:
@@ -55,7 +61,7 @@ def list_ndcg(hits: BoolArray, n_relevant: Int64Array) -> Float64Array:
 
     This is not the usual NDCG: finding fewer of the relevant items costs nothing.
     """
-    return _normalise_dcg(hits, hits.sum(axis=1), n_relevant)
+    return _normalize_dcg(hits, hits.sum(axis=1), n_relevant)
 
 
 def average_precision(hits: BoolArray, n_relevant: Int64Array) -> Float64Array:
@@ -78,76 +84,10 @@ def hit_rate(hits: BoolArray, n_relevant: Int64Array) -> Float64Array:
     return _mask_undefined(np.asarray(hits.any(axis=1), np.float64), n_relevant)
 
 
-def measure_item_information(seen: Any) -> Float64Array:
-    """Return -log2 of the share of users who have each item, shape (n_items,).
+HitMetric = Callable[[BoolArray, Int64Array], Any]
+"""From hits, shape (b, k), and numbers of relevant items, shape (b,), to a value for each user, shape (b,)."""
 
-    The users are those with an event in `seen`, CSR of shape (n_users, n_items) with at least one. An item that
-    nobody has counts as if one user had it: as surprising as the rarest item can be.
-    """
-    n_users = np.count_nonzero(np.diff(seen.indptr))
-    owners = np.bincount(seen.indices, minlength=seen.shape[1])
-    return np.asarray(np.log2(n_users / np.maximum(owners, 1)))
-
-
-def novelty(items: Int32Array, bits: Float64Array) -> Float64Array:
-    """Return the mean of `bits`, shape (n_items,), over the items of each list, shape (b, k), where -1 is none.
-
-    With `measure_item_information` this is the mean of -log2(share of users who have the item); NaN for an empty list.
-    """
-    listed = items >= 0
-    total, n = np.where(listed, bits[items], 0).sum(axis=1), listed.sum(axis=1)
-    return np.where(n > 0, total / np.maximum(n, 1), np.nan)
-
-
-def coverage(items: Int32Array, n_items: int) -> float:
-    """Return the share of all items that are in at least one of the lists, shape (b, k), where -1 is none.
-
-    It belongs to all lists together: no user has a value, so there is no interval.
-    """
-    listed = np.zeros(n_items + 1, np.bool_)
-    listed[items] = True
-    return float(listed[:-1].mean())
-
-
-HEAD_SHARE = 0.8
-"""The most popular items that have this share of the training events together are the head, all others the tail."""
-
-
-def find_long_tail(seen: Any) -> BoolArray:
-    """Return which items are not in the head, shape (n_items,): beyond the fewest with HEAD_SHARE of all events.
-
-    The events are those of `seen`, CSR of shape (n_users, n_items); of items with equally many, first rows go first.
-    """
-    counts = np.bincount(seen.indices, minlength=seen.shape[1])
-    order = np.argsort(-counts, kind="stable")
-    before = np.cumsum(counts[order]) - counts[order]
-    is_tail = np.empty(len(counts), np.bool_)
-    is_tail[order] = before >= HEAD_SHARE * counts.sum()
-    return is_tail
-
-
-def long_tail(items: Int32Array, is_tail: BoolArray) -> Float64Array:
-    """Return the share of each list, shape (b, k), where -1 is none, that is in the long tail; NaN for an empty one."""
-    return novelty(items, is_tail.astype(np.float64))
-
-
-def diversity(items: Int32Array, seen: Any) -> Float64Array:
-    """Return 1 - the mean cosine of the items of each list, shape (b, k), over all pairs; NaN with fewer than two.
-
-    The cosine of two items is that of their columns in `seen`, CSR of shape (n_users, n_items): users who have both /
-    sqrt(users who have one * users who have the other). It does not depend on a model, so that models can be compared.
-    """
-    owners = sparse.csr_array(seen.T)
-    likeness = np.empty(len(items))
-    parts = (np.ascontiguousarray(items), owners.indptr, owners.indices, owners.shape[1], likeness)
-    run_ranges(lambda a, b: measure_likeness_rows(a, b, *parts), split_rows(len(items)))
-    return 1 - likeness
-
-
-Metric = Callable[[BoolArray, Int64Array], Any]
-"""From hits, shape (b, k), and numbers of relevant items, shape (b,), to a value a user, shape (b,)."""
-
-METRICS: dict[str, Metric] = {
+HIT_METRICS: dict[str, HitMetric] = {
     "precision": precision,
     "recall": recall,
     "f1": f1,
@@ -158,10 +98,10 @@ METRICS: dict[str, Metric] = {
     "hit_rate": hit_rate,
 }
 STANDARD = ("precision", "recall", "f1", "ndcg")
-_TAKEN = (*METRICS, "coverage", "novelty", "f1_of_means", "auc", "cell_recall", "specificity", "sum", "cost")
+_BUILT_IN = (*HIT_METRICS, "f1_of_means")
 
 
-def register_metric(name: str, function: Metric) -> Metric:
+def register_metric(name: str, function: HitMetric) -> HitMetric:
     """Register your own metric by name, for `csrr.evaluate`, `csrr.compare` and `csrr.tune`; return the function.
 
     Larger values are better. A second metric of the same name replaces the first.
@@ -197,12 +137,20 @@ def register_metric(name: str, function: Metric) -> Metric:
     """
     if not isinstance(name, str) or not name.isidentifier():
         raise ParameterError(f"name={name!r}: give a word of letters, digits and _")
-    if name in _TAKEN:
+    if name in _BUILT_IN or name in OTHER_METRICS:
         raise ParameterError(f"name={name!r} is a metric of csrr; give yours another")
     if not callable(function):
         raise ParameterError(f"function={function!r}: it must be a function of hits and n_relevant")
-    METRICS[name] = function
+    HIT_METRICS[name] = function
     return function
+
+
+def split_metric(metric: Any, names: Collection[str]) -> tuple[str, int]:
+    """Return the name and the length of a metric like "ndcg@10", one of `names` at a length of at least 1."""
+    name, _, k = str(metric).partition("@")
+    if not isinstance(metric, str) or name not in names or not k.isdecimal() or int(k) < 1:
+        raise ParameterError(f"metric={metric!r} must be like ndcg@10, one of {', '.join(names)} at a length")
+    return name, int(k)
 
 
 def measure_users(
@@ -212,33 +160,11 @@ def measure_users(
     return {f"{name}@{k}": _measure(name, hits[:, :k], n_relevant) for name in metrics for k in at}
 
 
-def average_metrics(per_user: dict[str, Float64Array]) -> dict[str, float]:
-    """Return the mean over users of each metric, NaN left out, and, from precision and recall, "f1_of_means@k".
-
-    That is the harmonic mean of mean precision and mean recall, and differs from "f1@k", the mean of F1.
-    """
-    means = {name: _average(values) for name, values in per_user.items()}
-    for k, (p, r) in pair_precision_recall(per_user).items():
-        both = _average(p) + _average(r)
-        means[f"f1_of_means@{k}"] = 2 * _average(p) * _average(r) / both if both else 0.0
-    return means
-
-
-def pair_precision_recall(per_user: dict[str, Float64Array]) -> dict[str, tuple[Float64Array, Float64Array]]:
-    """Return precision and recall at each k that has both, by k as it is written in names."""
-    both = {}
-    for name, values in per_user.items():
-        metric, _, k = name.partition("@")
-        if metric == "precision" and f"recall@{k}" in per_user:
-            both[k] = values, per_user[f"recall@{k}"]
-    return both
-
-
 def _measure(name: str, hits: BoolArray, n_relevant: Int64Array) -> Float64Array:
-    """Return the values of a metric, shape (b,), if they are such."""
+    """Return the values of a metric, shape (b,), checked."""
     hits = hits.view()
     hits.flags.writeable = False  # a metric of somebody else's must not change it for the others
-    found = METRICS[name](hits, n_relevant)
+    found = HIT_METRICS[name](hits, n_relevant)
     try:
         values = np.asarray(found, np.float64)
     except (TypeError, ValueError):
@@ -254,12 +180,12 @@ def _measure(name: str, hits: BoolArray, n_relevant: Int64Array) -> Float64Array
 
 
 def _average(values: Float64Array) -> float:
-    """Return the mean of what is not NaN; NaN if nothing is."""
+    """Return the mean of the values that are not NaN; NaN without any."""
     known = values[~np.isnan(values)]
     return float(known.mean()) if len(known) else float("nan")
 
 
-def _normalise_dcg(hits: BoolArray, n_ideal: Int64Array, n_relevant: Int64Array) -> Float64Array:
+def _normalize_dcg(hits: BoolArray, n_ideal: Int64Array, n_relevant: Int64Array) -> Float64Array:
     """Return DCG / DCG of `n_ideal`, shape (b,), hits at the front; 0 where that is none."""
     gains = 1 / np.log2(np.arange(2, hits.shape[1] + 2))
     ideal = np.concatenate(([1.0], np.cumsum(gains)))
@@ -268,9 +194,6 @@ def _normalise_dcg(hits: BoolArray, n_ideal: Int64Array, n_relevant: Int64Array)
 
 def _mask_undefined(values: Float64Array, n_relevant: Int64Array) -> Float64Array:
     return np.where(n_relevant > 0, values, np.nan)
-
-
-CELL_METRICS = ("cell_recall", "specificity", "sum", "cost")
 
 
 @dataclass(frozen=True, eq=False)
@@ -325,6 +248,16 @@ class CellCounts:
             np.zeros(len(rows) if auc else 0, np.int64),
         )
 
+    @classmethod
+    def of(
+        cls, score_rows: RowScorer, rows: Rows, n_items: int, relevant: Any, seen: Any, thresholds: npt.ArrayLike
+    ) -> CellCounts:
+        """Return the counts of the cells whose scores `score_rows` gives; the others are as for `empty`."""
+        counts = cls.empty(rows, relevant, seen, thresholds, auc=False)
+        for part, scores in score_blocks(score_rows, rows, n_items, seen=seen):
+            counts.add(part, scores)
+        return counts
+
     def add(self, part: slice, scores: Float32Array) -> None:
         """Count the rows `part`, whose scores are `scores`, shape (b, n_items), seen cells -inf."""
         rows, n_seen = self.rows[part], self.n_seen[part]
@@ -340,9 +273,8 @@ class CellCounts:
 
     def take(self, which: BoolArray) -> CellCounts:
         """Return the counts of some of the rows, `which` of shape (n,)."""
-        arrays = {name: getattr(self, name)[which] for name in ("rows", "n_seen", "positives", "negatives", "missed")}
-        beaten = self.beaten[which] if len(self.beaten) else self.beaten
-        return replace(self, **arrays, false_alarms=self.false_alarms[which], beaten=beaten)
+        of_rows = {name: each for name, each in vars(self).items() if name not in ("relevant", "thresholds")}
+        return replace(self, **{name: each[which] for name, each in of_rows.items() if len(each)})
 
     def auc(self) -> Float64Array:
         """Return the share of pairs of a positive and a negative that the scores order rightly, ties half: shape (n,).
@@ -361,8 +293,8 @@ class CellCounts:
         sizes = self.positives.sum(), self.negatives.sum()
         return _compute_measures(self.missed.sum(axis=0), self.false_alarms.sum(axis=0), *sizes, positive_cost)
 
-    def linearise(self, positive_cost: float) -> Measures:
-        """Return values of each row, shape (n, n_thresholds), whose mean over rows is `pool`, and whose spread its.
+    def linearize(self, positive_cost: float) -> Measures:
+        """Return values of each row, shape (n, n_thresholds), with the mean `pool`, whose spread gives its interval.
 
         For a ratio of sums, mean M / mean P, this is the delta method: a row has ratio + (M_row - ratio*P_row)/mean P.
         """
@@ -391,11 +323,7 @@ def measure_cells(
         raise ValueError(f"thresholds must be a list of numbers, not {thresholds!r}")
     if not 0 <= positive_cost <= 1:
         raise ValueError(f"positive_cost={positive_cost!r}: it must lie between 0 and 1")
-    relevant, seen = relevant.tocsr(), seen.tocsr()
-    counts = CellCounts.empty(rows, relevant, seen, bounds, auc=False)
-    for part, scores in score_blocks(score_rows, rows, n_items, seen=seen):
-        counts.add(part, scores)
-    return counts.pool(positive_cost)
+    return CellCounts.of(score_rows, rows, n_items, relevant.tocsr(), seen.tocsr(), bounds).pool(positive_cost)
 
 
 def _compute_measures(missed: Any, false_alarms: Any, positives: Any, negatives: Any, positive_cost: float) -> Measures:
@@ -425,3 +353,217 @@ def _round_down(thresholds: Float64Array) -> Float32Array:
     with np.errstate(over="ignore"):
         near = thresholds.astype(np.float32)
     return np.where(near > thresholds, np.nextafter(near, np.float32(-np.inf)), near)
+
+
+@dataclass(frozen=True, eq=False)
+class EvaluatedLists:
+    """The lists of n users, and everything that a metric may compare them with.
+
+    Attributes
+    ----------
+    items
+        The item rows of the lists, shape (n, k), -1 where a list is short.
+    hits
+        Which of them are test events, shape (n, k).
+    counts
+        The counts of all cells of these users; `counts.rows` are their row numbers, `counts.positives` the numbers of
+        their test events, `counts.relevant` the test events themselves.
+    clicks
+        The training events of all users, csr of shape (n_users, n_items).
+    positive_cost
+        The weight of a missed test event at a threshold; a false alarm has 1 minus it.
+    categories
+        The categories of the items, where a column of the item table was named.
+    """
+
+    items: Int32Array
+    hits: BoolArray
+    counts: CellCounts
+    clicks: Any
+    positive_cost: float = 0.5
+    categories: Categories | None = None
+
+    def cut(self, k: int) -> EvaluatedLists:
+        """Return the same with the first k places of each list."""
+        return replace(self, items=self.items[:, :k], hits=self.hits[:, :k])
+
+    def take(self, which: BoolArray) -> EvaluatedLists:
+        """Return the lists of some of the users, `which` of shape (n,)."""
+        return replace(self, items=self.items[which], hits=self.hits[which], counts=self.counts.take(which))
+
+
+class MetricValues(NamedTuple):
+    """Values of a metric: of each user, shape (n,), and their mean.
+
+    `per_user` is None where only all lists together have a value. `linear`, shape (n,), gives the interval of a mean
+    that is not the mean of `per_user`.
+    """
+
+    per_user: Float64Array | None
+    mean: float
+    linear: Float64Array | None = None
+
+
+class Metric(ABC):
+    """A metric of `csrr.evaluate`.
+
+    Attributes
+    ----------
+    name
+        Its name; of lists of length 10 it is "name@10".
+    source
+        Its input: "lists", measured at each length; or all cells, their "order" or those above the "threshold".
+    """
+
+    name: str
+    source: ClassVar[Literal["lists", "order", "threshold"]] = "lists"
+
+    @abstractmethod
+    def measure(self, lists: EvaluatedLists) -> MetricValues:
+        """Return the values of the users whose lists these are."""
+
+
+@dataclass(frozen=True)
+class MetricOfHits(Metric):
+    """A function of `HIT_METRICS`."""
+
+    name: str
+
+    def measure(self, lists: EvaluatedLists) -> MetricValues:
+        """Return the mean over users."""
+        return _average_users(_measure(self.name, lists.hits, lists.counts.positives))
+
+
+class Coverage(Metric):
+    """The share of all items that are in at least one list.
+
+    It belongs to all lists together: no user has a value, so there is no interval.
+    """
+
+    name = "coverage"
+
+    def measure(self, lists: EvaluatedLists) -> MetricValues:
+        """Return the share."""
+        n_lists = np.bincount(lists.items[lists.items >= 0], minlength=lists.clicks.shape[1])
+        return MetricValues(None, float((n_lists > 0).mean()))
+
+
+class Novelty(Metric):
+    """The mean over a list of -log2(share of users who have the item); NaN for an empty list.
+
+    The users are those with training events. An item that nobody has counts as if one user had it: as surprising as the
+    rarest item can be.
+    """
+
+    name = "novelty"
+
+    def measure(self, lists: EvaluatedLists) -> MetricValues:
+        """Return the mean over users."""
+        n_users = np.count_nonzero(np.diff(lists.clicks.indptr))
+        bits = np.log2(n_users / np.maximum(_count_events(lists.clicks), 1))
+        return _average_users(_average_items(lists.items, bits))
+
+
+class Diversity(Metric):
+    """1 - the mean cosine of the items of a list, over all pairs; NaN with fewer than two.
+
+    The cosine of two items is that of their columns in the training events: users who have both / sqrt(users who have
+    one * users who have the other). It does not depend on a model, so that models can be compared.
+    """
+
+    name = "diversity"
+
+    def measure(self, lists: EvaluatedLists) -> MetricValues:
+        """Return the mean over users."""
+        owners = sparse.csr_array(lists.clicks.T)
+        likeness = np.empty(len(lists.items))
+        parts = (np.ascontiguousarray(lists.items), owners.indptr, owners.indices, owners.shape[1], likeness)
+        run_ranges(lambda a, b: measure_likeness_rows(a, b, *parts), split_rows(len(likeness)))
+        return _average_users(1 - likeness)
+
+
+class LongTail(Metric):
+    """The share of a list that is in the long tail; NaN for an empty list.
+
+    The fewest items, most popular first, that have HEAD_SHARE of the training events together are the head, all others
+    the tail; of items with equally many events, first rows go first.
+    """
+
+    name = "long_tail"
+
+    def measure(self, lists: EvaluatedLists) -> MetricValues:
+        """Return the mean over users."""
+        counts = _count_events(lists.clicks)
+        order = np.argsort(-counts, kind="stable")
+        is_tail = np.empty(len(counts))
+        is_tail[order] = np.cumsum(counts[order]) - counts[order] >= HEAD_SHARE * counts.sum()
+        return _average_users(_average_items(lists.items, is_tail))
+
+
+HEAD_SHARE = 0.8
+
+
+class AUC(Metric):
+    """The share of pairs of a test event and another unseen item that the scores order rightly, ties half."""
+
+    name = "auc"
+    source = "order"
+
+    def measure(self, lists: EvaluatedLists) -> MetricValues:
+        """Return the mean over users."""
+        return _average_users(lists.counts.auc())
+
+
+@dataclass(frozen=True)
+class ThresholdMetric(Metric):
+    """A measure of the paper, by its name in `Measures`, over all cells of all users together."""
+
+    name: str
+    source = "threshold"
+
+    def measure(self, lists: EvaluatedLists) -> MetricValues:
+        """Return the values of single users, and the measure of all their cells, which is not their mean."""
+        counts, cost = lists.counts, lists.positive_cost
+        pooled = float(getattr(counts.pool(cost), self.name)[0])
+        rows, linear = (getattr(each(cost), self.name)[:, 0] for each in (counts.measure_rows, counts.linearize))
+        return MetricValues(rows, pooled, linear)
+
+
+OTHER_METRICS: dict[str, Metric] = {
+    each.name: each
+    for each in (
+        Coverage(),
+        Novelty(),
+        Diversity(),
+        LongTail(),
+        AUC(),
+        *(ThresholdMetric(measure.name) for measure in fields(Measures)),
+    )
+}
+"""The metrics that need more than hits, by name."""
+
+
+def list_metrics() -> list[str]:
+    """Return the names of all metrics, registered ones among them."""
+    return [*HIT_METRICS, *OTHER_METRICS]
+
+
+def find_metric(name: str) -> Metric:
+    """Return the metric of a name that `list_metrics` has."""
+    return OTHER_METRICS.get(name) or MetricOfHits(name)
+
+
+def _average_users(values: Float64Array) -> MetricValues:
+    return MetricValues(values, _average(values))
+
+
+def _average_items(items: Int32Array, values: Float64Array) -> Float64Array:
+    """Return the mean of `values`, shape (n_items,), over each list of items, shape (b, k); NaN for an empty one."""
+    listed = items >= 0
+    total, n = np.where(listed, values[items], 0).sum(axis=1), listed.sum(axis=1)
+    return np.where(n > 0, total / np.maximum(n, 1), np.nan)
+
+
+def _count_events(clicks: Any) -> Int64Array:
+    """Return the number of events of each item, shape (n_items,)."""
+    return np.bincount(clicks.indices, minlength=clicks.shape[1])

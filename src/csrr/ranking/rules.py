@@ -17,7 +17,7 @@ WIDTH = 256
 """The most columns of a vector: products of sketches are off by 1/16 or so."""
 
 
-def normalise_rows(vectors: AnyArray) -> Float32Array:
+def normalize_rows(vectors: AnyArray) -> Float32Array:
     """Return vectors, shape (n, d), of length 1, whose products are cosines; one that is 0 stays so."""
     dense = np.asarray(vectors, np.float32)
     lengths = np.sqrt(np.einsum("nd,nd->n", dense, dense))
@@ -49,7 +49,7 @@ NO_LIMIT = np.iinfo(np.int64).max
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """Items in groups that are counted in a list: `members`, csr of shape (n_items, n_groups); `most` and `least`."""
+    """Groups of items, csr `members` of shape (n_items, n_groups), and how many of each a list has: `most`, `least`."""
 
     members: Any
     most: Int64Array
@@ -70,7 +70,7 @@ class Groups:
 
 @dataclass(frozen=True, eq=False)
 class Rules:
-    """What is asked of lists beyond scores. Of n items:
+    """The rules of lists beyond scores, for n items:
 
     `allowed`, shape (n,), are those that may be in a list. `bonus`, shape (n,), is added to a user's scores in units of
     that user's spread. `groups` are counted in each list: at most so many of one, and at least. `diversity`, from 0 to
@@ -134,6 +134,7 @@ class Rules:
         return pool, best
 
     def _choose_among(self, pool: Int32Array, best: Float32Array, n_scale: int, k: int) -> Int32Array:
+        """Return the lists chosen among the items of a pool and their scores, shapes (b, n), best first."""
         places = np.full((len(pool), k), -1, np.int64)
         vectors = np.empty((0, 0), np.float32) if self.vectors is None else self.vectors
         cells = self.groups.members

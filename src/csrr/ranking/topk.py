@@ -42,7 +42,7 @@ class ItemOrder(NamedTuple):
 
     @classmethod
     def by_popularity(cls, *popularity: AnyArray) -> ItemOrder:
-        """Return the largest first; what ties in one of `popularity`, shape (n_items,) each, goes by the next."""
+        """Return the order from the largest on; ties in one of `popularity`, shape (n_items,) each, go by the next."""
         items = np.lexsort([-each for each in popularity[::-1]]).astype(np.int32)
         places = np.empty_like(items)
         places[items] = np.arange(len(items), dtype=np.int32)
@@ -74,13 +74,22 @@ def _weigh_events(item_rows: Rows, moments: Float64Array, n_items: int, half_liv
 
 
 def _measure_ndcg(popularity: Float64Array, user_rows: Rows, item_rows: Rows) -> float:
-    """Return the mean NDCG@10 over users of one list for all of them; the rows are those of the events asked for."""
-    gains = np.zeros(len(popularity))
-    best = ItemOrder.by_popularity(popularity).items[:AT]
-    gains[best] = 1 / np.log2(np.arange(len(best)) + 2)
-    _, user, counts = np.unique(user_rows, return_inverse=True, return_counts=True)
-    ideal = np.cumsum(1 / np.log2(np.arange(AT) + 2))[np.minimum(counts, AT) - 1]
-    return float((np.bincount(user, gains[item_rows]) / ideal).mean())
+    """Return the mean NDCG over users of one list for all of them; the rows are those of the events asked for."""
+    by_user = np.argsort(user_rows, kind="stable")
+    ranks = ItemOrder.by_popularity(popularity).places[item_rows[by_user]] + 1
+    _, counts = np.unique(user_rows, return_counts=True)
+    return float(measure_held_out_ndcg(ranks, counts, AT).mean())
+
+
+def measure_held_out_ndcg(ranks: AnyArray, counts: Rows, k: int) -> Float64Array:
+    """Return the NDCG@k of n users by the ranks of their held-out events, from 1, shape (..., n).
+
+    `ranks`, shape (..., n_events), are user by user, `counts` of each, shape (n,).
+    """
+    gains = np.where(ranks <= k, 1 / np.log2(1 + ranks), 0)
+    ideal = np.cumsum(1 / np.log2(np.arange(2, k + 2)))[np.minimum(counts, k) - 1]
+    values: Float64Array = np.add.reduceat(gains, np.cumsum(counts) - counts, axis=-1) / ideal
+    return values
 
 
 def measure_ages(item_rows: Int32Array, times: AnyArray, n_items: int) -> Float64Array:
@@ -189,7 +198,7 @@ def add_products(
 def multiply_pairs(
     clicks: Any, user_rows: Rows, item_rows: Rows, weights: Any, scale: AnyArray, amounts: Any = None
 ) -> Float32Array:
-    """Return the same for pairs of a user row and an item row, shape (n,); indices of `weights` are sorted."""
+    """Return the products of `add_products` for pairs of a user row and an item row, shape (n,)."""
     check_rows(user_rows, len(user_rows), clicks.shape[0])
     check_rows(item_rows, len(user_rows), clicks.shape[1])
     out = np.empty(len(user_rows), np.float32)
@@ -210,12 +219,12 @@ def multiply_own(clicks: Any, weights: Any, scale: AnyArray, amounts: Any = None
 
 
 Items = Any
-"""Item rows for everyone, or a csr array of shape (n, n_items) that stores a row of cells for each person."""
+"""Item rows for everyone, or a csr array of shape (n, n_items) that stores a row of cells for each user."""
 
 
 @dataclass(eq=False)
 class Restrictions:
-    """What restricts the lists of n people among `n_items` items; it begins with nothing.
+    """The restrictions of the lists of n users among `n_items` items; at first there are none.
 
     `allowed`, shape (n_items,), holds for everyone. `left_out` are cells that are in no list and `kept`, where there
     are any, the only ones that are: csr arrays of shape (n, n_items), a row for each person.
@@ -263,7 +272,7 @@ class Restrictions:
 
 
 def take_rows(matrix: Any, rows: Rows) -> Any:
-    """Return the rows of a csr array, an empty one for -1; the array itself where that is all of it in its order."""
+    """Return rows of a csr array, an empty one for -1; the array itself if these are all of its rows in order."""
     if len(rows) == matrix.shape[0] and np.array_equal(rows, np.arange(len(rows))):
         return matrix
     there = rows >= 0
@@ -283,7 +292,7 @@ def _keep_cells(scores: Float32Array, cells: Any, rows: Rows) -> None:
 
 
 def _sort(cells: Any) -> Any:
-    """Return cells whose columns rise within a row, each there once: what `keep_cells` asks for."""
+    """Return cells with increasing columns in each row and no repeats, as `keep_cells` needs them."""
     if cells.has_canonical_format:
         return cells
     cells = cells.copy()
@@ -312,8 +321,14 @@ def block_top_k(scores: npt.ArrayLike, k: int, order: ItemOrder | None = None, a
         raise ValueError(f"scores must have shape (rows, items), not {block.shape}")
     if k < 0:
         raise ValueError(f"k={k}: it must not be negative")
-    by_place, places = _check_order(order, block.shape[1])
-    chosen = np.ones(block.shape[1], np.bool_) if allowed is None else _check_allowed(allowed, block.shape[1])
+    n_items = block.shape[1]
+    by_place, places = ItemOrder.by_row(n_items) if order is None else order
+    chosen = np.ones(n_items, np.bool_) if allowed is None else allowed
+    # Compiled loops check no bounds.
+    if by_place.shape != (n_items,) or places.shape != (n_items,):
+        raise ValueError(f"the order is one of {len(by_place)} items; it must be of {n_items}")
+    if chosen.shape != (n_items,) or chosen.dtype != np.bool_:
+        raise ValueError(f"allowed is {chosen.dtype} of shape {chosen.shape}; it must be bool of shape ({n_items},)")
     items = np.full((len(block), k), NO_ITEM, np.int32)
     best = np.full((len(block), k), -np.inf, np.float32)
     if k == 0:
@@ -336,7 +351,6 @@ def top_k(
     *,
     seen: Any = None,
     candidates: Rows | None = None,
-    exclude: Any = None,
     limits: Restrictions | None = None,
     order: ItemOrder | None = None,
     block_rows: int | None = None,
@@ -344,52 +358,22 @@ def top_k(
 ) -> Top:
     """Return the best items of each of `rows` as `block_top_k` does, or as `rank`, shapes (len(rows), k), in blocks.
 
-    `score_rows(rows)` returns a new float32 array of shape (len(rows), n_items), which is overwritten. Left
-    out is what `limits` leave out, which speak of the people in the order of `rows`; or, without them, the cells stored
-    in `seen`, sparse of shape (n_users, n_items); the items not among `candidates`; and those in `exclude`: item rows
-    for everyone, or a sparse matrix of shape (len(rows), n_items).
+    `score_rows(rows)` returns a new float32 array of shape (len(rows), n_items), which is overwritten. Lists leave out
+    the items that `limits` leave out, a row for each of `rows`; the cells stored in `seen`, sparse of shape (n_users,
+    n_items); and all but the `candidates`.
     """
     rows = np.asarray(rows, np.int64)
-    if limits is None:
-        limits = _make_limits(rows, n_items, seen, candidates, exclude)
+    limits = limits or Restrictions(n_items)
+    if candidates is not None:
+        limits.keep(np.asarray(candidates, np.int64))
+    if seen is not None:
+        n_rows = int(rows.max(initial=-1)) + 1
+        if seen.shape[0] < n_rows or seen.shape[1] != n_items:
+            raise ValueError(f"seen has shape {seen.shape}; it must be ({n_rows}, {n_items})")
+        limits.leave_out(take_rows(sparse.csr_array(seen), rows))
     items = np.empty((len(rows), k), np.int32)
     best = np.empty((len(rows), k), np.float32)
     for part, scores in score_blocks(score_rows, rows, n_items, block_rows=block_rows):
         limits.mask(part, scores)
         items[part], best[part] = (rank or block_top_k)(scores, k, order, limits.allowed)
     return items, best
-
-
-def _make_limits(rows: Rows, n_items: int, seen: Any, candidates: Rows | None, exclude: Any) -> Restrictions:
-    limits = Restrictions(n_items)
-    if candidates is not None:
-        limits.keep(np.asarray(candidates, np.int64))
-    if sparse.issparse(exclude):
-        limits.leave_out(_check_csr(exclude, len(rows), n_items, "exclude"))
-    elif exclude is not None:
-        limits.leave_out(np.asarray(exclude, np.int64))
-    if seen is not None:
-        limits.leave_out(take_rows(_check_csr(seen, int(rows.max(initial=-1)) + 1, n_items, "seen"), rows))
-    return limits
-
-
-def _check_csr(matrix: Any, n_rows: int, n_items: int, name: str) -> Any:
-    """Return a sparse matrix in CSR format, if it has `n_items` columns and at least `n_rows` rows."""
-    if matrix.shape[0] < n_rows or matrix.shape[1] != n_items:
-        raise ValueError(f"{name} has shape {matrix.shape}; it must be ({n_rows}, {n_items})")
-    return sparse.csr_array(matrix)
-
-
-def _check_order(order: ItemOrder | None, n_items: int) -> ItemOrder:
-    """Return an order of `n_items` items: kernels check no bounds."""
-    if order is None:
-        return ItemOrder.by_row(n_items)
-    if order.items.shape != (n_items,) or order.places.shape != (n_items,):
-        raise ValueError(f"the order is one of {len(order.items)} items; it must be of {n_items}")
-    return order
-
-
-def _check_allowed(allowed: BoolArray, n_items: int) -> BoolArray:
-    if allowed.shape != (n_items,) or allowed.dtype != np.bool_:
-        raise ValueError(f"allowed is {allowed.dtype} of shape {allowed.shape}; it must be bool of shape ({n_items},)")
-    return allowed

@@ -15,7 +15,8 @@ from csrr._base.text import describe_size, format_duration, format_number_of
 from csrr.data import DataError, Log, split
 from csrr.data.log import number_pairs
 from csrr.evaluation.cost_curve import CostCurve, cost_curve
-from csrr.evaluation.evaluate import Evaluation, compute_mean_interval, evaluate
+from csrr.evaluation.evaluate import Evaluation, evaluate
+from csrr.evaluation.statistics import compute_mean_interval
 from csrr.models.base import Recommender
 from csrr.models.csrr import CSRR
 from csrr.parameters import ParameterError

@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _LEAST = 16
-"""What a text is never cut below, so that an id or a title can still be known."""
+"""The least width that a text is cut to, so that an id or a title can still be recognized."""
 _LONGEST_NUMBER = 24
 _NUMBERS = re.compile(r"[-+±%.,\d\se]*(?:to[-+±%.,\d\se]*)?")
 
 BestColumns = Mapping[str, Literal["max", "min"]]
-"""Which end of a column is best, by its name."""
+"""The end of a column that is best, by the name of the column."""
 
 _LATEX = {
     "\\": r"\textbackslash{}",
@@ -59,7 +59,12 @@ def format_text_table(
     if width is not None:
         least = [_find_least(column) for column in zip(*cells, strict=True)]
         widths, parts, gap = _fit(widths, least, [name == "title" for name in header], width)
-    folded = [_join_columns(cells, widths, flush, part, gap) for part in parts]
+    columns = list(zip(cells[0], widths, flush, strict=True))
+    filled = [
+        [_fill(text, width, flush=right, name=name) for text, (name, width, right) in zip(line, columns, strict=True)]
+        for line in cells
+    ]
+    folded = [[(" " * gap).join(line[place] for place in part).rstrip() for line in filled] for part in parts]
     if notes is not None:
         told = zip(folded[0], ("", *notes), strict=True)
         folded[0] = [text for line, note in told for text in (line, *([note] if note else []))]
@@ -67,7 +72,7 @@ def format_text_table(
 
 
 def _find_least(column: Sequence[str]) -> int:
-    """Return what a column, its header first, may be cut to: of numbers, with their intervals, nothing is cut."""
+    """Return the least width of a column, its header first; numbers, with their intervals, are not cut."""
     name, *texts = column
     widest = max(map(measure_width, texts), default=0)
     holds_numbers = widest <= _LONGEST_NUMBER and all(map(_NUMBERS.fullmatch, texts))
@@ -109,26 +114,12 @@ def _fold(widths: Sequence[int], width: int) -> list[list[int]]:
     return parts
 
 
-def _join_columns(
-    cells: Sequence[Sequence[str]], widths: Sequence[int], flush: Sequence[bool], columns: Sequence[int], gap: int
-) -> list[str]:
-    """Return the lines of some columns."""
-    return [
-        (" " * gap)
-        .join(
-            _fill(line[place], widths[place], right=flush[place], keep_end=cells[0][place] != "title")
-            for place in columns
-        )
-        .rstrip()
-        for line in cells
-    ]
-
-
-def _fill(text: str, width: int, *, right: bool, keep_end: bool) -> str:
+def _fill(text: str, width: int, *, flush: bool, name: str) -> str:
+    """Return a text of that width, cut or with blanks; `name` is that of the column."""
     # What tells ids apart is as often their end.
-    text = cut_text(text, width, keep_end=keep_end)
+    text = cut_text(text, width, keep_end=name != "title")
     blanks = " " * (width - measure_width(text))
-    return blanks + text if right else text + blanks
+    return blanks + text if flush else text + blanks
 
 
 def format_latex_table(
@@ -143,17 +134,9 @@ def format_latex_table(
     for row, place in find_best(header, body, best or {}):
         cells[row][place] = rf"\textbf{{{cells[row][place]}}}"
     columns = "".join("r" if flush else "l" for flush in find_numeric(len(header), body))
-    return "\n".join(
-        [
-            rf"\begin{{tabular}}{{{columns}}}",
-            r"\toprule",
-            _join_latex(_escape_latex(name) for name in header),
-            r"\midrule",
-            *map(_join_latex, cells),
-            r"\bottomrule",
-            r"\end{tabular}",
-        ]
-    )
+    header_line = " & ".join(map(_escape_latex, header))
+    rows = [r"\toprule", rf"{header_line} \\", r"\midrule", *(rf"{' & '.join(line)} \\" for line in cells)]
+    return "\n".join([rf"\begin{{tabular}}{{{columns}}}", *rows, r"\bottomrule", r"\end{tabular}"])
 
 
 def to_pandas(table: pa.Table) -> pd.DataFrame:
@@ -175,7 +158,3 @@ def _format_latex(value: object) -> str:
         return "--" if math.isnan(value) else r"$\infty$" if value > 0 else r"$-\infty$"
     text = _escape_latex(format_value(value))
     return f"$-${text[1:]}" if isinstance(value, int | float) and text.startswith("-") else text
-
-
-def _join_latex(cells: Iterable[str]) -> str:
-    return " & ".join(cells) + r" \\"

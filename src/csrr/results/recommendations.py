@@ -1,11 +1,11 @@
-"""What a model answers: lists of items, in the caller's own ids."""
+"""Lists that models return, in the caller's ids: recommended items, and similar items or users."""
 
 from __future__ import annotations
 
 import inspect
 import opcode
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from types import FrameType
 from typing import Any
@@ -19,9 +19,9 @@ from csrr.data.ids import Ids
 from csrr.results.table import SHOWN, ResultTable, TabularResult
 
 POPULAR = "popular"
-"""Why somebody got an item: because it is popular."""
+"""The reason given for items to users without a history."""
 SHOWN_COLUMNS = ("user", "item", "rank", "score", "probability", "title", "why")
-"""The columns that tables of recommendations have, or may have."""
+"""The columns that a table of recommendations may have of its own."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -74,7 +74,7 @@ class Recommendations(TabularResult):
     columns: Mapping[str, ObjectArray] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Take nobody to have got what is popular, where it is not said who."""
+        """Mark no user, unless it is said which got popular items."""
         if self.fallback is None:
             object.__setattr__(self, "fallback", np.zeros(len(self.users), np.bool_))
 
@@ -111,15 +111,13 @@ class Recommendations(TabularResult):
         recommendations
             The lists.
         """
-        missing = item_rows < 0
-        padded = bool(missing.any())
         return cls(
             users,
-            _look_up(items.ids.astype(np.object_) if padded else items.ids, item_rows, missing),
+            _look_up(items.ids, item_rows),
             scores,
-            None if titles is None else _look_up(titles, item_rows, missing),
+            None if titles is None else _look_up(titles, item_rows),
             None if probabilities is None else probabilities.astype(np.float32),
-            np.zeros(len(users), np.bool_) if fallback is None else fallback,
+            fallback,  # type: ignore[arg-type]
         )
 
     @property
@@ -135,12 +133,8 @@ class Recommendations(TabularResult):
         if not isinstance(which, slice):
             place = range(len(self))[which]
             which = slice(place, place + 1)
-        titles = None if self.titles is None else self.titles[which]
-        known = None if self.probabilities is None else self.probabilities[which]
-        columns = {name: column[which] for name, column in self.columns.items()}
-        return Recommendations(
-            self.users[which], self.items[which], self.scores[which], titles, known, self.fallback[which], columns
-        )
+        parts = {name: each[which] for name, each in vars(self).items() if name != "columns" and each is not None}
+        return replace(self, **parts, columns={name: column[which] for name, column in self.columns.items()})
 
     def __iter__(self) -> Iterator[Recommendations]:
         """Return an iterator over the recommendations of each user. Unpacking is an error.
@@ -210,7 +204,7 @@ class Recommendations(TabularResult):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Neighbors(TabularResult):
-    """What is nearest to an item or a user, best first.
+    """The items or users most similar to one, best first.
 
     Attributes
     ----------
@@ -249,7 +243,7 @@ class Neighbors(TabularResult):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class NeighborLists(TabularResult):
-    """What is nearest to each of several items or users, best first.
+    """The items or users most similar to each of several, best first.
 
     A list shorter than k is filled with id None and score -inf. `[0]` is the first list, `Neighbors`; iterating gives
     each.
@@ -293,11 +287,7 @@ class NeighborLists(TabularResult):
         lists
             The lists.
         """
-        missing = rows < 0
-        ids = known.ids.astype(np.object_) if missing.any() else known.ids
-        return cls(
-            of, _look_up(ids, rows, missing), scores, None if titles is None else _look_up(titles, rows, missing)
-        )
+        return cls(of, _look_up(known.ids, rows), scores, None if titles is None else _look_up(titles, rows))
 
     def __len__(self) -> int:
         return len(self.of)
@@ -343,10 +333,11 @@ def _refuse_unpacking(ids: str, frame: FrameType | None) -> None:
         )
 
 
-def _look_up(values: Any, rows: Int32Array, missing: BoolArray) -> Any:
-    """Return `values[rows]`, None where `missing`."""
-    if not missing.any():
+def _look_up(values: Any, rows: Int32Array) -> Any:
+    """Return `values[rows]`, None for row -1."""
+    there = rows >= 0
+    if there.all():
         return values[rows]
     found = np.full(rows.shape, None, np.object_)
-    found[~missing] = values[rows[~missing]]
+    found[there] = values[rows[there]]
     return found

@@ -1,4 +1,4 @@
-"""Tables -> a file, a part at a time: Parquet, CSV, JSON lines or Arrow, at once or not at all."""
+"""Tables of results: shown, turned into other kinds of tables, and written to files, a part at a time."""
 
 from __future__ import annotations
 
@@ -31,8 +31,122 @@ SHOWN = 10
 SHOWN_IN_HTML = 20
 
 
+class TabularResult(ABC):
+    """A result with rows: it defines its table once, and can then be shown and written in every way."""
+
+    @abstractmethod
+    def table(self) -> ResultTable:
+        """Return all of the result as a table.
+
+        Returns
+        -------
+        table
+            Its columns are those of `to_arrow`.
+        """
+
+    def display_table(self) -> ResultTable:
+        """Return a shorter table for display.
+
+        Returns
+        -------
+        table
+            What LaTeX and HTML show.
+        """
+        return self.table()
+
+    @abstractmethod
+    def _heading(self) -> str:
+        """Return the line above the table."""
+
+    def _remarks(self) -> list[str]:
+        """Return the sentences below the table."""
+        return []
+
+    def _best_columns(self) -> BestColumns:
+        """Return the columns in which the best number is marked, and which end that is."""
+        return {}
+
+    def to_arrow(self) -> pa.Table:
+        """Return the result as an Arrow table.
+
+        Returns
+        -------
+        table
+            The columns of `table`; one with values of several types has them as texts.
+        """
+        table = self.table()
+        types = {"title": pa.string(), **table.types}
+        return pa.table({name: _as_arrow(column, types.get(name)) for name, column in table.columns.items()})
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the result as a pandas DataFrame.
+
+        Returns
+        -------
+        frame
+            The columns of `to_arrow`.
+        """
+        return to_pandas(self.to_arrow())
+
+    def to_list(self) -> list[dict[str, Any]]:
+        """Return the result as plain Python values, ready for JSON.
+
+        Returns
+        -------
+        rows
+            A dict for each row of `table`; None where a number is not finite.
+        """
+        return [{name: _as_plain(value) for name, value in row.items()} for row in self.table().rows()]
+
+    def to_latex(self, *, best: BestColumns | None = None) -> str:
+        r"""Return the display table as a LaTeX tabular, for a document with \usepackage{booktabs}.
+
+        Parameters
+        ----------
+        best
+            Columns in which the best number is bold, and whether that is the largest or the smallest:
+            ``{"recall": "max", "cost": "min"}``; default: those that the result marks itself, {}: none.
+
+        Returns
+        -------
+        text
+            Numbers to four digits, all else escaped.
+        """
+        table = self.display_table()
+        return format_latex_table(list(table.columns), table.lines(), self._best_columns() if best is None else best)
+
+    def to_html(self, *, best: BestColumns | None = None, rows: int | None = None) -> str:
+        """Return the display table as HTML.
+
+        Parameters
+        ----------
+        best
+            As for `to_latex`.
+        rows
+            The most rows to show; None for all. What is left out is counted.
+
+        Returns
+        -------
+        text
+            Numbers to four digits, long texts cut, all escaped.
+        """
+        table, best = self.display_table(), self._best_columns() if best is None else best
+        header, shown = list(table.columns), table.take(slice(rows))
+        cells = find_best(header, list(table.lines()), best) if best else set()
+        bold = {(row, place) for row, place in cells if row < len(shown)}
+        return format_html_table(header, shown.lines(), len(table) - len(shown), bold)
+
+    def __repr__(self) -> str:
+        table = self.display_table()
+        return "\n".join([self._heading(), *([str(table)] if len(table) else []), *self._remarks()])
+
+    def _repr_html_(self) -> str:
+        table = self.to_html(rows=SHOWN_IN_HTML)
+        return "\n".join([format_html_words(self._heading()), table, *map(format_html_words, self._remarks())])
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class ResultTable:
+class ResultTable(TabularResult):
     """Named columns of one length.
 
     Attributes
@@ -150,52 +264,15 @@ class ResultTable:
         """
         return self.take(slice(n))
 
-    def to_arrow(self) -> pa.Table:
-        """Return the table as an Arrow table.
+    def table(self) -> ResultTable:
+        """Return the table itself.
 
         Returns
         -------
         table
-            A column of values of several types has them as texts.
+            The same.
         """
-        types = {"title": pa.string(), **self.types}
-        return pa.table({name: _as_arrow(column, types.get(name)) for name, column in self.columns.items()})
-
-    def to_frame(self) -> pd.DataFrame:
-        """Return the table as a pandas DataFrame.
-
-        Returns
-        -------
-        frame
-            The columns of `to_arrow`.
-        """
-        return to_pandas(self.to_arrow())
-
-    def to_latex(self, *, best: BestColumns | None = None) -> str:
-        r"""Return the table as a LaTeX tabular, for a document with \usepackage{booktabs}.
-
-        Parameters
-        ----------
-        best
-            Columns in which the best number is bold, and whether that is the largest or the smallest:
-            ``{"recall": "max", "cost": "min"}``.
-
-        Returns
-        -------
-        text
-            Numbers to four digits, all else escaped.
-        """
-        return format_latex_table(list(self.columns), self.lines(), best)
-
-    def to_list(self) -> list[dict[str, Any]]:
-        """Return the rows as plain Python values, ready for JSON.
-
-        Returns
-        -------
-        rows
-            A dict each; None where a number is not finite.
-        """
-        return [{name: _as_plain(value) for name, value in row.items()} for row in self.rows()]
+        return self
 
     def summary(self) -> dict[str, Any]:
         """Return the table as plain Python values, ready for JSON.
@@ -207,26 +284,8 @@ class ResultTable:
         """
         return {"rows": self.to_list()}
 
-    def to_html(self, *, best: BestColumns | None = None, rows: int | None = None) -> str:
-        """Return the table as HTML.
-
-        Parameters
-        ----------
-        best
-            Columns in which the best number is bold, and whether that is the largest or the smallest:
-            ``{"recall": "max", "cost": "min"}``.
-        rows
-            The most rows to show; None for all. What is left out is counted.
-
-        Returns
-        -------
-        text
-            Numbers to four digits, long texts cut, all escaped.
-        """
-        header, shown = list(self.columns), self.take(slice(rows))
-        cells = find_best(header, list(self.lines()), best) if best else set()
-        bold = {(row, place) for row, place in cells if row < len(shown)}
-        return format_html_table(header, shown.lines(), len(self) - len(shown), bold)
+    def _heading(self) -> str:
+        return ""
 
     def _repr_html_(self) -> str:
         return self.to_html(rows=SHOWN_IN_HTML)
@@ -237,111 +296,6 @@ class ResultTable:
     def __repr__(self) -> str:
         more = [f"... {len(self) - SHOWN:,} more"] if len(self) > SHOWN else []
         return "\n".join([str(self.head()), *more])
-
-
-class TabularResult(ABC):
-    """A result that says once what its table is, and can then be written in every way."""
-
-    @abstractmethod
-    def table(self) -> ResultTable:
-        """Return all of the result as a table.
-
-        Returns
-        -------
-        table
-            Its columns are those of `to_arrow`.
-        """
-
-    def display_table(self) -> ResultTable:
-        """Return a shorter table for display.
-
-        Returns
-        -------
-        table
-            What LaTeX and HTML show.
-        """
-        return self.table()
-
-    @abstractmethod
-    def _heading(self) -> str:
-        """Return what it is, in one line."""
-
-    def _remarks(self) -> list[str]:
-        """Return what is to be said below the table, in sentences."""
-        return []
-
-    def _best_columns(self) -> BestColumns:
-        """Return the columns in which the best number is to be seen, and which end that is."""
-        return {}
-
-    def to_arrow(self) -> pa.Table:
-        """Return the result as an Arrow table.
-
-        Returns
-        -------
-        table
-            The columns of `table`.
-        """
-        return self.table().to_arrow()
-
-    def to_frame(self) -> pd.DataFrame:
-        """Return the result as a pandas DataFrame.
-
-        Returns
-        -------
-        frame
-            The columns of `table`.
-        """
-        return self.table().to_frame()
-
-    def to_list(self) -> list[dict[str, Any]]:
-        """Return the result as plain Python values, ready for JSON.
-
-        Returns
-        -------
-        rows
-            A dict for each row of `table`; None where a number is not finite.
-        """
-        return self.table().to_list()
-
-    def to_latex(self, *, best: BestColumns | None = None) -> str:
-        r"""Return what is worth reading of it as a LaTeX tabular, for a document with \usepackage{booktabs}.
-
-        Parameters
-        ----------
-        best
-            Columns in which the best number is bold, and whether that is the largest or the smallest:
-            ``{"recall": "max", "cost": "min"}``.
-
-        Returns
-        -------
-        text
-            Numbers to four digits, all else escaped.
-        """
-        return self.display_table().to_latex(best=best)
-
-    def to_html(self, *, best: BestColumns | None = None) -> str:
-        """Return what is worth reading of it as an HTML table, every row.
-
-        Parameters
-        ----------
-        best
-            As for `to_latex`.
-
-        Returns
-        -------
-        text
-            Numbers to four digits, long texts cut, all escaped.
-        """
-        return self.display_table().to_html(best=best)
-
-    def __repr__(self) -> str:
-        table = self.display_table()
-        return "\n".join([self._heading(), *([str(table)] if len(table) else []), *self._remarks()])
-
-    def _repr_html_(self) -> str:
-        table = self.display_table().to_html(best=self._best_columns(), rows=SHOWN_IN_HTML)
-        return "\n".join([format_html_words(self._heading()), table, *map(format_html_words, self._remarks())])
 
 
 def _as_column(values: Sequence[Any]) -> AnyArray:
@@ -375,7 +329,7 @@ TableWriter = Callable[[pa.Table], None]
 def open_table_file(
     path: str | os.PathLike[str], schema: pa.Schema, *, spreadsheet: bool = False
 ) -> Iterator[TableWriter]:
-    """Give what writes tables of `schema` to a file, which appears at the end; the ending of its name says the format.
+    """Give a function that writes tables of `schema` to a file, which appears at the end; its name ends in the format.
 
     With `spreadsheet`, texts of a CSV that a spreadsheet would run as a formula get an apostrophe in front.
     """
@@ -440,5 +394,3 @@ _WRITERS: dict[str, Any] = {
     ".jsonl": _open_json_lines,
     ".arrow": _open_arrow,
 }
-TABLE_SUFFIXES = tuple(_WRITERS)
-"""How the name of a table's file may end."""

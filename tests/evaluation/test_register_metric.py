@@ -78,7 +78,7 @@ def test_a_metric_cannot_change_the_hits_of_the_others(parts):
         csrr.evaluate(csrr.PopRank().fit(parts[0]), *parts, at=5, metrics=["cheat", "recall"])
 
 
-@pytest.mark.parametrize("name", ["ndcg", "auc", "cost", "f1_of_means", "my@5", "", "two words", 7])
+@pytest.mark.parametrize("name", ["ndcg", "auc", "cost", "diversity", "f1_of_means", "my@5", "", "two words", 7])
 def test_names_that_cannot_be_had(name):
     with pytest.raises(ParameterError, match="name="):
         csrr.register_metric(name, rank_biased)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import csrr
-from csrr.evaluation.evaluate import compute_mean_interval, measure_rule_cost
-from csrr.ranking.metrics import diversity, find_long_tail, long_tail
+from csrr.evaluation.evaluate import measure_rule_cost
+from csrr.evaluation.statistics import compute_mean_interval
 
 pytestmark = pytest.mark.filterwarnings("ignore::csrr.NoHistoryWarning")
 
@@ -26,35 +26,6 @@ def items():
 @pytest.fixture(scope="module")
 def model(parts, items):
     return csrr.EASE(reg=10.0).fit(parts[0]).set_items(items)
-
-
-def test_diversity_is_one_less_the_mean_cosine_of_all_pairs(parts):
-    seen = parts[0].to_csr()
-    dense = seen.toarray()
-    lengths = np.linalg.norm(dense, axis=0)
-    cosines = dense.T @ dense / np.maximum(np.outer(lengths, lengths), 1)
-    items = np.array([[3, 5, 9, 11], [1, 2, -1, -1], [7, -1, -1, -1], [-1, -1, -1, -1]], np.int32)
-    pairs = [(3, 5), (3, 9), (3, 11), (5, 9), (5, 11), (9, 11)]
-    wanted = [1 - np.mean([cosines[a, b] for a, b in pairs]), 1 - cosines[1, 2], np.nan, np.nan]
-    np.testing.assert_allclose(diversity(items, seen), wanted, atol=1e-6)
-
-
-def test_an_item_that_nobody_has_is_like_no_other():
-    log = csrr.Log.from_matrix(np.array([[1, 1, 0, 0], [1, 1, 0, 0]]))
-    np.testing.assert_allclose(
-        diversity(np.array([[0, 1], [0, 2], [2, 3]], np.int32), log.to_csr()), [0, 1, 1], atol=1e-12
-    )
-
-
-def test_the_long_tail_begins_where_four_fifths_of_the_events_end():
-    counts = [50, 25, 10, 5, 4, 3, 2, 1]  # of 100: 50, 75 and 85 are at the ends of the first three
-    cells = np.zeros((50, 8))
-    for item, count in enumerate(counts):
-        cells[:count, item] = 1
-    is_tail = find_long_tail(csrr.Log.from_matrix(cells).to_csr())
-    assert is_tail.tolist() == [False] * 3 + [True] * 5
-    items = np.array([[0, 1, 5, 7], [0, -1, -1, -1], [-1, -1, -1, -1]], np.int32)
-    np.testing.assert_array_equal(long_tail(items, is_tail), [0.5, 0.0, np.nan])
 
 
 @pytest.mark.parametrize(

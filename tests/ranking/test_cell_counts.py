@@ -145,7 +145,7 @@ def test_linearised_values_have_the_pooled_mean():
     scores, relevant, seen = random_cells(11)
     counts = counted(scores, as_csr(relevant), as_csr(seen), [0.3, 0.6])
     for name in ("cell_recall", "specificity", "sum", "cost"):
-        values = getattr(counts.linearise(0.8), name)
+        values = getattr(counts.linearize(0.8), name)
         np.testing.assert_allclose(values.mean(axis=0), getattr(counts.pool(0.8), name), rtol=1e-12)
 
 
@@ -154,7 +154,7 @@ def test_no_negatives_no_value():
     counts = counted(np.ones((1, 3), np.float32), full, as_csr(np.zeros((1, 3))), [0.5])
     assert np.isnan(counts.auc()).all()
     assert np.isnan(counts.pool(0.5).specificity).all()
-    assert np.isnan(counts.linearise(0.5).sum).all()
+    assert np.isnan(counts.linearize(0.5).sum).all()
     assert counts.pool(0.5).cell_recall.tolist() == [1]
 
 
