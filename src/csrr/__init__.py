@@ -47,12 +47,12 @@ if TYPE_CHECKING:
     from csrr.evaluation.tuning import tune as tune
     from csrr.interop.vectors import Export as Export
     from csrr.interop.vectors import export as export
-    from csrr.models.base import NotFittedError as NotFittedError
     from csrr.models.base import Recommender as Recommender
     from csrr.models.bprmf import BPRMF as BPRMF
     from csrr.models.csrr import CSRR as CSRR
     from csrr.models.csrre import CSRRe as CSRRe
     from csrr.models.ease import EASE as EASE
+    from csrr.models.estimator import NotFittedError as NotFittedError
     from csrr.models.itemknn import ItemKNN as ItemKNN
     from csrr.models.mcshift import BiasMC as BiasMC
     from csrr.models.mcshift import MCShift as MCShift
@@ -93,7 +93,8 @@ _HOMES = {
     "csrr.evaluation.spaces": "Range Walk",
     "csrr.evaluation.tuning": "Tuning tune",
     "csrr.interop.vectors": "Export export",
-    "csrr.models.base": "NotFittedError Recommender",
+    "csrr.models.base": "Recommender",
+    "csrr.models.estimator": "NotFittedError",
     "csrr.models.path": "path",
     "csrr.models.schema": "ModelFileError",
     "csrr.models.store": "load",

@@ -7,6 +7,7 @@ import pytest
 
 import csrr
 from csrr import NoHistoryWarning, registry
+from csrr.models.recommend import rank_items
 from csrr.models.store import read, write
 from csrr.registry import MODELS
 from tests.reference.metrics import best_items
@@ -127,7 +128,7 @@ def test_equal_scores_go_by_popularity_in_every_model(fitted):
     for model in fitted.values():
         place = np.argsort(model.item_order.items)
         rows = np.array([row for row in range(80) if row not in COLD])
-        items, scores = model.top_rows(rows, 60, seen=model.seen_)
+        items, scores = rank_items(model, rows, 60, seen=model.seen_)
         for mine, values in zip(items, scores, strict=True):
             count = int((values > -np.inf).sum())
             ties = np.flatnonzero(values[1:count] == values[: count - 1])

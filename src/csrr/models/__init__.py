@@ -1,10 +1,11 @@
 """Models: one file each, under one contract."""
 
-from csrr.models.base import NotFittedError, Recommender
+from csrr.models.base import Recommender
 from csrr.models.bprmf import BPRMF
 from csrr.models.csrr import CSRR
 from csrr.models.csrre import CSRRe
 from csrr.models.ease import EASE
+from csrr.models.estimator import NotFittedError
 from csrr.models.itemknn import ItemKNN
 from csrr.models.mcshift import BiasMC, MCShift
 from csrr.models.path import Path, PathPoint, path

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from csrr._base.arrays import AnyArray, BoolArray, Float32Array, Float64Array, Rows
+from csrr._base.arrays import AnyArray, Float32Array, Float64Array, Rows
 from csrr.data import IdMap, ItemTable, Log, UnknownIdError
 from csrr.data.errors import UnknownIdWarning, show_value, warn_caller
 from csrr.data.ids import read_ids
@@ -24,6 +24,7 @@ from csrr.ranking.topk import Items, Restrictions, take_rows
 
 if TYPE_CHECKING:
     from csrr.models.base import Recommender
+    from csrr.models.estimator import Estimator
 
 
 Unknown = Literal["raise", "ignore"]
@@ -45,20 +46,20 @@ class IdLookup:
         self._left_out: dict[str, tuple[int, int]] = {}
 
     def find(self, known: IdMap, ids: Any, kind: Literal["user", "item"] = "user", place: str = "") -> Rows:
-        """Return the row of each id, -1 for one that is unknown and to be ignored; `place` says where ids stand."""
-        if self.ignores:
-            return find_rows(known, ids, kind)
-        try:
-            return known.rows(ids, kind)
-        except UnknownIdError as error:
-            where = f"{place}: " if place else ""
-            raise UnknownIdError(f"{where}{error}; {_WAY_OUT[kind]}") from None
+        """Return the row of each id, -1 for one that is unknown and to be ignored.
 
-    def find_known(self, known: IdMap, ids: Any, kind: Literal["user", "item"], place: str) -> Rows:
-        """Return the rows of those ids that are known; the others are counted as left out."""
-        rows = self.find(known, ids, kind, place)
-        self.count(place, int((rows < 0).sum()), len(rows))
-        return rows[rows >= 0]
+        `place` says where the ids were given: for errors, and for the warning that counts those left out.
+        """
+        if not self.ignores:
+            try:
+                return known.rows(ids, kind)
+            except UnknownIdError as error:
+                where = f"{place}: " if place else ""
+                raise UnknownIdError(f"{where}{error}; {_WAY_OUT[kind]}") from None
+        rows = find_rows(known, ids, kind)
+        if place:
+            self.count(place, int((rows < 0).sum()), len(rows))
+        return rows
 
     def count(self, place: str, n_unknown: int, n_asked: int) -> None:
         """Count ids that were left out, of all that stand in a place."""
@@ -98,6 +99,11 @@ def _has_both_types(ids: Any) -> bool:
     """Return whether integers and strings stand in one list."""
     is_list = isinstance(ids, list | tuple) or getattr(ids, "dtype", None) == np.object_
     return is_list and len({isinstance(each, str) for each in ids if each is not None}) > 1
+
+
+def find_user_rows(model: Estimator, users: Any) -> Rows:
+    """Return the rows of users, shape (n,): of one id, of several, or of all for None."""
+    return np.arange(len(model.users_)) if users is None else model.users_.rows(list_ids(users))
 
 
 def is_one_id(ids: Any) -> bool:
@@ -176,7 +182,8 @@ def read_items(given: Any, name: str, people: UserBatch, items: IdMap, reader: I
         raise ParameterError(f"{name}: a list of lists does not say whose they are; give {_FORMS}")
     if getattr(ids, "ndim", 1) != 1:
         raise ParameterError(f"{name}: an array of shape {ids.shape} is not a list of item ids; give one, or {_FORMS}")
-    return reader.find_known(items, ids, "item", name)
+    rows = reader.find(items, ids, "item", name)
+    return rows[rows >= 0]
 
 
 def is_for_each(given: Any) -> bool:
@@ -218,7 +225,6 @@ def _read_mapping(given: Mapping[Any, Any], name: str, people: UserBatch, items:
         raise type(error)(f"{error}{more}") from None
     lists = [list(list_ids(own)) for own in given.values()]
     columns = reader.find(items, [item for own in lists for item in own], "item", name)
-    reader.count(name, int((columns < 0).sum()), len(columns))
     return _collect(np.repeat(users, [len(own) for own in lists]), columns, own_rows, (len(given), len(items)))
 
 
@@ -229,7 +235,6 @@ def _read_table(given: Any, name: str, people: UserBatch, items: IdMap, reader: 
         log = Log.from_table(given, rating=False, weight=False, time=False, title=False)
     own_rows, users = _find_people(log.users.ids, people, reader, name)
     columns = reader.find(items, log.items.ids, "item", name)
-    reader.count(name, int((columns < 0).sum()), len(columns))
     return _collect(users[log.user_rows], columns[log.item_rows], own_rows, (log.n_users, len(items)))
 
 
@@ -239,19 +244,14 @@ def _find_people(named: Any, people: UserBatch, reader: IdLookup, name: str) -> 
     Somebody who is neither asked for nor known is a mistake, or is to be ignored.
     """
     names = IdMap(named)
-    strangers = _are_strangers(names, people)
-    if strangers.any():
-        ids = names.ids[strangers]
-        reader.find(people.known, ids, "user", name)
-        reader.count(f"the users of {name}", len(ids), len(names))
-    return find_rows(names, people.ids), names.rows(named)
-
-
-def _are_strangers(names: IdMap, people: UserBatch) -> BoolArray:
-    strangers = people.known.find(names.ids) < 0
-    asked = find_rows(names, people.ids)
-    strangers[asked[asked >= 0]] = False
-    return strangers
+    own_rows = find_rows(names, people.ids)
+    is_stranger = people.known.find(names.ids) < 0
+    is_stranger[own_rows[own_rows >= 0]] = False
+    if reader.ignores:
+        reader.count(f"the users of {name}", int(is_stranger.sum()), len(names))
+    elif is_stranger.any():
+        reader.find(people.known, names.ids[is_stranger], "user", name)
+    return own_rows, names.rows(named)
 
 
 def _collect(rows: Rows, columns: Rows, own_rows: Rows, shape: tuple[int, int]) -> Any:
@@ -348,7 +348,6 @@ def _read_boost(model: Recommender, boost: Any, reader: IdLookup) -> Float64Arra
                 bonus += categories.members @ weights
     single = {item: factor for item, factor in boost.items() if not isinstance(factor, Mapping)}
     rows = reader.find(model.items_, list(single), "item", "boost") if single else np.empty(0, np.int64)
-    reader.count("boost", int((rows < 0).sum()), len(rows))
     for row, (item, factor) in zip(rows, single.items(), strict=True):
         log_factor = _read_factor(factor, f"of item {show_value(item)}")
         if row >= 0:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
@@ -15,8 +15,9 @@ from csrr._base.arrays import Float32Array, Float64Array, Rows
 from csrr.data import IdMap, Log, as_log
 from csrr.data.errors import show_value
 from csrr.data.log import join_ids, join_titles
-from csrr.models.filters import IdLookup, RuleOptions, Unknown, UserBatch, is_one_id, list_ids, restrict
+from csrr.models.filters import IdLookup, RuleOptions, Unknown, UserBatch, find_user_rows, is_one_id, list_ids, restrict
 from csrr.models.recommend import Least, RecommendOptions, check_k, find_known, make_lists, score_known
+from csrr.models.update import uses_times, weigh
 from csrr.parameters import ParameterError, check_number, list_defaults
 from csrr.ranking import Recommendations, top_k
 from csrr.ranking.topk import NO_ITEM, ItemOrder, RowScorer, add_products, multiply_factors, take_rows
@@ -46,7 +47,6 @@ def read_histories(model: Recommender, histories: Any, reader: IdLookup) -> tupl
     """
     is_listed = isinstance(histories, list | tuple)
     clicks = _read_lists(model, histories, reader) if is_listed else _read_log(model, histories, reader)
-    reader.count(_PLACE, int((clicks.columns < 0).sum()), len(clicks.columns))
     n_items = len(model.items_)
     # As in a log, what weighs nothing did not happen.
     there = (clicks.columns >= 0) & (clicks.weights != 0)
@@ -57,9 +57,17 @@ def read_histories(model: Recommender, histories: Any, reader: IdLookup) -> tupl
     return clicks.users, sparse.csr_array((values, np.divmod(pairs, n_items)), shape=(len(clicks.users), n_items))
 
 
+def _read_new_log(model: Recommender, clicks: Any) -> Log:
+    """Return clicks of new users, or on new items, as a log, weighed as in a fit; their ages count where known."""
+    log = as_log(clicks)
+    if not uses_times(model):
+        return log
+    return weigh(model, log) if log.times is not None else log if model.weighs_events else replace(log, weights=None)
+
+
 def _read_log(model: Recommender, histories: Any, reader: IdLookup) -> Clicks:
-    """Return the clicks of a log, or of what becomes one; its weights as far as the model asks for any."""
-    log = as_log(histories)
+    """Return the clicks of a log, or of a table or matrix, with weights if the model uses any."""
+    log = _read_new_log(model, histories)
     columns = reader.find(model.items_, log.items.ids, "item", _PLACE)[log.item_rows]
     is_weighted = model.history_weight is not None and log.weights is not None
     weights = np.asarray(log.weights, np.float64) if is_weighted else np.full(len(log), np.nan)
@@ -224,7 +232,7 @@ class FoldedItems:
         scores
             Shape (n_users, n_new).
         """
-        return self.score_rows(self.model.user_rows(users))
+        return self.score_rows(find_user_rows(self.model, users))
 
     def recommend(
         self,
@@ -258,7 +266,7 @@ class FoldedItems:
         if min_score is not None:
             check_number("min_score", min_score)
         joined, known, new = join_ids(model.items_, self.items, "item")
-        rows = model.user_rows(users)
+        rows = find_user_rows(model, users)
         seen = _place_columns([(model.seen_, known), (self.seen, new)], len(joined))
         done = _place_columns([(model.seen_of_target, known), (self.seen, new)], len(joined))
         people = UserBatch(model.users_.ids[rows], rows, model.users_, take_rows(seen, rows), take_rows(done, rows))
@@ -284,12 +292,12 @@ class FoldedItems:
         return Recommendations.from_rows(people.ids, items, scores, joined, titles, None, ~is_known)
 
 
-def read_new_items(clicks: Any, users: IdMap, items: IdMap, weight: float | None) -> tuple[Log, Any]:
+def read_new_items(model: Recommender, clicks: Any) -> tuple[Log, Any]:
     """Return events of known users and new items as a log, and as csr of shape (n_new, n_users).
 
-    Its values are ones or, where a click has a `weight` for a model, the log's, or that weight where it has none.
+    Its values are ones or, in a model that uses weights, the log's, or `history_weight` if the log has none.
     """
-    log = as_log(clicks)
+    log, users, items, weight = _read_new_log(model, clicks), model.users_, model.items_, model.history_weight
     if len(log) == 0:
         raise ParameterError("there are no events; an item is folded in by those who chose it")
     join_ids(items, log.items, "item")

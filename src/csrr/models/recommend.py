@@ -6,6 +6,7 @@ import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -19,12 +20,15 @@ from csrr.data.tables import check_sparse
 from csrr.models.filters import IdLookup, RuleOptions, UserBatch, list_ids, need_table, read_asked, read_rules, restrict
 from csrr.parameters import ParameterError, check_number, check_whole, refuse_names
 from csrr.ranking import Recommendations, top_k
+from csrr.ranking.calibration import Calibration
 from csrr.ranking.topk import NO_ITEM, RowScorer, Top
 from csrr.results.recommendations import SHOWN_COLUMNS
 from csrr.results.table import check_table_path, open_table_file
 
 if TYPE_CHECKING:
     from csrr.models.base import Recommender
+    from csrr.models.estimator import Estimator
+    from csrr.models.scorer import Scorer
 
 
 Least = float | Literal["cost"] | None
@@ -87,7 +91,41 @@ def make_lists(
     return name_lists(model, people, clear_scores(found, ~known), cut, ~known, columns)
 
 
-def find_known(model: Recommender, activity: Rows, rows: Rows) -> BoolArray:
+def rank_items(model: Scorer, rows: Rows, k: int, *, seen: Any = None, candidates: Rows | None = None) -> Top:
+    """Return the k best items for users by row number: item rows and scores, shapes (len(rows), k).
+
+    Cells stored in `seen`, sparse of shape (n_users, n_items), are left out; `candidates` are the rows of the items to
+    choose among, None for all.
+    """
+    model.check_fitted()
+    seen = check_sparse(seen, "seen") if sparse.issparse(seen) and seen is not model.seen_ else seen
+    score_rows, order = partial(score_lists, model), model.item_order
+    return top_k(score_rows, rows, len(model.items_), k, seen=seen, candidates=candidates, order=order)
+
+
+def score_lists(model: Scorer, rows: Rows) -> Float32Array:
+    """Return the scores used for lists: those of `score_rows`, but 0 for users without a history."""
+    rows = np.asarray(rows)
+    activity = model.seen_.indptr[rows + 1] - model.seen_.indptr[rows]
+    return score_known(model.score_rows, rows, find_known(model, activity, rows), len(model.items_))
+
+
+def name_items(model: Estimator, item_rows: Rows) -> tuple[AnyArray, AnyArray | None]:
+    """Return the ids and titles of items by row number, shapes (n,); None where there are no titles."""
+    return model.items_.ids[item_rows], None if model.titles_ is None else model.titles_[item_rows]
+
+
+def check_calibrated(model: Estimator) -> Calibration:
+    """Return the calibration of a model; an error without one."""
+    if model.calibration_ is None:
+        raise ParameterError(
+            f"this {type(model).__name__} has no probabilities yet; call calibrate(heldout) with events that it was"
+            " not fitted to (on the command line, csrr calibrate)"
+        )
+    return model.calibration_
+
+
+def find_known(model: Estimator, activity: Rows, rows: Rows) -> BoolArray:
     """Return of whom scores say something, shape (n,): those with a history, unless the model needs none."""
     known: BoolArray = (activity > 0) | (model.knows_everyone & (rows >= 0))
     return known
@@ -141,7 +179,7 @@ def check_cut(model: Recommender, probability: Least, score: float | None) -> Cu
         raise ParameterError(f'min_probability="cost": this {type(model).__name__} has no costs; give a number')
     if probability is not None:
         check_number("min_probability", probability, least=0, most=1)
-        model.check_calibrated()
+        check_calibrated(model)
     if score is not None:
         check_number("min_score", score)
     return Cut(float(probability or 0), -np.inf if score is None else float(score), by_cost)

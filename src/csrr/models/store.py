@@ -48,6 +48,7 @@ from csrr.registry import HOMES, MODELS
 
 if TYPE_CHECKING:
     from csrr.models.base import Recommender
+    from csrr.models.estimator import Estimator
 
 
 MAGIC = b"CSRRMODL"
@@ -391,7 +392,7 @@ def steps_from(arrays: Arrays) -> list[Step]:
 # A model
 
 
-def kept_by(model: Recommender, arrays: Arrays) -> tuple[FileSchema, bool]:
+def kept_by(model: Estimator, arrays: Arrays) -> tuple[FileSchema, bool]:
     """Return what a file of the model may hold, and whether others may be there: a model of one's own says itself."""
     common = COMMON
     for start, parts in (("calibration.", CALIBRATION), ("calibration.groups.", CALIBRATION_GROUPS)):
@@ -402,7 +403,7 @@ def kept_by(model: Recommender, arrays: Arrays) -> tuple[FileSchema, bool]:
     return (FileSchema(common) if own is None else FileSchema(common + own.arrays, own.facts)), not is_ours
 
 
-def write_model(path: str | os.PathLike[str], model: Recommender) -> None:
+def write_model(path: str | os.PathLike[str], model: Estimator) -> None:
     """Write a fitted model: its parameters, what recommending needs of the training log, and its own state."""
     own, facts = model.state()
     arrays: Arrays = {**ids_arrays("users", model.users_), **ids_arrays("items", model.items_)}
@@ -462,7 +463,7 @@ def _narrow_times(times: Any) -> Any:
     return narrow if np.array_equal(narrow, times) else times
 
 
-def restore_model(model: Recommender, arrays: Arrays, facts: dict[str, Any]) -> None:
+def restore_model(model: Estimator, arrays: Arrays, facts: dict[str, Any]) -> None:
     """Set what `write_model` wrote of a fitted model, but for its parameters, once it is what the model declares."""
     kept, others = kept_by(model, arrays)
     sizes: Sizes = {}
@@ -472,15 +473,15 @@ def restore_model(model: Recommender, arrays: Arrays, facts: dict[str, Any]) -> 
     model.titles_ = text_from(arrays, "titles") if "titles.text" in arrays else None
     model.seen_ = sparse_from(arrays, "seen", (sizes["users"], sizes["items"]))
     model.seen_weights_, model.seen_times_ = arrays.get("seen.weights"), arrays.get("seen.times")
-    model.remember_types(_types_from(arrays))
-    model.remember_recent(arrays.get("recent_popularity"), arrays.get("item_ages"))
+    model.event_types = _types_from(arrays)
+    model.recent_popularity, model.item_ages = arrays.get("recent_popularity"), arrays.get("item_ages")
     model.item_table_ = item_table_from(arrays, model.items_, model.titles_)
     model.calibration_ = Calibration.from_arrays(arrays)
     model.restore(arrays, facts)
     _check_sizes(model, sizes)
 
 
-def _check_sizes(model: Recommender, sizes: Sizes) -> None:
+def _check_sizes(model: Estimator, sizes: Sizes) -> None:
     """Raise ModelFileError for a model of no events, and for undeclared factors of other users and items than its."""
     if sizes["events"] == 0:
         raise ModelFileError("holds no training events; a model is fitted to one at least")
@@ -490,7 +491,7 @@ def _check_sizes(model: Recommender, sizes: Sizes) -> None:
             Values(name, (rows, "rank"), FLOATS).check(own, sizes)
 
 
-def plain_state(model: Recommender) -> ModelState:
+def plain_state(model: Estimator) -> ModelState:
     """Return the fitted attributes of a model, as far as they are arrays, sparse arrays or plain values."""
     arrays: Arrays = {}
     facts: dict[str, Any] = {}
@@ -511,7 +512,7 @@ def plain_state(model: Recommender) -> ModelState:
     return arrays, facts
 
 
-def restore_plain(model: Recommender, arrays: Arrays, facts: dict[str, Any]) -> None:
+def restore_plain(model: Estimator, arrays: Arrays, facts: dict[str, Any]) -> None:
     """Set what `plain_state` returned, and nothing else: a file must not set what is no fitted attribute."""
     taken = {name for part in COMMON + CALIBRATION for name in part.names}
     taken |= {name for name in arrays if name.startswith(ITEM_TABLE)}

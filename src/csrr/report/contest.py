@@ -19,6 +19,7 @@ from csrr.evaluation.cost_curve import CostCurve, cost_curve
 from csrr.evaluation.evaluate import Evaluation, compute_mean_interval, evaluate
 from csrr.models.base import Recommender
 from csrr.models.csrr import CSRR
+from csrr.models.recommend import name_items, rank_items
 from csrr.parameters import ParameterError
 from csrr.ranking.metrics import mark_hits
 from csrr.registry import MODELS
@@ -344,7 +345,7 @@ def group_items(contestants: Sequence[Contestant], test: FairTest) -> list[Group
     found = []
     for each in contestants:
         assert each.model is not None
-        items, _ = each.model.top_rows(rows, each.judged.at[0], seen=seen)
+        items, _ = rank_items(each.model, rows, each.judged.at[0], seen=seen)
         hits = mark_hits(items, relevant, rows)
         for name, which in parts:
             asked = np.asarray(relevant[rows] @ which.astype(np.float64), np.float64)
@@ -555,7 +556,7 @@ def _make_example(model: Recommender, row: int) -> Example:
         reasons = model.explain(user, each["item"]).contributions if explains else []  # type: ignore[attr-defined]
         spoken = [_name(item, title) for item, title, amount in reasons[:N_REASONS] if amount > 0]
         items.append((_name(each["item"], each.get("title")), spoken))
-    ids, titles = model.name_items(telling)
+    ids, titles = name_items(model, telling)
     names = [_name(item, None if titles is None else titles[place]) for place, item in enumerate(ids.tolist())]
     return Example(user, len(chosen), names, items)
 
