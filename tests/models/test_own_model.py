@@ -1,6 +1,10 @@
 """A model written outside the library, by the contract alone, goes everywhere that ours go."""
 
 import importlib.util
+import os
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -188,3 +192,46 @@ def test_whatever_its_restore_raises_is_told_of_the_file(model, tmp_path, monkey
     monkeypatch.setattr(type(model), "restore", fail)
     with pytest.raises(csrr.ModelFileError, match=r"own\.csrr: cannot be made a model of \(ZeroDivisionError: no\)"):
         csrr.load(tmp_path / "own.csrr")
+
+
+NEW_MODEL = """
+from csrr.models.base import Recommender
+from csrr.models.search_space import Range
+
+
+class Longest(Recommender):
+    search_space = {"power": Range(0.5, 2.0)}
+
+    def __init__(self, *, power=1.0):
+        self.power = power
+
+    def fit(self, data):
+        log = self.read(data)
+        self.remember(log)
+        self.counts_ = (log.item_counts() ** self.power).astype("float32")
+        return self
+
+    def score_histories(self, seen, rows):
+        return self.counts_[None].repeat(len(rows), 0)
+"""
+USE_IT = """
+import csrr
+from csrr.cli.options import KINDS
+from csrr.evaluation.spaces import find_model, find_space
+from csrr.models import Longest
+
+assert csrr.Longest is Longest and "Longest" in csrr.__all__
+assert "longest" in KINDS
+assert type(find_model("longest")) is Longest
+assert find_space("csrr", Longest) == {"power": csrr.Range(0.5, 2.0)}
+"""
+
+
+def test_a_model_of_the_library_is_its_file_and_one_line(tmp_path):
+    source = Path(csrr.__file__).parent
+    shutil.copytree(source, tmp_path / "csrr", ignore=shutil.ignore_patterns("__pycache__"))
+    (tmp_path / "csrr" / "models" / "longest.py").write_text(NEW_MODEL)
+    with open(tmp_path / "csrr" / "models" / "__init__.pyi", "a") as stub:
+        stub.write("from csrr.models.longest import Longest as Longest\n")
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    subprocess.run([sys.executable, "-c", USE_IT], cwd=tmp_path, env=environment, check=True)

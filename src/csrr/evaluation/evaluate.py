@@ -580,8 +580,7 @@ def evaluate(
     if users is None or not reader.ignores:
         asked = np.unique(find_user_rows(model, users))
     else:
-        found_rows = reader.find(model.users_, read_asked(list_ids(users), reader), "user", "users")
-        asked = np.unique(found_rows[found_rows >= 0])
+        asked = np.unique(reader.find_known(model.users_, read_asked(list_ids(users), reader), "user", "users"))
     reader.warn()
     rows = asked[np.diff(relevant.indptr)[asked] > 0]
     if not len(rows):

@@ -18,11 +18,12 @@ import numpy as np
 from csrr._base.files import try_lock
 from csrr.data import DataError, Log, as_log, split
 from csrr.evaluation.evaluate import evaluate
-from csrr.evaluation.spaces import Range, Space, Walk
+from csrr.evaluation.spaces import Space
 from csrr.models.base import Recommender
 from csrr.models.bprmf import BPRMF, Epoch
 from csrr.models.popularity import PopRank
 from csrr.models.scorer import find_unseen_events
+from csrr.models.search_space import Range, Walk
 from csrr.parameters import ParameterError, check_whole
 from csrr.ranking.metrics import METRICS
 

@@ -18,9 +18,10 @@ import pyarrow as pa
 
 from csrr._base.files import write_text
 from csrr.data import Log, as_log
-from csrr.evaluation.spaces import Space, Walk, encode_space, find_model, resolve_space
+from csrr.evaluation.spaces import Space, encode_space, find_model, resolve_space
 from csrr.evaluation.study import Grid, Params, Study, Trial, Validation, make_grid, make_validation, open_study
 from csrr.models.base import Recommender
+from csrr.models.search_space import Walk
 from csrr.parameters import ParameterError, check_number, check_whole, list_defaults
 from csrr.results.table import ResultTable, TabularResult
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar, Self
 
@@ -19,6 +19,7 @@ from csrr.models.base import Recommender
 from csrr.models.foldin import FoldedFactors
 from csrr.models.scaling import resolve_rank
 from csrr.models.schema import Arrays, FileSchema, Values
+from csrr.models.search_space import USUAL_RANKS, Range
 from csrr.models.store import ModelState, factors
 from csrr.models.update import join_events, place_rows_by_id
 from csrr.numerics.bpr import Rates, fold_in, run_epoch
@@ -136,6 +137,13 @@ class BPRMF(Recommender):
     """
 
     has_factors = True
+    search_space: ClassVar[Mapping[str, Any] | None] = {
+        "rank": USUAL_RANKS,
+        "learning_rate": Range(0.02, 0.5, log=True),
+        "reg": Range(1e-3, 0.1, log=True),
+        "reg_negative": Range(3e-3, 0.3, log=True),
+        "reg_bias": Range(3e-4, 0.03, log=True),
+    }
     kept: ClassVar[FileSchema | None] = FileSchema(
         (*factors("rank+1"), Values("history", ("epochs",), ("float64",))), BPRMFFacts
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -38,7 +39,7 @@ from csrr.model_parameters import (
 )
 from csrr.models.auto import check_precision
 from csrr.models.build_problem import ClickProblem
-from csrr.models.csrr_base import CSRRBase, Fit, Start
+from csrr.models.csrr_base import SEARCH_SPACE, CSRRBase, Fit, Start
 from csrr.numerics.algorithm1 import Iteration, algorithm1
 from csrr.numerics.certificate import compute_gap
 from csrr.numerics.lowrank import LowRank
@@ -217,6 +218,7 @@ class CSRR(CSRRBase):
     seed: Seed = 0
 
     walked: ClassVar[tuple[str, ...]] = ("reg_low_rank", "l1")
+    search_space: ClassVar[Mapping[str, Any] | None] = SEARCH_SPACE
 
     @property
     def searches(self) -> bool:

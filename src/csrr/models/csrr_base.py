@@ -54,6 +54,7 @@ from csrr.models.schema import (
     sparse_from,
 )
 from csrr.models.scorer import explain_score
+from csrr.models.search_space import LOW_RANK_WALK, Range
 from csrr.models.similar import SimilarItemsOptions, find_similar, mark_nothing
 from csrr.models.store import STEPS, ModelState, step_arrays, steps_from
 from csrr.models.update import join_events, place_rows_by_id, uses_times, uses_weights, weigh
@@ -209,6 +210,18 @@ _BEFORE_NEIGHBORS = 0.6
 """The share of the time left that U gets where there will be neighbors."""
 _LITTLE = 1 / 3
 """A click is a user's own, where U's problem has no V, if less of it is explained than this share of the mean."""
+
+
+SEARCH_SPACE: dict[str, Any] = {
+    "cost_ratio": Range(1, 8, log=True),
+    "user_scaling": Range(0, 0.6),
+    "item_scaling": Range(0, 0.6),
+    "reg_sparse": [1.0, 0.85, 0.7],
+    "neighbors": [0, 20, 50],
+    "reg_neighbors": Range(0.3, 30, log=True),
+    "reg_low_rank": LOW_RANK_WALK,
+}
+"""The space of CSRR, and most of that of CSRR-e."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -40,8 +41,9 @@ from csrr.model_parameters import (
 )
 from csrr.models.auto import SearchSpace
 from csrr.models.build_problem import ClickProblem, ProblemSpec
-from csrr.models.csrr_base import CSRRBase, Fit, Start
+from csrr.models.csrr_base import SEARCH_SPACE, CSRRBase, Fit, Start
 from csrr.models.scaling import resolve_rank
+from csrr.models.search_space import Range, Ranks
 from csrr.numerics.algorithm2 import algorithm2, guess_nonnegative, take_nonnegative_part
 from csrr.numerics.factored import Factors, pick_lower, solve_factored, widen
 from csrr.numerics.problem import Problem
@@ -215,6 +217,12 @@ class CSRRe(CSRRBase):
     seed: Seed = 0
 
     starts_balanced: ClassVar[bool] = False
+    # No walk: a start of low rank holds the factors back, and the fits take longer.
+    search_space: ClassVar[Mapping[str, Any] | None] = {
+        **SEARCH_SPACE,
+        "rank": Ranks((64, 128, 256)),
+        "reg_low_rank": Range(0.04, 0.5, log=True),
+    }
 
     @property
     def searches(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Self
 
@@ -21,6 +21,7 @@ from csrr.models.auto import find_best_multiple
 from csrr.models.foldin import FoldedItems
 from csrr.models.item_weights import ItemWeightsModel
 from csrr.models.schema import Arrays, FileSchema, Values
+from csrr.models.search_space import AroundAuto
 from csrr.models.store import ModelState
 from csrr.models.update import join_events
 from csrr.parameters import Number, ParameterError, declare, parameter
@@ -123,6 +124,7 @@ class EASE(ItemWeightsModel):
     dtype: Precision = "float64"
     threads: Threads = 0
 
+    search_space: ClassVar[Mapping[str, Any] | None] = {"reg": AroundAuto(1 / 16, 16)}
     kept: ClassVar[FileSchema | None] = FileSchema((Values("weights", ("items", "items")),), EASEFacts)
 
     def fit(self, data: Any, y: Any = None, *, callback: Callback | None = None, verbose: bool = False) -> Self:

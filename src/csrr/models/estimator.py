@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import wraps
 from typing import Any, ClassVar, Self, TypeVar, cast
@@ -116,6 +116,8 @@ class Estimator(ABC):
     """Whether scores are meaningful for users without training events; else these get popular items."""
     walked: ClassVar[tuple[str, ...]] = ()
     """Parameters along which one fit can begin where another ended: `fit(data, start=)`."""
+    search_space: ClassVar[Mapping[str, Any] | None] = None
+    """The values that `csrr.tune` tries for parameters: lists, `Range` or `Walk`; None: its caller gives them."""
     kept: ClassVar[FileSchema | None] = None
     """The declaration of what `state` returns, by which files are checked; None where there is none."""
     _likeness: ClassVar[slice] = slice(None)

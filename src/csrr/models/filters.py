@@ -46,20 +46,20 @@ class IdLookup:
         self._left_out: dict[str, tuple[int, int]] = {}
 
     def find(self, known: IdMap, ids: Any, kind: Literal["user", "item"] = "user", place: str = "") -> Rows:
-        """Return the row of each id, -1 for one that is unknown and to be ignored.
+        """Return the row of each id, -1 for one that is unknown and to be ignored; `place` says where ids stand."""
+        if self.ignores:
+            return find_rows(known, ids, kind)
+        try:
+            return known.rows(ids, kind)
+        except UnknownIdError as error:
+            where = f"{place}: " if place else ""
+            raise UnknownIdError(f"{where}{error}; {_WAY_OUT[kind]}") from None
 
-        `place` says where the ids were given: for errors, and for the warning that counts those left out.
-        """
-        if not self.ignores:
-            try:
-                return known.rows(ids, kind)
-            except UnknownIdError as error:
-                where = f"{place}: " if place else ""
-                raise UnknownIdError(f"{where}{error}; {_WAY_OUT[kind]}") from None
-        rows = find_rows(known, ids, kind)
-        if place:
-            self.count(place, int((rows < 0).sum()), len(rows))
-        return rows
+    def find_known(self, known: IdMap, ids: Any, kind: Literal["user", "item"], place: str) -> Rows:
+        """Return the rows of those ids that are known; the others are counted as left out."""
+        rows = self.find(known, ids, kind, place)
+        self.count(place, int((rows < 0).sum()), len(rows))
+        return rows[rows >= 0]
 
     def count(self, place: str, n_unknown: int, n_asked: int) -> None:
         """Count ids that were left out, of all that stand in a place."""
@@ -182,8 +182,7 @@ def read_items(given: Any, name: str, people: UserBatch, items: IdMap, reader: I
         raise ParameterError(f"{name}: a list of lists does not say whose they are; give {_FORMS}")
     if getattr(ids, "ndim", 1) != 1:
         raise ParameterError(f"{name}: an array of shape {ids.shape} is not a list of item ids; give one, or {_FORMS}")
-    rows = reader.find(items, ids, "item", name)
-    return rows[rows >= 0]
+    return reader.find_known(items, ids, "item", name)
 
 
 def is_for_each(given: Any) -> bool:
@@ -225,6 +224,7 @@ def _read_mapping(given: Mapping[Any, Any], name: str, people: UserBatch, items:
         raise type(error)(f"{error}{more}") from None
     lists = [list(list_ids(own)) for own in given.values()]
     columns = reader.find(items, [item for own in lists for item in own], "item", name)
+    reader.count(name, int((columns < 0).sum()), len(columns))
     return _collect(np.repeat(users, [len(own) for own in lists]), columns, own_rows, (len(given), len(items)))
 
 
@@ -235,6 +235,7 @@ def _read_table(given: Any, name: str, people: UserBatch, items: IdMap, reader: 
         log = Log.from_table(given, rating=False, weight=False, time=False, title=False)
     own_rows, users = _find_people(log.users.ids, people, reader, name)
     columns = reader.find(items, log.items.ids, "item", name)
+    reader.count(name, int((columns < 0).sum()), len(columns))
     return _collect(users[log.user_rows], columns[log.item_rows], own_rows, (log.n_users, len(items)))
 
 
@@ -348,6 +349,7 @@ def _read_boost(model: Recommender, boost: Any, reader: IdLookup) -> Float64Arra
                 bonus += categories.members @ weights
     single = {item: factor for item, factor in boost.items() if not isinstance(factor, Mapping)}
     rows = reader.find(model.items_, list(single), "item", "boost") if single else np.empty(0, np.int64)
+    reader.count("boost", int((rows < 0).sum()), len(rows))
     for row, (item, factor) in zip(rows, single.items(), strict=True):
         log_factor = _read_factor(factor, f"of item {show_value(item)}")
         if row >= 0:

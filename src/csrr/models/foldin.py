@@ -47,6 +47,7 @@ def read_histories(model: Recommender, histories: Any, reader: IdLookup) -> tupl
     """
     is_listed = isinstance(histories, list | tuple)
     clicks = _read_lists(model, histories, reader) if is_listed else _read_log(model, histories, reader)
+    reader.count(_PLACE, int((clicks.columns < 0).sum()), len(clicks.columns))
     n_items = len(model.items_)
     # As in a log, what weighs nothing did not happen.
     there = (clicks.columns >= 0) & (clicks.weights != 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
@@ -14,6 +15,7 @@ from csrr.model_parameters import Threads
 from csrr.models.foldin import FoldedItems, make_scorer
 from csrr.models.item_weights import ItemWeightsModel
 from csrr.models.schema import FileSchema, SparseArray
+from csrr.models.search_space import Range
 from csrr.numerics.neighbors import Likeness, find_nearest_items, list_nearest, make_weights
 from csrr.parameters import Choice, Number, Whole, declare, parameter
 from csrr.ranking.topk import choose_block_rows
@@ -120,6 +122,13 @@ class ItemKNN(ItemWeightsModel):
     bm25_b: BM25B = 0.75
     threads: Threads = 0
 
+    search_space: ClassVar[Mapping[str, Any] | None] = {
+        "neighbors": [50, 100, 200, 400],
+        "similarity": ["cosine", "asymmetric", "jaccard"],
+        "weighting": ["none", "degree", "tf-idf", "bm25"],
+        "shrink": Range(0.1, 100, log=True),
+        "asymmetry": Range(0.3, 0.8),
+    }
     kept: ClassVar[FileSchema | None] = FileSchema((SparseArray.of("weights", ("items", "items")),))
 
     def fit(self, data: Any, y: Any = None) -> Self:

@@ -5,7 +5,8 @@ A share `rho` of the positive cells is taken to be unobserved; no V, no scaling,
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from csrr.data import Log
 from csrr.model_parameters import L1, MaxIter, MaxRank, Precision, RegLowRank, Rho, Seed, Threads, TimeLimit, Tol
@@ -13,6 +14,7 @@ from csrr.models.auto import check_precision
 from csrr.models.build_problem import ClickProblem
 from csrr.models.costs import Costs
 from csrr.models.csrr_base import CSRRBase, Fit, Start
+from csrr.models.search_space import LOW_RANK_WALK, Range
 from csrr.numerics.solver import Callback
 from csrr.parameters import declare, parameter
 
@@ -101,6 +103,8 @@ class MCShift(CSRRBase):
 
     loss = "II"
     walked: ClassVar[tuple[str, ...]] = ("reg_low_rank", "l1")
+    # With a relative strength rho only scales the scores.
+    search_space: ClassVar[Mapping[str, Any] | None] = {"reg_low_rank": LOW_RANK_WALK}
 
     rho: Rho = parameter(default=0.5, kw_only=False)
     reg_low_rank: RegLowRank = "auto"
@@ -204,6 +208,7 @@ class BiasMC(CSRRBase):
 
     loss = "I"
     walked: ClassVar[tuple[str, ...]] = ("reg_low_rank", "l1")
+    search_space: ClassVar[Mapping[str, Any] | None] = {"rho": Range(0, 0.9), "reg_low_rank": LOW_RANK_WALK}
 
     rho: Rho = parameter(default=0.5, kw_only=False)
     reg_low_rank: RegLowRank = "auto"

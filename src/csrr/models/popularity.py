@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -47,6 +48,7 @@ class PopRank(Recommender):
     True
     """
 
+    search_space: ClassVar[Mapping[str, Any] | None] = {}
     kept: ClassVar[FileSchema | None] = FileSchema((Values("popularity", ("items",)),))
 
     popularity_: npt.NDArray[np.float32]

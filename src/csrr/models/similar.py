@@ -57,7 +57,9 @@ def find_similar(
     if (where := options.get("where")) is not None:
         limits.keep(np.flatnonzero(need_table(model, "where").match(where)))
     ids = read_asked(list_ids(asked), reader)
-    rows = reader.find(known, ids, kind, f"the {kind}{'' if is_one_id(asked) else 's'} asked for")
+    place = f"the {kind}{'' if is_one_id(asked) else 's'} asked for"
+    rows = reader.find(known, ids, kind, place)
+    reader.count(place, int((rows < 0).sum()), len(rows))
     there = np.flatnonzero(rows >= 0)
     limits.leave_out(sparse.csr_array((np.ones(len(there)), (there, rows[there])), shape=(len(rows), n_known)))
     for name, apply in (("candidates", limits.keep), ("exclude", limits.leave_out)):
@@ -65,8 +67,7 @@ def find_similar(
         if is_for_each(given):
             raise ParameterError(f"{name}: give a list of {kind} ids, the same for all")
         if given is not None:
-            given_rows = reader.find(known, list_ids(given), kind, name)
-            apply(given_rows[given_rows >= 0])
+            apply(reader.find_known(known, list_ids(given), kind, name))
 
     def score(places: Rows) -> Float32Array:
         scores = np.full((len(places), n_known), -np.inf, np.float32)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
@@ -22,6 +23,7 @@ from csrr.models.foldin import FoldedFactors, FoldedItems, make_scorer
 from csrr.models.scaling import AUTO_NOISE_MULTIPLE, compute_noise_level, resolve_rank, solve_penalized
 from csrr.models.schema import Arrays, FileSchema, Values
 from csrr.models.scorer import explain_score
+from csrr.models.search_space import USUAL_RANKS, AroundAuto, Range
 from csrr.models.store import STEPS, ModelState, factors, step_arrays, steps_from
 from csrr.models.update import join_events, place_rows_by_id, uses_times, uses_weights, weigh
 from csrr.numerics.factored import Factors, alternate, compute_objective, descend, guess_factors, widen
@@ -152,6 +154,12 @@ class WRMF(Recommender):
     """
 
     has_factors = True
+    search_space: ClassVar[Mapping[str, Any] | None] = {
+        "rank": USUAL_RANKS,
+        "confidence": Range(1, 40, log=True),
+        "reg": AroundAuto(1 / 8, 4),
+        "reg_exponent": Range(0, 1),
+    }
     kept: ClassVar[FileSchema | None] = FileSchema(
         (*factors(), STEPS, Values("weights", ("events",), least=0, most=np.inf, optional=True)), WRMFFacts
     )
