@@ -91,7 +91,7 @@ def test_what_is_popular_is_kept_in_the_file(model, timed, tmp_path):
         assert again.recommend(5, k=5).items[0].tolist() == popular(timed)[:5]
 
 
-def test_a_file_without_times_is_as_before_and_counts_events(plain, tmp_path):
+def test_a_file_without_times_counts_all_events_alike(plain, tmp_path):
     model = csrr.EASE(reg=10).fit(plain)
     model.save(tmp_path / "m.csrr")
     assert b"recent_popularity" not in (tmp_path / "m.csrr").read_bytes()
@@ -303,16 +303,6 @@ def change_file(path, change):
     arrays = dict(arrays)
     change(arrays)
     write(path, header, arrays)
-
-
-def test_a_file_from_before_counts_all_events_alike(fitted, timed, tmp_path):
-    fitted[csrr.WRMF].save(tmp_path / "m.csrr")
-    change_file(tmp_path / "m.csrr", lambda arrays: arrays.pop("recent_popularity"))
-    old = csrr.load(tmp_path / "m.csrr")
-    np.testing.assert_array_equal(old.popularity, timed.item_counts())
-    with pytest.warns(NoHistoryWarning):
-        recs = old.recommend(5, k=8)
-    assert recs.items[0].tolist() == np.argsort(-timed.item_counts(), kind="stable")[:8].tolist()
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""From a file back to a model."""
+"""A model file: a header in JSON, then arrays, with a checksum; written from a model, and read back."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import hashlib
 import json
 import math
 import os
-import re
 import stat
 import struct
 from collections.abc import Container, Mapping
@@ -30,6 +29,7 @@ from csrr.models.schema import (
     FileSchema,
     Ids,
     ModelFileError,
+    Optional,
     Sizes,
     SparseArray,
     Texts,
@@ -53,8 +53,8 @@ if TYPE_CHECKING:
 
 MAGIC = b"CSRRMODL"
 VERSION = 1
-LARGEST_HEADER, DEEPEST = 2**22, 32
-"""Bytes of the header, and how deep its lists and objects may lie in each other: both far beyond any model's."""
+LARGEST_HEADER = 2**22
+"""The largest number of bytes of a header: far beyond any model's."""
 _START = struct.Struct("<8sIQ")
 _DIGEST = 32
 _PREFIX = _START.size + _DIGEST
@@ -62,9 +62,6 @@ _ALIGN = 64
 _NAMES = ("bool", "float16", "float32", "float64", *(f"{u}int{bits}" for u in ("", "u") for bits in (8, 16, 32, 64)))
 TYPES = {name: np.dtype(name).newbyteorder("<") for name in _NAMES}
 _DAMAGED = "the file is cut short or altered; save it again"
-_TEXT = re.compile(rb'"(?:[^"\\]|\\.)*+(?:"|\Z)', re.DOTALL)
-_NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
-_STEPS = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
 
 
 def write(path: str | os.PathLike[str], header: dict[str, Any], arrays: Arrays) -> None:
@@ -132,14 +129,12 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays]:
 
 def read_header(text: bytes) -> dict[str, Any]:
     """Return the header that a text is: the name of a model, params, facts and the places of arrays."""
-    # The reader of JSON calls itself for what lies inside: it must not be led too deep.
-    brackets = _TEXT.sub(b"", text).translate(_STEPS, _NOT_BRACKETS)
-    if np.frombuffer(brackets, np.int8).cumsum(dtype=np.int64).max(initial=0) > DEEPEST:
-        raise ModelFileError(f"the header has lists in lists more than {DEEPEST} deep")
     try:
         header = json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse_constant)
     except ModelFileError:
         raise
+    except RecursionError:
+        raise ModelFileError("the header has lists in lists without end") from None
     except ValueError as error:  # also of text that is not UTF-8, and of numbers with thousands of digits
         raise ModelFileError(f"the header cannot be read: {error}") from None
     kinds = {"model": str, "params": dict, "facts": dict, "arrays": list}
@@ -231,24 +226,6 @@ _ITEM_NAMES, _ITEM_KINDS = f"{ITEM_TABLE}names", f"{ITEM_TABLE}kinds"
 _TYPES = {"number": "float64", "whole": "int64", "flag": "bool", "date": "int64"}
 
 
-class AtMostOne:
-    """A csr pattern of ones with at most one in a row."""
-
-    def __init__(self, cells: SparseArray) -> None:
-        self.cells = cells
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The arrays that it is made of."""
-        return self.cells.names
-
-    def check(self, arrays: Mapping[str, npt.NDArray[Any]], sizes: Sizes) -> None:
-        """Raise ModelFileError unless the arrays are as declared."""
-        self.cells.check(arrays, sizes)
-        if (np.diff(arrays[self.names[0]]) > 1).any():
-            raise ModelFileError(f"array {self.names[0]!r} gives an item several of what it has one of")
-
-
 def item_table_arrays(table: ItemTable) -> Arrays:
     """Return the columns of a table as arrays; titles are the model's own."""
     arrays: Arrays = text_arrays(_ITEM_NAMES, np.array(list(table.columns), np.object_))
@@ -276,8 +253,10 @@ def item_table_parts(arrays: Mapping[str, npt.NDArray[Any]]) -> tuple[FilePart, 
             parts.append(Values(name, ("items",), (_TYPES[kind],), is_free=True))
             continue
         size = f"categories of item column {place}"
-        members = SparseArray(f"{name}.members", ("items", size), None, f"entries of item column {place}")
-        parts += [Texts(f"{name}.names", size), AtMostOne(members) if kind == "category" else members]
+        most = 1 if kind == "category" else None
+        entries = f"entries of item column {place}"
+        parts.append(Texts(f"{name}.names", size))
+        parts.append(SparseArray(f"{name}.members", ("items", size), None, entries, most_in_row=most))
     return tuple(parts)
 
 
@@ -319,41 +298,41 @@ ModelState = tuple[Arrays, dict[str, Any]]
 
 # What every model keeps of its training log
 
-TYPES_OF_EVENTS: tuple[FilePart, ...] = (
-    Texts("seen.types", "types", optional=True),
-    Values("seen.types.amounts", ("events", "types"), least=0, most=FLOAT32_MOST, optional=True),
-    Values("seen.types.target", (1,), ("int64",), least=-1, most=MOST_TYPES, optional=True),
-)
 COMMON: tuple[FilePart, ...] = (
     Ids("users"),
     Ids("items"),
-    Texts("titles", "items", optional=True),
+    Optional(Texts("titles", "items")),
     SparseArray("seen", ("users", "items"), None, "events"),
-    Values("seen.weights", ("events",), above=0, most=FLOAT32_MOST, optional=True),
-    Values(
-        "seen.times", ("events",), ("int32", "int64", "float64"), least=-FLOAT64_MOST, most=FLOAT64_MOST, optional=True
+    Optional(Values("seen.weights", ("events",), above=0, most=FLOAT32_MOST)),
+    Optional(
+        Values("seen.times", ("events",), ("int32", "int64", "float64"), least=-FLOAT64_MOST, most=FLOAT64_MOST),
+        Values("recent_popularity", ("items",), ("float64",), least=0),
+        Values("item_ages", ("items",), ("float64",), least=0, most=np.inf),
     ),
-    *TYPES_OF_EVENTS,
-    # Of logs with times; files from before have none, and popularity is then the number of events.
-    Values("recent_popularity", ("items",), ("float64",), least=0, optional=True),
-    Values("item_ages", ("items",), ("float64",), least=0, most=np.inf, optional=True),
+    Optional(
+        Texts("seen.types", "types"),
+        Values("seen.types.amounts", ("events", "types"), least=0, most=FLOAT32_MOST),
+        Values("seen.types.target", (1,), ("int64",), least=-1, most=MOST_TYPES),
+    ),
 )
 _BIN = ("edges+1",)
-CALIBRATION: tuple[FilePart, ...] = (
-    Values("calibration.edges", ("edges",), least=-np.inf, most=np.inf),
-    Values("calibration.n_cells", _BIN, ("int64",), least=0),
-    Values("calibration.n_positives", _BIN, ("int64",), least=0),
-    Values("calibration.probabilities", _BIN, ("float64",), least=0, most=1),
-    Values("calibration.numbers", (2,), ("float64",), least=0),
-)
 _GROUP = ("activity ends+1", "popularity ends+1", "edges+1")
-CALIBRATION_GROUPS: tuple[FilePart, ...] = (
-    Values("calibration.groups.popularity", ("items",), ("int64",), least=0),
-    Values("calibration.groups.popularity_ends", ("popularity ends",), ("int64",), least=0),
-    Values("calibration.groups.activity_ends", ("activity ends",), ("int64",), least=0),
-    Values("calibration.groups.n_cells", _GROUP, ("int64",), least=0),
-    Values("calibration.groups.n_positives", _GROUP, ("int64",), least=0),
-    Values("calibration.groups.probabilities", _GROUP, ("float64",), least=0, most=1),
+CALIBRATION: tuple[FilePart, ...] = (
+    Optional(
+        Values("calibration.edges", ("edges",), least=-np.inf, most=np.inf),
+        Values("calibration.n_cells", _BIN, ("int64",), least=0),
+        Values("calibration.n_positives", _BIN, ("int64",), least=0),
+        Values("calibration.probabilities", _BIN, ("float64",), least=0, most=1),
+        Values("calibration.numbers", (2,), ("float64",), least=0),
+    ),
+    Optional(
+        Values("calibration.groups.popularity", ("items",), ("int64",), least=0),
+        Values("calibration.groups.popularity_ends", ("popularity ends",), ("int64",), least=0),
+        Values("calibration.groups.activity_ends", ("activity ends",), ("int64",), least=0),
+        Values("calibration.groups.n_cells", _GROUP, ("int64",), least=0),
+        Values("calibration.groups.n_positives", _GROUP, ("int64",), least=0),
+        Values("calibration.groups.probabilities", _GROUP, ("float64",), least=0, most=1),
+    ),
 )
 STEPS = Values("history", ("steps", len(fields(Step))), ("float64",), is_free=True)
 
@@ -392,15 +371,11 @@ def steps_from(arrays: Arrays) -> list[Step]:
 # A model
 
 
-def kept_by(model: Estimator, arrays: Arrays) -> tuple[FileSchema, bool]:
-    """Return what a file of the model may hold, and whether others may be there: a model of one's own says itself."""
-    common = COMMON
-    for start, parts in (("calibration.", CALIBRATION), ("calibration.groups.", CALIBRATION_GROUPS)):
-        common += parts if any(name.startswith(start) for name in arrays) else ()
-    common += item_table_parts(arrays)
-    own = model.kept
-    is_ours = own is not None and type(model).__name__ in HOMES
-    return (FileSchema(common) if own is None else FileSchema(common + own.arrays, own.facts)), not is_ours
+def make_schema(model: Estimator, arrays: Arrays) -> FileSchema:
+    """Return what a file of the model may hold; a model that is not ours may hold anything beside."""
+    own = FileSchema(()) if model.kept is None else model.kept
+    is_open = model.kept is None or type(model).__name__ not in HOMES
+    return FileSchema(COMMON + CALIBRATION + item_table_parts(arrays) + own.arrays, own.facts, is_open)
 
 
 def write_model(path: str | os.PathLike[str], model: Estimator) -> None:
@@ -420,12 +395,9 @@ def write_model(path: str | os.PathLike[str], model: Estimator) -> None:
     if model.calibration_ is not None:
         arrays |= model.calibration_.arrays()
     arrays |= own
-    # What could not be read again is not written.
+    # A file that could not be read again is not written.
     model.check_params()
-    kept, others = kept_by(model, arrays)
-    sizes: Sizes = {}
-    kept.check(arrays, sizes, others=others)
-    _check_sizes(model, sizes)
+    _check_sizes(model, make_schema(model, arrays).check(arrays))
     facts = {name: write_record(value) for name, value in facts.items()}
     write(path, {"model": type(model).__name__, "params": model.get_params(), "facts": facts}, arrays)
 
@@ -442,10 +414,8 @@ def _type_arrays(types: EventTypes) -> Arrays:
 
 def _types_from(arrays: Arrays) -> EventTypes | None:
     """What `_type_arrays` was given."""
-    if not any(name in arrays for part in TYPES_OF_EVENTS for name in part.names):
+    if "seen.types.text" not in arrays:
         return None
-    if missing := [name for part in TYPES_OF_EVENTS for name in part.names if name not in arrays]:
-        raise ModelFileError(f"array {missing[0]!r} is missing")
     names = tuple(text_from(arrays, "seen.types").tolist())
     target, amounts = int(arrays["seen.types.target"][0]), arrays["seen.types.amounts"]
     if len(set(names)) < len(names) or None in names or not 1 <= len(names) <= MOST_TYPES or target >= len(names):
@@ -465,10 +435,8 @@ def _narrow_times(times: Any) -> Any:
 
 def restore_model(model: Estimator, arrays: Arrays, facts: dict[str, Any]) -> None:
     """Set what `write_model` wrote of a fitted model, but for its parameters, once it is what the model declares."""
-    kept, others = kept_by(model, arrays)
-    sizes: Sizes = {}
-    kept.check(arrays, sizes, others=others)
-    facts = kept.read_facts(facts, others=others)
+    schema = make_schema(model, arrays)
+    sizes, facts = schema.check(arrays), schema.read_facts(facts)
     model.users_, model.items_ = ids_from(arrays, "users"), ids_from(arrays, "items")
     model.titles_ = text_from(arrays, "titles") if "titles.text" in arrays else None
     model.seen_ = sparse_from(arrays, "seen", (sizes["users"], sizes["items"]))
