@@ -163,7 +163,7 @@ def test_factors_of_a_file_are_checked(Factors, parts, tmp_path, name, value, wo
 
 
 def test_a_declaration_of_its_own_is_checked(Factors, parts, tmp_path, monkeypatch):
-    monkeypatch.setattr(Factors, "kept", FileSchema((Values("user_factors_", ("users", 2)),)))
+    monkeypatch.setattr(Factors, "file_schema", FileSchema((Values("user_factors_", ("users", 2)),)))
     model = Factors().fit(parts[0])
     model.save(tmp_path / "own.csrr")
     assert csrr.load(tmp_path / "own.csrr").item_factors_.shape == (60, 2)

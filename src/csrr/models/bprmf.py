@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar, Self
 
@@ -137,16 +137,14 @@ class BPRMF(Recommender):
     """
 
     has_factors = True
-    search_space: ClassVar[Mapping[str, Any] | None] = {
+    search_space: ClassVar = {
         "rank": USUAL_RANKS,
         "learning_rate": Range(0.02, 0.5, log=True),
         "reg": Range(1e-3, 0.1, log=True),
         "reg_negative": Range(3e-3, 0.3, log=True),
         "reg_bias": Range(3e-4, 0.03, log=True),
     }
-    kept: ClassVar[FileSchema | None] = FileSchema(
-        (*factors("rank+1"), Values("history", ("epochs",), ("float64",))), BPRMFFacts
-    )
+    file_schema = FileSchema((*factors("rank+1"), Values("history", ("epochs",), ("float64",))), BPRMFFacts)
     _likeness = slice(-1)
 
     rank: Rank = parameter(default=None, kw_only=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -218,7 +217,7 @@ class CSRR(CSRRBase):
     seed: Seed = 0
 
     walked: ClassVar[tuple[str, ...]] = ("reg_low_rank", "l1")
-    search_space: ClassVar[Mapping[str, Any] | None] = SEARCH_SPACE
+    search_space: ClassVar = SEARCH_SPACE
 
     @property
     def searches(self) -> bool:

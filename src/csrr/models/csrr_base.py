@@ -37,7 +37,14 @@ from csrr.models.build_problem import ClickProblem, ProblemSpec, build_problem
 from csrr.models.costs import Costs, CostSpec, Weighing
 from csrr.models.estimator import ask_one_state
 from csrr.models.filters import Unknown
-from csrr.models.fitted_problem import FOLD_IN_TOL, KEPT, FittedProblem, Neighborhood, ProblemFacts, keep_nonzero
+from csrr.models.fitted_problem import (
+    FOLD_IN_TOL,
+    PROBLEM_ARRAYS,
+    FittedProblem,
+    Neighborhood,
+    ProblemFacts,
+    keep_nonzero,
+)
 from csrr.models.foldin import FoldedFactors, FoldedItems, make_scorer
 from csrr.models.recommend import name_items
 from csrr.models.scaling import RULE, Settings
@@ -277,9 +284,9 @@ class CSRRBase(Recommender):
     seed: int
     _settled: Settings | None = None
 
-    kept: ClassVar[FileSchema | None] = FileSchema(
+    file_schema = FileSchema(
         (
-            *KEPT,
+            *PROBLEM_ARRAYS,
             STEPS,
             SparseArray.of("specific", ("users", "items")),
             *(Values(f"chosen.{name}", ("trials",), (*FLOATS, *WHOLE), is_free=True) for name in NAMES),

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -218,7 +217,7 @@ class CSRRe(CSRRBase):
 
     starts_balanced: ClassVar[bool] = False
     # No walk: a start of low rank holds the factors back, and the fits take longer.
-    search_space: ClassVar[Mapping[str, Any] | None] = {
+    search_space: ClassVar = {
         **SEARCH_SPACE,
         "rank": Ranks((64, 128, 256)),
         "reg_low_rank": Range(0.04, 0.5, log=True),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Self
 
@@ -124,8 +124,8 @@ class EASE(ItemWeightsModel):
     dtype: Precision = "float64"
     threads: Threads = 0
 
-    search_space: ClassVar[Mapping[str, Any] | None] = {"reg": AroundAuto(1 / 16, 16)}
-    kept: ClassVar[FileSchema | None] = FileSchema((Values("weights", ("items", "items")),), EASEFacts)
+    search_space: ClassVar = {"reg": AroundAuto(1 / 16, 16)}
+    file_schema = FileSchema((Values("weights", ("items", "items")),), EASEFacts)
 
     def fit(self, data: Any, y: Any = None, *, callback: Callback | None = None, verbose: bool = False) -> Self:
         """Fit to data, and return the model.

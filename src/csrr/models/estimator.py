@@ -118,7 +118,7 @@ class Estimator(ABC):
     """Parameters along which one fit can begin where another ended: `fit(data, start=)`."""
     search_space: ClassVar[Mapping[str, Any] | None] = None
     """The values that `csrr.tune` tries for parameters: lists, `Range` or `Walk`; None: its caller gives them."""
-    kept: ClassVar[FileSchema | None] = None
+    file_schema: ClassVar[FileSchema | None] = None
     """The declaration of what `state` returns, by which files are checked; None where there is none."""
     _likeness: ClassVar[slice] = slice(None)
     """The columns of the factors by which users, or items, are alike."""

@@ -148,7 +148,7 @@ def fold_neighbors(
 
 FOLD_IN_TOL = 1e-3
 
-KEPT: tuple[FilePart, ...] = (
+PROBLEM_ARRAYS: tuple[FilePart, ...] = (
     *factors(),
     Values("user_scaling", ("users",), FLOATS, above=0, most=1),
     Values("item_scaling", ("items",), FLOATS, above=0, most=1),

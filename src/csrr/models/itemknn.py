@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
@@ -122,14 +121,14 @@ class ItemKNN(ItemWeightsModel):
     bm25_b: BM25B = 0.75
     threads: Threads = 0
 
-    search_space: ClassVar[Mapping[str, Any] | None] = {
+    search_space: ClassVar = {
         "neighbors": [50, 100, 200, 400],
         "similarity": ["cosine", "asymmetric", "jaccard"],
         "weighting": ["none", "degree", "tf-idf", "bm25"],
         "shrink": Range(0.1, 100, log=True),
         "asymmetry": Range(0.3, 0.8),
     }
-    kept: ClassVar[FileSchema | None] = FileSchema((SparseArray.of("weights", ("items", "items")),))
+    file_schema = FileSchema((SparseArray.of("weights", ("items", "items")),))
 
     def fit(self, data: Any, y: Any = None) -> Self:
         """Find the neighbors of each item, and return the model.

@@ -5,8 +5,7 @@ A share `rho` of the positive cells is taken to be unobserved; no V, no scaling,
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from csrr.data import Log
 from csrr.model_parameters import L1, MaxIter, MaxRank, Precision, RegLowRank, Rho, Seed, Threads, TimeLimit, Tol
@@ -104,7 +103,7 @@ class MCShift(CSRRBase):
     loss = "II"
     walked: ClassVar[tuple[str, ...]] = ("reg_low_rank", "l1")
     # With a relative strength rho only scales the scores.
-    search_space: ClassVar[Mapping[str, Any] | None] = {"reg_low_rank": LOW_RANK_WALK}
+    search_space: ClassVar = {"reg_low_rank": LOW_RANK_WALK}
 
     rho: Rho = parameter(default=0.5, kw_only=False)
     reg_low_rank: RegLowRank = "auto"
@@ -208,7 +207,7 @@ class BiasMC(CSRRBase):
 
     loss = "I"
     walked: ClassVar[tuple[str, ...]] = ("reg_low_rank", "l1")
-    search_space: ClassVar[Mapping[str, Any] | None] = {"rho": Range(0, 0.9), "reg_low_rank": LOW_RANK_WALK}
+    search_space: ClassVar = {"rho": Range(0, 0.9), "reg_low_rank": LOW_RANK_WALK}
 
     rho: Rho = parameter(default=0.5, kw_only=False)
     reg_low_rank: RegLowRank = "auto"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -48,8 +47,8 @@ class PopRank(Recommender):
     True
     """
 
-    search_space: ClassVar[Mapping[str, Any] | None] = {}
-    kept: ClassVar[FileSchema | None] = FileSchema((Values("popularity", ("items",)),))
+    search_space: ClassVar = {}
+    file_schema = FileSchema((Values("popularity", ("items",)),))
 
     popularity_: npt.NDArray[np.float32]
 

@@ -373,8 +373,8 @@ def steps_from(arrays: Arrays) -> list[Step]:
 
 def make_schema(model: Estimator, arrays: Arrays) -> FileSchema:
     """Return what a file of the model may hold; a model that is not ours may hold anything beside."""
-    own = FileSchema(()) if model.kept is None else model.kept
-    is_open = model.kept is None or type(model).__name__ not in HOMES
+    own = FileSchema(()) if model.file_schema is None else model.file_schema
+    is_open = model.file_schema is None or type(model).__name__ not in HOMES
     return FileSchema(COMMON + CALIBRATION + item_table_parts(arrays) + own.arrays, own.facts, is_open)
 
 
@@ -453,7 +453,7 @@ def _check_sizes(model: Estimator, sizes: Sizes) -> None:
     """Raise ModelFileError for a model of no events, and for undeclared factors of other users and items than its."""
     if sizes["events"] == 0:
         raise ModelFileError("holds no training events; a model is fitted to one at least")
-    if model.has_factors and model.kept is None:
+    if model.has_factors and model.file_schema is None:
         own = {name: getattr(model, f"{name}_", np.empty(0)) for name in ("user_factors", "item_factors")}
         for name, rows in (("user_factors", "users"), ("item_factors", "items")):
             Values(name, (rows, "rank"), FLOATS).check(own, sizes)

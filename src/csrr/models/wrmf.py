@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
@@ -154,13 +153,13 @@ class WRMF(Recommender):
     """
 
     has_factors = True
-    search_space: ClassVar[Mapping[str, Any] | None] = {
+    search_space: ClassVar = {
         "rank": USUAL_RANKS,
         "confidence": Range(1, 40, log=True),
         "reg": AroundAuto(1 / 8, 4),
         "reg_exponent": Range(0, 1),
     }
-    kept: ClassVar[FileSchema | None] = FileSchema(
+    file_schema = FileSchema(
         (*factors(), STEPS, Optional(Values("weights", ("events",), least=0, most=np.inf))), WRMFFacts
     )
 
