@@ -120,7 +120,7 @@ class TestContract:
 
     @pytest.mark.parametrize("k", [0, -1, 2.5, True, "3"])
     def test_bad_k(self, model, k):
-        with pytest.raises(ValueError, match=r"k=.*: it must be a whole number, at least 1"):
+        with pytest.raises(ValueError, match=r"k=.* must be a whole number >= 1"):
             model.recommend(3, k=k)
 
     def test_unknown_ids(self, model):

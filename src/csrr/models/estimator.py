@@ -378,7 +378,7 @@ class Estimator(ABC):
         return self
 
     def __sklearn_tags__(self) -> Any:
-        """Return what scikit-learn asks of an estimator; it is imported only then."""
+        """Return the tags of an estimator of scikit-learn, which is imported only here."""
         from sklearn.utils import Tags, TargetTags
 
         return Tags(estimator_type=None, target_tags=TargetTags(required=False))
@@ -507,7 +507,7 @@ class Estimator(ABC):
 
 
 def _list_facts(model: Estimator) -> dict[str, object]:
-    """Return the size of a fitted model, and what else it has found."""
+    """Return the size of a fitted model, and facts such as its rank."""
     facts: dict[str, object] = {
         "users": f"{len(model.users_):,}",
         "items": f"{len(model.items_):,}",
@@ -525,7 +525,7 @@ def _list_facts(model: Estimator) -> dict[str, object]:
 
 
 def _list_parameters(model: Estimator) -> list[tuple[str, str, str, str]]:
-    """Return each parameter: its name, its value, what the fit made of it, and whether it is not the default."""
+    """Return each parameter: its name, its value, the number that a fit found for it, and "set" unless by default."""
     defaults = list_defaults(type(model))
     return [
         (name, repr(value), _find_fitted(model, name, value), "set" if _differs(value, defaults[name]) else "")
@@ -534,7 +534,7 @@ def _list_parameters(model: Estimator) -> list[tuple[str, str, str, str]]:
 
 
 def _find_fitted(model: Estimator, name: str, value: Any) -> str:
-    """Return the number that a fit found for a parameter which left it open; nothing where there is none."""
+    """Return the number that a fit found for an open parameter, as text; empty if there is none."""
     if not model.is_fitted or not (value is None or isinstance(value, str)):
         return ""
     settled = model.settled_params() if hasattr(model, "settled_params") else {}

@@ -37,7 +37,7 @@ _WAY_OUT = {
 
 
 class IdLookup:
-    """Finds the rows of ids; unknown ones are an error or, where they are to be ignored, counted for one warning."""
+    """Finds the rows of ids; an unknown id is an error, or is counted for one warning if it is to be ignored."""
 
     def __init__(self, unknown: Unknown) -> None:
         if unknown not in ("raise", "ignore"):
@@ -46,7 +46,7 @@ class IdLookup:
         self._left_out: dict[str, tuple[int, int]] = {}
 
     def find(self, known: IdMap, ids: Any, kind: Literal["user", "item"] = "user", place: str = "") -> Rows:
-        """Return the row of each id, -1 for one that is unknown and to be ignored; `place` says where ids stand."""
+        """Return the row of each id, -1 for an unknown one that is to be ignored; `place` names the argument."""
         if self.ignores:
             return find_rows(known, ids, kind)
         try:
@@ -62,21 +62,21 @@ class IdLookup:
         return rows[rows >= 0]
 
     def count(self, place: str, n_unknown: int, n_asked: int) -> None:
-        """Count ids that were left out, of all that stand in a place."""
+        """Count unknown ids among those of an argument."""
         if n_unknown:
             before = self._left_out.get(place, (0, 0))
             self._left_out[place] = before[0] + n_unknown, before[1] + n_asked
 
     def warn(self) -> None:
-        """Say once what was left out."""
+        """Warn once of the ids that were left out."""
         if self._left_out:
-            told = ", ".join(f"{n:,} of {asked:,} in {place}" for place, (n, asked) in self._left_out.items())
-            warn_caller(f"unknown ids were left out: {told}", UnknownIdWarning)
+            counts = ", ".join(f"{n:,} of {n_ids:,} in {place}" for place, (n, n_ids) in self._left_out.items())
+            warn_caller(f"unknown ids were left out: {counts}", UnknownIdWarning)
             self._left_out = {}
 
 
 def read_asked(ids: Any, reader: IdLookup) -> AnyArray:
-    """Return the ids of users as they are asked for, shape (n,); of both types only where strangers are ignored."""
+    """Return ids as an array, shape (n,); they may be of both types if unknown ones are ignored."""
     if reader.ignores and _has_both_types(ids):
         mixed = np.empty(len(ids), np.object_)
         mixed[:] = ids
@@ -85,7 +85,7 @@ def read_asked(ids: Any, reader: IdLookup) -> AnyArray:
 
 
 def find_rows(known: IdMap, ids: Any, kind: str = "user") -> Rows:
-    """Return the row of each id, -1 for one that is unknown, as those of the other type are in a list of both."""
+    """Return the row of each id, -1 for an unknown one; in a list of both types, those of the other are unknown."""
     if not _has_both_types(ids):
         return known.find(ids, kind)
     is_text = known.ids.dtype == np.object_
@@ -96,7 +96,7 @@ def find_rows(known: IdMap, ids: Any, kind: str = "user") -> Rows:
 
 
 def _has_both_types(ids: Any) -> bool:
-    """Return whether integers and strings stand in one list."""
+    """Return whether a list has integers and strings."""
     is_list = isinstance(ids, list | tuple) or getattr(ids, "dtype", None) == np.object_
     return is_list and len({isinstance(each, str) for each in ids if each is not None}) > 1
 
@@ -112,7 +112,7 @@ def is_one_id(ids: Any) -> bool:
 
 
 def list_ids(ids: Any) -> Any:
-    """Return one id or several as several."""
+    """Return ids as a list or array, also if there is only one."""
     if isinstance(ids, IdMap):
         return ids.ids
     if isinstance(ids, Set | ValuesView | Iterator | range):
@@ -125,10 +125,10 @@ _FORMS = "a dict from users to items, a table with user and item columns, or a s
 
 @dataclass(frozen=True, eq=False)
 class UserBatch:
-    """Those whose lists are asked for, in their order.
+    """The users to make lists for, in their order.
 
-    `ids`, shape (n,); `rows`, theirs among the `known` ids, -1 for someone unknown, shape (n,); `seen`, their
-    histories, csr of shape (n, n_items); `done`, what of these lists leave out, all of it if None.
+    `ids`, shape (n,); `rows`, their rows among the `known` ids, -1 for an unknown one, shape (n,); `seen`, their
+    histories, csr of shape (n, n_items); `done`, the part of these that lists leave out, or None for all.
     """
 
     ids: npt.NDArray[Any]
@@ -142,7 +142,7 @@ class UserBatch:
 
     @property
     def activity(self) -> npt.NDArray[np.integer[Any]]:
-        """How many events of each are known, shape (n,)."""
+        """The number of known events of each user, shape (n,)."""
         lengths: npt.NDArray[np.integer[Any]] = np.diff(self.seen.indptr)
         return lengths
 
@@ -150,7 +150,7 @@ class UserBatch:
 def restrict(
     people: UserBatch, items: IdMap, reader: IdLookup, *, seen: Any, candidates: Any, exclude: Any
 ) -> Restrictions:
-    """Return what the lists of `people` may hold; the arguments are those of `Recommender.recommend`."""
+    """Return the items that lists may have; the arguments are those of `Recommender.recommend`."""
     limits = Restrictions(len(items))
     if candidates is not None:
         limits.keep(read_items(candidates, "candidates", people, items, reader))
@@ -167,9 +167,9 @@ def restrict(
 
 
 def read_items(given: Any, name: str, people: UserBatch, items: IdMap, reader: IdLookup) -> Items:
-    """Return the rows of items that are meant for everyone, or cells of shape (n, n_items) where each has their own.
+    """Return the rows of items for all users, or cells of shape (n, n_items) if items are given for each user.
 
-    A mapping, a table or a matrix is about each; whoever it does not name has nothing.
+    These are given as a mapping, a table or a matrix; users that it does not name have no items.
     """
     if sparse.issparse(given):
         return _read_matrix(given, name, people, len(items))
@@ -186,12 +186,12 @@ def read_items(given: Any, name: str, people: UserBatch, items: IdMap, reader: I
 
 
 def is_for_each(given: Any) -> bool:
-    """Return whether items are given for each person."""
+    """Return whether items are given for each user."""
     return sparse.issparse(given) or isinstance(given, Mapping | Log) or hasattr(given, "columns")
 
 
 def _read_matrix(given: Any, name: str, people: UserBatch, n_items: int) -> Any:
-    """Return the cells of a matrix with a row for each person asked for, or for each that is known."""
+    """Return the cells of a matrix with a row for each user of the batch, or for each known one."""
     n, n_known = len(people), len(people.known)
     in_order = np.array_equal(people.rows, np.arange(n_known))
     if given.ndim != 2 or given.shape[1] != n_items or given.shape[0] not in (n, n_known):
@@ -229,7 +229,7 @@ def _read_mapping(given: Mapping[Any, Any], name: str, people: UserBatch, items:
 
 
 def _read_table(given: Any, name: str, people: UserBatch, items: IdMap, reader: IdLookup) -> Any:
-    """Return the cells of a table with user and item columns; others do not matter."""
+    """Return the cells of a table with user and item columns; other columns are not read."""
     log = given
     if not isinstance(given, Log):
         log = Log.from_table(given, rating=False, weight=False, time=False, title=False)
@@ -240,9 +240,9 @@ def _read_table(given: Any, name: str, people: UserBatch, items: IdMap, reader: 
 
 
 def _find_people(named: Any, people: UserBatch, reader: IdLookup, name: str) -> tuple[Rows, Rows]:
-    """Return the row of each of `people` among those named, -1 for one who is not, and the row of each who is named.
+    """Return the row of each user of the batch among the named users, -1 for none, and the row of each named user.
 
-    Somebody who is neither asked for nor known is a mistake, or is to be ignored.
+    A named user who is neither in the batch nor known is an error, or is ignored.
     """
     names = IdMap(named)
     own_rows = find_rows(names, people.ids)
@@ -256,7 +256,7 @@ def _find_people(named: Any, people: UserBatch, reader: IdLookup, name: str) -> 
 
 
 def _collect(rows: Rows, columns: Rows, own_rows: Rows, shape: tuple[int, int]) -> Any:
-    """Return cells as csr, for each person the row that is theirs."""
+    """Return cells as csr, with the row of each user of the batch."""
     known = columns >= 0
     cells = sparse.coo_array((np.ones(int(known.sum()), np.bool_), (rows[known], columns[known])), shape=shape).tocsr()
     return take_rows(cells, own_rows)

@@ -1,4 +1,4 @@
-"""The baseline that knows no one: what most people have."""
+"""The popularity baseline: the same scores for everyone."""
 
 from __future__ import annotations
 

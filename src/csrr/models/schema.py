@@ -60,7 +60,7 @@ class Values:
         _check_shape(self.name, array.shape, self.shape, sizes)
         if self.is_free or array.size == 0:
             return
-        # A comparison with NaN is false: that is refused too, and nothing of the array's size is made.
+        # A comparison with NaN is false: that is refused too, without another array of this size.
         least, most = array.min(), array.max()
         if not (least >= self.least and most <= self.most and (self.above is None or least > self.above)):
             low = f"> {self.above:g}" if self.above is not None else f">= {self.least:g}"
@@ -309,12 +309,12 @@ def _shown(value: Any) -> str:
 
 
 def shorten(text: str, length: int = 200) -> str:
-    """Return a text for a message, cut where it is too long for one."""
+    """Return a text for a message, cut to a length."""
     return text if len(text) <= length else f"{text[:length]}..."
 
 
 def text_arrays(name: str, texts: npt.NDArray[Any]) -> Arrays:
-    """Strings or None as UTF-8 bytes, their ends, and which are there."""
+    """Return strings, or None, as arrays: UTF-8 bytes, the end of each, and which are there."""
     raw = [b"" if text is None else str(text).encode("utf-8", "surrogatepass") for text in texts]
     return {
         f"{name}.text": np.frombuffer(b"".join(raw), np.uint8),
@@ -324,14 +324,14 @@ def text_arrays(name: str, texts: npt.NDArray[Any]) -> Arrays:
 
 
 def text_from(arrays: Arrays, name: str) -> npt.NDArray[np.object_]:
-    """What `text_arrays` was given."""
+    """Return the strings that `text_arrays` made arrays of."""
     column = _text_column(arrays, name)
     try:
         column.validate(full=True)
         found: npt.NDArray[np.object_] = column.to_numpy(zero_copy_only=False)
         return found
     except pa.ArrowInvalid:
-        # Halves of surrogate pairs, which Python's texts may have and Arrow's not.
+        # Halves of surrogate pairs, which strings of Python may have, and those of Arrow may not.
         return _lone_surrogates(arrays, name)
 
 
@@ -349,7 +349,7 @@ def _lone_surrogates(arrays: Arrays, name: str) -> npt.NDArray[np.object_]:
 
 
 def _text_column(arrays: Arrays, name: str) -> pa.Array:
-    """The same as an Arrow array, which costs no object for each."""
+    """Return the strings as an Arrow array, which needs no Python object for each."""
     text, ends, there = (arrays[f"{name}.{part}"] for part in ("text", "ends", "there"))
     starts = pa.py_buffer(np.concatenate(([0], ends)).astype(np.int64))
     valid = pa.py_buffer(np.packbits(there, bitorder="little"))
@@ -357,13 +357,13 @@ def _text_column(arrays: Arrays, name: str) -> pa.Array:
 
 
 def sparse_arrays(name: str, matrix: Any, *, with_data: bool = True) -> Arrays:
-    """The parts of a csr array; without its data, for one that is all ones."""
+    """Return the arrays of a csr array; without its data if these are all ones."""
     parts = {f"{name}.indptr": matrix.indptr, f"{name}.indices": matrix.indices}
     return parts | {f"{name}.data": matrix.data} if with_data else parts
 
 
 def sparse_from(arrays: Arrays, name: str, shape: Any) -> Any:
-    """What `sparse_arrays` was given."""
+    """Return the csr array that `sparse_arrays` made arrays of."""
     indices = arrays[f"{name}.indices"]
     data = arrays.get(f"{name}.data", np.ones(len(indices), np.float32))
     return sparse.csr_array((data, indices, arrays[f"{name}.indptr"]), shape=shape)

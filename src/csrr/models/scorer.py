@@ -143,7 +143,7 @@ class Scorer(Estimator):
         item_rows = self.items_.rows(list_ids(items), "item")
         if len(user_rows) != len(item_rows) and not (is_one_id(users) or is_one_id(items)):
             raise ValueError(f"pairs need as many users as items, got {len(user_rows)} and {len(item_rows)}")
-        # Copies: kernels cannot take what numpy lays over one number.
+        # Copies, because compiled loops cannot take arrays that numpy broadcast from one number.
         user_rows, item_rows = (np.array(each) for each in np.broadcast_arrays(user_rows, item_rows))
         scores = np.empty(len(user_rows), np.float32)
         for first in range(0, len(scores), PAIRS):
@@ -441,10 +441,10 @@ def _is_matrix(data: Any) -> bool:
 
 
 def measure_heldout(model: Scorer, heldout: Any, metric: Metric = ndcg, k: int = SCORED_AT) -> float:
-    """The mean of a metric of lists of length k, over users with an event that the model knows but has not seen."""
+    """Return the mean of a metric of lists of length k, over users with a held-out event of a known item."""
     if _is_matrix(heldout):
         if "sklearn.model_selection" in sys.modules:
-            # Its searches turn the error into NaN, each with a traceback: the reason comes first.
+            # Its searches turn an error into NaN and a traceback; a warning gives the reason before that.
             warn_caller(_ROWS_SPLIT, DataWarning)
         raise ParameterError(
             "a matrix of held-out events does not say which of the model's users its rows are; give a log or a table"
@@ -465,9 +465,9 @@ def measure_heldout(model: Scorer, heldout: Any, metric: Metric = ndcg, k: int =
 def explain_score(
     model: Scorer, user: Id, item: Id, history: Rows, amounts: npt.NDArray[Any], neighbors: Any = None
 ) -> Explanation:
-    """Return what each item row of `history` adds to the score of an item: `amounts`, and exactly what `neighbors` say.
+    """Return what each item row of `history` adds to the score of an item: `amounts`, of which `neighbors` are a part.
 
-    What they leave over of the score is spread over the amounts in proportion.
+    The rest of the score is spread over the amounts in proportion; the part of neighbors is exact.
     """
     pair = np.array([model.users_.row(user)]), np.array([model.items_.row(item, "item")])
     score = float(model.score_pairs(*pair)[0])
@@ -481,7 +481,7 @@ def explain_score(
 
 
 def _find_prices(model: Scorer, miss: float | None, false_alarm: float | None) -> tuple[float, float]:
-    """Return what a miss and a false alarm cost: as given, or by the model's costs."""
+    """Return the costs of a miss and of a false alarm: as given, or those of the model."""
     if miss is None and false_alarm is None:
         params = model.get_params()
         if params.get("miss_cost") is not None:
@@ -497,7 +497,7 @@ def _find_prices(model: Scorer, miss: float | None, false_alarm: float | None) -
 
 
 def _find_factors(model: Scorer, rows: Any, n_items: int) -> Any:
-    """Return how many times the cost of a miss that of each cell is, (n, n_items), or 1 for all."""
+    """Return the cost of a miss of each cell, as a factor on the common one: (n, n_items), or 1 for all."""
     common = model.decision_probability
     if common is None:
         return 1.0

@@ -65,7 +65,7 @@ _DAMAGED = "the file is cut short or altered; save it again"
 
 
 def write(path: str | os.PathLike[str], header: dict[str, Any], arrays: Arrays) -> None:
-    """Write a model file; whatever goes wrong, a file that was there before stays as it was."""
+    """Write a model file; an existing file stays as it is if anything goes wrong."""
     places, offset = [], 0
     for name, array in arrays.items():
         if array.dtype.name not in TYPES:
@@ -94,8 +94,8 @@ def _write_parts(file: BinaryIO, text: bytes, arrays: Arrays) -> None:
 
 
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays]:
-    """Return the header and the arrays of a model file, once it has proved whole: views of its bytes, read-only."""
-    # Looked at before it is opened: to open a pipe would wait.
+    """Return the header and the arrays of a model file, checked; the arrays are read-only views of its bytes."""
+    # Before it is opened, because opening a pipe would wait.
     if not stat.S_ISREG(mode := os.stat(path).st_mode) and not stat.S_ISDIR(mode):
         raise ModelFileError("not a file")
     with open(path, "rb", buffering=0) as file:  # a buffer would have the bytes twice
@@ -110,7 +110,7 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays]:
         size = os.fstat(file.fileno()).st_size
         if not 0 < length <= LARGEST_HEADER or (_PREFIX + length) % _ALIGN or version < 1:
             raise ModelFileError(f"a header of {length:,} bytes is none of ours (format {version}); {_DAMAGED}")
-        # The arrays are read when the header has told that they are what the file holds: it may be of any size.
+        # The arrays are read only after the header has been checked against the size of the file.
         if len(text := file.read(length)) < length:
             raise ModelFileError("the file is cut short; copy or save it again")
         try:
@@ -118,7 +118,7 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays]:
             layout = _lay_out(header.pop("arrays"), size - _PREFIX - length)
         except ModelFileError as error:
             raise ModelFileError(f"{error}; {_DAMAGED}") from None
-        # They are read, not mapped: a file that changed under a map would change, or end, the model.
+        # Read, not mapped into memory: a file that changes later must not change the model.
         payload = file.read()
     digest = hashlib.sha256(start[: _START.size] + text)
     digest.update(payload)
@@ -128,7 +128,7 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays]:
 
 
 def read_header(text: bytes) -> dict[str, Any]:
-    """Return the header that a text is: the name of a model, params, facts and the places of arrays."""
+    """Return the header in a text: the name of a model, params, facts and the places of arrays."""
     try:
         header = json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse_constant)
     except ModelFileError:
@@ -158,7 +158,7 @@ def _refuse_constant(text: str) -> None:
 
 
 class _Place(NamedTuple):
-    """Where an array lies in the payload."""
+    """The place of an array in the payload."""
 
     name: str
     dtype: np.dtype[Any]
@@ -179,7 +179,7 @@ class _Place(NamedTuple):
 
 
 def _lay_out(places: list[Any], length: int) -> list[_Place]:
-    """Return the places of arrays; each begins where the one before it ends, and together they are the payload."""
+    """Return the places of arrays, checked: each begins where the one before ends, and together they fill the file."""
     found: list[_Place] = []
     offset = 0
     for place in places:
@@ -194,7 +194,7 @@ def _lay_out(places: list[Any], length: int) -> list[_Place]:
 
 
 def _check_place(place: Any, before: Container[str], length: int) -> _Place:
-    """Return the place of an array that could be in a payload of this length."""
+    """Return the place of an array, checked against the length of the payload."""
     if not isinstance(place, dict) or place.keys() != {"name", "dtype", "shape", "offset"}:
         raise ModelFileError("an array is not said by name, dtype, shape and offset")
     name, dtype, shape, offset = place["name"], place["dtype"], place["shape"], place["offset"]
@@ -202,7 +202,7 @@ def _check_place(place: Any, before: Container[str], length: int) -> _Place:
         raise ModelFileError(f"an array has the name {str(name)[:100]!r}, which is no name, or there twice")
     if not isinstance(dtype, str) or dtype not in TYPES:
         raise ModelFileError(f"array {name!r} has the unknown type {str(dtype)[:100]!r}")
-    # A dimension of 0 makes the others free of cost in the file, not in memory.
+    # Beside a dimension of 0 the others take no space in the file, but they may in memory.
     is_size = isinstance(shape, list) and len(shape) <= 8 and all(type(n) is int and 0 <= n <= length for n in shape)
     if not is_size:
         raise ModelFileError(f"array {name!r} has the shape {str(shape)[:100]}, which no array in this file can have")
@@ -227,7 +227,7 @@ _TYPES = {"number": "float64", "whole": "int64", "flag": "bool", "date": "int64"
 
 
 def item_table_arrays(table: ItemTable) -> Arrays:
-    """Return the columns of a table as arrays; titles are the model's own."""
+    """Return the columns of an item table as arrays; its titles are saved with the model."""
     arrays: Arrays = text_arrays(_ITEM_NAMES, np.array(list(table.columns), np.object_))
     arrays[_ITEM_KINDS] = np.array([KINDS.index(column.kind) for column in table.columns.values()], np.int8)
     for place, column in enumerate(table.columns.values()):
@@ -241,7 +241,7 @@ def item_table_arrays(table: ItemTable) -> Arrays:
 
 
 def item_table_parts(arrays: Mapping[str, npt.NDArray[Any]]) -> tuple[FilePart, ...]:
-    """Return what the arrays of an item table must be, by the kinds of its columns; nothing where there is none."""
+    """Return the declaration of the arrays of an item table, by the kinds of its columns; empty without a table."""
     if not any(name.startswith(ITEM_TABLE) for name in arrays):
         return ()
     kinds = Values(_ITEM_KINDS, ("item columns",), ("int8",), least=0, most=len(KINDS) - 1)
@@ -261,7 +261,7 @@ def item_table_parts(arrays: Mapping[str, npt.NDArray[Any]]) -> tuple[FilePart, 
 
 
 def item_table_from(arrays: Arrays, items: IdMap, titles: npt.NDArray[np.object_] | None) -> ItemTable | None:
-    """Return the table that `item_table_arrays` was given, once its arrays are what they must be; None for none."""
+    """Return the table that `item_table_arrays` made arrays of, or None; the arrays are checked before."""
     if _ITEM_KINDS not in arrays:
         return None
     names = text_from(arrays, _ITEM_NAMES).tolist()
@@ -290,13 +290,13 @@ def _read_column(arrays: Arrays, name: str, kind: Any, items: IdMap) -> ItemColu
 
 
 _COLUMNS = 2**24
-"""So many columns a sparse array of a model of one's own may have in any file."""
+"""The number of columns that a sparse array of a model of your own may have in a file of any size."""
 
 FLOAT32_MOST, FLOAT64_MOST = (float(np.finfo(each).max) for each in (np.float32, np.float64))
 
 ModelState = tuple[Arrays, dict[str, Any]]
 
-# What every model keeps of its training log
+# The training log, in the file of any model
 
 COMMON: tuple[FilePart, ...] = (
     Ids("users"),
@@ -338,17 +338,17 @@ STEPS = Values("history", ("steps", len(fields(Step))), ("float64",), is_free=Tr
 
 
 def factors(rank: str = "rank") -> tuple[FilePart, ...]:
-    """Return the parts that factors of users and items are, float32 of shapes (n_users, d) and (n_items, d)."""
+    """Return the declaration of factors of users and items, float32 of shapes (n_users, d) and (n_items, d)."""
     return Values("user_factors", ("users", rank)), Values("item_factors", ("items", rank))
 
 
 def ids_arrays(name: str, ids: IdMap) -> Arrays:
-    """The ids of a map, integers or strings."""
+    """Return the ids of a map as arrays."""
     return {name: ids.ids} if ids.ids.dtype.kind == "i" else text_arrays(name, ids.ids)
 
 
 def ids_from(arrays: Arrays, name: str) -> IdMap:
-    """What `ids_arrays` was given; ids that are in no order would stand for other rows."""
+    """Return the map that `ids_arrays` made arrays of. Ids must be sorted, or they would be of other rows."""
     found = arrays[name] if name in arrays else text_from(arrays, name)
     ids = IdMap(found)
     if not np.array_equal(ids.ids, found):
@@ -357,12 +357,12 @@ def ids_from(arrays: Arrays, name: str) -> IdMap:
 
 
 def step_arrays(history: list[Step]) -> Arrays:
-    """The steps of a fit, a row each."""
+    """Return the steps of a fit as an array, a row each."""
     return {"history": np.array([astuple(step) for step in history], np.float64).reshape(-1, len(fields(Step)))}
 
 
 def steps_from(arrays: Arrays) -> list[Step]:
-    """What `step_arrays` was given."""
+    """Return the steps that `step_arrays` made an array of."""
     if not (np.abs(arrays["history"][:, [0, 3]]) < 2**53).all():
         raise ModelFileError("array 'history' counts steps and ranks by what is no number")
     return [Step(int(i), o, g, int(r), t) for i, o, g, r, t in arrays["history"].tolist()]
@@ -379,7 +379,7 @@ def make_schema(model: Estimator, arrays: Arrays) -> FileSchema:
 
 
 def write_model(path: str | os.PathLike[str], model: Estimator) -> None:
-    """Write a fitted model: its parameters, what recommending needs of the training log, and its own state."""
+    """Write a fitted model: its parameters, its training events, and its own state."""
     own, facts = model.state()
     arrays: Arrays = {**ids_arrays("users", model.users_), **ids_arrays("items", model.items_)}
     if model.titles_ is not None:
@@ -403,7 +403,7 @@ def write_model(path: str | os.PathLike[str], model: Estimator) -> None:
 
 
 def _type_arrays(types: EventTypes) -> Arrays:
-    """The types of the training events; the target is a place among their names, -1 where there is none."""
+    """Return the types of the training events as arrays; the target is a place among their names, -1 for none."""
     target = -1 if types.target is None else types.names.index(types.target)
     return {
         **text_arrays("seen.types", np.array(types.names, np.object_)),
@@ -413,7 +413,7 @@ def _type_arrays(types: EventTypes) -> Arrays:
 
 
 def _types_from(arrays: Arrays) -> EventTypes | None:
-    """What `_type_arrays` was given."""
+    """Return the types that `_type_arrays` made arrays of."""
     if "seen.types.text" not in arrays:
         return None
     names = tuple(text_from(arrays, "seen.types").tolist())
@@ -426,7 +426,7 @@ def _types_from(arrays: Arrays) -> EventTypes | None:
 
 
 def _narrow_times(times: Any) -> Any:
-    """Return times in 32 bits where these hold them, as they do whole seconds until 2038."""
+    """Return times in 32 bits if they fit, as whole seconds until 2038 do."""
     if times is None or times.dtype != np.int64:
         return times
     narrow = times.astype(np.int32)
@@ -434,7 +434,7 @@ def _narrow_times(times: Any) -> Any:
 
 
 def restore_model(model: Estimator, arrays: Arrays, facts: dict[str, Any]) -> None:
-    """Set what `write_model` wrote of a fitted model, but for its parameters, once it is what the model declares."""
+    """Set the fitted state of a model from a file, after a check against the declaration."""
     schema = make_schema(model, arrays)
     sizes, facts = schema.check(arrays), schema.read_facts(facts)
     model.users_, model.items_ = ids_from(arrays, "users"), ids_from(arrays, "items")
@@ -450,7 +450,7 @@ def restore_model(model: Estimator, arrays: Arrays, facts: dict[str, Any]) -> No
 
 
 def _check_sizes(model: Estimator, sizes: Sizes) -> None:
-    """Raise ModelFileError for a model of no events, and for undeclared factors of other users and items than its."""
+    """Raise ModelFileError for a model without events, and for undeclared factors of the wrong shape."""
     if sizes["events"] == 0:
         raise ModelFileError("holds no training events; a model is fitted to one at least")
     if model.has_factors and model.file_schema is None:
@@ -460,7 +460,7 @@ def _check_sizes(model: Estimator, sizes: Sizes) -> None:
 
 
 def plain_state(model: Estimator) -> ModelState:
-    """Return the fitted attributes of a model, as far as they are arrays, sparse arrays or plain values."""
+    """Return the fitted attributes of a model: arrays, sparse arrays and plain values; others are an error."""
     arrays: Arrays = {}
     facts: dict[str, Any] = {}
     for name in list_fitted_names(model):
@@ -481,7 +481,7 @@ def plain_state(model: Estimator) -> ModelState:
 
 
 def restore_plain(model: Estimator, arrays: Arrays, facts: dict[str, Any]) -> None:
-    """Set what `plain_state` returned, and nothing else: a file must not set what is no fitted attribute."""
+    """Set the fitted attributes that `plain_state` returned; a file must not set any other attribute."""
     taken = {name for part in COMMON + CALIBRATION for name in part.names}
     taken |= {name for name in arrays if name.startswith(ITEM_TABLE)}
     for name, value in facts.items():
@@ -547,14 +547,14 @@ def load(path: str | os.PathLike[str]) -> Recommender:
     except (ModelFileError, DataError, ParameterError) as error:
         raise ModelFileError(f"{path}: {shorten(str(error), 1000)}") from None
     except Exception as error:
-        # Under the checks, a net: of a model of one's own they know little.
+        # For what the checks do not find: they know little of a model of your own.
         what = shorten(f"{type(error).__name__}: {error}", 1000)
         raise ModelFileError(f"{path}: cannot be made a model of ({what})") from error
     return model
 
 
 def _make_model(name: str, params: dict[str, Any]) -> Recommender:
-    """Return a model, not fitted, with parameters that are what it declares."""
+    """Return a model, not fitted, with checked parameters."""
     if name not in MODELS:
         raise ModelFileError(
             f"holds a model {name[:100]!r}, which this csrr does not know; if it is your own, call csrr.register with"
@@ -569,5 +569,5 @@ def _make_model(name: str, params: dict[str, Any]) -> Recommender:
 
 
 def _list(names: list[str]) -> str:
-    """Names of a file in words: those that are none as Python writes them."""
+    """Return names of a file for a message, quoted unless they are identifiers."""
     return shorten(", ".join(name if name.isidentifier() else repr(name) for name in names))

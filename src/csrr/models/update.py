@@ -60,9 +60,9 @@ def join_events(model: Estimator, new_events: Any) -> Log:
 
 
 def place_rows_by_id(values: AnyArray, known: IdMap, joined: IdMap) -> tuple[AnyArray, BoolArray]:
-    """Return values by row of known ids, (n_known, ...), at the rows of joined ids, zeros for those that are new.
+    """Return values of known ids, (n_known, ...), at the rows of joined ids, and which of these are new.
 
-    Shapes (n_joined, ...) and, which are new, (n_joined,).
+    Shapes (n_joined, ...), zeros for new ids, and (n_joined,).
     """
     rows = joined.rows(known.ids)
     placed = np.zeros((len(joined), *values.shape[1:]), values.dtype)
