@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
@@ -14,16 +15,32 @@ import numpy.typing as npt
 from csrr._base.arrays import Float32Array, Rows
 from csrr._base.threads import use_threads
 from csrr.data import Log
+from csrr.data.errors import NoHistoryWarning, UnknownIdWarning
 from csrr.data.ids import Id
 from csrr.models.estimator import ask_one_state
 from csrr.models.filters import IdLookup, RuleOptions, Unknown, UserBatch, list_ids, read_asked
 from csrr.models.foldin import FoldedItems, FoldedUsers, read_histories, read_new_items
-from csrr.models.recommend import Least, RecommendOptions, WrittenLists, make_lists, recommend_in_batches, write_lists
+from csrr.models.recommend import (
+    Least,
+    RecommendOptions,
+    WrittenLists,
+    check_k,
+    fit_to_schema,
+    list_user_ids,
+    make_list_schema,
+    make_lists,
+    take_matrix_rows,
+    warn_of_no_history,
+)
 from csrr.models.scorer import Scorer
 from csrr.models.similar import SimilarItemsOptions, SimilarUsersOptions, compute_cosines, find_similar
+from csrr.parameters import check_whole
 from csrr.ranking import NeighborLists, Neighbors, Recommendations
 from csrr.ranking.topk import take_rows
+from csrr.results.table import check_table_path, open_table_file
 
+BATCH_ROWS = 2**17
+"""Number of places in the lists of one batch: a row group of Parquet, and some ten megabytes."""
 _NEEDS = {
     "similar_items": ("similar_items", "score_similar_items"),
     "similar_users": ("similar_users", "score_similar_users"),
@@ -228,7 +245,13 @@ class Recommender(Scorer):
         >>> [len(recs) for recs in model.recommend_batches(k=4, batch_users=25)]
         [25, 25, 10]
         """
-        return recommend_in_batches(self, users, k, batch_users, options)
+        self.check_fitted()
+        size = max(1, BATCH_ROWS // check_k(k)) if batch_users is None else batch_users
+        check_whole("batch_users", size, least=1)
+        ids = list_user_ids(self, users, options)
+        shape = len(ids), len(self.items_)
+        parts = (slice(first, first + size) for first in range(0, len(ids), size))
+        return (self.recommend(ids[part], k, **take_matrix_rows(options, part, shape)) for part in parts)
 
     @ask_one_state
     def recommend_to(
@@ -274,7 +297,23 @@ class Recommender(Scorer):
         >>> model.recommend_to("recs.parquet", k=4).n_rows
         240
         """
-        return write_lists(self, path, users, k, spreadsheet=spreadsheet, callback=callback, options=options)
+        check_table_path(path)
+        batches = self.recommend_batches(users, k, **options)
+        schema = make_list_schema(self, users, options)
+        written = WrittenLists(os.fspath(path), 0, 0, 0, 0)
+        with warnings.catch_warnings(), open_table_file(path, schema, spreadsheet=spreadsheet) as write:
+            # One warning for all batches together.
+            warnings.simplefilter("ignore", NoHistoryWarning)
+            warnings.simplefilter("once", UnknownIdWarning)
+            for recs in batches:
+                table = fit_to_schema(recs.to_arrow(), schema)
+                write(table)
+                counts = written.n_users + len(recs), written.n_rows + len(table), max(written.k, recs.k)
+                written = WrittenLists(written.path, *counts, written.n_fallback + int(recs.fallback.sum()))
+                if callback is not None:
+                    callback(written.n_users)
+        warn_of_no_history(written.n_fallback, written.n_users, "the column why marks them")
+        return written
 
     # New users and items
 
@@ -478,12 +517,7 @@ class Recommender(Scorer):
         >>> len(model.similar_items(7, k=3)), model.similar_items([7, 8, 9], k=3).ids.shape
         (3, (3, 3))
         """
-        options: SimilarItemsOptions = {
-            "candidates": candidates,
-            "exclude": exclude,
-            "unknown": unknown,
-            "where": where,
-        }
+        options = SimilarItemsOptions(candidates=candidates, exclude=exclude, unknown=unknown, where=where)
         return find_similar(self, "item", items, k, self.score_similar_items, options)
 
     def score_similar_items(self, rows: Rows) -> Float32Array:
@@ -538,7 +572,7 @@ class Recommender(Scorer):
         NotImplementedError
             If the model cannot tell.
         """
-        options: SimilarItemsOptions = {"candidates": candidates, "exclude": exclude, "unknown": unknown}
+        options = SimilarItemsOptions(candidates=candidates, exclude=exclude, unknown=unknown)
         return find_similar(self, "user", users, k, self.score_similar_users, options)
 
     def score_similar_users(self, rows: Rows) -> Float32Array:

@@ -26,6 +26,7 @@ from csrr.models.auto import (
     NAMES,
     Chosen,
     SearchSpace,
+    choose_by_rule,
     choose_settings,
     find_search_space,
     find_strength,
@@ -37,14 +38,7 @@ from csrr.models.build_problem import ClickProblem, ProblemSpec, build_problem
 from csrr.models.costs import Costs, CostSpec, Weighing
 from csrr.models.estimator import ask_one_state
 from csrr.models.filters import Unknown
-from csrr.models.fitted_problem import (
-    FOLD_IN_TOL,
-    PROBLEM_ARRAYS,
-    FittedProblem,
-    Neighborhood,
-    ProblemFacts,
-    keep_nonzero,
-)
+from csrr.models.fitted_problem import FOLD_IN_TOL, KEPT, FittedProblem, Neighborhood, ProblemFacts, keep_nonzero
 from csrr.models.foldin import FoldedFactors, FoldedItems, make_scorer
 from csrr.models.recommend import name_items
 from csrr.models.scaling import RULE, Settings
@@ -53,7 +47,7 @@ from csrr.models.schema import (
     WHOLE,
     Arrays,
     FileSchema,
-    Optional,
+    ModelFileError,
     SparseArray,
     Values,
     sparse_arrays,
@@ -166,7 +160,13 @@ def carry_costs(model: CSRRBase, log: Log) -> tuple[Any, Any]:
     """Return the costs of a log's users and items, (n_users,) and (n_items,), by what they were in the fit: 1 for those
     that are new, and None for either where the fit had none.
     """
-    user, item = model.fitted_.clicks.user, model.fitted_.clicks.item
+    clicks, known = model.fitted_.clicks, model.training_log()
+    user, item = clicks.user, clicks.item
+    if user is None and clicks.values is not None and model.fitted_.words.event_weights == "ignore":
+        # Files from before users' costs were kept: that of a click is its user's times its item's.
+        user = np.ones(len(model.users_))
+        user[known.user_rows] = clicks.values / (1.0 if item is None else item[known.item_rows])
+        user = None if np.allclose(user, 1, rtol=1e-5, atol=0) else user
     return _place_costs(user, model.users_, log.users), _place_costs(item, model.items_, log.items)
 
 
@@ -226,13 +226,13 @@ SEARCH_SPACE: dict[str, Any] = {
 
 @dataclass(frozen=True, kw_only=True)
 class CSRRFacts(ProblemFacts):
-    """The facts of a model in a file."""
+    """What a file keeps beside arrays; files from before choices were kept have no settings."""
 
     certificate: Certificate
     rank: Annotated[int, Whole("rank", "The rank of U.")]
-    settings: Settings
-    chosen: str
-    chosen_events: Annotated[int, Whole("chosen_events", "The size of the log at the choice; 0: not known.")]
+    settings: Settings | None = None
+    chosen: str = ""
+    chosen_events: Annotated[int, Whole("chosen_events", "The size of the log at the choice; 0: not known.")] = 0
 
 
 class Fit(NamedTuple):
@@ -286,11 +286,13 @@ class CSRRBase(Recommender):
 
     file_schema = FileSchema(
         (
-            *PROBLEM_ARRAYS,
+            *KEPT,
             STEPS,
             SparseArray.of("specific", ("users", "items")),
-            *(Values(f"chosen.{name}", ("trials",), (*FLOATS, *WHOLE), is_free=True) for name in NAMES),
-            Optional(Values(f"chosen.{COST}", ("trials",), (*FLOATS, *WHOLE), is_free=True)),
+            *(
+                Values(f"chosen.{name}", ("trials",), (*FLOATS, *WHOLE), is_free=True, optional=True)
+                for name in (*NAMES, COST)
+            ),
         ),
         CSRRFacts,
     )
@@ -900,12 +902,7 @@ class CSRRBase(Recommender):
         """
         if by not in ("auto", "neighbors", "factors"):
             raise ParameterError(f'by={by!r} must be "auto", "neighbors" or "factors"')
-        options: SimilarItemsOptions = {
-            "candidates": candidates,
-            "exclude": exclude,
-            "unknown": unknown,
-            "where": where,
-        }
+        options = SimilarItemsOptions(candidates=candidates, exclude=exclude, unknown=unknown, where=where)
         return find_similar(self, "item", items, k, partial(self._score_similar, by), options)
 
     def _score_similar(self, by: str, rows: Rows) -> Float32Array:
@@ -1126,9 +1123,13 @@ class CSRRBase(Recommender):
         self._take(FittedProblem.from_state(arrays, own, is_bounded=self.is_bounded(own.posed)))
         self.specific_ = sparse_from(arrays, "specific", self.seen_.shape)
         self.history_, self.rank_, self.certificate_ = steps_from(arrays), own.rank, own.certificate
-        columns = {name: arrays[key] for name in (*NAMES, COST) if (key := f"chosen.{name}") in arrays}
-        n_events, n_now = own.chosen_events, self.seen_.nnz
-        self.chosen_ = Chosen(columns, own.settings, own.chosen, n_events=n_events, n_now=n_now)
+        self.chosen_ = choose_by_rule(self.space().given, "saved before choices were kept")
+        if own.settings is not None:
+            if missing := [name for name in NAMES if f"chosen.{name}" not in arrays]:
+                raise ModelFileError(f"array 'chosen.{missing[0]}' is missing")
+            columns = {name: arrays[key] for name in (*NAMES, COST) if (key := f"chosen.{name}") in arrays}
+            n_events, n_now = own.chosen_events, self.seen_.nnz
+            self.chosen_ = Chosen(columns, own.settings, own.chosen, n_events=n_events, n_now=n_now)
 
 
 Start = LowRank | CSRRBase | None

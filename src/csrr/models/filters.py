@@ -53,7 +53,8 @@ class IdLookup:
             return known.rows(ids, kind)
         except UnknownIdError as error:
             where = f"{place}: " if place else ""
-            raise UnknownIdError(f"{where}{error}; {_WAY_OUT[kind]}") from None
+            error.args = (f"{where}{error}; {_WAY_OUT[kind]}",)
+            raise
 
     def find_known(self, known: IdMap, ids: Any, kind: Literal["user", "item"], place: str) -> Rows:
         """Return the rows of those ids that are known; the others are counted as left out."""
@@ -221,7 +222,8 @@ def _read_mapping(given: Mapping[Any, Any], name: str, people: UserBatch, items:
     except KeyError as error:
         is_columns = {"user", "item"} <= set(map(str, given))
         more = "; a dict gives items by user: for a dict of columns, csrr.Log.from_table" if is_columns else ""
-        raise type(error)(f"{error}{more}") from None
+        error.args = (f"{error}{more}",)
+        raise
     lists = [list(list_ids(own)) for own in given.values()]
     columns = reader.find(items, [item for own in lists for item in own], "item", name)
     reader.count(name, int((columns < 0).sum()), len(columns))

@@ -14,17 +14,7 @@ from csrr._base.arrays import AnyArray, Float32Array, FloatArray, Rows
 from csrr.models.build_problem import ClickProblem, ProblemSpec, leave_out_own
 from csrr.models.costs import ClickCosts, Costs
 from csrr.models.scaling import RULE, Scaling, Settings, count_clicks, solve_penalized
-from csrr.models.schema import (
-    FLOATS,
-    Arrays,
-    FilePart,
-    ModelFileError,
-    Optional,
-    SparseArray,
-    Values,
-    sparse_arrays,
-    sparse_from,
-)
+from csrr.models.schema import FLOATS, Arrays, FilePart, ModelFileError, SparseArray, Values, sparse_arrays, sparse_from
 from csrr.models.store import ModelState, factors
 from csrr.noise.scores import LeftOut
 from csrr.noise.tastes import Tastes
@@ -148,32 +138,33 @@ def fold_neighbors(
 
 FOLD_IN_TOL = 1e-3
 
-PROBLEM_ARRAYS: tuple[FilePart, ...] = (
+KEPT: tuple[FilePart, ...] = (
     *factors(),
     Values("user_scaling", ("users",), FLOATS, above=0, most=1),
     Values("item_scaling", ("items",), FLOATS, above=0, most=1),
     SparseArray.of("neighbors", ("items", "items")),
-    Optional(Values("click_costs", ("events",), FLOATS, above=0)),
-    Optional(Values("item_costs", ("items",), FLOATS, above=0)),
-    Optional(Values("user_costs", ("users",), FLOATS, above=0)),
-    Optional(Values("genuine", ("events",), FLOATS, above=0, most=1)),
+    Values("click_costs", ("events",), FLOATS, above=0, optional=True),
+    Values("item_costs", ("items",), FLOATS, above=0, optional=True),
+    Values("user_costs", ("users",), FLOATS, above=0, optional=True),
+    Values("genuine", ("events",), FLOATS, above=0, most=1, optional=True),
 )
 """The arrays that a file keeps of a problem."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ProblemFacts:
-    """The facts of a problem in a file."""
+    """What a file keeps of a problem beside arrays; the defaults are those of files from before there were others."""
 
     l1: Annotated[float, Number("l1", "The strength on the rank.", above=0)]
     l2: Annotated[float | None, Number("l2", "The strength on V; None for no V.", least=0, optional=True)]
     own_l2: Annotated[
-        float | None, Number("own_l2", "The strength by which V is told; None for no V.", least=0, optional=True)
-    ]
+        float | str | None,
+        Number("own_l2", 'The strength by which V is told; "l2" for the same.', least=0, optional=True, words=("l2",)),
+    ] = "l2"
     posed: ProblemSpec
     costs: Costs
-    mean_weight: Annotated[float, Number("mean_weight", "What weights were divided by.", above=0)]
-    neighbor_power: Annotated[float, Number("neighbor_power", "That of a neighborhood.", least=-1, most=1)]
+    mean_weight: Annotated[float, Number("mean_weight", "What weights were divided by.", above=0)] = 1.0
+    neighbor_power: Annotated[float, Number("neighbor_power", "That of a neighborhood.", least=-1, most=1)] = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -366,8 +357,10 @@ class FittedProblem:
             raise ModelFileError("the costs of a fitted model need the weight of clicks")
         named = [arrays.get(name) for name in ("click_costs", "item_costs", "user_costs")]
         clicks = ClickCosts(named[0], named[1], facts.mean_weight, named[2], costs.decides_only)
-        weights = sparse_from(arrays, "neighbors", (len(items), len(items)))
-        neighborhood = Neighborhood(weights, facts.neighbor_power)
+        neighborhood = Neighborhood.none(len(items))
+        if "neighbors.indptr" in arrays:
+            weights = sparse_from(arrays, "neighbors", neighborhood.weights.shape)
+            neighborhood = Neighborhood(weights, facts.neighbor_power)
         users, scaling = arrays["user_factors"], Scaling(arrays["user_scaling"], arrays["item_scaling"])
         if is_bounded:
             _check_bounds("user_factors", users, scaling.user)
@@ -382,7 +375,7 @@ class FittedProblem:
             neighborhood,
             facts.l1,
             facts.l2,
-            facts.own_l2,
+            facts.l2 if isinstance(facts.own_l2, str) else facts.own_l2,
             is_bounded,
             arrays.get("genuine"),
         )

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -14,7 +12,7 @@ import pyarrow as pa
 from scipy import sparse
 
 from csrr._base.arrays import AnyArray, BoolArray, Float32Array, Rows
-from csrr.data.errors import NoHistoryWarning, UnknownIdWarning, warn_caller
+from csrr.data.errors import NoHistoryWarning, warn_caller
 from csrr.data.items import Kind
 from csrr.data.tables import check_sparse
 from csrr.models.filters import IdLookup, RuleOptions, UserBatch, list_ids, need_table, read_asked, read_rules, restrict
@@ -23,7 +21,6 @@ from csrr.ranking import Recommendations, top_k
 from csrr.ranking.calibration import Calibration
 from csrr.ranking.topk import NO_ITEM, RowScorer, Top
 from csrr.results.recommendations import SHOWN_COLUMNS
-from csrr.results.table import check_table_path, open_table_file
 
 if TYPE_CHECKING:
     from csrr.models.base import Recommender
@@ -87,7 +84,7 @@ def make_lists(
     )
     # 4. The lists in the caller's ids.
     reader.warn()
-    _warn_of_no_history(int((~known).sum()), len(people), "`fallback` marks them", int((people.rows < 0).sum()))
+    warn_of_no_history(int((~known).sum()), len(people), "`fallback` marks them", int((people.rows < 0).sum()))
     scores = np.where(~known[:, None] & (items >= 0), np.float32(0), scores)
     return name_lists(model, people, (items, scores), cut, ~known, columns)
 
@@ -154,7 +151,7 @@ def score_known(
     return scores
 
 
-def _warn_of_no_history(n: int, n_users: int, mark: str, n_unknown: int = 0) -> None:
+def warn_of_no_history(n: int, n_users: int, mark: str, n_unknown: int = 0) -> None:
     """Warn once that `n` of the users got popular items; `mark` says how the result marks them."""
     if n:
         has, gets = ("has", "gets") if n == 1 else ("have", "get")
@@ -226,9 +223,6 @@ def check_k(k: int) -> int:
     return int(k)
 
 
-BATCH_ROWS = 2**17
-"""Number of places in the lists of one batch: a row group of Parquet, and some ten megabytes."""
-
 _TEXT = pa.string()
 _COLUMN_TYPES: dict[Kind, pa.DataType] = {
     "number": pa.float64(),
@@ -254,25 +248,12 @@ class WrittenLists(NamedTuple):
     n_fallback: int
 
 
-def recommend_in_batches(
-    model: Recommender, users: Any, k: int, batch_users: int | None, options: dict[str, Any]
-) -> Iterator[Recommendations]:
-    """Yield the lists of users, `batch_users` of them at a time, or as many as have BATCH_ROWS places."""
-    model.check_fitted()
-    size = max(1, BATCH_ROWS // check_k(k)) if batch_users is None else batch_users
-    check_whole("batch_users", size, least=1)
-    ids = _find_ids(model, users, options)
-    shape = len(ids), len(model.items_)
-    parts = (slice(first, first + size) for first in range(0, len(ids), size))
-    return (model.recommend(ids[part], k, **_take_rows(options, part, shape)) for part in parts)
-
-
-def _find_ids(model: Recommender, users: Any, options: dict[str, Any]) -> AnyArray:
+def list_user_ids(model: Recommender, users: Any, options: dict[str, Any]) -> AnyArray:
     """Return the ids of the users, shape (n,)."""
     return model.users_.ids if users is None else read_asked(list_ids(users), IdLookup(options.get("unknown", "raise")))
 
 
-def _take_rows(options: dict[str, Any], part: slice, shape: tuple[int, int]) -> dict[str, Any]:
+def take_matrix_rows(options: dict[str, Any], part: slice, shape: tuple[int, int]) -> dict[str, Any]:
     """Return the options for some of the users: of a matrix of this `shape`, which has a row for each, their rows."""
     found = dict(options)
     for name, value in options.items():
@@ -282,39 +263,9 @@ def _take_rows(options: dict[str, Any], part: slice, shape: tuple[int, int]) -> 
     return found
 
 
-def write_lists(
-    model: Recommender,
-    path: str | os.PathLike[str],
-    users: Any,
-    k: int,
-    *,
-    spreadsheet: bool,
-    callback: Callable[[int], object] | None,
-    options: dict[str, Any],
-) -> WrittenLists:
-    """Write the lists of users to a file; `callback` is called with the number of users so far."""
-    check_table_path(path)
-    batches = recommend_in_batches(model, users, k, None, options)
-    schema = make_list_schema(model, users, options)
-    written = WrittenLists(os.fspath(path), 0, 0, 0, 0)
-    with warnings.catch_warnings(), open_table_file(path, schema, spreadsheet=spreadsheet) as write:
-        # One warning for all batches together.
-        warnings.simplefilter("ignore", NoHistoryWarning)
-        warnings.simplefilter("once", UnknownIdWarning)
-        for recs in batches:
-            table = _conform(recs.to_arrow(), schema)
-            write(table)
-            counts = written.n_users + len(recs), written.n_rows + len(table), max(written.k, recs.k)
-            written = WrittenLists(written.path, *counts, written.n_fallback + int(recs.fallback.sum()))
-            if callback is not None:
-                callback(written.n_users)
-    _warn_of_no_history(written.n_fallback, written.n_users, "the column why marks them")
-    return written
-
-
 def make_list_schema(model: Recommender, users: Any, options: dict[str, Any]) -> pa.Schema:
     """Return the columns that lists can have, whether or not a batch has them."""
-    asked = {"user": _find_ids(model, users, options), "item": model.items_.ids}
+    asked = {"user": list_user_ids(model, users, options), "item": model.items_.ids}
     kinds = {name: pa.int64() if ids.dtype != object else pa.string() for name, ids in asked.items()}
     kinds |= {"rank": pa.int64(), "score": pa.float32()}
     kinds |= {} if model.calibration_ is None else {"probability": pa.float32()}
@@ -326,7 +277,7 @@ def make_list_schema(model: Recommender, users: Any, options: dict[str, Any]) ->
     return pa.schema(kinds | ({"why": pa.string()} if may_fall_back else {}))
 
 
-def _conform(table: pa.Table, schema: pa.Schema) -> pa.Table:
+def fit_to_schema(table: pa.Table, schema: pa.Schema) -> pa.Table:
     """Return a table with the columns of the schema; those that it does not have are filled with nulls."""
     for field in schema:
         if field.name not in table.column_names:

@@ -34,7 +34,7 @@ class ModelFileError(ValueError):
 class Values:
     """An array: its dimensions by name ("events+1" is one more) or number, its types, and where its values lie.
 
-    They are finite, unless `is_free`; `above` excludes its bound.
+    They are finite, unless `is_free`; `above` excludes its bound. An `optional` array may be missing.
     """
 
     name: str
@@ -44,6 +44,7 @@ class Values:
     most: float = MOST
     above: float | None = None
     is_free: bool = False
+    optional: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -52,6 +53,8 @@ class Values:
 
     def check(self, arrays: Mapping[str, npt.NDArray[Any]], sizes: Sizes) -> None:
         """Raise ModelFileError unless the arrays are as declared; add the sizes that they set."""
+        if self.name not in arrays and self.optional:
+            return
         if self.name not in arrays:
             raise ModelFileError(f"array {self.name!r} is missing")
         array = arrays[self.name]
@@ -154,7 +157,7 @@ class Ids:
                 raise ModelFileError(f"an id of {self.name} is missing")
 
 
-class Optional:
+class Together:
     """Parts that a file has together or not at all."""
 
     def __init__(self, *parts: Values | SparseArray | Texts) -> None:
@@ -168,7 +171,7 @@ class Optional:
                 part.check(arrays, sizes)
 
 
-FilePart = Values | SparseArray | Texts | Ids | Optional
+FilePart = Values | SparseArray | Texts | Ids | Together
 
 
 @dataclass(frozen=True)

@@ -29,10 +29,10 @@ from csrr.models.schema import (
     FileSchema,
     Ids,
     ModelFileError,
-    Optional,
     Sizes,
     SparseArray,
     Texts,
+    Together,
     Values,
     shorten,
     sparse_arrays,
@@ -301,15 +301,15 @@ ModelState = tuple[Arrays, dict[str, Any]]
 COMMON: tuple[FilePart, ...] = (
     Ids("users"),
     Ids("items"),
-    Optional(Texts("titles", "items")),
+    Together(Texts("titles", "items")),
     SparseArray("seen", ("users", "items"), None, "events"),
-    Optional(Values("seen.weights", ("events",), above=0, most=FLOAT32_MOST)),
-    Optional(
+    Values("seen.weights", ("events",), above=0, most=FLOAT32_MOST, optional=True),
+    Together(
         Values("seen.times", ("events",), ("int32", "int64", "float64"), least=-FLOAT64_MOST, most=FLOAT64_MOST),
         Values("recent_popularity", ("items",), ("float64",), least=0),
         Values("item_ages", ("items",), ("float64",), least=0, most=np.inf),
     ),
-    Optional(
+    Together(
         Texts("seen.types", "types"),
         Values("seen.types.amounts", ("events", "types"), least=0, most=FLOAT32_MOST),
         Values("seen.types.target", (1,), ("int64",), least=-1, most=MOST_TYPES),
@@ -318,14 +318,14 @@ COMMON: tuple[FilePart, ...] = (
 _BIN = ("edges+1",)
 _GROUP = ("activity ends+1", "popularity ends+1", "edges+1")
 CALIBRATION: tuple[FilePart, ...] = (
-    Optional(
+    Together(
         Values("calibration.edges", ("edges",), least=-np.inf, most=np.inf),
         Values("calibration.n_cells", _BIN, ("int64",), least=0),
         Values("calibration.n_positives", _BIN, ("int64",), least=0),
         Values("calibration.probabilities", _BIN, ("float64",), least=0, most=1),
         Values("calibration.numbers", (2,), ("float64",), least=0),
     ),
-    Optional(
+    Together(
         Values("calibration.groups.popularity", ("items",), ("int64",), least=0),
         Values("calibration.groups.popularity_ends", ("popularity ends",), ("int64",), least=0),
         Values("calibration.groups.activity_ends", ("activity ends",), ("int64",), least=0),

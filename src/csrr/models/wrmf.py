@@ -20,7 +20,7 @@ from csrr.models.base import Recommender
 from csrr.models.estimator import ask_one_state
 from csrr.models.foldin import FoldedFactors, FoldedItems, make_scorer
 from csrr.models.scaling import AUTO_NOISE_MULTIPLE, compute_noise_level, resolve_rank, solve_penalized
-from csrr.models.schema import Arrays, FileSchema, Optional, Values
+from csrr.models.schema import Arrays, FileSchema, Values
 from csrr.models.scorer import explain_score
 from csrr.models.search_space import USUAL_RANKS, AroundAuto, Range
 from csrr.models.store import STEPS, ModelState, factors, step_arrays, steps_from
@@ -160,7 +160,7 @@ class WRMF(Recommender):
         "reg_exponent": Range(0, 1),
     }
     file_schema = FileSchema(
-        (*factors(), STEPS, Optional(Values("weights", ("events",), least=0, most=np.inf))), WRMFFacts
+        (*factors(), STEPS, Values("weights", ("events",), least=0, most=np.inf, optional=True)), WRMFFacts
     )
 
     rank: Rank = parameter(default=None, kw_only=False)
