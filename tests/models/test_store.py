@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import pickle
+import re
 import resource
 import struct
 import subprocess
@@ -329,6 +330,25 @@ def test_there_are_as_many_weights_and_times_as_events(weighing, tmp_path, name)
 
     for change in (cut, change_type):
         refused(tmp_path, altered(weighing, "CSRR", tmp_path, change).read_bytes(), f"array '{name}'")
+
+
+@pytest.mark.parametrize("name", ["seen.times", "recent_popularity", "item_ages"])
+def test_what_follows_from_times_is_in_a_file_with_them_or_not_at_all(weighing, tmp_path, name):
+    data = altered(weighing, "CSRR", tmp_path, lambda header, arrays: arrays.pop(name)).read_bytes()
+    refused(tmp_path, data, f"array '{name}' is missing")
+
+
+def test_curves_of_groups_need_the_common_curve(log, tmp_path):
+    model = csrr.PopRank().fit(log.select(np.arange(len(log)) % 2 == 0))
+    model.calibrate(log, n_groups=2)
+    model.save(tmp_path / "PopRank")
+
+    def drop(header, arrays):
+        for name in [name for name in arrays if re.match(r"calibration\.(?!groups)", name)]:
+            del arrays[name]
+
+    data = altered(tmp_path, "PopRank", tmp_path, drop).read_bytes()
+    refused(tmp_path, data, r"array 'calibration\.edges' is missing")
 
 
 def test_a_model_fitted_without_weights_is_not_updated_with_them(log):

@@ -157,12 +157,12 @@ class Ids:
                 raise ModelFileError(f"an id of {self.name} is missing")
 
 
-class Together:
+class OptionalGroup:
     """Parts that a file has together or not at all."""
 
-    def __init__(self, *parts: Values | SparseArray | Texts) -> None:
+    def __init__(self, *parts: FilePart) -> None:
         self.parts = parts
-        self.names = tuple(name for part in parts for name in part.names)
+        self.names: tuple[str, ...] = tuple(name for part in parts for name in part.names)
 
     def check(self, arrays: Mapping[str, npt.NDArray[Any]], sizes: Sizes) -> None:
         """Raise ModelFileError if there are any of the arrays, and they are not as declared."""
@@ -171,7 +171,7 @@ class Together:
                 part.check(arrays, sizes)
 
 
-FilePart = Values | SparseArray | Texts | Ids | Together
+FilePart = Values | SparseArray | Texts | Ids | OptionalGroup
 
 
 @dataclass(frozen=True)

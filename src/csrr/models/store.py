@@ -29,10 +29,10 @@ from csrr.models.schema import (
     FileSchema,
     Ids,
     ModelFileError,
+    OptionalGroup,
     Sizes,
     SparseArray,
     Texts,
-    Together,
     Values,
     shorten,
     sparse_arrays,
@@ -301,15 +301,15 @@ ModelState = tuple[Arrays, dict[str, Any]]
 COMMON: tuple[FilePart, ...] = (
     Ids("users"),
     Ids("items"),
-    Together(Texts("titles", "items")),
+    OptionalGroup(Texts("titles", "items")),
     SparseArray("seen", ("users", "items"), None, "events"),
     Values("seen.weights", ("events",), above=0, most=FLOAT32_MOST, optional=True),
-    Together(
+    OptionalGroup(
         Values("seen.times", ("events",), ("int32", "int64", "float64"), least=-FLOAT64_MOST, most=FLOAT64_MOST),
         Values("recent_popularity", ("items",), ("float64",), least=0),
         Values("item_ages", ("items",), ("float64",), least=0, most=np.inf),
     ),
-    Together(
+    OptionalGroup(
         Texts("seen.types", "types"),
         Values("seen.types.amounts", ("events", "types"), least=0, most=FLOAT32_MOST),
         Values("seen.types.target", (1,), ("int64",), least=-1, most=MOST_TYPES),
@@ -317,15 +317,13 @@ COMMON: tuple[FilePart, ...] = (
 )
 _BIN = ("edges+1",)
 _GROUP = ("activity ends+1", "popularity ends+1", "edges+1")
-CALIBRATION: tuple[FilePart, ...] = (
-    Together(
-        Values("calibration.edges", ("edges",), least=-np.inf, most=np.inf),
-        Values("calibration.n_cells", _BIN, ("int64",), least=0),
-        Values("calibration.n_positives", _BIN, ("int64",), least=0),
-        Values("calibration.probabilities", _BIN, ("float64",), least=0, most=1),
-        Values("calibration.numbers", (2,), ("float64",), least=0),
-    ),
-    Together(
+CALIBRATION = OptionalGroup(
+    Values("calibration.edges", ("edges",), least=-np.inf, most=np.inf),
+    Values("calibration.n_cells", _BIN, ("int64",), least=0),
+    Values("calibration.n_positives", _BIN, ("int64",), least=0),
+    Values("calibration.probabilities", _BIN, ("float64",), least=0, most=1),
+    Values("calibration.numbers", (2,), ("float64",), least=0),
+    OptionalGroup(
         Values("calibration.groups.popularity", ("items",), ("int64",), least=0),
         Values("calibration.groups.popularity_ends", ("popularity ends",), ("int64",), least=0),
         Values("calibration.groups.activity_ends", ("activity ends",), ("int64",), least=0),
@@ -375,7 +373,7 @@ def make_schema(model: Estimator, arrays: Arrays) -> FileSchema:
     """Return what a file of the model may hold; a model that is not ours may hold anything beside."""
     own = FileSchema(()) if model.file_schema is None else model.file_schema
     is_open = model.file_schema is None or type(model).__name__ not in HOMES
-    return FileSchema(COMMON + CALIBRATION + item_table_parts(arrays) + own.arrays, own.facts, is_open)
+    return FileSchema((*COMMON, CALIBRATION, *item_table_parts(arrays), *own.arrays), own.facts, is_open)
 
 
 def write_model(path: str | os.PathLike[str], model: Estimator) -> None:
@@ -482,7 +480,7 @@ def plain_state(model: Estimator) -> ModelState:
 
 def restore_plain(model: Estimator, arrays: Arrays, facts: dict[str, Any]) -> None:
     """Set the fitted attributes that `plain_state` returned; a file must not set any other attribute."""
-    taken = {name for part in COMMON + CALIBRATION for name in part.names}
+    taken = {name for part in (*COMMON, CALIBRATION) for name in part.names}
     taken |= {name for name in arrays if name.startswith(ITEM_TABLE)}
     for name, value in facts.items():
         if not is_fitted_name(name) or name in arrays:
