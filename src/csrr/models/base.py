@@ -207,17 +207,17 @@ class Recommender(Scorer):
         """
         self.check_fitted()
         reader = IdLookup(unknown)
-        people = self._find_people(users, reader)
+        batch = self._make_batch(users, reader)
         wanted = RecommendOptions(k, exclude_seen, candidates, exclude, min_probability, min_score, columns, rules)
         with nullcontext() if threads is None else use_threads(threads):
-            return make_lists(self, people, self.score_rows, wanted, reader)
+            return make_lists(self, batch, self.score_rows, wanted, reader)
 
-    def _find_people(self, users: Any, reader: IdLookup) -> UserBatch:
+    def _make_batch(self, users: Any, reader: IdLookup) -> UserBatch:
         """Return the users to make lists for: one id, several, or None for all."""
-        asked = self.users_.ids if users is None else read_asked(list_ids(users), reader)
-        rows = np.arange(len(self.users_)) if users is None else reader.find(self.users_, asked)
+        ids = self.users_.ids if users is None else read_asked(list_ids(users), reader)
+        rows = np.arange(len(self.users_)) if users is None else reader.find(self.users_, ids)
         done = None if self.seen_of_target is self.seen_ else take_rows(self.seen_of_target, rows)
-        return UserBatch(asked, rows, self.users_, take_rows(self.seen_, rows), done)
+        return UserBatch(ids, rows, self.users_, take_rows(self.seen_, rows), done)
 
     @ask_one_state
     def recommend_batches(

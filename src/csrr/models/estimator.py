@@ -18,14 +18,16 @@ from csrr._base.text import fold_html, format_html_facts, format_html_table, for
 from csrr.data import IdMap, ItemTable, Log, as_log, read_items
 from csrr.data.columns import Times
 from csrr.data.event_types import EventTypes
-from csrr.models.schema import Arrays, FileSchema
-from csrr.models.store import ModelState, plain_state, restore_plain, write_model
+from csrr.models.schema import Arrays, FileSchema, ModelFileError, sparse_arrays, sparse_from
+from csrr.models.store import ModelState, read_plain_shape, write_model
 from csrr.models.update import join_events, uses_weights
 from csrr.parameters import (
     ParameterError,
     check_params,
     explain_names,
+    is_fitted_name,
     list_defaults,
+    list_fitted_names,
     list_parameters,
     refuse_names,
 )
@@ -493,7 +495,23 @@ class Estimator(ABC):
         facts
             Plain values by name.
         """
-        return plain_state(self)
+        arrays: Arrays = {}
+        facts: dict[str, Any] = {}
+        for name in list_fitted_names(self):
+            value: Any = getattr(self, name)
+            if isinstance(value, sparse.csr_array):
+                arrays |= sparse_arrays(name, value)
+                facts[name] = {"shape": list(value.shape)}
+            elif isinstance(value, np.ndarray):
+                arrays[name] = value
+            elif value is None or isinstance(value, bool | int | float | str | np.generic):
+                facts[name] = value
+            else:
+                raise NotImplementedError(
+                    f"{type(self).__name__}.{name}, a {type(value).__name__}, cannot be saved as it is: write the"
+                    " methods state and restore"
+                )
+        return arrays, facts
 
     def restore(self, arrays: Arrays, facts: dict[str, Any]) -> None:
         """Set what `state` returned.
@@ -503,7 +521,22 @@ class Estimator(ABC):
         arrays, facts
             As `state` returned them.
         """
-        restore_plain(self, arrays, facts)
+        # A file must not set an attribute that is not fitted.
+        alone, kind = set(arrays), type(self).__name__
+        for name, value in facts.items():
+            if not is_fitted_name(name) or name in arrays:
+                raise ModelFileError(f"a fact {name!r} is no fitted attribute of a {kind}")
+            if isinstance(value, dict):
+                alone -= {f"{name}.{part}" for part in ("indptr", "indices", "data")}
+                setattr(self, name, sparse_from(arrays, name, read_plain_shape(arrays, name, value)))
+            elif value is None or isinstance(value, bool | int | float | str):
+                setattr(self, name, value)
+            else:
+                raise ModelFileError(f"the fact {name!r} is a {type(value).__name__}, not a plain value")
+        for name in alone:
+            if not is_fitted_name(name):
+                raise ModelFileError(f"an array {name!r} is no fitted attribute of a {kind}")
+            setattr(self, name, arrays[name])
 
 
 def _list_facts(model: Estimator) -> dict[str, object]:

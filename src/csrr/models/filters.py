@@ -149,35 +149,35 @@ class UserBatch:
 
 
 def restrict(
-    people: UserBatch, items: IdMap, reader: IdLookup, *, seen: Any, candidates: Any, exclude: Any
+    batch: UserBatch, items: IdMap, reader: IdLookup, *, seen: Any, candidates: Any, exclude: Any
 ) -> Restrictions:
     """Return the items that lists may have; the arguments are those of `Recommender.recommend`."""
     limits = Restrictions(len(items))
     if candidates is not None:
-        limits.keep(read_items(candidates, "candidates", people, items, reader))
+        limits.keep(read_items(candidates, "candidates", batch, items, reader))
     if exclude is not None:
-        limits.leave_out(read_items(exclude, "exclude", people, items, reader))
+        limits.leave_out(read_items(exclude, "exclude", batch, items, reader))
     if isinstance(seen, bool | int | np.bool_):
         if seen:
-            limits.leave_out(people.seen if people.done is None else people.done)
+            limits.leave_out(batch.seen if batch.done is None else batch.done)
     elif not is_for_each(seen):
         raise ParameterError(f"exclude_seen={show_value(seen)}: it must be True, False, {_FORMS}")
     else:
-        limits.leave_out(read_items(seen, "exclude_seen", people, items, reader))
+        limits.leave_out(read_items(seen, "exclude_seen", batch, items, reader))
     return limits
 
 
-def read_items(given: Any, name: str, people: UserBatch, items: IdMap, reader: IdLookup) -> Items:
+def read_items(given: Any, name: str, batch: UserBatch, items: IdMap, reader: IdLookup) -> Items:
     """Return the rows of items for all users, or cells of shape (n, n_items) if items are given for each user.
 
     These are given as a mapping, a table or a matrix; users that it does not name have no items.
     """
     if sparse.issparse(given):
-        return _read_matrix(given, name, people, len(items))
+        return _read_matrix(given, name, batch, len(items))
     if isinstance(given, Mapping):
-        return _read_mapping(given, name, people, items, reader)
+        return _read_mapping(given, name, batch, items, reader)
     if is_for_each(given):
-        return _read_table(given, name, people, items, reader)
+        return _read_table(given, name, batch, items, reader)
     ids = list_ids(given)
     if isinstance(ids, list | tuple) and any(not is_one_id(each) and each is not None for each in ids[:1]):
         raise ParameterError(f"{name}: a list of lists does not say whose they are; give {_FORMS}")
@@ -191,10 +191,10 @@ def is_for_each(given: Any) -> bool:
     return sparse.issparse(given) or isinstance(given, Mapping | Log) or hasattr(given, "columns")
 
 
-def _read_matrix(given: Any, name: str, people: UserBatch, n_items: int) -> Any:
+def _read_matrix(given: Any, name: str, batch: UserBatch, n_items: int) -> Any:
     """Return the cells of a matrix with a row for each user of the batch, or for each known one."""
-    n, n_known = len(people), len(people.known)
-    in_order = np.array_equal(people.rows, np.arange(n_known))
+    n, n_known = len(batch), len(batch.known)
+    in_order = np.array_equal(batch.rows, np.arange(n_known))
     if given.ndim != 2 or given.shape[1] != n_items or given.shape[0] not in (n, n_known):
         wanted = f"({n}, {n_items}), a row for each user asked for"
         wanted += f", or ({n_known}, {n_items}), a row for each of the model's" if n != n_known else ""
@@ -207,10 +207,10 @@ def _read_matrix(given: Any, name: str, people: UserBatch, n_items: int) -> Any:
     cells = sparse.csr_array(check_sparse(given, name), copy=True)
     cells.sum_duplicates()
     cells.eliminate_zeros()
-    return cells if given.shape[0] == n else take_rows(cells, people.rows)
+    return cells if given.shape[0] == n else take_rows(cells, batch.rows)
 
 
-def _read_mapping(given: Mapping[Any, Any], name: str, people: UserBatch, items: IdMap, reader: IdLookup) -> Any:
+def _read_mapping(given: Mapping[Any, Any], name: str, batch: UserBatch, items: IdMap, reader: IdLookup) -> Any:
     """Return the cells of a mapping from users to their items."""
     for user, own in given.items():
         if own is None or isinstance(own, Mapping) or not (is_one_id(own) or hasattr(own, "__len__")):
@@ -218,7 +218,7 @@ def _read_mapping(given: Mapping[Any, Any], name: str, people: UserBatch, items:
                 f"{name}: what is given for user {show_value(user)} is not a list of item ids: {show_value(own)}"
             )
     try:
-        own_rows, users = _find_people(list(given), people, reader, name)
+        own_rows, users = _find_named_users(list(given), batch, reader, name)
     except KeyError as error:
         is_columns = {"user", "item"} <= set(map(str, given))
         more = "; a dict gives items by user: for a dict of columns, csrr.Log.from_table" if is_columns else ""
@@ -230,30 +230,30 @@ def _read_mapping(given: Mapping[Any, Any], name: str, people: UserBatch, items:
     return _collect(np.repeat(users, [len(own) for own in lists]), columns, own_rows, (len(given), len(items)))
 
 
-def _read_table(given: Any, name: str, people: UserBatch, items: IdMap, reader: IdLookup) -> Any:
+def _read_table(given: Any, name: str, batch: UserBatch, items: IdMap, reader: IdLookup) -> Any:
     """Return the cells of a table with user and item columns; other columns are not read."""
     log = given
     if not isinstance(given, Log):
         log = Log.from_table(given, rating=False, weight=False, time=False, title=False)
-    own_rows, users = _find_people(log.users.ids, people, reader, name)
+    own_rows, users = _find_named_users(log.users.ids, batch, reader, name)
     columns = reader.find(items, log.items.ids, "item", name)
     reader.count(name, int((columns < 0).sum()), len(columns))
     return _collect(users[log.user_rows], columns[log.item_rows], own_rows, (log.n_users, len(items)))
 
 
-def _find_people(named: Any, people: UserBatch, reader: IdLookup, name: str) -> tuple[Rows, Rows]:
+def _find_named_users(named: Any, batch: UserBatch, reader: IdLookup, name: str) -> tuple[Rows, Rows]:
     """Return the row of each user of the batch among the named users, -1 for none, and the row of each named user.
 
     A named user who is neither in the batch nor known is an error, or is ignored.
     """
     names = IdMap(named)
-    own_rows = find_rows(names, people.ids)
-    is_stranger = people.known.find(names.ids) < 0
-    is_stranger[own_rows[own_rows >= 0]] = False
+    own_rows = find_rows(names, batch.ids)
+    is_unknown = batch.known.find(names.ids) < 0
+    is_unknown[own_rows[own_rows >= 0]] = False
     if reader.ignores:
-        reader.count(f"the users of {name}", int(is_stranger.sum()), len(names))
-    elif is_stranger.any():
-        reader.find(people.known, names.ids[is_stranger], "user", name)
+        reader.count(f"the users of {name}", int(is_unknown.sum()), len(names))
+    elif is_unknown.any():
+        reader.find(batch.known, names.ids[is_unknown], "user", name)
     return own_rows, names.rows(named)
 
 

@@ -155,9 +155,9 @@ class FoldedUsers:
 
         Users with an empty history get popular items.
         """
-        people = UserBatch(self.users, np.arange(len(self)), IdMap(self.users), self.seen)
+        batch = UserBatch(self.users, np.arange(len(self)), IdMap(self.users), self.seen)
         options = RecommendOptions(k, exclude_seen, candidates, exclude, min_probability, min_score, columns, rules)
-        return make_lists(self.model, people, self.score_rows, options, IdLookup(unknown))
+        return make_lists(self.model, batch, self.score_rows, options, IdLookup(unknown))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -270,8 +270,8 @@ class FoldedItems:
         rows = find_user_rows(model, users)
         seen = _place_columns([(model.seen_, known), (self.seen, new)], len(joined))
         done = _place_columns([(model.seen_of_target, known), (self.seen, new)], len(joined))
-        people = UserBatch(model.users_.ids[rows], rows, model.users_, take_rows(seen, rows), take_rows(done, rows))
-        limits = restrict(people, joined, IdLookup("raise"), seen=exclude_seen, candidates=candidates, exclude=exclude)
+        batch = UserBatch(model.users_.ids[rows], rows, model.users_, take_rows(seen, rows), take_rows(done, rows))
+        limits = restrict(batch, joined, IdLookup("raise"), seen=exclude_seen, candidates=candidates, exclude=exclude)
         is_known = find_known(model, np.diff(model.seen_.indptr)[rows], rows)
 
         def score_all(rows: Rows) -> Float32Array:
@@ -290,7 +290,7 @@ class FoldedItems:
         out = scores < (-np.inf if min_score is None else min_score)
         items, scores = np.where(out, np.int32(NO_ITEM), items), np.where(out, np.float32(-np.inf), scores)
         titles = join_titles((model.titles_, known), (self.titles, new), len(joined))
-        return Recommendations.from_rows(people.ids, items, scores, joined, titles, None, ~is_known)
+        return Recommendations.from_rows(batch.ids, items, scores, joined, titles, None, ~is_known)
 
 
 def read_new_items(model: Recommender, clicks: Any) -> tuple[Log, Any]:

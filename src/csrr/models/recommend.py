@@ -53,7 +53,7 @@ class Cut(NamedTuple):
 
 
 def make_lists(
-    model: Recommender, people: UserBatch, score_rows: RowScorer, wanted: RecommendOptions, reader: IdLookup
+    model: Recommender, batch: UserBatch, score_rows: RowScorer, wanted: RecommendOptions, reader: IdLookup
 ) -> Recommendations:
     """Return the best items for users, whose scores `score_rows` gives by their rows."""
     # 1. The options, checked.
@@ -63,7 +63,7 @@ def make_lists(
     rules, columns = read_rules(model, wanted.rules, k, reader), check_columns(model, wanted.columns)
     # 2. The items that a list may have. They are applied to blocks of scores.
     limits = restrict(
-        *(people, model.items_, reader),
+        *(batch, model.items_, reader),
         seen=wanted.exclude_seen,
         candidates=wanted.candidates,
         exclude=wanted.exclude,
@@ -71,11 +71,11 @@ def make_lists(
     if rules is not None and rules.allowed is not None:
         limits.keep(np.flatnonzero(rules.allowed))
     # 3. The best items of each user: by popularity where nothing is known of the user.
-    known = find_known(model, people.activity, people.rows)
+    known = find_known(model, batch.activity, batch.rows)
     unknown_scores = None if rules is None else score_popular(model)
     items, scores = top_k(
-        lambda places: score_known(score_rows, people.rows[places], known[places], len(model.items_), unknown_scores),
-        np.arange(len(people)),
+        lambda places: score_known(score_rows, batch.rows[places], known[places], len(model.items_), unknown_scores),
+        np.arange(len(batch)),
         len(model.items_),
         min(k, limits.count_left()),
         limits=limits,
@@ -84,9 +84,9 @@ def make_lists(
     )
     # 4. The lists in the caller's ids.
     reader.warn()
-    warn_of_no_history(int((~known).sum()), len(people), "`fallback` marks them", int((people.rows < 0).sum()))
+    warn_of_no_history(int((~known).sum()), len(batch), "`fallback` marks them", int((batch.rows < 0).sum()))
     scores = np.where(~known[:, None] & (items >= 0), np.float32(0), scores)
-    return name_lists(model, people, (items, scores), cut, ~known, columns)
+    return name_lists(model, batch, (items, scores), cut, ~known, columns)
 
 
 def rank_items(model: Scorer, rows: Rows, k: int, *, seen: Any = None, candidates: Rows | None = None) -> Top:
@@ -174,17 +174,17 @@ def check_cut(model: Recommender, probability: Least, score: float | None) -> Cu
 
 
 def name_lists(
-    model: Recommender, people: UserBatch, found: Top, cut: Cut, fallback: BoolArray, columns: Sequence[str] = ()
+    model: Recommender, batch: UserBatch, found: Top, cut: Cut, fallback: BoolArray, columns: Sequence[str] = ()
 ) -> Recommendations:
     """Return the lists that `top_k` found for users, in the caller's ids, without items below the limits."""
     items, scores = found
     calibration = model.calibration_
-    known = None if calibration is None else calibration.probability(scores, people.activity[:, None], items)
+    known = None if calibration is None else calibration.probability(scores, batch.activity[:, None], items)
     out = scores < cut.score
     if known is not None:
         least: Any = cut.probability
         if cut.by_cost:
-            mine = people.rows if people.known is model.users_ else np.full(len(people), -1)
+            mine = batch.rows if batch.known is model.users_ else np.full(len(batch), -1)
             least = model.decide_cells(mine[:, None], items)
         out |= known < least
         known[out] = 0
@@ -193,7 +193,7 @@ def name_lists(
     order = np.argsort(out, axis=1, kind="stable")
     items, scores = np.take_along_axis(items, order, 1), np.take_along_axis(scores, order, 1)
     known = None if known is None else np.take_along_axis(known, order, 1)
-    recs = Recommendations.from_rows(people.ids, items, scores, model.items_, model.titles_, known, fallback)
+    recs = Recommendations.from_rows(batch.ids, items, scores, model.items_, model.titles_, known, fallback)
     return replace(recs, columns=_look_up(model, items, columns)) if columns else recs
 
 
@@ -265,8 +265,8 @@ def take_matrix_rows(options: dict[str, Any], part: slice, shape: tuple[int, int
 
 def make_list_schema(model: Recommender, users: Any, options: dict[str, Any]) -> pa.Schema:
     """Return the columns that lists can have, whether or not a batch has them."""
-    asked = {"user": list_user_ids(model, users, options), "item": model.items_.ids}
-    kinds = {name: pa.int64() if ids.dtype != object else pa.string() for name, ids in asked.items()}
+    columns_of_ids = {"user": list_user_ids(model, users, options), "item": model.items_.ids}
+    kinds = {name: pa.int64() if ids.dtype != object else pa.string() for name, ids in columns_of_ids.items()}
     kinds |= {"rank": pa.int64(), "score": pa.float32()}
     kinds |= {} if model.calibration_ is None else {"probability": pa.float32()}
     kinds |= {} if model.titles_ is None else {"title": pa.string()}

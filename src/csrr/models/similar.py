@@ -36,7 +36,7 @@ class SimilarItemsOptions(SimilarUsersOptions, total=False):
 def find_similar(
     model: Recommender,
     kind: Literal["item", "user"],
-    asked: Any,
+    queries: Any,
     k: int,
     score_rows: RowScorer,
     options: SimilarItemsOptions,
@@ -56,8 +56,8 @@ def find_similar(
     limits = Restrictions(n_known)
     if (where := options.get("where")) is not None:
         limits.keep(np.flatnonzero(need_table(model, "where").match(where)))
-    ids = read_asked(list_ids(asked), reader)
-    place = f"the {kind}{'' if is_one_id(asked) else 's'} asked for"
+    ids = read_asked(list_ids(queries), reader)
+    place = f"the {kind}{'' if is_one_id(queries) else 's'} asked for"
     rows = reader.find(known, ids, kind, place)
     reader.count(place, int((rows < 0).sum()), len(rows))
     there = np.flatnonzero(rows >= 0)
@@ -79,7 +79,7 @@ def find_similar(
     found = top_k(score, np.arange(len(rows)), n_known, n_most, limits=limits, order=order)
     reader.warn()
     lists = NeighborLists.from_rows(ids, *found, known, titles)
-    return lists[0] if is_one_id(asked) else lists
+    return lists[0] if is_one_id(queries) else lists
 
 
 def compute_cosines(factors: Float32Array, rows: Rows) -> Float32Array:

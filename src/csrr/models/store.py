@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
 from csrr._base.files import atomic_write
 from csrr.data import DataError, IdMap, ItemTable
@@ -42,7 +41,7 @@ from csrr.models.schema import (
     write_record,
 )
 from csrr.numerics.solver import Step
-from csrr.parameters import ParameterError, is_fitted_name, list_defaults, list_fitted_names
+from csrr.parameters import ParameterError, list_defaults
 from csrr.ranking.calibration import Calibration
 from csrr.registry import HOMES, MODELS
 
@@ -369,11 +368,16 @@ def steps_from(arrays: Arrays) -> list[Step]:
 # A model
 
 
+def list_shared_parts(arrays: Arrays) -> tuple[FilePart, ...]:
+    """Return the parts of a file that any model may have."""
+    return (*COMMON, CALIBRATION, *item_table_parts(arrays))
+
+
 def make_schema(model: Estimator, arrays: Arrays) -> FileSchema:
     """Return what a file of the model may hold; a model that is not ours may hold anything beside."""
     own = FileSchema(()) if model.file_schema is None else model.file_schema
     is_open = model.file_schema is None or type(model).__name__ not in HOMES
-    return FileSchema((*COMMON, CALIBRATION, *item_table_parts(arrays), *own.arrays), own.facts, is_open)
+    return FileSchema((*list_shared_parts(arrays), *own.arrays), own.facts, is_open)
 
 
 def write_model(path: str | os.PathLike[str], model: Estimator) -> None:
@@ -443,7 +447,8 @@ def restore_model(model: Estimator, arrays: Arrays, facts: dict[str, Any]) -> No
     model.recent_popularity, model.item_ages = arrays.get("recent_popularity"), arrays.get("item_ages")
     model.item_table_ = item_table_from(arrays, model.items_, model.titles_)
     model.calibration_ = Calibration.from_arrays(arrays)
-    model.restore(arrays, facts)
+    shared = {name for part in list_shared_parts(arrays) for name in part.names}
+    model.restore({name: array for name, array in arrays.items() if name not in shared}, facts)
     _check_sizes(model, sizes)
 
 
@@ -457,49 +462,8 @@ def _check_sizes(model: Estimator, sizes: Sizes) -> None:
             Values(name, (rows, "rank"), FLOATS).check(own, sizes)
 
 
-def plain_state(model: Estimator) -> ModelState:
-    """Return the fitted attributes of a model: arrays, sparse arrays and plain values; others are an error."""
-    arrays: Arrays = {}
-    facts: dict[str, Any] = {}
-    for name in list_fitted_names(model):
-        value: Any = getattr(model, name)
-        if isinstance(value, sparse.csr_array):
-            arrays |= sparse_arrays(name, value)
-            facts[name] = {"shape": list(value.shape)}
-        elif isinstance(value, np.ndarray):
-            arrays[name] = value
-        elif value is None or isinstance(value, bool | int | float | str | np.generic):
-            facts[name] = value
-        else:
-            raise NotImplementedError(
-                f"{type(model).__name__}.{name}, a {type(value).__name__}, cannot be saved as it is: write the methods"
-                " state and restore"
-            )
-    return arrays, facts
-
-
-def restore_plain(model: Estimator, arrays: Arrays, facts: dict[str, Any]) -> None:
-    """Set the fitted attributes that `plain_state` returned; a file must not set any other attribute."""
-    taken = {name for part in (*COMMON, CALIBRATION) for name in part.names}
-    taken |= {name for name in arrays if name.startswith(ITEM_TABLE)}
-    for name, value in facts.items():
-        if not is_fitted_name(name) or name in arrays:
-            raise ModelFileError(f"a fact {name!r} is no fitted attribute of a {type(model).__name__}")
-        if isinstance(value, dict):
-            taken |= {f"{name}.{part}" for part in ("indptr", "indices", "data")}
-            setattr(model, name, sparse_from(arrays, name, _check_plain_sparse(arrays, name, value)))
-        elif value is None or isinstance(value, bool | int | float | str):
-            setattr(model, name, value)
-        else:
-            raise ModelFileError(f"the fact {name!r} is a {type(value).__name__}, not a plain value")
-    for name in arrays.keys() - taken:
-        if not is_fitted_name(name):
-            raise ModelFileError(f"an array {name!r} is no fitted attribute of a {type(model).__name__}")
-        setattr(model, name, arrays[name])
-
-
-def _check_plain_sparse(arrays: Arrays, name: str, value: dict[str, Any]) -> tuple[int, int]:
-    """Return the shape of a csr array of any type."""
+def read_plain_shape(arrays: Arrays, name: str, value: dict[str, Any]) -> tuple[int, int]:
+    """Return the shape of a csr array of any type, from a fact; the arrays are checked against it."""
     shape = value.get("shape")
     # Rows and entries have their bytes; columns have none, and may be many only in a large file.
     most = max(_COLUMNS, sum(array.nbytes for array in arrays.values()))
