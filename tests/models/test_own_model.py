@@ -194,6 +194,17 @@ def test_whatever_its_restore_raises_is_told_of_the_file(model, tmp_path, monkey
         csrr.load(tmp_path / "own.csrr")
 
 
+def test_an_update_of_its_own_keeps_the_item_table_and_a_fit_drops_it(CoCounts, parts):
+    class Later(CoCounts):
+        def update(self, new_events):
+            return self.fit(new_events)
+
+    model = Later().fit(parts[0]).set_items({"item": range(60), "genre": ["Indie", "RPG"] * 30})
+    assert model.update(parts[1]) is model
+    assert set(model.recommend(5, k=4, columns=["genre"], where={"genre": "RPG"}).columns["genre"][0]) == {"RPG"}
+    assert model.fit(parts[0]).item_table_ is None
+
+
 NEW_MODEL = """
 from csrr.models.base import Recommender
 from csrr.models.search_space import Range

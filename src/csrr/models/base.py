@@ -64,7 +64,8 @@ class Recommender(Scorer):
     arrays or plain values; override `state` and `restore` for others), and works in `csrr.evaluate`, `csrr.compare` and
     `csrr.tune`. `score_histories` or `fold_users` enables `fold_in` and `recommend_for`, `fold_items` enables
     `fold_in_items`, `score_own` enables `suspects`. `update` refits on all events unless it is overridden.
-    `csrr.register` makes the class known to `csrr.load` by its name.
+    `csrr.register` makes the class known to `csrr.load` and `csrr.tune` by its name; `search_space` is what `csrr.tune`
+    tries by default.
 
     `fit` and `update` work on a copy and then exchange all attributes at once: another thread may ask the model
     meanwhile, and gets the answer of the old model or of the new one.

@@ -77,8 +77,8 @@ def _copy_state(model: Any) -> Any:
     return copied
 
 
-def _keep_table(update: Method) -> Method:
-    """Return a method `update` after which the model has the item table that it had before."""
+def _update_at_once(update: Method) -> Method:
+    """Return a method `update` that works as `change_at_once`, and after which the model still has its item table."""
 
     @wraps(update)
     def update_with_table(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -87,7 +87,7 @@ def _keep_table(update: Method) -> Method:
         self.item_table_ = None if table is None else replace(table.align(self.items_), titles=self.titles_)
         return answer
 
-    return cast(Method, update_with_table)
+    return change_at_once(cast(Method, update_with_table))
 
 
 @explain_names
@@ -127,10 +127,9 @@ class Estimator(ABC):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        if "fit" in vars(cls):
-            setattr(cls, "fit", change_at_once(vars(cls)["fit"]))  # noqa: B010
-        if "update" in vars(cls):
-            setattr(cls, "update", change_at_once(_keep_table(vars(cls)["update"])))  # noqa: B010
+        for name, wrap in (("fit", change_at_once), ("update", _update_at_once)):
+            if name in vars(cls):
+                setattr(cls, name, wrap(vars(cls)[name]))
         # Wrong names of arguments are explained in models of your own too.
         explain_names(cls)
 
@@ -431,8 +430,7 @@ class Estimator(ABC):
 
     # New events, and files
 
-    @change_at_once
-    @_keep_table
+    @_update_at_once
     def update(self, new_events: Any, *, choose: bool = False) -> Self:
         """Add events to the training data, refit on all of them, and return the model.
 
