@@ -19,6 +19,7 @@ from scipy import sparse
 
 import csrr
 from csrr._base.threads import use_threads
+from csrr.models.recommend import rank_items
 from fuzz.arrow_tables import draw_table_file
 from fuzz.campaign import Finding, set_environment
 from fuzz.logs import check_log
@@ -124,7 +125,7 @@ def _use_matrix(model: Any, matrix: Any) -> None:
                 list(model.recommend_batches(k=2, batch_users=4, **{name: matrix}))
     if sparse.issparse(matrix) and matrix.shape == (n_users, n_items):
         with answering():
-            model.top_rows(np.arange(n_users), 2, seen=matrix)
+            rank_items(model, np.arange(n_users), 2, seen=matrix)
     for ask in (lambda: model.fold_in(matrix).score(), lambda: csrr.EASE(reg=1.0).fit(matrix).score_rows(np.arange(1))):
         with answering():
             if not np.isfinite(ask()).all():

@@ -76,7 +76,9 @@ def stored(kind):
 
 def fitted_attributes(kind):
     """Return what a fit of a model sets, its own before what all models have; factors only where it has any."""
-    found = [name for each in ours(kind) for name in (*inspect.get_annotations(each), *stored(each))]
+    contract = ours(csrr.Recommender)[::-1]
+    kinds = [*(each for each in ours(kind) if each not in contract), *contract]
+    found = [name for each in kinds for name in (*inspect.get_annotations(each), *stored(each))]
     absent = () if kind.has_factors or kind is csrr.Recommender else ("user_factors_", "item_factors_")
     return [name for name in dict.fromkeys(found) if re.fullmatch(r"[^_].*_", name) and name not in absent]
 

@@ -21,7 +21,6 @@ import inspect
 import math
 import re
 import sys
-import traceback
 import types
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -427,23 +426,18 @@ def explain_names(what: Named) -> Named:
 
 
 def _explain_call(function: Any, name: str) -> Any:
-    inner, depth = function, 1
-    while hasattr(inner, "__wrapped__"):
-        inner, depth = inner.__wrapped__, depth + 1
-    if hasattr(function, "is_explained") or inner.__code__.co_flags & inspect.CO_VARKEYWORDS:
+    if hasattr(function, "is_explained") or inspect.unwrap(function).__code__.co_flags & inspect.CO_VARKEYWORDS:
         return function
 
-    def explain(error: TypeError) -> None:
-        found = re.search(r"unexpected keyword argument '(.+?)'", str(error))
-        # What is raised within the function has a longer way.
-        if found is not None and len(list(traceback.walk_tb(error.__traceback__))) == depth:
-            refuse_names(name, [found[1]], [each for each in inspect.signature(function).parameters if each != "self"])
+    def explain(named: Iterable[str]) -> None:
+        refuse_names(name, named, [each for each in inspect.signature(function).parameters if each != "self"])
 
     def call(*args: Any, **named: Any) -> Any:
         try:
             return function(*args, **named)
-        except TypeError as error:
-            explain(error)
+        except TypeError:
+            # With a wrong name the function itself was never entered; otherwise the error stands.
+            explain(named)
             raise
 
     # As if it stood where the function stands: doctest looks there.

@@ -1,7 +1,8 @@
-"""The models by name: where ours live, and those that others add. A new model is named here, and nowhere else."""
+"""The models by name: ours, which `models/__init__.pyi` declares, and those that others register."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from importlib import import_module
 
@@ -11,18 +12,16 @@ if TYPE_CHECKING:
 
     Kind = TypeVar("Kind", bound=type)
 
-HOMES = {
-    "CSRR": "csrr.models.csrr",
-    "CSRRe": "csrr.models.csrre",
-    "PopRank": "csrr.models.popularity",
-    "WRMF": "csrr.models.wrmf",
-    "BPRMF": "csrr.models.bprmf",
-    "MCShift": "csrr.models.mcshift",
-    "BiasMC": "csrr.models.mcshift",
-    "EASE": "csrr.models.ease",
-    "ItemKNN": "csrr.models.itemknn",
-}
-"""Our own models, imported when they are first asked for."""
+
+def read_names(folder: str) -> dict[str, str]:
+    """Return the names that the stub `__init__.pyi` of a package imports, each with its module."""
+    with open(os.path.join(folder, "__init__.pyi"), encoding="utf-8") as stub:
+        words = [line.split() for line in stub if line.startswith("from csrr.")]
+    return {each[3]: each[1] for each in words if each[3] != "*"}
+
+
+HOMES = read_names(os.path.join(os.path.dirname(__file__), "models"))
+"""Our own models and their modules, which are imported when a model is first asked for."""
 
 _added: dict[str, type] = {}
 

@@ -9,6 +9,7 @@ from csrr._base.arrays import FloatArray
 from csrr.data import DataError, Log
 from csrr.models.base import Recommender
 from csrr.models.csrr import CSRR
+from csrr.models.recommend import rank_items
 
 RELATIVE, ABSOLUTE = "V: relative residual", "absolute residual"
 MANY, RARE = "rule: many clicks", "rule: rare item"
@@ -54,5 +55,5 @@ def measure_target_hits(model: Recommender, log: Log, targets: npt.NDArray[np.in
     have = np.unique(log.user_rows[np.isin(log.item_rows, targets)])
     others = np.setdiff1d(np.unique(log.user_rows), have)
     rows = model.users_.rows(log.users.ids[others])
-    best, _ = model.top_rows(rows, k, seen=model.seen_)
+    best, _ = rank_items(model, rows, k, seen=model.seen_)
     return float(np.isin(best, targets).any(axis=1).mean())

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 
 from csrr.data import Log
-from csrr.evaluation.spaces import AroundAuto, Range, Walk, resolve_space
+from csrr.evaluation.spaces import resolve_space
 from csrr.models.base import Recommender
 from csrr.models.bprmf import BPRMF
 from csrr.models.csrr import CSRR
@@ -20,6 +20,7 @@ from csrr.models.csrre import CSRRe
 from csrr.models.ease import EASE
 from csrr.models.mcshift import MCShift
 from csrr.models.popularity import PopRank
+from csrr.models.search_space import AroundAuto, Range, Walk
 from csrr.models.wrmf import WRMF
 from csrr_paper.printed import WITHOUT_V
 

@@ -88,7 +88,7 @@ class TestFiles:
 
 STOPPED = """
 import os, signal
-import csrr.models.recommend as lists
+import csrr.models.base as lists
 from csrr.ranking import Recommendations
 lists.BATCH_ROWS, plain, told = 35, Recommendations.to_arrow, []
 def to_arrow(self):

@@ -9,8 +9,8 @@ import csrr
 from csrr.data import DataError, as_log, split, synthetic
 from csrr.evaluation import evaluate
 from csrr.evaluation.statistics import combine_f1
-from csrr.models.base import NotFittedError
 from csrr.models.ease import EASE
+from csrr.models.estimator import NotFittedError
 from csrr.models.popularity import PopRank
 from csrr.ranking.metrics import list_metrics
 from tests.reference import metrics as reference

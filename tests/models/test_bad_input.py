@@ -9,6 +9,7 @@ from scipy import sparse
 import csrr
 from csrr import CSRR, DataError, NoHistoryWarning, ParameterError, PopRank, UnknownIdError
 from csrr.data import Log
+from csrr.models.recommend import rank_items
 from tests.data.test_matrices import LIES
 
 
@@ -278,7 +279,7 @@ def test_matrices_that_lie_are_refused_wherever_one_is_taken(matrix):
         with pytest.raises(DataError, match="the matrix is damaged"):
             ask(matrix)
     with pytest.raises(DataError, match="seen is damaged"):
-        model.top_rows(np.arange(6), 2, seen=matrix)
+        rank_items(model, np.arange(6), 2, seen=matrix)
 
 
 def test_a_scaling_may_be_a_whole_number(log):

@@ -5,7 +5,7 @@ import pytest
 
 import csrr
 from csrr import CSRR, WRMF, CSRRe, NotFittedError, ParameterError
-from csrr.models import base as explain_score
+from csrr.models import scorer
 from csrr.models.scaling import resolve_rank
 from tests.reference import dense
 
@@ -184,14 +184,14 @@ class TestAnswers:
 
     def test_what_an_explanation_spreads_is_little(self, forms, log, monkeypatch):
         seen = []
-        plain = explain_score.spread_amounts
+        plain = scorer.spread_amounts
 
         def spy(amounts, score, neighbors):
             assert neighbors is None
             seen.append((amounts.sum(), score))
             return plain(amounts, score, neighbors)
 
-        monkeypatch.setattr(explain_score, "spread_amounts", spy)
+        monkeypatch.setattr(scorer, "spread_amounts", spy)
         for model in forms.values():
             for user in range(0, 80, 3):
                 model.explain(user, 2)

@@ -8,6 +8,7 @@ import pytest
 import csrr
 from csrr import EASE, ParameterError
 from csrr.models import ease
+from csrr.models.recommend import rank_items
 from tests.reference.metrics import best_items
 
 
@@ -124,7 +125,7 @@ class TestAnswers:
 
     def test_rows_that_are_not_there(self, model):
         with pytest.raises(IndexError):
-            model.top_rows(np.array([80]), 3)
+            rank_items(model, np.array([80]), 3)
 
 
 def test_a_saved_model_keeps_weights_and_strength(model, tmp_path):

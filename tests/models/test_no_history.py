@@ -7,6 +7,7 @@ import pytest
 
 import csrr
 from csrr import NoHistoryWarning, registry
+from csrr.models.recommend import rank_items
 from csrr.models.store import read, write
 from csrr.registry import MODELS
 from tests.reference.metrics import best_items
@@ -90,7 +91,7 @@ def test_what_is_popular_is_kept_in_the_file(model, timed, tmp_path):
         assert again.recommend(5, k=5).items[0].tolist() == popular(timed)[:5]
 
 
-def test_a_file_without_times_is_as_before_and_counts_events(plain, tmp_path):
+def test_a_file_without_times_counts_all_events_alike(plain, tmp_path):
     model = csrr.EASE(reg=10).fit(plain)
     model.save(tmp_path / "m.csrr")
     assert b"recent_popularity" not in (tmp_path / "m.csrr").read_bytes()
@@ -127,7 +128,7 @@ def test_equal_scores_go_by_popularity_in_every_model(fitted):
     for model in fitted.values():
         place = np.argsort(model.item_order.items)
         rows = np.array([row for row in range(80) if row not in COLD])
-        items, scores = model.top_rows(rows, 60, seen=model.seen_)
+        items, scores = rank_items(model, rows, 60, seen=model.seen_)
         for mine, values in zip(items, scores, strict=True):
             count = int((values > -np.inf).sum())
             ties = np.flatnonzero(values[1:count] == values[: count - 1])
@@ -302,16 +303,6 @@ def change_file(path, change):
     arrays = dict(arrays)
     change(arrays)
     write(path, header, arrays)
-
-
-def test_a_file_from_before_counts_all_events_alike(fitted, timed, tmp_path):
-    fitted[csrr.WRMF].save(tmp_path / "m.csrr")
-    change_file(tmp_path / "m.csrr", lambda arrays: arrays.pop("recent_popularity"))
-    old = csrr.load(tmp_path / "m.csrr")
-    np.testing.assert_array_equal(old.popularity, timed.item_counts())
-    with pytest.warns(NoHistoryWarning):
-        recs = old.recommend(5, k=8)
-    assert recs.items[0].tolist() == np.argsort(-timed.item_counts(), kind="stable")[:8].tolist()
 
 
 @pytest.mark.parametrize(

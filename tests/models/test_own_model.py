@@ -1,6 +1,10 @@
 """A model written outside the library, by the contract alone, goes everywhere that ours go."""
 
 import importlib.util
+import os
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -159,7 +163,7 @@ def test_factors_of_a_file_are_checked(Factors, parts, tmp_path, name, value, wo
 
 
 def test_a_declaration_of_its_own_is_checked(Factors, parts, tmp_path, monkeypatch):
-    monkeypatch.setattr(Factors, "kept", FileSchema((Values("user_factors_", ("users", 2)),)))
+    monkeypatch.setattr(Factors, "file_schema", FileSchema((Values("user_factors_", ("users", 2)),)))
     model = Factors().fit(parts[0])
     model.save(tmp_path / "own.csrr")
     assert csrr.load(tmp_path / "own.csrr").item_factors_.shape == (60, 2)
@@ -188,3 +192,57 @@ def test_whatever_its_restore_raises_is_told_of_the_file(model, tmp_path, monkey
     monkeypatch.setattr(type(model), "restore", fail)
     with pytest.raises(csrr.ModelFileError, match=r"own\.csrr: cannot be made a model of \(ZeroDivisionError: no\)"):
         csrr.load(tmp_path / "own.csrr")
+
+
+def test_an_update_of_its_own_keeps_the_item_table_and_a_fit_drops_it(CoCounts, parts):
+    class Later(CoCounts):
+        def update(self, new_events):
+            return self.fit(new_events)
+
+    model = Later().fit(parts[0]).set_items({"item": range(60), "genre": ["Indie", "RPG"] * 30})
+    assert model.update(parts[1]) is model
+    assert set(model.recommend(5, k=4, columns=["genre"], where={"genre": "RPG"}).columns["genre"][0]) == {"RPG"}
+    assert model.fit(parts[0]).item_table_ is None
+
+
+NEW_MODEL = """
+from csrr.models.base import Recommender
+from csrr.models.search_space import Range
+
+
+class Longest(Recommender):
+    search_space = {"power": Range(0.5, 2.0)}
+
+    def __init__(self, *, power=1.0):
+        self.power = power
+
+    def fit(self, data):
+        log = self.read(data)
+        self.remember(log)
+        self.counts_ = (log.item_counts() ** self.power).astype("float32")
+        return self
+
+    def score_histories(self, seen, rows):
+        return self.counts_[None].repeat(len(rows), 0)
+"""
+USE_IT = """
+import csrr
+from csrr.cli.options import KINDS
+from csrr.evaluation.spaces import find_model, find_space
+from csrr.models import Longest
+
+assert csrr.Longest is Longest and "Longest" in csrr.__all__
+assert "longest" in KINDS
+assert type(find_model("longest")) is Longest
+assert find_space("csrr", Longest) == {"power": csrr.Range(0.5, 2.0)}
+"""
+
+
+def test_a_model_of_the_library_is_its_file_and_one_line(tmp_path):
+    source = Path(csrr.__file__).parent
+    shutil.copytree(source, tmp_path / "csrr", ignore=shutil.ignore_patterns("__pycache__"))
+    (tmp_path / "csrr" / "models" / "longest.py").write_text(NEW_MODEL)
+    with open(tmp_path / "csrr" / "models" / "__init__.pyi", "a") as stub:
+        stub.write("from csrr.models.longest import Longest as Longest\n")
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    subprocess.run([sys.executable, "-c", USE_IT], cwd=tmp_path, env=environment, check=True)

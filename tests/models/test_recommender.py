@@ -4,8 +4,10 @@ from scipy import sparse
 
 import csrr
 from csrr.data import DataError, UnknownIdError, as_log, synthetic
-from csrr.models.base import NotFittedError, Recommender
+from csrr.models.base import Recommender
+from csrr.models.estimator import NotFittedError
 from csrr.models.popularity import PopRank
+from csrr.models.recommend import rank_items
 from tests.reference.metrics import best_items
 
 
@@ -105,8 +107,8 @@ class TestContract:
         assert model.score(3, 4).shape == (1,)
 
     def test_many_pairs_are_scored_in_parts(self, model, monkeypatch):
-        monkeypatch.setattr("csrr.models.base.PAIRS", 100)
-        monkeypatch.setattr("csrr.models.base.USERS", 7)
+        monkeypatch.setattr("csrr.models.scorer.PAIRS", 100)
+        monkeypatch.setattr("csrr.models.scorer.USERS", 7)
         users, items = np.repeat(np.arange(80), 60), np.tile(np.arange(60), 80)
         found = model.score(users, items).reshape(80, 60)
         np.testing.assert_allclose(found, model.score(np.arange(80)), rtol=1e-4, atol=1e-5)
@@ -118,7 +120,7 @@ class TestContract:
 
     @pytest.mark.parametrize("k", [0, -1, 2.5, True, "3"])
     def test_bad_k(self, model, k):
-        with pytest.raises(ValueError, match=r"k=.*: it must be a whole number, at least 1"):
+        with pytest.raises(ValueError, match=r"k=.* must be a whole number >= 1"):
             model.recommend(3, k=k)
 
     def test_unknown_ids(self, model):
@@ -137,7 +139,7 @@ class TestContract:
 
     def test_not_fitted(self, model):
         fresh = type(model)()
-        for ask in (fresh.recommend, lambda: fresh.score(1), lambda: fresh.top_rows(np.array([0]), 1)):
+        for ask in (fresh.recommend, lambda: fresh.score(1), lambda: rank_items(fresh, np.array([0]), 1)):
             with pytest.raises(NotFittedError, match=r"is not fitted yet; call fit\(data\) first"):
                 ask()
 

@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import pickle
+import re
 import resource
 import struct
 import subprocess
@@ -331,14 +332,27 @@ def test_there_are_as_many_weights_and_times_as_events(weighing, tmp_path, name)
         refused(tmp_path, altered(weighing, "CSRR", tmp_path, change).read_bytes(), f"array '{name}'")
 
 
-def test_a_file_without_weights_and_times_answers_and_is_not_updated(weighing, tmp_path, log):
-    # As files are that were written before these were kept.
-    def drop(header, arrays):
-        del arrays["seen.weights"], arrays["seen.times"], header["facts"]["chosen_events"]
+@pytest.mark.parametrize("name", ["seen.times", "recent_popularity", "item_ages"])
+def test_what_follows_from_times_is_in_a_file_with_them_or_not_at_all(weighing, tmp_path, name):
+    data = altered(weighing, "CSRR", tmp_path, lambda header, arrays: arrays.pop(name)).read_bytes()
+    refused(tmp_path, data, f"array '{name}' is missing")
 
-    model = csrr.load(altered(weighing, "CSRR", tmp_path, drop))
-    np.testing.assert_array_equal(model.score(0), csrr.load(weighing / "CSRR").score(0))
-    assert model.chosen_.growth is None
+
+def test_curves_of_groups_need_the_common_curve(log, tmp_path):
+    model = csrr.PopRank().fit(log.select(np.arange(len(log)) % 2 == 0))
+    model.calibrate(log, n_groups=2)
+    model.save(tmp_path / "PopRank")
+
+    def drop(header, arrays):
+        for name in [name for name in arrays if re.match(r"calibration\.(?!groups)", name)]:
+            del arrays[name]
+
+    data = altered(tmp_path, "PopRank", tmp_path, drop).read_bytes()
+    refused(tmp_path, data, r"array 'calibration\.edges' is missing")
+
+
+def test_a_model_fitted_without_weights_is_not_updated_with_them(log):
+    model = CSRR(reg_low_rank=0.2, neighbors=0).fit(log).set_params(event_weights="log")
     with pytest.raises(csrr.DataError, match="were not kept"):
         model.update({"user": [1], "item": [2], "weight": [1], "time": [1]})
 
@@ -427,8 +441,8 @@ def sealed(text, payload=b""):
         (b"{", "cannot be read"),
         (b"\xff\xfe", "cannot be read"),
         (b"[]", "does not hold model, params"),
-        (b"[" * 10**5, "more than 32 deep"),
-        (b'{"a":' * 33 + b"1" + b"}" * 33, "more than 32 deep"),
+        (b"[" * 10**5, "lists in lists without end"),
+        (b'{"a":' * 33 + b"1" + b"}" * 33, "does not hold"),
         (b'{"a": "' + b"[" * 100 + b'"}', "does not hold"),
         (b'{"a": "\\"' + b"[" * 100 + b'"}', "does not hold"),
         (b'{"a": 1, "a": 2}', "a name twice"),

@@ -9,7 +9,7 @@ from pyarrow import csv, parquet
 from scipy import sparse
 
 import csrr
-from csrr.models import recommend as write_lists
+from csrr.models import base
 from csrr.parameters import ParameterError
 
 READERS = {
@@ -28,7 +28,7 @@ def model(log):
 @pytest.fixture
 def small_batches(monkeypatch):
     """About seven users of five items in a batch."""
-    monkeypatch.setattr(write_lists, "BATCH_ROWS", 35)
+    monkeypatch.setattr(base, "BATCH_ROWS", 35)
 
 
 def expected_rows(model, *args, **options):
@@ -129,7 +129,7 @@ def test_batches_are_those_of_recommend(model):
 
 
 def test_memory_does_not_grow_with_the_users(tmp_path, monkeypatch):
-    monkeypatch.setattr(write_lists, "BATCH_ROWS", 500)
+    monkeypatch.setattr(base, "BATCH_ROWS", 500)
 
     def peak(n_users):
         model = csrr.PopRank().fit(csrr.synthetic(n_users, 50, rank=2, events_per_user=3).log)

@@ -93,7 +93,7 @@ def evaluate(log: str, models: tuple[str, ...], test: str | None, as_json: bool,
 
     With rules, such as --diversity 0.3, lists follow them, and a table says what they change.
     """
-    from csrr.models.base import find_unseen_events
+    from csrr.models.scorer import find_unseen_events
 
     _check_usage(models, test, options)
     unfitted = _find_models(models, options)
@@ -172,7 +172,7 @@ def _fit(models: list[Any], train: csrr.Log, line: Line) -> dict[str, Any]:
         return named
     popular = csrr.PopRank().fit(train)
     # A fitted model's own log has no times any more, but it knows what was popular of late.
-    popular.remember_recent(models[0].recent_popularity, models[0].item_ages)
+    popular.recent_popularity, popular.item_ages = models[0].recent_popularity, models[0].item_ages
     popular.item_table_ = models[0].item_table_
     return named | {"PopRank": popular}
 

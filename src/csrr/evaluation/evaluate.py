@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from copy import copy
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,8 +21,16 @@ from csrr.data.ids import Ids
 from csrr.data.items import Categories
 from csrr.evaluation.statistics import Interval, combine_f1, compute_mean_interval, linearize_f1
 from csrr.models.base import Recommender
-from csrr.models.filters import IdLookup, Unknown, find_categories, list_ids, read_asked, read_rules
-from csrr.models.recommend import find_known, score_popular
+from csrr.models.filters import (
+    IdLookup,
+    Unknown,
+    find_categories,
+    find_user_rows,
+    list_ids,
+    read_asked,
+    read_rules,
+)
+from csrr.models.recommend import find_known, score_lists, score_popular
 from csrr.parameters import ParameterError
 from csrr.ranking.metrics import (
     STANDARD,
@@ -488,7 +497,7 @@ def evaluate(
     clicks, seen = (_align(each, model, "train", IdLookup("raise")) for each in (train, train.of_target()))
     relevant = _drop_seen(_align(as_log(test).of_target(), model, "test", reader), seen)
     if users is None or not reader.ignores:
-        asked = np.unique(model.user_rows(users))
+        asked = np.unique(find_user_rows(model, users))
     else:
         asked = np.unique(reader.find_known(model.users_, read_asked(list_ids(users), reader), "user", "users"))
     reader.warn()
@@ -525,7 +534,7 @@ def _rank_and_count(
     items = np.empty((len(rows), k), np.int32)
     ruled = None if rules is None else np.empty_like(items)
     is_cold, popular = ~find_known(model, np.diff(model.seen_.indptr)[rows], rows), score_popular(model)
-    for part, scores in score_blocks(model.score_lists, rows, len(model.items_), seen=seen):
+    for part, scores in score_blocks(partial(score_lists, model), rows, len(model.items_), seen=seen):
         items[part], _ = block_top_k(scores, k, model.item_order)
         counts.add(part, scores)
         if rules is not None and ruled is not None:

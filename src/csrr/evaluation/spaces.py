@@ -1,4 +1,4 @@
-"""What a parameter may be while a model is tuned: our spaces, the paper's grids, and spaces of one's own."""
+"""The values that a search may try: a model's own space, the paper's grids, or a space that the caller gives."""
 
 from __future__ import annotations
 
@@ -6,124 +6,21 @@ import inspect
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from csrr.data import Log
 from csrr.models.base import Recommender
+from csrr.models.search_space import LOW_RANK_WALK, AroundAuto, Range, Ranks, Walk
 from csrr.parameters import ParameterError, Whole, list_defaults, list_parameters, list_rivals
 from csrr.registry import MODELS
 
 Scalar = str | int | float | bool | None
 
 
-@dataclass(frozen=True)
-class Range:
-    """A search range for `csrr.tune`: numbers between two bounds, integers for an integer parameter.
-
-    Attributes
-    ----------
-    low, high
-        The bounds.
-    log
-        Whether to sample on a log scale.
-
-    Examples
-    --------
-    >>> log = csrr.synthetic(100, 40, events_per_user=10).log
-    >>> found = csrr.tune("ease", log, space={"reg": csrr.Range(1, 500, log=True)}, trials=3)
-    >>> all(1 <= trial.params["reg"] <= 500 for trial in found.trials[1:])
-    True
-    """
-
-    low: float
-    high: float
-    log: bool = False
-
-
-@dataclass(frozen=True)
-class AroundAuto:
-    """Any number from `low` to `high` times what "auto" comes to on the training data, by its logarithm."""
-
-    low: float
-    high: float
-
-
-@dataclass(frozen=True)
-class Ranks:
-    """Choices of a rank; those beyond the matrix give way to the largest there is."""
-
-    choices: tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class Walk:
-    """A regularization path as one trial of `csrr.tune`: from strong to weak, with warm starts.
-
-    Attributes
-    ----------
-    strengths
-        The regularization strengths; sorted in decreasing order.
-
-    Examples
-    --------
-    >>> csrr.Walk((0.1, 0.5, 0.2)).strengths
-    (0.5, 0.2, 0.1)
-    """
-
-    strengths: tuple[float, ...]
-
-    def __post_init__(self) -> None:
-        """Sort the strengths, falling."""
-        object.__setattr__(self, "strengths", tuple(sorted({float(each) for each in self.strengths}, reverse=True)))
-
-
 Dimension = Range | Walk | list[Scalar]
 Space = dict[str, Dimension]
-
-_FRACTIONS = Walk(tuple(float(f"{each:.3g}") for each in np.geomspace(0.8, 0.04, 14)))
-_ROBUST = {
-    "cost_ratio": Range(1, 8, log=True),
-    "user_scaling": Range(0, 0.6),
-    "item_scaling": Range(0, 0.6),
-    "reg_sparse": [1.0, 0.85, 0.7],
-    "neighbors": [0, 20, 50],
-    "reg_neighbors": Range(0.3, 30, log=True),
-    "reg_low_rank": _FRACTIONS,
-}
-_RANKS = Ranks((32, 64, 128, 256))
-_OURS: dict[str, dict[str, Any]] = {
-    "CSRR": _ROBUST,
-    # No walk: a start of low rank holds the factors back, and the fits take longer.
-    "CSRRe": {**_ROBUST, "rank": Ranks((64, 128, 256)), "reg_low_rank": Range(0.04, 0.5, log=True)},
-    "PopRank": {},
-    "WRMF": {
-        "rank": _RANKS,
-        "confidence": Range(1, 40, log=True),
-        "reg": AroundAuto(1 / 8, 4),
-        "reg_exponent": Range(0, 1),
-    },
-    "BPRMF": {
-        "rank": _RANKS,
-        "learning_rate": Range(0.02, 0.5, log=True),
-        "reg": Range(1e-3, 0.1, log=True),
-        "reg_negative": Range(3e-3, 0.3, log=True),
-        "reg_bias": Range(3e-4, 0.03, log=True),
-    },
-    # With a relative strength rho only scales MC-Shift's scores.
-    "MCShift": {"reg_low_rank": _FRACTIONS},
-    "BiasMC": {"rho": Range(0, 0.9), "reg_low_rank": _FRACTIONS},
-    "EASE": {"reg": AroundAuto(1 / 16, 16)},
-    "ItemKNN": {
-        "neighbors": [50, 100, 200, 400],
-        "similarity": ["cosine", "asymmetric", "jaccard"],
-        "weighting": ["none", "degree", "tf-idf", "bm25"],
-        "shrink": Range(0.1, 100, log=True),
-        "asymmetry": Range(0.3, 0.8),
-    },
-}
 
 _DECADES = [10.0**power for power in range(-5, 3)]
 _PAPER_RANKS = list(range(10, 51, 5))
@@ -135,8 +32,8 @@ _PLAIN = {
     "neighbors": [0],
 }
 _SMALL = [10.0**power for power in range(-6, 1)]
-_SHIFT = {"rho": [round(0.1 * step, 1) for step in range(10)], "reg_low_rank": _FRACTIONS}
-_PAPER: dict[str, dict[str, Any]] = {
+_SHIFT = {"rho": [round(0.1 * step, 1) for step in range(10)], "reg_low_rank": LOW_RANK_WALK}
+PAPER: dict[str, dict[str, Any]] = {
     # The step eta of Algorithm 1 has no part here: an exact solver's result does not depend on one.
     "CSRR": {**_PLAIN, "l1": Walk(tuple(_DECADES))},
     "CSRRe": {"factors": ["nonnegative"], "rank": _PAPER_RANKS, **_PLAIN, "l1": _DECADES, "step": _DECADES},
@@ -159,19 +56,17 @@ _PAPER: dict[str, dict[str, Any]] = {
     "MCShift": _SHIFT,
     "BiasMC": _SHIFT,
 }
-
-SPACES: dict[str, dict[str, dict[str, Any]]] = {"csrr": _OURS, "paper": _PAPER}
-"""The spaces by name and model: ours, and the grids of the paper's section on parameters."""
+"""The grids of the paper's section on parameters, by model."""
 
 
 def find_space(name: str, kind: type[Recommender]) -> dict[str, Any]:
-    """Return the space of that name for a model."""
-    if name not in SPACES:
-        raise ParameterError(f"space={name!r}: choose {', '.join(SPACES)}, or give a dict of your own")
-    if kind.__name__ not in SPACES[name]:
-        known = ", ".join(SPACES[name])
-        raise ParameterError(f"space={name!r} has nothing for {kind.__name__}, only {known}; give a dict of your own")
-    return dict(SPACES[name][kind.__name__])
+    """Return a space of a model: "csrr", the model's own, or "paper", the grid of the paper."""
+    if name not in ("csrr", "paper"):
+        raise ParameterError(f"space={name!r}: choose csrr, paper, or give a dict of your own")
+    found = kind.search_space if name == "csrr" else PAPER.get(kind.__name__)
+    if found is None:
+        raise ParameterError(f"space={name!r} has nothing for {kind.__name__}; give a dict of your own")
+    return dict(found)
 
 
 def resolve_space(space: str | Mapping[str, Any], model: Recommender, train: Log) -> Space:

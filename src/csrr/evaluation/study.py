@@ -17,7 +17,8 @@ import numpy as np
 
 from csrr._base.files import try_lock
 from csrr.data import DataError
-from csrr.evaluation.spaces import Range, Space, Walk
+from csrr.evaluation.spaces import Space
+from csrr.models.search_space import Range, Walk
 
 if TYPE_CHECKING:
     import optuna

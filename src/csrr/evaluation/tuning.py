@@ -19,11 +19,13 @@ import pyarrow as pa
 from csrr._base.files import write_text
 from csrr.data import DataError, Log, as_log, split
 from csrr.evaluation.evaluate import evaluate
-from csrr.evaluation.spaces import Space, Walk, encode_space, find_model, resolve_space
+from csrr.evaluation.spaces import Space, encode_space, find_model, resolve_space
 from csrr.evaluation.study import Params, State, Study, Trial, make_grid, open_study
-from csrr.models.base import Recommender, find_unseen_events
+from csrr.models.base import Recommender
 from csrr.models.bprmf import BPRMF, Epoch
 from csrr.models.popularity import PopRank
+from csrr.models.scorer import find_unseen_events
+from csrr.models.search_space import Walk
 from csrr.parameters import ParameterError, check_number, check_whole, list_defaults
 from csrr.ranking.metrics import HIT_METRICS, split_metric
 from csrr.results.table import ResultTable, TabularResult

@@ -89,7 +89,7 @@ class CsrrScorer(Component[ItemList], Trainable):  # type: ignore[misc]
     def _score(self, query: Any) -> Float32Array | None:
         """Return the scores of all items of the model, or None if neither the user nor a history is known."""
         if query.user_id is not None and query.user_id in self.model_.users_:
-            rows = self.model_.user_rows([query.user_id])
+            rows = self.model_.users_.rows([query.user_id])
             own: Float32Array = self.model_.score_rows(rows)[0]
             return own
         history = query.history_items

@@ -12,6 +12,7 @@ from csrr._base.arrays import Float32Array, Rows
 from csrr.data import Log
 from csrr.interop.implicit import OutsideModel
 from csrr.models.base import Recommender
+from csrr.models.recommend import rank_items
 from csrr.parameters import ParameterError
 from csrr.ranking import Recommendations
 from csrr.ranking.topk import RowScorer
@@ -82,7 +83,7 @@ class RecToolsModel(ModelBase):  # type: ignore[misc]
         viewed = dataset.get_user_item_matrix(include_weights=False) if filter_viewed else None
         if sorted_item_ids_to_recommend is not None:
             k = min(k, len(sorted_item_ids_to_recommend))
-        items, scores = self.model.top_rows(user_ids, k, seen=viewed, candidates=sorted_item_ids_to_recommend)
+        items, scores = rank_items(self.model, user_ids, k, seen=viewed, candidates=sorted_item_ids_to_recommend)
         found = items >= 0
         return np.repeat(user_ids, found.sum(axis=1)), items[found], scores[found]
 

@@ -15,7 +15,8 @@ from scipy import sparse
 from csrr._base.arrays import Int64Array
 from csrr.data import DataError, Log
 from csrr.data.tables import read_events
-from csrr.models.base import Recommender, holds_events, measure_heldout
+from csrr.models.base import Recommender
+from csrr.models.scorer import holds_events, measure_heldout
 from csrr.parameters import ParameterError, check_number, check_whole
 from csrr.ranking.metrics import HIT_METRICS, split_metric
 

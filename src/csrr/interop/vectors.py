@@ -20,6 +20,7 @@ from csrr._base.text import format_html_facts
 from csrr._base.threads import n_threads
 from csrr.data import IdMap
 from csrr.models.base import Recommender
+from csrr.models.recommend import rank_items
 from csrr.parameters import ParameterError, check_number, check_whole
 from csrr.ranking import top_k
 from csrr.ranking.topk import score_blocks
@@ -403,7 +404,7 @@ def export(
     check_number("recall", recall, above=0, most=1)
     judged, chosen = _draw_users(model, sample, seed)
     k = min(k, len(model.items_))
-    wanted = RecallGoal(chosen, model.top_rows(chosen, k, seen=model.seen_)[0], recall)
+    wanted = RecallGoal(chosen, rank_items(model, chosen, k, seen=model.seen_)[0], recall)
     vectors = make_score_vectors(
         model, part=part, dims=dims, seed=seed, suffice=lambda each: wanted.count_candidates(model, each) <= FEW * k
     )
@@ -479,7 +480,7 @@ def _measure_recalls(
     model: Recommender, vectors: ScoreVectors, index: VectorIndex | None, rows: Rows, k: int, n: int
 ) -> tuple[float, float | None, float]:
     """Return the shares of some users' lists in the first k of the vectors and of the index, and in n candidates."""
-    exact, _ = model.top_rows(rows, k, seen=model.seen_)
+    exact, _ = rank_items(model, rows, k, seen=model.seen_)
     by_product, _ = top_k(vectors.score_rows, rows, len(model.items_), n, seen=model.seen_, order=model.item_order)
     found = by_product if index is None else search_unseen(index, vectors.users, rows, model.seen_, n)
     of_index = None if index is None else measure_overlap(found[:, :k], exact)

@@ -1,35 +1,11 @@
-"""Models: one file each, under one contract."""
+"""Models: one file each, under one contract. They are declared in `__init__.pyi`."""
 
-from csrr.models.base import NotFittedError, Recommender
-from csrr.models.bprmf import BPRMF
-from csrr.models.csrr import CSRR
-from csrr.models.csrre import CSRRe
-from csrr.models.ease import EASE
-from csrr.models.itemknn import ItemKNN
-from csrr.models.mcshift import BiasMC, MCShift
-from csrr.models.path import Path, PathPoint, path
-from csrr.models.popularity import PopRank
-from csrr.models.schema import ModelFileError
-from csrr.models.store import load
-from csrr.models.wrmf import WRMF
-from csrr.parameters import ParameterError
+from typing import Any
 
-__all__ = [
-    "BPRMF",
-    "CSRR",
-    "EASE",
-    "WRMF",
-    "BiasMC",
-    "CSRRe",
-    "ItemKNN",
-    "MCShift",
-    "ModelFileError",
-    "NotFittedError",
-    "ParameterError",
-    "Path",
-    "PathPoint",
-    "PopRank",
-    "Recommender",
-    "load",
-    "path",
-]
+from csrr.registry import HOMES, MODELS
+
+
+def __getattr__(name: str) -> Any:
+    if name not in HOMES:
+        raise AttributeError(f"module 'csrr.models' has no attribute {name!r}")
+    return MODELS[name]

@@ -20,7 +20,9 @@ from csrr.models.base import Recommender
 from csrr.models.build_problem import ClickProblem, build_problem, find_genuine, judge_events, leave_out_own
 from csrr.models.costs import CostSpec
 from csrr.models.fitted_problem import make_click_weights
+from csrr.models.recommend import rank_items
 from csrr.models.scaling import RULE, Settings
+from csrr.models.update import weigh
 from csrr.numerics.factored import Factors
 from csrr.numerics.krylov import LowRankPlusSparse, compute_partial_svd
 from csrr.numerics.lowrank import LowRank
@@ -880,7 +882,7 @@ def measure_ndcg(model: Recommender, heldout: Log) -> float:
     relevant = heldout.to_csr()
     counts = np.diff(relevant.indptr)
     rows = np.flatnonzero(counts)
-    items, _ = model.top_rows(rows, AT, seen=model.seen_)
+    items, _ = rank_items(model, rows, AT, seen=model.seen_)
     return float(ndcg(mark_hits(items, relevant, rows), counts[rows]).mean())
 
 
@@ -922,7 +924,7 @@ def find_strength(model: CSRRBase, data: Any) -> float:
     """Return the l1 that a fit to data would have."""
     model.check_params()
     with use_threads(model.threads, blas=1):
-        log = model.weigh(model.read(data))
+        log = weigh(model, model.read(data))
         return float(build_problem(model, log, choose_settings(model, log).settings).problem.l1)
 
 

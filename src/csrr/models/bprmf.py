@@ -19,6 +19,7 @@ from csrr.models.base import Recommender
 from csrr.models.foldin import FoldedFactors
 from csrr.models.scaling import resolve_rank
 from csrr.models.schema import Arrays, FileSchema, Values
+from csrr.models.search_space import USUAL_RANKS, Range
 from csrr.models.store import ModelState, factors
 from csrr.models.update import join_events, place_rows_by_id
 from csrr.numerics.bpr import Rates, fold_in, run_epoch
@@ -136,9 +137,14 @@ class BPRMF(Recommender):
     """
 
     has_factors = True
-    kept: ClassVar[FileSchema | None] = FileSchema(
-        (*factors("rank+1"), Values("history", ("epochs",), ("float64",))), BPRMFFacts
-    )
+    search_space: ClassVar = {
+        "rank": USUAL_RANKS,
+        "learning_rate": Range(0.02, 0.5, log=True),
+        "reg": Range(1e-3, 0.1, log=True),
+        "reg_negative": Range(3e-3, 0.3, log=True),
+        "reg_bias": Range(3e-4, 0.03, log=True),
+    }
+    file_schema = FileSchema((*factors("rank+1"), Values("history", ("epochs",), ("float64",))), BPRMFFacts)
     _likeness = slice(-1)
 
     rank: Rank = parameter(default=None, kw_only=False)

@@ -38,7 +38,7 @@ from csrr.model_parameters import (
 )
 from csrr.models.auto import check_precision
 from csrr.models.build_problem import ClickProblem
-from csrr.models.csrr_base import CSRRBase, Fit, Start
+from csrr.models.csrr_base import SEARCH_SPACE, CSRRBase, Fit, Start
 from csrr.numerics.algorithm1 import Iteration, algorithm1
 from csrr.numerics.certificate import compute_gap
 from csrr.numerics.lowrank import LowRank
@@ -217,6 +217,7 @@ class CSRR(CSRRBase):
     seed: Seed = 0
 
     walked: ClassVar[tuple[str, ...]] = ("reg_low_rank", "l1")
+    search_space: ClassVar = SEARCH_SPACE
 
     @property
     def searches(self) -> bool:

@@ -33,19 +33,14 @@ from csrr.models.auto import (
     make_from_costs,
     settle_params,
 )
-from csrr.models.base import (
-    LikenessOptions,
-    Recommender,
-    ask_one_state,
-    explain_score,
-    find_similar_items,
-    mark_nothing,
-)
+from csrr.models.base import Recommender
 from csrr.models.build_problem import ClickProblem, ProblemSpec, build_problem
 from csrr.models.costs import Costs, CostSpec, Weighing
+from csrr.models.estimator import ask_one_state
 from csrr.models.filters import Unknown
 from csrr.models.fitted_problem import FOLD_IN_TOL, KEPT, FittedProblem, Neighborhood, ProblemFacts, keep_nonzero
 from csrr.models.foldin import FoldedFactors, FoldedItems, make_scorer
+from csrr.models.recommend import name_items
 from csrr.models.scaling import RULE, Settings
 from csrr.models.schema import (
     FLOATS,
@@ -58,8 +53,11 @@ from csrr.models.schema import (
     sparse_arrays,
     sparse_from,
 )
+from csrr.models.scorer import explain_score
+from csrr.models.search_space import LOW_RANK_WALK, Range
+from csrr.models.similar import SimilarItemsOptions, find_similar, mark_nothing
 from csrr.models.store import STEPS, ModelState, step_arrays, steps_from
-from csrr.models.update import join_events, place_rows_by_id
+from csrr.models.update import join_events, place_rows_by_id, uses_times, uses_weights, weigh
 from csrr.noise.scores import STRONG, LeaveOneOut, check_popularity
 from csrr.noise.stability import Stability, find_stability
 from csrr.noise.suspects import Suspects, find_suspects, score_suspects
@@ -128,7 +126,7 @@ def list_preferences(model: CSRRBase, user: Id) -> Preferences:
     support: npt.NDArray[np.floating[Any]] = np.empty(0)
     if len(chosen):
         kinds, support = judge_choices(model.tastes(), row, chosen)
-    return Preferences(*model.name_items(chosen), mine.data[order], user, kinds, support)
+    return Preferences(*name_items(model, chosen), mine.data[order], user, kinds, support)
 
 
 def _copy_with(model: Model, **changes: Any) -> Model:
@@ -214,6 +212,18 @@ _LITTLE = 1 / 3
 """A click is a user's own, where U's problem has no V, if less of it is explained than this share of the mean."""
 
 
+SEARCH_SPACE: dict[str, Any] = {
+    "cost_ratio": Range(1, 8, log=True),
+    "user_scaling": Range(0, 0.6),
+    "item_scaling": Range(0, 0.6),
+    "reg_sparse": [1.0, 0.85, 0.7],
+    "neighbors": [0, 20, 50],
+    "reg_neighbors": Range(0.3, 30, log=True),
+    "reg_low_rank": LOW_RANK_WALK,
+}
+"""The space of CSRR, and most of that of CSRR-e."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class CSRRFacts(ProblemFacts):
     """What a file keeps beside arrays; files from before choices were kept have no settings."""
@@ -274,7 +284,7 @@ class CSRRBase(Recommender):
     seed: int
     _settled: Settings | None = None
 
-    kept: ClassVar[FileSchema | None] = FileSchema(
+    file_schema = FileSchema(
         (
             *KEPT,
             STEPS,
@@ -343,7 +353,7 @@ class CSRRBase(Recommender):
         self.check_params()
         log = self.read(data)
         _check_start(start, log)
-        weighed = self.weigh(log)
+        weighed = weigh(self, log)
         with self._in_fit(), follow_steps(callback, verbose=verbose, aim=self.tol) as told:
             # 2. What is left open, by the log's own held-out events.
             chosen = replace(choose_settings(self, weighed, user_costs, item_costs), n_events=len(log))
@@ -435,7 +445,7 @@ class CSRRBase(Recommender):
             return self.fit(log, callback=callback, user_costs=costs[0], item_costs=costs[1])
         chosen = carry_settings(self)
         with self._in_fit():
-            problem = build_problem(self, self.weigh(log), chosen.settings, *costs)
+            problem = build_problem(self, weigh(self, log), chosen.settings, *costs)
             start = carry_factors(self, log, problem) if self.takes_start else None
             return self._solve_all(log, problem, start, chosen, callback)
 
@@ -698,8 +708,8 @@ class CSRRBase(Recommender):
             `event_weights`, without "auto".
         """
         kind = self.event_weights
-        resolved: Weighing = ("linear" if self.weighs(log) else "ignore") if kind == "auto" else kind
-        return "linear" if self.fades_events and resolved == "ignore" else resolved
+        resolved: Weighing = ("linear" if uses_weights(self, log) else "ignore") if kind == "auto" else kind
+        return "linear" if uses_times(self) and resolved == "ignore" else resolved
 
     @property
     def searches(self) -> bool:
@@ -892,8 +902,8 @@ class CSRRBase(Recommender):
         """
         if by not in ("auto", "neighbors", "factors"):
             raise ParameterError(f'by={by!r} must be "auto", "neighbors" or "factors"')
-        chosen = LikenessOptions(candidates, exclude, unknown, where)
-        return find_similar_items(self, items, k, partial(self._score_similar, by), chosen)
+        options = SimilarItemsOptions(candidates=candidates, exclude=exclude, unknown=unknown, where=where)
+        return find_similar(self, "item", items, k, partial(self._score_similar, by), options)
 
     def _score_similar(self, by: str, rows: Rows) -> Float32Array:
         """Return the similarities of items to all, shape (len(rows), n_items), by neighbors or factors."""
@@ -935,9 +945,7 @@ class CSRRBase(Recommender):
         tastes
             How alike items are to everyone but the user who is asked about.
         """
-        if "tastes" not in self._made:
-            self._made["tastes"] = self.noise_model().fitted_.find_tastes(self.seen_)
-        tastes: Tastes = self._made["tastes"]
+        tastes: Tastes = self._compute_once("tastes", lambda: self.noise_model().fitted_.find_tastes(self.seen_))
         return tastes
 
     @ask_one_state

@@ -40,8 +40,9 @@ from csrr.model_parameters import (
 )
 from csrr.models.auto import SearchSpace
 from csrr.models.build_problem import ClickProblem, ProblemSpec
-from csrr.models.csrr_base import CSRRBase, Fit, Start
+from csrr.models.csrr_base import SEARCH_SPACE, CSRRBase, Fit, Start
 from csrr.models.scaling import resolve_rank
+from csrr.models.search_space import Range, Ranks
 from csrr.numerics.algorithm2 import algorithm2, guess_nonnegative, take_nonnegative_part
 from csrr.numerics.factored import Factors, pick_lower, solve_factored, widen
 from csrr.numerics.problem import Problem
@@ -215,6 +216,12 @@ class CSRRe(CSRRBase):
     seed: Seed = 0
 
     starts_balanced: ClassVar[bool] = False
+    # No walk: a start of low rank holds the factors back, and the fits take longer.
+    search_space: ClassVar = {
+        **SEARCH_SPACE,
+        "rank": Ranks((64, 128, 256)),
+        "reg_low_rank": Range(0.04, 0.5, log=True),
+    }
 
     @property
     def searches(self) -> bool:

@@ -21,6 +21,7 @@ from csrr.models.auto import find_best_multiple
 from csrr.models.foldin import FoldedItems
 from csrr.models.item_weights import ItemWeightsModel
 from csrr.models.schema import Arrays, FileSchema, Values
+from csrr.models.search_space import AroundAuto
 from csrr.models.store import ModelState
 from csrr.models.update import join_events
 from csrr.parameters import Number, ParameterError, declare, parameter
@@ -123,7 +124,8 @@ class EASE(ItemWeightsModel):
     dtype: Precision = "float64"
     threads: Threads = 0
 
-    kept: ClassVar[FileSchema | None] = FileSchema((Values("weights", ("items", "items")),), EASEFacts)
+    search_space: ClassVar = {"reg": AroundAuto(1 / 16, 16)}
+    file_schema = FileSchema((Values("weights", ("items", "items")),), EASEFacts)
 
     def fit(self, data: Any, y: Any = None, *, callback: Callback | None = None, verbose: bool = False) -> Self:
         """Fit to data, and return the model.

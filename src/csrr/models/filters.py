@@ -23,6 +23,7 @@ from csrr.rules import RULES, RuleOptions
 
 if TYPE_CHECKING:
     from csrr.models.base import Recommender
+    from csrr.models.estimator import Estimator
 
 
 Unknown = Literal["raise", "ignore"]
@@ -35,7 +36,7 @@ _WAY_OUT = {
 
 
 class IdLookup:
-    """Finds the rows of ids; unknown ones are an error or, where they are to be ignored, counted for one warning."""
+    """Finds the rows of ids; an unknown id is an error, or is counted for one warning if it is to be ignored."""
 
     def __init__(self, unknown: Unknown) -> None:
         if unknown not in ("raise", "ignore"):
@@ -44,14 +45,15 @@ class IdLookup:
         self._left_out: dict[str, tuple[int, int]] = {}
 
     def find(self, known: IdMap, ids: Any, kind: Literal["user", "item"] = "user", place: str = "") -> Rows:
-        """Return the row of each id, -1 for one that is unknown and to be ignored; `place` says where ids stand."""
+        """Return the row of each id, -1 for an unknown one that is to be ignored; `place` names the argument."""
         if self.ignores:
             return find_rows(known, ids, kind)
         try:
             return known.rows(ids, kind)
         except UnknownIdError as error:
             where = f"{place}: " if place else ""
-            raise UnknownIdError(f"{where}{error}; {_WAY_OUT[kind]}") from None
+            error.args = (f"{where}{error}; {_WAY_OUT[kind]}",)
+            raise
 
     def find_known(self, known: IdMap, ids: Any, kind: Literal["user", "item"], place: str) -> Rows:
         """Return the rows of those ids that are known; the others are counted as left out."""
@@ -60,21 +62,21 @@ class IdLookup:
         return rows[rows >= 0]
 
     def count(self, place: str, n_unknown: int, n_asked: int) -> None:
-        """Count ids that were left out, of all that stand in a place."""
+        """Count unknown ids among those of an argument."""
         if n_unknown:
             before = self._left_out.get(place, (0, 0))
             self._left_out[place] = before[0] + n_unknown, before[1] + n_asked
 
     def warn(self) -> None:
-        """Say once what was left out."""
+        """Warn once of the ids that were left out."""
         if self._left_out:
-            told = ", ".join(f"{n:,} of {asked:,} in {place}" for place, (n, asked) in self._left_out.items())
-            warn_caller(f"unknown ids were left out: {told}", UnknownIdWarning)
+            counts = ", ".join(f"{n:,} of {n_ids:,} in {place}" for place, (n, n_ids) in self._left_out.items())
+            warn_caller(f"unknown ids were left out: {counts}", UnknownIdWarning)
             self._left_out = {}
 
 
 def read_asked(ids: Any, reader: IdLookup) -> AnyArray:
-    """Return the ids of users as they are asked for, shape (n,); of both types only where strangers are ignored."""
+    """Return ids as an array, shape (n,); they may be of both types if unknown ones are ignored."""
     if reader.ignores and _has_both_types(ids):
         mixed = np.empty(len(ids), np.object_)
         mixed[:] = ids
@@ -83,7 +85,7 @@ def read_asked(ids: Any, reader: IdLookup) -> AnyArray:
 
 
 def find_rows(known: IdMap, ids: Any, kind: str = "user") -> Rows:
-    """Return the row of each id, -1 for one that is unknown, as those of the other type are in a list of both."""
+    """Return the row of each id, -1 for an unknown one; in a list of both types, those of the other are unknown."""
     if not _has_both_types(ids):
         return known.find(ids, kind)
     is_text = known.ids.dtype == np.object_
@@ -94,9 +96,14 @@ def find_rows(known: IdMap, ids: Any, kind: str = "user") -> Rows:
 
 
 def _has_both_types(ids: Any) -> bool:
-    """Return whether integers and strings stand in one list."""
+    """Return whether a list has integers and strings."""
     is_list = isinstance(ids, list | tuple) or getattr(ids, "dtype", None) == np.object_
     return is_list and len({isinstance(each, str) for each in ids if each is not None}) > 1
+
+
+def find_user_rows(model: Estimator, users: Any) -> Rows:
+    """Return the rows of users, shape (n,): of one id, of several, or of all for None."""
+    return np.arange(len(model.users_)) if users is None else model.users_.rows(list_ids(users))
 
 
 def is_one_id(ids: Any) -> bool:
@@ -105,7 +112,7 @@ def is_one_id(ids: Any) -> bool:
 
 
 def list_ids(ids: Any) -> Any:
-    """Return one id or several as several."""
+    """Return ids as a list or array, also if there is only one."""
     if isinstance(ids, IdMap):
         return ids.ids
     if isinstance(ids, Set | ValuesView | Iterator | range):
@@ -118,10 +125,10 @@ _FORMS = "a dict from users to items, a table with user and item columns, or a s
 
 @dataclass(frozen=True, eq=False)
 class UserBatch:
-    """Those whose lists are asked for, in their order.
+    """The users to make lists for, in their order.
 
-    `ids`, shape (n,); `rows`, theirs among the `known` ids, -1 for someone unknown, shape (n,); `seen`, their
-    histories, csr of shape (n, n_items); `done`, what of these lists leave out, all of it if None.
+    `ids`, shape (n,); `rows`, their rows among the `known` ids, -1 for an unknown one, shape (n,); `seen`, their
+    histories, csr of shape (n, n_items); `done`, the part of these that lists leave out, or None for all.
     """
 
     ids: npt.NDArray[Any]
@@ -135,41 +142,41 @@ class UserBatch:
 
     @property
     def activity(self) -> npt.NDArray[np.integer[Any]]:
-        """How many events of each are known, shape (n,)."""
+        """The number of known events of each user, shape (n,)."""
         lengths: npt.NDArray[np.integer[Any]] = np.diff(self.seen.indptr)
         return lengths
 
 
 def restrict(
-    people: UserBatch, items: IdMap, reader: IdLookup, *, seen: Any, candidates: Any, exclude: Any
+    batch: UserBatch, items: IdMap, reader: IdLookup, *, seen: Any, candidates: Any, exclude: Any
 ) -> Restrictions:
-    """Return what the lists of `people` may hold; the arguments are those of `Recommender.recommend`."""
+    """Return the items that lists may have; the arguments are those of `Recommender.recommend`."""
     limits = Restrictions(len(items))
     if candidates is not None:
-        limits.keep(read_items(candidates, "candidates", people, items, reader))
+        limits.keep(read_items(candidates, "candidates", batch, items, reader))
     if exclude is not None:
-        limits.leave_out(read_items(exclude, "exclude", people, items, reader))
+        limits.leave_out(read_items(exclude, "exclude", batch, items, reader))
     if isinstance(seen, bool | int | np.bool_):
         if seen:
-            limits.leave_out(people.seen if people.done is None else people.done)
+            limits.leave_out(batch.seen if batch.done is None else batch.done)
     elif not is_for_each(seen):
         raise ParameterError(f"exclude_seen={show_value(seen)}: it must be True, False, {_FORMS}")
     else:
-        limits.leave_out(read_items(seen, "exclude_seen", people, items, reader))
+        limits.leave_out(read_items(seen, "exclude_seen", batch, items, reader))
     return limits
 
 
-def read_items(given: Any, name: str, people: UserBatch, items: IdMap, reader: IdLookup) -> Items:
-    """Return the rows of items that are meant for everyone, or cells of shape (n, n_items) where each has their own.
+def read_items(given: Any, name: str, batch: UserBatch, items: IdMap, reader: IdLookup) -> Items:
+    """Return the rows of items for all users, or cells of shape (n, n_items) if items are given for each user.
 
-    A mapping, a table or a matrix is about each; whoever it does not name has nothing.
+    These are given as a mapping, a table or a matrix; users that it does not name have no items.
     """
     if sparse.issparse(given):
-        return _read_matrix(given, name, people, len(items))
+        return _read_matrix(given, name, batch, len(items))
     if isinstance(given, Mapping):
-        return _read_mapping(given, name, people, items, reader)
+        return _read_mapping(given, name, batch, items, reader)
     if is_for_each(given):
-        return _read_table(given, name, people, items, reader)
+        return _read_table(given, name, batch, items, reader)
     ids = list_ids(given)
     if isinstance(ids, list | tuple) and any(not is_one_id(each) and each is not None for each in ids[:1]):
         raise ParameterError(f"{name}: a list of lists does not say whose they are; give {_FORMS}")
@@ -179,14 +186,14 @@ def read_items(given: Any, name: str, people: UserBatch, items: IdMap, reader: I
 
 
 def is_for_each(given: Any) -> bool:
-    """Return whether items are given for each person."""
+    """Return whether items are given for each user."""
     return sparse.issparse(given) or isinstance(given, Mapping | Log) or hasattr(given, "columns")
 
 
-def _read_matrix(given: Any, name: str, people: UserBatch, n_items: int) -> Any:
-    """Return the cells of a matrix with a row for each person asked for, or for each that is known."""
-    n, n_known = len(people), len(people.known)
-    in_order = np.array_equal(people.rows, np.arange(n_known))
+def _read_matrix(given: Any, name: str, batch: UserBatch, n_items: int) -> Any:
+    """Return the cells of a matrix with a row for each user of the batch, or for each known one."""
+    n, n_known = len(batch), len(batch.known)
+    in_order = np.array_equal(batch.rows, np.arange(n_known))
     if given.ndim != 2 or given.shape[1] != n_items or given.shape[0] not in (n, n_known):
         wanted = f"({n}, {n_items}), a row for each user asked for"
         wanted += f", or ({n_known}, {n_items}), a row for each of the model's" if n != n_known else ""
@@ -199,10 +206,10 @@ def _read_matrix(given: Any, name: str, people: UserBatch, n_items: int) -> Any:
     cells = sparse.csr_array(check_sparse(given, name), copy=True)
     cells.sum_duplicates()
     cells.eliminate_zeros()
-    return cells if given.shape[0] == n else take_rows(cells, people.rows)
+    return cells if given.shape[0] == n else take_rows(cells, batch.rows)
 
 
-def _read_mapping(given: Mapping[Any, Any], name: str, people: UserBatch, items: IdMap, reader: IdLookup) -> Any:
+def _read_mapping(given: Mapping[Any, Any], name: str, batch: UserBatch, items: IdMap, reader: IdLookup) -> Any:
     """Return the cells of a mapping from users to their items."""
     for user, own in given.items():
         if own is None or isinstance(own, Mapping) or not (is_one_id(own) or hasattr(own, "__len__")):
@@ -210,51 +217,47 @@ def _read_mapping(given: Mapping[Any, Any], name: str, people: UserBatch, items:
                 f"{name}: what is given for user {show_value(user)} is not a list of item ids: {show_value(own)}"
             )
     try:
-        own_rows, users = _find_people(list(given), people, reader, name)
+        own_rows, users = _find_named_users(list(given), batch, reader, name)
     except KeyError as error:
         is_columns = {"user", "item"} <= set(map(str, given))
         more = "; a dict gives items by user: for a dict of columns, csrr.Log.from_table" if is_columns else ""
-        raise type(error)(f"{error}{more}") from None
+        error.args = (f"{error}{more}",)
+        raise
     lists = [list(list_ids(own)) for own in given.values()]
     columns = reader.find(items, [item for own in lists for item in own], "item", name)
     reader.count(name, int((columns < 0).sum()), len(columns))
     return _collect(np.repeat(users, [len(own) for own in lists]), columns, own_rows, (len(given), len(items)))
 
 
-def _read_table(given: Any, name: str, people: UserBatch, items: IdMap, reader: IdLookup) -> Any:
-    """Return the cells of a table with user and item columns; others do not matter."""
+def _read_table(given: Any, name: str, batch: UserBatch, items: IdMap, reader: IdLookup) -> Any:
+    """Return the cells of a table with user and item columns; other columns are not read."""
     log = given
     if not isinstance(given, Log):
         log = Log.from_table(given, rating=False, weight=False, time=False, title=False)
-    own_rows, users = _find_people(log.users.ids, people, reader, name)
+    own_rows, users = _find_named_users(log.users.ids, batch, reader, name)
     columns = reader.find(items, log.items.ids, "item", name)
     reader.count(name, int((columns < 0).sum()), len(columns))
     return _collect(users[log.user_rows], columns[log.item_rows], own_rows, (log.n_users, len(items)))
 
 
-def _find_people(named: Any, people: UserBatch, reader: IdLookup, name: str) -> tuple[Rows, Rows]:
-    """Return the row of each of `people` among those named, -1 for one who is not, and the row of each who is named.
+def _find_named_users(named: Any, batch: UserBatch, reader: IdLookup, name: str) -> tuple[Rows, Rows]:
+    """Return the row of each user of the batch among the named users, -1 for none, and the row of each named user.
 
-    Somebody who is neither asked for nor known is a mistake, or is to be ignored.
+    A named user who is neither in the batch nor known is an error, or is ignored.
     """
     names = IdMap(named)
-    strangers = _are_strangers(names, people)
-    if strangers.any():
-        ids = names.ids[strangers]
-        reader.find(people.known, ids, "user", name)
-        reader.count(f"the users of {name}", len(ids), len(names))
-    return find_rows(names, people.ids), names.rows(named)
-
-
-def _are_strangers(names: IdMap, people: UserBatch) -> BoolArray:
-    strangers = people.known.find(names.ids) < 0
-    asked = find_rows(names, people.ids)
-    strangers[asked[asked >= 0]] = False
-    return strangers
+    own_rows = find_rows(names, batch.ids)
+    is_unknown = batch.known.find(names.ids) < 0
+    is_unknown[own_rows[own_rows >= 0]] = False
+    if reader.ignores:
+        reader.count(f"the users of {name}", int(is_unknown.sum()), len(names))
+    elif is_unknown.any():
+        reader.find(batch.known, names.ids[is_unknown], "user", name)
+    return own_rows, names.rows(named)
 
 
 def _collect(rows: Rows, columns: Rows, own_rows: Rows, shape: tuple[int, int]) -> Any:
-    """Return cells as csr, for each person the row that is theirs."""
+    """Return cells as csr, with the row of each user of the batch."""
     known = columns >= 0
     cells = sparse.coo_array((np.ones(int(known.sum()), np.bool_), (rows[known], columns[known])), shape=shape).tocsr()
     return take_rows(cells, own_rows)

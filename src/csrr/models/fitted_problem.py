@@ -142,7 +142,7 @@ KEPT: tuple[FilePart, ...] = (
     *factors(),
     Values("user_scaling", ("users",), FLOATS, above=0, most=1),
     Values("item_scaling", ("items",), FLOATS, above=0, most=1),
-    SparseArray.of("neighbors", ("items", "items"), optional=True),
+    SparseArray.of("neighbors", ("items", "items")),
     Values("click_costs", ("events",), FLOATS, above=0, optional=True),
     Values("item_costs", ("items",), FLOATS, above=0, optional=True),
     Values("user_costs", ("users",), FLOATS, above=0, optional=True),

@@ -1,9 +1,9 @@
-"""Items that were not in the training data: who chose them, and to whom they are recommended."""
+"""New users and new items: histories as they are given, and scores and lists of what is folded in."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
@@ -15,8 +15,9 @@ from csrr._base.arrays import Float32Array, Float64Array, Rows
 from csrr.data import IdMap, Log, as_log
 from csrr.data.errors import show_value
 from csrr.data.log import join_ids, join_titles
-from csrr.models.filters import IdLookup, Unknown, UserBatch, is_one_id, list_ids, restrict
+from csrr.models.filters import IdLookup, Unknown, UserBatch, find_user_rows, is_one_id, list_ids, restrict
 from csrr.models.recommend import Least, RecommendOptions, check_k, find_known, make_lists, score_known
+from csrr.models.update import uses_times, weigh
 from csrr.parameters import ParameterError, check_number, list_defaults
 from csrr.ranking import Recommendations, top_k
 from csrr.ranking.topk import NO_ITEM, ItemOrder, RowScorer, add_products, multiply_factors, take_rows
@@ -32,7 +33,7 @@ _MOST = 1e15
 
 
 class Clicks(NamedTuple):
-    """Clicks of `users`: whose, on what (-1: unknown) and how much (NaN: not said), shapes (n_clicks,)."""
+    """Clicks of `users`: user rows, item rows (-1: unknown) and weights (NaN: not given), shapes (n_clicks,)."""
 
     users: npt.NDArray[Any]
     rows: Rows
@@ -41,15 +42,15 @@ class Clicks(NamedTuple):
 
 
 def read_histories(model: Recommender, histories: Any, reader: IdLookup) -> tuple[npt.NDArray[Any], Any]:
-    """Return the ids of people and their histories, csr of shape (n, n_items); a history may be empty.
+    """Return the ids of users and their histories, csr of shape (n, n_items); a history may be empty.
 
-    Its values are ones or, where weights count for the model, those given, or what a click weighs where none is.
+    Its values are ones or, in a model that uses weights, the given ones, or `history_weight` where none is given.
     """
     is_listed = isinstance(histories, list | tuple)
     clicks = _read_lists(model, histories, reader) if is_listed else _read_log(model, histories, reader)
     reader.count(_PLACE, int((clicks.columns < 0).sum()), len(clicks.columns))
     n_items = len(model.items_)
-    # As in a log, what weighs nothing did not happen.
+    # As in a log, a click of weight 0 does not count.
     there = (clicks.columns >= 0) & (clicks.weights != 0)
     pairs, first = np.unique(clicks.rows[there] * n_items + clicks.columns[there], return_index=True)
     weights = clicks.weights[there][first]
@@ -58,9 +59,17 @@ def read_histories(model: Recommender, histories: Any, reader: IdLookup) -> tupl
     return clicks.users, sparse.csr_array((values, np.divmod(pairs, n_items)), shape=(len(clicks.users), n_items))
 
 
+def _read_new_log(model: Recommender, clicks: Any) -> Log:
+    """Return clicks of new users, or on new items, as a log, weighed as in a fit; their ages count where known."""
+    log = as_log(clicks)
+    if not uses_times(model):
+        return log
+    return weigh(model, log) if log.times is not None else log if model.weighs_events else replace(log, weights=None)
+
+
 def _read_log(model: Recommender, histories: Any, reader: IdLookup) -> Clicks:
-    """Return the clicks of a log, or of what becomes one; its weights as far as the model asks for any."""
-    log = as_log(histories)
+    """Return the clicks of a log, or of a table or matrix, with weights if the model uses any."""
+    log = _read_new_log(model, histories)
     columns = reader.find(model.items_, log.items.ids, "item", _PLACE)[log.item_rows]
     is_weighted = model.history_weight is not None and log.weights is not None
     weights = np.asarray(log.weights, np.float64) if is_weighted else np.full(len(log), np.nan)
@@ -68,7 +77,7 @@ def _read_log(model: Recommender, histories: Any, reader: IdLookup) -> Clicks:
 
 
 def _read_lists(model: Recommender, histories: Sequence[Any], reader: IdLookup) -> Clicks:
-    """Return the clicks of lists of item ids, or of mappings from item ids to weights; people are numbered."""
+    """Return the clicks of lists of item ids, or of mappings from item ids to weights; users are numbered."""
     if not histories:
         raise ParameterError("fold_in needs at least one history; pass [[]] for a user without a history")
     if any(is_one_id(history) for history in histories):
@@ -88,7 +97,7 @@ def _read_lists(model: Recommender, histories: Sequence[Any], reader: IdLookup) 
 
 
 def _check_weights(model: Recommender, history: Mapping[Any, Any], number: int) -> list[float]:
-    """Return the weights of one history; they are those of a fit, and refused where a fit would not ask for any."""
+    """Return the weights of one history, checked; weights other than 1 are refused if the model uses none."""
     for item, weight in history.items():
         is_number = isinstance(weight, Real | np.number) and not isinstance(weight, bool | np.bool_)
         if not is_number or not 0 <= float(weight) <= _MOST:
@@ -147,28 +156,28 @@ class FoldedUsers:
 
         Users with an empty history get popular items.
         """
-        people = UserBatch(self.users, np.arange(len(self)), IdMap(self.users), self.seen)
-        wishes = RecommendOptions(k, exclude_seen, candidates, exclude, min_probability, min_score, columns, rules)
-        return make_lists(self.model, people, self.score_rows, wishes, IdLookup(unknown))
+        batch = UserBatch(self.users, np.arange(len(self)), IdMap(self.users), self.seen)
+        options = RecommendOptions(k, exclude_seen, candidates, exclude, min_probability, min_score, columns, rules)
+        return make_lists(self.model, batch, self.score_rows, options, IdLookup(unknown))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FoldedFactors(FoldedUsers):
-    """The same, of a factor model: `user_factors` (n, d) and, where the model has it, `specific` V, sparse (n, m)."""
+    """New users of a factor model: `user_factors` (n, d) and, if the model has it, `specific` V, sparse (n, m)."""
 
     user_factors: npt.NDArray[np.float32]
     specific: Any = None
 
     @classmethod
     def of(cls, model: Recommender, users: npt.NDArray[Any], seen: Any, factors: npt.NDArray[Any]) -> FoldedFactors:
-        """Return new people by their factors, shape (len(users), d)."""
+        """Return new users by their factors, shape (len(users), d)."""
         items = model.item_factors_
         return cls(users, seen, model, lambda rows: multiply_factors(factors[rows], items), factors)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FoldedItems:
-    """Items that were not in the training data, and the model's users and items as they are.
+    """Items that were not in the training data, beside the unchanged users and items of a model.
 
     Attributes
     ----------
@@ -177,15 +186,15 @@ class FoldedItems:
     seen
         Who chose them: ones, sparse of shape (n_users, n_new).
     titles
-        What they are called, shape (n_new,), where known.
+        Their titles, shape (n_new,), or None.
     model
         The model.
     score_rows
         Gives the scores of the new items, (len(rows), n_new), for users by row number.
     item_factors
-        Of models that have factors: shape (n_new, d).
+        The factors of the new items in a model of factors, shape (n_new, d).
     weights
-        Of models that go from item to item: what item i in a history adds to the score of new item j, sparse or dense
+        In a model of weights between items: what item i in a history adds to the score of new item j, sparse or dense
         of shape (n_items, n_new).
     """
 
@@ -201,7 +210,7 @@ class FoldedItems:
     def of(
         cls, model: Recommender, log: Log, chosen: Any, score_rows: RowScorer, factors: Any = None, weights: Any = None
     ) -> FoldedItems:
-        """Return the items of a log by who chose them, csr of shape (n_new, n_users), and what was found of them."""
+        """Return the items of a log, given the users who chose them, csr of shape (n_new, n_users)."""
         seen = sparse.csr_array(chosen.T)
         seen.data = np.ones_like(seen.data)
         return cls(log.items, seen, log.titles, model, score_rows, factors, weights)
@@ -225,7 +234,7 @@ class FoldedItems:
         scores
             Shape (n_users, n_new).
         """
-        return self.score_rows(self.model.user_rows(users))
+        return self.score_rows(find_user_rows(self.model, users))
 
     def recommend(
         self,
@@ -237,7 +246,7 @@ class FoldedItems:
         exclude: Any = None,
         min_score: float | None = None,
     ) -> Recommendations:
-        """Return the best items for users, best first: of those known and the new ones, in one list.
+        """Return the best items for users, best first: known and new items in one list.
 
         Equal scores go by the number of events, then by item row.
 
@@ -259,11 +268,11 @@ class FoldedItems:
         if min_score is not None:
             check_number("min_score", min_score)
         joined, known, new = join_ids(model.items_, self.items, "item")
-        rows = model.user_rows(users)
+        rows = find_user_rows(model, users)
         seen = _place_columns([(model.seen_, known), (self.seen, new)], len(joined))
         done = _place_columns([(model.seen_of_target, known), (self.seen, new)], len(joined))
-        people = UserBatch(model.users_.ids[rows], rows, model.users_, take_rows(seen, rows), take_rows(done, rows))
-        limits = restrict(people, joined, IdLookup("raise"), seen=exclude_seen, candidates=candidates, exclude=exclude)
+        batch = UserBatch(model.users_.ids[rows], rows, model.users_, take_rows(seen, rows), take_rows(done, rows))
+        limits = restrict(batch, joined, IdLookup("raise"), seen=exclude_seen, candidates=candidates, exclude=exclude)
         is_known = find_known(model, np.diff(model.seen_.indptr)[rows], rows)
 
         def score_all(rows: Rows) -> Float32Array:
@@ -282,15 +291,15 @@ class FoldedItems:
         out = scores < (-np.inf if min_score is None else min_score)
         items, scores = np.where(out, np.int32(NO_ITEM), items), np.where(out, np.float32(-np.inf), scores)
         titles = join_titles((model.titles_, known), (self.titles, new), len(joined))
-        return Recommendations.from_rows(people.ids, items, scores, joined, titles, None, ~is_known)
+        return Recommendations.from_rows(batch.ids, items, scores, joined, titles, None, ~is_known)
 
 
-def read_new_items(clicks: Any, users: IdMap, items: IdMap, weight: float | None) -> tuple[Log, Any]:
+def read_new_items(model: Recommender, clicks: Any) -> tuple[Log, Any]:
     """Return events of known users and new items as a log, and as csr of shape (n_new, n_users).
 
-    Its values are ones or, where a click has a `weight` for a model, the log's, or that weight where it has none.
+    Its values are ones or, in a model that uses weights, the log's, or `history_weight` if the log has none.
     """
-    log = as_log(clicks)
+    log, users, items, weight = _read_new_log(model, clicks), model.users_, model.items_, model.history_weight
     if len(log) == 0:
         raise ParameterError("there are no events; an item is folded in by those who chose it")
     join_ids(items, log.items, "item")
@@ -310,9 +319,9 @@ def read_new_items(clicks: Any, users: IdMap, items: IdMap, weight: float | None
 def make_scorer(
     model: Recommender, factors: Any = None, weights: Any = None, scale: Any = None, amounts: Any = None
 ) -> RowScorer:
-    """Return what gives the scores of new items by their factors, (n_new, d), and weights, csr (n_items, n_new).
+    """Return a function for the scores of new items by their factors, (n_new, d), and weights, csr (n_items, n_new).
 
-    `scale`, (n_users,), multiplies what weights add; `amounts`, (n_events,), are what events count for; None: 1.
+    `scale`, (n_users,), multiplies what the weights add; each event counts by `amounts`, (n_events,), or 1 for None.
     """
 
     def score_rows(rows: Rows) -> Float32Array:
@@ -328,7 +337,7 @@ def make_scorer(
 
 
 def _place_columns(parts: list[tuple[Any, Rows]], n_columns: int) -> Any:
-    """Return csr matrices of the same users side by side, the columns of each where it says."""
+    """Return csr matrices of the same users in one, with the columns of each at the given places."""
     cells = [(matrix.tocoo(), columns) for matrix, columns in parts]
     rows = np.concatenate([each.row for each, _ in cells])
     columns = np.concatenate([where[each.col] for each, where in cells])

@@ -14,6 +14,7 @@ from csrr.model_parameters import Threads
 from csrr.models.foldin import FoldedItems, make_scorer
 from csrr.models.item_weights import ItemWeightsModel
 from csrr.models.schema import FileSchema, SparseArray
+from csrr.models.search_space import Range
 from csrr.numerics.neighbors import Likeness, find_nearest_items, list_nearest, make_weights
 from csrr.parameters import Choice, Number, Whole, declare, parameter
 from csrr.ranking.topk import choose_block_rows
@@ -120,7 +121,14 @@ class ItemKNN(ItemWeightsModel):
     bm25_b: BM25B = 0.75
     threads: Threads = 0
 
-    kept: ClassVar[FileSchema | None] = FileSchema((SparseArray.of("weights", ("items", "items")),))
+    search_space: ClassVar = {
+        "neighbors": [50, 100, 200, 400],
+        "similarity": ["cosine", "asymmetric", "jaccard"],
+        "weighting": ["none", "degree", "tf-idf", "bm25"],
+        "shrink": Range(0.1, 100, log=True),
+        "asymmetry": Range(0.3, 0.8),
+    }
+    file_schema = FileSchema((SparseArray.of("weights", ("items", "items")),))
 
     def fit(self, data: Any, y: Any = None) -> Self:
         """Find the neighbors of each item, and return the model.

@@ -13,6 +13,7 @@ from csrr.models.auto import check_precision
 from csrr.models.build_problem import ClickProblem
 from csrr.models.costs import Costs
 from csrr.models.csrr_base import CSRRBase, Fit, Start
+from csrr.models.search_space import LOW_RANK_WALK, Range
 from csrr.numerics.solver import Callback
 from csrr.parameters import declare, parameter
 
@@ -101,6 +102,8 @@ class MCShift(CSRRBase):
 
     loss = "II"
     walked: ClassVar[tuple[str, ...]] = ("reg_low_rank", "l1")
+    # With a relative strength rho only scales the scores.
+    search_space: ClassVar = {"reg_low_rank": LOW_RANK_WALK}
 
     rho: Rho = parameter(default=0.5, kw_only=False)
     reg_low_rank: RegLowRank = "auto"
@@ -204,6 +207,7 @@ class BiasMC(CSRRBase):
 
     loss = "I"
     walked: ClassVar[tuple[str, ...]] = ("reg_low_rank", "l1")
+    search_space: ClassVar = {"rho": Range(0, 0.9), "reg_low_rank": LOW_RANK_WALK}
 
     rho: Rho = parameter(default=0.5, kw_only=False)
     reg_low_rank: RegLowRank = "auto"

@@ -15,6 +15,7 @@ from csrr.models.build_problem import ClickProblem, build_problem
 from csrr.models.csrr import CSRR
 from csrr.models.csrr_base import Fit
 from csrr.models.scaling import RULE, compute_target_norm
+from csrr.models.update import weigh
 from csrr.numerics.certificate import Certificate
 from csrr.numerics.solver import Solution, solve_path
 from csrr.parameters import ParameterError
@@ -180,7 +181,7 @@ def path(
     fractions = _choose_fractions(strengths, n, weakest)
     log = model.read(data)
     with use_threads(model.threads, blas=1):
-        weighed = model.weigh(log)
+        weighed = weigh(model, log)
         chosen = replace(choose_settings(model, weighed), n_events=len(log))
         settings = chosen.settings
         if model.max_rank == "auto":

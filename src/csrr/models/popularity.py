@@ -1,4 +1,4 @@
-"""The baseline that knows no one: what most people have."""
+"""The popularity baseline: the same scores for everyone."""
 
 from __future__ import annotations
 
@@ -47,7 +47,8 @@ class PopRank(Recommender):
     True
     """
 
-    kept: ClassVar[FileSchema | None] = FileSchema((Values("popularity", ("items",)),))
+    search_space: ClassVar = {}
+    file_schema = FileSchema((Values("popularity", ("items",)),))
 
     popularity_: npt.NDArray[np.float32]
 

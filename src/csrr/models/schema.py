@@ -1,4 +1,4 @@
-"""Texts and sparse arrays as plain arrays, which a model file holds, and back."""
+"""The arrays and facts that a model file may hold, and their checks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import types
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Annotated, Any, Literal, Protocol, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,7 @@ from csrr.parameters import Number, Parameter, ParameterError
 
 Arrays = dict[str, npt.NDArray[Any]]
 Sizes = dict[str, int]
-"""What the dimensions come to: "users" and "items" of every model, and those that its arrays share."""
+"""The length of each dimension: "users" and "items" of every model, and those that arrays of a model share."""
 
 MOST = 1e15
 """The largest value in size: far beyond any use, and products of two of them are far within float32."""
@@ -30,24 +30,11 @@ class ModelFileError(ValueError):
     """Raised for a file that is not a complete csrr model."""
 
 
-class FilePart(Protocol):
-    """Something that is kept: one array, or several that make one thing."""
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The arrays that it is made of."""
-        ...
-
-    def check(self, arrays: Mapping[str, npt.NDArray[Any]], sizes: Sizes) -> None:
-        """Raise ModelFileError unless the arrays are as declared; add what sizes they set."""
-        ...
-
-
 @dataclass(frozen=True)
 class Values:
     """An array: its dimensions by name ("events+1" is one more) or number, its types, and where its values lie.
 
-    Finite they are, unless `is_free`; `above` excludes its bound. `optional` says that it may be missing.
+    They are finite, unless `is_free`; `above` excludes its bound. An `optional` array may be missing.
     """
 
     name: str
@@ -61,12 +48,14 @@ class Values:
 
     @property
     def names(self) -> tuple[str, ...]:
+        """The arrays of this part of a file."""
         return (self.name,)
 
     def check(self, arrays: Mapping[str, npt.NDArray[Any]], sizes: Sizes) -> None:
+        """Raise ModelFileError unless the arrays are as declared; add the sizes that they set."""
+        if self.name not in arrays and self.optional:
+            return
         if self.name not in arrays:
-            if self.optional:
-                return
             raise ModelFileError(f"array {self.name!r} is missing")
         array = arrays[self.name]
         if _name_of(array.dtype) not in self.types:
@@ -74,7 +63,7 @@ class Values:
         _check_shape(self.name, array.shape, self.shape, sizes)
         if self.is_free or array.size == 0:
             return
-        # A comparison with NaN is false: that is refused too, and nothing of the array's size is made.
+        # A comparison with NaN is false: that is refused too, without another array of this size.
         least, most = array.min(), array.max()
         if not (least >= self.least and most <= self.most and (self.above is None or least > self.above)):
             low = f"> {self.above:g}" if self.above is not None else f">= {self.least:g}"
@@ -84,31 +73,31 @@ class Values:
 
 @dataclass(frozen=True)
 class SparseArray:
-    """A csr array of a shape (rows, columns), with its values or all ones; `events` names the number of its entries.
+    """A csr array of a shape (rows, columns), with its values or all ones; `entries` names the number of its entries.
 
-    Columns rise within a row, as kernels that search them rely on, unless `is_sorted` is not asked for.
+    Columns rise within a row, as kernels that search them need, if `is_sorted`. A row has at most `most_in_row`.
     """
 
     name: str
     shape: tuple[str | int, str | int]
     values: Values | None
     entries: str = ""
-    optional: bool = False
     is_sorted: bool = True
+    most_in_row: int | None = None
 
     @classmethod
-    def of(cls, name: str, shape: tuple[str | int, str | int], *, optional: bool = False) -> SparseArray:
-        """One with values."""
+    def of(cls, name: str, shape: tuple[str | int, str | int]) -> SparseArray:
+        """Return the declaration of one with values."""
         entries = f"entries of {name}"
-        return cls(name, shape, Values(f"{name}.data", (entries,)), entries, optional)
+        return cls(name, shape, Values(f"{name}.data", (entries,)), entries)
 
     @property
     def names(self) -> tuple[str, ...]:
+        """The arrays of this part of a file."""
         return f"{self.name}.indptr", f"{self.name}.indices", *(self.values.names if self.values else ())
 
     def check(self, arrays: Mapping[str, npt.NDArray[Any]], sizes: Sizes) -> None:
-        if self.optional and not arrays.keys() & set(self.names):
-            return
+        """Raise ModelFileError unless the arrays are as declared; add the sizes that they set."""
         pointers, indices = self.names[:2]
         rows, columns = (each if isinstance(each, int) else sizes[each] for each in self.shape)
         Values(pointers, (rows + 1,), WHOLE).check(arrays, sizes)
@@ -116,23 +105,24 @@ class SparseArray:
         if self.values is not None:
             self.values.check(arrays, sizes)
         _check_rows(self.name, arrays[pointers], arrays[indices], is_sorted=self.is_sorted)
+        if self.most_in_row is not None and (np.diff(arrays[pointers]) > self.most_in_row).any():
+            raise ModelFileError(f"array {pointers!r} has rows of more than {self.most_in_row} entries")
 
 
 @dataclass(frozen=True)
 class Texts:
-    """Strings, some of them perhaps missing: UTF-8 bytes, where each ends, and which are there."""
+    """Strings, of which some may be missing: UTF-8 bytes, the end of each string, and which strings there are."""
 
     name: str
     size: str
-    optional: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:
+        """The arrays of this part of a file."""
         return f"{self.name}.text", f"{self.name}.ends", f"{self.name}.there"
 
     def check(self, arrays: Mapping[str, npt.NDArray[Any]], sizes: Sizes) -> None:
-        if self.optional and not arrays.keys() & set(self.names):
-            return
+        """Raise ModelFileError unless the arrays are as declared; add the sizes that they set."""
         text, ends, there = self.names
         Values(text, (f"bytes of {self.name}",), ("uint8",), is_free=True).check(arrays, sizes)
         Values(ends, (self.size,), ("int64",)).check(arrays, sizes)
@@ -146,15 +136,17 @@ class Texts:
 
 @dataclass(frozen=True)
 class Ids:
-    """Ids, which set the size of their name: whole numbers, or texts."""
+    """Ids, whole numbers or texts; their number is the size of that name."""
 
     name: str
 
     @property
     def names(self) -> tuple[str, ...]:
+        """The arrays of this part of a file."""
         return self.name, *Texts(self.name, self.name).names
 
     def check(self, arrays: Mapping[str, npt.NDArray[Any]], sizes: Sizes) -> None:
+        """Raise ModelFileError unless the arrays are as declared; add the sizes that they set."""
         if self.name in arrays:
             if arrays.keys() & set(self.names[1:]):
                 raise ModelFileError(f"the ids of {self.name} are there twice, as numbers and as texts")
@@ -165,35 +157,53 @@ class Ids:
                 raise ModelFileError(f"an id of {self.name} is missing")
 
 
+class OptionalGroup:
+    """Parts that a file has together or not at all."""
+
+    def __init__(self, *parts: FilePart) -> None:
+        self.parts = parts
+        self.names: tuple[str, ...] = tuple(name for part in parts for name in part.names)
+
+    def check(self, arrays: Mapping[str, npt.NDArray[Any]], sizes: Sizes) -> None:
+        """Raise ModelFileError if there are any of the arrays, and they are not as declared."""
+        if arrays.keys() & set(self.names):
+            for part in self.parts:
+                part.check(arrays, sizes)
+
+
+FilePart = Values | SparseArray | Texts | Ids | OptionalGroup
+
+
 @dataclass(frozen=True)
 class NoFacts:
-    """Nothing beside arrays."""
+    """The facts of a model whose state is arrays alone."""
 
 
 @dataclass(frozen=True)
 class FileSchema:
-    """What a model keeps: its arrays, and a dataclass whose fields are its plain facts.
+    """What a file holds of a model: arrays, and the fields of a dataclass, which are its facts.
 
-    A field with a default may be missing, as in files from before there was one.
+    A file may hold other arrays and facts too if `is_open`.
     """
 
     arrays: tuple[FilePart, ...]
     facts: type[Any] = NoFacts
+    is_open: bool = False
 
-    def check(self, arrays: Mapping[str, npt.NDArray[Any]], sizes: Sizes, *, others: bool) -> None:
-        """Raise ModelFileError unless the arrays are those declared; `others` may be there too."""
+    def check(self, arrays: Mapping[str, npt.NDArray[Any]]) -> Sizes:
+        """Return the sizes of the dimensions; raise ModelFileError unless the arrays are those declared."""
+        sizes: Sizes = {}
         for part in self.arrays:
             part.check(arrays, sizes)
-        if others:
-            return
         known = {name for part in self.arrays for name in part.names}
-        if unknown := sorted(arrays.keys() - known):
+        if not self.is_open and (unknown := sorted(arrays.keys() - known)):
             raise ModelFileError(f"arrays that this csrr does not know: {', '.join(map(repr, unknown[:5]))}")
+        return sizes
 
-    def read_facts(self, facts: Any, *, others: bool) -> dict[str, Any]:
-        """Return the facts by name, records among them made of plain values; `others` may be there too."""
-        found = vars(read_record(self.facts, facts, "facts", others=others))
-        return {**facts, **found} if others else dict(found)
+    def read_facts(self, facts: Any) -> dict[str, Any]:
+        """Return the facts by name, records among them made of plain values."""
+        found = vars(read_record(self.facts, facts, "facts", is_open=self.is_open))
+        return {**facts, **found} if self.is_open else dict(found)
 
 
 @cache
@@ -232,20 +242,16 @@ def _check_rows(name: str, pointers: npt.NDArray[Any], indices: npt.NDArray[Any]
 # Plain values
 
 
-def read_record(kind: type[Any], value: Any, where: str, *, others: bool = False) -> Any:
+def read_record(kind: type[Any], value: Any, where: str, *, is_open: bool = False) -> Any:
     """Return a dataclass or named tuple of plain values, each checked by the type of its field."""
     if not isinstance(value, dict):
         raise ModelFileError(f"{where}: must be names and values, not {_shown(value)}")
-    fields: dict[str, tuple[Any, bool]] = _fields_of(kind)  # type: ignore[arg-type]
-    if (unknown := sorted(value.keys() - fields.keys())) and not others:
+    hints: dict[str, Any] = _list_fields(kind)  # type: ignore[arg-type]
+    if (unknown := sorted(value.keys() - hints.keys())) and not is_open:
         raise ModelFileError(f"{where}: this csrr does not know {', '.join(map(repr, unknown[:5]))}")
-    found = {}
-    for name, (hint, is_needed) in fields.items():
-        if name in value:
-            found[name] = _read_value(hint, value[name], f"{where}, {name}")
-        elif is_needed:
-            raise ModelFileError(f"{where}: {name!r} is missing")
-    return kind(**found)
+    if missing := [name for name in hints if name not in value]:
+        raise ModelFileError(f"{where}: {missing[0]!r} is missing")
+    return kind(**{name: _read_value(hint, value[name], f"{where}, {name}") for name, hint in hints.items()})
 
 
 def write_record(value: Any) -> Any:
@@ -258,12 +264,11 @@ def write_record(value: Any) -> Any:
 
 
 @cache
-def _fields_of(kind: Any) -> dict[str, tuple[Any, bool]]:
-    """Return the type of each field by name, and whether a value must be given."""
+def _list_fields(kind: Any) -> dict[str, Any]:
+    """Return the type of each field by name."""
     hints = get_type_hints(kind, include_extras=True)
-    if dataclasses.is_dataclass(kind):
-        return {each.name: (hints[each.name], each.default is dataclasses.MISSING) for each in dataclasses.fields(kind)}
-    return {name: (hints[name], name not in kind._field_defaults) for name in kind._fields}
+    names = kind._fields if hasattr(kind, "_fields") else [each.name for each in dataclasses.fields(kind)]
+    return {name: hints[name] for name in names}
 
 
 _NUMBER = Number("number", "")
@@ -307,12 +312,12 @@ def _shown(value: Any) -> str:
 
 
 def shorten(text: str, length: int = 200) -> str:
-    """Return a text for a message, cut where it is too long for one."""
+    """Return a text for a message, cut to a length."""
     return text if len(text) <= length else f"{text[:length]}..."
 
 
 def text_arrays(name: str, texts: npt.NDArray[Any]) -> Arrays:
-    """Strings or None as UTF-8 bytes, their ends, and which are there."""
+    """Return strings, or None, as arrays: UTF-8 bytes, the end of each, and which are there."""
     raw = [b"" if text is None else str(text).encode("utf-8", "surrogatepass") for text in texts]
     return {
         f"{name}.text": np.frombuffer(b"".join(raw), np.uint8),
@@ -322,14 +327,14 @@ def text_arrays(name: str, texts: npt.NDArray[Any]) -> Arrays:
 
 
 def text_from(arrays: Arrays, name: str) -> npt.NDArray[np.object_]:
-    """What `text_arrays` was given."""
+    """Return the strings that `text_arrays` made arrays of."""
     column = _text_column(arrays, name)
     try:
         column.validate(full=True)
         found: npt.NDArray[np.object_] = column.to_numpy(zero_copy_only=False)
         return found
     except pa.ArrowInvalid:
-        # Halves of surrogate pairs, which Python's texts may have and Arrow's not.
+        # Halves of surrogate pairs, which strings of Python may have, and those of Arrow may not.
         return _lone_surrogates(arrays, name)
 
 
@@ -347,7 +352,7 @@ def _lone_surrogates(arrays: Arrays, name: str) -> npt.NDArray[np.object_]:
 
 
 def _text_column(arrays: Arrays, name: str) -> pa.Array:
-    """The same as an Arrow array, which costs no object for each."""
+    """Return the strings as an Arrow array, which needs no Python object for each."""
     text, ends, there = (arrays[f"{name}.{part}"] for part in ("text", "ends", "there"))
     starts = pa.py_buffer(np.concatenate(([0], ends)).astype(np.int64))
     valid = pa.py_buffer(np.packbits(there, bitorder="little"))
@@ -355,13 +360,13 @@ def _text_column(arrays: Arrays, name: str) -> pa.Array:
 
 
 def sparse_arrays(name: str, matrix: Any, *, with_data: bool = True) -> Arrays:
-    """The parts of a csr array; without its data, for one that is all ones."""
+    """Return the arrays of a csr array; without its data if these are all ones."""
     parts = {f"{name}.indptr": matrix.indptr, f"{name}.indices": matrix.indices}
     return parts | {f"{name}.data": matrix.data} if with_data else parts
 
 
 def sparse_from(arrays: Arrays, name: str, shape: Any) -> Any:
-    """What `sparse_arrays` was given."""
+    """Return the csr array that `sparse_arrays` made arrays of."""
     indices = arrays[f"{name}.indices"]
     data = arrays.get(f"{name}.data", np.ones(len(indices), np.float32))
     return sparse.csr_array((data, indices, arrays[f"{name}.indptr"]), shape=shape)

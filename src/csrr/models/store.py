@@ -1,4 +1,4 @@
-"""From a file back to a model."""
+"""A model file: a header in JSON, then arrays, with a checksum; written from a model, and read back."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import hashlib
 import json
 import math
 import os
-import re
 import stat
 import struct
 from collections.abc import Container, Mapping
@@ -17,7 +16,6 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
 from csrr._base.files import atomic_write
 from csrr.data import DataError, IdMap, ItemTable
@@ -30,6 +28,7 @@ from csrr.models.schema import (
     FileSchema,
     Ids,
     ModelFileError,
+    OptionalGroup,
     Sizes,
     SparseArray,
     Texts,
@@ -42,18 +41,19 @@ from csrr.models.schema import (
     write_record,
 )
 from csrr.numerics.solver import Step
-from csrr.parameters import ParameterError, is_fitted_name, list_defaults, list_fitted_names
+from csrr.parameters import ParameterError, list_defaults
 from csrr.ranking.calibration import Calibration
 from csrr.registry import HOMES, MODELS
 
 if TYPE_CHECKING:
     from csrr.models.base import Recommender
+    from csrr.models.estimator import Estimator
 
 
 MAGIC = b"CSRRMODL"
 VERSION = 1
-LARGEST_HEADER, DEEPEST = 2**22, 32
-"""Bytes of the header, and how deep its lists and objects may lie in each other: both far beyond any model's."""
+LARGEST_HEADER = 2**22
+"""The largest number of bytes of a header: far beyond any model's."""
 _START = struct.Struct("<8sIQ")
 _DIGEST = 32
 _PREFIX = _START.size + _DIGEST
@@ -61,13 +61,10 @@ _ALIGN = 64
 _NAMES = ("bool", "float16", "float32", "float64", *(f"{u}int{bits}" for u in ("", "u") for bits in (8, 16, 32, 64)))
 TYPES = {name: np.dtype(name).newbyteorder("<") for name in _NAMES}
 _DAMAGED = "the file is cut short or altered; save it again"
-_TEXT = re.compile(rb'"(?:[^"\\]|\\.)*+(?:"|\Z)', re.DOTALL)
-_NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
-_STEPS = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
 
 
 def write(path: str | os.PathLike[str], header: dict[str, Any], arrays: Arrays) -> None:
-    """Write a model file; whatever goes wrong, a file that was there before stays as it was."""
+    """Write a model file; an existing file stays as it is if anything goes wrong."""
     places, offset = [], 0
     for name, array in arrays.items():
         if array.dtype.name not in TYPES:
@@ -96,8 +93,8 @@ def _write_parts(file: BinaryIO, text: bytes, arrays: Arrays) -> None:
 
 
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays]:
-    """Return the header and the arrays of a model file, once it has proved whole: views of its bytes, read-only."""
-    # Looked at before it is opened: to open a pipe would wait.
+    """Return the header and the arrays of a model file, checked; the arrays are read-only views of its bytes."""
+    # Before it is opened, because opening a pipe would wait.
     if not stat.S_ISREG(mode := os.stat(path).st_mode) and not stat.S_ISDIR(mode):
         raise ModelFileError("not a file")
     with open(path, "rb", buffering=0) as file:  # a buffer would have the bytes twice
@@ -112,7 +109,7 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays]:
         size = os.fstat(file.fileno()).st_size
         if not 0 < length <= LARGEST_HEADER or (_PREFIX + length) % _ALIGN or version < 1:
             raise ModelFileError(f"a header of {length:,} bytes is none of ours (format {version}); {_DAMAGED}")
-        # The arrays are read when the header has told that they are what the file holds: it may be of any size.
+        # The arrays are read only after the header has been checked against the size of the file.
         if len(text := file.read(length)) < length:
             raise ModelFileError("the file is cut short; copy or save it again")
         try:
@@ -120,7 +117,7 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays]:
             layout = _lay_out(header.pop("arrays"), size - _PREFIX - length)
         except ModelFileError as error:
             raise ModelFileError(f"{error}; {_DAMAGED}") from None
-        # They are read, not mapped: a file that changed under a map would change, or end, the model.
+        # Read, not mapped into memory: a file that changes later must not change the model.
         payload = file.read()
     digest = hashlib.sha256(start[: _START.size] + text)
     digest.update(payload)
@@ -130,15 +127,13 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays]:
 
 
 def read_header(text: bytes) -> dict[str, Any]:
-    """Return the header that a text is: the name of a model, params, facts and the places of arrays."""
-    # The reader of JSON calls itself for what lies inside: it must not be led too deep.
-    brackets = _TEXT.sub(b"", text).translate(_STEPS, _NOT_BRACKETS)
-    if np.frombuffer(brackets, np.int8).cumsum(dtype=np.int64).max(initial=0) > DEEPEST:
-        raise ModelFileError(f"the header has lists in lists more than {DEEPEST} deep")
+    """Return the header in a text: the name of a model, params, facts and the places of arrays."""
     try:
         header = json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse_constant)
     except ModelFileError:
         raise
+    except RecursionError:
+        raise ModelFileError("the header has lists in lists without end") from None
     except ValueError as error:  # also of text that is not UTF-8, and of numbers with thousands of digits
         raise ModelFileError(f"the header cannot be read: {error}") from None
     kinds = {"model": str, "params": dict, "facts": dict, "arrays": list}
@@ -162,7 +157,7 @@ def _refuse_constant(text: str) -> None:
 
 
 class _Place(NamedTuple):
-    """Where an array lies in the payload."""
+    """The place of an array in the payload."""
 
     name: str
     dtype: np.dtype[Any]
@@ -183,7 +178,7 @@ class _Place(NamedTuple):
 
 
 def _lay_out(places: list[Any], length: int) -> list[_Place]:
-    """Return the places of arrays; each begins where the one before it ends, and together they are the payload."""
+    """Return the places of arrays, checked: each begins where the one before ends, and together they fill the file."""
     found: list[_Place] = []
     offset = 0
     for place in places:
@@ -198,7 +193,7 @@ def _lay_out(places: list[Any], length: int) -> list[_Place]:
 
 
 def _check_place(place: Any, before: Container[str], length: int) -> _Place:
-    """Return the place of an array that could be in a payload of this length."""
+    """Return the place of an array, checked against the length of the payload."""
     if not isinstance(place, dict) or place.keys() != {"name", "dtype", "shape", "offset"}:
         raise ModelFileError("an array is not said by name, dtype, shape and offset")
     name, dtype, shape, offset = place["name"], place["dtype"], place["shape"], place["offset"]
@@ -206,7 +201,7 @@ def _check_place(place: Any, before: Container[str], length: int) -> _Place:
         raise ModelFileError(f"an array has the name {str(name)[:100]!r}, which is no name, or there twice")
     if not isinstance(dtype, str) or dtype not in TYPES:
         raise ModelFileError(f"array {name!r} has the unknown type {str(dtype)[:100]!r}")
-    # A dimension of 0 makes the others free of cost in the file, not in memory.
+    # Beside a dimension of 0 the others take no space in the file, but they may in memory.
     is_size = isinstance(shape, list) and len(shape) <= 8 and all(type(n) is int and 0 <= n <= length for n in shape)
     if not is_size:
         raise ModelFileError(f"array {name!r} has the shape {str(shape)[:100]}, which no array in this file can have")
@@ -232,26 +227,8 @@ _ITEM_NAMES, _ITEM_KINDS = f"{ITEM_TABLE}names", f"{ITEM_TABLE}kinds"
 _TYPES = {"number": "float64", "whole": "int64", "flag": "bool", "date": "int64"}
 
 
-class AtMostOne:
-    """A csr pattern of ones with at most one in a row."""
-
-    def __init__(self, cells: SparseArray) -> None:
-        self.cells = cells
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The arrays that it is made of."""
-        return self.cells.names
-
-    def check(self, arrays: Mapping[str, npt.NDArray[Any]], sizes: Sizes) -> None:
-        """Raise ModelFileError unless the arrays are as declared."""
-        self.cells.check(arrays, sizes)
-        if (np.diff(arrays[self.names[0]]) > 1).any():
-            raise ModelFileError(f"array {self.names[0]!r} gives an item several of what it has one of")
-
-
 def item_table_arrays(table: ItemTable) -> Arrays:
-    """Return the columns of a table as arrays; titles are the model's own."""
+    """Return the columns of an item table as arrays; its titles are saved with the model."""
     arrays: Arrays = text_arrays(_ITEM_NAMES, np.array(list(table.columns), np.object_))
     arrays[_ITEM_KINDS] = np.array([KINDS.index(column.kind) for column in table.columns.values()], np.int8)
     for place, column in enumerate(table.columns.values()):
@@ -265,7 +242,7 @@ def item_table_arrays(table: ItemTable) -> Arrays:
 
 
 def item_table_parts(arrays: Mapping[str, npt.NDArray[Any]]) -> tuple[FilePart, ...]:
-    """Return what the arrays of an item table must be, by the kinds of its columns; nothing where there is none."""
+    """Return the declaration of the arrays of an item table, by the kinds of its columns; empty without a table."""
     if not any(name.startswith(ITEM_TABLE) for name in arrays):
         return ()
     kinds = Values(_ITEM_KINDS, ("item columns",), ("int8",), least=0, most=len(KINDS) - 1)
@@ -277,13 +254,15 @@ def item_table_parts(arrays: Mapping[str, npt.NDArray[Any]]) -> tuple[FilePart, 
             parts.append(Values(name, ("items",), (_TYPES[kind],), is_free=True))
             continue
         size = f"categories of item column {place}"
-        members = SparseArray(f"{name}.members", ("items", size), None, f"entries of item column {place}")
-        parts += [Texts(f"{name}.names", size), AtMostOne(members) if kind == "category" else members]
+        most = 1 if kind == "category" else None
+        entries = f"entries of item column {place}"
+        parts.append(Texts(f"{name}.names", size))
+        parts.append(SparseArray(f"{name}.members", ("items", size), None, entries, most_in_row=most))
     return tuple(parts)
 
 
 def item_table_from(arrays: Arrays, items: IdMap, titles: npt.NDArray[np.object_] | None) -> ItemTable | None:
-    """Return the table that `item_table_arrays` was given, once its arrays are what they must be; None for none."""
+    """Return the table that `item_table_arrays` made arrays of, or None; the arrays are checked before."""
     if _ITEM_KINDS not in arrays:
         return None
     names = text_from(arrays, _ITEM_NAMES).tolist()
@@ -312,65 +291,63 @@ def _read_column(arrays: Arrays, name: str, kind: Any, items: IdMap) -> ItemColu
 
 
 _COLUMNS = 2**24
-"""So many columns a sparse array of a model of one's own may have in any file."""
+"""The number of columns that a sparse array of a model of your own may have in a file of any size."""
 
 FLOAT32_MOST, FLOAT64_MOST = (float(np.finfo(each).max) for each in (np.float32, np.float64))
 
 ModelState = tuple[Arrays, dict[str, Any]]
 
-# What every model keeps of its training log
+# The training log, in the file of any model
 
-TYPES_OF_EVENTS: tuple[FilePart, ...] = (
-    Texts("seen.types", "types", optional=True),
-    Values("seen.types.amounts", ("events", "types"), least=0, most=FLOAT32_MOST, optional=True),
-    Values("seen.types.target", (1,), ("int64",), least=-1, most=MOST_TYPES, optional=True),
-)
 COMMON: tuple[FilePart, ...] = (
     Ids("users"),
     Ids("items"),
-    Texts("titles", "items", optional=True),
+    OptionalGroup(Texts("titles", "items")),
     SparseArray("seen", ("users", "items"), None, "events"),
     Values("seen.weights", ("events",), above=0, most=FLOAT32_MOST, optional=True),
-    Values(
-        "seen.times", ("events",), ("int32", "int64", "float64"), least=-FLOAT64_MOST, most=FLOAT64_MOST, optional=True
+    OptionalGroup(
+        Values("seen.times", ("events",), ("int32", "int64", "float64"), least=-FLOAT64_MOST, most=FLOAT64_MOST),
+        Values("recent_popularity", ("items",), ("float64",), least=0),
+        Values("item_ages", ("items",), ("float64",), least=0, most=np.inf),
     ),
-    *TYPES_OF_EVENTS,
-    # Of logs with times; files from before have none, and popularity is then the number of events.
-    Values("recent_popularity", ("items",), ("float64",), least=0, optional=True),
-    Values("item_ages", ("items",), ("float64",), least=0, most=np.inf, optional=True),
+    OptionalGroup(
+        Texts("seen.types", "types"),
+        Values("seen.types.amounts", ("events", "types"), least=0, most=FLOAT32_MOST),
+        Values("seen.types.target", (1,), ("int64",), least=-1, most=MOST_TYPES),
+    ),
 )
 _BIN = ("edges+1",)
-CALIBRATION: tuple[FilePart, ...] = (
+_GROUP = ("activity ends+1", "popularity ends+1", "edges+1")
+CALIBRATION = OptionalGroup(
     Values("calibration.edges", ("edges",), least=-np.inf, most=np.inf),
     Values("calibration.n_cells", _BIN, ("int64",), least=0),
     Values("calibration.n_positives", _BIN, ("int64",), least=0),
     Values("calibration.probabilities", _BIN, ("float64",), least=0, most=1),
     Values("calibration.numbers", (2,), ("float64",), least=0),
-)
-_GROUP = ("activity ends+1", "popularity ends+1", "edges+1")
-CALIBRATION_GROUPS: tuple[FilePart, ...] = (
-    Values("calibration.groups.popularity", ("items",), ("int64",), least=0),
-    Values("calibration.groups.popularity_ends", ("popularity ends",), ("int64",), least=0),
-    Values("calibration.groups.activity_ends", ("activity ends",), ("int64",), least=0),
-    Values("calibration.groups.n_cells", _GROUP, ("int64",), least=0),
-    Values("calibration.groups.n_positives", _GROUP, ("int64",), least=0),
-    Values("calibration.groups.probabilities", _GROUP, ("float64",), least=0, most=1),
+    OptionalGroup(
+        Values("calibration.groups.popularity", ("items",), ("int64",), least=0),
+        Values("calibration.groups.popularity_ends", ("popularity ends",), ("int64",), least=0),
+        Values("calibration.groups.activity_ends", ("activity ends",), ("int64",), least=0),
+        Values("calibration.groups.n_cells", _GROUP, ("int64",), least=0),
+        Values("calibration.groups.n_positives", _GROUP, ("int64",), least=0),
+        Values("calibration.groups.probabilities", _GROUP, ("float64",), least=0, most=1),
+    ),
 )
 STEPS = Values("history", ("steps", len(fields(Step))), ("float64",), is_free=True)
 
 
 def factors(rank: str = "rank") -> tuple[FilePart, ...]:
-    """Return the parts that factors of users and items are, float32 of shapes (n_users, d) and (n_items, d)."""
+    """Return the declaration of factors of users and items, float32 of shapes (n_users, d) and (n_items, d)."""
     return Values("user_factors", ("users", rank)), Values("item_factors", ("items", rank))
 
 
 def ids_arrays(name: str, ids: IdMap) -> Arrays:
-    """The ids of a map, integers or strings."""
+    """Return the ids of a map as arrays."""
     return {name: ids.ids} if ids.ids.dtype.kind == "i" else text_arrays(name, ids.ids)
 
 
 def ids_from(arrays: Arrays, name: str) -> IdMap:
-    """What `ids_arrays` was given; ids that are in no order would stand for other rows."""
+    """Return the map that `ids_arrays` made arrays of. Ids must be sorted, or they would be of other rows."""
     found = arrays[name] if name in arrays else text_from(arrays, name)
     ids = IdMap(found)
     if not np.array_equal(ids.ids, found):
@@ -379,12 +356,12 @@ def ids_from(arrays: Arrays, name: str) -> IdMap:
 
 
 def step_arrays(history: list[Step]) -> Arrays:
-    """The steps of a fit, a row each."""
+    """Return the steps of a fit as an array, a row each."""
     return {"history": np.array([astuple(step) for step in history], np.float64).reshape(-1, len(fields(Step)))}
 
 
 def steps_from(arrays: Arrays) -> list[Step]:
-    """What `step_arrays` was given."""
+    """Return the steps that `step_arrays` made an array of."""
     if not (np.abs(arrays["history"][:, [0, 3]]) < 2**53).all():
         raise ModelFileError("array 'history' counts steps and ranks by what is no number")
     return [Step(int(i), o, g, int(r), t) for i, o, g, r, t in arrays["history"].tolist()]
@@ -393,19 +370,20 @@ def steps_from(arrays: Arrays) -> list[Step]:
 # A model
 
 
-def kept_by(model: Recommender, arrays: Arrays) -> tuple[FileSchema, bool]:
-    """Return what a file of the model may hold, and whether others may be there: a model of one's own says itself."""
-    common = COMMON
-    for start, parts in (("calibration.", CALIBRATION), ("calibration.groups.", CALIBRATION_GROUPS)):
-        common += parts if any(name.startswith(start) for name in arrays) else ()
-    common += item_table_parts(arrays)
-    own = model.kept
-    is_ours = own is not None and type(model).__name__ in HOMES
-    return (FileSchema(common) if own is None else FileSchema(common + own.arrays, own.facts)), not is_ours
+def list_shared_parts(arrays: Arrays) -> tuple[FilePart, ...]:
+    """Return the parts of a file that any model may have."""
+    return (*COMMON, CALIBRATION, *item_table_parts(arrays))
 
 
-def write_model(path: str | os.PathLike[str], model: Recommender) -> None:
-    """Write a fitted model: its parameters, what recommending needs of the training log, and its own state."""
+def make_schema(model: Estimator, arrays: Arrays) -> FileSchema:
+    """Return what a file of the model may hold; a model that is not ours may hold anything beside."""
+    own = FileSchema(()) if model.file_schema is None else model.file_schema
+    is_open = model.file_schema is None or type(model).__name__ not in HOMES
+    return FileSchema((*list_shared_parts(arrays), *own.arrays), own.facts, is_open)
+
+
+def write_model(path: str | os.PathLike[str], model: Estimator) -> None:
+    """Write a fitted model: its parameters, its training events, and its own state."""
     own, facts = model.state()
     arrays: Arrays = {**ids_arrays("users", model.users_), **ids_arrays("items", model.items_)}
     if model.titles_ is not None:
@@ -421,18 +399,15 @@ def write_model(path: str | os.PathLike[str], model: Recommender) -> None:
     if model.calibration_ is not None:
         arrays |= model.calibration_.arrays()
     arrays |= own
-    # What could not be read again is not written.
+    # A file that could not be read again is not written.
     model.check_params()
-    kept, others = kept_by(model, arrays)
-    sizes: Sizes = {}
-    kept.check(arrays, sizes, others=others)
-    _check_sizes(model, sizes)
+    _check_sizes(model, make_schema(model, arrays).check(arrays))
     facts = {name: write_record(value) for name, value in facts.items()}
     write(path, {"model": type(model).__name__, "params": model.get_params(), "facts": facts}, arrays)
 
 
 def _type_arrays(types: EventTypes) -> Arrays:
-    """The types of the training events; the target is a place among their names, -1 where there is none."""
+    """Return the types of the training events as arrays; the target is a place among their names, -1 for none."""
     target = -1 if types.target is None else types.names.index(types.target)
     return {
         **text_arrays("seen.types", np.array(types.names, np.object_)),
@@ -442,11 +417,9 @@ def _type_arrays(types: EventTypes) -> Arrays:
 
 
 def _types_from(arrays: Arrays) -> EventTypes | None:
-    """What `_type_arrays` was given."""
-    if not any(name in arrays for part in TYPES_OF_EVENTS for name in part.names):
+    """Return the types that `_type_arrays` made arrays of."""
+    if "seen.types.text" not in arrays:
         return None
-    if missing := [name for part in TYPES_OF_EVENTS for name in part.names if name not in arrays]:
-        raise ModelFileError(f"array {missing[0]!r} is missing")
     names = tuple(text_from(arrays, "seen.types").tolist())
     target, amounts = int(arrays["seen.types.target"][0]), arrays["seen.types.amounts"]
     if len(set(names)) < len(names) or None in names or not 1 <= len(names) <= MOST_TYPES or target >= len(names):
@@ -457,84 +430,42 @@ def _types_from(arrays: Arrays) -> EventTypes | None:
 
 
 def _narrow_times(times: Any) -> Any:
-    """Return times in 32 bits where these hold them, as they do whole seconds until 2038."""
+    """Return times in 32 bits if they fit, as whole seconds until 2038 do."""
     if times is None or times.dtype != np.int64:
         return times
     narrow = times.astype(np.int32)
     return narrow if np.array_equal(narrow, times) else times
 
 
-def restore_model(model: Recommender, arrays: Arrays, facts: dict[str, Any]) -> None:
-    """Set what `write_model` wrote of a fitted model, but for its parameters, once it is what the model declares."""
-    kept, others = kept_by(model, arrays)
-    sizes: Sizes = {}
-    kept.check(arrays, sizes, others=others)
-    facts = kept.read_facts(facts, others=others)
+def restore_model(model: Estimator, arrays: Arrays, facts: dict[str, Any]) -> None:
+    """Set the fitted state of a model from a file, after a check against the declaration."""
+    schema = make_schema(model, arrays)
+    sizes, facts = schema.check(arrays), schema.read_facts(facts)
     model.users_, model.items_ = ids_from(arrays, "users"), ids_from(arrays, "items")
     model.titles_ = text_from(arrays, "titles") if "titles.text" in arrays else None
     model.seen_ = sparse_from(arrays, "seen", (sizes["users"], sizes["items"]))
     model.seen_weights_, model.seen_times_ = arrays.get("seen.weights"), arrays.get("seen.times")
-    model.remember_types(_types_from(arrays))
-    model.remember_recent(arrays.get("recent_popularity"), arrays.get("item_ages"))
+    model.event_types = _types_from(arrays)
+    model.recent_popularity, model.item_ages = arrays.get("recent_popularity"), arrays.get("item_ages")
     model.item_table_ = item_table_from(arrays, model.items_, model.titles_)
     model.calibration_ = Calibration.from_arrays(arrays)
-    model.restore(arrays, facts)
+    shared = {name for part in list_shared_parts(arrays) for name in part.names}
+    model.restore({name: array for name, array in arrays.items() if name not in shared}, facts)
     _check_sizes(model, sizes)
 
 
-def _check_sizes(model: Recommender, sizes: Sizes) -> None:
-    """Raise ModelFileError for a model of no events, and for undeclared factors of other users and items than its."""
+def _check_sizes(model: Estimator, sizes: Sizes) -> None:
+    """Raise ModelFileError for a model without events, and for undeclared factors of the wrong shape."""
     if sizes["events"] == 0:
         raise ModelFileError("holds no training events; a model is fitted to one at least")
-    if model.has_factors and model.kept is None:
+    if model.has_factors and model.file_schema is None:
         own = {name: getattr(model, f"{name}_", np.empty(0)) for name in ("user_factors", "item_factors")}
         for name, rows in (("user_factors", "users"), ("item_factors", "items")):
             Values(name, (rows, "rank"), FLOATS).check(own, sizes)
 
 
-def plain_state(model: Recommender) -> ModelState:
-    """Return the fitted attributes of a model, as far as they are arrays, sparse arrays or plain values."""
-    arrays: Arrays = {}
-    facts: dict[str, Any] = {}
-    for name in list_fitted_names(model):
-        value: Any = getattr(model, name)
-        if isinstance(value, sparse.csr_array):
-            arrays |= sparse_arrays(name, value)
-            facts[name] = {"shape": list(value.shape)}
-        elif isinstance(value, np.ndarray):
-            arrays[name] = value
-        elif value is None or isinstance(value, bool | int | float | str | np.generic):
-            facts[name] = value
-        else:
-            raise NotImplementedError(
-                f"{type(model).__name__}.{name}, a {type(value).__name__}, cannot be saved as it is: write the methods"
-                " state and restore"
-            )
-    return arrays, facts
-
-
-def restore_plain(model: Recommender, arrays: Arrays, facts: dict[str, Any]) -> None:
-    """Set what `plain_state` returned, and nothing else: a file must not set what is no fitted attribute."""
-    taken = {name for part in COMMON + CALIBRATION for name in part.names}
-    taken |= {name for name in arrays if name.startswith(ITEM_TABLE)}
-    for name, value in facts.items():
-        if not is_fitted_name(name) or name in arrays:
-            raise ModelFileError(f"a fact {name!r} is no fitted attribute of a {type(model).__name__}")
-        if isinstance(value, dict):
-            taken |= {f"{name}.{part}" for part in ("indptr", "indices", "data")}
-            setattr(model, name, sparse_from(arrays, name, _check_plain_sparse(arrays, name, value)))
-        elif value is None or isinstance(value, bool | int | float | str):
-            setattr(model, name, value)
-        else:
-            raise ModelFileError(f"the fact {name!r} is a {type(value).__name__}, not a plain value")
-    for name in arrays.keys() - taken:
-        if not is_fitted_name(name):
-            raise ModelFileError(f"an array {name!r} is no fitted attribute of a {type(model).__name__}")
-        setattr(model, name, arrays[name])
-
-
-def _check_plain_sparse(arrays: Arrays, name: str, value: dict[str, Any]) -> tuple[int, int]:
-    """Return the shape of a csr array of any type."""
+def read_plain_shape(arrays: Arrays, name: str, value: dict[str, Any]) -> tuple[int, int]:
+    """Return the shape of a csr array of any type, from a fact; the arrays are checked against it."""
     shape = value.get("shape")
     # Rows and entries have their bytes; columns have none, and may be many only in a large file.
     most = max(_COLUMNS, sum(array.nbytes for array in arrays.values()))
@@ -580,14 +511,14 @@ def load(path: str | os.PathLike[str]) -> Recommender:
     except (ModelFileError, DataError, ParameterError) as error:
         raise ModelFileError(f"{path}: {shorten(str(error), 1000)}") from None
     except Exception as error:
-        # Under the checks, a net: of a model of one's own they know little.
+        # For what the checks do not find: they know little of a model of your own.
         what = shorten(f"{type(error).__name__}: {error}", 1000)
         raise ModelFileError(f"{path}: cannot be made a model of ({what})") from error
     return model
 
 
 def _make_model(name: str, params: dict[str, Any]) -> Recommender:
-    """Return a model, not fitted, with parameters that are what it declares."""
+    """Return a model, not fitted, with checked parameters."""
     if name not in MODELS:
         raise ModelFileError(
             f"holds a model {name[:100]!r}, which this csrr does not know; if it is your own, call csrr.register with"
@@ -602,5 +533,5 @@ def _make_model(name: str, params: dict[str, Any]) -> Recommender:
 
 
 def _list(names: list[str]) -> str:
-    """Names of a file in words: those that are none as Python writes them."""
+    """Return names of a file for a message, quoted unless they are identifiers."""
     return shorten(", ".join(name if name.isidentifier() else repr(name) for name in names))

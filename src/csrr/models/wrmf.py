@@ -16,12 +16,15 @@ from csrr.data import Log
 from csrr.data.ids import Id
 from csrr.model_parameters import MOST, AutoReg, HalfLife, MaxIter, Rank, Seed, Threads
 from csrr.models.auto import find_best_multiple
-from csrr.models.base import Recommender, ask_one_state, explain_score
+from csrr.models.base import Recommender
+from csrr.models.estimator import ask_one_state
 from csrr.models.foldin import FoldedFactors, FoldedItems, make_scorer
 from csrr.models.scaling import AUTO_NOISE_MULTIPLE, compute_noise_level, resolve_rank, solve_penalized
 from csrr.models.schema import Arrays, FileSchema, Values
+from csrr.models.scorer import explain_score
+from csrr.models.search_space import USUAL_RANKS, AroundAuto, Range
 from csrr.models.store import STEPS, ModelState, factors, step_arrays, steps_from
-from csrr.models.update import join_events, place_rows_by_id
+from csrr.models.update import join_events, place_rows_by_id, uses_times, uses_weights, weigh
 from csrr.numerics.factored import Factors, alternate, compute_objective, descend, guess_factors, widen
 from csrr.numerics.foldin import ItemSide
 from csrr.numerics.problem import Pattern, Problem, select_rows
@@ -150,7 +153,13 @@ class WRMF(Recommender):
     """
 
     has_factors = True
-    kept: ClassVar[FileSchema | None] = FileSchema(
+    search_space: ClassVar = {
+        "rank": USUAL_RANKS,
+        "confidence": Range(1, 40, log=True),
+        "reg": AroundAuto(1 / 8, 4),
+        "reg_exponent": Range(0, 1),
+    }
+    file_schema = FileSchema(
         (*factors(), STEPS, Values("weights", ("events",), least=0, most=np.inf, optional=True)), WRMFFacts
     )
 
@@ -280,13 +289,13 @@ class WRMF(Recommender):
         return _solve_rows(select_rows(problem, which), regs, Factors(nothing, other))
 
     def _is_weighted(self, log: Log) -> bool:
-        return self.weighs(log) or self.fades_events
+        return uses_weights(self, log) or uses_times(self)
 
     def _check_weights(self, log: Log) -> Log:
         """The log with the weights that count."""
-        if self.weighs(log) and log.weights is None:
+        if uses_weights(self, log) and log.weights is None:
             raise ParameterError('event_weights="linear" needs events with weights, and these have none')
-        return self.weigh(log)
+        return weigh(self, log)
 
     def _weighed_log(self) -> Log:
         """The training events with the weights that count."""

@@ -19,6 +19,7 @@ from csrr.evaluation.evaluate import Evaluation, evaluate
 from csrr.evaluation.statistics import compute_mean_interval
 from csrr.models.base import Recommender
 from csrr.models.csrr import CSRR
+from csrr.models.recommend import name_items, rank_items
 from csrr.parameters import ParameterError
 from csrr.ranking.metrics import linearize_ratio, mark_hits
 from csrr.registry import MODELS
@@ -317,7 +318,7 @@ def group_items(results: Sequence[ModelResult], test: HeldOutTest) -> list[Group
     found = []
     for each in results:
         assert each.model is not None
-        items, _ = each.model.top_rows(rows, each.with_history.at[0], seen=seen)
+        items, _ = rank_items(each.model, rows, each.with_history.at[0], seen=seen)
         hits = mark_hits(items, relevant, rows)
         for name, group in groups:
             events = np.asarray(relevant[rows] @ group.astype(np.float64), np.float64)
@@ -514,7 +515,7 @@ def _make_example(model: Recommender, row: int) -> Example:
         reasons = model.explain(user, each["item"]).contributions if explains else []  # type: ignore[attr-defined]
         named = [_name(item, title) for item, title, amount in reasons[:N_REASONS] if amount > 0]
         items.append((_name(each["item"], each.get("title")), named))
-    ids, titles = model.name_items(telling)
+    ids, titles = name_items(model, telling)
     pairs = zip(ids.tolist(), [None] * len(ids) if titles is None else titles, strict=True)
     return Example(user, len(chosen), [_name(*pair) for pair in pairs], items)
 

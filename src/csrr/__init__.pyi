@@ -1,0 +1,65 @@
+"""The public names, each imported from its module: type checkers read this file, and `__init__.py` does."""
+
+from csrr import interop as interop
+from csrr.data import DATASETS as DATASETS
+from csrr.data import DataError as DataError
+from csrr.data import DataWarning as DataWarning
+from csrr.data import EventTypes as EventTypes
+from csrr.data import HeldOut as HeldOut
+from csrr.data import IdMap as IdMap
+from csrr.data import ItemTable as ItemTable
+from csrr.data import Log as Log
+from csrr.data import LogColumns as LogColumns
+from csrr.data import NoHistoryWarning as NoHistoryWarning
+from csrr.data import UnknownIdError as UnknownIdError
+from csrr.data import UnknownIdWarning as UnknownIdWarning
+from csrr.data import data_dir as data_dir
+from csrr.data import fetch as fetch
+from csrr.data import locate as locate
+from csrr.data import read as read
+from csrr.data import read_items as read_items
+from csrr.data import read_split as read_split
+from csrr.data import read_sql as read_sql
+from csrr.data import split as split
+from csrr.data import synthetic as synthetic
+from csrr.data.synthetic import Noisy as Noisy
+from csrr.data.synthetic import add_noise as add_noise
+from csrr.evaluation.compare import Comparison as Comparison
+from csrr.evaluation.compare import EvaluationTable as EvaluationTable
+from csrr.evaluation.compare import compare as compare
+from csrr.evaluation.compare import tabulate as tabulate
+from csrr.evaluation.cost_curve import CostCurve as CostCurve
+from csrr.evaluation.cost_curve import cost_curve as cost_curve
+from csrr.evaluation.evaluate import Evaluation as Evaluation
+from csrr.evaluation.evaluate import evaluate as evaluate
+from csrr.evaluation.tuning import Tuning as Tuning
+from csrr.evaluation.tuning import tune as tune
+from csrr.interop.vectors import Export as Export
+from csrr.interop.vectors import export as export
+from csrr.models import *  # noqa: F403
+from csrr.models.base import Recommender as Recommender
+from csrr.models.estimator import NotFittedError as NotFittedError
+from csrr.models.path import path as path
+from csrr.models.schema import ModelFileError as ModelFileError
+from csrr.models.search_space import Range as Range
+from csrr.models.search_space import Walk as Walk
+from csrr.models.store import load as load
+from csrr.noise.cleaning import Cleaning as Cleaning
+from csrr.noise.cleaning import clean as clean
+from csrr.noise.cleaning import plan_cleaning as plan_cleaning
+from csrr.noise.stability import Stability as Stability
+from csrr.noise.suspects import Suspects as Suspects
+from csrr.parameters import ParameterError as ParameterError
+from csrr.ranking.calibration import Calibration as Calibration
+from csrr.ranking.metrics import register_metric as register_metric
+from csrr.ranking.reliability import Reliability as Reliability
+from csrr.registry import register as register
+from csrr.report.charts import Plot as Plot
+from csrr.report.charts import plot as plot
+from csrr.report.charts import plot_lines as plot_lines
+from csrr.report.charts import plot_points as plot_points
+from csrr.report.findings import FirstLook as FirstLook
+from csrr.report.start import start as start
+from csrr.results.recommendations import Recommendations as Recommendations
+
+__version__: str
