@@ -71,14 +71,14 @@ class ClickProblem:
         return targets if self.genuine is None else targets * self.genuine
 
     @property
-    def asked(self) -> FloatArray:
-        """What each click asks for, in units of the cost ratio: its scaled target times its own cost, (nnz,)."""
+    def weighted_targets(self) -> FloatArray:
+        """The scaled target of each click times its own cost, (nnz,)."""
         return self.clicks.multiply(self.targets)
 
     @property
     def is_balanced(self) -> bool:
-        """Whether clicks weigh so little more than other cells that neighbors are fitted beside U itself."""
-        return self.loss == "II" or (self.clicks.values is None and self.costs.alpha <= RULE.cost_ratio)
+        """Whether neighbors are fitted to the residual of U itself."""
+        return is_balanced(self.loss, self.costs.alpha, self.clicks.values)
 
     def balance(self) -> Problem:
         """The problem that counts all cells alike, without V, at the strength that corresponds; one SVD solves it."""
@@ -123,6 +123,11 @@ class ClickProblem:
         counts = count_clicks(problem.pattern, self.genuine)
         user = (counts ** -float(neighbor_scaling)).astype(problem.target.dtype)
         return Regression(problem.pattern, problem.target, user, self.scaling.item, support, self.genuine)
+
+
+def is_balanced(loss: Loss, cost_ratio: float, costs: FloatArray | None) -> bool:
+    """Return whether clicks weigh hardly more than other cells: `costs`, (nnz,), are their own; None: all alike."""
+    return loss == "II" or (costs is None and cost_ratio <= RULE.cost_ratio)
 
 
 def build_problem(

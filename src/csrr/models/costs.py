@@ -80,12 +80,12 @@ class CostSpec(NamedTuple):
     recall_weight: float | None = None
 
     @property
-    def are_given(self) -> bool:
+    def is_given(self) -> bool:
         """Whether the cost was said at all."""
         return any(value is not None for value in self)
 
     @property
-    def give_weight(self) -> bool:
+    def gives_weight(self) -> bool:
         """Whether they say what clicks weigh in the fit."""
         return any(value is not None for value in (self.cost_ratio, self.positive_cost, self.recall_weight))
 
@@ -107,7 +107,7 @@ class CostSpec(NamedTuple):
         """Return the costs (Lemma 1: alpha = c_p/c_n, or mu_p*T_n/(mu_n*T_p)); `log` is what T_n/T_p is taken from."""
         if self.miss_cost is not None:
             return Costs(self.compute_ratio(), "as given", self.cost_ratio, decides_only=True)
-        if not self.are_given:
+        if not self.is_given:
             return Costs(self.compute_ratio(), "the default", is_default=True)
         if self.recall_weight is None:
             return Costs.literal(self.compute_ratio(), "as given")

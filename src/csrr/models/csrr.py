@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -36,7 +36,6 @@ from csrr.model_parameters import (
     Tol,
     UserScaling,
 )
-from csrr.models.auto import check_precision
 from csrr.models.build_problem import ClickProblem
 from csrr.models.csrr_base import CSRRBase, Fit, Start
 from csrr.numerics.algorithm1 import Iteration, algorithm1
@@ -216,8 +215,6 @@ class CSRR(CSRRBase):
     threads: Threads = 0
     seed: Seed = 0
 
-    walked: ClassVar[tuple[str, ...]] = ("reg_low_rank", "l1")
-
     @property
     def searches(self) -> bool:
         """Whether "auto" parameters are chosen on held-out events."""
@@ -231,30 +228,13 @@ class CSRR(CSRRBase):
 
     def check_params(self) -> None:
         super().check_params()
-        check_precision(self.tol, self.dtype)
         if self.step != "auto" and self.box == "none":
             raise ParameterError(f'step={self.step!r} is for box="paper"; the exact solver finds its own steps')
 
-    def solve(self, problem: ClickProblem, start: Start, callback: Callback | None) -> Fit:
-        """Return the factors of U: the optimum, or what the paper's Algorithm 1 comes to.
-
-        Parameters
-        ----------
-        problem, start, callback
-            As for `CSRRBase.solve`.
-
-        Returns
-        -------
-        fit
-            Factors, certificate and steps.
-
-        Raises
-        ------
-        ParameterError
-            For `box="paper"` with a start, or with costs that differ between clicks.
-        """
+    def _solve(self, problem: ClickProblem, start: Start, callback: Callback | None) -> Fit:
+        """U: the optimum, or the result of the paper's Algorithm 1."""
         if self.box == "none":
-            return self.solve_convex(problem, start, callback)
+            return super()._solve(problem, start, callback)
         if start is not None:
             raise ParameterError('start does not go with box="paper": Algorithm 1 begins at zero')
         if problem.clicks.values is not None:
@@ -275,14 +255,14 @@ class CSRR(CSRRBase):
 
         result = algorithm1(
             problem.pattern.make_matrix(np.ones(problem.pattern.nnz)),
-            target=problem.pattern.make_matrix(built.asked.astype(np.float64)),
+            target=problem.pattern.make_matrix(built.weighted_targets.astype(np.float64)),
             alpha=built.costs.alpha,
             l1=problem.l1,
             l2=built.l2,
             loss=self.loss,
             step=None if self.step == "auto" else self.step,
             max_iter=self.max_iter,
-            time_limit=self.time_left(),
+            time_limit=self._make_options(built.settings).time_limit,
             callback=record,
         )
         left, s, right = np.linalg.svd(result.U, full_matrices=False)

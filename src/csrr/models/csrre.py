@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -38,14 +37,13 @@ from csrr.model_parameters import (
     UserScaling,
     VUpdate,
 )
-from csrr.models.auto import SearchSpace
-from csrr.models.build_problem import ClickProblem, ProblemSpec
+from csrr.models.build_problem import ClickProblem
 from csrr.models.csrr_base import CSRRBase, Fit, Start
 from csrr.models.scaling import resolve_rank
 from csrr.numerics.algorithm2 import algorithm2, guess_nonnegative, take_nonnegative_part
 from csrr.numerics.factored import Factors, pick_lower, solve_factored, widen
 from csrr.numerics.problem import Problem
-from csrr.numerics.solver import Callback, Options
+from csrr.numerics.solver import Callback
 from csrr.parameters import ParameterError, declare, parameter
 
 DEFAULT_RANK = 128
@@ -214,7 +212,8 @@ class CSRRe(CSRRBase):
     threads: Threads = 0
     seed: Seed = 0
 
-    starts_balanced: ClassVar[bool] = False
+    walked: ClassVar[tuple[str, ...]] = ()
+    is_convex: ClassVar[bool] = False
 
     @property
     def searches(self) -> bool:
@@ -222,12 +221,10 @@ class CSRRe(CSRRBase):
         # The paper's own form stays what it is.
         return self.factors == "free"
 
-    def space(self) -> SearchSpace:
-        space = super().space()
-        return replace(space, given=space.given._replace(max_rank=DEFAULT_RANK if self.rank is None else self.rank))
-
-    def is_bounded(self, words: ProblemSpec) -> bool:
-        return not words.free
+    @property
+    def max_rank(self) -> int:  # type: ignore[override]
+        """The bound on the rank: a given rank is one."""
+        return DEFAULT_RANK if self.rank is None else self.rank
 
     @property
     def takes_start(self) -> bool:
@@ -241,24 +238,25 @@ class CSRRe(CSRRBase):
         if self.v_update != "best" and self.factors == "free":
             raise ParameterError('v_update="step" goes with factors="nonnegative": the free form has V at its best')
 
-    def solve(self, problem: ClickProblem, start: Start, callback: Callback | None) -> Fit:
-        core = problem.problem
+    def _solve(self, problem: ClickProblem, start: Start, callback: Callback | None) -> Fit:
+        core, options = problem.problem, self._make_options(problem.settings)
         rank = resolve_rank(self.rank, DEFAULT_RANK, core.pattern.shape)
-        options = Options(self.tol, self.max_iter, self.time_left(), None, self.seed)
         if self.factors == "free":
-            first = start.low_rank(self.dtype) if isinstance(start, CSRRBase) else start
+            first = start.to_low_rank() if isinstance(start, Factors) else start
             solution = solve_factored(core, rank, options, start=first, callback=callback)
         else:
             step = None if self.step == "auto" else float(self.step)
-            begin = self._find_start(core, start, rank) if isinstance(start, CSRRBase) else None
+            begin = self._make_nonnegative(core, start, rank) if isinstance(start, Factors) else None
             single = self.v_update == "step"
             solution = algorithm2(core, rank, options, step=step, single_v_step=single, start=begin, callback=callback)
         return Fit(solution.factors, solution.certificate, solution.history, free=self.factors == "free")
 
-    def _find_start(self, problem: Problem, start: CSRRBase, rank: int) -> Factors:
-        """Non-negative factors to begin with: those of another such model, or what is positive of an SVD; none of
-        these where a start without a model is lower, as it is when theirs are next to nothing."""
-        factors, rng = start.fitted_.make_factors(self.dtype), np.random.default_rng(self.seed)
-        if factors.users.shape[1] != rank or min(factors.users.min(), factors.items.min()) < 0:
-            factors = take_nonnegative_part(widen(Factors.of(start.low_rank(self.dtype)), rank, rng), rng)
-        return pick_lower(problem, factors, guess_nonnegative(problem, rank, rng))
+    def _make_nonnegative(self, problem: Problem, start: Factors, rank: int) -> Factors:
+        """Non-negative factors to begin at: those given, or the positive part of their SVD.
+
+        A guess from the data is taken where its objective is lower, as happens when the given ones are nearly 0.
+        """
+        rng = np.random.default_rng(self.seed)
+        if start.users.shape[1] != rank or min(start.users.min(), start.items.min()) < 0:
+            start = take_nonnegative_part(widen(Factors.of(start.to_low_rank()), rank, rng), rng)
+        return pick_lower(problem, start, guess_nonnegative(problem, rank, rng))

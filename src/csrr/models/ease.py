@@ -17,8 +17,8 @@ from csrr._base.progress import Callback, follow_steps
 from csrr._base.threads import run_ranges, use_threads
 from csrr.data import Log
 from csrr.model_parameters import MOST, AutoReg, Precision, Threads
-from csrr.models.auto import find_best_multiple
 from csrr.models.foldin import FoldedItems
+from csrr.models.held_out import find_best_multiple
 from csrr.models.item_weights import ItemWeightsModel
 from csrr.models.schema import Arrays, FileSchema, Values
 from csrr.models.store import ModelState

@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from csrr._base.arrays import AnyArray, Float32Array, FloatArray, Rows
-from csrr.models.build_problem import ClickProblem, ProblemSpec, leave_out_own
+from csrr._base.arrays import AnyArray, BoolArray, Float32Array, FloatArray, Rows
+from csrr.models.build_problem import ClickProblem, ProblemSpec, is_balanced, leave_out_own
 from csrr.models.costs import ClickCosts, Costs
-from csrr.models.scaling import RULE, Scaling, Settings, count_clicks, solve_penalized
+from csrr.models.scaling import Scaling, Settings, count_clicks, solve_penalized
 from csrr.models.schema import FLOATS, Arrays, FilePart, ModelFileError, SparseArray, Values, sparse_arrays, sparse_from
 from csrr.models.store import ModelState, factors
 from csrr.noise.scores import LeftOut
@@ -21,6 +21,7 @@ from csrr.noise.tastes import Tastes
 from csrr.numerics.algorithm2 import compute_upper_bound, fold_in_nonnegative
 from csrr.numerics.factored import Factors
 from csrr.numerics.foldin import ItemSide, explain_value, fold_in
+from csrr.numerics.lowrank import LowRank
 from csrr.numerics.neighbors import (
     Factored,
     Regression,
@@ -30,7 +31,7 @@ from csrr.numerics.neighbors import (
     make_weights,
     weigh_neighbors,
 )
-from csrr.numerics.problem import Pattern, Problem, build
+from csrr.numerics.problem import Pattern, Problem, build, select_rows
 from csrr.parameters import Number
 from csrr.ranking.topk import add_products, multiply_own, multiply_pairs
 
@@ -136,13 +137,16 @@ def fold_neighbors(
     return make_weights(support, scaled, seen.shape[1])
 
 
-FOLD_IN_TOL = 1e-3
+FOLD_IN_TOL, ROUGH_TOL = 1e-3, 1e-2
+"""The accuracy of factors that are folded in, and of those that a solver only starts from."""
+LITTLE = 1 / 3
+"""Where U's problem has no V, a click is a user's own if less of it is explained than this share of the mean."""
 
 KEPT: tuple[FilePart, ...] = (
     *factors(),
     Values("user_scaling", ("users",), FLOATS, above=0, most=1),
     Values("item_scaling", ("items",), FLOATS, above=0, most=1),
-    SparseArray.of("neighbors", ("items", "items"), optional=True),
+    SparseArray.of("neighbors", ("items", "items")),
     Values("click_costs", ("events",), FLOATS, above=0, optional=True),
     Values("item_costs", ("items",), FLOATS, above=0, optional=True),
     Values("user_costs", ("users",), FLOATS, above=0, optional=True),
@@ -153,18 +157,15 @@ KEPT: tuple[FilePart, ...] = (
 
 @dataclass(frozen=True, kw_only=True)
 class ProblemFacts:
-    """What a file keeps of a problem beside arrays; the defaults are those of files from before there were others."""
+    """The contents of a file besides arrays, as far as they are about the problem."""
 
     l1: Annotated[float, Number("l1", "The strength on the rank.", above=0)]
     l2: Annotated[float | None, Number("l2", "The strength on V; None for no V.", least=0, optional=True)]
-    own_l2: Annotated[
-        float | str | None,
-        Number("own_l2", 'The strength by which V is told; "l2" for the same.', least=0, optional=True, words=("l2",)),
-    ] = "l2"
+    own_l2: Annotated[float | None, Number("own_l2", "The strength by which V is told.", least=0, optional=True)]
     posed: ProblemSpec
     costs: Costs
-    mean_weight: Annotated[float, Number("mean_weight", "What weights were divided by.", above=0)] = 1.0
-    neighbor_power: Annotated[float, Number("neighbor_power", "That of a neighborhood.", least=-1, most=1)] = 0.0
+    mean_weight: Annotated[float, Number("mean_weight", "What weights were divided by.", above=0)]
+    neighbor_power: Annotated[float, Number("neighbor_power", "That of a neighborhood.", least=-1, most=1)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,6 +190,37 @@ class FittedProblem:
     is_bounded: bool = False
     genuine: FloatArray | None = None
 
+    @classmethod
+    def of(
+        cls,
+        built: ClickProblem,
+        seen: Any,
+        spec: ProblemSpec,
+        factors: Factors,
+        neighborhood: Neighborhood,
+        *,
+        is_bounded: bool,
+        always_has_v: bool,
+    ) -> tuple[FittedProblem, Any]:
+        """Return the problem with its solution, and V in units of a click, sparse (n, m).
+
+        `seen`, csr, are the training events, `factors` are U in the units of the problem. With `always_has_v`, V also
+        exists where U's problem has none: it is what neither U nor neighbors explain.
+        """
+        problem, scaling = built.problem, built.scaling
+        units = scaling.make_targets(problem.pattern)
+        explained = problem.pattern.dots(factors.users, factors.items)
+        explained += neighborhood.score_clicks(seen, built.genuine).astype(units.dtype) * units
+        own_l2 = built.l2
+        if own_l2 is None and always_has_v:
+            own_l2 = built.costs.alpha * (1 - LITTLE * float(np.mean(np.clip(explained / problem.target, 0, 1))))
+        with_v = problem if own_l2 is None else replace(problem, cap=built.weighted_targets * units.dtype.type(own_l2))
+        specific = keep_nonzero(problem.pattern, with_v.find_specific(explained) / units)
+        users = (factors.users / scaling.user[:, None]).astype(np.float32)
+        items = (factors.items / scaling.item[:, None]).astype(np.float32)
+        rest = scaling, built.clicks, built.costs, neighborhood, problem.l1, built.l2, own_l2, is_bounded, built.genuine
+        return cls(spec, users, items, *rest), specific
+
     @cached_property
     def side(self) -> ItemSide:
         """The item side, in the units of the problem."""
@@ -208,7 +240,26 @@ class FittedProblem:
         users, items = self.users * self.scaling.user[:, None], self.items * self.scaling.item[:, None]
         return Factors(users.astype(dtype), items.astype(dtype))
 
-    # People and their histories
+    def make_start(
+        self, built: ClickProblem, users: tuple[AnyArray, BoolArray], items: tuple[AnyArray, BoolArray]
+    ) -> LowRank | None:
+        """Return U for a problem of more users and items: the factors at their rows, and which rows are new.
+
+        New rows are folded in. None where there is no U, or where its penalty alone makes it worse than 0, as may be in
+        any file.
+        """
+        if self.users.shape[1] == 0:
+            return None
+        problem = built.problem
+        (P, new_users), (Q, new_items) = users, items
+        P = (P * built.scaling.user[:, None]).astype(problem.target.dtype)
+        Q = (Q * built.scaling.item[:, None]).astype(problem.target.dtype)
+        P[new_users] = _fold_rows(problem, new_users, Q)
+        Q[new_items] = _fold_rows(problem.T, new_items, P)
+        start = Factors(P, Q).to_low_rank(problem.engine)
+        return start if problem.l1 * float(start.s.sum()) < problem.value_at_zero else None
+
+    # Users and their histories
 
     def build_problem(
         self, pattern: Pattern, costs: FloatArray | None, genuine: FloatArray | None = None
@@ -266,7 +317,7 @@ class FittedProblem:
         weights = None
         if not self.neighborhood.is_empty:
             base, level = factors, words.alpha * self.clicks.level
-            if words.loss == "I" and (words.alpha > RULE.cost_ratio or costs is not None):
+            if not is_balanced(words.loss, words.alpha, costs):
                 # Beside what the users' tastes say when clicks weigh as other cells do.
                 even = replace(problem, weight=np.ones_like(problem.weight), cap=None, l1=self.l1 / level)
                 base = fold_in(even, ItemSide.of(users, even.l1), tol=FOLD_IN_TOL / 10)
@@ -357,10 +408,7 @@ class FittedProblem:
             raise ModelFileError("the costs of a fitted model need the weight of clicks")
         named = [arrays.get(name) for name in ("click_costs", "item_costs", "user_costs")]
         clicks = ClickCosts(named[0], named[1], facts.mean_weight, named[2], costs.decides_only)
-        neighborhood = Neighborhood.none(len(items))
-        if "neighbors.indptr" in arrays:
-            weights = sparse_from(arrays, "neighbors", neighborhood.weights.shape)
-            neighborhood = Neighborhood(weights, facts.neighbor_power)
+        weights = sparse_from(arrays, "neighbors", (len(items), len(items)))
         users, scaling = arrays["user_factors"], Scaling(arrays["user_scaling"], arrays["item_scaling"])
         if is_bounded:
             _check_bounds("user_factors", users, scaling.user)
@@ -372,10 +420,10 @@ class FittedProblem:
             scaling,
             clicks,
             costs,
-            neighborhood,
+            Neighborhood(weights, facts.neighbor_power),
             facts.l1,
             facts.l2,
-            facts.l2 if isinstance(facts.own_l2, str) else facts.own_l2,
+            facts.own_l2,
             is_bounded,
             arrays.get("genuine"),
         )
@@ -387,6 +435,19 @@ def _check_bounds(name: str, factors: FloatArray, scaling: FloatArray) -> None:
     largest = (factors.max(axis=1, initial=0) * scaling).max(initial=0)
     if rank == 0 or factors.min(initial=0) < 0 or largest * rank**0.5 > 1.001:
         raise ModelFileError(f"array {name!r} leaves the bounds of the paper's form")
+
+
+def refold_users(problem: Problem, factors: Factors) -> Factors:
+    """Return the factors with the best users for their items."""
+    side = ItemSide.of(factors.items, problem.l1)
+    return Factors(fold_in(problem, side, factors.users, tol=FOLD_IN_TOL), factors.items)
+
+
+def _fold_rows(problem: Problem, which: BoolArray, other: FloatArray) -> FloatArray:
+    """The best factors of some rows of a problem, (rows, k), given those of the other side, (m, k)."""
+    if not which.any():
+        return np.zeros((0, other.shape[1]), other.dtype)
+    return fold_in(select_rows(problem, which), ItemSide.of(other, problem.l1, problem.engine), tol=ROUGH_TOL)
 
 
 def keep_nonzero(pattern: Pattern, values: FloatArray) -> Any:

@@ -5,15 +5,10 @@ A share `rho` of the positive cells is taken to be unobserved; no V, no scaling,
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from csrr.data import Log
 from csrr.model_parameters import L1, MaxIter, MaxRank, Precision, RegLowRank, Rho, Seed, Threads, TimeLimit, Tol
-from csrr.models.auto import check_precision
-from csrr.models.build_problem import ClickProblem
 from csrr.models.costs import Costs
-from csrr.models.csrr_base import CSRRBase, Fit, Start
-from csrr.numerics.solver import Callback
+from csrr.models.csrr_base import CSRRBase
 from csrr.parameters import declare, parameter
 
 
@@ -100,7 +95,6 @@ class MCShift(CSRRBase):
     """
 
     loss = "II"
-    walked: ClassVar[tuple[str, ...]] = ("reg_low_rank", "l1")
 
     rho: Rho = parameter(default=0.5, kw_only=False)
     reg_low_rank: RegLowRank = "auto"
@@ -113,15 +107,8 @@ class MCShift(CSRRBase):
     threads: Threads = 0
     seed: Seed = 0
 
-    def check_params(self) -> None:
-        super().check_params()
-        check_precision(self.tol, self.dtype)
-
     def resolve_costs(self, log: Log) -> Costs:
         return Costs.literal(1 / (1 - self.rho), f"rho={self.rho:g}")
-
-    def solve(self, problem: ClickProblem, start: Start, callback: Callback | None) -> Fit:
-        return self.solve_convex(problem, start, callback)
 
 
 @declare
@@ -203,7 +190,6 @@ class BiasMC(CSRRBase):
     """
 
     loss = "I"
-    walked: ClassVar[tuple[str, ...]] = ("reg_low_rank", "l1")
 
     rho: Rho = parameter(default=0.5, kw_only=False)
     reg_low_rank: RegLowRank = "auto"
@@ -216,12 +202,5 @@ class BiasMC(CSRRBase):
     threads: Threads = 0
     seed: Seed = 0
 
-    def check_params(self) -> None:
-        super().check_params()
-        check_precision(self.tol, self.dtype)
-
     def resolve_costs(self, log: Log) -> Costs:
         return Costs.literal((1 + self.rho) / (1 - self.rho), f"rho={self.rho:g}")
-
-    def solve(self, problem: ClickProblem, start: Start, callback: Callback | None) -> Fit:
-        return self.solve_convex(problem, start, callback)

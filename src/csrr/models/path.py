@@ -16,7 +16,7 @@ from csrr.models.csrr import CSRR
 from csrr.models.csrr_base import Fit
 from csrr.models.scaling import RULE, compute_target_norm
 from csrr.numerics.certificate import Certificate
-from csrr.numerics.solver import Solution, solve_path
+from csrr.numerics.solver import Options, Solution, solve_path
 from csrr.parameters import ParameterError
 from csrr.results.table import ResultTable, TabularResult
 
@@ -186,9 +186,14 @@ def path(
         if model.max_rank == "auto":
             settings = settings._replace(max_rank=RULE.max_rank)
         built = build_problem(model, weighed, settings)
-        signal = built.costs.alpha * compute_target_norm(built.problem.pattern, built.asked, model.seed)
+        signal = built.costs.alpha * compute_target_norm(built.problem.pattern, built.weighted_targets, model.seed)
         l1s = [float(fraction * signal) for fraction in fractions]
-        fits = solve_path(built.problem, l1s, model.solver_options(settings), callback=callback)
+        fits = solve_path(
+            built.problem,
+            l1s,
+            Options(model.tol, model.max_iter, model.time_limit, settings.max_rank, model.seed),
+            callback=callback,
+        )
     points = [PathPoint(f, l1, fit.certificate) for f, l1, fit in zip(fractions, l1s, fits, strict=True)]
     return Path(points, log, built, fits, params, chosen)
 

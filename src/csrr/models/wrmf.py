@@ -15,9 +15,9 @@ from csrr._base.threads import use_threads
 from csrr.data import Log
 from csrr.data.ids import Id
 from csrr.model_parameters import MOST, AutoReg, HalfLife, MaxIter, Rank, Seed, Threads
-from csrr.models.auto import find_best_multiple
 from csrr.models.base import Recommender, ask_one_state, explain_score
 from csrr.models.foldin import FoldedFactors, FoldedItems, make_scorer
+from csrr.models.held_out import find_best_multiple
 from csrr.models.scaling import AUTO_NOISE_MULTIPLE, compute_noise_level, resolve_rank, solve_penalized
 from csrr.models.schema import Arrays, FileSchema, Values
 from csrr.models.store import STEPS, ModelState, factors, step_arrays, steps_from

@@ -1,1 +1,18 @@
-"""What V is good for: clicks that nobody meant, tastes of one's own, and how steady both are."""
+"""Uses of V: clicks that nobody meant, unusual tastes, and how stable both are."""
+
+from csrr.noise.scores import STRONG, LeftOut
+from csrr.noise.stability import Stability, find_stability
+from csrr.noise.suspects import Suspects, find_suspects
+from csrr.noise.tastes import Preferences, Tastes, judge_choices
+
+__all__ = [
+    "STRONG",
+    "LeftOut",
+    "Preferences",
+    "Stability",
+    "Suspects",
+    "Tastes",
+    "find_stability",
+    "find_suspects",
+    "judge_choices",
+]

@@ -237,20 +237,10 @@ class Refitted(NoiseModel, Protocol):
 
     seed: int
     l1_: float
+    seen_: Any
+    specific_: Any
+    fitted_: Any
 
-    @property
-    def own_share(self) -> float:
-        """The strength by which V is told, as a fraction of what gives none."""
-        ...
-
-    def specific_on_clicks(self) -> FloatArray:
-        """Return V on the training events, (n_events,)."""
-        ...
-
-    def costed_log(self) -> Log:
-        """Return the training events with what their misses cost as weights, for `refit`."""
-        ...
-
-    def refit(self, log: Log, **changes: Any) -> Self:
-        """Return a new model with these settings and some changes, fitted to events of `costed_log`."""
+    def refit(self, which: Any, **changes: Any) -> Self:
+        """Return a new model with these settings, but for some changes, fitted to some of the events, (n_events,)."""
         ...

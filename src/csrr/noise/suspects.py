@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from csrr._base.arrays import FloatArray
 from csrr.data import Log
-from csrr.noise.scores import STRONG, NoiseModel, NoiseScores, check_popularity, score_noise
+from csrr.noise.scores import STRONG, NoiseModel, check_popularity, score_noise
 from csrr.noise.stability import Stability
 from csrr.parameters import ParameterError
 from csrr.registry import MODELS
@@ -189,19 +189,10 @@ class Suspects(TabularResult):
 
 def find_suspects(model: NoiseModel, *, popularity: float = 0.0, steady: Stability | None = None) -> Suspects:
     """Return how suspect the clicks of a fitted model are, by the model that judges for it."""
-    scores, bottom = _score(model, popularity)
-    return Suspects(model.training_log(), scores, np.clip(1 - model.explained_shares(), 0, 1), steady, bottom)
-
-
-def score_suspects(model: NoiseModel, *, popularity: float = 0.0) -> FloatArray:
-    """Return `find_suspects(...).scores`, shape (n_events,), alone."""
-    return _score(model, popularity).scores
-
-
-def _score(model: NoiseModel, popularity: float) -> NoiseScores:
     check_popularity(popularity)
     judge = model.noise_model()
-    return score_noise(judge.leave_out(), popularity, getattr(judge, "seed", 0))
+    scores, bottom = score_noise(judge.leave_out(), popularity, getattr(judge, "seed", 0))
+    return Suspects(model.training_log(), scores, np.clip(1 - model.explained_shares(), 0, 1), steady, bottom)
 
 
 def find_suspects_in(data: Any, *, popularity: float = 0.0, model: Any = None) -> Suspects:
