@@ -5,23 +5,19 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Annotated, Any, Literal, TypeAlias
 
-from csrr.parameters import Choice, Duration, Number, Parameter, Share, Whole
+from csrr.parameters import Choice, Duration, Number, Parameter, Share, Whole, read_declaration
 
 LEAST_COST, MOST_COST = 1e-4, 1e4
 """The range of the cost of a miss, relative to that of a false alarm."""
 MOST = 1e15
 """The largest strength: far beyond any use, and its square still within single precision."""
 
-EVENT_WEIGHTS = ("auto", "ignore", "cost", "linear", "log")
-
 # The problem
 
 Loss: TypeAlias = Annotated[
     Literal["I", "II"],
     Choice(
-        "loss",
-        'The paper\'s loss: "I" weights observed cells by the cost ratio, "II" multiplies their target by it.',
-        choices=("I", "II"),
+        "loss", 'The paper\'s loss: "I" weights observed cells by the cost ratio, "II" multiplies their target by it.'
     ),
 ]
 CostRatio: TypeAlias = Annotated[
@@ -32,7 +28,6 @@ CostRatio: TypeAlias = Annotated[
         " held-out events, or 2.",
         least=LEAST_COST,
         most=MOST_COST,
-        optional=True,
         says="cost",
         beside=("miss_cost", "false_alarm_cost"),
     ),
@@ -43,7 +38,6 @@ PositiveCost: TypeAlias = Annotated[
         "positive_cost",
         "The same as a share: the cost of a miss, if a miss and a false alarm together cost 1.",
         letters="c_p, with c_n = 1 - c_p",
-        optional=True,
         says="cost",
     ),
 ]
@@ -53,7 +47,6 @@ MissCost: TypeAlias = Annotated[
         "miss_cost",
         "The cost of a miss in your own units, for decisions; needs `false_alarm_cost`.",
         above=0,
-        optional=True,
         says="cost",
         beside=("false_alarm_cost", "cost_ratio"),
     ),
@@ -64,7 +57,6 @@ FalseAlarmCost: TypeAlias = Annotated[
         "false_alarm_cost",
         "The cost of a false alarm in the same units; needs `miss_cost`.",
         above=0,
-        optional=True,
         says="cost",
         beside=("miss_cost", "cost_ratio"),
     ),
@@ -76,7 +68,6 @@ RecallWeight: TypeAlias = Annotated[
         "The same as the weight of recall, that of specificity being 1 minus it; the share of positives is estimated"
         " from the clicks.",
         letters="mu_p, with mu_n = 1 - mu_p",
-        optional=True,
         says="cost",
     ),
 ]
@@ -87,7 +78,6 @@ EventWeights: TypeAlias = Annotated[
         'How event weights are used: "ignore"; "cost", as factors on the cost of a miss; "linear" or "log" (of'
         ' 1 + weight), as confidence, such as play counts, divided by their mean; "auto": "linear" where they are given'
         ' by event type, else "ignore".',
-        choices=EVENT_WEIGHTS,
     ),
 ]
 HalfLife: TypeAlias = Annotated[
@@ -95,7 +85,6 @@ HalfLife: TypeAlias = Annotated[
     Duration(
         "half_life",
         'The age at which an event counts half, relative to the latest event: in days, or like "90d"; None: no decay.',
-        optional=True,
     ),
 ]
 RegLowRank: TypeAlias = Annotated[
@@ -106,7 +95,6 @@ RegLowRank: TypeAlias = Annotated[
         " targets with random signs.",
         least=0,
         most=MOST,
-        words=("auto", "noise"),
         says="regularization of the rank",
     ),
 ]
@@ -117,13 +105,12 @@ RegSparse: TypeAlias = Annotated[
         "Regularization of the user-specific choices V, as a fraction of the value that gives V = 0; 1 or more: no V.",
         least=0,
         most=MOST,
-        words=("auto",),
         says="regularization of V",
     ),
 ]
 Neighbors: TypeAlias = Annotated[
     int | Literal["auto"],
-    Whole("neighbors", "The number of nearest items whose weights add to an item's score; 0: none.", words=("auto",)),
+    Whole("neighbors", "The number of nearest items whose weights add to an item's score; 0: none."),
 ]
 RegNeighbors: TypeAlias = Annotated[
     float | Literal["auto"],
@@ -132,7 +119,6 @@ RegNeighbors: TypeAlias = Annotated[
         "Ridge penalty on the weights of neighbors, in units of the mean diagonal of X'X.",
         least=0,
         most=MOST,
-        words=("auto",),
     ),
 ]
 NeighborScaling: TypeAlias = Annotated[
@@ -152,7 +138,6 @@ Denoise: TypeAlias = Annotated[
         " genuine; 0: not at all.",
         least=0,
         most=1,
-        words=("auto",),
     ),
 ]
 L1: TypeAlias = Annotated[
@@ -162,7 +147,6 @@ L1: TypeAlias = Annotated[
         "The nuclear-norm regularization as an absolute value, in place of `reg_low_rank`.",
         above=0,
         most=MOST,
-        optional=True,
         says="regularization of the rank",
     ),
 ]
@@ -173,7 +157,6 @@ L2: TypeAlias = Annotated[
         "The regularization of V as an absolute value, in place of `reg_sparse`.",
         above=0,
         most=MOST,
-        optional=True,
         says="regularization of V",
     ),
 ]
@@ -201,25 +184,18 @@ MaxRank: TypeAlias = Annotated[
         "max_rank",
         "Upper bound on the rank, to save time and memory; None: no bound. The certificate says if it binds.",
         least=1,
-        words=("auto",),
-        optional=True,
     ),
 ]
 Rank: TypeAlias = Annotated[
     int | None,
-    Whole(
-        "rank",
-        "The number of factors; None: a default, or fewer if there are fewer users or items.",
-        least=1,
-        optional=True,
-    ),
+    Whole("rank", "The number of factors; None: a default, or fewer if there are fewer users or items.", least=1),
 ]
 Rho: TypeAlias = Annotated[
     float, Number("rho", "The share of the positive cells that were not observed.", least=0, most=0.9999)
 ]
 AutoReg: TypeAlias = Annotated[
     float | Literal["auto"],
-    Number("reg", 'Regularization strength; "auto": chosen on held-out events.', above=0, most=MOST, words=("auto",)),
+    Number("reg", 'Regularization strength; "auto": chosen on held-out events.', above=0, most=MOST),
 ]
 
 HoldOut: TypeAlias = Annotated[
@@ -228,7 +204,6 @@ HoldOut: TypeAlias = Annotated[
         "hold_out",
         'Which tenth of the events "auto" parameters are chosen on: "random" or "last" of each user\'s, or the last of'
         ' all in "time"; "auto": as the log\'s own test was held out (`csrr.split`), else at random.',
-        choices=("auto", "random", "last", "time"),
     ),
 ]
 
@@ -240,7 +215,6 @@ Box: TypeAlias = Annotated[
         "box",
         '"paper" runs the paper\'s Algorithm 1 as printed, on dense arrays and without neighbors: for small data. It'
         " stops by its objective or `max_iter`, and `max_rank` truncates its result.",
-        choices=("none", "paper"),
     ),
 ]
 FactorSign: TypeAlias = Annotated[
@@ -248,18 +222,11 @@ FactorSign: TypeAlias = Annotated[
     Choice(
         "factors",
         '"free", or "nonnegative": the paper\'s form, with factors in [0, 1/sqrt(rank)] and without neighbors.',
-        choices=("free", "nonnegative"),
     ),
 ]
 StepSize: TypeAlias = Annotated[
     float | Literal["auto"],
-    Number(
-        "step",
-        'The step size of the paper\'s algorithm; "auto": as long as is safe.',
-        above=0,
-        most=1e6,
-        words=("auto",),
-    ),
+    Number("step", 'The step size of the paper\'s algorithm; "auto": as long as is safe.', above=0, most=1e6),
 ]
 VUpdate: TypeAlias = Annotated[
     Literal["best", "step"],
@@ -267,7 +234,6 @@ VUpdate: TypeAlias = Annotated[
         "v_update",
         'How nonnegative factors update V after each inner loop: "best", to its minimum, or "step", by the paper\'s'
         " single proximal step.",
-        choices=("best", "step"),
     ),
 ]
 Tol: TypeAlias = Annotated[
@@ -282,12 +248,10 @@ TimeLimit: TypeAlias = Annotated[
         "Stop after this many seconds, half of them for the search; at least one SVD and its certificate are computed.",
         above=0,
         most=MOST,
-        optional=True,
     ),
 ]
 Precision: TypeAlias = Annotated[
-    Literal["float32", "float64"],
-    Choice("dtype", "The floating-point precision of the computation.", choices=("float32", "float64")),
+    Literal["float32", "float64"], Choice("dtype", "The floating-point precision of the computation.")
 ]
 Threads: TypeAlias = Annotated[int, Whole("threads", "The number of threads; 0 for all cores.")]
 Seed: TypeAlias = Annotated[int, Whole("seed", "Seed of the random numbers.")]
@@ -297,5 +261,5 @@ _OF_CSRR: tuple[Any, ...] = (
     *(RegLowRank, RegSparse, Neighbors, RegNeighbors, NeighborScaling, Denoise, L1, L2, UserScaling, ItemScaling),
     *(MaxRank, HoldOut, Box, StepSize, Tol, MaxIter, TimeLimit, Precision, Threads, Seed),
 )
-OPTIONS: tuple[Parameter, ...] = tuple(alias.__metadata__[0] for alias in _OF_CSRR)
+OPTIONS: tuple[Parameter, ...] = tuple(map(read_declaration, _OF_CSRR))
 """The parameters of CSRR, which have options of their own on the command line, in the order of the help."""

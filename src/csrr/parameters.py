@@ -9,7 +9,8 @@ documentation. A model names it as a type:
     class Model(Recommender):
         shrink: Shrink = 10.0
 
-`declare` makes the `__init__`, which only stores, and `check_params` checks what was stored.
+`declare` makes the `__init__`, which only stores, and `check_params` checks what was stored. The type says whether None
+may be given, and which texts: `float | Literal["auto"] | None`.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from numbers import Integral, Real
-from typing import Annotated, Any, TypeVar, dataclass_transform, get_args, get_origin
+from typing import Annotated, Any, Literal, TypeVar, Union, dataclass_transform, get_args, get_origin
 
 Kind = TypeVar("Kind", bound=type)
 Named = TypeVar("Named")
@@ -45,7 +46,8 @@ class UnknownArgumentError(ParameterError, TypeError):
 class Parameter:
     """What a parameter may be and what it means.
 
-    `words` are texts that may stand in place of a value, `optional` says that None may. Parameters that `says` the
+    `words` are texts that may stand in place of a value, `optional` says that None may; in a declaration the type says
+    both. Parameters that `says` the
     same exclude each other, but for those `beside`, which say it together.
     """
 
@@ -163,7 +165,7 @@ class Whole(Parameter):
 class Choice(Parameter):
     """One of several texts."""
 
-    choices: tuple[str, ...]
+    choices: tuple[str, ...] = ()
 
     def allows(self, value: Any) -> bool:
         """Return whether a value is one of the texts."""
@@ -365,9 +367,18 @@ def _find_declaration(kind: type, field: dataclasses.Field[Any]) -> Parameter | 
         home = next(each for each in kind.__mro__ if field.name in inspect.get_annotations(each))
         # An annotation in the source of the class, as typing.get_type_hints has it.
         hint = eval(hint, vars(sys.modules[home.__module__]))  # noqa: S307
-    if get_origin(hint) is not Annotated:
-        return None
-    return next((each for each in get_args(hint)[1:] if isinstance(each, Parameter)), None)
+    is_declared = get_origin(hint) is Annotated and any(isinstance(each, Parameter) for each in get_args(hint))
+    return read_declaration(hint) if is_declared else None
+
+
+def read_declaration(hint: Any) -> Parameter:
+    """Return the parameter that an annotated type declares, with the words or choices that the type has."""
+    kind, *marks = get_args(hint)
+    declared = next(each for each in marks if isinstance(each, Parameter))
+    kinds = get_args(kind) if get_origin(kind) in (Union, types.UnionType) else (kind,)
+    texts = tuple(text for each in kinds if get_origin(each) is Literal for text in get_args(each))
+    words: dict[str, Any] = {"choices": texts} if isinstance(declared, Choice) else {"words": texts}
+    return dataclasses.replace(declared, optional=types.NoneType in kinds, **words)
 
 
 # Names that are none

@@ -42,9 +42,7 @@ Decay = Annotated[float, Number("decay", "The last step size as a share of the f
 Reg = Annotated[float, Number("reg", "Regularization of the factors of users and of their items.", least=0, most=_MOST)]
 RegNegative = Annotated[
     float | None,
-    Number(
-        "reg_negative", "Regularization of sampled negative items; None: `reg`.", least=0, most=_MOST, optional=True
-    ),
+    Number("reg_negative", "Regularization of sampled negative items; None: `reg`.", least=0, most=_MOST),
 ]
 RegBias = Annotated[float, Number("reg_bias", "Regularization of the item biases.", least=0, most=_MOST)]
 Epochs = Annotated[int, Whole("epochs", "The number of passes over the events.", least=1)]

@@ -6,36 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from csrr.model_parameters import (
-    L1,
-    L2,
-    Box,
-    CostRatio,
-    Denoise,
-    EventWeights,
-    FalseAlarmCost,
-    HalfLife,
-    HoldOut,
-    ItemScaling,
-    Loss,
-    MaxIter,
-    MaxRank,
-    MissCost,
-    Neighbors,
-    NeighborScaling,
-    PositiveCost,
-    Precision,
-    RecallWeight,
-    RegLowRank,
-    RegNeighbors,
-    RegSparse,
-    Seed,
-    StepSize,
-    Threads,
-    TimeLimit,
-    Tol,
-    UserScaling,
-)
+from csrr import model_parameters as shared
 from csrr.models.build_problem import ClickProblem
 from csrr.models.csrr_base import CSRRBase, Fit, Start
 from csrr.numerics.algorithm1 import Iteration, algorithm1
@@ -186,34 +157,34 @@ class CSRR(CSRRBase):
     True
     """
 
-    loss: Loss = parameter(default="I", kw_only=False)
-    cost_ratio: CostRatio = parameter(default=None, kw_only=False)
-    positive_cost: PositiveCost = None
-    miss_cost: MissCost = None
-    false_alarm_cost: FalseAlarmCost = None
-    recall_weight: RecallWeight = None
-    event_weights: EventWeights = "auto"
-    half_life: HalfLife = None
-    reg_low_rank: RegLowRank = "auto"
-    reg_sparse: RegSparse = "auto"
-    neighbors: Neighbors = "auto"
-    reg_neighbors: RegNeighbors = "auto"
-    neighbor_scaling: NeighborScaling = 0.0
-    denoise: Denoise = "auto"
-    l1: L1 = None
-    l2: L2 = None
-    user_scaling: UserScaling = 0.3
-    item_scaling: ItemScaling = 0.3
-    max_rank: MaxRank = "auto"
-    hold_out: HoldOut = "auto"
-    box: Box = "none"
-    step: StepSize = "auto"
-    tol: Tol = 0.01
-    max_iter: MaxIter = 100
-    time_limit: TimeLimit = None
-    dtype: Precision = "float32"
-    threads: Threads = 0
-    seed: Seed = 0
+    loss: shared.Loss = parameter(default="I", kw_only=False)
+    cost_ratio: shared.CostRatio = parameter(default=None, kw_only=False)
+    positive_cost: shared.PositiveCost = None
+    miss_cost: shared.MissCost = None
+    false_alarm_cost: shared.FalseAlarmCost = None
+    recall_weight: shared.RecallWeight = None
+    event_weights: shared.EventWeights = "auto"
+    half_life: shared.HalfLife = None
+    reg_low_rank: shared.RegLowRank = "auto"
+    reg_sparse: shared.RegSparse = "auto"
+    neighbors: shared.Neighbors = "auto"
+    reg_neighbors: shared.RegNeighbors = "auto"
+    neighbor_scaling: shared.NeighborScaling = 0.0
+    denoise: shared.Denoise = "auto"
+    l1: shared.L1 = None
+    l2: shared.L2 = None
+    user_scaling: shared.UserScaling = 0.3
+    item_scaling: shared.ItemScaling = 0.3
+    max_rank: shared.MaxRank = "auto"
+    hold_out: shared.HoldOut = "auto"
+    box: shared.Box = "none"
+    step: shared.StepSize = "auto"
+    tol: shared.Tol = 0.01
+    max_iter: shared.MaxIter = 100
+    time_limit: shared.TimeLimit = None
+    dtype: shared.Precision = "float32"
+    threads: shared.Threads = 0
+    seed: shared.Seed = 0
 
     @property
     def searches(self) -> bool:

@@ -6,37 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from csrr.model_parameters import (
-    L1,
-    L2,
-    CostRatio,
-    Denoise,
-    EventWeights,
-    FactorSign,
-    FalseAlarmCost,
-    HalfLife,
-    HoldOut,
-    ItemScaling,
-    Loss,
-    MaxIter,
-    MissCost,
-    Neighbors,
-    NeighborScaling,
-    PositiveCost,
-    Precision,
-    Rank,
-    RecallWeight,
-    RegLowRank,
-    RegNeighbors,
-    RegSparse,
-    Seed,
-    StepSize,
-    Threads,
-    TimeLimit,
-    Tol,
-    UserScaling,
-    VUpdate,
-)
+from csrr import model_parameters as shared
 from csrr.models.build_problem import ClickProblem
 from csrr.models.csrr_base import CSRRBase, Fit, Start
 from csrr.models.scaling import resolve_rank
@@ -182,35 +152,35 @@ class CSRRe(CSRRBase):
     (60, 8)
     """
 
-    loss: Loss = parameter(default="I", kw_only=False)
-    cost_ratio: CostRatio = parameter(default=None, kw_only=False)
-    rank: Rank = None
-    factors: FactorSign = "free"
-    step: StepSize = "auto"
-    v_update: VUpdate = "best"
-    positive_cost: PositiveCost = None
-    miss_cost: MissCost = None
-    false_alarm_cost: FalseAlarmCost = None
-    recall_weight: RecallWeight = None
-    event_weights: EventWeights = "auto"
-    half_life: HalfLife = None
-    reg_low_rank: RegLowRank = "auto"
-    reg_sparse: RegSparse = "auto"
-    neighbors: Neighbors = "auto"
-    reg_neighbors: RegNeighbors = "auto"
-    neighbor_scaling: NeighborScaling = 0.0
-    denoise: Denoise = "auto"
-    l1: L1 = None
-    l2: L2 = None
-    user_scaling: UserScaling = 0.3
-    item_scaling: ItemScaling = 0.3
-    hold_out: HoldOut = "auto"
-    tol: Tol = 3e-4
-    max_iter: MaxIter = 1000
-    time_limit: TimeLimit = None
-    dtype: Precision = "float32"
-    threads: Threads = 0
-    seed: Seed = 0
+    loss: shared.Loss = parameter(default="I", kw_only=False)
+    cost_ratio: shared.CostRatio = parameter(default=None, kw_only=False)
+    rank: shared.Rank = None
+    factors: shared.FactorSign = "free"
+    step: shared.StepSize = "auto"
+    v_update: shared.VUpdate = "best"
+    positive_cost: shared.PositiveCost = None
+    miss_cost: shared.MissCost = None
+    false_alarm_cost: shared.FalseAlarmCost = None
+    recall_weight: shared.RecallWeight = None
+    event_weights: shared.EventWeights = "auto"
+    half_life: shared.HalfLife = None
+    reg_low_rank: shared.RegLowRank = "auto"
+    reg_sparse: shared.RegSparse = "auto"
+    neighbors: shared.Neighbors = "auto"
+    reg_neighbors: shared.RegNeighbors = "auto"
+    neighbor_scaling: shared.NeighborScaling = 0.0
+    denoise: shared.Denoise = "auto"
+    l1: shared.L1 = None
+    l2: shared.L2 = None
+    user_scaling: shared.UserScaling = 0.3
+    item_scaling: shared.ItemScaling = 0.3
+    hold_out: shared.HoldOut = "auto"
+    tol: shared.Tol = 3e-4
+    max_iter: shared.MaxIter = 1000
+    time_limit: shared.TimeLimit = None
+    dtype: shared.Precision = "float32"
+    threads: shared.Threads = 0
+    seed: shared.Seed = 0
 
     walked: ClassVar[tuple[str, ...]] = ()
     is_convex: ClassVar[bool] = False

@@ -160,8 +160,8 @@ class ProblemFacts:
     """The contents of a file besides arrays, as far as they are about the problem."""
 
     l1: Annotated[float, Number("l1", "The strength on the rank.", above=0)]
-    l2: Annotated[float | None, Number("l2", "The strength on V; None for no V.", least=0, optional=True)]
-    own_l2: Annotated[float | None, Number("own_l2", "The strength by which V is told.", least=0, optional=True)]
+    l2: Annotated[float | None, Number("l2", "The strength on V; None for no V.", least=0)]
+    own_l2: Annotated[float | None, Number("own_l2", "The strength by which V is told.", least=0)]
     posed: ProblemSpec
     costs: Costs
     mean_weight: Annotated[float, Number("mean_weight", "What weights were divided by.", above=0)]

@@ -21,11 +21,11 @@ from csrr.ranking.topk import choose_block_rows
 Nearest = Annotated[int, Whole("neighbors", "The number of nearest items whose similarities count.", least=1)]
 Similarity = Annotated[
     Literal["cosine", "asymmetric", "jaccard", "dot"],
-    Choice("similarity", "The similarity of two items, as above.", choices=("cosine", "asymmetric", "jaccard", "dot")),
+    Choice("similarity", "The similarity of two items, as above."),
 ]
 Weighting = Annotated[
     Literal["none", "degree", "tf-idf", "bm25"],
-    Choice("weighting", "The weight of a click, as above.", choices=("none", "degree", "tf-idf", "bm25")),
+    Choice("weighting", "The weight of a click, as above."),
 ]
 Shrink = Annotated[float, Number("shrink", "Added to the denominator, in clicks.", least=0)]
 Asymmetry = Annotated[

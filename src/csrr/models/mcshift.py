@@ -5,8 +5,8 @@ A share `rho` of the positive cells is taken to be unobserved; no V, no scaling,
 
 from __future__ import annotations
 
+from csrr import model_parameters as shared
 from csrr.data import Log
-from csrr.model_parameters import L1, MaxIter, MaxRank, Precision, RegLowRank, Rho, Seed, Threads, TimeLimit, Tol
 from csrr.models.costs import Costs
 from csrr.models.csrr_base import CSRRBase
 from csrr.parameters import declare, parameter
@@ -96,16 +96,16 @@ class MCShift(CSRRBase):
 
     loss = "II"
 
-    rho: Rho = parameter(default=0.5, kw_only=False)
-    reg_low_rank: RegLowRank = "auto"
-    l1: L1 = None
-    max_rank: MaxRank = 1000
-    tol: Tol = 0.01
-    max_iter: MaxIter = 100
-    time_limit: TimeLimit = None
-    dtype: Precision = "float32"
-    threads: Threads = 0
-    seed: Seed = 0
+    rho: shared.Rho = parameter(default=0.5, kw_only=False)
+    reg_low_rank: shared.RegLowRank = "auto"
+    l1: shared.L1 = None
+    max_rank: shared.MaxRank = 1000
+    tol: shared.Tol = 0.01
+    max_iter: shared.MaxIter = 100
+    time_limit: shared.TimeLimit = None
+    dtype: shared.Precision = "float32"
+    threads: shared.Threads = 0
+    seed: shared.Seed = 0
 
     def resolve_costs(self, log: Log) -> Costs:
         return Costs.literal(1 / (1 - self.rho), f"rho={self.rho:g}")
@@ -191,16 +191,16 @@ class BiasMC(CSRRBase):
 
     loss = "I"
 
-    rho: Rho = parameter(default=0.5, kw_only=False)
-    reg_low_rank: RegLowRank = "auto"
-    l1: L1 = None
-    max_rank: MaxRank = 1000
-    tol: Tol = 0.01
-    max_iter: MaxIter = 100
-    time_limit: TimeLimit = None
-    dtype: Precision = "float32"
-    threads: Threads = 0
-    seed: Seed = 0
+    rho: shared.Rho = parameter(default=0.5, kw_only=False)
+    reg_low_rank: shared.RegLowRank = "auto"
+    l1: shared.L1 = None
+    max_rank: shared.MaxRank = 1000
+    tol: shared.Tol = 0.01
+    max_iter: shared.MaxIter = 100
+    time_limit: shared.TimeLimit = None
+    dtype: shared.Precision = "float32"
+    threads: shared.Threads = 0
+    seed: shared.Seed = 0
 
     def resolve_costs(self, log: Log) -> Costs:
         return Costs.literal((1 + self.rho) / (1 - self.rho), f"rho={self.rho:g}")

@@ -97,7 +97,7 @@ class Settings(NamedTuple):
 
     cost_ratio: Annotated[float, Number("cost_ratio", "", above=0)] = 2.0
     strength: Annotated[float, Number("strength", "", least=0, most=MOST)] = AUTO_NOISE_MULTIPLE
-    max_rank: Annotated[int | None, Whole("max_rank", "", least=1, optional=True)] = 1000
+    max_rank: Annotated[int | None, Whole("max_rank", "", least=1)] = 1000
     reg_sparse: Annotated[float, Number("reg_sparse", "", least=0, most=MOST)] = 0.85
     neighbors: Annotated[int, Whole("neighbors", "")] = 0
     reg_neighbors: Annotated[float, Number("reg_neighbors", "", least=0, most=MOST)] = 3.0

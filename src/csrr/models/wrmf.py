@@ -49,7 +49,6 @@ WeightsOrNot = Annotated[
         "event_weights",
         'How event weights are used: "ignore"; "linear": as factors on confidence; "auto": so where they were given by'
         " event type.",
-        choices=("auto", "ignore", "linear"),
     ),
 ]
 Gain = Annotated[float, Number("tol", "Stop when the relative gain of an iteration is smaller.", least=0, most=1)]
