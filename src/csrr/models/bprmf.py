@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
@@ -65,10 +66,7 @@ class Epoch:
     number: int
     value: float
     seconds: float
-    model: Callable[[], BPRMF] = field(repr=False, compare=False, default=lambda: BPRMF())
-
-
-Watch = Callable[[Epoch, Factors], object]
+    model: Callable[[], BPRMF] = field(repr=False, compare=False)
 
 
 @declare
@@ -219,14 +217,26 @@ class BPRMF(Recommender):
         return self._fit_log(log, callback, None if choose else self._carry_factors(log))
 
     def _fit_log(self, log: Log, callback: Callable[[Epoch], object] | None, start: Factors | None = None) -> Self:
-        """Fit from new factors, or on from others with the last half of the epochs, and return the model."""
-
-        def watch(done: Epoch, factors: Factors) -> None:
-            if callback is not None:
-                callback(replace(done, model=lambda: type(self)(**self.get_params()).take(log, factors, [])))
-
+        """Fit from new factors, or from a `start` by the last half of the epochs, and return the model."""
+        pattern, rng = Pattern.of(log.to_csr()), np.random.default_rng(self.seed)
+        factors, first = (self._draw_start(pattern, rng), 0) if start is None else (start, self.epochs // 2)
+        reg_negative = self.reg if self.reg_negative is None else self.reg_negative
+        history: list[float] = []
+        began = time.perf_counter()
         with use_threads(self.threads):
-            factors, history = self._climb(Pattern.of(log.to_csr()), watch, start)
+            for number in range(first, self.epochs):
+                step = self.learning_rate * self.decay ** (number / max(self.epochs - 1, 1))
+                rates = Rates.of(step, self.reg, reg_negative, self.reg_bias)
+                history.append(run_epoch(pattern, factors, rates, rng))
+                if not all(np.abs(side).max() < _LARGEST for side in (factors.users, factors.items)):
+                    raise ParameterError(
+                        f"learning_rate={self.learning_rate!r} is too long a step: the factors leave float32 in epoch"
+                        f" {number + 1}; take a smaller one, or weaker reg, reg_negative and reg_bias"
+                    )
+                if callback is not None:
+                    seconds = time.perf_counter() - began
+                    model = partial(type(self)(**self.get_params()).take, log, factors, [])
+                    callback(Epoch(number + 1, history[-1], seconds, model))
         return self.take(log, factors, history)
 
     def take(self, log: Log, factors: Factors, history: list[float]) -> Self:
@@ -253,27 +263,6 @@ class BPRMF(Recommender):
         self.history_: list[float] = history
         self._reg = float(self.reg)
         return self
-
-    def _climb(self, pattern: Pattern, watch: Watch, start: Factors | None) -> tuple[Factors, list[float]]:
-        """Return the factors after all epochs, or after the last half of them from `start`, and the mean ln s of each
-        epoch."""
-        rng = np.random.default_rng(self.seed)
-        factors, first = (self._draw_start(pattern, rng), 0) if start is None else (start, self.epochs // 2)
-        reg_negative = self.reg if self.reg_negative is None else self.reg_negative
-        history: list[float] = []
-        began = time.perf_counter()
-        for number in range(first, self.epochs):
-            step = self.learning_rate * self.decay ** (number / max(self.epochs - 1, 1))
-            rates = Rates.of(step, self.reg, reg_negative, self.reg_bias)
-            history.append(run_epoch(pattern, factors, rates, rng))
-            largest = [max(float(side.max()), -float(side.min())) for side in (factors.users, factors.items)]
-            if not all(each < _LARGEST for each in largest):
-                raise ParameterError(
-                    f"learning_rate={self.learning_rate!r} is too long a step: the factors leave float32 in epoch"
-                    f" {number + 1}; take a smaller one, or weaker reg, reg_negative and reg_bias"
-                )
-            watch(Epoch(number + 1, history[-1], time.perf_counter() - began), factors)
-        return factors, history
 
     def _draw_start(self, pattern: Pattern, rng: np.random.Generator) -> Factors:
         """Return small random factors; zeros for users who have nothing to compare: no item, or every item."""

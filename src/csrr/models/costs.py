@@ -58,11 +58,6 @@ class Costs:
             raise AssertionError("the weight of clicks was not chosen")
         return self.weight
 
-    @property
-    def probability(self) -> float:
-        """The probability of a positive above which a recommendation costs less than none."""
-        return 1 / (1 + self.ratio)
-
     def __str__(self) -> str:
         words = f"a miss costs {self.ratio:.4g} false alarms ({self.words})"
         return words + (f"; clicks weigh {self.weight:.4g} in the fit" if self.decides_only and self.weight else "")

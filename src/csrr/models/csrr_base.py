@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -32,7 +32,7 @@ from csrr.models.base import (
 from csrr.models.build_problem import ClickProblem, ProblemSpec, build_problem
 from csrr.models.costs import Costs, CostSpec, Weighing
 from csrr.models.filters import Unknown
-from csrr.models.fitted_problem import KEPT, FittedProblem, Neighborhood, ProblemFacts, refold_users
+from csrr.models.fitted_problem import KEPT, CSRRFacts, FittedProblem, Neighborhood, refold_users
 from csrr.models.foldin import FoldedFactors, FoldedItems, make_scorer
 from csrr.models.scaling import RULE, Settings
 from csrr.models.schema import FLOATS, WHOLE, Arrays, FileSchema, SparseArray, Values, sparse_arrays, sparse_from
@@ -56,7 +56,7 @@ from csrr.numerics.lowrank import LowRank
 from csrr.numerics.neighbors import SingularError
 from csrr.numerics.problem import Loss
 from csrr.numerics.solver import Callback, Options, Solution, Step, solve
-from csrr.parameters import ParameterError, Whole, list_defaults
+from csrr.parameters import ParameterError, list_defaults
 from csrr.ranking import NeighborLists, Neighbors
 from csrr.ranking.explanations import Explanation
 from csrr.ranking.topk import multiply_factors
@@ -65,17 +65,6 @@ Start = Factors | LowRank | None
 """The U that a solver begins at, or None."""
 _BEFORE_NEIGHBORS = 0.6
 """The share of the remaining time that the fit of U may take where neighbors follow."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class CSRRFacts(ProblemFacts):
-    """The contents of a file besides arrays."""
-
-    certificate: Certificate
-    rank: Annotated[int, Whole("rank", "The rank of U.")]
-    settings: Settings
-    chosen: str
-    chosen_events: Annotated[int, Whole("chosen_events", "The size of the log at the choice.")]
 
 
 class Fit(NamedTuple):
@@ -475,7 +464,7 @@ class CSRRBase(Recommender):
         if not spec.is_given or (spec.recall_weight is not None and not self.is_fitted):
             return None
         ratio = self.costs_.ratio if self.is_fitted else spec.compute_ratio()
-        return Costs(ratio, "").probability
+        return 1 / (1 + ratio)
 
     def decide_cells(self, user_rows: Rows, item_rows: Rows) -> Any:
         factors = self.fitted_.clicks.find_factors(user_rows, item_rows)
@@ -568,7 +557,7 @@ class CSRRBase(Recommender):
     @property
     def history_weight(self) -> float | None:
         """The weight of a click in a new history without weights; None if weights are not used."""
-        kind = self.fitted_.words.event_weights
+        kind = self.fitted_.spec.event_weights
         if kind == "linear" and self.seen_weights_ is None and self.seen_times_ is not None:
             # Weighed by age alone; their clicks are of today.
             return 1.0
@@ -827,7 +816,7 @@ class CSRRBase(Recommender):
             return self.fitted_.leave_out(self.seen_, self.dtype)
 
     def explained_shares(self) -> npt.NDArray[np.float32]:
-        target = self.costs_.alpha if self.fitted_.words.loss == "II" else 1.0
+        target = self.costs_.alpha if self.fitted_.spec.loss == "II" else 1.0
         return super().explained_shares() / target
 
     def refit(self, which: BoolArray, **changes: Any) -> Self:
@@ -877,22 +866,16 @@ class CSRRBase(Recommender):
             **sparse_arrays("specific", self.specific_),
             **{f"chosen.{name}": column for name, column in self.chosen_.columns.items()},
         }
-        facts |= {
-            "certificate": self.certificate_,
-            "rank": self.rank_,
-            "settings": self.chosen_.settings,
-            "chosen": self.chosen_.note,
-            "chosen_events": self.chosen_.n_events,
-        }
-        return arrays, facts
+        chosen = self.chosen_
+        facts |= {"settings": chosen.settings, "chosen": chosen.note, "chosen_events": chosen.n_events}
+        return arrays, facts | {"certificate": self.certificate_, "rank": self.rank_}
 
     def restore(self, arrays: Arrays, facts: dict[str, Any]) -> None:
-        own = CSRRFacts(**{each.name: facts[each.name] for each in fields(CSRRFacts)})
-        self._take(FittedProblem.from_state(arrays, own, is_bounded=self._is_bounded(own.posed)))
+        self._take(FittedProblem.from_state(arrays, facts, is_bounded=self._is_bounded(facts["posed"])))
         self.specific_ = sparse_from(arrays, "specific", self.seen_.shape)
-        self.history_, self.rank_, self.certificate_ = steps_from(arrays), own.rank, own.certificate
+        self.history_, self.rank_, self.certificate_ = steps_from(arrays), facts["rank"], facts["certificate"]
         columns = {name: arrays[key] for name in (*TRIAL_COLUMNS, COST_COLUMN) if (key := f"chosen.{name}") in arrays}
-        self.chosen_ = Chosen(columns, own.settings, own.chosen, n_events=own.chosen_events, n_now=self.seen_.nnz)
+        self.chosen_ = Chosen(columns, facts["settings"], facts["chosen"], facts["chosen_events"], self.seen_.nnz)
 
 
 def _check_start(start: Any, log: Log) -> None:

@@ -19,6 +19,7 @@ from csrr.models.store import ModelState, factors
 from csrr.noise.scores import LeftOut
 from csrr.noise.tastes import Tastes
 from csrr.numerics.algorithm2 import compute_upper_bound, fold_in_nonnegative
+from csrr.numerics.certificate import Certificate
 from csrr.numerics.factored import Factors
 from csrr.numerics.foldin import ItemSide, explain_value, fold_in
 from csrr.numerics.lowrank import LowRank
@@ -32,7 +33,7 @@ from csrr.numerics.neighbors import (
     weigh_neighbors,
 )
 from csrr.numerics.problem import Pattern, Problem, build, select_rows
-from csrr.parameters import Number
+from csrr.parameters import Number, Whole
 from csrr.ranking.topk import add_products, multiply_own, multiply_pairs
 
 
@@ -99,15 +100,10 @@ class Neighborhood:
     def explain_history(self, clicks: Any, row: int, item: int, amounts: FloatArray | None = None) -> AnyArray:
         """What each click of the user at a row of `clicks` adds to the score of an item row, (number of clicks,)."""
         mine = slice(clicks.indptr[row], clicks.indptr[row + 1])
-        found: AnyArray = self.get_column(item)[clicks.indices[mine]] * self.scale(
-            clicks[[row]], None if amounts is None else amounts[mine]
-        )
-        return found if amounts is None else found * amounts[mine]
-
-    def get_column(self, item: int) -> npt.NDArray[np.float32]:
-        """The weights for one item, (n_items,)."""
-        column: npt.NDArray[np.float32] = self.weights[:, [item]].toarray()[:, 0]
-        return column
+        own = None if amounts is None else amounts[mine]
+        weights: AnyArray = self.weights[:, [item]].toarray()[clicks.indices[mine], 0]
+        found = weights * self.scale(clicks[[row]], own)
+        return found if own is None else found * own
 
 
 def make_click_weights(regression: Regression, solved: Float32Array, item: FloatArray) -> Any:
@@ -156,9 +152,14 @@ KEPT: tuple[FilePart, ...] = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class ProblemFacts:
-    """The contents of a file besides arrays, as far as they are about the problem."""
+class CSRRFacts:
+    """The contents of a file of a CSRR or a relative besides arrays."""
 
+    certificate: Certificate
+    rank: Annotated[int, Whole("rank", "The rank of U.")]
+    settings: Settings
+    chosen: str
+    chosen_events: Annotated[int, Whole("chosen_events", "The size of the log at the choice.")]
     l1: Annotated[float, Number("l1", "The strength on the rank.", above=0)]
     l2: Annotated[float | None, Number("l2", "The strength on V; None for no V.", least=0)]
     own_l2: Annotated[float | None, Number("own_l2", "The strength by which V is told.", least=0)]
@@ -177,7 +178,7 @@ class FittedProblem:
     counts for; None: 1, as events of new histories do.
     """
 
-    words: ProblemSpec
+    spec: ProblemSpec
     users: npt.NDArray[np.float32]
     items: npt.NDArray[np.float32]
     scaling: Scaling
@@ -214,8 +215,7 @@ class FittedProblem:
         own_l2 = built.l2
         if own_l2 is None and always_has_v:
             own_l2 = built.costs.alpha * (1 - LITTLE * float(np.mean(np.clip(explained / problem.target, 0, 1))))
-        with_v = problem if own_l2 is None else replace(problem, cap=built.weighted_targets * units.dtype.type(own_l2))
-        specific = keep_nonzero(problem.pattern, with_v.find_specific(explained) / units)
+        specific = _find_specific(problem, explained, units, built.weighted_targets, own_l2)
         users = (factors.users / scaling.user[:, None]).astype(np.float32)
         items = (factors.items / scaling.item[:, None]).astype(np.float32)
         rest = scaling, built.clicks, built.costs, neighborhood, problem.l1, built.l2, own_l2, is_bounded, built.genuine
@@ -265,11 +265,11 @@ class FittedProblem:
         self, pattern: Pattern, costs: FloatArray | None, genuine: FloatArray | None = None
     ) -> tuple[Problem, FloatArray]:
         """Return the problem of users with these histories and click costs, items as in training, and their D_u^-a."""
-        user = (count_clicks(pattern, genuine) ** -self.words.user_scaling).astype(self.scaling.item.dtype)
+        user = (count_clicks(pattern, genuine) ** -self.spec.user_scaling).astype(self.scaling.item.dtype)
         targets = Scaling(user, self.scaling.item).make_targets(pattern)
         if genuine is not None:
             targets *= genuine
-        loss, alpha = self.words.loss, self.words.alpha
+        loss, alpha = self.spec.loss, self.spec.alpha
         return build(pattern, targets, loss=loss, cost_ratio=alpha, l1=self.l1, l2=self.l2, costs=costs), user
 
     def fold_histories(self, seen: Any) -> tuple[npt.NDArray[np.float32], Any]:
@@ -278,22 +278,22 @@ class FittedProblem:
         The items stay as they are; each one's own small convex problem is solved, V included.
         """
         pattern = Pattern.of(seen)
-        costs = self.clicks.resolve_new(pattern, seen.data, self.words.event_weights, self.words.alpha)
+        costs = self.clicks.resolve_new(pattern, seen.data, self.spec.event_weights, self.spec.alpha)
         problem, user_scaling = self.build_problem(pattern, costs)
-        if self.is_bounded:
-            factors = fold_in_nonnegative(problem, self.side.factors)
-        else:
-            factors = fold_in(problem, self.side, tol=FOLD_IN_TOL / 10)
+        factors = self._fold_in(problem, self.side)
         units = user_scaling[pattern.rows] * self.scaling.item[pattern.indices]
-        explained = problem.pattern.dots(factors, self.side.factors)
+        explained = pattern.dots(factors, self.side.factors)
         explained += self.neighborhood.score_clicks(seen).astype(units.dtype) * units
-        if self.own_l2 is not None:
-            asked = units if costs is None else units * costs
-            problem = replace(problem, cap=asked * units.dtype.type(self.own_l2))
-        specific = keep_nonzero(pattern, problem.find_specific(explained) / units)
+        specific = _find_specific(problem, explained, units, units if costs is None else units * costs, self.own_l2)
         return (factors / user_scaling[:, None]).astype(np.float32), specific
 
-    # Items and who chose them
+    def _fold_in(self, problem: Problem, side: ItemSide) -> FloatArray:
+        """The best factors of the rows of a problem, (n, d), given those of the other side."""
+        if self.is_bounded:
+            return fold_in_nonnegative(problem, side.factors)
+        return fold_in(problem, side, tol=FOLD_IN_TOL / 10)
+
+    # Items and their users
 
     def fold_items(self, seen: Any, chosen: Any, settings: Settings) -> tuple[npt.NDArray[np.float32], Any]:
         """Return the factors of new items, (new, d), in units of a click, by who chose them, csr of shape (new, n), and
@@ -305,20 +305,17 @@ class FittedProblem:
         counts = np.maximum(np.diff(pattern.indptr), 1)
         item = (counts ** -self._find_item_power(seen)).astype(self.scaling.item.dtype)
         targets = Scaling(item, self.scaling.user).make_targets(pattern)
-        words, histories = self.words, self.weigh(seen)
+        spec, histories = self.spec, self.weigh(seen)
         # The cost of an item is 1, unless one says otherwise, and one cannot of a new one.
-        costs = replace(self.clicks, item=None).resolve_new(pattern, chosen.data, words.event_weights, words.alpha)
-        problem = build(pattern, targets, loss=words.loss, cost_ratio=words.alpha, l1=self.l1, l2=self.l2, costs=costs)
+        costs = replace(self.clicks, item=None).resolve_new(pattern, chosen.data, spec.event_weights, spec.alpha)
+        problem = build(pattern, targets, loss=spec.loss, cost_ratio=spec.alpha, l1=self.l1, l2=self.l2, costs=costs)
         users = self.users * self.scaling.user[:, None]
-        if self.is_bounded:
-            factors = fold_in_nonnegative(problem, users)
-        else:
-            factors = fold_in(problem, ItemSide.of(users, self.l1), tol=FOLD_IN_TOL / 10)
+        factors = self._fold_in(problem, ItemSide.of(users, self.l1))
         weights = None
         if not self.neighborhood.is_empty:
-            base, level = factors, words.alpha * self.clicks.level
-            if not is_balanced(words.loss, words.alpha, costs):
-                # Beside what the users' tastes say when clicks weigh as other cells do.
+            base, level = factors, spec.alpha * self.clicks.level
+            if not is_balanced(spec.loss, spec.alpha, costs):
+                # The weights are fitted to the residual of factors of the balanced problem.
                 even = replace(problem, weight=np.ones_like(problem.weight), cap=None, l1=self.l1 / level)
                 base = fold_in(even, ItemSide.of(users, even.l1), tol=FOLD_IN_TOL / 10)
             weights = fold_neighbors(problem, (users, base), item, histories, self.scaling.item, settings)
@@ -381,52 +378,28 @@ class FittedProblem:
             **sparse_arrays("neighbors", self.neighborhood.weights),
         }
         clicks = self.clicks
-        optional = {
-            "click_costs": clicks.values,
-            "item_costs": clicks.item,
-            "user_costs": clicks.user,
-            "genuine": self.genuine,
-        }
+        costs = {"click_costs": clicks.values, "item_costs": clicks.item, "user_costs": clicks.user}
+        optional = costs | {"genuine": self.genuine}
         arrays |= {name: array for name, array in optional.items() if array is not None}
-        facts = ProblemFacts(
-            l1=self.l1,
-            l2=self.l2,
-            own_l2=self.own_l2,
-            posed=self.words,
-            costs=self.costs,
-            mean_weight=self.clicks.mean,
-            neighbor_power=self.neighborhood.power,
-        )
-        return arrays, vars(facts)
+        facts = {"l1": self.l1, "l2": self.l2, "own_l2": self.own_l2, "posed": self.spec, "costs": self.costs}
+        return arrays, facts | {"mean_weight": clicks.mean, "neighbor_power": self.neighborhood.power}
 
     @classmethod
-    def from_state(cls, arrays: Arrays, facts: ProblemFacts, *, is_bounded: bool) -> FittedProblem:
-        """Return what `state` was made of."""
-        words, items = facts.posed, arrays["item_factors"]
-        costs = facts.costs
+    def from_state(cls, arrays: Arrays, facts: dict[str, Any], *, is_bounded: bool) -> FittedProblem:
+        """Return the problem whose `state` these are."""
+        users, items, costs = arrays["user_factors"], arrays["item_factors"], facts["costs"]
         if costs.weight is None:
             raise ModelFileError("the costs of a fitted model need the weight of clicks")
-        named = [arrays.get(name) for name in ("click_costs", "item_costs", "user_costs")]
-        clicks = ClickCosts(named[0], named[1], facts.mean_weight, named[2], costs.decides_only)
+        of_clicks, of_items, of_users = (arrays.get(name) for name in ("click_costs", "item_costs", "user_costs"))
+        clicks = ClickCosts(of_clicks, of_items, facts["mean_weight"], of_users, costs.decides_only)
         weights = sparse_from(arrays, "neighbors", (len(items), len(items)))
-        users, scaling = arrays["user_factors"], Scaling(arrays["user_scaling"], arrays["item_scaling"])
+        scaling = Scaling(arrays["user_scaling"], arrays["item_scaling"])
         if is_bounded:
             _check_bounds("user_factors", users, scaling.user)
             _check_bounds("item_factors", items, scaling.item)
-        return cls(
-            words,
-            users,
-            items,
-            scaling,
-            clicks,
-            costs,
-            Neighborhood(weights, facts.neighbor_power),
-            facts.l1,
-            facts.l2,
-            facts.own_l2,
-            is_bounded,
-            arrays.get("genuine"),
-        )
+        rest = (scaling, clicks, costs, Neighborhood(weights, facts["neighbor_power"]))
+        strengths = facts["l1"], facts["l2"], facts["own_l2"]
+        return cls(facts["posed"], users, items, *rest, *strengths, is_bounded, arrays.get("genuine"))
 
 
 def _check_bounds(name: str, factors: FloatArray, scaling: FloatArray) -> None:
@@ -450,8 +423,12 @@ def _fold_rows(problem: Problem, which: BoolArray, other: FloatArray) -> FloatAr
     return fold_in(select_rows(problem, which), ItemSide.of(other, problem.l1, problem.engine), tol=ROUGH_TOL)
 
 
-def keep_nonzero(pattern: Pattern, values: FloatArray) -> Any:
-    """Return the sparse (n, m) array of those values that are not 0."""
-    matrix = pattern.make_matrix(values.astype(np.float32))
-    matrix.eliminate_zeros()
-    return matrix
+def _find_specific(
+    problem: Problem, explained: FloatArray, units: FloatArray, weighted_targets: FloatArray, own_l2: float | None
+) -> Any:
+    """V in units of a click, sparse (n, m), given what the other parts explain of each click; all others are (nnz,)."""
+    if own_l2 is not None:
+        problem = replace(problem, cap=weighted_targets * units.dtype.type(own_l2))
+    specific = problem.pattern.make_matrix((problem.find_specific(explained) / units).astype(np.float32))
+    specific.eliminate_zeros()
+    return specific

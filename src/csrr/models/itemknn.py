@@ -166,14 +166,13 @@ class ItemKNN(ItemWeightsModel):
         mean_square = float(user**2 @ lengths) / clicks.nnz
         return Weighted(user / np.sqrt(mean_square) if mean_square > 0 else user, item)
 
-    def _measure_sizes(self, squares: Float64Array) -> tuple[Float64Array, Float64Array]:
-        """Return what the denominator takes of the item had and of the item scored, given |y|^2; all (n_items,)."""
-        if self.similarity == "jaccard":
-            return squares, squares
-        power = {"cosine": 0.5, "asymmetric": float(self.asymmetry)}.get(self.similarity)
-        if power is None:
-            return np.ones_like(squares), np.ones_like(squares)
-        return squares**power, squares ** (1 - power)
+    def _make_likeness(self, user: Float64Array, item: Float64Array, by_item: Any) -> Likeness:
+        """The similarity, given the squares of the users' weights, (n_users,), the items', and the clicks by item."""
+        squares = item**2 * (by_item @ user)
+        powers = {"cosine": (0.5, 0.5), "asymmetric": (float(self.asymmetry), 1 - float(self.asymmetry))}
+        powers |= {"jaccard": (1.0, 1.0), "dot": (0.0, 0.0)}
+        had, scored = (squares**power for power in powers[self.similarity])
+        return Likeness(user, item, had, scored, float(self.shrink), self.similarity == "jaccard")
 
     def fold_items(self, log: Log, chosen: Any) -> FoldedItems:
         clicks, n_items = self.seen_, len(self.items_)
@@ -182,8 +181,7 @@ class ItemKNN(ItemWeightsModel):
             weighted = self._weigh_clicks(both)
             # What users weigh is by their known clicks: the likeness of known items stays what it is.
             user = self._weigh_clicks(clicks).user ** 2
-            sizes = self._measure_sizes(weighted.item**2 * (both.T.tocsr() @ user))
-            likeness = Likeness(user, weighted.item, *sizes, float(self.shrink), self.similarity == "jaccard")
+            likeness = self._make_likeness(user, weighted.item, both.T.tocsr())
             values, items, found = list_nearest(clicks, chosen, likeness, int(self.neighbors))
         kept = [slice(n) for n in found]
         weights = make_weights(
@@ -198,9 +196,7 @@ class ItemKNN(ItemWeightsModel):
         """Return `weights_` for clicks, csr of shape (n_users, n_items)."""
         weighted = self._weigh_clicks(clicks)
         by_item = clicks.T.tocsr()
-        user = weighted.user**2
-        sizes = self._measure_sizes(weighted.item**2 * (by_item @ user))
-        likeness = Likeness(user, weighted.item, *sizes, float(self.shrink), self.similarity == "jaccard")
+        likeness = self._make_likeness(weighted.user**2, weighted.item, by_item)
         n_items = by_item.shape[0]
         width = min(int(self.neighbors), n_items)
         size = choose_block_rows(width)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -56,9 +56,6 @@ class Path(TabularResult, Sequence[PathPoint]):
     def __getitem__(self, which: Any) -> Any:
         return self.points[which]
 
-    def __iter__(self) -> Iterator[PathPoint]:
-        return iter(self.points)
-
     def table(self) -> ResultTable:
         """Return the points as a table.
 
@@ -98,18 +95,16 @@ class Path(TabularResult, Sequence[PathPoint]):
     def panels(self) -> list[dict[str, Any]]:
         """The charts: the rank and the objective by strength."""
         empty = self.points[0].certificate.primal or 1.0
-        lines = {
-            "Rank": ("rank of the common taste", [float(each.rank) for each in self.points]),
-            "Objective": (
-                "objective, relative to the strongest",
-                [each.certificate.primal / empty for each in self.points],
-            ),
+        values = {
+            ("Rank", "rank of the common taste"): [float(each.rank) for each in self],
+            ("Objective", "objective, relative to the strongest"): [each.certificate.primal / empty for each in self],
         }
-        return [
-            {"title": title, "x": "reg_low_rank", "y": label, "log": True}
-            | {"series": [{"name": "CSRR", "points": _make_points(self.points, values)}]}
-            for title, (label, values) in lines.items()
-        ]
+        panels = []
+        for (title, label), column in values.items():
+            points = [{"x": each.reg_low_rank, "mean": value} for each, value in zip(self, column, strict=True)]
+            series = [{"name": "CSRR", "points": points}]
+            panels.append({"title": title, "x": "reg_low_rank", "y": label, "log": True, "series": series})
+        return panels
 
     def model(self, which: int) -> CSRR:
         """Return the fitted model of one point."""
@@ -119,10 +114,6 @@ class Path(TabularResult, Sequence[PathPoint]):
         with use_threads(model.threads, blas=1):
             problem = built.problem.with_strength(point.l1)
             return model.complete(log, replace(built, problem=problem), Fit.of(fits[which]), chosen)
-
-
-def _make_points(points: Sequence[PathPoint], values: Sequence[float]) -> list[dict[str, float]]:
-    return [{"x": each.reg_low_rank, "mean": value} for each, value in zip(points, values, strict=True)]
 
 
 def path(
