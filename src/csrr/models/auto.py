@@ -122,7 +122,7 @@ def choose_settings(model: CSRRBase, log: Log, user_costs: Any = None, item_cost
     if model.fixed_settings is not None:
         return choose_by_rule(model.fixed_settings, "as given by another fit")
     space = find_search_space(model)
-    if space.is_complete or not model.searches:
+    if space.is_complete or model.is_paper_form or not model.has_v:
         return choose_by_rule(space.given, "nothing was left to choose" if space.is_complete else "chosen by rule")
 
     def start_search(seed: int, denoise: float = 0.0, genuine: FloatArray | None = None) -> Search | None:
@@ -181,7 +181,7 @@ def _try_denoised(search: Search, best: Settings, start: StartSearch) -> tuple[S
         if 1 - genuine.mean() < NOTICED:
             return best, search
         # Held-out events contain noise, too. But noise that falls evenly over the items favors no way of ranking.
-        tried = [each for power in POWERS if (each := start(search.seed, power, genuine)) is not None]
+        tried = [each for power in POWERS if (each := start(search.built.seed, power, genuine)) is not None]
         others = [tried[0].run()]
         others += [each.find_best([others[0]._replace(denoise=each.built.settings.denoise)]) for each in tried[1:]]
         for each in tried:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -18,7 +19,7 @@ from csrr.noise.scores import STRONG, LeftOut, score_noise
 from csrr.numerics.factored import Factors
 from csrr.numerics.foldin import ItemSide
 from csrr.numerics.lowrank import LowRank
-from csrr.numerics.neighbors import Regression, Support
+from csrr.numerics.neighbors import Regression, find_nearest
 from csrr.numerics.problem import Loss, Pattern, Problem, build
 from csrr.numerics.solver import Options, guess_low_rank, solve
 from csrr.parameters import ParameterError
@@ -38,21 +39,12 @@ class ProblemSpec(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class NoiseLevel:
-    """The norm of targets, (nnz,), with random signs: taken when it is first asked for, then known."""
-
-    pattern: Pattern
-    targets: FloatArray
-    seed: int
-
-    @cached_property
-    def value(self) -> float:
-        return compute_noise_level(self.pattern, self.targets, self.seed)
-
-
-@dataclass(frozen=True, eq=False)
 class ClickProblem:
-    """A problem, and what its numbers were made of; `genuine`, (nnz,), is what each click counts for (None: 1)."""
+    """A problem, and what it was made of.
+
+    `compute_noise` returns the norm of the targets with random signs; it computes once. `genuine`, (nnz,), is what each
+    click counts for; None: 1.
+    """
 
     loss: Loss
     problem: Problem
@@ -61,7 +53,8 @@ class ClickProblem:
     clicks: ClickCosts
     l2: float | None
     settings: Settings
-    noise_level: NoiseLevel
+    compute_noise: Callable[[], float]
+    seed: int
     genuine: FloatArray | None = None
 
     @property
@@ -94,14 +87,14 @@ class ClickProblem:
         Weights make U overshoot on unobserved cells on purpose, and neighbors fitted to that would undo it.
         """
         cap = self.settings.max_rank
-        found = guess_low_rank(self.balance(), Options(rank_cap=cap, seed=self.noise_level.seed))
+        found = guess_low_rank(self.balance(), Options(rank_cap=cap, seed=self.seed))
         return found if cap is None else found.cut(cap)
 
     @property
     def noise(self) -> float:
         """The noise level in units of l1: that of the targets times what clicks weigh."""
         # Not the norm of what costs make of the signs: one dear user would set it for all.
-        return self.costs.alpha * self.clicks.level * self.noise_level.value
+        return self.costs.alpha * self.clicks.level * self.compute_noise()
 
     def with_strength(self, strength: float) -> ClickProblem:
         """The same problem at a strength in noise levels."""
@@ -117,9 +110,9 @@ class ClickProblem:
         )
         return replace(self, problem=problem, costs=costs, l2=l2, settings=settings).with_strength(settings.strength)
 
-    def build_regression(self, support: Support, neighbor_scaling: float) -> Regression:
-        """The problem of the weights between items; users of X are scaled by that power of their clicks."""
-        problem = self.problem
+    def build_regression(self, neighbors: int, neighbor_scaling: float) -> Regression:
+        """The regression for the weights between items; users are scaled by this power of their number of clicks."""
+        problem, support = self.problem, find_nearest(self.problem.pattern, neighbors, self.genuine)
         counts = count_clicks(problem.pattern, self.genuine)
         user = (counts ** -float(neighbor_scaling)).astype(problem.target.dtype)
         return Regression(problem.pattern, problem.target, user, self.scaling.item, support, self.genuine)
@@ -164,8 +157,8 @@ def build_problem(
         l1 = alpha * model.reg_low_rank * compute_target_norm(pattern, clicks.multiply(targets), model.seed)
     problem = build(pattern, targets, loss=model.loss, cost_ratio=alpha, l1=l1 or 0.0, l2=l2, costs=clicks.values)
     _check_penalties(problem, l2)
-    noise = NoiseLevel(pattern, targets, model.seed)
-    built = ClickProblem(model.loss, problem, scaling, costs, clicks, l2, settings, noise, genuine)
+    noise = cache(partial(compute_noise_level, pattern, targets, model.seed))
+    built = ClickProblem(model.loss, problem, scaling, costs, clicks, l2, settings, noise, model.seed, genuine)
     return built if l1 is not None else built.with_strength(settings.strength)
 
 
@@ -191,10 +184,9 @@ _SHARE = 0.3
 def judge_events(built: ClickProblem) -> FloatArray:
     """Return the probability that each event of a problem is genuine, (nnz,), told as in `suspects`, at equal costs."""
     strict = built.with_settings(Settings(cost_ratio=1.0, reg_sparse=STRONG)).problem
-    seed = built.noise_level.seed
-    options = Options(_JUDGED, time_limit=seconds_left(_SHARE), rank_cap=RULE.max_rank, seed=seed)
+    options = Options(_JUDGED, time_limit=seconds_left(_SHARE), rank_cap=RULE.max_rank, seed=built.seed)
     factors = Factors.of(solve(strict, options).low_rank)
-    return find_genuine(leave_out_own(strict, factors), seed)
+    return find_genuine(leave_out_own(strict, factors), built.seed)
 
 
 def find_genuine(left: LeftOut, seed: int) -> FloatArray:

@@ -187,15 +187,9 @@ class CSRR(CSRRBase):
     seed: shared.Seed = 0
 
     @property
-    def searches(self) -> bool:
-        """Whether "auto" parameters are chosen on held-out events."""
-        # The paper's own algorithm stays what it is.
-        return self.box == "none"
-
-    @property
-    def takes_start(self) -> bool:
-        """Whether the solver can start from another fit."""
-        return self.box == "none"
+    def is_paper_form(self) -> bool:
+        """Whether the solver is the paper's."""
+        return self.box == "paper"
 
     def check_params(self) -> None:
         super().check_params()
@@ -204,7 +198,7 @@ class CSRR(CSRRBase):
 
     def _solve(self, problem: ClickProblem, start: Start, callback: Callback | None) -> Fit:
         """U: the optimum, or the result of the paper's Algorithm 1."""
-        if self.box == "none":
+        if not self.is_paper_form:
             return super()._solve(problem, start, callback)
         if start is not None:
             raise ParameterError('start does not go with box="paper": Algorithm 1 begins at zero')

@@ -88,6 +88,8 @@ class CSRRBase(Recommender):
     walked: ClassVar[tuple[str, ...]] = ("reg_low_rank", "l1")
     is_convex: ClassVar[bool] = True
     """Whether U is the optimum of the convex problem; else it has factors of a given rank, bounded unless free."""
+    has_v: ClassVar[bool] = True
+    """Whether there are parameters for V; noise is told by models with V, and only theirs are searched."""
 
     loss: Loss
     cost_ratio: float | None = None
@@ -214,7 +216,7 @@ class CSRRBase(Recommender):
         with limit_time(seconds_left(_BEFORE_NEIGHBORS if chosen.settings.neighbors else 1.0)):
             if chosen.settings.neighbors and not problem.is_balanced:
                 balanced = problem.find_balanced()
-                if start is None and self.is_convex and self.takes_start and not problem.problem.is_slack:
+                if start is None and self.is_convex and not self.is_paper_form and not problem.problem.is_slack:
                     start = balanced
             found = self._solve(problem, start, callback)
         return self.complete(log, problem, found, chosen, balanced)
@@ -282,16 +284,16 @@ class CSRRBase(Recommender):
         with self._in_fit():
             problem = build_problem(self, self.weigh(log), settings, user_costs, item_costs)
             start = None
-            if self.takes_start:
+            if not self.is_paper_form:
                 users = place_rows_by_id(self.fitted_.users, self.users_, log.users)
                 items = place_rows_by_id(self.fitted_.items, self.items_, log.items)
                 start = self.fitted_.make_start(problem, users, items)
             return self._solve_all(log, problem, start, replace(self.chosen_, settings=settings), callback)
 
     @property
-    def takes_start(self) -> bool:
-        """Whether the solver can start from another fit."""
-        return True
+    def is_paper_form(self) -> bool:
+        """Whether the solver is the paper's, which begins at its own start, with parameters that are not searched."""
+        return False
 
     def _solve(self, problem: ClickProblem, start: Start, callback: Callback | None) -> Fit:
         """U: here the optimum of the convex problem, to a relative gap of `tol`."""
@@ -486,11 +488,6 @@ class CSRRBase(Recommender):
         kind = self.event_weights
         resolved: Weighing = ("linear" if self.weighs(log) else "ignore") if kind == "auto" else kind
         return "linear" if self.fades_events and resolved == "ignore" else resolved
-
-    @property
-    def searches(self) -> bool:
-        """Whether "auto" parameters are chosen on held-out events."""
-        return False
 
     def strength(self, data: Any) -> float:
         """Return the l1 that a fit would have: what `reg_low_rank` comes to there.
@@ -730,9 +727,7 @@ class CSRRBase(Recommender):
 
     @classmethod
     def can(cls, ability: str) -> bool:
-        # Noise is told by a model with V.
-        has_v = "reg_sparse" in list_defaults(cls)
-        return super().can(ability) and (has_v or ability not in ("suspects", "stability"))
+        return super().can(ability) and (cls.has_v or ability not in ("suspects", "stability"))
 
     def stability(self, *, popularity: float = 0.0) -> Stability:
         """Measure how much of V and of the suspects stays after small changes of seed, regularization or clicks.
@@ -853,7 +848,7 @@ class CSRRBase(Recommender):
     def _list_exact_params(self) -> dict[str, Any]:
         """The parameters, those of the exact solver in place of the paper's; ParameterError for a model without V."""
         params = self.get_params()
-        if "reg_sparse" not in params:
+        if not self.has_v:
             raise ParameterError(f"{type(self).__name__} has no V to tell noise by; fit a CSRR or CSRRe")
         return params | ({"box": "none", "step": "auto"} if params.get("box", "none") != "none" else {})
 

@@ -186,20 +186,14 @@ class CSRRe(CSRRBase):
     is_convex: ClassVar[bool] = False
 
     @property
-    def searches(self) -> bool:
-        """Whether "auto" parameters are chosen on held-out events."""
-        # The paper's own form stays what it is.
-        return self.factors == "free"
-
-    @property
     def max_rank(self) -> int:  # type: ignore[override]
         """The bound on the rank: a given rank is one."""
         return DEFAULT_RANK if self.rank is None else self.rank
 
     @property
-    def takes_start(self) -> bool:
-        """Whether the solver can start from another fit."""
-        return self.factors == "free"
+    def is_paper_form(self) -> bool:
+        """Whether the factors are bounded, as the paper's."""
+        return self.factors == "nonnegative"
 
     def check_params(self) -> None:
         super().check_params()
@@ -211,7 +205,7 @@ class CSRRe(CSRRBase):
     def _solve(self, problem: ClickProblem, start: Start, callback: Callback | None) -> Fit:
         core, options = problem.problem, self._make_options(problem.settings)
         rank = resolve_rank(self.rank, DEFAULT_RANK, core.pattern.shape)
-        if self.factors == "free":
+        if not self.is_paper_form:
             first = start.to_low_rank() if isinstance(start, Factors) else start
             solution = solve_factored(core, rank, options, start=first, callback=callback)
         else:
@@ -219,7 +213,7 @@ class CSRRe(CSRRBase):
             begin = self._make_nonnegative(core, start, rank) if isinstance(start, Factors) else None
             single = self.v_update == "step"
             solution = algorithm2(core, rank, options, step=step, single_v_step=single, start=begin, callback=callback)
-        return Fit(solution.factors, solution.certificate, solution.history, free=self.factors == "free")
+        return Fit(solution.factors, solution.certificate, solution.history, free=not self.is_paper_form)
 
     def _make_nonnegative(self, problem: Problem, start: Factors, rank: int) -> Factors:
         """Non-negative factors to begin at: those given, or the positive part of their SVD.

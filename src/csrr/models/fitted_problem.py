@@ -27,7 +27,6 @@ from csrr.numerics.neighbors import (
     Factored,
     Regression,
     Ridge,
-    find_nearest,
     find_nearest_known,
     make_weights,
     weigh_neighbors,
@@ -58,9 +57,7 @@ class Neighborhood:
         n_items, settings = built.problem.pattern.shape[1], built.settings
         if settings.neighbors == 0:
             return cls.none(n_items)
-        regression = built.build_regression(
-            find_nearest(built.problem.pattern, settings.neighbors, built.genuine), settings.neighbor_scaling
-        )
+        regression = built.build_regression(settings.neighbors, settings.neighbor_scaling)
         ridge = Ridge(settings.neighbors, settings.reg_neighbors * regression.mean_diagonal)
         weights = make_click_weights(regression, regression.solve([u], [ridge])[0, 0], built.scaling.item)
         return cls(weights, user_scaling - settings.neighbor_scaling)

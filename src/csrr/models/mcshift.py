@@ -5,6 +5,8 @@ A share `rho` of the positive cells is taken to be unobserved; no V, no scaling,
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from csrr import model_parameters as shared
 from csrr.data import Log
 from csrr.models.costs import Costs
@@ -95,6 +97,7 @@ class MCShift(CSRRBase):
     """
 
     loss = "II"
+    has_v: ClassVar[bool] = False
 
     rho: shared.Rho = parameter(default=0.5, kw_only=False)
     reg_low_rank: shared.RegLowRank = "auto"
@@ -190,6 +193,7 @@ class BiasMC(CSRRBase):
     """
 
     loss = "I"
+    has_v: ClassVar[bool] = False
 
     rho: shared.Rho = parameter(default=0.5, kw_only=False)
     reg_low_rank: shared.RegLowRank = "auto"

@@ -19,7 +19,7 @@ from csrr.models.scaling import Settings
 from csrr.numerics.factored import Factors
 from csrr.numerics.krylov import LowRankPlusSparse, compute_partial_svd
 from csrr.numerics.lowrank import LowRank
-from csrr.numerics.neighbors import Factored, Regression, Ridge, find_nearest
+from csrr.numerics.neighbors import Factored, Regression, Ridge
 from csrr.numerics.solver import Options, improve, solve
 from csrr.ranking.calibration import Calibration
 from csrr.ranking.loops import rank_rows
@@ -107,10 +107,6 @@ class Search:
     _low_ranks: dict[Settings, LowRank] = field(default_factory=dict)
     _svd: tuple[int | None, float, LowRank] | None = None
     _regressions: dict[int, Regression] = field(default_factory=dict)
-
-    @property
-    def seed(self) -> int:
-        return self.built.noise_level.seed
 
     def run(self) -> Settings:
         """Return the settings that rank best, among those that there was time to try."""
@@ -293,8 +289,8 @@ class Search:
         if factors.users.shape[1] == 0:
             return 0.0
         left = leave_out_own(built.problem, factors)
-        some = np.random.default_rng(self.seed).permutation(left.pattern.shape[0])[:SAMPLED_USERS]
-        return float(1 - find_genuine(left.select(np.sort(some)), self.seed).mean())
+        some = np.random.default_rng(self.built.seed).permutation(left.pattern.shape[0])[:SAMPLED_USERS]
+        return float(1 - find_genuine(left.select(np.sort(some)), self.built.seed).mean())
 
     def _measure_gain(self, point: Settings, other: Settings, errors: float) -> float:
         """The relative gain in NDCG of a point over another, at least: the mean over users less its standard errors."""
@@ -356,10 +352,10 @@ class Search:
             problem, found = self.built.with_settings(point).problem, self._threshold(point)
             if problem.is_slack:
                 # The SVD is far from the solution where V explains much.
-                found = solve(problem, Options(_LOOSE_GAP, rank_cap=point.max_rank, seed=self.seed)).low_rank
+                found = solve(problem, Options(_LOOSE_GAP, rank_cap=point.max_rank, seed=self.built.seed)).low_rank
             elif not problem.is_one_shot:
                 found = improve(
-                    problem, found, Options(_SMALL_GAIN, _FEW_STEPS, rank_cap=point.max_rank, seed=self.seed)
+                    problem, found, Options(_SMALL_GAIN, _FEW_STEPS, rank_cap=point.max_rank, seed=self.built.seed)
                 )
             self._low_ranks[point] = found
         return self._low_ranks[point]
@@ -382,7 +378,7 @@ class Search:
             above = weakest * problem.l1 / point.strength
             found = compute_partial_svd(
                 operator,
-                np.random.default_rng(self.seed),
+                np.random.default_rng(self.built.seed),
                 above=above,
                 cap=max_rank,
                 dtype=problem.target.dtype.type,
@@ -401,8 +397,7 @@ class Search:
             width = given.neighbors
         if width not in self._regressions:
             built = self.built.with_settings(given._replace(cost_ratio=1.0))
-            support = find_nearest(self.built.problem.pattern, width, self.built.genuine)
-            self._regressions[width] = built.build_regression(support, given.neighbor_scaling)
+            self._regressions[width] = built.build_regression(width, given.neighbor_scaling)
         return self._regressions[width]
 
     # Scores
