@@ -142,26 +142,6 @@ class TestAnswers:
             loaded.fold_in([history]).specific.toarray(), fitted.fold_in([history]).specific.toarray()
         )
 
-    def test_a_file_from_before_there_were_any(self, low_rank, tmp_path, monkeypatch):
-        state = type(low_rank).state
-
-        def old(self):
-            arrays, facts = state(self)
-            arrays = {k: v for k, v in arrays.items() if not k.startswith(("neighbors.", "chosen."))}
-            gone = ("neighbor_power", "settings", "chosen", "own_l2")
-            return arrays, {k: v for k, v in facts.items() if k not in gone}
-
-        monkeypatch.setattr(type(low_rank), "state", old)
-        low_rank.save(tmp_path / "old.csrr")
-        loaded = csrr.load(tmp_path / "old.csrr")
-        np.testing.assert_array_equal(loaded.score(low_rank.users_.ids), low_rank.score(low_rank.users_.ids))
-        assert loaded.neighbors_.shape == (60, 60)
-        assert loaded.neighbors_.nnz == 0
-        history = [1, 2, 3]
-        np.testing.assert_array_equal(
-            loaded.fold_in([history]).specific.toarray(), low_rank.fold_in([history]).specific.toarray()
-        )
-
 
 class TestCosts:
     def test_weighted_events_and_dear_items(self, kind, log):

@@ -38,15 +38,15 @@ _LARGEST = 1e15
 _MOST = 1e6
 """The largest rate or strength: far beyond any use, far within float32."""
 
-LearningRate = Annotated[float, Number("learning_rate", "The step size at the start.", above=0, most=_MOST)]
-Decay = Annotated[float, Number("decay", "The last step size as a share of the first.", above=0, most=1)]
-Reg = Annotated[float, Number("reg", "Regularization of the factors of users and of their items.", least=0, most=_MOST)]
+LearningRate = Annotated[float, Number("The step size at the start.", above=0, most=_MOST)]
+Decay = Annotated[float, Number("The last step size as a share of the first.", above=0, most=1)]
+Reg = Annotated[float, Number("Regularization of the factors of users and of their items.", least=0, most=_MOST)]
 RegNegative = Annotated[
     float | None,
-    Number("reg_negative", "Regularization of sampled negative items; None: `reg`.", least=0, most=_MOST),
+    Number("Regularization of sampled negative items; None: `reg`.", least=0, most=_MOST),
 ]
-RegBias = Annotated[float, Number("reg_bias", "Regularization of the item biases.", least=0, most=_MOST)]
-Epochs = Annotated[int, Whole("epochs", "The number of passes over the events.", least=1)]
+RegBias = Annotated[float, Number("Regularization of the item biases.", least=0, most=_MOST)]
+Epochs = Annotated[int, Whole("The number of passes over the events.", least=1)]
 
 
 @dataclass(frozen=True)

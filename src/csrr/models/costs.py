@@ -22,8 +22,8 @@ from csrr.parameters import Number, ParameterError
 
 Weighing = Literal["ignore", "cost", "linear", "log"]
 """How the weights of events are used in the end: `event_weights` without "auto"."""
-Ratio = Annotated[float, Number("ratio", "What a miss costs, in false alarms.", least=LEAST, most=10 * MOST)]
-Weight = Annotated[float | None, Number("weight", "What a click weighs in the fit.", least=LEAST, most=10 * MOST)]
+Ratio = Annotated[float, Number("What a miss costs, in false alarms.", least=LEAST, most=10 * MOST)]
+Weight = Annotated[float | None, Number("What a click weighs in the fit.", least=LEAST, most=10 * MOST)]
 
 
 @dataclass(frozen=True)

@@ -178,11 +178,11 @@ class CSRR(CSRRBase):
     max_rank: shared.MaxRank = "auto"
     hold_out: shared.HoldOut = "auto"
     box: shared.Box = "none"
-    step: shared.StepSize = "auto"
+    step: shared.Step = "auto"
     tol: shared.Tol = 0.01
     max_iter: shared.MaxIter = 100
     time_limit: shared.TimeLimit = None
-    dtype: shared.Precision = "float32"
+    dtype: shared.Dtype = "float32"
     threads: shared.Threads = 0
     seed: shared.Seed = 0
 

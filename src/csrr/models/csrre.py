@@ -155,8 +155,8 @@ class CSRRe(CSRRBase):
     loss: shared.Loss = parameter(default="I", kw_only=False)
     cost_ratio: shared.CostRatio = parameter(default=None, kw_only=False)
     rank: shared.Rank = None
-    factors: shared.FactorSign = "free"
-    step: shared.StepSize = "auto"
+    factors: shared.Factors = "free"
+    step: shared.Step = "auto"
     v_update: shared.VUpdate = "best"
     positive_cost: shared.PositiveCost = None
     miss_cost: shared.MissCost = None
@@ -178,7 +178,7 @@ class CSRRe(CSRRBase):
     tol: shared.Tol = 3e-4
     max_iter: shared.MaxIter = 1000
     time_limit: shared.TimeLimit = None
-    dtype: shared.Precision = "float32"
+    dtype: shared.Dtype = "float32"
     threads: shared.Threads = 0
     seed: shared.Seed = 0
 

@@ -16,7 +16,7 @@ from csrr._base.lazy_jit import compile_loop
 from csrr._base.progress import Callback, follow_steps
 from csrr._base.threads import run_ranges, use_threads
 from csrr.data import Log
-from csrr.model_parameters import MOST, AutoReg, Precision, Threads
+from csrr.model_parameters import MOST, AutoReg, Dtype, Threads
 from csrr.models.foldin import FoldedItems
 from csrr.models.held_out import find_best_multiple
 from csrr.models.item_weights import ItemWeightsModel
@@ -38,7 +38,7 @@ _EXACT, _MOST_STEPS = 1e-7, 10_000
 class EASEFacts:
     """What a file keeps beside arrays."""
 
-    reg: Annotated[float, Number("reg", "The regularization strength used.", above=0, most=MOST)]
+    reg: Annotated[float, Number("The regularization strength used.", above=0, most=MOST)]
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ class EASE(ItemWeightsModel):
     """
 
     reg: AutoReg = parameter(default="auto", kw_only=False)
-    dtype: Precision = "float64"
+    dtype: Dtype = "float64"
     threads: Threads = 0
 
     kept: ClassVar[FileSchema | None] = FileSchema((Values("weights", ("items", "items")),), EASEFacts)

@@ -153,17 +153,17 @@ class CSRRFacts:
     """The contents of a file of a CSRR or a relative besides arrays."""
 
     certificate: Certificate
-    rank: Annotated[int, Whole("rank", "The rank of U.")]
+    rank: Annotated[int, Whole("The rank of U.")]
     settings: Settings
     chosen: str
-    chosen_events: Annotated[int, Whole("chosen_events", "The size of the log at the choice.")]
-    l1: Annotated[float, Number("l1", "The strength on the rank.", above=0)]
-    l2: Annotated[float | None, Number("l2", "The strength on V; None for no V.", least=0)]
-    own_l2: Annotated[float | None, Number("own_l2", "The strength by which V is told.", least=0)]
+    chosen_events: Annotated[int, Whole("The size of the log at the choice.")]
+    l1: Annotated[float, Number("The strength on the rank.", above=0)]
+    l2: Annotated[float | None, Number("The strength on V; None for no V.", least=0)]
+    own_l2: Annotated[float | None, Number("The strength by which V is told.", least=0)]
     posed: ProblemSpec
     costs: Costs
-    mean_weight: Annotated[float, Number("mean_weight", "What weights were divided by.", above=0)]
-    neighbor_power: Annotated[float, Number("neighbor_power", "That of a neighborhood.", least=-1, most=1)]
+    mean_weight: Annotated[float, Number("What weights were divided by.", above=0)]
+    neighbor_power: Annotated[float, Number("That of a neighborhood.", least=-1, most=1)]
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,22 +18,22 @@ from csrr.numerics.neighbors import Likeness, find_nearest_items, list_nearest, 
 from csrr.parameters import Choice, Number, Whole, declare, parameter
 from csrr.ranking.topk import choose_block_rows
 
-Nearest = Annotated[int, Whole("neighbors", "The number of nearest items whose similarities count.", least=1)]
+Nearest = Annotated[int, Whole("The number of nearest items whose similarities count.", least=1)]
 Similarity = Annotated[
     Literal["cosine", "asymmetric", "jaccard", "dot"],
-    Choice("similarity", "The similarity of two items, as above."),
+    Choice("The similarity of two items, as above."),
 ]
 Weighting = Annotated[
     Literal["none", "degree", "tf-idf", "bm25"],
-    Choice("weighting", "The weight of a click, as above."),
+    Choice("The weight of a click, as above."),
 ]
-Shrink = Annotated[float, Number("shrink", "Added to the denominator, in clicks.", least=0)]
+Shrink = Annotated[float, Number("Added to the denominator, in clicks.", least=0)]
 Asymmetry = Annotated[
     float,
-    Number("asymmetry", 'The power of the item in the history, in "asymmetric".', least=0, most=1),
+    Number('The power of the item in the history, in "asymmetric".', least=0, most=1),
 ]
-BM25K1 = Annotated[float, Number("bm25_k1", 'How much "bm25" damps popular items.', least=0)]
-BM25B = Annotated[float, Number("bm25_b", 'How much that depends on the number of clicks, in "bm25".', least=0, most=1)]
+BM25K1 = Annotated[float, Number('How much "bm25" damps popular items.', least=0)]
+BM25B = Annotated[float, Number('How much that depends on the number of clicks, in "bm25".', least=0, most=1)]
 
 
 class Weighted(NamedTuple):

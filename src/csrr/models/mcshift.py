@@ -106,7 +106,7 @@ class MCShift(CSRRBase):
     tol: shared.Tol = 0.01
     max_iter: shared.MaxIter = 100
     time_limit: shared.TimeLimit = None
-    dtype: shared.Precision = "float32"
+    dtype: shared.Dtype = "float32"
     threads: shared.Threads = 0
     seed: shared.Seed = 0
 
@@ -202,7 +202,7 @@ class BiasMC(CSRRBase):
     tol: shared.Tol = 0.01
     max_iter: shared.MaxIter = 100
     time_limit: shared.TimeLimit = None
-    dtype: shared.Precision = "float32"
+    dtype: shared.Dtype = "float32"
     threads: shared.Threads = 0
     seed: shared.Seed = 0
 

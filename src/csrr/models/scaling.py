@@ -95,14 +95,14 @@ class Settings(NamedTuple):
     a user's number of clicks that X is divided by.
     """
 
-    cost_ratio: Annotated[float, Number("cost_ratio", "", above=0)] = 2.0
-    strength: Annotated[float, Number("strength", "", least=0, most=MOST)] = AUTO_NOISE_MULTIPLE
-    max_rank: Annotated[int | None, Whole("max_rank", "", least=1)] = 1000
-    reg_sparse: Annotated[float, Number("reg_sparse", "", least=0, most=MOST)] = 0.85
-    neighbors: Annotated[int, Whole("neighbors", "")] = 0
-    reg_neighbors: Annotated[float, Number("reg_neighbors", "", least=0, most=MOST)] = 3.0
-    neighbor_scaling: Annotated[float, Number("neighbor_scaling", "", least=0, most=1)] = 0.0
-    denoise: Annotated[float, Number("denoise", "", least=0, most=1)] = 0.0
+    cost_ratio: Annotated[float, Number(above=0)] = 2.0
+    strength: Annotated[float, Number(least=0, most=MOST)] = AUTO_NOISE_MULTIPLE
+    max_rank: Annotated[int | None, Whole(least=1)] = 1000
+    reg_sparse: Annotated[float, Number(least=0, most=MOST)] = 0.85
+    neighbors: Annotated[int, Whole()] = 0
+    reg_neighbors: Annotated[float, Number(least=0, most=MOST)] = 3.0
+    neighbor_scaling: Annotated[float, Number(least=0, most=1)] = 0.0
+    denoise: Annotated[float, Number(least=0, most=1)] = 0.0
 
 
 RULE = Settings()

@@ -266,13 +266,13 @@ def _fields_of(kind: Any) -> dict[str, tuple[Any, bool]]:
     return {name: (hints[name], name not in kind._field_defaults) for name in kind._fields}
 
 
-_NUMBER = Number("number", "")
+_NUMBER = Number()
 
 
 def _read_value(hint: Any, value: Any, where: str) -> Any:
     origin, inner = get_origin(hint), get_args(hint)
     if origin is Annotated:
-        declared = read_declaration(hint)
+        declared = read_declaration(hint, where.split(", ")[-1])
         try:
             declared.check(value)
         except ParameterError as error:

@@ -36,30 +36,27 @@ STEP = 2.0
 _MOST = 1e10
 """The most that a cell may weigh: far beyond any use, far within float32."""
 
-Confidence = Annotated[float, Number("confidence", "The extra weight of an observed cell.", above=0, most=_MOST)]
+Confidence = Annotated[float, Number("The extra weight of an observed cell.", above=0, most=_MOST)]
 RegExponent = Annotated[
     float,
-    Number(
-        "reg_exponent", "0: one penalty for all rows; 1: penalties in proportion to a row's weight.", least=0, most=2
-    ),
+    Number("0: one penalty for all rows; 1: penalties in proportion to a row's weight.", least=0, most=2),
 ]
 WeightsOrNot = Annotated[
     Literal["auto", "ignore", "linear"],
     Choice(
-        "event_weights",
         'How event weights are used: "ignore"; "linear": as factors on confidence; "auto": so where they were given by'
         " event type.",
     ),
 ]
-Gain = Annotated[float, Number("tol", "Stop when the relative gain of an iteration is smaller.", least=0, most=1)]
+Gain = Annotated[float, Number("Stop when the relative gain of an iteration is smaller.", least=0, most=1)]
 
 
 class Penalty(NamedTuple):
     """reg*(f_i/mean)^exponent, f_i the sum of a row's weights over all cells."""
 
-    reg: Annotated[float, Number("reg", "The regularization strength used.", above=0, most=MOST)]
+    reg: Annotated[float, Number("The regularization strength used.", above=0, most=MOST)]
     exponent: RegExponent
-    mean: Annotated[float, Number("mean", "The mean sum of weights.", above=0, most=MOST)]
+    mean: Annotated[float, Number("The mean sum of weights.", above=0, most=MOST)]
 
     @classmethod
     def make(cls, problem: Problem, exponent: float) -> Penalty:
