@@ -13,7 +13,7 @@ from csrr._base.deadline import TimeUpError, cut_off, seconds_left
 from csrr._base.text import format_html_words
 from csrr.data import Log
 from csrr.model_parameters import HoldOut
-from csrr.models.build_problem import build_problem, judge_events
+from csrr.models.build_problem import build_problem, find_genuine_events
 from csrr.models.held_out import LEAST_USERS, LIST_LENGTH, hold_out, resolve_way
 from csrr.models.scaling import RULE, Settings
 from csrr.models.search import TRIAL_COLUMNS, Search, SearchSpace
@@ -57,7 +57,7 @@ class Chosen(ResultTable):
 
     @property
     def growth_note(self) -> str:
-        """The same in words; nothing where it has not grown."""
+        """A sentence on the growth of the log since the choice; empty without growth."""
         if self.n_now == self.n_events or self.growth is None:
             return ""
         return f"chosen when the log had {self.n_events:,} events; it has grown by {100 * self.growth:.2g} % since"
@@ -177,7 +177,7 @@ def _try_denoised(search: Search, best: Settings, start: StartSearch) -> tuple[S
     try:
         if search.estimate_noise() < NOTICED:
             return best, search
-        genuine = judge_events(search.built)
+        genuine = find_genuine_events(search.built)
         if 1 - genuine.mean() < NOTICED:
             return best, search
         # Held-out events contain noise, too. But noise that falls evenly over the items favors no way of ranking.
@@ -211,9 +211,9 @@ def _describe_search(search: Search, settings: Settings, way: HoldOut) -> str:
 
 
 def _describe(settings: Settings, space: SearchSpace) -> str:
-    """The settings in the words of the parameters, without those in place of which others are given."""
+    """The settings under the names of the parameters; without the strength and the weight where these are given."""
     neighbors = f"{settings.neighbors} neighbors (reg_neighbors {settings.reg_neighbors:g})"
-    words = [
+    parts = [
         f"strength {settings.strength:g} x noise" if "strength" in space else "",
         f"max_rank {settings.max_rank}",
         f"cost_ratio {settings.cost_ratio:g}" if "cost_ratio" in space else "",
@@ -221,4 +221,4 @@ def _describe(settings: Settings, space: SearchSpace) -> str:
         neighbors if settings.neighbors else "no neighbors",
         f"denoise {settings.denoise:g}" if settings.denoise else "",
     ]
-    return ", ".join(filter(None, words))
+    return ", ".join(filter(None, parts))

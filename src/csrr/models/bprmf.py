@@ -1,4 +1,4 @@
-"""BPRMF (Rendle et al., 2009): factors and item biases that rank what a user has above what they do not."""
+"""BPRMF (Rendle et al., 2009): factors and item biases that rank a user's items above all others."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ Epochs = Annotated[int, Whole("The number of passes over the events.", least=1)]
 
 @dataclass(frozen=True)
 class BPRMFFacts:
-    """What a file keeps beside arrays."""
+    """The contents of a file besides arrays."""
 
     reg: Reg
 
@@ -179,8 +179,8 @@ class BPRMF(Recommender):
             For parameters that make no sense, or steps so long that the factors grow without bound.
         """
         self.check_params()
-        with follow_steps(callback, verbose=verbose) as told:
-            return self._fit_log(self.read(data), told)
+        with follow_steps(callback, verbose=verbose) as report:
+            return self._fit_log(self.read(data), report)
 
     def update(
         self, new_events: Any, *, choose: bool = False, callback: Callable[[Epoch], object] | None = None
@@ -265,7 +265,7 @@ class BPRMF(Recommender):
         return self
 
     def _draw_start(self, pattern: Pattern, rng: np.random.Generator) -> Factors:
-        """Return small random factors; zeros for users who have nothing to compare: no item, or every item."""
+        """Return small random factors; zeros for users without pairs to compare, who have no item or every item."""
         width = resolve_rank(self.rank, DEFAULT_RANK, pattern.shape) + 1
         users, items = (rng.standard_normal((n, width), np.float32) * np.float32(_SPREAD) for n in pattern.shape)
         counts = np.diff(pattern.indptr)
@@ -274,7 +274,7 @@ class BPRMF(Recommender):
         return Factors(users, items)
 
     def _carry_factors(self, log: Log) -> Factors:
-        """The factors by the ids of a log: drawn for new items, folded in for new users, of the rank that a fit has."""
+        """The factors for the ids of a log: drawn for new items, folded in for new users."""
         pattern = Pattern.of(log.to_csr())
         drawn = self._draw_start(pattern, np.random.default_rng(self.seed))
         users, new_users = place_rows_by_id(self.user_factors_, self.users_, log.users)
@@ -291,7 +291,7 @@ class BPRMF(Recommender):
         return Factors(users, items)
 
     def fold_users(self, users: npt.NDArray[Any], seen: Any) -> FoldedFactors:
-        # Each one's own concave problem, the items as they are, by averaged stochastic steps.
+        # A concave problem for each user, with the items as they are, solved by averaged stochastic steps.
         with use_threads(self.threads):
             factors = fold_in(Pattern.of(seen), self.item_factors_, self._reg)
         return FoldedFactors.of(self, users, seen, factors)

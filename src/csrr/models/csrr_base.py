@@ -89,7 +89,7 @@ class CSRRBase(Recommender):
     is_convex: ClassVar[bool] = True
     """Whether U is the optimum of the convex problem; else it has factors of a given rank, bounded unless free."""
     has_v: ClassVar[bool] = True
-    """Whether there are parameters for V; noise is told by models with V, and only theirs are searched."""
+    """Whether there are parameters for V; without them, noise cannot be found, and "auto" parameters go by rule."""
 
     loss: Loss
     cost_ratio: float | None = None
@@ -190,14 +190,14 @@ class CSRRBase(Recommender):
         log = self.read(data)
         _check_start(start, log)
         weighed = self.weigh(log)
-        with self._in_fit(), follow_steps(callback, verbose=verbose, aim=self.tol) as told:
+        with self._in_fit(), follow_steps(callback, verbose=verbose, aim=self.tol) as report:
             # 2. The settings, with held-out events of the log choosing those that are left open.
             chosen = replace(choose_settings(self, weighed, user_costs, item_costs), n_events=len(log))
             # 3. The problem: targets, weights, strengths.
             problem = build_problem(self, weighed, chosen.settings, user_costs, item_costs)
             # 4. U, to its certificate. 5. S and V, by what U leaves over.
             first = None if start is None else start.fitted_.make_factors(self.dtype)
-            return self._solve_all(log, problem, first, chosen, told)
+            return self._solve_all(log, problem, first, chosen, report)
 
     @contextmanager
     def _in_fit(self) -> Iterator[None]:
@@ -292,7 +292,7 @@ class CSRRBase(Recommender):
 
     @property
     def is_paper_form(self) -> bool:
-        """Whether the solver is the paper's, which begins at its own start, with parameters that are not searched."""
+        """Whether the solver is the paper's own; then no parameters are searched, and an update starts anew."""
         return False
 
     def _solve(self, problem: ClickProblem, start: Start, callback: Callback | None) -> Fit:
@@ -374,7 +374,7 @@ class CSRRBase(Recommender):
         self.item_factors_: Float32Array = fitted.items
         self.l1_, self.l2_, self.costs_ = fitted.l1, fitted.l2, fitted.costs
 
-    # What the parameters ask for
+    # Parameters, costs and settings
 
     @classmethod
     def from_costs(
@@ -527,7 +527,7 @@ class CSRRBase(Recommender):
             found["cost_ratio"] = self.costs_.alpha
         return found
 
-    # Scores, and what they are made of
+    # Scores
 
     @property
     def neighbors_(self) -> sparse.csr_array[np.float32, tuple[int, int]]:
@@ -556,7 +556,7 @@ class CSRRBase(Recommender):
         """The weight of a click in a new history without weights; None if weights are not used."""
         kind = self.fitted_.spec.event_weights
         if kind == "linear" and self.seen_weights_ is None and self.seen_times_ is not None:
-            # Weighed by age alone; their clicks are of today.
+            # Weights come from the age alone, and clicks of a new history are of today.
             return 1.0
         return None if kind == "ignore" else self.fitted_.clicks.find_typical_weight(kind)
 
@@ -689,12 +689,12 @@ class CSRRBase(Recommender):
         return Preferences(*self.name_items(chosen), mine.data[order], user, kinds, support)
 
     def tastes(self) -> Tastes:
-        """Return the tastes for judging user-specific choices; made at the first question after a fit.
+        """Return the similarities by which user-specific choices are classified; computed once after a fit.
 
         Returns
         -------
         tastes
-            How alike items are to everyone but the user who is asked about.
+            The similarity of items, for each user without that user's own influence.
         """
         if "tastes" not in self._made:
             self._made["tastes"] = self.noise_model().fitted_.find_tastes(self.seen_)
@@ -773,7 +773,7 @@ class CSRRBase(Recommender):
         return other.fit(log, start=self)
 
     def make_strict(self, log: Log) -> Self:
-        """Return a new model with these parameters, but a `reg_sparse` that is fit to tell noise.
+        """Return a new model with these parameters, but a `reg_sparse` small enough to find noise.
 
         Parameters
         ----------
@@ -797,7 +797,7 @@ class CSRRBase(Recommender):
         Returns
         -------
         values
-            The values by which noise is told.
+            The values that noise is estimated from.
 
         Raises
         ------

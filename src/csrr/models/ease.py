@@ -31,12 +31,12 @@ AUTO_MULTIPLE = 5.0
 STEP = 3.0
 """The factor between strengths that `reg="auto"` tries."""
 _EXACT, _MOST_STEPS = 1e-7, 10_000
-"""How exact the weights of an item that is folded in are, and after how many steps that is given up."""
+"""The relative accuracy of the weights of an item that is folded in, and the largest number of steps for it."""
 
 
 @dataclass(frozen=True)
 class EASEFacts:
-    """What a file keeps beside arrays."""
+    """The contents of a file besides arrays."""
 
     reg: Annotated[float, Number("The regularization strength used.", above=0, most=MOST)]
 
@@ -153,9 +153,9 @@ class EASE(ItemWeightsModel):
         self.check_params()
         log = self.read(data)
         _check_memory(log.n_items, self.dtype)
-        with follow_steps(callback, verbose=verbose) as told:
-            reg = self._choose(log, log.to_csr(), told) if isinstance(self.reg, str) else float(self.reg)
-            return self._fit_log(log, reg, told)
+        with follow_steps(callback, verbose=verbose) as report:
+            reg = self._choose(log, log.to_csr(), report) if isinstance(self.reg, str) else float(self.reg)
+            return self._fit_log(log, reg, report)
 
     def update(self, new_events: Any, *, choose: bool = False, callback: Callback | None = None) -> Self:
         """Add events to the training data, refit on all of them, and return the model.
@@ -180,7 +180,7 @@ class EASE(ItemWeightsModel):
         if choose or not isinstance(self.reg, str):
             return self.fit(log, callback=callback)
         _check_memory(log.n_items, self.dtype)
-        # The multiple of the rule is what was chosen.
+        # The chosen multiple of the rule stays.
         return self._fit_log(log, self.reg_ * guess_reg(log.to_csr()) / guess_reg(self.seen_), callback)
 
     def _fit_log(self, log: Log, reg: float, callback: Callback | None) -> Self:
@@ -206,8 +206,8 @@ class EASE(ItemWeightsModel):
 
     def _choose(self, log: Log, clicks: Any, callback: Callback | None) -> float:
         """Return what "auto" comes to for a log, whose events are `clicks`."""
-        told: dict[str, Any] = {} if callback is None else {"callback": callback}
-        return guess_reg(clicks) * find_best_multiple(self, log, lambda p: guess_reg(p.to_csr()), step=STEP, **told)
+        options: dict[str, Any] = {} if callback is None else {"callback": callback}
+        return guess_reg(clicks) * find_best_multiple(self, log, lambda p: guess_reg(p.to_csr()), step=STEP, **options)
 
     def _solve(self, gram: AnyArray, reg: float, tell: Callable[[str], None]) -> npt.NDArray[np.float32]:
         """Return B, shape (m, m), from X'X, C-contiguous of shape (m, m), which is overwritten."""
@@ -278,8 +278,8 @@ def _measure_available_memory() -> int | None:
     """Return the bytes that a process may still take, or None where the system does not tell."""
     try:
         with open("/proc/meminfo", encoding="ascii") as lines:
-            told = dict(line.split(":", 1) for line in lines)
-        return int(told["MemAvailable"].split()[0]) * 1024
+            facts = dict(line.split(":", 1) for line in lines)
+        return int(facts["MemAvailable"].split()[0]) * 1024
     except (OSError, KeyError, ValueError):
         pass
     try:

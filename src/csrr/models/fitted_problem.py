@@ -1,4 +1,4 @@
-"""The problem that a model was fitted to, as later answers need it: new people, reasons, and what is noise."""
+"""The problem that a model was fitted to, with its solution: for new users and items, explanations, and noise."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ class Neighborhood:
 
     @classmethod
     def none(cls, n_items: int) -> Neighborhood:
-        """No neighbors at all."""
+        """Return weights that are all 0."""
         return cls(sparse.csr_array((n_items, n_items), dtype=np.float32))
 
     @classmethod
     def of(cls, built: ClickProblem, u: Factored, user_scaling: float) -> Neighborhood:
-        """The weights that explain best what U, fitted to the balanced problem, leaves over."""
+        """Return the weights that best explain the residual of U, the solution of the balanced problem."""
         n_items, settings = built.problem.pattern.shape[1], built.settings
         if settings.neighbors == 0:
             return cls.none(n_items)
@@ -68,7 +68,7 @@ class Neighborhood:
         return bool(self.weights.nnz == 0)
 
     def scale(self, clicks: Any, amounts: FloatArray | None = None) -> npt.NDArray[np.float32]:
-        """What the weights are multiplied by for each user of `clicks`, csr: shape (n_users,).
+        """Return the factor on the weights for each user of `clicks`, csr: shape (n_users,).
 
         Here and below, `amounts`, (nnz,), are what clicks count for; None: 1.
         """
@@ -76,26 +76,26 @@ class Neighborhood:
         return scale
 
     def add(self, scores: npt.NDArray[np.float32], clicks: Any, rows: Rows, amounts: FloatArray | None = None) -> None:
-        """Add what neighbors say to the scores of all items, (len(rows), n_items), of the users at these rows."""
+        """Add the part of neighbors to the scores of all items, (len(rows), n_items), of the users at these rows."""
         if not self.is_empty:
             add_products(scores, clicks, rows, self.weights, self.scale(clicks, amounts), amounts)
 
     def score_pairs(
         self, clicks: Any, user_rows: Rows, item_rows: Rows, amounts: FloatArray | None = None
     ) -> npt.NDArray[np.float32]:
-        """What neighbors say of pairs of a user and an item, (n,)."""
+        """Return the part of neighbors in the scores of pairs of a user and an item, (n,)."""
         if self.is_empty:
             return np.zeros(len(user_rows), np.float32)
         return multiply_pairs(clicks, user_rows, item_rows, self.weights, self.scale(clicks, amounts), amounts)
 
     def score_clicks(self, clicks: Any, amounts: FloatArray | None = None) -> npt.NDArray[np.float32]:
-        """What neighbors say of every click itself, (nnz,)."""
+        """Return the part of neighbors in the score of each click, (nnz,)."""
         if self.is_empty:
             return np.zeros(len(clicks.indices), np.float32)
         return multiply_own(clicks, self.weights, self.scale(clicks, amounts), amounts)
 
     def explain_history(self, clicks: Any, row: int, item: int, amounts: FloatArray | None = None) -> AnyArray:
-        """What each click of the user at a row of `clicks` adds to the score of an item row, (number of clicks,)."""
+        """Return the contribution of each click of a user row to the score of an item row, (number of clicks,)."""
         mine = slice(clicks.indptr[row], clicks.indptr[row + 1])
         own = None if amounts is None else amounts[mine]
         weights: AnyArray = self.weights[:, [item]].toarray()[clicks.indices[mine], 0]
@@ -113,11 +113,11 @@ def make_click_weights(regression: Regression, solved: Float32Array, item: Float
 def fold_neighbors(
     problem: Problem, u: Factored, scaling: FloatArray, seen: Any, item: FloatArray, settings: Settings
 ) -> Any:
-    """Return the weights for new items, csr (n_items, new), that explain best what their common taste leaves over.
+    """Return the weights for new items, csr (n_items, new), that best explain the residual of their common taste.
 
-    `problem` has the new items as rows over the users, U = users @ items.T of `u`, and `scaling`, (new,), is their
-    D_i^-b; `item`, (n_items,), that of the known ones, whose events are
-    `seen`, csr, with what they count for.
+    `problem` has the new items as rows and the users as columns; `u` are the factors of users and new items. `scaling`,
+    (new,), is D_i^-b of the new items, `item`, (n_items,), that of the known ones, and `seen`, csr, has the events of
+    these, with what they count for.
     """
     user = np.maximum(seen.sum(axis=1), 1) ** -settings.neighbor_scaling
     x = sparse.csr_array(sparse.diags_array(item) @ (sparse.diags_array(user) @ seen).T)
@@ -133,7 +133,7 @@ def fold_neighbors(
 FOLD_IN_TOL, ROUGH_TOL = 1e-3, 1e-2
 """The accuracy of factors that are folded in, and of those that a solver only starts from."""
 LITTLE = 1 / 3
-"""Where U's problem has no V, a click is a user's own if less of it is explained than this share of the mean."""
+"""Where U's problem has no V, the part of a click below this share of the mean explained part is in V."""
 
 KEPT: tuple[FilePart, ...] = (
     *factors(),
@@ -145,7 +145,7 @@ KEPT: tuple[FilePart, ...] = (
     Values("user_costs", ("users",), FLOATS, above=0, optional=True),
     Values("genuine", ("events",), FLOATS, above=0, most=1, optional=True),
 )
-"""The arrays that a file keeps of a problem."""
+"""The arrays of a problem in a file."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,7 +159,7 @@ class CSRRFacts:
     chosen_events: Annotated[int, Whole("The size of the log at the choice.")]
     l1: Annotated[float, Number("The strength on the rank.", above=0)]
     l2: Annotated[float | None, Number("The strength on V; None for no V.", least=0)]
-    own_l2: Annotated[float | None, Number("The strength by which V is told.", least=0)]
+    own_l2: Annotated[float | None, Number("The regularization of V.", least=0)]
     posed: ProblemSpec
     costs: Costs
     mean_weight: Annotated[float, Number("What weights were divided by.", above=0)]
@@ -168,11 +168,11 @@ class CSRRFacts:
 
 @dataclass(frozen=True, eq=False)
 class FittedProblem:
-    """Factors, float32 of shapes (n, d) and (m, d), in units of a click, and what their problem was made of.
+    """Factors, float32 of shapes (n, d) and (m, d), in units of a click, and the data of their problem.
 
-    `own_l2` is the strength by which V is told, whether or not U's problem has V; None for no V. `is_bounded` says that
-    the factors are those of the paper's CSRR-e, in [0, 1/sqrt(d)]. `genuine`, (nnz,), is what each training event
-    counts for; None: 1, as events of new histories do.
+    `own_l2` is the regularization of V, whether or not U's problem has V; None for no V. `is_bounded` says that the
+    factors are those of the paper's CSRR-e, in [0, 1/sqrt(d)]. `genuine`, (nnz,), is what each training event counts
+    for; None: 1, as for events of new histories.
     """
 
     spec: ProblemSpec
@@ -225,7 +225,7 @@ class FittedProblem:
 
     @cached_property
     def own_share(self) -> float:
-        """The strength by which V is told, as a fraction of what gives none."""
+        """The regularization of V, as a fraction of the value that gives V = 0."""
         return 1.0 if self.own_l2 is None else self.own_l2 / self.costs.alpha
 
     def weigh(self, seen: Any) -> Any:
@@ -270,9 +270,9 @@ class FittedProblem:
         return build(pattern, targets, loss=loss, cost_ratio=alpha, l1=self.l1, l2=self.l2, costs=costs), user
 
     def fold_histories(self, seen: Any) -> tuple[npt.NDArray[np.float32], Any]:
-        """Return the factors of people by their histories, csr, in units of a click, and V of these.
+        """Return the factors of users by their histories, csr, in units of a click, and V of these.
 
-        The items stay as they are; each one's own small convex problem is solved, V included.
+        The items stay as they are; for each user a small convex problem is solved, V included.
         """
         pattern = Pattern.of(seen)
         costs = self.clicks.resolve_new(pattern, seen.data, self.spec.event_weights, self.spec.alpha)
@@ -293,17 +293,17 @@ class FittedProblem:
     # Items and their users
 
     def fold_items(self, seen: Any, chosen: Any, settings: Settings) -> tuple[npt.NDArray[np.float32], Any]:
-        """Return the factors of new items, (new, d), in units of a click, by who chose them, csr of shape (new, n), and
-        their weights from known items, csr of shape (m, new), or None for a model without neighbors.
+        """Return the factors of new items, (new, d), in units of a click, and their weights from known items, (m, new).
 
-        The users, and what was learned of known items, stay as they are: each item's own small problems are solved.
+        `chosen`, csr (new, n), has the users who chose them. Weights are csr, or None for a model without neighbors.
+        Users and known items stay as they are: for each new item small problems are solved.
         """
         pattern = Pattern.of(chosen)
         counts = np.maximum(np.diff(pattern.indptr), 1)
         item = (counts ** -self._find_item_power(seen)).astype(self.scaling.item.dtype)
         targets = Scaling(item, self.scaling.user).make_targets(pattern)
         spec, histories = self.spec, self.weigh(seen)
-        # The cost of an item is 1, unless one says otherwise, and one cannot of a new one.
+        # New items have no costs of their own.
         costs = replace(self.clicks, item=None).resolve_new(pattern, chosen.data, spec.event_weights, spec.alpha)
         problem = build(pattern, targets, loss=spec.loss, cost_ratio=spec.alpha, l1=self.l1, l2=self.l2, costs=costs)
         users = self.users * self.scaling.user[:, None]
@@ -319,7 +319,7 @@ class FittedProblem:
         return (factors / item[:, None]).astype(np.float32), weights
 
     def _find_item_power(self, seen: Any) -> float:
-        """Return the power of their number of clicks by which items were scaled: that of the most popular tells it."""
+        """Return the power of their number of clicks by which items were scaled, from the most popular item."""
         counts = np.bincount(seen.indices, self.genuine, seen.shape[1])
         most = int(counts.argmax())
         return -float(np.log(self.scaling.item[most]) / np.log(counts[most])) if counts[most] > 1 else 0.0
@@ -337,7 +337,7 @@ class FittedProblem:
         return pattern.indices, found / (user_scaling[0] * self.scaling.item[item])
 
     def _share_inside(self, problem: Problem, factors: FloatArray, item: int) -> npt.NDArray[Any]:
-        """What `explain_value` gives, of bounded factors: the coordinates that no bound holds answer to it."""
+        """The parts of `explain_value` for bounded factors: only coordinates inside their bounds depend on clicks."""
         Q = self.side.factors
         inside = (factors[0] > 0) & (factors[0] < (1 - 1e-6) * compute_upper_bound(Q.shape[1]))
         observed = problem.pattern.dots(factors, Q)
@@ -350,12 +350,12 @@ class FittedProblem:
     # Noise
 
     def leave_out(self, seen: Any, dtype: str) -> LeftOut:
-        """Return U on the clicked cells less the influence of each cell's own click."""
+        """Return U on the clicked cells without the influence of each cell's own click."""
         problem, _ = self.build_problem(Pattern.of(seen), self.clicks.values, self.genuine)
         return leave_out_own(problem, self.make_factors(dtype))
 
     def find_tastes(self, seen: Any) -> Tastes:
-        """Return how alike items are, without the user who is asked about."""
+        """Return the similarities of items, from which a user's own influence can be removed."""
         pattern = Pattern.of(seen)
         problem, _ = self.build_problem(pattern, self.clicks.values, self.genuine)
         factors = self.make_factors("float64")
@@ -400,7 +400,7 @@ class FittedProblem:
 
 
 def _check_bounds(name: str, factors: FloatArray, scaling: FloatArray) -> None:
-    """Raise ModelFileError unless factors, (n, d), in units of a click, lie in [0, 1/sqrt(d)] once scaled, (n,)."""
+    """Raise ModelFileError unless factors, (n, d), times their scaling, (n,), lie in [0, 1/sqrt(d)]."""
     rank = factors.shape[1]
     largest = (factors.max(axis=1, initial=0) * scaling).max(initial=0)
     if rank == 0 or factors.min(initial=0) < 0 or largest * rank**0.5 > 1.001:

@@ -1,4 +1,4 @@
-"""ItemKNN: an item is scored by its nearest items among those a user has."""
+"""ItemKNN: the score of an item comes from its nearest items among those of the user."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ class ItemKNN(ItemWeightsModel):
         with use_threads(self.threads):
             both = sparse.hstack([clicks, chosen.T], format="csr")
             weighted = self._weigh_clicks(both)
-            # What users weigh is by their known clicks: the likeness of known items stays what it is.
+            # The weights of users depend on their known clicks only: similarities of known items do not change.
             user = self._weigh_clicks(clicks).user ** 2
             likeness = self._make_likeness(user, weighted.item, both.T.tocsr())
             values, items, found = list_nearest(clicks, chosen, likeness, int(self.neighbors))
@@ -205,7 +205,7 @@ class ItemKNN(ItemWeightsModel):
             values, items, found = find_nearest_items(
                 clicks, by_item, likeness, width, first, min(first + size, n_items)
             )
-            # The scratch is as wide as `width`, what is kept only as wide as there are neighbors.
+            # The working arrays are as wide as `width`; only as many entries are kept as there are neighbors.
             kept = np.arange(width) < found[:, None]
             columns.append((values[kept], items[kept], found))
         values, items, found = (np.concatenate(each) for each in zip(*columns, strict=True))

@@ -87,7 +87,7 @@ class Path(TabularResult, Sequence[PathPoint]):
 
     @property
     def caption(self) -> str:
-        """What to know of it."""
+        """A sentence below the charts."""
         worst = max(each.certificate.gap for each in self.points)
         return f"Fits of falling strength, each certified to be within {worst:.2g} of its best possible objective."
 

@@ -42,13 +42,14 @@ CLICK_WEIGHTS = (1.0, 2.0, 5.0)
 """The weights of clicks that are tried where decisions have costs. With larger ones U is too large on items that nobody
 clicked."""
 FUTURE_EVENTS = (1.0, 3.0, 9.0)
-"""Decisions are judged with so many events to come for each one held out: up to as many as were fitted."""
+"""The numbers of future events for each held-out one that the cost of decisions is averaged over: 9 is all events that
+were fitted."""
 TRIED_REG_SPARSE = 0.65
 """The `reg_sparse` that is compared with a problem without V."""
 ROUGH_STRENGTH, SAMPLED_USERS = 1.04, 1000
 """The strength of U, and the number of users, for the estimate of the share of noise."""
 TRIAL_COLUMNS, COST_COLUMN = ("rank", *Settings._fields, "ndcg", "error"), "cost"
-"""The columns of the table of trials; the last one is there if decisions were judged by their cost."""
+"""The columns of the table of trials, and one that is there if the cost of decisions was measured."""
 _LOOSE_GAP, _FEW_STEPS, _SMALL_GAIN = 0.05, 8, 0.001
 """Fits that are only compared stop at this gap; or after so many steps, or at a smaller relative gain than this."""
 _USERS_AT_ONCE, _MOST_COST_STEPS = 64, 4
@@ -59,7 +60,7 @@ Scores = npt.NDArray[np.float64]
 class SettingsTrial(NamedTuple):
     """The result of settings: the rank of U, and the NDCG of each user with held-out events.
 
-    `costs` are those of the user's decisions, relative to showing nothing; None where nobody asked for them.
+    `costs` are those of the user's decisions, relative to showing nothing; None where they were not computed.
     """
 
     rank: int

@@ -71,7 +71,7 @@ class Penalty(NamedTuple):
 
 @dataclass(frozen=True)
 class WRMFFacts:
-    """What a file keeps beside arrays."""
+    """The contents of a file besides arrays."""
 
     confidence: Confidence
     penalty: Penalty
@@ -192,7 +192,7 @@ class WRMF(Recommender):
         """
         self.check_params()
         log = self.read(data)
-        with use_threads(self.threads, blas=1), follow_steps(callback, verbose=verbose) as told:
+        with use_threads(self.threads, blas=1), follow_steps(callback, verbose=verbose) as report:
             weighed = self._check_weights(log)
             problem = self.build_problem(weighed)
             if self.reg == "auto":
@@ -202,7 +202,7 @@ class WRMF(Recommender):
                 problem = problem.with_strength(problem.l1 * multiple)
             rank = resolve_rank(self.rank, DEFAULT_RANK, problem.pattern.shape)
             first = guess_factors(problem, rank, np.random.default_rng(self.seed))
-            return self._alternate(log, weighed, problem, first, told)
+            return self._alternate(log, weighed, problem, first, report)
 
     def update(self, new_events: Any, *, choose: bool = False, callback: Callback | None = None) -> Self:
         """Add events to the training data, refit on all of them, and return the model.
@@ -246,7 +246,7 @@ class WRMF(Recommender):
             return self._alternate(log, weighed, problem, self._carry_factors(log, problem), callback)
 
     def _alternate(self, log: Log, weighed: Log, problem: Problem, first: Factors, callback: Callback | None) -> Self:
-        """Fit from factors on, and return the model."""
+        """Fit, starting from factors, and return the model."""
         began = time.perf_counter()
         penalties = [Penalty.make(each, self.reg_exponent) for each in (problem, problem.T)]
         regs = penalties[0].list_strengths(problem), penalties[1].list_strengths(problem.T)
@@ -261,9 +261,9 @@ class WRMF(Recommender):
         return self
 
     def _carry_factors(self, log: Log, problem: Problem) -> Factors:
-        """The factors by the ids of a log, those of new users and items solved for, of the rank that a fit has.
+        """The factors for the users and items of a log, with those of new ones solved for, at the rank of a fit.
 
-        Those of a new fit if these are worse than nothing: a file may hold any.
+        If their objective is above that of 0, as may be with those of any file, the start of a new fit.
         """
         users, new_users = place_rows_by_id(self.user_factors_, self.users_, log.users)
         items, new_items = place_rows_by_id(self.item_factors_, self.items_, log.items)
@@ -284,7 +284,7 @@ class WRMF(Recommender):
         return self.weighs(log) or self.fades_events
 
     def _check_weights(self, log: Log) -> Log:
-        """The log with the weights that count."""
+        """The log with the weights that are used, checked."""
         if self.weighs(log) and log.weights is None:
             raise ParameterError('event_weights="linear" needs events with weights, and these have none')
         return self.weigh(log)
@@ -311,7 +311,7 @@ class WRMF(Recommender):
         Returns
         -------
         problem
-            Its l1 is the value of `reg`; for "auto", where its search begins.
+            Its l1 is the value of `reg`; with "auto", the start of its search.
         """
         matrix = log.to_csr(weighted=self._is_weighted(log))
         pattern, weight = Pattern.of(matrix), _weigh_cells(matrix.data, float(self.confidence))
@@ -400,7 +400,7 @@ def _weigh_cells(values: FloatArray, confidence: float) -> npt.NDArray[np.float3
 
 
 def _guess_reg(pattern: Pattern, weight: FloatArray, seed: int) -> float:
-    """A strength that suits the data: the heavier the observed cells, the less of the noise has to be held down."""
+    """A strength by the noise level: the larger the weights of observed cells, the smaller a share of it."""
     return AUTO_NOISE_MULTIPLE * compute_noise_level(pattern, weight, seed) * float(np.sqrt(2 / weight.mean()))
 
 
