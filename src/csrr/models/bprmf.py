@@ -211,7 +211,6 @@ class BPRMF(Recommender):
         DataError
             If ids are of other types.
         """
-        self.check_fitted()
         self.check_params()
         log = join_events(self, new_events)
         return self._fit_log(log, callback, None if choose else self._carry_factors(log))

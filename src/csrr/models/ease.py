@@ -154,8 +154,11 @@ class EASE(ItemWeightsModel):
         log = self.read(data)
         _check_memory(log.n_items, self.dtype)
         with follow_steps(callback, verbose=verbose) as report:
-            reg = self._choose(log, log.to_csr(), report) if isinstance(self.reg, str) else float(self.reg)
-            return self._fit_log(log, reg, report)
+            if not isinstance(self.reg, str):
+                return self._fit_log(log, float(self.reg), report)
+            options: dict[str, Any] = {} if report is None else {"callback": report}
+            multiple = find_best_multiple(self, log, lambda part: guess_reg(part.to_csr()), step=STEP, **options)
+            return self._fit_log(log, guess_reg(log.to_csr()) * multiple, report)
 
     def update(self, new_events: Any, *, choose: bool = False, callback: Callback | None = None) -> Self:
         """Add events to the training data, refit on all of them, and return the model.
@@ -174,7 +177,6 @@ class EASE(ItemWeightsModel):
         model
             The model itself.
         """
-        self.check_fitted()
         self.check_params()
         log = join_events(self, new_events)
         if choose or not isinstance(self.reg, str):
@@ -203,11 +205,6 @@ class EASE(ItemWeightsModel):
 
     def start_value(self, name: str, log: Log) -> float:
         return guess_reg(log.to_csr()) if name == "reg" else super().start_value(name, log)
-
-    def _choose(self, log: Log, clicks: Any, callback: Callback | None) -> float:
-        """Return what "auto" comes to for a log, whose events are `clicks`."""
-        options: dict[str, Any] = {} if callback is None else {"callback": callback}
-        return guess_reg(clicks) * find_best_multiple(self, log, lambda p: guess_reg(p.to_csr()), step=STEP, **options)
 
     def _solve(self, gram: AnyArray, reg: float, tell: Callable[[str], None]) -> npt.NDArray[np.float32]:
         """Return B, shape (m, m), from X'X, C-contiguous of shape (m, m), which is overwritten."""

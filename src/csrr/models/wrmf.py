@@ -232,7 +232,6 @@ class WRMF(Recommender):
         DataError
             If ids have other types, or weights or times that the model needs are missing.
         """
-        self.check_fitted()
         self.check_params()
         log = join_events(self, new_events)
         if choose:
