@@ -152,7 +152,7 @@ def regret(name: str, seed: int) -> dict[str, Any]:
         "grid": [
             [
                 list(point),
-                score(csrr.CSRR().settled(point).fit(train).score_rows, train.to_csr(), test.to_csr(), measure),
+                score(_fit_at(point, train), train.to_csr(), test.to_csr(), measure),
             ]
             for point in sorted(grid)
         ],
@@ -162,7 +162,9 @@ def regret(name: str, seed: int) -> dict[str, Any]:
 
 def _fit_at(settings: Any, train: csrr.Log) -> Score:
     """The scores of CSRR() with settings that were not chosen by itself."""
-    return csrr.CSRR().settled(settings).fit(train).score_rows
+    model = csrr.CSRR()
+    model.fixed_settings = settings
+    return model.fit(train).score_rows
 
 
 def times(name: str, seed: int = 0) -> dict[str, Any]:

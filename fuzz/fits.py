@@ -202,12 +202,14 @@ def watch(kind: Any, found: list[tuple[Any, Fit]]) -> Any:
     if not issubclass(kind, CSRRBase):
         return kind
 
-    def solve(self: Any, problem: Any, *given: Any) -> Fit:
-        fit: Fit = kind.solve(self, problem, *given)
-        found.append((problem.problem, fit))
-        return fit
+    class Watched(kind):
+        def _solve(self, problem: Any, *given: Any) -> Fit:
+            fit: Fit = super()._solve(problem, *given)
+            found.append((problem.problem, fit))
+            return fit
 
-    return type(kind.__name__, (kind,), {"solve": solve})
+    Watched.__name__ = kind.__name__
+    return Watched
 
 
 def check_certificate(problem: Any, fit: Fit) -> None:

@@ -57,7 +57,7 @@ def test_what_may_not_be_is_refused_by_name(kind, bad):
     [("90", 90), ("0.5", 0.5), ("90d", "90d"), ("2 weeks", "2 weeks"), ("1.5h", "1.5h"), ("9y", "9y")],
 )
 def test_a_time_on_the_command_line(text, value):
-    declared = Duration("half_life", "A time.")
+    declared = Duration("A time.", name="half_life")
     assert declared.read(text) == value
     declared.check(value)
     assert declared.placeholder == "DAYS|90d"
@@ -66,7 +66,7 @@ def test_a_time_on_the_command_line(text, value):
 @pytest.mark.parametrize("text", ["-1", "0", "nan", "inf", "d", "1 parsec", "1d2h", "1e400", ""])
 def test_what_is_no_time_on_the_command_line(text):
     with pytest.raises(ValueError, match="is not a number of days, nor a time like 90d or 12h"):
-        Duration("half_life", "A time.").read(text)
+        Duration("A time.", name="half_life").read(text)
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_the_signature_shows_types_defaults_and_order():
 
 class TestKinds:
     def test_numbers(self):
-        declared = Number("n", "A number.", above=0, most=2, words=("auto",), optional=True)
+        declared = Number("A number.", name="n", above=0, most=2, words=("auto",), optional=True)
         for good in (1, 0.5, 2, np.float32(1), np.int64(2), "auto", None):
             declared.check(good)
         for bad in (0, 2.1, math.inf, math.nan, True, "much", 10**400, [1], 1j):
@@ -145,7 +145,7 @@ class TestKinds:
         assert declared.placeholder == "NUMBER|auto"
 
     def test_whole_numbers(self):
-        declared = Whole("k", "A count.", least=1)
+        declared = Whole("A count.", name="k", least=1)
         for good in (1, np.int32(3)):
             declared.check(good)
         for bad in (0, 1.0, True, "1", None):
@@ -160,14 +160,14 @@ class TestKinds:
             declared.read("1.5")
 
     def test_shares(self):
-        declared = Share("s", "A share.", letters="s of 1")
+        declared = Share("A share.", name="s", letters="s of 1")
         declared.check(0.3)
         for bad in (0, 1, -0.1, math.nan, "a", True):
             with pytest.raises(csrr.ParameterError, match=r"must lie between 0 and 1, both excluded \(s of 1\)"):
                 declared.check(bad)
 
     def test_choices(self):
-        declared = Choice("c", "A choice.", choices=("a", "b", "c"))
+        declared = Choice("A choice.", name="c", choices=("a", "b", "c"))
         declared.check("b")
         for bad in ("d", 1, None, ["a"]):
             with pytest.raises(csrr.ParameterError, match="must be one of a, b, c"):

@@ -1,38 +1,30 @@
-"""The parameters that models share, each declared once."""
+"""The parameters that models share, each declared once, under its name in CamelCase."""
 
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
-from csrr.parameters import Choice, Duration, Number, Parameter, Share, Whole
+from csrr.parameters import Choice, Duration, Number, Parameter, Share, Whole, read_declaration
 
 LEAST_COST, MOST_COST = 1e-4, 1e4
 """The range of the cost of a miss, relative to that of a false alarm."""
 MOST = 1e15
 """The largest strength: far beyond any use, and its square still within single precision."""
 
-EVENT_WEIGHTS = ("auto", "ignore", "cost", "linear", "log")
-
 # The problem
 
 Loss: TypeAlias = Annotated[
     Literal["I", "II"],
-    Choice(
-        "loss",
-        'The paper\'s loss: "I" weights observed cells by the cost ratio, "II" multiplies their target by it.',
-        choices=("I", "II"),
-    ),
+    Choice('The paper\'s loss: "I" weights observed cells by the cost ratio, "II" multiplies their target by it.'),
 ]
 CostRatio: TypeAlias = Annotated[
     float | None,
     Number(
-        "cost_ratio",
         "The weight of clicks: in the paper, the cost of a miss divided by the cost of a false alarm. None: chosen on"
         " held-out events, or 2.",
         least=LEAST_COST,
         most=MOST_COST,
-        optional=True,
         says="cost",
         beside=("miss_cost", "false_alarm_cost"),
     ),
@@ -40,20 +32,16 @@ CostRatio: TypeAlias = Annotated[
 PositiveCost: TypeAlias = Annotated[
     float | None,
     Share(
-        "positive_cost",
         "The same as a share: the cost of a miss, if a miss and a false alarm together cost 1.",
         letters="c_p, with c_n = 1 - c_p",
-        optional=True,
         says="cost",
     ),
 ]
 MissCost: TypeAlias = Annotated[
     float | None,
     Number(
-        "miss_cost",
         "The cost of a miss in your own units, for decisions; needs `false_alarm_cost`.",
         above=0,
-        optional=True,
         says="cost",
         beside=("false_alarm_cost", "cost_ratio"),
     ),
@@ -61,10 +49,8 @@ MissCost: TypeAlias = Annotated[
 FalseAlarmCost: TypeAlias = Annotated[
     float | None,
     Number(
-        "false_alarm_cost",
         "The cost of a false alarm in the same units; needs `miss_cost`.",
         above=0,
-        optional=True,
         says="cost",
         beside=("miss_cost", "cost_ratio"),
     ),
@@ -72,163 +58,110 @@ FalseAlarmCost: TypeAlias = Annotated[
 RecallWeight: TypeAlias = Annotated[
     float | None,
     Share(
-        "recall_weight",
         "The same as the weight of recall, that of specificity being 1 minus it; the share of positives is estimated"
         " from the clicks.",
         letters="mu_p, with mu_n = 1 - mu_p",
-        optional=True,
         says="cost",
     ),
 ]
 EventWeights: TypeAlias = Annotated[
     Literal["auto", "ignore", "cost", "linear", "log"],
     Choice(
-        "event_weights",
         'How event weights are used: "ignore"; "cost", as factors on the cost of a miss; "linear" or "log" (of'
         ' 1 + weight), as confidence, such as play counts, divided by their mean; "auto": "linear" where they are given'
-        ' by event type, else "ignore".',
-        choices=EVENT_WEIGHTS,
+        ' by event type, else "ignore".'
     ),
 ]
 HalfLife: TypeAlias = Annotated[
     float | str | timedelta | None,
     Duration(
-        "half_life",
-        'The age at which an event counts half, relative to the latest event: in days, or like "90d"; None: no decay.',
-        optional=True,
+        'The age at which an event counts half, relative to the latest event: in days, or like "90d"; None: no decay.'
     ),
 ]
 RegLowRank: TypeAlias = Annotated[
     float | Literal["auto", "noise"],
     Number(
-        "reg_low_rank",
         'Nuclear-norm regularization, as a fraction of the value that gives rank 0; "noise": half the norm of the'
         " targets with random signs.",
         least=0,
         most=MOST,
-        words=("auto", "noise"),
         says="regularization of the rank",
     ),
 ]
 RegSparse: TypeAlias = Annotated[
     float | Literal["auto"],
     Number(
-        "reg_sparse",
         "Regularization of the user-specific choices V, as a fraction of the value that gives V = 0; 1 or more: no V.",
         least=0,
         most=MOST,
-        words=("auto",),
         says="regularization of V",
     ),
 ]
 Neighbors: TypeAlias = Annotated[
-    int | Literal["auto"],
-    Whole("neighbors", "The number of nearest items whose weights add to an item's score; 0: none.", words=("auto",)),
+    int | Literal["auto"], Whole("The number of nearest items whose weights add to an item's score; 0: none.")
 ]
 RegNeighbors: TypeAlias = Annotated[
     float | Literal["auto"],
-    Number(
-        "reg_neighbors",
-        "Ridge penalty on the weights of neighbors, in units of the mean diagonal of X'X.",
-        least=0,
-        most=MOST,
-        words=("auto",),
-    ),
+    Number("Ridge penalty on the weights of neighbors, in units of the mean diagonal of X'X.", least=0, most=MOST),
 ]
 NeighborScaling: TypeAlias = Annotated[
     float,
-    Number(
-        "neighbor_scaling",
-        "Before neighbors are fitted, a user's clicks are divided by this power of their number.",
-        least=0,
-        most=1,
-    ),
+    Number("Before neighbors are fitted, a user's clicks are divided by this power of their number.", least=0, most=1),
 ]
 Denoise: TypeAlias = Annotated[
     float | Literal["auto"],
     Number(
-        "denoise",
         "How much less events count that a first fit takes for noise: by this power of their probability of being"
         " genuine; 0: not at all.",
         least=0,
         most=1,
-        words=("auto",),
     ),
 ]
 L1: TypeAlias = Annotated[
     float | None,
     Number(
-        "l1",
         "The nuclear-norm regularization as an absolute value, in place of `reg_low_rank`.",
         above=0,
         most=MOST,
-        optional=True,
         says="regularization of the rank",
     ),
 ]
 L2: TypeAlias = Annotated[
     float | None,
     Number(
-        "l2",
         "The regularization of V as an absolute value, in place of `reg_sparse`.",
         above=0,
         most=MOST,
-        optional=True,
         says="regularization of V",
     ),
 ]
 UserScaling: TypeAlias = Annotated[
-    float,
-    Number(
-        "user_scaling",
-        "How much clicks of active users are scaled down, from 0 (not at all) to 1.",
-        least=0,
-        most=1,
-    ),
+    float, Number("How much clicks of active users are scaled down, from 0 (not at all) to 1.", least=0, most=1)
 ]
 ItemScaling: TypeAlias = Annotated[
-    float,
-    Number(
-        "item_scaling",
-        "How much clicks on popular items are scaled down, from 0 (not at all) to 1.",
-        least=0,
-        most=1,
-    ),
+    float, Number("How much clicks on popular items are scaled down, from 0 (not at all) to 1.", least=0, most=1)
 ]
 MaxRank: TypeAlias = Annotated[
     int | Literal["auto"] | None,
     Whole(
-        "max_rank",
-        "Upper bound on the rank, to save time and memory; None: no bound. The certificate says if it binds.",
-        least=1,
-        words=("auto",),
-        optional=True,
+        "Upper bound on the rank, to save time and memory; None: no bound. The certificate says if it binds.", least=1
     ),
 ]
 Rank: TypeAlias = Annotated[
-    int | None,
-    Whole(
-        "rank",
-        "The number of factors; None: a default, or fewer if there are fewer users or items.",
-        least=1,
-        optional=True,
-    ),
+    int | None, Whole("The number of factors; None: a default, or fewer if there are fewer users or items.", least=1)
 ]
 Rho: TypeAlias = Annotated[
-    float, Number("rho", "The share of the positive cells that were not observed.", least=0, most=0.9999)
+    float, Number("The share of the positive cells that were not observed.", least=0, most=0.9999)
 ]
 AutoReg: TypeAlias = Annotated[
-    float | Literal["auto"],
-    Number("reg", 'Regularization strength; "auto": chosen on held-out events.', above=0, most=MOST, words=("auto",)),
+    float | Literal["auto"], Number('Regularization strength; "auto": chosen on held-out events.', above=0, most=MOST)
 ]
 
 HoldOut: TypeAlias = Annotated[
     Literal["auto", "random", "last", "time"],
     Choice(
-        "hold_out",
         'Which tenth of the events "auto" parameters are chosen on: "random" or "last" of each user\'s, or the last of'
-        ' all in "time"; "auto": as the log\'s own test was held out (`csrr.split`), else at random.',
-        choices=("auto", "random", "last", "time"),
+        ' all in "time"; "auto": as the log\'s own test was held out (`csrr.split`), else at random.'
     ),
 ]
 
@@ -237,65 +170,47 @@ HoldOut: TypeAlias = Annotated[
 Box: TypeAlias = Annotated[
     Literal["none", "paper"],
     Choice(
-        "box",
         '"paper" runs the paper\'s Algorithm 1 as printed, on dense arrays and without neighbors: for small data. It'
-        " stops by its objective or `max_iter`, and `max_rank` truncates its result.",
-        choices=("none", "paper"),
+        " stops by its objective or `max_iter`, and `max_rank` truncates its result."
     ),
 ]
-FactorSign: TypeAlias = Annotated[
+Factors: TypeAlias = Annotated[
     Literal["free", "nonnegative"],
-    Choice(
-        "factors",
-        '"free", or "nonnegative": the paper\'s form, with factors in [0, 1/sqrt(rank)] and without neighbors.',
-        choices=("free", "nonnegative"),
-    ),
+    Choice('"free", or "nonnegative": the paper\'s form, with factors in [0, 1/sqrt(rank)] and without neighbors.'),
 ]
-StepSize: TypeAlias = Annotated[
+Step: TypeAlias = Annotated[
     float | Literal["auto"],
-    Number(
-        "step",
-        'The step size of the paper\'s algorithm; "auto": as long as is safe.',
-        above=0,
-        most=1e6,
-        words=("auto",),
-    ),
+    Number('The step size of the paper\'s algorithm; "auto": as long as is safe.', above=0, most=1e6),
 ]
 VUpdate: TypeAlias = Annotated[
     Literal["best", "step"],
     Choice(
-        "v_update",
         'How nonnegative factors update V after each inner loop: "best", to its minimum, or "step", by the paper\'s'
-        " single proximal step.",
-        choices=("best", "step"),
+        " single proximal step."
     ),
 ]
 Tol: TypeAlias = Annotated[
-    float,
-    Number("tol", "Stop at this relative gap to the optimum; in CSRRe, at this relative gain.", above=0, most=1),
+    float, Number("Stop at this relative gap to the optimum; in CSRRe, at this relative gain.", above=0, most=1)
 ]
-MaxIter: TypeAlias = Annotated[int, Whole("max_iter", "Stop after this many iterations.", least=1)]
+MaxIter: TypeAlias = Annotated[int, Whole("Stop after this many iterations.", least=1)]
 TimeLimit: TypeAlias = Annotated[
     float | None,
     Number(
-        "time_limit",
         "Stop after this many seconds, half of them for the search; at least one SVD and its certificate are computed.",
         above=0,
         most=MOST,
-        optional=True,
     ),
 ]
-Precision: TypeAlias = Annotated[
-    Literal["float32", "float64"],
-    Choice("dtype", "The floating-point precision of the computation.", choices=("float32", "float64")),
-]
-Threads: TypeAlias = Annotated[int, Whole("threads", "The number of threads; 0 for all cores.")]
-Seed: TypeAlias = Annotated[int, Whole("seed", "Seed of the random numbers.")]
+Dtype: TypeAlias = Annotated[Literal["float32", "float64"], Choice("The floating-point precision of the computation.")]
+Threads: TypeAlias = Annotated[int, Whole("The number of threads; 0 for all cores.")]
+Seed: TypeAlias = Annotated[int, Whole("Seed of the random numbers.")]
 
-_OF_CSRR: tuple[Any, ...] = (
-    *(Loss, CostRatio, PositiveCost, MissCost, FalseAlarmCost, RecallWeight, EventWeights, HalfLife),
-    *(RegLowRank, RegSparse, Neighbors, RegNeighbors, NeighborScaling, Denoise, L1, L2, UserScaling, ItemScaling),
-    *(MaxRank, HoldOut, Box, StepSize, Tol, MaxIter, TimeLimit, Precision, Threads, Seed),
+_OF_CSRR = (
+    "loss cost_ratio positive_cost miss_cost false_alarm_cost recall_weight event_weights half_life reg_low_rank"
+    " reg_sparse neighbors reg_neighbors neighbor_scaling denoise l1 l2 user_scaling item_scaling max_rank hold_out"
+    " box step tol max_iter time_limit dtype threads seed"
 )
-OPTIONS: tuple[Parameter, ...] = tuple(alias.__metadata__[0] for alias in _OF_CSRR)
+OPTIONS: tuple[Parameter, ...] = tuple(
+    read_declaration(globals()[name.title().replace("_", "")], name) for name in _OF_CSRR.split()
+)
 """The parameters of CSRR, which have options of their own on the command line, in the order of the help."""

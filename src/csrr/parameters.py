@@ -3,13 +3,14 @@
 From a declaration come the checks of a fit, the option of the command line, the rivals in tuning and the text of the
 documentation. A model names it as a type:
 
-    Shrink = Annotated[float, Number("shrink", "Added to every denominator.", least=0)]
+    Shrink = Annotated[float, Number("Added to every denominator.", least=0)]
 
     @declare
     class Model(Recommender):
         shrink: Shrink = 10.0
 
-`declare` makes the `__init__`, which only stores, and `check_params` checks what was stored.
+`declare` makes the `__init__`, which only stores, and `check_params` checks what was stored. The name of
+the field is the parameter's, and the type says whether None may be given, and which texts: `float | Literal["auto"]`.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from numbers import Integral, Real
-from typing import Annotated, Any, TypeVar, dataclass_transform, get_args, get_origin
+from typing import Annotated, Any, Literal, TypeVar, Union, dataclass_transform, get_args, get_origin
 
 Kind = TypeVar("Kind", bound=type)
 Named = TypeVar("Named")
@@ -44,12 +45,13 @@ class UnknownArgumentError(ParameterError, TypeError):
 class Parameter:
     """What a parameter may be and what it means.
 
-    `words` are texts that may stand in place of a value, `optional` says that None may. Parameters that `says` the
+    `words` are texts that may stand in place of a value, `optional` says that None may; in a declaration the type says
+    both, and the field the name. Parameters that `says` the
     same exclude each other, but for those `beside`, which say it together.
     """
 
-    name: str = dataclasses.field(kw_only=False)
-    meaning: str = dataclasses.field(kw_only=False)
+    meaning: str = dataclasses.field(default="", kw_only=False)
+    name: str = ""
     words: tuple[str, ...] = ()
     optional: bool = False
     says: str = ""
@@ -168,7 +170,7 @@ class Whole(Parameter):
 class Choice(Parameter):
     """One of several texts."""
 
-    choices: tuple[str, ...]
+    choices: tuple[str, ...] = ()
 
     def allows(self, value: Any) -> bool:
         """Return whether a value is one of the texts."""
@@ -217,7 +219,7 @@ _DURATION = re.compile(r"\s*([0-9]*\.?[0-9]+)\s*([a-z]+)\s*", re.IGNORECASE)
 
 def read_days(name: str, value: Any) -> float:
     """Return a time as a number of days; ParameterError for what is none."""
-    Duration(name, "").check(value)
+    Duration(name=name).check(value)
     days = _count_days(value)
     assert days is not None
     return days
@@ -267,7 +269,7 @@ def check_number(
     name: str, value: Any, *, above: float | None = None, least: float | None = None, most: float = math.inf
 ) -> None:
     """Raise ParameterError unless a value is a finite number, > above or >= least, and <= most."""
-    Number(name, "", above=above, least=least, most=most).check(value)
+    Number(name=name, above=above, least=least, most=most).check(value)
 
 
 def check_texts(name: str, value: Any, example: str) -> None:
@@ -287,7 +289,7 @@ def check_seed(seed: Any) -> None:
 
 def check_whole(name: str, value: Any, *, least: int) -> None:
     """Raise ParameterError unless a value is a whole number >= least."""
-    Whole(name, "", least=least).check(value)
+    Whole(name=name, least=least).check(value)
 
 
 def _describe_range(above: float | None, least: float | None, most: float) -> str:
@@ -370,9 +372,18 @@ def _find_declaration(kind: type, field: dataclasses.Field[Any]) -> Parameter | 
         home = next(each for each in kind.__mro__ if field.name in inspect.get_annotations(each))
         # An annotation in the source of the class, as typing.get_type_hints has it.
         hint = eval(hint, vars(sys.modules[home.__module__]))  # noqa: S307
-    if get_origin(hint) is not Annotated:
-        return None
-    return next((each for each in get_args(hint)[1:] if isinstance(each, Parameter)), None)
+    is_declared = get_origin(hint) is Annotated and any(isinstance(each, Parameter) for each in get_args(hint))
+    return read_declaration(hint, field.name) if is_declared else None
+
+
+def read_declaration(hint: Any, name: str) -> Parameter:
+    """Return the parameter that an annotated type declares, with a name, and the words or choices of the type."""
+    kind, *marks = get_args(hint)
+    declared = next(each for each in marks if isinstance(each, Parameter))
+    kinds = get_args(kind) if get_origin(kind) in (Union, types.UnionType) else (kind,)
+    texts = tuple(text for each in kinds if get_origin(each) is Literal for text in get_args(each))
+    words: dict[str, Any] = {"choices": texts} if isinstance(declared, Choice) else {"words": texts}
+    return dataclasses.replace(declared, name=name, optional=types.NoneType in kinds, **words)
 
 
 # Names that are none

@@ -254,7 +254,7 @@ class Fresh(Rule):
 
         if is_number(value, above=0):
             return float(value)
-        if not isinstance(value, str | timedelta) or not Duration("fresh", "").allows(value):
+        if not isinstance(value, str | timedelta) or not Duration("", name="fresh").allows(value):
             raise ParameterError(
                 f"fresh: the half-life {show_value(value)} must be a number > 0 in the unit of the log's times, or,"
                 " where these are seconds, a text like 30d (s, min, h, d, w, y)"

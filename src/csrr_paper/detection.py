@@ -31,7 +31,7 @@ def score_by_detector(model: CSRR, log: Log) -> dict[str, FloatArray]:
         ABSOLUTE: relative * target,
         MANY: users.astype(np.float64),
         RARE: -items.astype(np.float64),
-        SUSPECTS: model.suspect_scores(),
+        SUSPECTS: model.suspects().scores,
     }
 
 

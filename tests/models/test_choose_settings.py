@@ -9,10 +9,11 @@ import csrr
 from csrr import CSRR, CSRRe, ParameterError
 from csrr._base.deadline import TimeUpError
 from csrr.data import Log, synthetic
-from csrr.models import auto as choosing
-from csrr.models.auto import LEAST_USERS, Search, hold_out
+from csrr.models import auto, held_out
 from csrr.models.fitted_problem import Neighborhood
+from csrr.models.held_out import LEAST_USERS, hold_out
 from csrr.models.scaling import RULE
+from csrr.models.search import Search
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +68,7 @@ class TestHoldingOut:
         assert events(hold_out(tastes, 0)[1]) == events(hold_out(tastes, 0)[1]) != events(hold_out(tastes, 1)[1])
 
     def test_of_many_users_some_are_asked(self, tastes, monkeypatch):
-        monkeypatch.setattr(choosing, "MOST_USERS", 200)
+        monkeypatch.setattr(held_out, "MOST_USERS", 200)
         part, asked = hold_out(tastes, seed=0)
         assert np.count_nonzero(asked.user_counts()) == 200
         # The others lose their events all the same.
@@ -78,7 +79,7 @@ class TestHoldingOut:
             _, asked = hold_out(log, seed, way)
             return log, asked
 
-        monkeypatch.setattr(choosing, "hold_out", leaking)
+        monkeypatch.setattr(auto, "hold_out", leaking)
         with pytest.raises(AssertionError, match="among those that are fitted"):
             CSRR().fit(tastes)
 
@@ -167,7 +168,7 @@ class TestTheChoice:
         assert model.l2_ == pytest.approx(0.85 * 2)
 
     def test_with_everything_given_there_is_nothing_to_choose(self, tastes, monkeypatch):
-        monkeypatch.setattr(choosing, "hold_out", None)
+        monkeypatch.setattr(auto, "hold_out", None)
         model = CSRR(reg_low_rank=0.2, neighbors=0).fit(tastes)
         assert len(model.chosen_) == 0
         assert "nothing was left" in str(model.chosen_)
@@ -267,7 +268,7 @@ class TestTheWayOfHoldingOut:
 
     @pytest.mark.parametrize(("how", "way"), [({"last": 2}, "last"), ({"time_quantile": 0.8}, "time"), ({}, "random")])
     def test_auto_follows_the_split_of_the_log(self, timed, how, way, monkeypatch):
-        monkeypatch.setattr(choosing, "ENOUGH_USERS", LEAST_USERS)
+        monkeypatch.setattr(held_out, "ENOUGH_USERS", LEAST_USERS)
         train, test = csrr.split(timed, seed=0, **how)
         assert train.cut == (None if way == "random" else way)
         assert test.cut is None

@@ -8,8 +8,8 @@ from scipy import sparse
 
 import csrr
 from csrr import CSRR, CSRRe, ParameterError
-from csrr.models.auto import Search
 from csrr.models.scaling import RULE
+from csrr.models.search import Search
 from csrr.ranking.metrics import measure_cells
 from tests.reference import dense
 
@@ -340,6 +340,6 @@ def test_the_weight_is_chosen_by_what_decisions_cost(tmp_path):
 def test_a_cheaper_choice_must_be_confirmed_by_other_events(monkeypatch):
     log = csrr.synthetic(700, 120, rank=5, events_per_user=14, seed=1).log
     plain = CSRR().fit(log).chosen_.settings
-    monkeypatch.setattr(Search, "cheapen", lambda self, point: point._replace(strength=9.9))
+    monkeypatch.setattr(Search, "lower_cost", lambda self, point: point._replace(strength=9.9))
     # Nothing is left at such a strength: elsewhere it costs more.
     assert CSRR(miss_cost=20, false_alarm_cost=1).fit(log).chosen_.settings == plain

@@ -461,7 +461,8 @@ def test_headers(tmp_path, text, words):
     [
         ({"offset": 64}, "not where it must be"),
         ({"offset": -64}, "not where it must be"),
-        ({"offset": "0"}, "not where it must be"),
+        ({"offset": "0"}, "begins at 0, which is no whole number"),
+        ({"offset": 0.0}, "begins at 0.0, which is no whole number"),
         ({"dtype": "object"}, "unknown type 'object'"),
         ({"dtype": ["float32"]}, "unknown type"),
         ({"shape": [3 * 10**8, 0]}, "no array in this file can have"),

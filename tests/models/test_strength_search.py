@@ -7,8 +7,8 @@ import pytest
 
 import csrr
 from csrr import EASE, WRMF, ParameterError
-from csrr.models import auto as strength_search
-from csrr.models.auto import MOST_STEPS, climb, find_best_multiple, hold_out, measure_ndcg
+from csrr.models import held_out
+from csrr.models.held_out import MOST_STEPS, climb, find_best_multiple, hold_out, measure_ndcg
 from tests.reference.metrics import best_items, metrics
 
 
@@ -110,13 +110,13 @@ class TestBestMultiple:
             find_best_multiple(counted(), large, lambda log: 50.0, step=3.0)
 
     def test_small_logs_are_not_searched_and_it_says_so(self, log, monkeypatch, caplog):
-        monkeypatch.setattr(strength_search, "climb", lambda *_: pytest.fail("a small log was searched"))
+        monkeypatch.setattr(held_out, "climb", lambda *_: pytest.fail("a small log was searched"))
         with caplog.at_level(logging.INFO, "csrr"):
             assert find_best_multiple(WRMF(), log, lambda _: pytest.fail("the rule was asked"), step=2.0) == 1.0
         assert caplog.messages == ["WRMF: reg is the rule's: fewer than 150 users have events to hold out"]
 
     def test_it_says_what_it_chose(self, large, caplog):
-        with caplog.at_level(logging.INFO, "csrr.models.auto"):
+        with caplog.at_level(logging.INFO, "csrr.models.held_out"):
             multiple = find_best_multiple(EASE(), large, lambda log: 20.0, step=3.0)
         assert len(caplog.messages) == 1
         assert caplog.messages[0].startswith(f"EASE: reg is {multiple:g} times the rule's")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import csrr
-from csrr.models.auto import hold_out
+from csrr.models.held_out import hold_out
 
 WEIGHTS = {"view": 1, "buy": 5}
 

@@ -326,7 +326,7 @@ def test_weights_count_for_new_people_and_in_explanations(heavy, tmp_path):
         problem = fitted._build_from_histories(seen)
         Q = fitted.item_factors_.astype(float)
         system = (Q.T * (1 + fitted.confidence * log.to_csr(weighted=True)[[3]].toarray()[0])) @ Q
-        system += fitted._penalty.of(problem)[0] * np.eye(10)
+        system += fitted._penalty.list_strengths(problem)[0] * np.eye(10)
         exact = problem.weight * (Q[problem.pattern.indices] @ np.linalg.solve(system, Q[item]))
         amounts = dict(zip(problem.pattern.indices.tolist(), exact, strict=True))
         told = fitted.explain(3, item)

@@ -55,9 +55,9 @@ def test_a_row_is_what_two_fits_have_in_common(log, model, found):
     assert found["suspects_kept"][1] == pytest.approx((again & suspect).sum() / suspect.sum())
 
 
-def test_fewer_clicks_are_compared_where_both_fits_have_them(model, found):
+def test_fewer_clicks_are_compared_where_both_fits_have_them(log, model, found):
     change = list(_list_changes(model))[-1]
-    kept = model.costed_log().select(change.kept)
+    kept = log.select(change.kept)
     other = csrr.CSRR(**BY_RULE, threads=1).fit(kept)
     both = model.specific_.multiply(other.seen_)
     assert found["v_kept"][-1] == pytest.approx((both != 0).multiply(other.specific_ != 0).sum() / both.count_nonzero())
@@ -72,7 +72,7 @@ def test_the_seed_matters_least(found):
 
 def test_changes_are_what_they_are_called(log, model):
     changes = list(_list_changes(model))
-    seed, weaker, stronger, less, more, fewer = (model.refit(log, **each.params) for each in changes)
+    seed, weaker, stronger, less, more, fewer = (model.refit(each.kept, **each.params) for each in changes)
     assert seed.seed == model.seed + 1
     assert (weaker.l1_, stronger.l1_) == pytest.approx((0.9 * model.l1_, 1.1 * model.l1_))
     assert (less.reg_sparse, more.reg_sparse) == pytest.approx((0.8, 0.9))

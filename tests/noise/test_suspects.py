@@ -63,7 +63,7 @@ def test_scores_come_near_to_the_probabilities_that_planted_tastes_give():
     taste = users @ items.T
     taste = (taste / taste.sum(axis=1, keepdims=True))[log.user_rows, log.item_rows]
     best = auc(0.2 / 300 / (0.2 / 300 + 0.8 * taste), noise)
-    assert best - 0.06 < auc(csrr.CSRR(**BY_RULE, threads=1).fit(log).suspect_scores(), noise) < best
+    assert best - 0.06 < auc(csrr.CSRR(**BY_RULE, threads=1).fit(log).suspects().scores, noise) < best
 
 
 def test_the_share_of_noise_is_estimated_and_scores_are_its_rates(planted, found):
@@ -135,7 +135,7 @@ def dense_scores(model, popularity):
 def test_scores_in_blocks_are_those_of_one_array(monkeypatch, model, popularity):
     monkeypatch.setattr("csrr.ranking.topk.choose_block_rows", lambda n: 33)
     expected, mostly_noise = dense_scores(model.noise_model(), popularity)
-    scores = model.suspect_scores(popularity=popularity)
+    scores = model.suspects(popularity=popularity).scores
     assert 0 < mostly_noise.sum() < 0.2 * len(scores)
     np.testing.assert_allclose(scores[~mostly_noise], expected[~mostly_noise], atol=1e-4)
     assert (scores[mostly_noise] >= expected[mostly_noise] - 1e-4).all()
@@ -155,14 +155,14 @@ def test_popularity_finds_noise_on_popular_items_better(kind, gain):
     clean = csrr.synthetic(600, 400, rank=4, events_per_user=25, specific=0, noise=0, seed=6).log
     noisy = csrr.add_noise(clean, kind, 0.3, seed=1)
     model = csrr.CSRR(**BY_RULE, reg_sparse=0.5, threads=1).fit(noisy.log)
-    even, popular = (model.suspect_scores(popularity=popularity) for popularity in (0, 0.5))
+    even, popular = (model.suspects(popularity=popularity).scores for popularity in (0, 0.5))
     assert auc(popular, noisy.planted) > auc(even, noisy.planted) + gain
     assert abs(popular.mean() - 0.3) < abs(even.mean() - 0.3)
 
 
 def test_a_sample_of_the_items_says_nearly_the_same(monkeypatch, planted, model, found):
     monkeypatch.setattr(scoring, "SAMPLED", 150)
-    sampled = model.suspect_scores()
+    sampled = model.suspects().scores
     assert not np.array_equal(sampled, found.scores)
     assert np.abs(sampled - found.scores).mean() < 0.05
     assert auc(sampled, planted[1]) == pytest.approx(auc(found.scores, planted[1]), abs=0.01)
@@ -174,13 +174,13 @@ def test_a_model_with_a_strong_v_judges_by_itself_and_others_by_one_that_has(pla
     assert own.noise_model() is own
     assert model.noise_model().l2_ == own.l2_
     assert model.noise_model().l1_ == model.l1_
-    assert np.abs(own.suspect_scores() - model.suspect_scores()).mean() < 0.02
+    assert np.abs(own.suspects().scores - model.suspects().scores).mean() < 0.02
     given = csrr.CSRR(**BY_RULE, l2=0.4 * own.costs_.ratio, threads=1).fit(log)
     assert given.noise_model() is given
 
 
 def test_it_is_the_same_each_time_and_after_saving(model, found, tmp_path):
-    assert np.array_equal(model.suspect_scores(), found.scores)
+    assert np.array_equal(model.suspects().scores, found.scores)
     model.save(tmp_path / "m.csrr")
     assert np.array_equal(csrr.load(tmp_path / "m.csrr").suspects().scores, found.scores)
 
@@ -188,7 +188,7 @@ def test_it_is_the_same_each_time_and_after_saving(model, found, tmp_path):
 @pytest.mark.parametrize("kind", [csrr.CSRRe, lambda **kw: csrr.CSRR(box="paper", max_iter=20, **kw)])
 def test_other_forms_of_the_model_find_the_same_noise(planted, kind):
     log, noise = planted
-    assert auc(kind(threads=1).fit(log).suspect_scores(), noise) > 0.88
+    assert auc(kind(threads=1).fit(log).suspects().scores, noise) > 0.88
 
 
 def test_costs_of_clicks_reach_the_judge(planted):
@@ -274,7 +274,7 @@ def test_ids_of_text_without_titles():
 
 def test_bad_input(planted, model):
     log, _ = planted
-    for call in (model.suspects, model.suspect_scores, model.stability, lambda **kw: csrr.clean(log, **kw)):
+    for call in (model.suspects, model.stability, lambda **kw: csrr.clean(log, **kw)):
         for popularity in (-0.1, 1.5, float("nan"), "much"):
             with pytest.raises(csrr.ParameterError, match="popularity"):
                 call(popularity=popularity)
@@ -313,4 +313,4 @@ def test_whatever_strength_ranks_best_clicks_are_judged_at_the_automatic_one(pla
         other = csrr.CSRR(reg_sparse=0.5, reg_low_rank=strength, neighbors=0, threads=1).fit(log)
         assert other.noise_model().l1_ == pytest.approx(usual.l1_, rel=1e-3)
         # Fits that began elsewhere end inside the same certificate, not at the same point.
-        assert np.corrcoef(other.suspect_scores(), usual.suspect_scores())[0, 1] > 0.99
+        assert np.corrcoef(other.suspects().scores, usual.suspects().scores)[0, 1] > 0.99

@@ -220,7 +220,7 @@ def _check_options(**options: Any) -> None:
             raise ParameterError(f"{name}={show_value(options[name])}: it must be a text that is not empty, or None")
     if options["header"] is not None and not isinstance(options["header"], bool | np.bool_):
         raise ParameterError(f"header={show_value(options['header'])}: it must be True, False or None")
-    Choice("part", "", choices=("train", "test", "all")).check(options["part"])
+    Choice(name="part", choices=("train", "test", "all")).check(options["part"])
 
 
 def _reject_options(names: Sequence[str], what: str) -> None:

@@ -1,10 +1,11 @@
-"""BPRMF (Rendle et al., 2009): factors and item biases that rank what a user has above what they do not."""
+"""BPRMF (Rendle et al., 2009): factors and item biases that rank a user's items above all others."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
@@ -38,22 +39,20 @@ _LARGEST = 1e15
 _MOST = 1e6
 """The largest rate or strength: far beyond any use, far within float32."""
 
-LearningRate = Annotated[float, Number("learning_rate", "The step size at the start.", above=0, most=_MOST)]
-Decay = Annotated[float, Number("decay", "The last step size as a share of the first.", above=0, most=1)]
-Reg = Annotated[float, Number("reg", "Regularization of the factors of users and of their items.", least=0, most=_MOST)]
+LearningRate = Annotated[float, Number("The step size at the start.", above=0, most=_MOST)]
+Decay = Annotated[float, Number("The last step size as a share of the first.", above=0, most=1)]
+Reg = Annotated[float, Number("Regularization of the factors of users and of their items.", least=0, most=_MOST)]
 RegNegative = Annotated[
     float | None,
-    Number(
-        "reg_negative", "Regularization of sampled negative items; None: `reg`.", least=0, most=_MOST, optional=True
-    ),
+    Number("Regularization of sampled negative items; None: `reg`.", least=0, most=_MOST),
 ]
-RegBias = Annotated[float, Number("reg_bias", "Regularization of the item biases.", least=0, most=_MOST)]
-Epochs = Annotated[int, Whole("epochs", "The number of passes over the events.", least=1)]
+RegBias = Annotated[float, Number("Regularization of the item biases.", least=0, most=_MOST)]
+Epochs = Annotated[int, Whole("The number of passes over the events.", least=1)]
 
 
 @dataclass(frozen=True)
 class BPRMFFacts:
-    """What a file keeps beside arrays."""
+    """The contents of a file besides arrays."""
 
     reg: Reg
 
@@ -68,10 +67,7 @@ class Epoch:
     number: int
     value: float
     seconds: float
-    model: Callable[[], BPRMF] = field(repr=False, compare=False, default=lambda: BPRMF())
-
-
-Watch = Callable[[Epoch, Factors], object]
+    model: Callable[[], BPRMF] = field(repr=False, compare=False)
 
 
 @declare
@@ -189,8 +185,8 @@ class BPRMF(Recommender):
             For parameters that make no sense, or steps so long that the factors grow without bound.
         """
         self.check_params()
-        with follow_steps(callback, verbose=verbose) as told:
-            return self._fit_log(self.read(data), told)
+        with follow_steps(callback, verbose=verbose) as report:
+            return self._fit_log(self.read(data), report)
 
     def update(
         self, new_events: Any, *, choose: bool = False, callback: Callable[[Epoch], object] | None = None
@@ -221,20 +217,31 @@ class BPRMF(Recommender):
         DataError
             If ids are of other types.
         """
-        self.check_fitted()
         self.check_params()
         log = join_events(self, new_events)
         return self._fit_log(log, callback, None if choose else self._carry_factors(log))
 
     def _fit_log(self, log: Log, callback: Callable[[Epoch], object] | None, start: Factors | None = None) -> Self:
-        """Fit from new factors, or on from others with the last half of the epochs, and return the model."""
-
-        def watch(done: Epoch, factors: Factors) -> None:
-            if callback is not None:
-                callback(replace(done, model=lambda: type(self)(**self.get_params()).take(log, factors, [])))
-
+        """Fit from new factors, or from a `start` by the last half of the epochs, and return the model."""
+        pattern, rng = Pattern.of(log.to_csr()), np.random.default_rng(self.seed)
+        factors, first = (self._draw_start(pattern, rng), 0) if start is None else (start, self.epochs // 2)
+        reg_negative = self.reg if self.reg_negative is None else self.reg_negative
+        history: list[float] = []
+        began = time.perf_counter()
         with use_threads(self.threads):
-            factors, history = self._climb(Pattern.of(log.to_csr()), watch, start)
+            for number in range(first, self.epochs):
+                step = self.learning_rate * self.decay ** (number / max(self.epochs - 1, 1))
+                rates = Rates.of(step, self.reg, reg_negative, self.reg_bias)
+                history.append(run_epoch(pattern, factors, rates, rng))
+                if not all(np.abs(side).max() < _LARGEST for side in (factors.users, factors.items)):
+                    raise ParameterError(
+                        f"learning_rate={self.learning_rate!r} is too long a step: the factors leave float32 in epoch"
+                        f" {number + 1}; take a smaller one, or weaker reg, reg_negative and reg_bias"
+                    )
+                if callback is not None:
+                    seconds = time.perf_counter() - began
+                    model = partial(type(self)(**self.get_params()).take, log, factors, [])
+                    callback(Epoch(number + 1, history[-1], seconds, model))
         return self.take(log, factors, history)
 
     def take(self, log: Log, factors: Factors, history: list[float]) -> Self:
@@ -262,29 +269,8 @@ class BPRMF(Recommender):
         self._reg = float(self.reg)
         return self
 
-    def _climb(self, pattern: Pattern, watch: Watch, start: Factors | None) -> tuple[Factors, list[float]]:
-        """Return the factors after all epochs, or after the last half of them from `start`, and the mean ln s of each
-        epoch."""
-        rng = np.random.default_rng(self.seed)
-        factors, first = (self._draw_start(pattern, rng), 0) if start is None else (start, self.epochs // 2)
-        reg_negative = self.reg if self.reg_negative is None else self.reg_negative
-        history: list[float] = []
-        began = time.perf_counter()
-        for number in range(first, self.epochs):
-            step = self.learning_rate * self.decay ** (number / max(self.epochs - 1, 1))
-            rates = Rates.of(step, self.reg, reg_negative, self.reg_bias)
-            history.append(run_epoch(pattern, factors, rates, rng))
-            largest = [max(float(side.max()), -float(side.min())) for side in (factors.users, factors.items)]
-            if not all(each < _LARGEST for each in largest):
-                raise ParameterError(
-                    f"learning_rate={self.learning_rate!r} is too long a step: the factors leave float32 in epoch"
-                    f" {number + 1}; take a smaller one, or weaker reg, reg_negative and reg_bias"
-                )
-            watch(Epoch(number + 1, history[-1], time.perf_counter() - began), factors)
-        return factors, history
-
     def _draw_start(self, pattern: Pattern, rng: np.random.Generator) -> Factors:
-        """Return small random factors; zeros for users who have nothing to compare: no item, or every item."""
+        """Return small random factors; zeros for users without pairs to compare, who have no item or every item."""
         width = resolve_rank(self.rank, DEFAULT_RANK, pattern.shape) + 1
         users, items = (rng.standard_normal((n, width), np.float32) * np.float32(_SPREAD) for n in pattern.shape)
         counts = np.diff(pattern.indptr)
@@ -293,7 +279,7 @@ class BPRMF(Recommender):
         return Factors(users, items)
 
     def _carry_factors(self, log: Log) -> Factors:
-        """The factors by the ids of a log: drawn for new items, folded in for new users, of the rank that a fit has."""
+        """The factors for the ids of a log: drawn for new items, folded in for new users."""
         pattern = Pattern.of(log.to_csr())
         drawn = self._draw_start(pattern, np.random.default_rng(self.seed))
         users, new_users = place_rows_by_id(self.user_factors_, self.users_, log.users)
@@ -310,7 +296,7 @@ class BPRMF(Recommender):
         return Factors(users, items)
 
     def fold_users(self, users: npt.NDArray[Any], seen: Any) -> FoldedFactors:
-        # Each one's own concave problem, the items as they are, by averaged stochastic steps.
+        # A concave problem for each user, with the items as they are, solved by averaged stochastic steps.
         with use_threads(self.threads):
             factors = fold_in(Pattern.of(seen), self.item_factors_, self._reg)
         return FoldedFactors.of(self, users, seen, factors)

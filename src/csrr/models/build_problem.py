@@ -1,10 +1,11 @@
-"""Parameters and a log -> the problem: what misses cost, how clicks are scaled, how strong the penalties are."""
+"""The problem of a log: its targets, weights and penalties, from the parameters and settings of a model."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -19,7 +20,7 @@ from csrr.noise.scores import STRONG, LeaveOneOut, score_noise
 from csrr.numerics.factored import Factors
 from csrr.numerics.foldin import ItemSide
 from csrr.numerics.lowrank import LowRank
-from csrr.numerics.neighbors import Regression, Support
+from csrr.numerics.neighbors import Regression, find_nearest
 from csrr.numerics.problem import Loss, Pattern, Problem, build
 from csrr.numerics.solver import Options, guess_low_rank, solve
 from csrr.parameters import ParameterError
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class ProblemSpec(NamedTuple):
-    """The words a problem was posed in, which later changes of the parameters must not touch."""
+    """The parameters that a problem was built with, which later changes of the model's parameters must not affect."""
 
     loss: Loss
     alpha: Ratio
@@ -39,21 +40,12 @@ class ProblemSpec(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class NoiseLevel:
-    """The norm of targets, (nnz,), with random signs: taken when it is first asked for, then known."""
-
-    pattern: Pattern
-    targets: FloatArray
-    seed: int
-
-    @cached_property
-    def value(self) -> float:
-        return compute_noise_level(self.pattern, self.targets, self.seed)
-
-
-@dataclass(frozen=True, eq=False)
 class ClickProblem:
-    """A problem, and what its numbers were made of; `genuine`, (nnz,), is what each click counts for (None: 1)."""
+    """A problem, and what it was made of.
+
+    `compute_noise` returns the norm of the targets with random signs; it computes once. `genuine`, (nnz,), is what each
+    click counts for; None: 1.
+    """
 
     loss: Loss
     problem: Problem
@@ -62,7 +54,8 @@ class ClickProblem:
     clicks: ClickCosts
     l2: float | None
     settings: Settings
-    noise_level: NoiseLevel
+    compute_noise: Callable[[], float]
+    seed: int
     genuine: FloatArray | None = None
 
     @property
@@ -72,17 +65,17 @@ class ClickProblem:
         return targets if self.genuine is None else targets * self.genuine
 
     @property
-    def asked(self) -> FloatArray:
-        """What each click asks for, in units of the cost ratio: its scaled target times its own cost, (nnz,)."""
+    def weighted_targets(self) -> FloatArray:
+        """The scaled target of each click times its own cost, (nnz,)."""
         return self.clicks.multiply(self.targets)
 
     @property
     def is_balanced(self) -> bool:
-        """Whether clicks weigh so little more than other cells that neighbors are fitted beside U itself."""
-        return self.loss == "II" or (self.clicks.values is None and self.costs.alpha <= RULE.cost_ratio)
+        """Whether neighbors are fitted to the residual of U itself."""
+        return is_balanced(self.loss, self.costs.alpha, self.clicks.values)
 
     def balance(self) -> Problem:
-        """The problem that counts all cells alike, without V, at the strength that corresponds; one SVD solves it."""
+        """Return the problem with equal weights of all cells, without V, at the strength for them: for one SVD."""
         problem = self.problem
         if self.loss == "II":
             return replace(problem, cap=None)
@@ -90,26 +83,26 @@ class ClickProblem:
         return Problem(problem.pattern, problem.target, np.ones_like(problem.weight), None, l1)
 
     def find_balanced(self) -> LowRank:
-        """U of the balanced problem, and directions to spare: what neighbors are fitted to the residual of.
+        """Return U of the balanced problem, whose residual neighbors are fitted to, with spare directions.
 
-        Weights make U overshoot on unobserved cells on purpose, and neighbors fitted to that would undo it.
+        Weights of clicks raise U on unobserved cells, as they should, and neighbors fitted to that would undo it.
         """
         cap = self.settings.max_rank
-        found = guess_low_rank(self.balance(), Options(rank_cap=cap, seed=self.noise_level.seed))
+        found = guess_low_rank(self.balance(), Options(rank_cap=cap, seed=self.seed))
         return found if cap is None else found.cut(cap)
 
     @property
     def noise(self) -> float:
-        """The noise level in units of l1: that of the targets times what clicks weigh."""
-        # Not the norm of what costs make of the signs: one dear user would set it for all.
-        return self.costs.alpha * self.clicks.level * self.noise_level.value
+        """The noise level in units of l1: that of the targets times the weight of clicks."""
+        # Random signs on weighted targets would let a single user with high costs set the level for all.
+        return self.costs.alpha * self.clicks.level * self.compute_noise()
 
     def with_strength(self, strength: float) -> ClickProblem:
-        """The same problem at a strength in noise levels."""
+        """Return the problem at a strength in noise levels."""
         return replace(self, problem=self.problem.with_strength(strength * self.noise))
 
     def with_settings(self, settings: Settings) -> ClickProblem:
-        """The same clicks with other costs, V and strength."""
+        """Return the problem of the same clicks with other costs, V and strength."""
         ratio = settings.cost_ratio
         l2 = None if settings.reg_sparse >= 1 else settings.reg_sparse * ratio
         pattern, costs = self.problem.pattern, replace(self.costs, weight=ratio)
@@ -118,12 +111,17 @@ class ClickProblem:
         )
         return replace(self, problem=problem, costs=costs, l2=l2, settings=settings).with_strength(settings.strength)
 
-    def build_regression(self, support: Support, neighbor_scaling: float) -> Regression:
-        """The problem of the weights between items; users of X are scaled by that power of their clicks."""
-        problem = self.problem
+    def build_regression(self, neighbors: int, neighbor_scaling: float) -> Regression:
+        """Return the regression for the weights between items; a power of their number of clicks scales users."""
+        problem, support = self.problem, find_nearest(self.problem.pattern, neighbors, self.genuine)
         counts = count_clicks(problem.pattern, self.genuine)
         user = (counts ** -float(neighbor_scaling)).astype(problem.target.dtype)
         return Regression(problem.pattern, problem.target, user, self.scaling.item, support, self.genuine)
+
+
+def is_balanced(loss: Loss, cost_ratio: float, costs: FloatArray | None) -> bool:
+    """Return whether clicks weigh hardly more than other cells: `costs`, (nnz,), are their own; None: all alike."""
+    return loss == "II" or (costs is None and cost_ratio <= RULE.cost_ratio)
 
 
 def build_problem(
@@ -132,27 +130,28 @@ def build_problem(
     settings: Settings,
     user_costs: Any = None,
     item_costs: Any = None,
-    judged: FloatArray | None = None,
+    genuine: FloatArray | None = None,
 ) -> ClickProblem:
-    """Return the problem that a model's parameters, and settings for what they leave open, make of a log.
+    """Return the problem of a log, by a model's parameters and by settings for those that are left open.
 
-    `judged`, (n_events,), are the probabilities that its events are genuine, if they are known: `judge_events`.
+    `genuine`, (n_events,), are the probabilities that events are genuine, if known: `find_genuine_events`.
     """
-    genuine = None
+    amounts = None
     if settings.denoise:
-        if judged is None:
-            judged = judge_events(build_problem(model, log, settings._replace(denoise=0.0), user_costs, item_costs))
-        genuine = weigh_events(judged, settings.denoise).astype(model.dtype)
+        if genuine is None:
+            plain = build_problem(model, log, settings._replace(denoise=0.0), user_costs, item_costs)
+            genuine = find_genuine_events(plain)
+        amounts = (np.maximum(genuine, LEAST_GENUINE) ** settings.denoise).astype(model.dtype)
     costs = model.resolve_costs(log).with_weight(settings.cost_ratio)
-    alpha, words = costs.alpha, (model.choose_weighing(log), user_costs, item_costs, model.dtype)
-    clicks = ClickCosts.of(log, *words, decides_only=costs.decides_only)
+    alpha, weighing = costs.alpha, model.choose_weighing(log)
+    clicks = ClickCosts.of(log, weighing, user_costs, item_costs, model.dtype, decides_only=costs.decides_only)
     clicks.check(alpha, log)
     clicks.check_decisions(costs.ratio)
     pattern = Pattern.of(log.to_csr())
-    scaling = Scaling.of(pattern, model.user_scaling, model.item_scaling, model.dtype, genuine)
+    scaling = Scaling.of(pattern, model.user_scaling, model.item_scaling, model.dtype, amounts)
     targets = scaling.make_targets(pattern)
-    if genuine is not None:
-        targets *= genuine
+    if amounts is not None:
+        targets *= amounts
     l1, l2 = model.l1, model.l2
     if l2 is None and settings.reg_sparse < 1:
         l2 = settings.reg_sparse * alpha
@@ -162,8 +161,8 @@ def build_problem(
         l1 = max(alpha * model.reg_low_rank * norm, math.ulp(0.0))
     problem = build(pattern, targets, loss=model.loss, cost_ratio=alpha, l1=l1 or 0.0, l2=l2, costs=clicks.values)
     _check_penalties(problem, l2)
-    noise = NoiseLevel(pattern, targets, model.seed)
-    built = ClickProblem(model.loss, problem, scaling, costs, clicks, l2, settings, noise, genuine)
+    noise = cache(partial(compute_noise_level, pattern, targets, model.seed))
+    built = ClickProblem(model.loss, problem, scaling, costs, clicks, l2, settings, noise, model.seed, amounts)
     return built if l1 is not None else built.with_strength(settings.strength)
 
 
@@ -180,47 +179,37 @@ def _check_penalties(problem: Problem, l2: float | None) -> None:
 
 LEAST_GENUINE = 0.01
 """The least that an event counts for, so that none is without a target."""
-_JUDGED = 0.01
-"""The gap at which the common taste is near enough to judge events by."""
-_SHARE = 0.3
-"""The share of the time left that this may take."""
+_NOISE_GAP, _NOISE_TIME = 0.01, 0.3
+"""The gap of the fit that estimates noise, and the share of the remaining time that it may take."""
 
 
-def judge_events(built: ClickProblem) -> FloatArray:
-    """Return the probability that each event of a problem is genuine, (nnz,), told as in `suspects`, at equal costs."""
+def find_genuine_events(built: ClickProblem) -> FloatArray:
+    """Return the probability that each event of a problem is genuine, (nnz,), as in `suspects`, at equal costs."""
     strict = built.with_settings(Settings(cost_ratio=1.0, reg_sparse=STRONG)).problem
-    seed = built.noise_level.seed
-    options = Options(_JUDGED, time_limit=seconds_left(_SHARE), rank_cap=RULE.max_rank, seed=seed)
+    options = Options(_NOISE_GAP, time_limit=seconds_left(_NOISE_TIME), rank_cap=RULE.max_rank, seed=built.seed)
     factors = Factors.of(solve(strict, options).low_rank)
-    return find_genuine(leave_out_own(strict, factors), seed)
+    return find_genuine(leave_out_own(strict, factors), built.seed)
 
 
 def find_genuine(left: LeaveOneOut, seed: int) -> FloatArray:
-    """Return the probability that each click is genuine, (nnz,), whichever noise there is.
+    """Return the probability that each click is genuine, (nnz,): the lower one of two.
 
-    It may fall evenly over the items, as accidents do, or by their popularity: each click is held to the worse of both.
+    Noise may fall evenly over the items, as accidents do, or by their popularity.
     """
     worst: FloatArray = np.maximum(*(score_noise(left, popularity, seed).scores for popularity in (0.0, 1.0)))
     return 1 - worst
 
 
-def weigh_events(judged: FloatArray, power: float) -> FloatArray:
-    """Return what events count for by the probabilities that they are genuine, (nnz,) both."""
-    return np.maximum(judged, LEAST_GENUINE) ** power
-
-
 def leave_out_own(problem: Problem, factors: Factors) -> LeaveOneOut:
-    """Return U on the clicked cells less the influence of each cell's own click.
+    """Return U on the clicked cells without the influence of each cell's own click.
 
     A click enters its user's equation with the coefficient c = pull + u and moves u by c*f to first order, where
     1 - f = (1 - h)*(1 - g) and h, g are the leverages of item and user: h = q'(Q'Q + l1*I)^-1 q.
     """
     pattern, users = problem.pattern, factors.users
     u = pattern.dots(users, factors.items)
-    of_user, of_item = (
-        _compute_leverages(users, problem.l1)[pattern.rows],
-        _compute_leverages(factors.items, problem.l1)[pattern.indices],
-    )
+    of_user = _compute_leverages(users, problem.l1)[pattern.rows]
+    of_item = _compute_leverages(factors.items, problem.l1)[pattern.indices]
     influence = 1 - (1 - of_user) * (1 - of_item)
     values = (u - (problem.pull(u) + u) * influence).astype(u.dtype)
     return LeaveOneOut(pattern, values, lambda rows, items: users[rows] @ factors.items[items].T)

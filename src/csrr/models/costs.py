@@ -1,7 +1,8 @@
-"""What a miss and a false alarm cost, what clicks weigh in the fit, and clicks that cost more than others.
+"""Costs of misses and false alarms: by the model's parameters, by user, item and event; and the weight of clicks.
 
-The paper's words (`cost_ratio`, `positive_cost`, `recall_weight`) say both at once. `miss_cost` with `false_alarm_cost`
-say what decisions cost and leave the weight to the data: the weight that costs least is seldom the ratio of the costs.
+The paper's parameters (`cost_ratio`, `positive_cost`, `recall_weight`) are both costs and weight. `miss_cost` with
+`false_alarm_cost` are the costs of decisions only, and the data decide the weight: the weight with the lowest cost is
+seldom the ratio of the costs.
 """
 
 from __future__ import annotations
@@ -21,19 +22,17 @@ from csrr.numerics.problem import Pattern
 from csrr.parameters import Number, ParameterError
 
 Weighing = Literal["ignore", "cost", "linear", "log"]
-"""How the weights of events are used in the end: `event_weights` without "auto"."""
-Ratio = Annotated[float, Number("ratio", "What a miss costs, in false alarms.", least=LEAST, most=10 * MOST)]
-Weight = Annotated[
-    float | None, Number("weight", "What a click weighs in the fit.", least=LEAST, most=10 * MOST, optional=True)
-]
+"""How the weights of events are used: `event_weights`, resolved where it was "auto"."""
+Ratio = Annotated[float, Number("What a miss costs, in false alarms.", least=LEAST, most=10 * MOST)]
+Weight = Annotated[float | None, Number("What a click weighs in the fit.", least=LEAST, most=10 * MOST)]
 
 
 @dataclass(frozen=True)
 class Costs:
-    """What a miss costs in decisions, in false alarms (`ratio`), how that is known (`words`), and what clicks weigh.
+    """The cost of a miss in false alarms (`ratio`), where that comes from (`words`), and the weight of clicks.
 
-    `weight` is that of a click in the fit, other cells weighing 1; None before it is chosen. `decides_only` says that
-    costs are those of decisions alone: users' and items' costs then set thresholds and do not weigh clicks.
+    `weight` is that of a click in the fit, where other cells have weight 1; None before it is chosen. With
+    `decides_only`, costs are those of decisions alone: costs of users and items then set thresholds, not weights.
     """
 
     ratio: Ratio
@@ -44,11 +43,11 @@ class Costs:
 
     @classmethod
     def literal(cls, ratio: float, words: str) -> Costs:
-        """Costs that are the weight too."""
+        """Return costs that are also the weight."""
         return cls(ratio, words, ratio)
 
     def with_weight(self, weight: float) -> Costs:
-        """The same costs with a weight where it was left open: without costs, a miss costs what clicks weigh."""
+        """Return the costs with a weight if it was left open; if no costs were given, the ratio is the weight."""
         if self.weight is not None:
             return self
         return replace(self, weight=weight, ratio=weight if self.is_default else self.ratio)
@@ -60,18 +59,13 @@ class Costs:
             raise AssertionError("the weight of clicks was not chosen")
         return self.weight
 
-    @property
-    def probability(self) -> float:
-        """The probability of a positive above which a recommendation costs less than none."""
-        return 1 / (1 + self.ratio)
-
     def __str__(self) -> str:
         words = f"a miss costs {self.ratio:.4g} false alarms ({self.words})"
         return words + (f"; clicks weigh {self.weight:.4g} in the fit" if self.decides_only and self.weight else "")
 
 
 class CostSpec(NamedTuple):
-    """The ways to say what a miss costs; at most one may be used, but `cost_ratio` is the weight beside a pair."""
+    """The parameters for the cost of a miss. At most one way may be used; beside a pair, `cost_ratio` is the weight."""
 
     cost_ratio: float | None = None
     positive_cost: float | None = None
@@ -80,17 +74,17 @@ class CostSpec(NamedTuple):
     recall_weight: float | None = None
 
     @property
-    def are_given(self) -> bool:
-        """Whether the cost was said at all."""
+    def is_given(self) -> bool:
+        """Whether any cost is given."""
         return any(value is not None for value in self)
 
     @property
-    def give_weight(self) -> bool:
-        """Whether they say what clicks weigh in the fit."""
+    def gives_weight(self) -> bool:
+        """Whether the weight of clicks in the fit is given."""
         return any(value is not None for value in (self.cost_ratio, self.positive_cost, self.recall_weight))
 
     def check(self) -> None:
-        """Raise ParameterError for costs that make no sense, or are given twice."""
+        """Raise ParameterError for invalid costs, or costs that are given twice."""
         pair = self.miss_cost is not None or self.false_alarm_cost is not None
         ways = [self.cost_ratio is not None and not pair, self.positive_cost is not None, pair]
         if sum(ways) + (self.recall_weight is not None) > 1:
@@ -104,10 +98,10 @@ class CostSpec(NamedTuple):
             self.compute_ratio()
 
     def resolve(self, log: Log) -> Costs:
-        """Return the costs (Lemma 1: alpha = c_p/c_n, or mu_p*T_n/(mu_n*T_p)); `log` is what T_n/T_p is taken from."""
+        """Return the costs (Lemma 1: alpha = c_p/c_n, or mu_p*T_n/(mu_n*T_p)), with T_n/T_p from the log."""
         if self.miss_cost is not None:
             return Costs(self.compute_ratio(), "as given", self.cost_ratio, decides_only=True)
-        if not self.are_given:
+        if not self.is_given:
             return Costs(self.compute_ratio(), "the default", is_default=True)
         if self.recall_weight is None:
             return Costs.literal(self.compute_ratio(), "as given")
@@ -123,7 +117,7 @@ class CostSpec(NamedTuple):
         )
 
     def compute_ratio(self) -> float:
-        """Return what a miss costs, in false alarms, where that does not depend on the data."""
+        """Return the cost of a miss in false alarms, where it does not depend on the data."""
         if self.positive_cost is not None:
             ratio, said = self.positive_cost / (1 - self.positive_cost), f"positive_cost={self.positive_cost!r}"
         elif self.miss_cost is not None and self.false_alarm_cost is not None:
@@ -144,11 +138,11 @@ def _check_ratio(ratio: float, said: str) -> float:
 
 @dataclass(frozen=True, eq=False)
 class ClickCosts:
-    """How many times the model's cost of a miss that of each click is.
+    """Factors on the model's cost of a miss, by click.
 
-    `values` has shape (nnz,), in row order, or is None where all are 1; `item`, shape (n_items,) or None, and `mean`,
-    what weights were divided by, are what the clicks of new people need; `user`, shape (n_users,) or None, is what more
-    clicks of the same people do. With `decides_only` users and items are not part of `values`.
+    `values` has shape (nnz,), in row order, or is None where all are 1. `user`, shape (n_users,) or None, and `item`,
+    shape (n_items,) or None, are the factors by user and item; with `decides_only` they are not part of `values`.
+    Weights of events were divided by `mean`, as weights in new histories are.
     """
 
     values: FloatArray | None = None
@@ -184,15 +178,15 @@ class ClickCosts:
 
     @property
     def level(self) -> float:
-        """The root mean square of the costs: by so much they raise the norm of noise, if they fall anywhere."""
+        """The root mean square of the factors: they raise the norm of noise by this if they fall at random."""
         return 1.0 if self.values is None else float(np.sqrt(np.mean(self.values.astype(np.float64) ** 2)))
 
     def multiply(self, targets: FloatArray) -> FloatArray:
-        """Return what each click asks for, in units of the cost ratio: its target times its own cost, (nnz,)."""
+        """Return the target of each click times its factor, (nnz,)."""
         return targets if self.values is None else targets * self.values
 
     def check(self, ratio: float, log: Log) -> None:
-        """Raise ParameterError where a click's cost leaves the range in which the problem can be solved."""
+        """Raise ParameterError where a click's cost is beyond the range in which the problem can be solved."""
         if self.values is None:
             return
         at = _find_outside(ratio * self.values)
@@ -205,7 +199,7 @@ class ClickCosts:
             )
 
     def check_decisions(self, ratio: float) -> None:
-        """Raise ParameterError where the costs of decisions leave their range."""
+        """Raise ParameterError where the cost of a decision is out of range."""
         for name, factors in (("user_costs", self.user), ("item_costs", self.item)):
             if self.decides_only and factors is not None and (at := _find_outside(ratio * factors)) is not None:
                 raise ParameterError(
@@ -214,10 +208,7 @@ class ClickCosts:
                 )
 
     def find_factors(self, user_rows: Any, item_rows: Any) -> Any:
-        """Return how many times the cost of a miss that of cells is, for decisions; users at -1 have 1.
-
-        Shape that of `user_rows` and `item_rows` together.
-        """
+        """Return the factors of cells for decisions, in the common shape of the rows; unknown ones, at -1, have 1."""
         factors = np.ones(np.broadcast_shapes(np.shape(user_rows), np.shape(item_rows)))
         if self.decides_only and self.user is not None:
             factors *= np.where(user_rows >= 0, self.user[user_rows], 1)
@@ -230,11 +221,11 @@ class ClickCosts:
         return None if self.values is None else self.values[indptr[row] : indptr[row + 1]]
 
     def find_typical_weight(self, kind: Weighing) -> float:
-        """Return the weight of an average click: that of new people's clicks whose weight is not known."""
+        """Return the weight of an average click, for clicks of new histories without weights."""
         return float(np.expm1(self.mean)) if kind == "log" else self.mean
 
     def resolve_new(self, pattern: Pattern, weights: FloatArray, kind: Weighing, ratio: float) -> FloatArray | None:
-        """Return the costs of new people's clicks, shape (nnz,)."""
+        """Return the factors for the clicks of new histories, shape (nnz,)."""
         if self.values is None:
             return None
         values = np.ones(pattern.nnz) if kind == "ignore" else _transform(weights, kind) / self.mean
@@ -250,7 +241,7 @@ class ClickCosts:
 
 
 def _find_outside(costs: Any) -> int | None:
-    """Return the place of the first cost, in false alarms, that the problem cannot be solved with, or None."""
+    """Return the position of the first cost, in false alarms, that is out of range, or None."""
     bad = np.flatnonzero(~((costs >= LEAST) & (costs <= MOST)))
     return int(bad[0]) if bad.size else None
 
@@ -282,7 +273,7 @@ def _read_by_id(name: str, given: Any, ids: IdMap) -> Any:
 
 
 def _format_id(ids: IdMap, row: Any) -> str:
-    """An id as it is written in Python."""
+    """An id as Python code."""
     return repr(ids.ids[[row]].tolist()[0])
 
 

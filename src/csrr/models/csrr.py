@@ -6,37 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from csrr.model_parameters import (
-    L1,
-    L2,
-    Box,
-    CostRatio,
-    Denoise,
-    EventWeights,
-    FalseAlarmCost,
-    HalfLife,
-    HoldOut,
-    ItemScaling,
-    Loss,
-    MaxIter,
-    MaxRank,
-    MissCost,
-    Neighbors,
-    NeighborScaling,
-    PositiveCost,
-    Precision,
-    RecallWeight,
-    RegLowRank,
-    RegNeighbors,
-    RegSparse,
-    Seed,
-    StepSize,
-    Threads,
-    TimeLimit,
-    Tol,
-    UserScaling,
-)
-from csrr.models.auto import check_precision
+from csrr import model_parameters as shared
 from csrr.models.build_problem import ClickProblem
 from csrr.models.csrr_base import SEARCH_SPACE, CSRRBase, Fit, Start
 from csrr.numerics.algorithm1 import Iteration, algorithm1
@@ -187,75 +157,51 @@ class CSRR(CSRRBase):
     True
     """
 
-    loss: Loss = parameter(default="I", kw_only=False)
-    cost_ratio: CostRatio = parameter(default=None, kw_only=False)
-    positive_cost: PositiveCost = None
-    miss_cost: MissCost = None
-    false_alarm_cost: FalseAlarmCost = None
-    recall_weight: RecallWeight = None
-    event_weights: EventWeights = "auto"
-    half_life: HalfLife = None
-    reg_low_rank: RegLowRank = "auto"
-    reg_sparse: RegSparse = "auto"
-    neighbors: Neighbors = "auto"
-    reg_neighbors: RegNeighbors = "auto"
-    neighbor_scaling: NeighborScaling = 0.0
-    denoise: Denoise = "auto"
-    l1: L1 = None
-    l2: L2 = None
-    user_scaling: UserScaling = 0.3
-    item_scaling: ItemScaling = 0.3
-    max_rank: MaxRank = "auto"
-    hold_out: HoldOut = "auto"
-    box: Box = "none"
-    step: StepSize = "auto"
-    tol: Tol = 0.01
-    max_iter: MaxIter = 100
-    time_limit: TimeLimit = None
-    dtype: Precision = "float32"
-    threads: Threads = 0
-    seed: Seed = 0
+    loss: shared.Loss = parameter(default="I", kw_only=False)
+    cost_ratio: shared.CostRatio = parameter(default=None, kw_only=False)
+    positive_cost: shared.PositiveCost = None
+    miss_cost: shared.MissCost = None
+    false_alarm_cost: shared.FalseAlarmCost = None
+    recall_weight: shared.RecallWeight = None
+    event_weights: shared.EventWeights = "auto"
+    half_life: shared.HalfLife = None
+    reg_low_rank: shared.RegLowRank = "auto"
+    reg_sparse: shared.RegSparse = "auto"
+    neighbors: shared.Neighbors = "auto"
+    reg_neighbors: shared.RegNeighbors = "auto"
+    neighbor_scaling: shared.NeighborScaling = 0.0
+    denoise: shared.Denoise = "auto"
+    l1: shared.L1 = None
+    l2: shared.L2 = None
+    user_scaling: shared.UserScaling = 0.3
+    item_scaling: shared.ItemScaling = 0.3
+    max_rank: shared.MaxRank = "auto"
+    hold_out: shared.HoldOut = "auto"
+    box: shared.Box = "none"
+    step: shared.Step = "auto"
+    tol: shared.Tol = 0.01
+    max_iter: shared.MaxIter = 100
+    time_limit: shared.TimeLimit = None
+    dtype: shared.Dtype = "float32"
+    threads: shared.Threads = 0
+    seed: shared.Seed = 0
 
-    walked: ClassVar[tuple[str, ...]] = ("reg_low_rank", "l1")
     search_space: ClassVar = SEARCH_SPACE
 
     @property
-    def searches(self) -> bool:
-        """Whether "auto" parameters are chosen on held-out events."""
-        # The paper's own algorithm stays what it is.
-        return self.box == "none"
-
-    @property
-    def takes_start(self) -> bool:
-        """Whether the solver can start from another fit."""
-        return self.box == "none"
+    def is_paper_form(self) -> bool:
+        """Whether the solver is the paper's."""
+        return self.box == "paper"
 
     def check_params(self) -> None:
         super().check_params()
-        check_precision(self.tol, self.dtype)
         if self.step != "auto" and self.box == "none":
             raise ParameterError(f'step={self.step!r} is for box="paper"; the exact solver finds its own steps')
 
-    def solve(self, problem: ClickProblem, start: Start, callback: Callback | None) -> Fit:
-        """Return the factors of U: the optimum, or what the paper's Algorithm 1 comes to.
-
-        Parameters
-        ----------
-        problem, start, callback
-            As for `CSRRBase.solve`.
-
-        Returns
-        -------
-        fit
-            Factors, certificate and steps.
-
-        Raises
-        ------
-        ParameterError
-            For `box="paper"` with a start, or with costs that differ between clicks.
-        """
-        if self.box == "none":
-            return self.solve_convex(problem, start, callback)
+    def _solve(self, problem: ClickProblem, start: Start, callback: Callback | None) -> Fit:
+        """U: the optimum, or the result of the paper's Algorithm 1."""
+        if not self.is_paper_form:
+            return super()._solve(problem, start, callback)
         if start is not None:
             raise ParameterError('start does not go with box="paper": Algorithm 1 begins at zero')
         if problem.clicks.values is not None:
@@ -276,14 +222,14 @@ class CSRR(CSRRBase):
 
         result = algorithm1(
             problem.pattern.make_matrix(np.ones(problem.pattern.nnz)),
-            target=problem.pattern.make_matrix(built.asked.astype(np.float64)),
+            target=problem.pattern.make_matrix(built.weighted_targets.astype(np.float64)),
             alpha=built.costs.alpha,
             l1=problem.l1,
             l2=built.l2,
             loss=self.loss,
             step=None if self.step == "auto" else self.step,
             max_iter=self.max_iter,
-            time_limit=self.time_left(),
+            time_limit=self._make_options(built.settings).time_limit,
             callback=record,
         )
         left, s, right = np.linalg.svd(result.U, full_matrices=False)

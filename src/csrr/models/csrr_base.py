@@ -1,15 +1,14 @@
-"""What CSRR and its relatives share: the fit of common taste U, neighbors S and specific choices V, and its scores."""
+"""The fit that CSRR and its relatives share: common taste U, neighbors S and specific choices V; and their scores."""
 
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self, TypeVar
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -21,196 +20,49 @@ from csrr._base.progress import follow_steps
 from csrr._base.threads import use_threads
 from csrr.data import IdMap, Log
 from csrr.data.ids import Id
-from csrr.models.auto import (
-    COST,
-    NAMES,
-    Chosen,
-    SearchSpace,
-    choose_by_rule,
-    choose_settings,
-    find_search_space,
-    find_strength,
-    make_from_costs,
-    settle_params,
-)
+from csrr.models.auto import Chosen, choose_settings, find_search_space
 from csrr.models.base import Recommender
 from csrr.models.build_problem import ClickProblem, ProblemSpec, build_problem
 from csrr.models.costs import Costs, CostSpec, Weighing
 from csrr.models.estimator import ask_one_state
 from csrr.models.filters import Unknown
-from csrr.models.fitted_problem import FOLD_IN_TOL, KEPT, FittedProblem, Neighborhood, ProblemFacts, keep_nonzero
+from csrr.models.fitted_problem import KEPT, CSRRFacts, FittedProblem, Neighborhood, refold_users
 from csrr.models.foldin import FoldedFactors, FoldedItems, make_scorer
 from csrr.models.recommend import name_items
 from csrr.models.scaling import RULE, Settings
-from csrr.models.schema import (
-    FLOATS,
-    WHOLE,
-    Arrays,
-    FileSchema,
-    ModelFileError,
-    SparseArray,
-    Values,
-    sparse_arrays,
-    sparse_from,
-)
+from csrr.models.schema import FLOATS, WHOLE, Arrays, FileSchema, SparseArray, Values, sparse_arrays, sparse_from
 from csrr.models.scorer import explain_score
+from csrr.models.search import COST_COLUMN, TRIAL_COLUMNS
 from csrr.models.search_space import LOW_RANK_WALK, Range
 from csrr.models.similar import SimilarItemsOptions, find_similar, mark_nothing
 from csrr.models.store import STEPS, ModelState, step_arrays, steps_from
 from csrr.models.update import join_events, place_rows_by_id, uses_times, uses_weights, weigh
-from csrr.noise.scores import STRONG, LeaveOneOut, check_popularity
-from csrr.noise.stability import Stability, find_stability
-from csrr.noise.suspects import Suspects, find_suspects, score_suspects
-from csrr.noise.tastes import Preferences, Tastes, judge_choices
+from csrr.noise import (
+    STRONG,
+    LeaveOneOut,
+    Preferences,
+    Stability,
+    Suspects,
+    Tastes,
+    find_stability,
+    find_suspects,
+    judge_choices,
+)
 from csrr.numerics.certificate import Certificate
 from csrr.numerics.factored import Factors
-from csrr.numerics.foldin import ItemSide, fold_in
 from csrr.numerics.lowrank import LowRank
-from csrr.numerics.neighbors import Factored, SingularError
-from csrr.numerics.problem import Loss, Problem, select_rows
+from csrr.numerics.neighbors import SingularError
+from csrr.numerics.problem import Loss
 from csrr.numerics.solver import Callback, Options, Solution, Step, solve
-from csrr.parameters import ParameterError, Whole, list_defaults
+from csrr.parameters import ParameterError, list_defaults
 from csrr.ranking import NeighborLists, Neighbors
 from csrr.ranking.explanations import Explanation
 from csrr.ranking.topk import multiply_factors
 
-Model = TypeVar("Model", bound="CSRRBase")
-
-
-def find_judge(model: Model) -> Model:
-    """Return the model that tells which clicks are noise: this one, or one like it fitted to its clicks."""
-    by_rule = {"reg_low_rank": "noise", "neighbors": 0, "reg_sparse": STRONG, "l1": None, "l2": None, "denoise": 0.0}
-    other, log = _copy_with(model, **by_rule), model.costed_log()
-    is_exact = model.get_params().get("box", "none") == "none"
-    is_strict = model.l2_ is not None and model.l2_ <= STRONG * model.costs_.alpha * (1 + 1e-6)
-    if (
-        is_exact
-        and is_strict
-        and model.fitted_.genuine is None
-        and np.isclose(model.l1_, other.strength(log), rtol=1e-3)
-    ):
-        return model
-    return other.fit(log, start=model)
-
-
-def make_strict(model: Model, log: Log) -> Model:
-    """Return a new model with these parameters, but a `reg_sparse` that is fit to judge a log."""
-    share = RULE.reg_sparse if model.reg_sparse == "auto" else model.reg_sparse
-    if model.l2 is not None:
-        share = model.l2 / model.resolve_costs(log).with_weight(RULE.cost_ratio).alpha
-    return type(model)(**_make_exact_params(model) | {"reg_sparse": min(share, STRONG), "l2": None, "denoise": 0.0})
-
-
-def refit(model: Model, log: Log, changes: dict[str, Any]) -> Model:
-    """Return a model with what this one chose, but for changes, fitted to events of `costed_log`."""
-    changed = {name: value for name, value in changes.items() if name in Settings._fields}
-    return _copy_with(model, **changes).settled(model.chosen_.settings._replace(**changed)).fit(log)
-
-
-def leave_out(model: CSRRBase) -> LeaveOneOut:
-    """Return U without the influence of each cell's own click; ParameterError where U is 0."""
-    shape, n_events = model.seen_.shape, model.seen_.nnz
-    if model.rank_ == 0 and min(shape) > 1 and n_events < math.prod(shape):
-        raise ParameterError("this model has found no common taste (rank 0) to judge clicks by; lower reg_low_rank")
-    with use_threads(model.threads, blas=1):
-        return model.fitted_.leave_out(model.seen_, model.dtype)
-
-
-def list_preferences(model: CSRRBase, user: Id) -> Preferences:
-    """Return a user's entries of V, largest first, each told to be taste or junk."""
-    row = model.users_.row(user)
-    mine = model.specific_[[row]].tocsr()
-    order = np.argsort(-mine.data, kind="stable")
-    chosen = mine.indices[order]
-    kinds: npt.NDArray[np.str_] = np.empty(0, np.str_)
-    support: npt.NDArray[np.floating[Any]] = np.empty(0)
-    if len(chosen):
-        kinds, support = judge_choices(model.tastes(), row, chosen)
-    return Preferences(*name_items(model, chosen), mine.data[order], user, kinds, support)
-
-
-def _copy_with(model: Model, **changes: Any) -> Model:
-    """Return a new model with these parameters and some changes, to be fitted to events of `costed_log`."""
-    params = _make_exact_params(model)
-    if model.fitted_.clicks.values is not None:
-        params |= {"event_weights": "cost", "half_life": None}
-    return type(model)(**params | changes)
-
-
-def _make_exact_params(model: CSRRBase) -> dict[str, Any]:
-    """Return the parameters, those of the exact solver in place of the paper's; ParameterError without V."""
-    params = model.get_params()
-    if "reg_sparse" not in params:
-        raise ParameterError(f"{type(model).__name__} has no V to tell noise by; fit a CSRR or CSRRe")
-    return params | ({"box": "none", "step": "auto"} if params.get("box", "none") != "none" else {})
-
-
-_ROUGH = 0.01
-"""How far new rows are folded in: the solver moves them anyway."""
-
-
-def carry_settings(model: CSRRBase) -> Chosen:
-    """Return what the model's fit chose, for what its parameters still leave open."""
-    space, chosen = model.space(), model.chosen_
-    kept = {name: getattr(chosen.settings, name) for name in Settings._fields if name in space}
-    return replace(chosen, settings=space.given._replace(**kept))
-
-
-def carry_costs(model: CSRRBase, log: Log) -> tuple[Any, Any]:
-    """Return the costs of a log's users and items, (n_users,) and (n_items,), by what they were in the fit: 1 for those
-    that are new, and None for either where the fit had none.
-    """
-    clicks, known = model.fitted_.clicks, model.training_log()
-    user, item = clicks.user, clicks.item
-    if user is None and clicks.values is not None and model.fitted_.words.event_weights == "ignore":
-        # Files from before users' costs were kept: that of a click is its user's times its item's.
-        user = np.ones(len(model.users_))
-        user[known.user_rows] = clicks.values / (1.0 if item is None else item[known.item_rows])
-        user = None if np.allclose(user, 1, rtol=1e-5, atol=0) else user
-    return _place_costs(user, model.users_, log.users), _place_costs(item, model.items_, log.items)
-
-
-def _place_costs(costs: Any, known: IdMap, joined: IdMap) -> Any:
-    """Return costs of known ids, (n_known,), at the rows of joined ids, (n_joined,), 1 for those that are new."""
-    if costs is None:
-        return None
-    placed, is_new = place_rows_by_id(costs, known, joined)
-    placed[is_new] = 1
-    return placed
-
-
-def carry_factors(model: CSRRBase, log: Log, built: ClickProblem) -> LowRank | None:
-    """Return U for a problem over a log's users and items: the model's, by id, and new rows folded in.
-
-    None where there is no U, or its penalty alone makes it worse than nothing: a file may hold any.
-    """
-    fitted, problem, scaling = model.fitted_, built.problem, built.scaling
-    if fitted.users.shape[1] == 0:
-        return None
-    users, new_users = place_rows_by_id(fitted.users, model.users_, log.users)
-    items, new_items = place_rows_by_id(fitted.items, model.items_, log.items)
-    dtype = problem.target.dtype
-    users = (users * scaling.user[:, None]).astype(dtype)
-    items = (items * scaling.item[:, None]).astype(dtype)
-    users[new_users] = _fold_rows(problem, new_users, items)
-    items[new_items] = _fold_rows(problem.T, new_items, users)
-    start = Factors(users, items).to_low_rank(problem.engine)
-    is_better = problem.l1 * float(start.s.sum()) < problem.value_at_zero
-    return start if is_better else None
-
-
-def _fold_rows(problem: Problem, which: BoolArray, other: FloatArray) -> FloatArray:
-    """Return the best factors of some rows of a problem, (rows, k), given those of the other side, (m, k)."""
-    if not which.any():
-        return np.zeros((0, other.shape[1]), other.dtype)
-    return fold_in(select_rows(problem, which), ItemSide.of(other, problem.l1, problem.engine), tol=_ROUGH)
-
-
+Start = Factors | LowRank | None
+"""The U that a solver begins at, or None."""
 _BEFORE_NEIGHBORS = 0.6
-"""The share of the time left that U gets where there will be neighbors."""
-_LITTLE = 1 / 3
-"""A click is a user's own, where U's problem has no V, if less of it is explained than this share of the mean."""
-
+"""The share of the remaining time that the fit of U may take where neighbors follow."""
 
 SEARCH_SPACE: dict[str, Any] = {
     "cost_ratio": Range(1, 8, log=True),
@@ -224,19 +76,8 @@ SEARCH_SPACE: dict[str, Any] = {
 """The space of CSRR, and most of that of CSRR-e."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class CSRRFacts(ProblemFacts):
-    """What a file keeps beside arrays; files from before choices were kept have no settings."""
-
-    certificate: Certificate
-    rank: Annotated[int, Whole("rank", "The rank of U.")]
-    settings: Settings | None = None
-    chosen: str = ""
-    chosen_events: Annotated[int, Whole("chosen_events", "The size of the log at the choice; 0: not known.")] = 0
-
-
 class Fit(NamedTuple):
-    """What a solver found. Of `free` factors the users are folded in once more: seen and new are treated alike."""
+    """The result of a solver. If the factors are `free`, the users are folded in once more, as new users are."""
 
     factors: Factors
     certificate: Certificate
@@ -250,11 +91,14 @@ class Fit(NamedTuple):
 
 
 class CSRRBase(Recommender):
-    """Scores U + X*S, fitted to clicks with costs. A subclass has `solve`, and parameters; the rest are as here."""
+    """A model that scores U + X*S, fitted to clicks with costs. A subclass has parameters, and may have a solver."""
 
     has_factors = True
-    starts_balanced: ClassVar[bool] = True
-    """Whether the solver begins at the U that neighbors are fitted beside, where there is one."""
+    walked: ClassVar[tuple[str, ...]] = ("reg_low_rank", "l1")
+    is_convex: ClassVar[bool] = True
+    """Whether U is the optimum of the convex problem; else it has factors of a given rank, bounded unless free."""
+    has_v: ClassVar[bool] = True
+    """Whether there are parameters for V; without them, noise cannot be found, and "auto" parameters go by rule."""
 
     loss: Loss
     cost_ratio: float | None = None
@@ -282,7 +126,8 @@ class CSRRBase(Recommender):
     dtype: Literal["float32", "float64"]
     threads: int
     seed: int
-    _settled: Settings | None = None
+    fixed_settings: Settings | None = None
+    """Settings in place of all that the parameters leave open; None: these are chosen."""
 
     file_schema = FileSchema(
         (
@@ -290,8 +135,8 @@ class CSRRBase(Recommender):
             STEPS,
             SparseArray.of("specific", ("users", "items")),
             *(
-                Values(f"chosen.{name}", ("trials",), (*FLOATS, *WHOLE), is_free=True, optional=True)
-                for name in (*NAMES, COST)
+                Values(f"chosen.{name}", ("trials",), (*FLOATS, *WHOLE), is_free=True, optional=name == COST_COLUMN)
+                for name in (*TRIAL_COLUMNS, COST_COLUMN)
             ),
         ),
         CSRRFacts,
@@ -349,27 +194,24 @@ class CSRRBase(Recommender):
         ParameterError
             For parameters that are not valid, or not for these data.
         """
-        # 1. What is asked for, and the log, checked and weighed.
         self.check_params()
+        # 1. The log, checked and weighed.
         log = self.read(data)
         _check_start(start, log)
         weighed = weigh(self, log)
-        with self._in_fit(), follow_steps(callback, verbose=verbose, aim=self.tol) as told:
-            # 2. What is left open, by the log's own held-out events.
+        with self._in_fit(), follow_steps(callback, verbose=verbose, aim=self.tol) as report:
+            # 2. The settings, with held-out events of the log choosing those that are left open.
             chosen = replace(choose_settings(self, weighed, user_costs, item_costs), n_events=len(log))
             # 3. The problem: targets, weights, strengths.
             problem = build_problem(self, weighed, chosen.settings, user_costs, item_costs)
-            # 4. U, to its certificate. 5. S and V on what is left over; all of it is kept.
-            return self._solve_all(log, problem, start, chosen, told)
+            # 4. U, to its certificate. 5. S and V, by what U leaves over.
+            first = None if start is None else start.fitted_.make_factors(self.dtype)
+            return self._solve_all(log, problem, first, chosen, report)
 
     @contextmanager
     def _in_fit(self) -> Iterator[None]:
-        """The time and the threads of a fit, and whom to blame."""
-        with (
-            limit_time(self.time_limit),
-            use_threads(self.threads, blas=1),
-            _blame_parameter(self.reg_neighbors),
-        ):
+        """Sets the time limit and the threads of a fit, and names the parameter that makes a system singular."""
+        with limit_time(self.time_limit), use_threads(self.threads, blas=1), _name_parameter(self.reg_neighbors):
             yield
 
     def _solve_all(
@@ -377,15 +219,15 @@ class CSRRBase(Recommender):
     ) -> Self:
         """Fit U, S and V of a problem, and return the model.
 
-        Without a `start` U begins where the settings say, not where a search ended: a refit comes to the same point.
+        Without a `start`, U begins where the settings say, not where a search ended: then a refit gives the same.
         """
         balanced = None
         with limit_time(seconds_left(_BEFORE_NEIGHBORS if chosen.settings.neighbors else 1.0)):
             if chosen.settings.neighbors and not problem.is_balanced:
                 balanced = problem.find_balanced()
-                if start is None and self.starts_balanced and self.takes_start and not problem.problem.is_slack:
+                if start is None and self.is_convex and not self.is_paper_form and not problem.problem.is_slack:
                     start = balanced
-            found = self.solve(problem, start, callback)
+            found = self._solve(problem, start, callback)
         return self.complete(log, problem, found, chosen, balanced)
 
     def update(
@@ -436,89 +278,48 @@ class CSRRBase(Recommender):
         >>> model.update({"user": [3, 60, 60], "item": [7, 7, 8]})
         CSRR(cost_ratio=5, reg_low_rank=0.2, neighbors=5), fitted to 61 users x 40 items
         """
-        self.check_fitted()
         self.check_params()
         log = join_events(self, new_events)
-        carried = carry_costs(self, log)
-        costs = carried[0] if user_costs is None else user_costs, carried[1] if item_costs is None else item_costs
+        clicks = self.fitted_.clicks
+        if user_costs is None:
+            user_costs = _place_costs(clicks.user, self.users_, log.users)
+        if item_costs is None:
+            item_costs = _place_costs(clicks.item, self.items_, log.items)
         if choose:
-            return self.fit(log, callback=callback, user_costs=costs[0], item_costs=costs[1])
-        chosen = carry_settings(self)
+            return self.fit(log, callback=callback, user_costs=user_costs, item_costs=item_costs)
+        # The settings that were chosen stay; parameters may have changed.
+        space, settings = find_search_space(self), self.chosen_.settings
+        settings = space.given._replace(**{name: getattr(settings, name) for name in space.open})
         with self._in_fit():
-            problem = build_problem(self, weigh(self, log), chosen.settings, *costs)
-            start = carry_factors(self, log, problem) if self.takes_start else None
-            return self._solve_all(log, problem, start, chosen, callback)
+            problem = build_problem(self, weigh(self, log), settings, user_costs, item_costs)
+            start = None
+            if not self.is_paper_form:
+                users = place_rows_by_id(self.fitted_.users, self.users_, log.users)
+                items = place_rows_by_id(self.fitted_.items, self.items_, log.items)
+                start = self.fitted_.make_start(problem, users, items)
+            return self._solve_all(log, problem, start, replace(self.chosen_, settings=settings), callback)
 
     @property
-    def takes_start(self) -> bool:
-        """Whether the solver can start from another fit."""
-        return True
+    def is_paper_form(self) -> bool:
+        """Whether the solver is the paper's own; then no parameters are searched, and an update starts anew."""
+        return False
 
-    @abstractmethod
-    def solve(self, problem: ClickProblem, start: Start, callback: Callback | None) -> Fit:
-        """Return the factors of U for a problem.
+    def _solve(self, problem: ClickProblem, start: Start, callback: Callback | None) -> Fit:
+        """U: here the optimum of the convex problem, to a relative gap of `tol`."""
+        options = self._make_options(problem.settings)
+        first = start.to_low_rank() if isinstance(start, Factors) else start
+        return Fit.of(solve(problem.problem, options, start=first, callback=callback))
 
-        Parameters
-        ----------
-        problem
-            What the clicks ask for.
-        start
-            Where to begin, if given.
-        callback
-            As for `fit`.
-
-        Returns
-        -------
-        fit
-            Factors, certificate and steps.
-        """
-
-    def solve_convex(self, problem: ClickProblem, start: Start, callback: Callback | None) -> Fit:
-        """Return the optimum of the convex problem, to a gap of `tol`, its rank bounded by the settings.
-
-        Parameters
-        ----------
-        problem, start, callback
-            As for `solve`.
-
-        Returns
-        -------
-        fit
-            Factors, certificate and steps.
-        """
-        first = start.low_rank(self.dtype) if isinstance(start, CSRRBase) else start
-        return Fit.of(solve(problem.problem, self.solver_options(problem.settings), start=first, callback=callback))
-
-    def solver_options(self, settings: Settings) -> Options:
-        """Return when the solver is to stop.
-
-        Parameters
-        ----------
-        settings
-            What the fit takes for parameters that are left open.
-
-        Returns
-        -------
-        options
-            Gap, iterations, time and rank.
-        """
-        return Options(self.tol, self.max_iter, self.time_left(), settings.max_rank, self.seed)
-
-    def time_left(self) -> float | None:
-        """Return how long the solver may take.
-
-        Returns
-        -------
-        seconds
-            What is left to the fit, or all of `time_limit` outside of one; None without a limit.
-        """
+    def _make_options(self, settings: Settings) -> Options:
+        """When the solver is to stop: at a gap, after so many iterations, or when the time of the fit is up."""
         left = seconds_left()
-        return self.time_limit if left is None else max(left, 1e-9)
+        seconds = self.time_limit if left is None else max(left, 1e-9)
+        return Options(self.tol, self.max_iter, seconds, settings.max_rank, self.seed)
 
     def complete(
         self, log: Log, built: ClickProblem, found: Fit, chosen: Chosen, balanced: LowRank | None = None
     ) -> Self:
-        """Add to U what goes from item to item and what neither explains; set the fitted attributes.
+        """Add S and V to U, and set the fitted attributes.
 
         Parameters
         ----------
@@ -527,9 +328,9 @@ class CSRRBase(Recommender):
         built
             Its problem.
         found
-            What the solver found of U.
+            U, as the solver found it.
         chosen
-            What was chosen for the fit, and how.
+            The settings of the fit, and how they were chosen.
         balanced
             U of the balanced problem, if it is known.
 
@@ -538,71 +339,43 @@ class CSRRBase(Recommender):
         model
             The model itself.
         """
-        problem, scaling = built.problem, built.scaling
-        users, items = found.factors.users, found.factors.items
-        # Once more for the users alone, unless the time is up.
+        factors = found.factors
+        # The users once more, unless the time is up.
         if found.free and seconds_left() != 0:
-            users = fold_in(problem, ItemSide.of(items, problem.l1), users, tol=FOLD_IN_TOL)
-        neighborhood = self._find_neighborhood(built, (users, items), balanced)
+            factors = refold_users(built.problem, factors)
+        neighborhood = self._find_neighborhood(built, factors, balanced)
         if neighborhood is None:
             neighborhood = Neighborhood.none(log.n_items)
             note = f"{chosen.note}; then none: the time limit left no time for neighbors"
             chosen = replace(chosen, settings=chosen.settings._replace(neighbors=0), note=note)
-        units = scaling.make_targets(problem.pattern)
-        own = neighborhood.score_clicks(log.to_csr(), built.genuine).astype(units.dtype)
-        explained = problem.pattern.dots(users, items) + own * units
-        # V that U's problem does without still says what neither part explains.
-        own_l2 = built.l2
-        if own_l2 is None and self.reg_sparse == "auto":
-            own_l2 = built.costs.alpha * (1 - _LITTLE * float(np.mean(np.clip(explained / problem.target, 0, 1))))
-        with_v = problem if own_l2 is None else replace(problem, cap=built.asked * units.dtype.type(own_l2))
-        specific = with_v.find_specific(explained)
-        words = ProblemSpec(
+        spec = ProblemSpec(
             self.loss, built.costs.alpha, float(self.user_scaling), found.free, self.choose_weighing(log)
         )
-        user_factors = (users / scaling.user[:, None]).astype(np.float32)
-        item_factors = (items / scaling.item[:, None]).astype(np.float32)
+        bounds = {"is_bounded": self._is_bounded(spec), "always_has_v": self.reg_sparse == "auto"}
         self.remember(log)
-        self._take(
-            FittedProblem(
-                *(words, user_factors, item_factors, scaling, built.clicks, built.costs, neighborhood),
-                *(problem.l1, built.l2, own_l2, self.is_bounded(words), built.genuine),
-            )
-        )
-        self.specific_ = keep_nonzero(problem.pattern, specific / units)
+        fitted, self.specific_ = FittedProblem.of(built, self.seen_, spec, factors, neighborhood, **bounds)
+        self._take(fitted)
         self.chosen_ = replace(chosen, n_now=len(log))
         self.certificate_ = replace(found.certificate, has_neighbors=not neighborhood.is_empty)
         self.rank_, self.history_ = found.certificate.rank, found.history
         return self
 
-    def _find_neighborhood(self, built: ClickProblem, own: Factored, balanced: LowRank | None) -> Neighborhood | None:
-        """Return what goes from item to item; None where the time is up, unless a number of neighbors was given.
+    def _find_neighborhood(self, built: ClickProblem, own: Factors, balanced: LowRank | None) -> Neighborhood | None:
+        """The neighbors; None where the time is up, unless their number was given.
 
-        It is fitted to what a balanced U leaves over: the fit's `own`, or another.
+        They are fitted to the residual of a balanced U: the fit's `own`, or another.
         """
         try:
             with cut_off(seconds_left() if self.neighbors == "auto" else None):
-                u = own
+                u = own.users, own.items
                 if built.settings.neighbors and not built.is_balanced:
                     u = (built.find_balanced() if balanced is None else balanced).split()
                 return Neighborhood.of(built, u, float(self.user_scaling))
         except TimeUpError:
             return None
 
-    def is_bounded(self, words: ProblemSpec) -> bool:
-        """Return whether the factors of a fit are bounded, as in the paper's CSRR-e.
-
-        Parameters
-        ----------
-        words
-            How the problem was posed.
-
-        Returns
-        -------
-        bounded
-            Whether they are.
-        """
-        return False
+    def _is_bounded(self, spec: ProblemSpec) -> bool:
+        return not (self.is_convex or spec.free)
 
     def _take(self, fitted: FittedProblem) -> None:
         self.fitted_ = fitted
@@ -610,7 +383,7 @@ class CSRRBase(Recommender):
         self.item_factors_: Float32Array = fitted.items
         self.l1_, self.l2_, self.costs_ = fitted.l1, fitted.l2, fitted.costs
 
-    # What the parameters ask for
+    # Parameters, costs and settings
 
     @classmethod
     def from_costs(
@@ -649,18 +422,32 @@ class CSRRBase(Recommender):
         ParameterError
             If no costs are given, or the model takes none.
         """
-        words = CostSpec(None, positive_cost, miss, false_alarm, recall_weight)
-        return make_from_costs(cls, words, params)
+        given: dict[str, Any] = {"miss_cost": miss, "false_alarm_cost": false_alarm}
+        given |= {"positive_cost": positive_cost, "recall_weight": recall_weight}
+        given = {name: value for name, value in given.items() if value is not None}
+        if not given:
+            raise ParameterError("give miss and false_alarm, or positive_cost, or recall_weight")
+        if not given.keys() <= list_defaults(cls).keys():
+            raise ParameterError(f"{cls.__name__} takes no costs: its rho says what a miss weighs; take CSRR or CSRRe")
+        model = cls(**given, **params)
+        model.check_params()
+        return model
 
     def check_params(self) -> None:
         super().check_params()
         if self.reg_low_rank == 0 and self.l1 is None:
             raise ParameterError("reg_low_rank=0 keeps every click as it is; give a number > 0")
-        self.cost_words.check()
+        self.cost_spec.check()
+        smallest = 1e-5 if self.dtype == "float32" else 1e-12
+        if self.is_convex and self.tol < smallest:
+            raise ParameterError(
+                f"tol={self.tol!r} is beyond {self.dtype}, which resolves a relative gap of {smallest:g}"
+                + ('; use dtype="float64"' if self.dtype == "float32" else "")
+            )
 
     @property
-    def cost_words(self) -> CostSpec:
-        """What was said of costs, in which words."""
+    def cost_spec(self) -> CostSpec:
+        """The parameters that say what a miss costs."""
         return CostSpec(self.cost_ratio, self.positive_cost, self.miss_cost, self.false_alarm_cost, self.recall_weight)
 
     def resolve_costs(self, log: Log) -> Costs:
@@ -676,7 +463,7 @@ class CSRRBase(Recommender):
         costs
             The cost ratio, and where it comes from.
         """
-        return self.cost_words.resolve(log)
+        return self.cost_spec.resolve(log)
 
     @property
     def decision_probability(self) -> float | None:
@@ -684,18 +471,18 @@ class CSRRBase(Recommender):
 
         None where no cost was given, and, for a `recall_weight`, before the fit.
         """
-        words = self.cost_words
-        if not words.are_given or (words.recall_weight is not None and not self.is_fitted):
+        spec = self.cost_spec
+        if not spec.is_given or (spec.recall_weight is not None and not self.is_fitted):
             return None
-        ratio = self.costs_.ratio if self.is_fitted else words.compute_ratio()
-        return Costs(ratio, "").probability
+        ratio = self.costs_.ratio if self.is_fitted else spec.compute_ratio()
+        return 1 / (1 + ratio)
 
     def decide_cells(self, user_rows: Rows, item_rows: Rows) -> Any:
         factors = self.fitted_.clicks.find_factors(user_rows, item_rows)
         return 1 / (1 + self.costs_.ratio * factors)
 
     def choose_weighing(self, log: Log) -> Weighing:
-        """Return how the events of a log are weighed: by `event_weights`; faded ones by their weight in any case.
+        """Return how the events of a log are weighed: by `event_weights`, and with a half-life always by their weight.
 
         Parameters
         ----------
@@ -711,21 +498,6 @@ class CSRRBase(Recommender):
         resolved: Weighing = ("linear" if uses_weights(self, log) else "ignore") if kind == "auto" else kind
         return "linear" if uses_times(self) and resolved == "ignore" else resolved
 
-    @property
-    def searches(self) -> bool:
-        """Whether "auto" parameters are chosen on held-out events."""
-        return False
-
-    def space(self) -> SearchSpace:
-        """Return what the parameters give, by rule where they give nothing, and what they leave to the data.
-
-        Returns
-        -------
-        wanted
-            The settings, and the names of those that are open.
-        """
-        return find_search_space(self, self._settled)
-
     def strength(self, data: Any) -> float:
         """Return the l1 that a fit would have: what `reg_low_rank` comes to there.
 
@@ -739,23 +511,10 @@ class CSRRBase(Recommender):
         l1
             The strength on the rank.
         """
-        return find_strength(self, data)
-
-    def settled(self, settings: Settings) -> Self:
-        """Take settings in place of what is left open, and return the model: its fits search nothing.
-
-        Parameters
-        ----------
-        settings
-            Those of another fit.
-
-        Returns
-        -------
-        model
-            The model itself.
-        """
-        self._settled = settings
-        return self
+        self.check_params()
+        with use_threads(self.threads, blas=1):
+            log = weigh(self, self.read(data))
+            return float(build_problem(self, log, choose_settings(self, log).settings).problem.l1)
 
     def settled_params(self) -> dict[str, Any]:
         """Return the parameters, with the chosen values, to refit without a search.
@@ -767,9 +526,17 @@ class CSRRBase(Recommender):
             V.
         """
         self.check_fitted()
-        return settle_params(self)
+        settings, params = self.chosen_.settings, self.get_params()
+        found: dict[str, Any] = {"reg_sparse": 1.0 if self.l2_ is None else self.l2_ / self.costs_.alpha}
+        found |= {name: getattr(settings, name) for name in ("max_rank", "neighbors", "reg_neighbors", "denoise")}
+        found = {name: value for name, value in found.items() if params.get(name) == "auto"}
+        if params["reg_low_rank"] in ("auto", "noise") and self.l1 is None:
+            found["l1"] = self.l1_
+        if "cost_ratio" in params and not self.cost_spec.gives_weight:
+            found["cost_ratio"] = self.costs_.alpha
+        return found
 
-    # Scores, and what they are made of
+    # Scores
 
     @property
     def neighbors_(self) -> sparse.csr_array[np.float32, tuple[int, int]]:
@@ -791,29 +558,14 @@ class CSRRBase(Recommender):
         fitted = self.fitted_
         return common + fitted.neighborhood.score_pairs(self.seen_, user_rows, item_rows, fitted.genuine)
 
-    def low_rank(self, dtype: str) -> LowRank:
-        """Return U as a start for another problem over the same users and items.
-
-        Parameters
-        ----------
-        dtype
-            The precision of the numbers.
-
-        Returns
-        -------
-        low_rank
-            U, in the units of the fit.
-        """
-        return self.fitted_.make_factors(dtype).to_low_rank()
-
-    # New people
+    # New users and items
 
     @property
     def history_weight(self) -> float | None:
         """The weight of a click in a new history without weights; None if weights are not used."""
-        kind = self.fitted_.words.event_weights
+        kind = self.fitted_.spec.event_weights
         if kind == "linear" and self.seen_weights_ is None and self.seen_times_ is not None:
-            # Weighed by age alone; their clicks are of today.
+            # Weights come from the age alone, and clicks of a new history are of today.
             return 1.0
         return None if kind == "ignore" else self.fitted_.clicks.find_typical_weight(kind)
 
@@ -831,12 +583,12 @@ class CSRRBase(Recommender):
 
     def fold_items(self, log: Log, chosen: Any) -> FoldedItems:
         neighborhood, genuine = self.fitted_.neighborhood, self.fitted_.genuine
-        with use_threads(self.threads, blas=1), _blame_parameter(self.reg_neighbors):
+        with use_threads(self.threads, blas=1), _name_parameter(self.reg_neighbors):
             factors, weights = self.fitted_.fold_items(self.seen_, chosen, self.chosen_.settings)
         score_rows = make_scorer(self, factors, weights, neighborhood.scale(self.seen_, genuine), genuine)
         return FoldedItems.of(self, log, chosen, score_rows, factors, weights)
 
-    # Reasons and likeness
+    # Explanations and similar items
 
     @ask_one_state
     def explain(self, user: Id, item: Id) -> Explanation:
@@ -915,7 +667,7 @@ class CSRRBase(Recommender):
             scores[alone] = self.score_similar_items(rows[alone])
         return scores
 
-    # Noisy clicks, and a taste of one's own
+    # Noise, and unusual tastes
 
     @ask_one_state
     def specific_preferences(self, user: Id) -> Preferences:
@@ -935,15 +687,23 @@ class CSRRBase(Recommender):
             classified as "own taste", "isolated" or "unclear".
         """
         self.check_fitted()
-        return list_preferences(self, user)
+        row = self.users_.row(user)
+        mine = self.specific_[[row]].tocsr()
+        order = np.argsort(-mine.data, kind="stable")
+        chosen = mine.indices[order]
+        kinds: npt.NDArray[np.str_] = np.empty(0, np.str_)
+        support: FloatArray = np.empty(0)
+        if len(chosen):
+            kinds, support = judge_choices(self.tastes(), row, chosen)
+        return Preferences(*name_items(self, chosen), mine.data[order], user, kinds, support)
 
     def tastes(self) -> Tastes:
-        """Return the tastes for judging user-specific choices; made at the first question after a fit.
+        """Return the similarities by which user-specific choices are classified; computed once after a fit.
 
         Returns
         -------
         tastes
-            How alike items are to everyone but the user who is asked about.
+            The similarity of items, for each user without that user's own influence.
         """
         tastes: Tastes = self._compute_once("tastes", lambda: self.noise_model().fitted_.find_tastes(self.seen_))
         return tastes
@@ -969,31 +729,12 @@ class CSRRBase(Recommender):
             A score for each event: the probability of noise under the assumptions of `Suspects`.
         """
         self.check_fitted()
-        check_popularity(popularity)
         steady = self.stability(popularity=popularity) if stability else None
         return find_suspects(self, popularity=popularity, steady=steady)
 
     @classmethod
     def can(cls, ability: str) -> bool:
-        # Those without V cannot be fitted again as a judge.
-        has_v = "reg_sparse" in list_defaults(cls)
-        return super().can(ability) and (has_v or ability not in ("suspects", "stability"))
-
-    def suspect_scores(self, *, popularity: float = 0.0) -> npt.NDArray[np.floating[Any]]:
-        """Return the scores of `suspects` alone.
-
-        Parameters
-        ----------
-        popularity
-            As for `suspects`.
-
-        Returns
-        -------
-        scores
-            Shape (n_events,).
-        """
-        self.check_fitted()
-        return score_suspects(self, popularity=popularity).scores
+        return super().can(ability) and (cls.has_v or ability not in ("suspects", "stability"))
 
     def stability(self, *, popularity: float = 0.0) -> Stability:
         """Measure how much of V and of the suspects stays after small changes of seed, regularization or clicks.
@@ -1018,25 +759,44 @@ class CSRRBase(Recommender):
 
         Returns
         -------
-        judge
+        model
             This model, or one like it fitted to its clicks.
         """
-        return find_judge(self)
+        log = self._costed_log()
+        by_rule = {
+            "reg_low_rank": "noise",
+            "neighbors": 0,
+            "reg_sparse": STRONG,
+            "l1": None,
+            "l2": None,
+            "denoise": 0.0,
+        }
+        other = self._copy_with(**by_rule)
+        is_exact = self.get_params().get("box", "none") == "none"
+        is_strict = self.l2_ is not None and self.l2_ <= STRONG * self.costs_.alpha * (1 + 1e-6)
+        is_like_it = is_exact and is_strict and self.fitted_.genuine is None
+        if is_like_it and np.isclose(self.l1_, other.strength(log), rtol=1e-3):
+            return self
+        return other.fit(log, start=self)
 
     def make_strict(self, log: Log) -> Self:
-        """Return a new model with these parameters, but a `reg_sparse` that is fit to judge.
+        """Return a new model with these parameters, but a `reg_sparse` small enough to find noise.
 
         Parameters
         ----------
         log
-            What is to be judged.
+            The events to judge.
 
         Returns
         -------
         model
             Not fitted.
         """
-        return make_strict(self, log)
+        share = RULE.reg_sparse if self.reg_sparse == "auto" else self.reg_sparse
+        if self.l2 is not None:
+            share = self.l2 / self.resolve_costs(log).with_weight(RULE.cost_ratio).alpha
+        params = self._list_exact_params()
+        return type(self)(**params | {"reg_sparse": min(share, STRONG), "l2": None, "denoise": 0.0})
 
     def leave_out(self) -> LeaveOneOut:
         """Return U on the clicked cells less the influence of each cell's own click, and on the others.
@@ -1044,52 +804,30 @@ class CSRRBase(Recommender):
         Returns
         -------
         values
-            The values by which noise is told.
+            The values that noise is estimated from.
 
         Raises
         ------
         ParameterError
             If U is 0.
         """
-        return leave_out(self)
+        n_cells = math.prod(self.seen_.shape)
+        if self.rank_ == 0 and min(self.seen_.shape) > 1 and self.seen_.nnz < n_cells:
+            raise ParameterError("this model has found no common taste (rank 0) to judge clicks by; lower reg_low_rank")
+        with use_threads(self.threads, blas=1):
+            return self.fitted_.leave_out(self.seen_, self.dtype)
 
     def explained_shares(self) -> npt.NDArray[np.float32]:
-        asked = self.costs_.alpha if self.fitted_.words.loss == "II" else 1.0
-        return super().explained_shares() / asked
+        target = self.costs_.alpha if self.fitted_.spec.loss == "II" else 1.0
+        return super().explained_shares() / target
 
-    @property
-    def own_share(self) -> float:
-        """The strength by which V is told, as a fraction of what gives none."""
-        return self.fitted_.own_share
-
-    def specific_on_clicks(self) -> npt.NDArray[np.floating[Any]]:
-        """Return V on the training events.
-
-        Returns
-        -------
-        values
-            Shape (n_events,).
-        """
-        rows = np.repeat(np.arange(len(self.users_)), np.diff(self.seen_.indptr))
-        return np.asarray(self.specific_[rows, self.seen_.indices]).ravel()
-
-    def costed_log(self) -> Log:
-        """Return the training events with what their misses cost as weights, for `refit`.
-
-        Returns
-        -------
-        log
-            The log.
-        """
-        return replace(self.training_log(), weights=self.fitted_.clicks.values)
-
-    def refit(self, log: Log, **changes: Any) -> Self:
-        """Return a model with what this one chose, but for some changes, fitted to other events.
+    def refit(self, which: BoolArray, **changes: Any) -> Self:
+        """Return a model with the settings of this one, but for some changes, fitted to some of its events.
 
         Parameters
         ----------
-        log
-            Events of `costed_log`.
+        which
+            The events, shape (n_events,).
         **changes
             Parameters by name.
 
@@ -1098,7 +836,28 @@ class CSRRBase(Recommender):
         model
             A new model, fitted.
         """
-        return refit(self, log, changes)
+        changed = {name: value for name, value in changes.items() if name in Settings._fields}
+        model = self._copy_with(**changes)
+        model.fixed_settings = self.chosen_.settings._replace(**changed)
+        return model.fit(self._costed_log().select(which))
+
+    def _costed_log(self) -> Log:
+        """The training events, with the costs of their misses as weights."""
+        return replace(self.training_log(), weights=self.fitted_.clicks.values)
+
+    def _copy_with(self, **changes: Any) -> Self:
+        """A new model with these parameters and some changes, to be fitted to events of `_costed_log`."""
+        params = self._list_exact_params()
+        if self.fitted_.clicks.values is not None:
+            params |= {"event_weights": "cost", "half_life": None}
+        return type(self)(**params | changes)
+
+    def _list_exact_params(self) -> dict[str, Any]:
+        """The parameters, those of the exact solver in place of the paper's; ParameterError for a model without V."""
+        params = self.get_params()
+        if not self.has_v:
+            raise ParameterError(f"{type(self).__name__} has no V to tell noise by; fit a CSRR or CSRRe")
+        return params | ({"box": "none", "step": "auto"} if params.get("box", "none") != "none" else {})
 
     # Saving
 
@@ -1109,30 +868,16 @@ class CSRRBase(Recommender):
             **sparse_arrays("specific", self.specific_),
             **{f"chosen.{name}": column for name, column in self.chosen_.columns.items()},
         }
-        facts |= {
-            "certificate": self.certificate_,
-            "rank": self.rank_,
-            "settings": self.chosen_.settings,
-            "chosen": self.chosen_.note,
-            "chosen_events": self.chosen_.n_events,
-        }
-        return arrays, facts
+        chosen = self.chosen_
+        facts |= {"settings": chosen.settings, "chosen": chosen.note, "chosen_events": chosen.n_events}
+        return arrays, facts | {"certificate": self.certificate_, "rank": self.rank_}
 
     def restore(self, arrays: Arrays, facts: dict[str, Any]) -> None:
-        own = CSRRFacts(**{each.name: facts[each.name] for each in fields(CSRRFacts)})
-        self._take(FittedProblem.from_state(arrays, own, is_bounded=self.is_bounded(own.posed)))
+        self._take(FittedProblem.from_state(arrays, facts, is_bounded=self._is_bounded(facts["posed"])))
         self.specific_ = sparse_from(arrays, "specific", self.seen_.shape)
-        self.history_, self.rank_, self.certificate_ = steps_from(arrays), own.rank, own.certificate
-        self.chosen_ = choose_by_rule(self.space().given, "saved before choices were kept")
-        if own.settings is not None:
-            if missing := [name for name in NAMES if f"chosen.{name}" not in arrays]:
-                raise ModelFileError(f"array 'chosen.{missing[0]}' is missing")
-            columns = {name: arrays[key] for name in (*NAMES, COST) if (key := f"chosen.{name}") in arrays}
-            n_events, n_now = own.chosen_events, self.seen_.nnz
-            self.chosen_ = Chosen(columns, own.settings, own.chosen, n_events=n_events, n_now=n_now)
-
-
-Start = LowRank | CSRRBase | None
+        self.history_, self.rank_, self.certificate_ = steps_from(arrays), facts["rank"], facts["certificate"]
+        columns = {name: arrays[key] for name in (*TRIAL_COLUMNS, COST_COLUMN) if (key := f"chosen.{name}") in arrays}
+        self.chosen_ = Chosen(columns, facts["settings"], facts["chosen"], facts["chosen_events"], self.seen_.nnz)
 
 
 def _check_start(start: Any, log: Log) -> None:
@@ -1149,9 +894,18 @@ def _check_start(start: Any, log: Log) -> None:
         )
 
 
+def _place_costs(costs: Any, known: IdMap, joined: IdMap) -> Any:
+    """The costs of known ids, (n_known,) or None, at the rows of joined ids, (n_joined,), 1 for those that are new."""
+    if costs is None:
+        return None
+    placed, is_new = place_rows_by_id(costs, known, joined)
+    placed[is_new] = 1
+    return placed
+
+
 @contextmanager
-def _blame_parameter(reg_neighbors: Any) -> Iterator[None]:
-    """Say of a singular system which parameter makes it one."""
+def _name_parameter(reg_neighbors: Any) -> Iterator[None]:
+    """Raises ParameterError for a singular system, with the parameter that makes it singular."""
     try:
         yield
     except SingularError as error:

@@ -2,51 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
 
-from csrr.model_parameters import (
-    L1,
-    L2,
-    CostRatio,
-    Denoise,
-    EventWeights,
-    FactorSign,
-    FalseAlarmCost,
-    HalfLife,
-    HoldOut,
-    ItemScaling,
-    Loss,
-    MaxIter,
-    MissCost,
-    Neighbors,
-    NeighborScaling,
-    PositiveCost,
-    Precision,
-    Rank,
-    RecallWeight,
-    RegLowRank,
-    RegNeighbors,
-    RegSparse,
-    Seed,
-    StepSize,
-    Threads,
-    TimeLimit,
-    Tol,
-    UserScaling,
-    VUpdate,
-)
-from csrr.models.auto import SearchSpace
-from csrr.models.build_problem import ClickProblem, ProblemSpec
+from csrr import model_parameters as shared
+from csrr.models.build_problem import ClickProblem
 from csrr.models.csrr_base import SEARCH_SPACE, CSRRBase, Fit, Start
 from csrr.models.scaling import resolve_rank
 from csrr.models.search_space import Range, Ranks
 from csrr.numerics.algorithm2 import algorithm2, guess_nonnegative, take_nonnegative_part
 from csrr.numerics.factored import Factors, pick_lower, solve_factored, widen
 from csrr.numerics.problem import Problem
-from csrr.numerics.solver import Callback, Options
+from csrr.numerics.solver import Callback
 from csrr.parameters import ParameterError, declare, parameter
 
 DEFAULT_RANK = 128
@@ -185,61 +153,54 @@ class CSRRe(CSRRBase):
     (60, 8)
     """
 
-    loss: Loss = parameter(default="I", kw_only=False)
-    cost_ratio: CostRatio = parameter(default=None, kw_only=False)
-    rank: Rank = None
-    factors: FactorSign = "free"
-    step: StepSize = "auto"
-    v_update: VUpdate = "best"
-    positive_cost: PositiveCost = None
-    miss_cost: MissCost = None
-    false_alarm_cost: FalseAlarmCost = None
-    recall_weight: RecallWeight = None
-    event_weights: EventWeights = "auto"
-    half_life: HalfLife = None
-    reg_low_rank: RegLowRank = "auto"
-    reg_sparse: RegSparse = "auto"
-    neighbors: Neighbors = "auto"
-    reg_neighbors: RegNeighbors = "auto"
-    neighbor_scaling: NeighborScaling = 0.0
-    denoise: Denoise = "auto"
-    l1: L1 = None
-    l2: L2 = None
-    user_scaling: UserScaling = 0.3
-    item_scaling: ItemScaling = 0.3
-    hold_out: HoldOut = "auto"
-    tol: Tol = 3e-4
-    max_iter: MaxIter = 1000
-    time_limit: TimeLimit = None
-    dtype: Precision = "float32"
-    threads: Threads = 0
-    seed: Seed = 0
+    loss: shared.Loss = parameter(default="I", kw_only=False)
+    cost_ratio: shared.CostRatio = parameter(default=None, kw_only=False)
+    rank: shared.Rank = None
+    factors: shared.Factors = "free"
+    step: shared.Step = "auto"
+    v_update: shared.VUpdate = "best"
+    positive_cost: shared.PositiveCost = None
+    miss_cost: shared.MissCost = None
+    false_alarm_cost: shared.FalseAlarmCost = None
+    recall_weight: shared.RecallWeight = None
+    event_weights: shared.EventWeights = "auto"
+    half_life: shared.HalfLife = None
+    reg_low_rank: shared.RegLowRank = "auto"
+    reg_sparse: shared.RegSparse = "auto"
+    neighbors: shared.Neighbors = "auto"
+    reg_neighbors: shared.RegNeighbors = "auto"
+    neighbor_scaling: shared.NeighborScaling = 0.0
+    denoise: shared.Denoise = "auto"
+    l1: shared.L1 = None
+    l2: shared.L2 = None
+    user_scaling: shared.UserScaling = 0.3
+    item_scaling: shared.ItemScaling = 0.3
+    hold_out: shared.HoldOut = "auto"
+    tol: shared.Tol = 3e-4
+    max_iter: shared.MaxIter = 1000
+    time_limit: shared.TimeLimit = None
+    dtype: shared.Dtype = "float32"
+    threads: shared.Threads = 0
+    seed: shared.Seed = 0
 
-    starts_balanced: ClassVar[bool] = False
     # No walk: a start of low rank holds the factors back, and the fits take longer.
     search_space: ClassVar = {
         **SEARCH_SPACE,
         "rank": Ranks((64, 128, 256)),
         "reg_low_rank": Range(0.04, 0.5, log=True),
     }
+    walked: ClassVar[tuple[str, ...]] = ()
+    is_convex: ClassVar[bool] = False
 
     @property
-    def searches(self) -> bool:
-        """Whether "auto" parameters are chosen on held-out events."""
-        # The paper's own form stays what it is.
-        return self.factors == "free"
-
-    def space(self) -> SearchSpace:
-        space = super().space()
-        return replace(space, given=space.given._replace(max_rank=DEFAULT_RANK if self.rank is None else self.rank))
-
-    def is_bounded(self, words: ProblemSpec) -> bool:
-        return not words.free
+    def max_rank(self) -> int:  # type: ignore[override]
+        """The bound on the rank: a given rank is one."""
+        return DEFAULT_RANK if self.rank is None else self.rank
 
     @property
-    def takes_start(self) -> bool:
-        """Whether the solver can start from another fit."""
-        return self.factors == "free"
+    def is_paper_form(self) -> bool:
+        """Whether the factors are bounded, as the paper's."""
+        return self.factors == "nonnegative"
 
     def check_params(self) -> None:
         super().check_params()
@@ -248,24 +209,25 @@ class CSRRe(CSRRBase):
         if self.v_update != "best" and self.factors == "free":
             raise ParameterError('v_update="step" goes with factors="nonnegative": the free form has V at its best')
 
-    def solve(self, problem: ClickProblem, start: Start, callback: Callback | None) -> Fit:
-        core = problem.problem
+    def _solve(self, problem: ClickProblem, start: Start, callback: Callback | None) -> Fit:
+        core, options = problem.problem, self._make_options(problem.settings)
         rank = resolve_rank(self.rank, DEFAULT_RANK, core.pattern.shape)
-        options = Options(self.tol, self.max_iter, self.time_left(), None, self.seed)
-        if self.factors == "free":
-            first = start.low_rank(self.dtype) if isinstance(start, CSRRBase) else start
+        if not self.is_paper_form:
+            first = start.to_low_rank() if isinstance(start, Factors) else start
             solution = solve_factored(core, rank, options, start=first, callback=callback)
         else:
             step = None if self.step == "auto" else float(self.step)
-            begin = self._find_start(core, start, rank) if isinstance(start, CSRRBase) else None
+            begin = self._make_nonnegative(core, start, rank) if isinstance(start, Factors) else None
             single = self.v_update == "step"
             solution = algorithm2(core, rank, options, step=step, single_v_step=single, start=begin, callback=callback)
-        return Fit(solution.factors, solution.certificate, solution.history, free=self.factors == "free")
+        return Fit(solution.factors, solution.certificate, solution.history, free=not self.is_paper_form)
 
-    def _find_start(self, problem: Problem, start: CSRRBase, rank: int) -> Factors:
-        """Non-negative factors to begin with: those of another such model, or what is positive of an SVD; none of
-        these where a start without a model is lower, as it is when theirs are next to nothing."""
-        factors, rng = start.fitted_.make_factors(self.dtype), np.random.default_rng(self.seed)
-        if factors.users.shape[1] != rank or min(factors.users.min(), factors.items.min()) < 0:
-            factors = take_nonnegative_part(widen(Factors.of(start.low_rank(self.dtype)), rank, rng), rng)
-        return pick_lower(problem, factors, guess_nonnegative(problem, rank, rng))
+    def _make_nonnegative(self, problem: Problem, start: Factors, rank: int) -> Factors:
+        """Non-negative factors to begin at: those given, or the positive part of their SVD.
+
+        A guess from the data is taken where its objective is lower, as happens when the given ones are nearly 0.
+        """
+        rng = np.random.default_rng(self.seed)
+        if start.users.shape[1] != rank or min(start.users.min(), start.items.min()) < 0:
+            start = take_nonnegative_part(widen(Factors.of(start.to_low_rank()), rank, rng), rng)
+        return pick_lower(problem, start, guess_nonnegative(problem, rank, rng))

@@ -16,9 +16,9 @@ from csrr._base.lazy_jit import compile_loop
 from csrr._base.progress import Callback, follow_steps
 from csrr._base.threads import run_ranges, use_threads
 from csrr.data import Log
-from csrr.model_parameters import MOST, AutoReg, Precision, Threads
-from csrr.models.auto import find_best_multiple
+from csrr.model_parameters import MOST, AutoReg, Dtype, Threads
 from csrr.models.foldin import FoldedItems
+from csrr.models.held_out import find_best_multiple
 from csrr.models.item_weights import ItemWeightsModel
 from csrr.models.schema import Arrays, FileSchema, Values
 from csrr.models.search_space import AroundAuto
@@ -32,14 +32,14 @@ AUTO_MULTIPLE = 5.0
 STEP = 3.0
 """The factor between strengths that `reg="auto"` tries."""
 _EXACT, _MOST_STEPS = 1e-7, 10_000
-"""How exact the weights of an item that is folded in are, and after how many steps that is given up."""
+"""The relative accuracy of the weights of an item that is folded in, and the largest number of steps for it."""
 
 
 @dataclass(frozen=True)
 class EASEFacts:
-    """What a file keeps beside arrays."""
+    """The contents of a file besides arrays."""
 
-    reg: Annotated[float, Number("reg", "The regularization strength used.", above=0, most=MOST)]
+    reg: Annotated[float, Number("The regularization strength used.", above=0, most=MOST)]
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ class EASE(ItemWeightsModel):
     """
 
     reg: AutoReg = parameter(default="auto", kw_only=False)
-    dtype: Precision = "float64"
+    dtype: Dtype = "float64"
     threads: Threads = 0
 
     search_space: ClassVar = {"reg": AroundAuto(1 / 16, 16)}
@@ -155,9 +155,12 @@ class EASE(ItemWeightsModel):
         self.check_params()
         log = self.read(data)
         _check_memory(log.n_items, self.dtype)
-        with follow_steps(callback, verbose=verbose) as told:
-            reg = self._choose(log, log.to_csr(), told) if isinstance(self.reg, str) else float(self.reg)
-            return self._fit_log(log, reg, told)
+        with follow_steps(callback, verbose=verbose) as report:
+            if not isinstance(self.reg, str):
+                return self._fit_log(log, float(self.reg), report)
+            options: dict[str, Any] = {} if report is None else {"callback": report}
+            multiple = find_best_multiple(self, log, lambda part: guess_reg(part.to_csr()), step=STEP, **options)
+            return self._fit_log(log, guess_reg(log.to_csr()) * multiple, report)
 
     def update(self, new_events: Any, *, choose: bool = False, callback: Callback | None = None) -> Self:
         """Add events to the training data, refit on all of them, and return the model.
@@ -176,13 +179,12 @@ class EASE(ItemWeightsModel):
         model
             The model itself.
         """
-        self.check_fitted()
         self.check_params()
         log = join_events(self, new_events)
         if choose or not isinstance(self.reg, str):
             return self.fit(log, callback=callback)
         _check_memory(log.n_items, self.dtype)
-        # The multiple of the rule is what was chosen.
+        # The chosen multiple of the rule stays.
         return self._fit_log(log, self.reg_ * guess_reg(log.to_csr()) / guess_reg(self.seen_), callback)
 
     def _fit_log(self, log: Log, reg: float, callback: Callback | None) -> Self:
@@ -205,11 +207,6 @@ class EASE(ItemWeightsModel):
 
     def start_value(self, name: str, log: Log) -> float:
         return guess_reg(log.to_csr()) if name == "reg" else super().start_value(name, log)
-
-    def _choose(self, log: Log, clicks: Any, callback: Callback | None) -> float:
-        """Return what "auto" comes to for a log, whose events are `clicks`."""
-        told: dict[str, Any] = {} if callback is None else {"callback": callback}
-        return guess_reg(clicks) * find_best_multiple(self, log, lambda p: guess_reg(p.to_csr()), step=STEP, **told)
 
     def _solve(self, gram: AnyArray, reg: float, tell: Callable[[str], None]) -> npt.NDArray[np.float32]:
         """Return B, shape (m, m), from X'X, C-contiguous of shape (m, m), which is overwritten."""
@@ -280,8 +277,8 @@ def _measure_available_memory() -> int | None:
     """Return the bytes that a process may still take, or None where the system does not tell."""
     try:
         with open("/proc/meminfo", encoding="ascii") as lines:
-            told = dict(line.split(":", 1) for line in lines)
-        return int(told["MemAvailable"].split()[0]) * 1024
+            facts = dict(line.split(":", 1) for line in lines)
+        return int(facts["MemAvailable"].split()[0]) * 1024
     except (OSError, KeyError, ValueError):
         pass
     try:

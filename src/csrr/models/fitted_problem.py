@@ -1,4 +1,4 @@
-"""The problem that a model was fitted to, as later answers need it: new people, reasons, and what is noise."""
+"""The problem that a model was fitted to, with its solution: for new users and items, explanations, and noise."""
 
 from __future__ import annotations
 
@@ -10,28 +10,29 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from csrr._base.arrays import AnyArray, Float32Array, FloatArray, Rows
-from csrr.models.build_problem import ClickProblem, ProblemSpec, leave_out_own
+from csrr._base.arrays import AnyArray, BoolArray, Float32Array, FloatArray, Rows
+from csrr.models.build_problem import ClickProblem, ProblemSpec, is_balanced, leave_out_own
 from csrr.models.costs import ClickCosts, Costs
-from csrr.models.scaling import RULE, Scaling, Settings, count_clicks, solve_penalized
+from csrr.models.scaling import Scaling, Settings, count_clicks, solve_penalized
 from csrr.models.schema import FLOATS, Arrays, FilePart, ModelFileError, SparseArray, Values, sparse_arrays, sparse_from
 from csrr.models.store import ModelState, factors
 from csrr.noise.scores import LeaveOneOut
 from csrr.noise.tastes import Tastes
 from csrr.numerics.algorithm2 import compute_upper_bound, fold_in_nonnegative
+from csrr.numerics.certificate import Certificate
 from csrr.numerics.factored import Factors
 from csrr.numerics.foldin import ItemSide, explain_value, fold_in
+from csrr.numerics.lowrank import LowRank
 from csrr.numerics.neighbors import (
     Factored,
     Regression,
     Ridge,
-    find_nearest,
     find_nearest_known,
     make_weights,
     weigh_neighbors,
 )
-from csrr.numerics.problem import Pattern, Problem, build
-from csrr.parameters import Number
+from csrr.numerics.problem import Pattern, Problem, build, select_rows
+from csrr.parameters import Number, Whole
 from csrr.ranking.topk import add_products, multiply_own, multiply_pairs
 
 
@@ -47,18 +48,16 @@ class Neighborhood:
 
     @classmethod
     def none(cls, n_items: int) -> Neighborhood:
-        """No neighbors at all."""
+        """Return weights that are all 0."""
         return cls(sparse.csr_array((n_items, n_items), dtype=np.float32))
 
     @classmethod
     def of(cls, built: ClickProblem, u: Factored, user_scaling: float) -> Neighborhood:
-        """The weights that explain best what U, fitted to the balanced problem, leaves over."""
+        """Return the weights that best explain the residual of U, the solution of the balanced problem."""
         n_items, settings = built.problem.pattern.shape[1], built.settings
         if settings.neighbors == 0:
             return cls.none(n_items)
-        regression = built.build_regression(
-            find_nearest(built.problem.pattern, settings.neighbors, built.genuine), settings.neighbor_scaling
-        )
+        regression = built.build_regression(settings.neighbors, settings.neighbor_scaling)
         ridge = Ridge(settings.neighbors, settings.reg_neighbors * regression.mean_diagonal)
         weights = make_click_weights(regression, regression.solve([u], [ridge])[0, 0], built.scaling.item)
         return cls(weights, user_scaling - settings.neighbor_scaling)
@@ -69,7 +68,7 @@ class Neighborhood:
         return bool(self.weights.nnz == 0)
 
     def scale(self, clicks: Any, amounts: FloatArray | None = None) -> npt.NDArray[np.float32]:
-        """What the weights are multiplied by for each user of `clicks`, csr: shape (n_users,).
+        """Return the factor on the weights for each user of `clicks`, csr: shape (n_users,).
 
         Here and below, `amounts`, (nnz,), are what clicks count for; None: 1.
         """
@@ -77,36 +76,31 @@ class Neighborhood:
         return scale
 
     def add(self, scores: npt.NDArray[np.float32], clicks: Any, rows: Rows, amounts: FloatArray | None = None) -> None:
-        """Add what neighbors say to the scores of all items, (len(rows), n_items), of the users at these rows."""
+        """Add the part of neighbors to the scores of all items, (len(rows), n_items), of the users at these rows."""
         if not self.is_empty:
             add_products(scores, clicks, rows, self.weights, self.scale(clicks, amounts), amounts)
 
     def score_pairs(
         self, clicks: Any, user_rows: Rows, item_rows: Rows, amounts: FloatArray | None = None
     ) -> npt.NDArray[np.float32]:
-        """What neighbors say of pairs of a user and an item, (n,)."""
+        """Return the part of neighbors in the scores of pairs of a user and an item, (n,)."""
         if self.is_empty:
             return np.zeros(len(user_rows), np.float32)
         return multiply_pairs(clicks, user_rows, item_rows, self.weights, self.scale(clicks, amounts), amounts)
 
     def score_clicks(self, clicks: Any, amounts: FloatArray | None = None) -> npt.NDArray[np.float32]:
-        """What neighbors say of every click itself, (nnz,)."""
+        """Return the part of neighbors in the score of each click, (nnz,)."""
         if self.is_empty:
             return np.zeros(len(clicks.indices), np.float32)
         return multiply_own(clicks, self.weights, self.scale(clicks, amounts), amounts)
 
     def explain_history(self, clicks: Any, row: int, item: int, amounts: FloatArray | None = None) -> AnyArray:
-        """What each click of the user at a row of `clicks` adds to the score of an item row, (number of clicks,)."""
+        """Return the contribution of each click of a user row to the score of an item row, (number of clicks,)."""
         mine = slice(clicks.indptr[row], clicks.indptr[row + 1])
-        found: AnyArray = self.get_column(item)[clicks.indices[mine]] * self.scale(
-            clicks[[row]], None if amounts is None else amounts[mine]
-        )
-        return found if amounts is None else found * amounts[mine]
-
-    def get_column(self, item: int) -> npt.NDArray[np.float32]:
-        """The weights for one item, (n_items,)."""
-        column: npt.NDArray[np.float32] = self.weights[:, [item]].toarray()[:, 0]
-        return column
+        own = None if amounts is None else amounts[mine]
+        weights: AnyArray = self.weights[:, [item]].toarray()[clicks.indices[mine], 0]
+        found = weights * self.scale(clicks[[row]], own)
+        return found if own is None else found * own
 
 
 def make_click_weights(regression: Regression, solved: Float32Array, item: FloatArray) -> Any:
@@ -119,11 +113,11 @@ def make_click_weights(regression: Regression, solved: Float32Array, item: Float
 def fold_neighbors(
     problem: Problem, u: Factored, scaling: FloatArray, seen: Any, item: FloatArray, settings: Settings
 ) -> Any:
-    """Return the weights for new items, csr (n_items, new), that explain best what their common taste leaves over.
+    """Return the weights for new items, csr (n_items, new), that best explain the residual of their common taste.
 
-    `problem` has the new items as rows over the users, U = users @ items.T of `u`, and `scaling`, (new,), is their
-    D_i^-b; `item`, (n_items,), that of the known ones, whose events are
-    `seen`, csr, with what they count for.
+    `problem` has the new items as rows and the users as columns; `u` are the factors of users and new items. `scaling`,
+    (new,), is D_i^-b of the new items, `item`, (n_items,), that of the known ones, and `seen`, csr, has the events of
+    these, with what they count for.
     """
     user = np.maximum(seen.sum(axis=1), 1) ** -settings.neighbor_scaling
     x = sparse.csr_array(sparse.diags_array(item) @ (sparse.diags_array(user) @ seen).T)
@@ -136,7 +130,10 @@ def fold_neighbors(
     return make_weights(support, scaled, seen.shape[1])
 
 
-FOLD_IN_TOL = 1e-3
+FOLD_IN_TOL, ROUGH_TOL = 1e-3, 1e-2
+"""The accuracy of factors that are folded in, and of those that a solver only starts from."""
+LITTLE = 1 / 3
+"""Where U's problem has no V, the part of a click below this share of the mean explained part is in V."""
 
 KEPT: tuple[FilePart, ...] = (
     *factors(),
@@ -148,35 +145,37 @@ KEPT: tuple[FilePart, ...] = (
     Values("user_costs", ("users",), FLOATS, above=0, optional=True),
     Values("genuine", ("events",), FLOATS, above=0, most=1, optional=True),
 )
-"""The arrays that a file keeps of a problem."""
+"""The arrays of a problem in a file."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class ProblemFacts:
-    """What a file keeps of a problem beside arrays; the defaults are those of files from before there were others."""
+class CSRRFacts:
+    """The contents of a file of a CSRR or a relative besides arrays."""
 
-    l1: Annotated[float, Number("l1", "The strength on the rank.", above=0)]
-    l2: Annotated[float | None, Number("l2", "The strength on V; None for no V.", least=0, optional=True)]
-    own_l2: Annotated[
-        float | str | None,
-        Number("own_l2", 'The strength by which V is told; "l2" for the same.', least=0, optional=True, words=("l2",)),
-    ] = "l2"
+    certificate: Certificate
+    rank: Annotated[int, Whole("The rank of U.")]
+    settings: Settings
+    chosen: str
+    chosen_events: Annotated[int, Whole("The size of the log at the choice.")]
+    l1: Annotated[float, Number("The strength on the rank.", above=0)]
+    l2: Annotated[float | None, Number("The strength on V; None for no V.", least=0)]
+    own_l2: Annotated[float | None, Number("The regularization of V.", least=0)]
     posed: ProblemSpec
     costs: Costs
-    mean_weight: Annotated[float, Number("mean_weight", "What weights were divided by.", above=0)] = 1.0
-    neighbor_power: Annotated[float, Number("neighbor_power", "That of a neighborhood.", least=-1, most=1)] = 0.0
+    mean_weight: Annotated[float, Number("What weights were divided by.", above=0)]
+    neighbor_power: Annotated[float, Number("That of a neighborhood.", least=-1, most=1)]
 
 
 @dataclass(frozen=True, eq=False)
 class FittedProblem:
-    """Factors, float32 of shapes (n, d) and (m, d), in units of a click, and what their problem was made of.
+    """Factors, float32 of shapes (n, d) and (m, d), in units of a click, and the data of their problem.
 
-    `own_l2` is the strength by which V is told, whether or not U's problem has V; None for no V. `is_bounded` says that
-    the factors are those of the paper's CSRR-e, in [0, 1/sqrt(d)]. `genuine`, (nnz,), is what each training event
-    counts for; None: 1, as events of new histories do.
+    `own_l2` is the regularization of V, whether or not U's problem has V; None for no V. `is_bounded` says that the
+    factors are those of the paper's CSRR-e, in [0, 1/sqrt(d)]. `genuine`, (nnz,), is what each training event counts
+    for; None: 1, as for events of new histories.
     """
 
-    words: ProblemSpec
+    spec: ProblemSpec
     users: npt.NDArray[np.float32]
     items: npt.NDArray[np.float32]
     scaling: Scaling
@@ -189,6 +188,36 @@ class FittedProblem:
     is_bounded: bool = False
     genuine: FloatArray | None = None
 
+    @classmethod
+    def of(
+        cls,
+        built: ClickProblem,
+        seen: Any,
+        spec: ProblemSpec,
+        factors: Factors,
+        neighborhood: Neighborhood,
+        *,
+        is_bounded: bool,
+        always_has_v: bool,
+    ) -> tuple[FittedProblem, Any]:
+        """Return the problem with its solution, and V in units of a click, sparse (n, m).
+
+        `seen`, csr, are the training events, `factors` are U in the units of the problem. With `always_has_v`, V also
+        exists where U's problem has none: it is what neither U nor neighbors explain.
+        """
+        problem, scaling = built.problem, built.scaling
+        units = scaling.make_targets(problem.pattern)
+        explained = problem.pattern.dots(factors.users, factors.items)
+        explained += neighborhood.score_clicks(seen, built.genuine).astype(units.dtype) * units
+        own_l2 = built.l2
+        if own_l2 is None and always_has_v:
+            own_l2 = built.costs.alpha * (1 - LITTLE * float(np.mean(np.clip(explained / problem.target, 0, 1))))
+        specific = _find_specific(problem, explained, units, built.weighted_targets, own_l2)
+        users = (factors.users / scaling.user[:, None]).astype(np.float32)
+        items = (factors.items / scaling.item[:, None]).astype(np.float32)
+        rest = scaling, built.clicks, built.costs, neighborhood, problem.l1, built.l2, own_l2, is_bounded, built.genuine
+        return cls(spec, users, items, *rest), specific
+
     @cached_property
     def side(self) -> ItemSide:
         """The item side, in the units of the problem."""
@@ -196,7 +225,7 @@ class FittedProblem:
 
     @cached_property
     def own_share(self) -> float:
-        """The strength by which V is told, as a fraction of what gives none."""
+        """The regularization of V, as a fraction of the value that gives V = 0."""
         return 1.0 if self.own_l2 is None else self.own_l2 / self.costs.alpha
 
     def weigh(self, seen: Any) -> Any:
@@ -208,73 +237,89 @@ class FittedProblem:
         users, items = self.users * self.scaling.user[:, None], self.items * self.scaling.item[:, None]
         return Factors(users.astype(dtype), items.astype(dtype))
 
-    # People and their histories
+    def make_start(
+        self, built: ClickProblem, users: tuple[AnyArray, BoolArray], items: tuple[AnyArray, BoolArray]
+    ) -> LowRank | None:
+        """Return U for a problem of more users and items: the factors at their rows, and which rows are new.
+
+        New rows are folded in. None where there is no U, or where its penalty alone makes it worse than 0, as may be in
+        any file.
+        """
+        if self.users.shape[1] == 0:
+            return None
+        problem = built.problem
+        (P, new_users), (Q, new_items) = users, items
+        P = (P * built.scaling.user[:, None]).astype(problem.target.dtype)
+        Q = (Q * built.scaling.item[:, None]).astype(problem.target.dtype)
+        P[new_users] = _fold_rows(problem, new_users, Q)
+        Q[new_items] = _fold_rows(problem.T, new_items, P)
+        start = Factors(P, Q).to_low_rank(problem.engine)
+        return start if problem.l1 * float(start.s.sum()) < problem.value_at_zero else None
+
+    # Users and their histories
 
     def build_problem(
         self, pattern: Pattern, costs: FloatArray | None, genuine: FloatArray | None = None
     ) -> tuple[Problem, FloatArray]:
         """Return the problem of users with these histories and click costs, items as in training, and their D_u^-a."""
-        user = (count_clicks(pattern, genuine) ** -self.words.user_scaling).astype(self.scaling.item.dtype)
+        user = (count_clicks(pattern, genuine) ** -self.spec.user_scaling).astype(self.scaling.item.dtype)
         targets = Scaling(user, self.scaling.item).make_targets(pattern)
         if genuine is not None:
             targets *= genuine
-        loss, alpha = self.words.loss, self.words.alpha
+        loss, alpha = self.spec.loss, self.spec.alpha
         return build(pattern, targets, loss=loss, cost_ratio=alpha, l1=self.l1, l2=self.l2, costs=costs), user
 
     def fold_histories(self, seen: Any) -> tuple[npt.NDArray[np.float32], Any]:
-        """Return the factors of people by their histories, csr, in units of a click, and V of these.
+        """Return the factors of users by their histories, csr, in units of a click, and V of these.
 
-        The items stay as they are; each one's own small convex problem is solved, V included.
+        The items stay as they are; for each user a small convex problem is solved, V included.
         """
         pattern = Pattern.of(seen)
-        costs = self.clicks.resolve_new(pattern, seen.data, self.words.event_weights, self.words.alpha)
+        costs = self.clicks.resolve_new(pattern, seen.data, self.spec.event_weights, self.spec.alpha)
         problem, user_scaling = self.build_problem(pattern, costs)
-        if self.is_bounded:
-            factors = fold_in_nonnegative(problem, self.side.factors)
-        else:
-            factors = fold_in(problem, self.side, tol=FOLD_IN_TOL / 10)
+        factors = self._fold_in(problem, self.side)
         units = user_scaling[pattern.rows] * self.scaling.item[pattern.indices]
-        explained = problem.pattern.dots(factors, self.side.factors)
+        explained = pattern.dots(factors, self.side.factors)
         explained += self.neighborhood.score_clicks(seen).astype(units.dtype) * units
-        if self.own_l2 is not None:
-            asked = units if costs is None else units * costs
-            problem = replace(problem, cap=asked * units.dtype.type(self.own_l2))
-        specific = keep_nonzero(pattern, problem.find_specific(explained) / units)
+        specific = _find_specific(problem, explained, units, units if costs is None else units * costs, self.own_l2)
         return (factors / user_scaling[:, None]).astype(np.float32), specific
 
-    # Items and who chose them
+    def _fold_in(self, problem: Problem, side: ItemSide) -> FloatArray:
+        """The best factors of the rows of a problem, (n, d), given those of the other side."""
+        if self.is_bounded:
+            return fold_in_nonnegative(problem, side.factors)
+        return fold_in(problem, side, tol=FOLD_IN_TOL / 10)
+
+    # Items and their users
 
     def fold_items(self, seen: Any, chosen: Any, settings: Settings) -> tuple[npt.NDArray[np.float32], Any]:
-        """Return the factors of new items, (new, d), in units of a click, by who chose them, csr of shape (new, n), and
-        their weights from known items, csr of shape (m, new), or None for a model without neighbors.
+        """Return the factors of new items, (new, d), in units of a click, and their weights from known items, (m, new).
 
-        The users, and what was learned of known items, stay as they are: each item's own small problems are solved.
+        `chosen`, csr (new, n), has the users who chose them. Weights are csr, or None for a model without neighbors.
+        Users and known items stay as they are: for each new item small problems are solved.
         """
         pattern = Pattern.of(chosen)
         counts = np.maximum(np.diff(pattern.indptr), 1)
         item = (counts ** -self._find_item_power(seen)).astype(self.scaling.item.dtype)
         targets = Scaling(item, self.scaling.user).make_targets(pattern)
-        words, histories = self.words, self.weigh(seen)
-        # The cost of an item is 1, unless one says otherwise, and one cannot of a new one.
-        costs = replace(self.clicks, item=None).resolve_new(pattern, chosen.data, words.event_weights, words.alpha)
-        problem = build(pattern, targets, loss=words.loss, cost_ratio=words.alpha, l1=self.l1, l2=self.l2, costs=costs)
+        spec, histories = self.spec, self.weigh(seen)
+        # New items have no costs of their own.
+        costs = replace(self.clicks, item=None).resolve_new(pattern, chosen.data, spec.event_weights, spec.alpha)
+        problem = build(pattern, targets, loss=spec.loss, cost_ratio=spec.alpha, l1=self.l1, l2=self.l2, costs=costs)
         users = self.users * self.scaling.user[:, None]
-        if self.is_bounded:
-            factors = fold_in_nonnegative(problem, users)
-        else:
-            factors = fold_in(problem, ItemSide.of(users, self.l1), tol=FOLD_IN_TOL / 10)
+        factors = self._fold_in(problem, ItemSide.of(users, self.l1))
         weights = None
         if not self.neighborhood.is_empty:
-            base, level = factors, words.alpha * self.clicks.level
-            if words.loss == "I" and (words.alpha > RULE.cost_ratio or costs is not None):
-                # Beside what the users' tastes say when clicks weigh as other cells do.
+            base, level = factors, spec.alpha * self.clicks.level
+            if not is_balanced(spec.loss, spec.alpha, costs):
+                # The weights are fitted to the residual of factors of the balanced problem.
                 even = replace(problem, weight=np.ones_like(problem.weight), cap=None, l1=self.l1 / level)
                 base = fold_in(even, ItemSide.of(users, even.l1), tol=FOLD_IN_TOL / 10)
             weights = fold_neighbors(problem, (users, base), item, histories, self.scaling.item, settings)
         return (factors / item[:, None]).astype(np.float32), weights
 
     def _find_item_power(self, seen: Any) -> float:
-        """Return the power of their number of clicks by which items were scaled: that of the most popular tells it."""
+        """Return the power of their number of clicks by which items were scaled, from the most popular item."""
         counts = np.bincount(seen.indices, self.genuine, seen.shape[1])
         most = int(counts.argmax())
         return -float(np.log(self.scaling.item[most]) / np.log(counts[most])) if counts[most] > 1 else 0.0
@@ -292,7 +337,7 @@ class FittedProblem:
         return pattern.indices, found / (user_scaling[0] * self.scaling.item[item])
 
     def _share_inside(self, problem: Problem, factors: FloatArray, item: int) -> npt.NDArray[Any]:
-        """What `explain_value` gives, of bounded factors: the coordinates that no bound holds answer to it."""
+        """The parts of `explain_value` for bounded factors: only coordinates inside their bounds depend on clicks."""
         Q = self.side.factors
         inside = (factors[0] > 0) & (factors[0] < (1 - 1e-6) * compute_upper_bound(Q.shape[1]))
         observed = problem.pattern.dots(factors, Q)
@@ -305,12 +350,12 @@ class FittedProblem:
     # Noise
 
     def leave_out(self, seen: Any, dtype: str) -> LeaveOneOut:
-        """Return U on the clicked cells less the influence of each cell's own click."""
+        """Return U on the clicked cells without the influence of each cell's own click."""
         problem, _ = self.build_problem(Pattern.of(seen), self.clicks.values, self.genuine)
         return leave_out_own(problem, self.make_factors(dtype))
 
     def find_tastes(self, seen: Any) -> Tastes:
-        """Return how alike items are, without the user who is asked about."""
+        """Return the similarities of items, from which a user's own influence can be removed."""
         pattern = Pattern.of(seen)
         problem, _ = self.build_problem(pattern, self.clicks.values, self.genuine)
         factors = self.make_factors("float64")
@@ -330,67 +375,57 @@ class FittedProblem:
             **sparse_arrays("neighbors", self.neighborhood.weights),
         }
         clicks = self.clicks
-        optional = {
-            "click_costs": clicks.values,
-            "item_costs": clicks.item,
-            "user_costs": clicks.user,
-            "genuine": self.genuine,
-        }
+        costs = {"click_costs": clicks.values, "item_costs": clicks.item, "user_costs": clicks.user}
+        optional = costs | {"genuine": self.genuine}
         arrays |= {name: array for name, array in optional.items() if array is not None}
-        facts = ProblemFacts(
-            l1=self.l1,
-            l2=self.l2,
-            own_l2=self.own_l2,
-            posed=self.words,
-            costs=self.costs,
-            mean_weight=self.clicks.mean,
-            neighbor_power=self.neighborhood.power,
-        )
-        return arrays, vars(facts)
+        facts = {"l1": self.l1, "l2": self.l2, "own_l2": self.own_l2, "posed": self.spec, "costs": self.costs}
+        return arrays, facts | {"mean_weight": clicks.mean, "neighbor_power": self.neighborhood.power}
 
     @classmethod
-    def from_state(cls, arrays: Arrays, facts: ProblemFacts, *, is_bounded: bool) -> FittedProblem:
-        """Return what `state` was made of."""
-        words, items = facts.posed, arrays["item_factors"]
-        costs = facts.costs
+    def from_state(cls, arrays: Arrays, facts: dict[str, Any], *, is_bounded: bool) -> FittedProblem:
+        """Return the problem whose `state` these are."""
+        users, items, costs = arrays["user_factors"], arrays["item_factors"], facts["costs"]
         if costs.weight is None:
             raise ModelFileError("the costs of a fitted model need the weight of clicks")
-        named = [arrays.get(name) for name in ("click_costs", "item_costs", "user_costs")]
-        clicks = ClickCosts(named[0], named[1], facts.mean_weight, named[2], costs.decides_only)
-        neighborhood = Neighborhood.none(len(items))
-        if "neighbors.indptr" in arrays:
-            weights = sparse_from(arrays, "neighbors", neighborhood.weights.shape)
-            neighborhood = Neighborhood(weights, facts.neighbor_power)
-        users, scaling = arrays["user_factors"], Scaling(arrays["user_scaling"], arrays["item_scaling"])
+        of_clicks, of_items, of_users = (arrays.get(name) for name in ("click_costs", "item_costs", "user_costs"))
+        clicks = ClickCosts(of_clicks, of_items, facts["mean_weight"], of_users, costs.decides_only)
+        weights = sparse_from(arrays, "neighbors", (len(items), len(items)))
+        scaling = Scaling(arrays["user_scaling"], arrays["item_scaling"])
         if is_bounded:
             _check_bounds("user_factors", users, scaling.user)
             _check_bounds("item_factors", items, scaling.item)
-        return cls(
-            words,
-            users,
-            items,
-            scaling,
-            clicks,
-            costs,
-            neighborhood,
-            facts.l1,
-            facts.l2,
-            facts.l2 if isinstance(facts.own_l2, str) else facts.own_l2,
-            is_bounded,
-            arrays.get("genuine"),
-        )
+        rest = (scaling, clicks, costs, Neighborhood(weights, facts["neighbor_power"]))
+        strengths = facts["l1"], facts["l2"], facts["own_l2"]
+        return cls(facts["posed"], users, items, *rest, *strengths, is_bounded, arrays.get("genuine"))
 
 
 def _check_bounds(name: str, factors: FloatArray, scaling: FloatArray) -> None:
-    """Raise ModelFileError unless factors, (n, d), in units of a click, lie in [0, 1/sqrt(d)] once scaled, (n,)."""
+    """Raise ModelFileError unless factors, (n, d), times their scaling, (n,), lie in [0, 1/sqrt(d)]."""
     rank = factors.shape[1]
     largest = (factors.max(axis=1, initial=0) * scaling).max(initial=0)
     if rank == 0 or factors.min(initial=0) < 0 or largest * rank**0.5 > 1.001:
         raise ModelFileError(f"array {name!r} leaves the bounds of the paper's form")
 
 
-def keep_nonzero(pattern: Pattern, values: FloatArray) -> Any:
-    """Return the sparse (n, m) array of those values that are not 0."""
-    matrix = pattern.make_matrix(values.astype(np.float32))
-    matrix.eliminate_zeros()
-    return matrix
+def refold_users(problem: Problem, factors: Factors) -> Factors:
+    """Return the factors with the best users for their items."""
+    side = ItemSide.of(factors.items, problem.l1)
+    return Factors(fold_in(problem, side, factors.users, tol=FOLD_IN_TOL), factors.items)
+
+
+def _fold_rows(problem: Problem, which: BoolArray, other: FloatArray) -> FloatArray:
+    """The best factors of some rows of a problem, (rows, k), given those of the other side, (m, k)."""
+    if not which.any():
+        return np.zeros((0, other.shape[1]), other.dtype)
+    return fold_in(select_rows(problem, which), ItemSide.of(other, problem.l1, problem.engine), tol=ROUGH_TOL)
+
+
+def _find_specific(
+    problem: Problem, explained: FloatArray, units: FloatArray, weighted_targets: FloatArray, own_l2: float | None
+) -> Any:
+    """V in units of a click, sparse (n, m), given what the other parts explain of each click; all others are (nnz,)."""
+    if own_l2 is not None:
+        problem = replace(problem, cap=weighted_targets * units.dtype.type(own_l2))
+    specific = problem.pattern.make_matrix((problem.find_specific(explained) / units).astype(np.float32))
+    specific.eliminate_zeros()
+    return specific

@@ -1,4 +1,4 @@
-"""ItemKNN: an item is scored by its nearest items among those a user has."""
+"""ItemKNN: the score of an item comes from its nearest items among those of the user."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from csrr.numerics.neighbors import Likeness, find_nearest_items, list_nearest, 
 from csrr.parameters import Choice, Number, Whole, declare, parameter
 from csrr.ranking.topk import choose_block_rows
 
-Nearest = Annotated[int, Whole("neighbors", "The number of nearest items whose similarities count.", least=1)]
+Nearest = Annotated[int, Whole("The number of nearest items whose similarities count.", least=1)]
 Similarity = Annotated[
     Literal["cosine", "asymmetric", "jaccard", "dot"],
-    Choice("similarity", "The similarity of two items, as above.", choices=("cosine", "asymmetric", "jaccard", "dot")),
+    Choice("The similarity of two items, as above."),
 ]
 Weighting = Annotated[
     Literal["none", "degree", "tf-idf", "bm25"],
-    Choice("weighting", "The weight of a click, as above.", choices=("none", "degree", "tf-idf", "bm25")),
+    Choice("The weight of a click, as above."),
 ]
-Shrink = Annotated[float, Number("shrink", "Added to the denominator, in clicks.", least=0)]
+Shrink = Annotated[float, Number("Added to the denominator, in clicks.", least=0)]
 Asymmetry = Annotated[
     float,
-    Number("asymmetry", 'The power of the item in the history, in "asymmetric".', least=0, most=1),
+    Number('The power of the item in the history, in "asymmetric".', least=0, most=1),
 ]
-BM25K1 = Annotated[float, Number("bm25_k1", 'How much "bm25" damps popular items.', least=0)]
-BM25B = Annotated[float, Number("bm25_b", 'How much that depends on the number of clicks, in "bm25".', least=0, most=1)]
+BM25K1 = Annotated[float, Number('How much "bm25" damps popular items.', least=0)]
+BM25B = Annotated[float, Number('How much that depends on the number of clicks, in "bm25".', least=0, most=1)]
 
 
 class Weighted(NamedTuple):
@@ -174,24 +174,22 @@ class ItemKNN(ItemWeightsModel):
         mean_square = float(user**2 @ lengths) / clicks.nnz
         return Weighted(user / np.sqrt(mean_square) if mean_square > 0 else user, item)
 
-    def _measure_sizes(self, squares: Float64Array) -> tuple[Float64Array, Float64Array]:
-        """Return what the denominator takes of the item had and of the item scored, given |y|^2; all (n_items,)."""
-        if self.similarity == "jaccard":
-            return squares, squares
-        power = {"cosine": 0.5, "asymmetric": float(self.asymmetry)}.get(self.similarity)
-        if power is None:
-            return np.ones_like(squares), np.ones_like(squares)
-        return squares**power, squares ** (1 - power)
+    def _make_likeness(self, user: Float64Array, item: Float64Array, by_item: Any) -> Likeness:
+        """The similarity, given the squares of the users' weights, (n_users,), the items', and the clicks by item."""
+        squares = item**2 * (by_item @ user)
+        powers = {"cosine": (0.5, 0.5), "asymmetric": (float(self.asymmetry), 1 - float(self.asymmetry))}
+        powers |= {"jaccard": (1.0, 1.0), "dot": (0.0, 0.0)}
+        had, scored = (squares**power for power in powers[self.similarity])
+        return Likeness(user, item, had, scored, float(self.shrink), self.similarity == "jaccard")
 
     def fold_items(self, log: Log, chosen: Any) -> FoldedItems:
         clicks, n_items = self.seen_, len(self.items_)
         with use_threads(self.threads):
             both = sparse.hstack([clicks, chosen.T], format="csr")
             weighted = self._weigh_clicks(both)
-            # What users weigh is by their known clicks: the likeness of known items stays what it is.
+            # The weights of users depend on their known clicks only: similarities of known items do not change.
             user = self._weigh_clicks(clicks).user ** 2
-            sizes = self._measure_sizes(weighted.item**2 * (both.T.tocsr() @ user))
-            likeness = Likeness(user, weighted.item, *sizes, float(self.shrink), self.similarity == "jaccard")
+            likeness = self._make_likeness(user, weighted.item, both.T.tocsr())
             values, items, found = list_nearest(clicks, chosen, likeness, int(self.neighbors))
         kept = [slice(n) for n in found]
         weights = make_weights(
@@ -206,9 +204,7 @@ class ItemKNN(ItemWeightsModel):
         """Return `weights_` for clicks, csr of shape (n_users, n_items)."""
         weighted = self._weigh_clicks(clicks)
         by_item = clicks.T.tocsr()
-        user = weighted.user**2
-        sizes = self._measure_sizes(weighted.item**2 * (by_item @ user))
-        likeness = Likeness(user, weighted.item, *sizes, float(self.shrink), self.similarity == "jaccard")
+        likeness = self._make_likeness(weighted.user**2, weighted.item, by_item)
         n_items = by_item.shape[0]
         width = min(int(self.neighbors), n_items)
         size = choose_block_rows(width)
@@ -217,7 +213,7 @@ class ItemKNN(ItemWeightsModel):
             values, items, found = find_nearest_items(
                 clicks, by_item, likeness, width, first, min(first + size, n_items)
             )
-            # The scratch is as wide as `width`, what is kept only as wide as there are neighbors.
+            # The working arrays are as wide as `width`; only as many entries are kept as there are neighbors.
             kept = np.arange(width) < found[:, None]
             columns.append((values[kept], items[kept], found))
         values, items, found = (np.concatenate(each) for each in zip(*columns, strict=True))

@@ -7,14 +7,11 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from csrr import model_parameters as shared
 from csrr.data import Log
-from csrr.model_parameters import L1, MaxIter, MaxRank, Precision, RegLowRank, Rho, Seed, Threads, TimeLimit, Tol
-from csrr.models.auto import check_precision
-from csrr.models.build_problem import ClickProblem
 from csrr.models.costs import Costs
-from csrr.models.csrr_base import CSRRBase, Fit, Start
+from csrr.models.csrr_base import CSRRBase
 from csrr.models.search_space import LOW_RANK_WALK, Range
-from csrr.numerics.solver import Callback
 from csrr.parameters import declare, parameter
 
 
@@ -101,30 +98,23 @@ class MCShift(CSRRBase):
     """
 
     loss = "II"
-    walked: ClassVar[tuple[str, ...]] = ("reg_low_rank", "l1")
     # With a relative strength rho only scales the scores.
     search_space: ClassVar = {"reg_low_rank": LOW_RANK_WALK}
+    has_v: ClassVar[bool] = False
 
-    rho: Rho = parameter(default=0.5, kw_only=False)
-    reg_low_rank: RegLowRank = "auto"
-    l1: L1 = None
-    max_rank: MaxRank = 1000
-    tol: Tol = 0.01
-    max_iter: MaxIter = 100
-    time_limit: TimeLimit = None
-    dtype: Precision = "float32"
-    threads: Threads = 0
-    seed: Seed = 0
-
-    def check_params(self) -> None:
-        super().check_params()
-        check_precision(self.tol, self.dtype)
+    rho: shared.Rho = parameter(default=0.5, kw_only=False)
+    reg_low_rank: shared.RegLowRank = "auto"
+    l1: shared.L1 = None
+    max_rank: shared.MaxRank = 1000
+    tol: shared.Tol = 0.01
+    max_iter: shared.MaxIter = 100
+    time_limit: shared.TimeLimit = None
+    dtype: shared.Dtype = "float32"
+    threads: shared.Threads = 0
+    seed: shared.Seed = 0
 
     def resolve_costs(self, log: Log) -> Costs:
         return Costs.literal(1 / (1 - self.rho), f"rho={self.rho:g}")
-
-    def solve(self, problem: ClickProblem, start: Start, callback: Callback | None) -> Fit:
-        return self.solve_convex(problem, start, callback)
 
 
 @declare
@@ -206,26 +196,19 @@ class BiasMC(CSRRBase):
     """
 
     loss = "I"
-    walked: ClassVar[tuple[str, ...]] = ("reg_low_rank", "l1")
     search_space: ClassVar = {"rho": Range(0, 0.9), "reg_low_rank": LOW_RANK_WALK}
+    has_v: ClassVar[bool] = False
 
-    rho: Rho = parameter(default=0.5, kw_only=False)
-    reg_low_rank: RegLowRank = "auto"
-    l1: L1 = None
-    max_rank: MaxRank = 1000
-    tol: Tol = 0.01
-    max_iter: MaxIter = 100
-    time_limit: TimeLimit = None
-    dtype: Precision = "float32"
-    threads: Threads = 0
-    seed: Seed = 0
-
-    def check_params(self) -> None:
-        super().check_params()
-        check_precision(self.tol, self.dtype)
+    rho: shared.Rho = parameter(default=0.5, kw_only=False)
+    reg_low_rank: shared.RegLowRank = "auto"
+    l1: shared.L1 = None
+    max_rank: shared.MaxRank = 1000
+    tol: shared.Tol = 0.01
+    max_iter: shared.MaxIter = 100
+    time_limit: shared.TimeLimit = None
+    dtype: shared.Dtype = "float32"
+    threads: shared.Threads = 0
+    seed: shared.Seed = 0
 
     def resolve_costs(self, log: Log) -> Costs:
         return Costs.literal((1 + self.rho) / (1 - self.rho), f"rho={self.rho:g}")
-
-    def solve(self, problem: ClickProblem, start: Start, callback: Callback | None) -> Fit:
-        return self.solve_convex(problem, start, callback)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,7 +17,7 @@ from csrr.models.csrr_base import Fit
 from csrr.models.scaling import RULE, compute_target_norm
 from csrr.models.update import weigh
 from csrr.numerics.certificate import Certificate
-from csrr.numerics.solver import Solution, solve_path
+from csrr.numerics.solver import Options, Solution, solve_path
 from csrr.parameters import ParameterError
 from csrr.results.table import ResultTable, TabularResult
 
@@ -57,9 +57,6 @@ class Path(TabularResult, Sequence[PathPoint]):
     def __getitem__(self, which: Any) -> Any:
         return self.points[which]
 
-    def __iter__(self) -> Iterator[PathPoint]:
-        return iter(self.points)
-
     def table(self) -> ResultTable:
         """Return the points as a table.
 
@@ -91,7 +88,7 @@ class Path(TabularResult, Sequence[PathPoint]):
 
     @property
     def caption(self) -> str:
-        """What to know of it."""
+        """A sentence below the charts."""
         worst = max(each.certificate.gap for each in self.points)
         return f"Fits of falling strength, each certified to be within {worst:.2g} of its best possible objective."
 
@@ -99,18 +96,16 @@ class Path(TabularResult, Sequence[PathPoint]):
     def panels(self) -> list[dict[str, Any]]:
         """The charts: the rank and the objective by strength."""
         empty = self.points[0].certificate.primal or 1.0
-        lines = {
-            "Rank": ("rank of the common taste", [float(each.rank) for each in self.points]),
-            "Objective": (
-                "objective, relative to the strongest",
-                [each.certificate.primal / empty for each in self.points],
-            ),
+        values = {
+            ("Rank", "rank of the common taste"): [float(each.rank) for each in self],
+            ("Objective", "objective, relative to the strongest"): [each.certificate.primal / empty for each in self],
         }
-        return [
-            {"title": title, "x": "reg_low_rank", "y": label, "log": True}
-            | {"series": [{"name": "CSRR", "points": _make_points(self.points, values)}]}
-            for title, (label, values) in lines.items()
-        ]
+        panels = []
+        for (title, label), column in values.items():
+            points = [{"x": each.reg_low_rank, "mean": value} for each, value in zip(self, column, strict=True)]
+            series = [{"name": "CSRR", "points": points}]
+            panels.append({"title": title, "x": "reg_low_rank", "y": label, "log": True, "series": series})
+        return panels
 
     def model(self, which: int) -> CSRR:
         """Return the fitted model of one point."""
@@ -120,10 +115,6 @@ class Path(TabularResult, Sequence[PathPoint]):
         with use_threads(model.threads, blas=1):
             problem = built.problem.with_strength(point.l1)
             return model.complete(log, replace(built, problem=problem), Fit.of(fits[which]), chosen)
-
-
-def _make_points(points: Sequence[PathPoint], values: Sequence[float]) -> list[dict[str, float]]:
-    return [{"x": each.reg_low_rank, "mean": value} for each, value in zip(points, values, strict=True)]
 
 
 def path(
@@ -187,9 +178,14 @@ def path(
         if model.max_rank == "auto":
             settings = settings._replace(max_rank=RULE.max_rank)
         built = build_problem(model, weighed, settings)
-        signal = built.costs.alpha * compute_target_norm(built.problem.pattern, built.asked, model.seed)
+        signal = built.costs.alpha * compute_target_norm(built.problem.pattern, built.weighted_targets, model.seed)
         l1s = [float(fraction * signal) for fraction in fractions]
-        fits = solve_path(built.problem, l1s, model.solver_options(settings), callback=callback)
+        fits = solve_path(
+            built.problem,
+            l1s,
+            Options(model.tol, model.max_iter, model.time_limit, settings.max_rank, model.seed),
+            callback=callback,
+        )
     points = [PathPoint(f, l1, fit.certificate) for f, l1, fit in zip(fractions, l1s, fits, strict=True)]
     return Path(points, log, built, fits, params, chosen)
 

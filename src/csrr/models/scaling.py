@@ -1,4 +1,4 @@
-"""What the parameters of a fit come to where they say "auto"."""
+"""Scaling of clicks, the noise level, and the settings of a fit."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ AUTO_NOISE_MULTIPLE = 0.5
 
 
 def resolve_rank(rank: Any, default: int, shape: tuple[int, int]) -> int:
-    """The dimension of the factors: as given, at most the matrix's, or for None the default or what there is."""
+    """Return the number of factors: as given, or by default as many as there are users or items at most."""
     most = min(shape)
     if rank is None:
         return min(default, most)
@@ -48,7 +48,7 @@ def count_clicks(clicks: Any, amounts: FloatArray | None = None) -> AnyArray:
 
 @dataclass(frozen=True, eq=False)
 class Scaling:
-    """D_u^-a and D_i^-b: what a click of a user, and on an item, counts for; (n,) and (m,)."""
+    """The factors on clicks by user and by item, D_u^-a and D_i^-b, (n,) and (m,)."""
 
     user: FloatArray
     item: FloatArray
@@ -67,12 +67,12 @@ class Scaling:
         return cls((users ** -float(user_power)).astype(dtype), (items ** -float(item_power)).astype(dtype))
 
     def make_targets(self, pattern: Pattern) -> FloatArray:
-        """The scaled targets in (0, 1], (nnz,)."""
+        """Return the scaled targets in (0, 1], (nnz,)."""
         return self.user[pattern.rows] * self.item[pattern.indices]
 
 
 def compute_target_norm(pattern: Pattern, targets: FloatArray, seed: int) -> float:
-    """||T||_2, rounded up: times alpha, an l1 that leaves nothing."""
+    """Return ||T||_2, rounded up: times alpha, it is an l1 at which U is 0."""
     zero = LowRank.zero(pattern.shape, targets.dtype.type)
     operator = LowRankPlusSparse(zero, pattern, targets)
     norm = estimate_spectral_norm(operator, np.random.default_rng(seed), dtype=targets.dtype.type)[0]
@@ -80,30 +80,30 @@ def compute_target_norm(pattern: Pattern, targets: FloatArray, seed: int) -> flo
 
 
 def compute_noise_level(pattern: Pattern, targets: FloatArray, seed: int) -> float:
-    """||T o random signs||_2: the norm that the same clicks would have if they were noise."""
+    """Return ||T o random signs||_2: the norm that the same clicks would have if they were noise."""
     signs = np.random.default_rng(seed).integers(0, 2, len(targets)).astype(targets.dtype) * 2 - 1
     return compute_target_norm(pattern, targets * signs, seed)
 
 
 class Settings(NamedTuple):
-    """Numbers for what a model may leave to the data; the model's own, where it gives them.
+    """The settings of a fit, each given by a parameter or chosen.
 
-    `cost_ratio` is what a miss costs, `strength` l1 in noise levels (`strengths.compute_noise_level`), unless the model
-    gives l1 or its fraction. `max_rank` bounds the rank of U (None: nothing does), `reg_sparse` is that of U's problem.
-    `denoise` is the power of the probabilities that events are genuine which these count for: 0 for all alike.
-    `neighbors` is K, 0 for none, `reg_neighbors` rho over the mean diagonal of X'X, and `neighbor_scaling` the power of
-    a user's number of clicks that X is divided by.
+    `cost_ratio` is the weight of clicks, `strength` l1 in noise levels (`compute_noise_level`), which does not count if
+    the model gives l1 or a number for `reg_low_rank`. `max_rank` bounds the rank of U (None: no bound), `reg_sparse` is
+    that of U's problem. An event counts for its probability of being genuine to the power `denoise`. `neighbors` is K,
+    0 for none, `reg_neighbors` rho over the mean diagonal of X'X, and X is divided by the number of clicks of a user to
+    the power `neighbor_scaling`.
     """
 
-    cost_ratio: Annotated[float, Number("cost_ratio", "", above=0)] = 2.0
-    strength: Annotated[float, Number("strength", "", least=0, most=MOST)] = AUTO_NOISE_MULTIPLE
-    max_rank: Annotated[int | None, Whole("max_rank", "", least=1, optional=True)] = 1000
-    reg_sparse: Annotated[float, Number("reg_sparse", "", least=0, most=MOST)] = 0.85
-    neighbors: Annotated[int, Whole("neighbors", "")] = 0
-    reg_neighbors: Annotated[float, Number("reg_neighbors", "", least=0, most=MOST)] = 3.0
-    neighbor_scaling: Annotated[float, Number("neighbor_scaling", "", least=0, most=1)] = 0.0
-    denoise: Annotated[float, Number("denoise", "", least=0, most=1)] = 0.0
+    cost_ratio: Annotated[float, Number(above=0)] = 2.0
+    strength: Annotated[float, Number(least=0, most=MOST)] = AUTO_NOISE_MULTIPLE
+    max_rank: Annotated[int | None, Whole(least=1)] = 1000
+    reg_sparse: Annotated[float, Number(least=0, most=MOST)] = 0.85
+    neighbors: Annotated[int, Whole()] = 0
+    reg_neighbors: Annotated[float, Number(least=0, most=MOST)] = 3.0
+    neighbor_scaling: Annotated[float, Number(least=0, most=1)] = 0.0
+    denoise: Annotated[float, Number(least=0, most=1)] = 0.0
 
 
 RULE = Settings()
-"""What is taken where nothing is held out to choose by."""
+"""The settings of a fit without a search."""

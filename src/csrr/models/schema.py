@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from scipy import sparse
 
-from csrr.parameters import Number, Parameter, ParameterError
+from csrr.parameters import Number, ParameterError, read_declaration
 
 Arrays = dict[str, npt.NDArray[Any]]
 Sizes = dict[str, int]
@@ -271,13 +271,13 @@ def _list_fields(kind: Any) -> dict[str, Any]:
     return {name: hints[name] for name in names}
 
 
-_NUMBER = Number("number", "")
+_NUMBER = Number()
 
 
 def _read_value(hint: Any, value: Any, where: str) -> Any:
     origin, inner = get_origin(hint), get_args(hint)
     if origin is Annotated:
-        declared = next(each for each in inner[1:] if isinstance(each, Parameter))
+        declared = read_declaration(hint, where.split(", ")[-1])
         try:
             declared.check(value)
         except ParameterError as error:

@@ -9,16 +9,16 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from csrr._base.arrays import BoolArray, Float32Array, FloatArray
+from csrr._base.arrays import Float32Array, Float64Array, FloatArray
 from csrr._base.progress import follow_steps
 from csrr._base.threads import use_threads
 from csrr.data import Log
 from csrr.data.ids import Id
 from csrr.model_parameters import MOST, AutoReg, HalfLife, MaxIter, Rank, Seed, Threads
-from csrr.models.auto import find_best_multiple
 from csrr.models.base import Recommender
 from csrr.models.estimator import ask_one_state
 from csrr.models.foldin import FoldedFactors, FoldedItems, make_scorer
+from csrr.models.held_out import find_best_multiple
 from csrr.models.scaling import AUTO_NOISE_MULTIPLE, compute_noise_level, resolve_rank, solve_penalized
 from csrr.models.schema import Arrays, FileSchema, Values
 from csrr.models.scorer import explain_score
@@ -39,41 +39,42 @@ STEP = 2.0
 _MOST = 1e10
 """The most that a cell may weigh: far beyond any use, far within float32."""
 
-Confidence = Annotated[float, Number("confidence", "The extra weight of an observed cell.", above=0, most=_MOST)]
+Confidence = Annotated[float, Number("The extra weight of an observed cell.", above=0, most=_MOST)]
 RegExponent = Annotated[
     float,
-    Number(
-        "reg_exponent", "0: one penalty for all rows; 1: penalties in proportion to a row's weight.", least=0, most=2
-    ),
+    Number("0: one penalty for all rows; 1: penalties in proportion to a row's weight.", least=0, most=2),
 ]
 WeightsOrNot = Annotated[
     Literal["auto", "ignore", "linear"],
     Choice(
-        "event_weights",
         'How event weights are used: "ignore"; "linear": as factors on confidence; "auto": so where they were given by'
         " event type.",
-        choices=("auto", "ignore", "linear"),
     ),
 ]
-Gain = Annotated[float, Number("tol", "Stop when the relative gain of an iteration is smaller.", least=0, most=1)]
+Gain = Annotated[float, Number("Stop when the relative gain of an iteration is smaller.", least=0, most=1)]
 
 
 class Penalty(NamedTuple):
     """reg*(f_i/mean)^exponent, f_i the sum of a row's weights over all cells."""
 
-    reg: Annotated[float, Number("reg", "The regularization strength used.", above=0, most=MOST)]
+    reg: Annotated[float, Number("The regularization strength used.", above=0, most=MOST)]
     exponent: RegExponent
-    mean: Annotated[float, Number("mean", "The mean sum of weights.", above=0, most=MOST)]
+    mean: Annotated[float, Number("The mean sum of weights.", above=0, most=MOST)]
 
-    def of(self, problem: Problem) -> npt.NDArray[np.float64]:
-        """The strength for every row, (n,)."""
-        strengths: npt.NDArray[np.float64] = self.reg * (_sum_row_weights(problem) / self.mean) ** self.exponent
+    @classmethod
+    def make(cls, problem: Problem, exponent: float) -> Penalty:
+        """Return the penalty on the rows of a problem whose l1 is the strength."""
+        return cls(problem.l1, float(exponent), float(_sum_row_weights(problem).mean()))
+
+    def list_strengths(self, problem: Problem) -> Float64Array:
+        """Return the strength for each row, (n,)."""
+        strengths: Float64Array = self.reg * (_sum_row_weights(problem) / self.mean) ** self.exponent
         return strengths
 
 
 @dataclass(frozen=True)
 class WRMFFacts:
-    """What a file keeps beside arrays."""
+    """The contents of a file besides arrays."""
 
     confidence: Confidence
     penalty: Penalty
@@ -200,14 +201,17 @@ class WRMF(Recommender):
         """
         self.check_params()
         log = self.read(data)
-        with use_threads(self.threads, blas=1), follow_steps(callback, verbose=verbose) as told:
+        with use_threads(self.threads, blas=1), follow_steps(callback, verbose=verbose) as report:
             weighed = self._check_weights(log)
             problem = self.build_problem(weighed)
             if self.reg == "auto":
-                problem = problem.with_strength(problem.l1 * self._choose_multiple(weighed))
+                multiple = find_best_multiple(
+                    self, weighed, lambda part: self.build_problem(part).l1, step=STEP, seed=self.seed
+                )
+                problem = problem.with_strength(problem.l1 * multiple)
             rank = resolve_rank(self.rank, DEFAULT_RANK, problem.pattern.shape)
             first = guess_factors(problem, rank, np.random.default_rng(self.seed))
-            return self._alternate(log, weighed, problem, first, told)
+            return self._alternate(log, weighed, problem, first, report)
 
     def update(self, new_events: Any, *, choose: bool = False, callback: Callback | None = None) -> Self:
         """Add events to the training data, refit on all of them, and return the model.
@@ -237,7 +241,6 @@ class WRMF(Recommender):
         DataError
             If ids have other types, or weights or times that the model needs are missing.
         """
-        self.check_fitted()
         self.check_params()
         log = join_events(self, new_events)
         if choose:
@@ -246,47 +249,44 @@ class WRMF(Recommender):
             weighed = self._check_weights(log)
             problem = self.build_problem(weighed)
             if self.reg == "auto":
-                problem = problem.with_strength(problem.l1 * self.reg_ / self.build_problem(self._weighed_log()).l1)
+                known = replace(self.training_log(), weights=self._weights)
+                problem = problem.with_strength(problem.l1 * self.reg_ / self.build_problem(known).l1)
             return self._alternate(log, weighed, problem, self._carry_factors(log, problem), callback)
 
     def _alternate(self, log: Log, weighed: Log, problem: Problem, first: Factors, callback: Callback | None) -> Self:
-        """Fit from factors on, and return the model."""
+        """Fit, starting from factors, and return the model."""
         began = time.perf_counter()
-        penalty = self._make_penalty(problem)
-        regs = penalty.of(problem), self._make_penalty(problem.T).of(problem.T)
+        penalties = [Penalty.make(each, self.reg_exponent) for each in (problem, problem.T)]
+        regs = penalties[0].list_strengths(problem), penalties[1].list_strengths(problem.T)
         options = Options(self.tol, self.max_iter)
         factors, _, history = alternate(problem, regs, first, options, callback=callback, began=began)
-        users = _solve_rows(problem, regs[0], factors)
+        users = _solve_rows(problem, penalties[0], factors.items, factors.users)
         self.remember(log)
         self.user_factors_, self.item_factors_ = (np.ascontiguousarray(f, np.float32) for f in (users, factors.items))
         self.history_: list[Step] = history
-        self._confidence, self._penalty = float(self.confidence), penalty
+        self._confidence, self._penalty = float(self.confidence), penalties[0]
         self._weights = weighed.to_csr(weighted=True).data if self._is_weighted(weighed) else None
         return self
 
     def _carry_factors(self, log: Log, problem: Problem) -> Factors:
-        """The factors by the ids of a log, those of new users and items solved for, of the rank that a fit has.
+        """The factors for the users and items of a log, with those of new ones solved for, at the rank of a fit.
 
-        Those of a new fit if these are worse than nothing: a file may hold any.
+        If their objective is above that of 0, as may be with those of any file, the start of a new fit.
         """
         users, new_users = place_rows_by_id(self.user_factors_, self.users_, log.users)
         items, new_items = place_rows_by_id(self.item_factors_, self.items_, log.items)
-        users[new_users] = self._solve_new(problem, new_users, items)
-        items[new_items] = self._solve_new(problem.T, new_items, users)
+        if new_users.any():
+            penalty = Penalty.make(problem, self.reg_exponent)
+            users[new_users] = _solve_rows(select_rows(problem, new_users), penalty, items)
+        if new_items.any():
+            penalty = Penalty.make(problem.T, self.reg_exponent)
+            items[new_items] = _solve_rows(select_rows(problem.T, new_items), penalty, users)
         rank = resolve_rank(self.rank, DEFAULT_RANK, problem.pattern.shape)
         rng = np.random.default_rng(self.seed)
         carried = widen(Factors(users, items), rank, rng)
         with np.errstate(over="ignore", invalid="ignore"):
             is_better = 0 <= compute_objective(problem, carried) <= problem.value_at_zero
         return carried if is_better else guess_factors(problem, rank, rng)
-
-    def _solve_new(self, problem: Problem, which: BoolArray, other: FloatArray) -> FloatArray:
-        """The best factors of some rows of a problem, (rows, d), given those of the other side, (m, d)."""
-        nothing = np.zeros((int(np.count_nonzero(which)), other.shape[1]), other.dtype)
-        if len(nothing) == 0:
-            return nothing
-        regs = self._make_penalty(problem).of(problem)[which]
-        return _solve_rows(select_rows(problem, which), regs, Factors(nothing, other))
 
     def _is_weighted(self, log: Log) -> bool:
         return uses_weights(self, log) or uses_times(self)
@@ -296,10 +296,6 @@ class WRMF(Recommender):
         if uses_weights(self, log) and log.weights is None:
             raise ParameterError('event_weights="linear" needs events with weights, and these have none')
         return weigh(self, log)
-
-    def _weighed_log(self) -> Log:
-        """The training events with the weights that count."""
-        return replace(self.training_log(), weights=self._weights)
 
     @property
     def reg_(self) -> float:
@@ -323,20 +319,12 @@ class WRMF(Recommender):
         Returns
         -------
         problem
-            Its l1 is the value of `reg`; for "auto", where its search begins.
+            Its l1 is the value of `reg`; with "auto", the start of its search.
         """
         matrix = log.to_csr(weighted=self._is_weighted(log))
         pattern, weight = Pattern.of(matrix), _weigh_cells(matrix.data, float(self.confidence))
         reg = _guess_reg(pattern, weight, self.seed) if self.reg == "auto" else float(self.reg)
         return Problem(pattern, np.ones_like(weight), weight, None, reg)
-
-    def _choose_multiple(self, log: Log) -> float:
-        """What "auto" comes to for a log, in units of where its search begins."""
-        return find_best_multiple(self, log, lambda part: self.build_problem(part).l1, step=STEP, seed=self.seed)
-
-    def _make_penalty(self, problem: Problem) -> Penalty:
-        """The penalty on the rows of a problem, those of its transpose for the items."""
-        return Penalty(problem.l1, float(self.reg_exponent), float(_sum_row_weights(problem).mean()))
 
     @property
     def history_weight(self) -> float | None:
@@ -344,25 +332,22 @@ class WRMF(Recommender):
         return None if self._weights is None else 1.0
 
     def _build_from_histories(self, seen: Any) -> Problem:
-        """The problem of people with these histories; values of `seen` are weights."""
+        """The problem of users with these histories; values of `seen` are weights."""
         pattern, weight = Pattern.of(seen), _weigh_cells(seen.data, self._confidence)
         return Problem(pattern, np.ones_like(weight), weight, None, self._penalty.reg)
 
     def fold_users(self, users: npt.NDArray[Any], seen: Any) -> FoldedFactors:
         problem = self._build_from_histories(seen)
         with use_threads(self.threads, blas=1):
-            nothing = np.zeros((len(users), self.item_factors_.shape[1]), np.float32)
-            factors = _solve_rows(problem, self._penalty.of(problem), Factors(nothing, self.item_factors_))
+            factors = _solve_rows(problem, self._penalty, self.item_factors_)
         return FoldedFactors.of(self, users, seen, factors)
 
     def fold_items(self, log: Log, chosen: Any) -> FoldedItems:
         problem = self._build_from_histories(chosen)
-        cells = np.ones(self.seen_.nnz) if self._weights is None else self._weights
-        mean = len(self.users_) + float(self._confidence * cells.sum(dtype=np.float64)) / len(self.items_)
+        total = self.seen_.nnz if self._weights is None else self._weights.sum(dtype=np.float64)
+        penalty = self._penalty._replace(mean=len(self.users_) + float(self._confidence * total) / len(self.items_))
         with use_threads(self.threads, blas=1):
-            nothing = np.zeros((chosen.shape[0], self.user_factors_.shape[1]), np.float32)
-            penalty = self._penalty._replace(mean=mean)
-            factors = _solve_rows(problem, penalty.of(problem), Factors(nothing, self.user_factors_))
+            factors = _solve_rows(problem, penalty, self.user_factors_)
         return FoldedItems.of(self, log, chosen, make_scorer(self, factors), factors)
 
     @ask_one_state
@@ -390,7 +375,7 @@ class WRMF(Recommender):
         Q = self.item_factors_.astype(np.float64)
         mine = Q[problem.pattern.indices]
         system = Q.T @ Q + (mine.T * (problem.weight - 1)) @ mine
-        system[np.diag_indices_from(system)] += self._penalty.of(problem)[0]
+        system[np.diag_indices_from(system)] += self._penalty.list_strengths(problem)[0]
         amounts = problem.weight * (mine @ solve_penalized(system, Q[column]))
         return explain_score(self, user, item, problem.pattern.indices, amounts)
 
@@ -423,21 +408,25 @@ def _weigh_cells(values: FloatArray, confidence: float) -> npt.NDArray[np.float3
 
 
 def _guess_reg(pattern: Pattern, weight: FloatArray, seed: int) -> float:
-    """A strength that suits the data: the heavier the observed cells, the less of the noise has to be held down."""
+    """A strength by the noise level: the larger the weights of observed cells, the smaller a share of it."""
     return AUTO_NOISE_MULTIPLE * compute_noise_level(pattern, weight, seed) * float(np.sqrt(2 / weight.mean()))
 
 
-def _sum_row_weights(problem: Problem) -> npt.NDArray[np.float64]:
-    """The sum of the weights of all cells of every row, (n,): 1 for each, and what the observed ones have more."""
+def _sum_row_weights(problem: Problem) -> Float64Array:
+    """The sum of the weights of all cells of each row, (n,): 1 for a cell, and more for an observed one."""
     n, m = problem.pattern.shape
     more = np.bincount(problem.pattern.rows, problem.weight - 1.0, minlength=n).astype(np.float64)
     return more + m
 
 
-def _solve_rows(problem: Problem, regs: npt.NDArray[np.float64], factors: Factors) -> FloatArray:
-    """The best P given Q, (n, d), from the one given: those seen and those new are treated alike."""
-    side = ItemSide.of(factors.items, problem.l1)
-    users = problem.engine.multiply(factors.users, side.turn)
+def _solve_rows(problem: Problem, penalty: Penalty, other: FloatArray, start: FloatArray | None = None) -> FloatArray:
+    """The best factors of the rows, (n, d), given those of the other side, (m, d); `start`, (n, d), is where to begin.
+
+    Both known and new rows are solved for in this way, so that they are alike.
+    """
+    side, regs = ItemSide.of(other, problem.l1), penalty.list_strengths(problem)
+    nothing = np.zeros((problem.pattern.shape[0], other.shape[1]), other.dtype)
+    users = problem.engine.multiply(nothing if start is None else start, side.turn)
     for steps in _STEPS:
         before = users
         users, _ = descend(problem, users, side.turned, side.curvature, regs, steps=steps)
@@ -446,5 +435,5 @@ def _solve_rows(problem: Problem, regs: npt.NDArray[np.float64], factors: Factor
     return problem.engine.multiply(users, side.turn.T)
 
 
-# Conjugate gradient steps at a time, and the movement that ends it. Large weights need long runs, not many.
+# Conjugate gradient steps of each run, and the relative change that ends the runs. Large weights need long runs.
 _STEPS, _EXACT = (5, 5, 10, 20, 40, 80), 1e-4

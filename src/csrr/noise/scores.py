@@ -222,16 +222,10 @@ class RefittableModel(NoiseModel, Protocol):
 
     seed: int
     l1_: float
+    seen_: Any
+    specific_: Any
+    fitted_: Any
 
-    @property
-    def own_share(self) -> float:
-        """The regularization of V, as a fraction of the value at which V is 0."""
-
-    def specific_on_clicks(self) -> FloatArray:
-        """Return V on the training events, (n_events,)."""
-
-    def costed_log(self) -> Log:
-        """Return the training events with the costs of their misses as weights, for `refit`."""
-
-    def refit(self, log: Log, **changes: Any) -> Self:
-        """Return a new model with these settings and some changes, fitted to events of `costed_log`."""
+    def refit(self, which: Any, **changes: Any) -> Self:
+        """Return a new model with these settings, but for some changes, fitted to some of the events, (n_events,)."""
+        ...

@@ -61,14 +61,14 @@ class _Change(NamedTuple):
 def find_stability(model: RefittableModel, *, popularity: float = 0.0) -> Stability:
     """Return how much of V, and of the suspects, stays after each change; a row takes one fit, or two."""
     check_popularity(popularity)
-    scorer = model.noise_model()
-    before, scores = model.specific_on_clicks(), score_noise(scorer.leave_out(), popularity, scorer.seed).scores
+    court = model.noise_model()
+    before, scores = _get_v(model), score_noise(court.leave_out(), popularity, court.seed).scores
     rows = []
-    for change, same in zip(_list_changes(model), _list_changes(scorer), strict=True):
-        fitted = _refit(model, change)
-        after = fitted.specific_on_clicks()
-        changed = fitted if scorer is model else _refit(scorer, same)
-        again = score_noise(changed.leave_out(), popularity, changed.seed).scores
+    for change, appeal in zip(_list_changes(model), _list_changes(court), strict=True):
+        fitted = model.refit(change.kept, **change.params)
+        after = _get_v(fitted)
+        judge = fitted if court is model else court.refit(appeal.kept, **appeal.params)
+        again = score_noise(judge.leave_out(), popularity, judge.seed).scores
         mine = before[change.kept]
         kept = _compute_share((after != 0) & (mine != 0), mine != 0)
         suspect = scores[change.kept] > SUSPECT
@@ -77,9 +77,11 @@ def find_stability(model: RefittableModel, *, popularity: float = 0.0) -> Stabil
     return Stability({name: np.array(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)})
 
 
-def _refit(model: RefittableModel, change: _Change) -> RefittableModel:
-    log = model.costed_log()
-    return model.refit(log if change.kept.all() else log.select(change.kept), **change.params)
+def _get_v(model: RefittableModel) -> FloatArray:
+    """V on the training events, (n_events,)."""
+    seen = model.seen_
+    rows = np.repeat(np.arange(seen.shape[0]), np.diff(seen.indptr))
+    return np.asarray(model.specific_[rows, seen.indices]).ravel()
 
 
 def _list_changes(model: RefittableModel) -> Iterator[_Change]:
@@ -89,7 +91,7 @@ def _list_changes(model: RefittableModel) -> Iterator[_Change]:
     for factor in (0.9, 1.1):
         yield _Change(f"reg_low_rank x {factor:g}", {"l1": factor * model.l1_}, everything)
     for step in (-STEP, STEP):
-        changed = {"reg_sparse": max(0.0, model.own_share + step), "l2": None}
+        changed = {"reg_sparse": max(0.0, model.fitted_.own_share + step), "l2": None}
         yield _Change(f"reg_sparse {step:+g}", changed, everything)
     yield _Change("nine tenths of the clicks", {}, np.random.default_rng(model.seed).random(n_events) < 0.9)
 

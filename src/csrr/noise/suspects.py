@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from csrr._base.arrays import FloatArray
 from csrr.data import Log
-from csrr.noise.scores import STRONG, NoiseModel, NoiseScores, check_popularity, score_noise
+from csrr.noise.scores import STRONG, NoiseModel, check_popularity, score_noise
 from csrr.noise.stability import Stability
 from csrr.parameters import ParameterError
 from csrr.registry import MODELS
@@ -193,16 +193,11 @@ class Suspects(TabularResult):
 
 
 def find_suspects(model: NoiseModel, *, popularity: float = 0.0, steady: Stability | None = None) -> Suspects:
-    """Return the noise scores of the clicks of a fitted model, by its noise model."""
-    scores, bottom = score_suspects(model, popularity=popularity)
-    return Suspects(model.training_log(), scores, np.clip(1 - model.explained_shares(), 0, 1), steady, bottom)
-
-
-def score_suspects(model: NoiseModel, *, popularity: float = 0.0) -> NoiseScores:
-    """Return the scores of `find_suspects` alone."""
+    """Return how suspect the clicks of a fitted model are, by the model that judges for it."""
     check_popularity(popularity)
-    scorer = model.noise_model()
-    return score_noise(scorer.leave_out(), popularity, getattr(scorer, "seed", 0))
+    judge = model.noise_model()
+    scores, bottom = score_noise(judge.leave_out(), popularity, getattr(judge, "seed", 0))
+    return Suspects(model.training_log(), scores, np.clip(1 - model.explained_shares(), 0, 1), steady, bottom)
 
 
 def find_suspects_in(data: Any, *, popularity: float = 0.0, model: Any = None) -> Suspects:

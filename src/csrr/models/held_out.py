@@ -1,0 +1,148 @@
+"""Events held out of a training log, to choose what a fit leaves open; and the choice of a single parameter, `reg`."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from csrr._base.arrays import BoolArray
+from csrr._base.threads import use_threads
+from csrr.data import Log
+from csrr.data.split import mark_leading
+from csrr.model_parameters import HoldOut
+from csrr.models.base import Recommender
+from csrr.models.recommend import rank_items
+from csrr.parameters import ParameterError
+from csrr.ranking import mark_hits
+from csrr.ranking.metrics import ndcg
+
+LIST_LENGTH = 20
+"""Choices maximize NDCG at this length."""
+SHARE, MOST_OF_TARGET = 0.1, 0.5
+"""The share of each user's events that is held out, and the largest share of their events of the target type."""
+LEAST_EVENTS, LEAST_USERS = 3, 150
+"""A user with fewer events keeps all of them; a log with fewer users who have held-out events is too small."""
+ENOUGH_USERS = 450
+"""With fewer users at the end of a log, "auto" holds out random events of more users instead."""
+MOST_USERS, MOST_SCORES = 2500, 6 * 10**7
+"""The largest number of users, and of their scores of all items; a third of these users is always allowed."""
+MOST_STEPS = 8
+"""A hill climb ends after so many steps in one direction, even if it still gains."""
+
+_logger = logging.getLogger(__name__)
+
+
+def hold_out(log: Log, seed: int, way: HoldOut = "auto") -> tuple[Log, Log] | None:
+    """Return the events to fit and those held out, or None where too few users can spare an event.
+
+    Of a log with a target, only pairs of that type are held out, with all their events: if a view of a bought item
+    stayed in the log, the purchase would be too easy to predict. With "auto", events are held out as the log's own test
+    was, but at random where that leaves too few users.
+    """
+    rng = np.random.default_rng(seed)
+    if way in ("last", "time") and log.times is None:
+        raise ParameterError(f'hold_out="{way}" needs events with times, and these have none; read a time column')
+    counts = log.user_counts()
+    kind = resolve_way(log, way)
+    held = _mark_end(log) if kind == "time" else _mark_tenth(log, counts, rng, latest=kind == "last")
+    spared = np.bincount(log.user_rows[held], minlength=log.n_users)
+    users = np.flatnonzero((spared > 0) & (spared < counts))
+    if way == "auto" and kind != "random" and len(users) < ENOUGH_USERS:
+        return hold_out(log, seed, "random")
+    if len(users) < LEAST_USERS:
+        return None
+    most = min(MOST_USERS, max(MOST_SCORES // log.n_items, MOST_USERS // 3))
+    is_chosen = np.zeros(log.n_users, np.bool_)
+    is_chosen[rng.permutation(users)[:most]] = True
+    return log.select(~held), log.select(held & is_chosen[log.user_rows])
+
+
+def resolve_way(log: Log, way: HoldOut) -> HoldOut:
+    """Return how events are held out of a log: with "auto", as those of its own test were."""
+    return way if way != "auto" else (None if log.times is None else log.cut) or "random"
+
+
+def _mark_tenth(log: Log, counts: Any, rng: np.random.Generator, *, latest: bool) -> BoolArray:
+    """A tenth of each user's events, at random or the latest, (n_events,); `counts`, (n_users,), are of all events."""
+    is_target = log.is_target
+    # On average a tenth: one of 7 events in seven of ten cases. Of rare purchases at most half are held out.
+    most_of_target = MOST_OF_TARGET * np.bincount(log.user_rows[is_target], minlength=log.n_users)
+    n_held = np.floor(np.minimum(SHARE * counts, most_of_target) + rng.random(log.n_users)).astype(np.int64)
+    n_held[counts < LEAST_EVENTS] = 0
+    if latest:
+        assert log.times is not None
+        return mark_leading(log, np.lexsort((-log.times, ~is_target, log.user_rows)), n_held)
+    drawn = (log.user_rows.astype(np.int64) << 33) | rng.integers(2**32, size=len(log))
+    return mark_leading(log, np.argsort(drawn | (~is_target).astype(np.int64) << 32, kind="stable"), n_held)
+
+
+def _mark_end(log: Log) -> BoolArray:
+    """The last tenth of all events in time that may be held out, (n_events,)."""
+    assert log.times is not None
+    of_target = log.times[log.is_target]
+    held: BoolArray = log.is_target & (log.times >= np.quantile(of_target, 1 - SHARE, method="higher"))
+    return held
+
+
+def find_best_multiple(
+    model: Recommender, log: Log, rule: Callable[[Log], float], *, step: float, seed: int = 0, **options: Any
+) -> float:
+    """Return the power of `step` by which a rule's `reg` is to be multiplied to rank held-out events best.
+
+    Models like `model`, which has the parameters `reg` and `threads`, are fitted to the other events, with `options`,
+    with `rule(rest)` times a power of `step`: down from 1, or else up, while the mean over users of the NDCG@20 of the
+    held-out events rises. The result for a log that is too small is 1.
+    """
+    parts, name = hold_out(log, seed), type(model).__name__
+    if parts is None:
+        _logger.info("%s: reg is the rule's: fewer than %d users have events to hold out", name, LEAST_USERS)
+        return 1.0
+    rest, heldout = parts
+    first, params = rule(rest), model.get_params()
+
+    def score(multiple: float) -> float:
+        try:
+            fitted = type(model)(**params | {"reg": first * multiple}).fit(rest, **options)
+        except ParameterError:
+            if multiple == 1:
+                raise
+            # A penalty so weak that the system is singular in its precision.
+            return -np.inf
+        # With one thread, BLAS rounds alike on any number of cores.
+        with use_threads(params["threads"], blas=1):
+            return measure_ndcg(fitted, heldout)
+
+    multiple, n_fits = climb(score, step)
+    _logger.info("%s: reg is %g times the rule's, the best of %d fits", name, multiple, n_fits)
+    return multiple
+
+
+def climb(score: Callable[[float], float], step: float) -> tuple[float, int]:
+    """Return the power of `step` where a climb from 1 stops gaining, first down, else up, and the number of scores."""
+    best, n_scored = score(1.0), 1
+    for direction in (-1, 1):
+        power = 0
+        while abs(power) < MOST_STEPS:
+            value = score(step ** (power + direction))
+            n_scored += 1
+            if value <= best:
+                break
+            power, best = power + direction, value
+        if power:
+            return step**power, n_scored
+    return 1.0, n_scored
+
+
+def measure_ndcg(model: Recommender, heldout: Log) -> float:
+    """Return the mean, over the users with an event in `heldout`, of the NDCG@20 of a model's lists of unseen items.
+
+    The row numbers of `heldout` are those of the log that the model was fitted to.
+    """
+    relevant = heldout.to_csr()
+    counts = np.diff(relevant.indptr)
+    rows = np.flatnonzero(counts)
+    items, _ = rank_items(model, rows, LIST_LENGTH, seen=model.seen_)
+    return float(ndcg(mark_hits(items, relevant, rows), counts[rows]).mean())

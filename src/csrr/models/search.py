@@ -1,0 +1,511 @@
+"""The search of what "auto" parameters come to: settings, tried one after another on held-out events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from csrr._base.arrays import Rows
+from csrr._base.deadline import TimeUpError
+from csrr._base.threads import run_ranges
+from csrr.models.build_problem import ClickProblem, find_genuine, is_balanced, leave_out_own
+from csrr.models.fitted_problem import make_click_weights
+from csrr.models.held_out import LIST_LENGTH
+from csrr.models.scaling import Settings
+from csrr.numerics.factored import Factors
+from csrr.numerics.krylov import LowRankPlusSparse, compute_partial_svd
+from csrr.numerics.lowrank import LowRank
+from csrr.numerics.neighbors import Factored, Regression, Ridge
+from csrr.numerics.solver import Options, improve, solve
+from csrr.ranking.calibration import Calibration
+from csrr.ranking.loops import rank_rows
+from csrr.ranking.metrics import CellCounts
+from csrr.ranking.topk import add_products, score_blocks
+
+STRENGTHS, STEP = (0.29, 0.35, 0.42, 0.5, 0.6, 0.72, 0.86, 1.04, 1.24), 1.2
+"""The strengths of the penalty on the rank that are tried with one SVD, in noise levels, and about the factor between
+neighboring ones."""
+FIRST_RANK, LEAST_GAIN, GAIN_DECAY = 256, 0.01, 0.6
+"""The bound on the rank that is tried first; the relative gain in NDCG that doubling it must promise to be tried, of
+which it must keep half to be taken; and the share of its gain that is expected of the next doubling."""
+NEIGHBORS, FEWER_NEIGHBORS, MORE_NEIGHBORS = 50, (20, 10), 150
+"""The numbers of neighbors that are tried: first, then, and where the bound on the rank binds."""
+RIDGE_STEP = 3.0
+"""The factor between the penalties on neighbors that are tried."""
+LIKELY, SURE = 1.0, 2.0
+"""The standard errors that a gain must exceed; the second where another kind of model would be chosen."""
+CLICK_WEIGHTS = (1.0, 2.0, 5.0)
+"""The weights of clicks that are tried where decisions have costs. With larger ones U is too large on items that nobody
+clicked."""
+FUTURE_EVENTS = (1.0, 3.0, 9.0)
+"""The numbers of future events for each held-out one that the cost of decisions is averaged over: 9 is all events that
+were fitted."""
+TRIED_REG_SPARSE = 0.65
+"""The `reg_sparse` that is compared with a problem without V."""
+ROUGH_STRENGTH, SAMPLED_USERS = 1.04, 1000
+"""The strength of U, and the number of users, for the estimate of the share of noise."""
+TRIAL_COLUMNS, COST_COLUMN = ("rank", *Settings._fields, "ndcg", "error"), "cost"
+"""The columns of the table of trials, and one that is there if the cost of decisions was measured."""
+_LOOSE_GAP, _FEW_STEPS, _SMALL_GAIN = 0.05, 8, 0.001
+"""Fits that are only compared stop at this gap; or after so many steps, or at a smaller relative gain than this."""
+_USERS_AT_ONCE, _MOST_COST_STEPS = 64, 4
+
+Scores = npt.NDArray[np.float64]
+
+
+class SettingsTrial(NamedTuple):
+    """The result of settings: the rank of U, and the NDCG of each user with held-out events.
+
+    `costs` are those of the user's decisions, relative to showing nothing; None where they were not computed.
+    """
+
+    rank: int
+    scores: Scores
+    costs: Scores | None = None
+
+    @property
+    def mean(self) -> float:
+        return float(self.scores.mean())
+
+
+@dataclass(frozen=True)
+class SearchSpace:
+    """The settings that a model's parameters give, by rule where they give none, and the names of those left `open`."""
+
+    given: Settings
+    open: frozenset[str]
+
+    def __contains__(self, name: str) -> bool:
+        """Whether a setting is left open."""
+        return name in self.open
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether no setting is left open."""
+        without = "neighbors" not in self and not self.given.neighbors
+        return not self.open - ({"reg_neighbors"} if without else set())
+
+
+@dataclass(eq=False)
+class Search:
+    """A search over settings: strengths, ranks and neighbors by one SVD, then costs and V by a few steps from there.
+
+    `built` is the problem of the events that remain, `clicks`, csr; `heldout`, csr, are the others. A default is
+    replaced only if the gain exceeds its standard error. `is_cut` says that the time limit ended the search
+    (`deadline.cut_off`).
+    """
+
+    built: ClickProblem
+    clicks: Any
+    heldout: Any
+    space: SearchSpace
+    is_cut: bool = False
+    trials: dict[Settings, SettingsTrial] = field(default_factory=dict)
+    _low_ranks: dict[Settings, LowRank] = field(default_factory=dict)
+    _svd: tuple[int | None, float, LowRank] | None = None
+    _regressions: dict[int, Regression] = field(default_factory=dict)
+
+    def run(self) -> Settings:
+        """Return the settings that rank best, among those that there was time to try."""
+        try:
+            return self._choose_all()
+        except TimeUpError:
+            if not self.trials:
+                raise
+            self.is_cut = True
+            best = self._get_best(self.trials)
+            share = 1.0 if "reg_sparse" in self.space else self._given.reg_sparse
+            ratio = best.cost_ratio if "cost_ratio" in self.space else self._given.cost_ratio
+            return best._replace(cost_ratio=ratio, reg_sparse=share)
+
+    def _choose_all(self) -> Settings:
+        best = self._choose_first()
+        if "strength" not in self.space:
+            return self._choose_neighbors(best)
+        best = self._choose_strength(best)
+        if "max_rank" in self.space:
+            best = self._widen(best)
+        best = self._choose_neighbors(best)
+        best = self._choose_costs(best)
+        return (
+            self.find_better(best, _add_v(best, TRIED_REG_SPARSE), errors=SURE) if "reg_sparse" in self.space else best
+        )
+
+    # Steps of the search
+
+    def _choose_first(self) -> Settings:
+        """The settings that the search begins with: those given, but for costs and V, which come later."""
+        first = self._given._replace(denoise=self.built.settings.denoise)
+        if "strength" in self.space:
+            first = first._replace(cost_ratio=1.0, reg_sparse=1.0)
+        else:
+            first = first._replace(strength=self.built.problem.l1 / self.built.noise)
+        if "max_rank" in self.space:
+            first = first._replace(max_rank=min(FIRST_RANK, *self.built.problem.pattern.shape))
+        return first._replace(neighbors=NEIGHBORS) if "neighbors" in self.space else first
+
+    @property
+    def _given(self) -> Settings:
+        """The given settings, with the costs and the strength of V that the problem has."""
+        ratio, l2 = self.built.costs.alpha, self.built.l2
+        return self.space.given._replace(cost_ratio=ratio, reg_sparse=1.0 if l2 is None else l2 / ratio)
+
+    def _choose_strength(self, point: Settings) -> Settings:
+        """The point with the best strength, from the middle of the list on, and beyond its ends if that gains."""
+        middle = len(STRENGTHS) // 2
+        first = [point._replace(strength=strength) for strength in STRENGTHS[middle - 1 : middle + 2]]
+        best = self.find_best(first)
+        for end, step in ((first[0], -1), (first[-1], 1)):
+            while best == end:
+                end = end._replace(strength=_step_strength(end.strength, step))
+                best = self.find_best([best, end])
+        return best
+
+    def _choose_neighbors(self, point: Settings) -> Settings:
+        """The point with other neighbors, or none, where that gains more than noise."""
+        if not point.neighbors:
+            return self.find_best([point])
+        widths = FEWER_NEIGHBORS if "neighbors" in self.space and point.neighbors == NEIGHBORS else ()
+        factors = (1 / RIDGE_STEP, RIDGE_STEP) if "reg_neighbors" in self.space else ()
+        others = [_scale_ridge(point, factor) for factor in factors]
+        none = [point._replace(neighbors=0)] if "neighbors" in self.space else []
+        # All at once: their U is scored once.
+        self.find_best([point, *others, *none, *(point._replace(neighbors=k) for k in widths)])
+        best = self.find_better(point, *others)
+        if best.reg_neighbors != point.reg_neighbors:
+            factor = RIDGE_STEP if best.reg_neighbors > point.reg_neighbors else 1 / RIDGE_STEP
+            while (other := self.find_better(best, _scale_ridge(best, factor))) != best:
+                best = other
+        fewer = [best._replace(neighbors=k) for k in widths]
+        if factors:
+            # Fewer weights need less of a penalty.
+            fewer += [_scale_ridge(each, 1 / RIDGE_STEP) for each in fewer]
+        return self.find_better(best, *fewer, *(best._replace(neighbors=0) for _ in none), errors=SURE)
+
+    def _widen(self, point: Settings) -> Settings:
+        """The point with more neighbors, then with twice the bound on the rank, again and again while that gains.
+
+        Neighbors come first: a few of them can replace thousands of directions of a low rank. A doubling is expected to
+        gain what the last one surely gained, or the share GAIN_DECAY of what the last one was expected to gain.
+        """
+        most = min(self.built.problem.pattern.shape)
+        assert point.max_rank is not None
+        if self.trials[point].rank < point.max_rank or point.max_rank == most:
+            return point
+        # Measured with the same number of neighbors.
+        half = point._replace(max_rank=max(1, point.max_rank // 2))
+        expected = self._measure_gain(point, self.find_best([half]), SURE)
+        if "neighbors" in self.space:
+            more = point._replace(neighbors=MORE_NEIGHBORS)
+            stronger = [_scale_ridge(more, RIDGE_STEP)] if "reg_neighbors" in self.space else []
+            best = self.find_best([more, *stronger])
+            if self._measure_gain(best, point, SURE) > LEAST_GAIN / 2:
+                point = best
+            # The Gram matrices of the one that is not needed again are large.
+            self._regressions.pop(MORE_NEIGHBORS if point.neighbors < MORE_NEIGHBORS else NEIGHBORS, None)
+        while self.trials[point].rank == (bound := point.max_rank) and bound < most and expected >= LEAST_GAIN:
+            wider = point._replace(max_rank=min(2 * bound, most))
+            # With a looser bound on the rank, stronger penalties may be better.
+            stronger = [_scale_ridge(wider, RIDGE_STEP)] if "reg_neighbors" in self.space else []
+            best = self.find_best([wider, _scale_strength(wider, STEP), *stronger])
+            if self._measure_gain(best, point, 0) < LEAST_GAIN / 2:
+                break
+            # The gain by rank alone often has the smaller error.
+            gain = max(self._measure_gain(each, point, SURE) for each in (wider, best))
+            expected, point = max(gain, GAIN_DECAY * expected), best
+        return point
+
+    def _choose_costs(self, point: Settings) -> Settings:
+        """The point with the given costs and V, and the best strength for them.
+
+        The default weight of clicks, 2, is replaced by 1 where that surely ranks better.
+        """
+        other = point._replace(cost_ratio=self._given.cost_ratio)
+        if "reg_sparse" not in self.space:
+            other = _add_v(other, self._given.reg_sparse)
+        best = self.find_best([other, _scale_strength(other, 1 / STEP)])
+        if self.trials[other].rank == other.max_rank:
+            # Where the bound on the rank binds, a weaker penalty must surely gain.
+            best = self.find_better(other, best, errors=SURE)
+        while best != other and (weaker := self.find_better(best, _scale_strength(best, 1 / STEP))) != best:
+            best = weaker
+        return self.find_better(best, point, errors=SURE) if "cost_ratio" in self.space else best
+
+    @property
+    def goes_by_cost(self) -> bool:
+        """Whether the weight of clicks is chosen by what decisions cost: the costs are given, and the weight is not."""
+        return self.built.costs.decides_only and "cost_ratio" in self.space
+
+    def lower_cost(self, first: Settings) -> Settings:
+        """Return settings whose decisions cost less than with the first: other weights of clicks and strengths.
+
+        Each step goes to the cheapest of the points that surely cost less, until there is none. If the time is up
+        before that, the first settings are returned.
+        """
+        point = first
+        for _ in range(_MOST_COST_STEPS):
+            at = CLICK_WEIGHTS.index(point.cost_ratio) if point.cost_ratio in CLICK_WEIGHTS else 0
+            lighter, heavier = CLICK_WEIGHTS[max(at - 1, 0)], CLICK_WEIGHTS[min(at + 1, len(CLICK_WEIGHTS) - 1)]
+            weaker, stronger = _scale_strength(point, 1 / STEP), _scale_strength(point, STEP)
+            others = [weaker, stronger, *(point._replace(cost_ratio=weight) for weight in (lighter, heavier))]
+            others += [weaker._replace(cost_ratio=heavier), stronger._replace(cost_ratio=lighter)]
+            if "reg_neighbors" in self.space and point.neighbors:
+                others += [_scale_ridge(point, 1 / RIDGE_STEP), _scale_ridge(point, RIDGE_STEP)]
+            best = self.find_cheaper(point, *others)
+            if best == point:
+                break
+            point = best
+        return first if self.is_cut else point
+
+    def find_cheaper(self, point: Settings, *others: Settings) -> Settings:
+        """Return the cheapest of several points if its decisions surely cost less than the first one's, else the first.
+
+        The first one is also returned if the time is up.
+        """
+        points = list(dict.fromkeys([point, *others]))
+        try:
+            self._try([p for p in points if p not in self.trials or self.trials[p].costs is None], by_cost=True)
+        except TimeUpError:
+            self.is_cut = True
+            return point
+        costs = {each: np.asarray(self.trials[each].costs) for each in points}
+        best = min(points, key=lambda each: float(costs[each].mean()))
+        saved = costs[point] - costs[best]
+        return best if saved.mean() > SURE * _compute_error(saved) else point
+
+    def find_better(self, point: Settings, *others: Settings, errors: float = LIKELY) -> Settings:
+        """Return the best of several points, but the first if the gain is not more than so many standard errors."""
+        best = self.find_best([point, *others])
+        return best if self._measure_gain(best, point, errors) > 0 else point
+
+    def estimate_noise(self) -> float:
+        """Return a rough but fast estimate of the share of noise, from some of the users."""
+        built = self.built.with_settings(Settings(cost_ratio=1.0, strength=ROUGH_STRENGTH, reg_sparse=1.0))
+        u = self._threshold(built.settings._replace(max_rank=self._svd[0] if self._svd else None))
+        factors = Factors.of(u.trim())
+        if factors.users.shape[1] == 0:
+            return 0.0
+        left = leave_out_own(built.problem, factors)
+        some = np.random.default_rng(self.built.seed).permutation(left.pattern.shape[0])[:SAMPLED_USERS]
+        return float(1 - find_genuine(left.select(np.sort(some)), self.built.seed).mean())
+
+    def _measure_gain(self, point: Settings, other: Settings, errors: float) -> float:
+        """The relative gain in NDCG of a point over another, at least: the mean over users less its standard errors."""
+        theirs = self.trials[other]
+        gains = self.trials[point].scores - theirs.scores
+        return float((gains.mean() - errors * _compute_error(gains)) / theirs.mean) if theirs.mean else 0.0
+
+    def find_best(self, points: Sequence[Settings]) -> Settings:
+        """Return the best of several points, the first of equal ones; those that are new are tried."""
+        self._try([point for point in dict.fromkeys(points) if point not in self.trials])
+        best = self._get_best(points)
+        # Each is as large as the model, and only those of these two points may be needed again.
+        self._low_ranks = {
+            key: u for key, u in self._low_ranks.items() if key in map(self._simplify, (best, points[0]))
+        }
+        return best
+
+    def _get_best(self, points: Iterable[Settings]) -> Settings:
+        """The point with the largest mean NDCG, of points that have been tried."""
+        return max(points, key=lambda point: self.trials[point].mean)
+
+    def _try(self, points: list[Settings], *, by_cost: bool = False) -> None:
+        """Score points, on request also by what their decisions cost; the systems of neighbors are solved together."""
+        if not points:
+            return
+        regression = self._find_regression(max(point.neighbors for point in points))
+        keys = list(dict.fromkeys(self._simplify(point) for point in points))
+        low_ranks = [self._find_low_rank(key) for key in keys]
+        factored = [low_rank.split() for low_rank in low_ranks]
+        ranks = [low_rank.rank for low_rank in low_ranks]
+        # Neighbors are fitted to the residual of the balanced U of the same strength.
+        bases = [key if self._is_balanced(key) else key._replace(cost_ratio=1.0, reg_sparse=1.0) for key in keys]
+        places = {base: place for place, base in enumerate(dict.fromkeys(bases))}
+        balanced = [
+            (self._find_low_rank(base) if self._is_balanced(base) else self._threshold(base)).split() for base in places
+        ]
+        del low_ranks
+        unit = regression.mean_diagonal
+        ridges = list(dict.fromkeys(Ridge(p.neighbors, p.reg_neighbors * unit) for p in points if p.neighbors))
+        solved = regression.solve(balanced, ridges)
+        for place, key in enumerate(keys):
+            mine = [point for point in points if self._simplify(point) == key]
+            weights = np.zeros((len(mine), *regression.support.shape), np.float32)
+            for at, point in enumerate(mine):
+                if point.neighbors:
+                    ridge = Ridge(point.neighbors, point.reg_neighbors * unit)
+                    weights[at] = solved[places[bases[place]], ridges.index(ridge)]
+            all_scores = self._measure_ndcg(factored[place], regression, weights)
+            for point, its, scores in zip(mine, weights, all_scores, strict=True):
+                costs = self._measure_cost(factored[place], regression, its) if by_cost else None
+                self.trials[point] = SettingsTrial(ranks[place], scores, costs)
+
+    # Models
+
+    def _find_low_rank(self, point: Settings) -> LowRank:
+        """U: the soft-thresholded SVD or, where that is not the solution, the result of a few steps from there."""
+        point = self._simplify(point)
+        if point not in self._low_ranks:
+            problem, found = self.built.with_settings(point).problem, self._threshold(point)
+            if problem.is_slack:
+                # The SVD is far from the solution where V explains much.
+                found = solve(problem, Options(_LOOSE_GAP, rank_cap=point.max_rank, seed=self.built.seed)).low_rank
+            elif not problem.is_one_shot:
+                found = improve(
+                    problem, found, Options(_SMALL_GAIN, _FEW_STEPS, rank_cap=point.max_rank, seed=self.built.seed)
+                )
+            self._low_ranks[point] = found
+        return self._low_ranks[point]
+
+    def _is_balanced(self, point: Settings) -> bool:
+        return is_balanced(self.built.loss, point.cost_ratio, self.built.clicks.values)
+
+    def _simplify(self, point: Settings) -> Settings:
+        """The settings that U depends on, the others being 0; with loss II costs only scale it."""
+        point = point._replace(neighbors=0, reg_neighbors=0.0, neighbor_scaling=0.0)
+        return point._replace(cost_ratio=1.0) if self.built.loss == "II" else point
+
+    def _threshold(self, point: Settings) -> LowRank:
+        """The singular triplets of the targets, thresholded; those at 0 are kept as directions to start from."""
+        built = self.built.with_settings(point._replace(cost_ratio=1.0, reg_sparse=1.0))
+        problem, max_rank = built.balance(), point.max_rank
+        if self._svd is None or _falls_short(*self._svd, max_rank, problem.l1):
+            operator = LowRankPlusSparse(LowRank.zero(problem.pattern.shape), problem.pattern, problem.target)
+            weakest = min(STRENGTHS[0], point.strength) if "strength" in self.space else point.strength
+            above = weakest * problem.l1 / point.strength
+            found = compute_partial_svd(
+                operator,
+                np.random.default_rng(self.built.seed),
+                above=above,
+                cap=max_rank,
+                dtype=problem.target.dtype.type,
+            )
+            self._svd = max_rank, above, found
+        u = self._svd[2]
+        s = np.maximum(u.s - problem.l1, 0)
+        if max_rank is not None:
+            s[max_rank:] = 0
+        return LowRank(u.left, s, u.right)
+
+    def _find_regression(self, neighbors: int) -> Regression:
+        """The regression for at most so many neighbors."""
+        given, width = self.space.given, MORE_NEIGHBORS if neighbors > NEIGHBORS else NEIGHBORS
+        if "neighbors" not in self.space:
+            width = given.neighbors
+        if width not in self._regressions:
+            built = self.built.with_settings(given._replace(cost_ratio=1.0))
+            self._regressions[width] = built.build_regression(width, given.neighbor_scaling)
+        return self._regressions[width]
+
+    # Scores
+
+    def _measure_ndcg(self, u: Factored, regression: Regression, weights: npt.NDArray[np.float32]) -> list[Scores]:
+        """The NDCG of each user with events held out, for one U and several `weights`, (w, m, K), on the support."""
+        left, right = u
+        item, rows = self.built.scaling.item, np.flatnonzero(np.diff(self.heldout.indptr))
+        indptr, indices, places = regression.by_neighbor
+        between = np.repeat(item, np.diff(indptr)) / item[indices]
+        flat = weights.reshape(len(weights), -1).take(places, axis=1) * between
+        mine, theirs = left[rows].astype(np.float32), (right / item[:, None]).astype(np.float32)
+        ranks = np.empty((len(weights), self.heldout.nnz))
+        clicks, heldout = self.clicks, self.heldout
+        histories = regression.user, clicks.indptr, clicks.indices, self.built.genuine
+        parts = (*histories, indptr, indices, flat, heldout.indptr, heldout.indices)
+
+        def rank(start: int, stop: int) -> None:
+            base = mine[start:stop] @ theirs.T
+            rank_rows(0, stop - start, base, rows[start:stop], *parts, np.empty_like(base[0]), ranks)
+
+        run_ranges(rank, [*range(0, len(rows), _USERS_AT_ONCE), len(rows)])
+        counts = np.diff(heldout.indptr)[rows]
+        gains = np.where(ranks <= LIST_LENGTH, 1 / np.log2(1 + ranks), 0)
+        ideal = np.cumsum(1 / np.log2(np.arange(2, LIST_LENGTH + 2)))[np.minimum(counts, LIST_LENGTH) - 1]
+        starts = np.cumsum(counts) - counts
+        return [np.add.reduceat(each, starts) / ideal for each in gains]
+
+    def _measure_cost(self, u: Factored, regression: Regression, weights: npt.NDArray[np.float32]) -> Scores:
+        """The cost of decisions for each user with held-out events, relative to showing nothing; `weights`, (m, K).
+
+        Decisions follow calibrated thresholds; the result is a mean over costs of a miss, the given one times each of
+        FUTURE_EVENTS.
+        """
+        left, right = u
+        scaling, n_items, ratio = self.built.scaling, self.clicks.shape[1], self.built.costs.ratio
+        matrix, scale = make_click_weights(regression, weights, scaling.item), regression.user / scaling.user
+        mine = (left / scaling.user[:, None]).astype(np.float32)
+        theirs = (right / scaling.item[:, None]).astype(np.float32)
+
+        def score_rows(rows: Rows) -> npt.NDArray[np.float32]:
+            scores: npt.NDArray[np.float32] = mine[rows] @ theirs.T
+            add_products(scores, self.clicks, rows, matrix, scale, self.built.genuine)
+            return scores
+
+        rows, ratios = np.flatnonzero(np.diff(self.heldout.indptr)), ratio * np.array(FUTURE_EVENTS)
+        calibration = Calibration.of(score_rows, rows, n_items, self.heldout, self.clicks)
+        thresholds = [calibration.threshold(each, 1.0) for each in ratios]
+        counts = CellCounts.empty(rows, self.heldout, self.clicks, thresholds, auc=False)
+        for part, scores in score_blocks(score_rows, rows, n_items, seen=self.clicks):
+            counts.add(part, scores)
+        costs: Scores = (counts.missed + counts.false_alarms / ratios).mean(axis=1) / counts.positives.mean()
+        return costs
+
+    def explain_taken(self, settings: Settings) -> str:
+        """Return why the trial with the largest mean was not taken; an empty text if it was."""
+        points = list(self.trials)
+        best = self._get_best(points)
+        if settings not in self.trials or self.trials[best].mean <= self.trials[settings].mean:
+            return ""
+        gains = self.trials[best].scores - self.trials[settings].scores
+        gain, error = float(gains.mean()), _compute_error(gains)
+        found = f"row {points.index(best) + 1} has {self.trials[best].mean:.4f}, {gain:.4f} more, but "
+        if gain <= SURE * error:
+            return found + f"that is within {SURE:g} standard errors of the difference ({error:.4f} each): noise"
+        if (best.max_rank or np.inf) > (settings.max_rank or np.inf):
+            return found + f"twice the rank must gain {LEAST_GAIN / 2:.1%} more surely than that"
+        return found + "the search changes one setting at a time, and had left it by then"
+
+    def list_columns(self) -> dict[str, npt.NDArray[Any]]:
+        """Return the columns of `Chosen`."""
+        rows = [
+            (trial.rank, *point._replace(max_rank=point.max_rank or 0), trial.mean, _compute_error(trial.scores))
+            for point, trial in self.trials.items()
+        ]
+        columns = {name: np.array(column) for name, column in zip(TRIAL_COLUMNS, zip(*rows, strict=True), strict=True)}
+        costs = [np.nan if trial.costs is None else trial.costs.mean() for trial in self.trials.values()]
+        return columns if np.isnan(costs).all() else columns | {COST_COLUMN: np.array(costs)}
+
+
+def _scale_ridge(point: Settings, factor: float) -> Settings:
+    return point._replace(reg_neighbors=float(f"{point.reg_neighbors * factor:.2g}"))
+
+
+def _add_v(point: Settings, reg_sparse: float) -> Settings:
+    """The point with V in its problem, and a weaker penalty on the rank, which makes up for the pull that V takes."""
+    return _scale_strength(point._replace(reg_sparse=reg_sparse), min(1.0, max(reg_sparse, 1e-3)) ** 0.5)
+
+
+def _scale_strength(point: Settings, factor: float) -> Settings:
+    return point._replace(strength=float(f"{point.strength * factor:.3g}"))
+
+
+def _compute_error(values: Scores) -> float:
+    """The standard error of a mean."""
+    return float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else 0.0
+
+
+def _step_strength(strength: float, step: int) -> float:
+    """The next strength in the list, or beyond its ends."""
+    at = STRENGTHS.index(strength) + step if strength in STRENGTHS else -1
+    return STRENGTHS[at] if 0 <= at < len(STRENGTHS) else float(f"{strength * STEP**step:.3g}")
+
+
+def _falls_short(known: int | None, above: float, found: LowRank, max_rank: int | None, threshold: float) -> bool:
+    """Whether an SVD of at most `known` triplets (None: all) above a value is not enough for another bound or value."""
+    if known is not None and (max_rank is None or max_rank > known):
+        return True
+    # An SVD that the bound on the rank ended has no more triplets above a lower threshold.
+    return threshold < 0.999 * above and (known is None or found.width < known)
