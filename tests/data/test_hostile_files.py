@@ -416,12 +416,12 @@ def test_user_lists_take_a_few_times_their_size(monkeypatch):
     usual = pa.default_memory_pool()
     pa.set_memory_pool(COUNTING)
     try:
-        content = parse_user_lists(text)
+        table = parse_user_lists(text)
     finally:
         pa.set_memory_pool(usual)
     assert COUNTING.max_memory() < 6 * len(text)
-    assert len(content.columns["item"]) == sum(40 - user % 7 for user in range(20_000))
-    assert content.where(40) == "line 2"
+    assert len(table.columns["item"]()) == sum(40 - user % 7 for user in range(20_000))
+    assert table.where(40) == "line 2"
 
 
 def test_user_lists_in_blocks_are_those_of_the_whole(write, monkeypatch):

@@ -8,7 +8,9 @@ bytes can also claim billions of rows: sizes are held against the limit before t
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -16,98 +18,83 @@ import pyarrow.compute as pc
 from pyarrow import parquet
 
 from csrr.data.errors import DataError, quote_error, show_value
-from csrr.data.sources import Limit, find_limit
+from csrr.data.sources import ByteLimit, find_limit
+from csrr.data.tables import Table, check_names
 
 FILE_MAGIC = b"ARROW1"
 _UNREADABLE = (pa.ArrowException, OSError, EOFError, ValueError, LookupError, TypeError, struct.error)
 """What Arrow raises on damaged bytes."""
 
 
-class CheckedColumns(Mapping[str, Any]):
-    """The columns of a file by name; each is read, validated and held against the limit when it is asked for."""
+def open_parquet(data: bytes) -> Table:
+    """Return the table of a Parquet file."""
+    limit = find_limit(len(data))
+    with _name_damage():
+        file = parquet.ParquetFile(pa.BufferReader(data))
+        schema = file.schema_arrow
+        # Text stays in its dictionary until its size is known: a long text may be repeated a million times.
+        texts = [field.name for field in schema if pa.types.is_string(field.type) or pa.types.is_binary(field.type)]
+        file = parquet.ParquetFile(pa.BufferReader(data), read_dictionary=texts)
+        # More of the metadata must not be touched: of columns in a damaged file, pyarrow ends the process.
+        about = file.metadata
+        n_rows, size = about.num_rows, sum(about.row_group(i).total_byte_size for i in range(about.num_row_groups))
+    kinds = schema.types
 
-    def __init__(self, names: list[str], limit: Limit) -> None:
-        self._names, self._limit = names, limit
-        if len(set(names)) < len(names):
-            twice = next(name for name in names if names.count(name) > 1)
-            raise DataError(f"two columns are called {show_value(twice)}; rename one")
-
-    def __getitem__(self, name: str) -> pa.ChunkedArray:
-        try:
-            column = self._read(self._names.index(name))
-            self._limit.check_rows(len(column))
-            column.validate(full=True)
-            self._limit.check(measure_expanded(column), f"column {show_value(name)}")
-        except DataError:
-            raise
-        except _UNREADABLE as error:
+    def read(place: int) -> pa.ChunkedArray:
+        name = schema.names[place]
+        if kinds[place].num_fields:  # nested values may be far more than there are rows
             raise DataError(
-                f"column {show_value(name)} is damaged: {quote_error(error)}; get the file again"
-            ) from error
+                f"column {show_value(name)} is of type {kinds[place]}; read from a Parquet file are integers, numbers,"
+                " texts and times: of an item table, choose others with columns=[...], write lists as texts like a|b,"
+                " or pass the table itself"
+            )
+        return file.read(columns=[name]).column(name)
+
+    limit.check_rows(n_rows)
+    limit.check(size)
+    return _make_table(schema.names, read, limit)
+
+
+def open_arrow(data: bytes) -> Table:
+    """Return the table of an Arrow file or stream (Feather 2, IPC)."""
+    limit = find_limit(len(data))
+    with _name_damage():
+        buffer = pa.py_buffer(data)
+        is_file = data.startswith(FILE_MAGIC)
+        reader = pa.ipc.open_file(buffer) if is_file else pa.ipc.open_stream(buffer)
+        messages = _list_file_messages(buffer) if is_file else pa.ipc.MessageReader.open_stream(buffer)
+        limit.check(sum(_measure_message(message) for message in messages))
+        table = reader.read_all()
+    return _make_table(table.column_names, table.column, limit)
+
+
+@contextmanager
+def _name_damage(column: str | None = None) -> Iterator[None]:
+    """Turn the errors of Arrow into a DataError, about a column where it is named."""
+    try:
+        yield
+    except DataError:
+        raise
+    except _UNREADABLE as error:
+        if column is None:
+            raise DataError(f"the file is damaged or of another format: {quote_error(error)}") from error
+        what = f"column {show_value(column)} is damaged: {quote_error(error)}; get the file again"
+        raise DataError(what, column=column) from error
+
+
+def _make_table(names: list[str], read: Callable[[int], pa.ChunkedArray], limit: ByteLimit) -> Table:
+    """Return the table of a file; each column is read, validated and held against the limit when it is asked for."""
+    check_names(names)
+
+    def read_checked(place: int, name: str) -> pa.ChunkedArray:
+        with _name_damage(name):
+            column = read(place)
+            limit.check_rows(len(column))
+            column.validate(full=True)
+            limit.check(measure_expanded(column), f"column {show_value(name)}")
         return column
 
-    def _read(self, place: int) -> pa.ChunkedArray:
-        raise NotImplementedError
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
-
-    def __len__(self) -> int:
-        return len(self._names)
-
-
-class ParquetColumns(CheckedColumns):
-    """The columns of a Parquet file."""
-
-    def __init__(self, data: bytes) -> None:
-        try:
-            self._file = parquet.ParquetFile(pa.BufferReader(data))
-            schema = self._file.schema_arrow
-            # Text stays in its dictionary until its size is known: a long text may be repeated a million times.
-            texts = [field.name for field in schema if pa.types.is_string(field.type) or pa.types.is_binary(field.type)]
-            self._file = parquet.ParquetFile(pa.BufferReader(data), read_dictionary=texts)
-            # More of the metadata must not be touched: of columns in a damaged file, pyarrow ends the process.
-            about = self._file.metadata
-            n_rows, size = about.num_rows, sum(about.row_group(i).total_byte_size for i in range(about.num_row_groups))
-            names, self._types = schema.names, schema.types
-        except _UNREADABLE as error:
-            raise _damaged(error) from error
-        super().__init__(names, find_limit(len(data)))
-        self._limit.check_rows(n_rows)
-        self._limit.check(size)
-
-    def _read(self, place: int) -> pa.ChunkedArray:
-        name, kind = self._names[place], self._types[place]
-        if kind.num_fields:  # nested values may be far more than there are rows
-            raise DataError(
-                f"column {show_value(name)} is of type {kind}; read from a Parquet file are integers, numbers, texts"
-                " and times: of an item table, choose others with columns=[...], write lists as texts like a|b, or pass"
-                " the table itself"
-            )
-        return self._file.read(columns=[name]).column(name)
-
-
-class ArrowColumns(CheckedColumns):
-    """The columns of an Arrow file or stream (Feather 2, IPC)."""
-
-    def __init__(self, data: bytes) -> None:
-        limit = find_limit(len(data))
-        try:
-            buffer = pa.py_buffer(data)
-            is_file = data.startswith(FILE_MAGIC)
-            reader = pa.ipc.open_file(buffer) if is_file else pa.ipc.open_stream(buffer)
-            messages = _list_file_messages(buffer) if is_file else pa.ipc.MessageReader.open_stream(buffer)
-            limit.check(sum(_measure_message(message) for message in messages))
-            self._table = reader.read_all()
-            names = self._table.column_names
-        except DataError:
-            raise
-        except _UNREADABLE as error:
-            raise _damaged(error) from error
-        super().__init__(names, limit)
-
-    def _read(self, place: int) -> pa.ChunkedArray:
-        return self._table.column(place)
+    return Table({name: partial(read_checked, place, name) for place, name in enumerate(names)})
 
 
 def measure_expanded(column: pa.ChunkedArray) -> int:
@@ -144,10 +131,6 @@ def _measure_texts(values: pa.Array) -> pa.Array | None:
     if not any(kind(values.type) for kind in kinds):
         return None
     return pc.binary_length(values).cast(pa.int64())
-
-
-def _damaged(error: Exception) -> DataError:
-    return DataError(f"the file is damaged or of another format: {quote_error(error)}")
 
 
 # An Arrow file is made of flatbuffers. Of these, the following reads what is needed to know how large packed buffers

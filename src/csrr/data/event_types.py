@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from csrr._base.arrays import BoolArray, Float32Array, Float64Array, Int64Array, Rows
-from csrr.data.columns import SKIP_HINT, Times, as_arrow_array, name_column, reject_missing, show_type
-from csrr.data.errors import DataError, RowNamer, list_names, show_value
+from csrr.data.columns import SKIP_HINT, Column, Times, name_column, show_type
+from csrr.data.errors import DataError, list_names, show_value
 from csrr.parameters import ParameterError, check_number
 
 MOST_TYPES = 64
@@ -174,7 +174,7 @@ class TypeColumn:
         return self.target is not None and not (self.codes == self.names.index(self.target)).any()
 
     def select(self, mask: BoolArray) -> TypeColumn:
-        """Return the types of some rows, `mask` of shape (n,)."""
+        """Return the types of the rows where `mask`, shape (n,), is true."""
         return replace(self, codes=self.codes[mask])
 
     def merge(self, pairs: Int64Array, weights: Float64Array, times: Times | None) -> EventTypes:
@@ -198,13 +198,8 @@ class TypeColumn:
         return EventTypes(self.names, narrow_weights(amounts).reshape(shape), latest, self.target)
 
 
-def read_weights(event: Any, weights: Any, target: Any) -> dict[str, float] | None:
-    """Return the weight of each type, or None where no column of types is named; check `target` too."""
-    if event is None or event is False:
-        for name, value in (("weights", weights), ("target", target)):
-            if value is not None:
-                raise ParameterError(f"{name}={show_value(value)} needs the column of event types: event='...'")
-        return None
+def read_weights(event: Any, weights: Any, target: Any) -> dict[str, float]:
+    """Return the weight of each type of the column `event`, checked; check `target` too."""
     if not isinstance(weights, Mapping) or not weights:
         given = "" if weights is None else f"weights={show_value(weights)}: "
         raise ParameterError(
@@ -238,36 +233,39 @@ def spell_type(name: Any) -> str:
     raise ParameterError(f"{show_value(name)} is no event type; types are strings or integers")
 
 
-def spell_types(values: Any, column: str, where: RowNamer) -> pa.Array:
-    """Return a column of event types as text, shape (n,)."""
-    array = as_arrow_array(values, column, where)
+def read_types(column: Column) -> pa.Array:
+    """Return event types as text, shape (n,)."""
     try:
-        if pa.types.is_floating(array.type):
-            array = array.cast(pa.int64())
-        texts = array.cast(pa.large_string())
+        values = column.array
+        if pa.types.is_floating(values.type):
+            values = values.cast(pa.int64())
+        return pc.utf8_trim_whitespace(values.cast(pa.large_string()))
     except pa.ArrowException:
         raise DataError(
-            f"{name_column(column)} holds {show_type(array.type)} values, not event types: strings or integers"
+            f"{name_column(column.name)} holds {show_type(column.kind)} values, not event types: strings or integers",
+            column=column.name,
         ) from None
-    return pc.utf8_trim_whitespace(texts)
 
 
-def code_types(texts: pa.Array, column: str, where: RowNamer, weights: Mapping[str, float], target: Any) -> TypeColumn:
+def code_types(column: Column, weights: Mapping[str, float], target: Any) -> TypeColumn:
     """Return the types of rows, shape (n,), as places among those with a weight above 0; all must have a weight."""
-    reject_missing(texts, column, where)
+    column.reject_missing()
+    texts = column.array
     unknown = pc.invert(pc.is_in(texts, value_set=pa.array(list(weights), texts.type)))
     if pc.any(unknown).as_py():
         found = pc.value_counts(texts.filter(unknown)).to_pylist()
         found.sort(key=lambda each: (-each["counts"], each["values"]))
-        told = list_names([f"{show_value(each['values'])} ({each['counts']:,})" for each in found])
+        names = list_names([f"{show_value(each['values'])} ({each['counts']:,})" for each in found])
+        row = pc.index(unknown, True).as_py()
         raise DataError(
-            f"{name_column(column)} has event types without a weight: {told}; the first is in"
-            f" {where(pc.index(unknown, True).as_py())}; give each one, 0 to leave it out, {SKIP_HINT}"
+            f"{name_column(column.name)} has event types without a weight: {names}; the first is in"
+            f" {column.where(row)}; give each one, 0 to leave it out, {SKIP_HINT}",
+            column=column.name,
+            row=row,
         )
-    names = tuple(name for name, weight in weights.items() if np.float32(weight) > 0)
-    places = pc.index_in(texts, value_set=pa.array(names, texts.type)).fill_null(-1)
-    goal = None if target is None else spell_type(target)
-    return TypeColumn(names, places.to_numpy(zero_copy_only=False), goal)
+    positive = tuple(name for name, weight in weights.items() if np.float32(weight) > 0)
+    places = pc.index_in(texts, value_set=pa.array(positive, texts.type)).fill_null(-1)
+    return TypeColumn(positive, places.to_numpy(zero_copy_only=False), None if target is None else spell_type(target))
 
 
 def join_types(known: EventTypes, new: EventTypes | None, pairs: tuple[Int64Array, Int64Array]) -> EventTypes:
@@ -282,20 +280,17 @@ def join_types(known: EventTypes, new: EventTypes | None, pairs: tuple[Int64Arra
             f"the new events have the types {new.describe()}, the known ones {known.describe()}; read both with the"
             " same weights= and target="
         )
-    n = int(max(each.max(initial=-1) for each in pairs)) + 1
-    amounts = np.zeros((n, len(known.names)))
     order = [new.names.index(name) for name in known.names]
-    np.add.at(amounts, pairs[0], known.amounts)
-    np.add.at(amounts, pairs[1], new.amounts[:, order])
-    times: Times | None = None
-    if known.times is not None and new.times is not None:
-        low = -np.inf
-        joined = np.full(amounts.shape, low)
-        for place, each, columns in ((pairs[0], known, slice(None)), (pairs[1], new, order)):
-            assert each.times is not None
-            np.maximum.at(joined, place, np.where(each.cells, each.times, low)[:, columns])
-        times = np.where(np.isfinite(joined), joined, 0)
-    return EventTypes(known.names, narrow_weights(amounts), times, known.target)
+    both = (
+        known,
+        replace(new, amounts=new.amounts[:, order], times=None if new.times is None else new.times[:, order]),
+    )
+    cells = [np.nonzero(each.amounts) for each in both]
+    amounts = np.concatenate([each.amounts[there] for each, there in zip(both, cells, strict=True)])
+    latest: list[Any] = [each.times[there] for each, there in zip(both, cells, strict=True) if each.times is not None]
+    rows = TypeColumn(known.names, np.concatenate([codes for _, codes in cells]), known.target)
+    numbers = np.concatenate([pair[places] for pair, (places, _) in zip(pairs, cells, strict=True)])
+    return rows.merge(numbers, amounts.astype(np.float64), np.concatenate(latest) if len(latest) == 2 else None)
 
 
 def narrow_weights(weights: Float64Array) -> Float32Array:

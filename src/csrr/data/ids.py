@@ -11,17 +11,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from csrr._base.arrays import Int32Array, Int64Array, ObjectArray, Rows
-from csrr.data.columns import read_id_column
+from csrr.data.columns import Column, read_ids
 from csrr.data.errors import DataError, UnknownIdError
 
 Id = int | str
 Ids = Int64Array | ObjectArray
 
 
-def read_ids(ids: Any, kind: str = "user") -> Ids:
-    """Return ids as they are asked by, shape (n,): int64, or object holding str."""
-    found: Ids = np.array(read_id_column(ids, f"{kind} ids").to_numpy(zero_copy_only=False))
+def convert_ids(ids: Any, kind: str = "user") -> Ids:
+    """Return ids, shape (n,), as int64, or as object holding str."""
+    found: Ids = np.array(_read(ids, f"{kind} ids").to_numpy(zero_copy_only=False))
     return found
+
+
+def _read(ids: Any, name: str) -> pa.Array:
+    return read_ids(Column.read(ids, name))
 
 
 class IdMap:
@@ -50,7 +54,7 @@ class IdMap:
 
     def __init__(self, ids: Any) -> None:
         """Store `ids`, shape (n,), sorted; they must be distinct."""
-        column = read_id_column(ids, "ids")
+        column = _read(ids, "ids")
         self._set(column.take(pc.array_sort_indices(column)))
         repeated = self._ids[1:][self._ids[1:] == self._ids[:-1]]
         if repeated.size:
@@ -128,7 +132,7 @@ class IdMap:
         UnknownIdError
             If one is not in the map.
         """
-        asked = read_id_column(ids, f"{kind} ids")
+        asked = _read(ids, f"{kind} ids")
         rows = self._find(asked)
         if (rows < 0).any():
             raise self._unknown(asked.filter(pa.array(rows < 0)).to_pylist(), kind)
@@ -149,7 +153,7 @@ class IdMap:
         rows
             The row number of each, -1 for one that is not in the map, shape (m,).
         """
-        return self._find(read_id_column(ids, f"{kind} ids"))
+        return self._find(_read(ids, f"{kind} ids"))
 
     def _find(self, asked: pa.Array) -> Rows:
         if len(asked) == 0 or pa.types.is_integer(asked.type) != (self._text is None):
@@ -192,7 +196,7 @@ class IdMap:
         some = ", ".join(repr(id) for id in ids[:3])
         more = f" and {len(ids) - 3:,} more" if len(ids) > 3 else ""
         plural = "s" if len(ids) > 1 else ""
-        return UnknownIdError(f"unknown {kind} id{plural}: {some}{more}{self._hint(ids[0])}")
+        return UnknownIdError(f"unknown {kind} id{plural}: {some}{more}{self._hint(ids[0])}", ids=ids, kind=kind)
 
     def _hint(self, id: Id) -> str:
         """Return a remark on an id that was not found: the other type, other case or blanks around it."""

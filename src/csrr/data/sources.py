@@ -45,7 +45,7 @@ _CONTAINER_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.
 
 
 @dataclass(frozen=True)
-class Limit:
+class ByteLimit:
     """The most bytes that a file may hold once unpacked, and the reason."""
 
     n_bytes: int
@@ -66,16 +66,16 @@ class Limit:
             self.check(BYTES_A_ROW * n_rows, told)
 
 
-def find_limit(packed: int | None = None, *, of_pipe: bool = False) -> Limit:
+def find_limit(packed: int | None = None, *, of_pipe: bool = False) -> ByteLimit:
     """Return how many bytes a file or a pipe may hold; `packed` is the size of a file that is packed."""
     if given := os.environ.get(VARIABLE, "").strip():
-        return Limit(_read_size(given), f"the limit that {VARIABLE} sets")
+        return ByteLimit(_read_size(given), f"the limit that {VARIABLE} sets")
     if of_pipe:
-        return Limit(ALWAYS, "the limit for a pipe, which does not tell its size (write a file instead)")
+        return ByteLimit(ALWAYS, "the limit for a pipe, which does not tell its size (write a file instead)")
     most = max(find_memory() // SHARE, ALWAYS)
     if packed is not None and packed * RATIO < most:
-        return Limit(max(packed * RATIO, ALWAYS), f"more than {RATIO} times its compressed size")
-    return Limit(most, "an eighth of this machine's memory")
+        return ByteLimit(max(packed * RATIO, ALWAYS), f"more than {RATIO} times its compressed size")
+    return ByteLimit(most, "an eighth of this machine's memory")
 
 
 def find_memory() -> int:
@@ -144,7 +144,7 @@ def read_file(path: Path) -> bytes:
         return file.read(about.st_size) + read_stream(file, limit, path.name)
 
 
-def read_stream(file: Any, limit: Limit, what: str) -> bytes:
+def read_stream(file: Any, limit: ByteLimit, what: str) -> bytes:
     """Return what is left in a file, unless it is more than the limit."""
     blocks, size = [], 0
     while block := file.read(BLOCK_BYTES):
@@ -183,7 +183,7 @@ def _find_opener(content: bytes) -> Callable[[IO[bytes]], Any] | None:
     return next((opener for magic, opener in _OPENERS.items() if content.startswith(magic)), None)
 
 
-def _read_pipe(path: Path, limit: Limit) -> bytes:
+def _read_pipe(path: Path, limit: ByteLimit) -> bytes:
     """Return what comes through a pipe. Who writes may take its time; but there must be somebody who does."""
     # Without O_NONBLOCK, to open a pipe waits for a writer for ever.
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)

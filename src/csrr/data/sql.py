@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
@@ -11,18 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from csrr.data.column_roles import Column, choose_columns
-from csrr.data.columns import as_arrow_array, name_column
+from csrr.data.columns import Column, name_column
 from csrr.data.errors import DataError, name_in_errors, name_table_row, quote_error, quote_names, show_value
-from csrr.data.log import Log
+from csrr.data.formats import SQLITE_MAGIC
+from csrr.data.log import Log, read_log
 from csrr.data.sources import find_limit
-from csrr.data.tables import Asked, Events, OnBadRows, read_events
+from csrr.data.tables import ColumnKey, OnBadRows, ReadOptions, Table, check_names, check_options, choose_columns
 
 if TYPE_CHECKING:
     import sqlite3
 
 CHUNK_ROWS = 10_000
-SQLITE_MAGIC = b"SQLite format 3\x00"
 
 Chunk = Any
 """Some rows of a result: a record batch of Arrow, or a list of tuples."""
@@ -33,13 +32,13 @@ def read_sql(
     connection: Any,
     *,
     parameters: Any = None,
-    user: Column = None,
-    item: Column = None,
-    rating: Column = None,
-    weight: Column = None,
-    event: Column = None,
-    time: Column = None,
-    title: Column = None,
+    user: ColumnKey = None,
+    item: ColumnKey = None,
+    rating: ColumnKey = None,
+    weight: ColumnKey = None,
+    event: ColumnKey = None,
+    time: ColumnKey = None,
+    title: ColumnKey = None,
     weights: Mapping[Any, float] | None = None,
     target: str | int | None = None,
     min_rating: float | None = None,
@@ -91,74 +90,39 @@ def read_sql(
     Log: 2 users x 2 items, 3 events (75 %)
     user 'customer_id', item 'sku'
     """
-    asked = Asked.of(
-        user=user,
-        item=item,
-        rating=rating,
-        weight=weight,
-        event=event,
-        time=time,
-        title=title,
-        weights=weights,
-        target=target,
-        min_rating=min_rating,
-        min_weight=min_weight,
-        on_bad_rows=on_bad_rows,
-    )
-    return Log.from_events(fetch_events(query, connection, parameters, asked), asked)
+    roles = (user, item, rating, weight, event, time, title)
+    options = check_options(roles, weights, target, min_rating, min_weight, on_bad_rows)
+    return read_log(fetch_table(query, connection, parameters, options), options)
 
 
 def is_database(source: object) -> bool:
     """Return whether rows can be fetched from `source`."""
-    return (
-        _is_sqlalchemy(source)
-        or callable(getattr(type(source), "cursor", None))
-        or callable(getattr(type(source), "fetchmany", None))
+    return _is_sqlalchemy(source) or any(
+        callable(getattr(type(source), name, None)) for name in ("cursor", "fetchmany")
     )
 
 
-def fetch_events(query: Any, source: Any, parameters: Any, asked: Asked) -> Events:
-    """Return the events of a query's rows."""
+def fetch_table(query: Any, source: Any, parameters: Any, options: ReadOptions) -> Table:
+    """Return the table of a query's rows, of which only the columns are kept that are events' by `options`."""
     is_path = isinstance(source, str | os.PathLike) and "://" not in str(source)
-    name = Path(source).name if is_path else None
-    with name_in_errors(name), _open(source) as opened, _execute(query, opened, parameters) as (names, chunks):
-        used = {name for name in choose_columns(names, asked.columns).values() if name is not None}
-        columns = _keep_columns(names, chunks, used)
-    return read_events(columns, asked)
-
-
-class QueryColumns(Mapping[str, Any]):
-    """The columns of a result by name, of which only some were kept."""
-
-    def __init__(self, names: Sequence[str], kept: Mapping[str, pa.ChunkedArray]) -> None:
-        self._names, self._kept = names, kept
-
-    def __getitem__(self, name: str) -> pa.ChunkedArray:
-        return self._kept[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
-
-    def __len__(self) -> int:
-        return len(self._names)
-
-
-def _keep_columns(names: Sequence[str], chunks: Iterator[Chunk], used: Collection[str]) -> QueryColumns:
-    places = {name: names.index(name) for name in names if name in used}
-    kept: dict[str, list[pa.Array]] = {name: [] for name in places}
-    limit, n_rows, size = find_limit(), 0, 0
-    for chunk in chunks:
-        for name, place in places.items():
-            values = chunk.column(place) if isinstance(chunk, pa.RecordBatch) else [row[place] for row in chunk]
-            column = as_arrow_array(values, name, partial(_name_row, n_rows))
-            kept[name].append(column)
-            size += column.nbytes
-        n_rows += len(chunk)
-        limit.check_rows(n_rows, "the result of the query")
-        limit.check(size, "the result of the query")
-    if not n_rows:
-        raise DataError(f"the query gives no rows; its columns are {quote_names(names)}")
-    return QueryColumns(names, {name: _join_chunks(name, columns) for name, columns in kept.items()})
+    file = Path(source).name if is_path else None
+    with name_in_errors(file), _open(source) as opened, _execute(query, opened, parameters) as (names, chunks):
+        check_names(names)
+        used = [name for name in choose_columns(names, options.columns).values() if name is not None]
+        kept: dict[str, list[pa.Array]] = {name: [] for name in used}
+        limit, n_rows, size = find_limit(), 0, 0
+        for chunk in chunks:
+            for name, arrays in kept.items():
+                place = names.index(name)
+                values = chunk.column(place) if isinstance(chunk, pa.RecordBatch) else [row[place] for row in chunk]
+                arrays.append(Column.read(values, name, partial(_name_row, n_rows)).array)
+                size += arrays[-1].nbytes
+            n_rows += len(chunk)
+            limit.check_rows(n_rows, "the result of the query")
+            limit.check(size, "the result of the query")
+        if not n_rows:
+            raise DataError(f"the query gives no rows; its columns are {quote_names(names)}")
+        return Table({name: partial(_join_chunks, name, kept.get(name, [])) for name in names})
 
 
 def _name_row(start: int, row: int) -> str:

@@ -1,12 +1,11 @@
-"""Separated text -> columns of text, with the line number of every row."""
+"""Separated text (CSV, TSV and the like) -> a table, with the line number of every row."""
 
 from __future__ import annotations
 
 import codecs
 import csv
 import io
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from typing import NamedTuple
@@ -16,12 +15,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv as arrow_csv
 
-from csrr._base.arrays import Int64Array
+from csrr._base.arrays import BoolArray
 from csrr._base.text import describe_size
-from csrr.data.column_roles import find_role
 from csrr.data.columns import SKIP_HINT
 from csrr.data.errors import DataError, quote_error, quote_names, show_value
-from csrr.data.sources import LONGEST_LINE, MOST_COLUMNS
+from csrr.data.sources import LONGEST_LINE, MOST_COLUMNS, find_limit
+from csrr.data.tables import Table, find_role, hold_columns
 
 QUOTING = (",", ";")
 BLOCK_BYTES = 1 << 22
@@ -180,66 +179,6 @@ SEPARATORS = ("::", "\t", ",", ";", "|")
 SAMPLE_LINES = 20
 
 
-@dataclass(frozen=True)
-class TextTable:
-    """The columns of a text, each an Arrow array of text, shape (n_rows,), and the text itself.
-
-    `repeated` are the rows, counted before they were left out, that repeat the header. `notes` tells what was left out.
-    """
-
-    columns: dict[str, pa.ChunkedArray]
-    text: bytes
-    separator: str
-    has_header: bool
-    repeated: Int64Array
-    notes: tuple[str, ...] = ()
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows, without the header."""
-        return len(next(iter(self.columns.values())))
-
-    def where(self, row: int) -> str:
-        """Return the line number and the text of a row, counted from 0 without the header."""
-        # The rows up to each repeated header are shifted by the number of those before it.
-        return self._name_row(row + int(np.searchsorted(self.repeated - np.arange(len(self.repeated)), row, "right")))
-
-    def _name_row(self, row: int) -> str:
-        rows = (row for row in split_rows(self.text, self.separator) if len(row.fields) == len(self.columns))
-        found = next(islice(rows, row + self.has_header, None), None)
-        return f"row {row + 1}" if found is None else found.name()
-
-    def may_hold_rows(self) -> bool:
-        """Return whether a field has line ends, and as many separators as a row: it may have taken in others."""
-        return any(
-            pc.any(
-                pc.and_(
-                    pc.match_substring_regex(column, "[\r\n]"),
-                    pc.greater_equal(pc.count_substring(column, self.separator), len(self.columns) - 1),
-                )
-            ).as_py()
-            for column in self.columns.values()
-        )
-
-    def drop_repeated_headers(self, header: Sequence[str]) -> TextTable:
-        """Return the table without the rows that repeat the header, as files that were joined have them."""
-        if not self.has_header or pc.index(next(iter(self.columns.values())), header[0]).as_py() < 0:
-            return self
-        same = np.ones(self.n_rows, bool)
-        for name, column in zip(header, self.columns.values(), strict=True):
-            same &= pc.equal(column, name).to_numpy()
-        if not same.any():
-            return self
-        repeated, chosen = np.flatnonzero(same), pa.array(~same)
-        many = len(repeated) > 1
-        note = (
-            f"skipped {len(repeated):,} line{'s' if many else ''} that repeat{'' if many else 's'} the header,"
-            f" {'the first of them ' if many else ''}{self._name_row(int(repeated[0]))}"
-        )
-        columns = {name: column.filter(chosen) for name, column in self.columns.items()}
-        return replace(self, columns=columns, repeated=repeated, notes=(*self.notes, note))
-
-
 def parse_text(
     content: bytes,
     *,
@@ -248,8 +187,8 @@ def parse_text(
     names: Sequence[str] | None = None,
     expected: Collection[str] = (),
     skip_bad: bool = False,
-) -> TextTable:
-    """Return the columns of a text, one row a line; lines that repeat the header are left out.
+) -> Table:
+    """Return the table of a text, one row a line; lines that repeat the header are left out.
 
     A first line with a name that is recognized or `expected` is a header. Without one, columns are called
     `names` or, with `header=False`, "0", "1", ... With `skip_bad`, rows with another number of fields are left out.
@@ -272,17 +211,64 @@ def parse_text(
     if len(set(columns)) < len(columns):
         raise DataError(f"two columns have the same name: {quote_names(columns)}; rename one")
     bad: list[str] | None = [] if skip_bad else None
-    table = TextTable(
-        _read_columns(text, separator, columns, header, bad), text, separator, header, np.empty(0, np.int64)
-    )
+    cells = _read_columns(text, separator, columns, header, bad)
+    n_rows, notes = len(cells[columns[0]]), []
+    find_limit().check_rows(n_rows)
     has_quotes = separator in QUOTING and b'"' in text
-    if has_quotes and count_lines(text) > table.n_rows + header + len(bad or ()) and table.may_hold_rows():
+    if has_quotes and count_lines(text) > n_rows + header + len(bad or ()) and _may_hold_rows(cells, separator):
         check_quotes(text, separator)
     if bad:
         place = next(row.name() for row in split_rows(text, separator) if len(row.fields) != len(columns))
         what = f"{len(bad):,} rows that have" if len(bad) > 1 else "1 row that has"
-        table = replace(table, notes=(f"skipped {what} not {len(columns)} fields; the first is {place}",))
-    return table.drop_repeated_headers(first)
+        notes.append(f"skipped {what} not {len(columns)} fields; the first is {place}")
+
+    def name_row(row: int) -> str:
+        rows = (row for row in split_rows(text, separator) if len(row.fields) == len(columns))
+        found = next(islice(rows, row + header, None), None)
+        return f"row {row + 1}" if found is None else found.name()
+
+    repeats = _find_repeated_headers(cells, first) if header else np.zeros(n_rows, np.bool_)
+    if many := int(repeats.sum()):
+        place = name_row(int(repeats.argmax()))
+        what = (
+            f"{many:,} lines that repeat the header, the first of them"
+            if many > 1
+            else "1 line that repeats the header,"
+        )
+        notes.append(f"skipped {what} {place}")
+        cells = {name: column.filter(pa.array(~repeats)) for name, column in cells.items()}
+    # The rows up to each repeated header are shifted by the number of those before it.
+    shifts = np.flatnonzero(repeats) - np.arange(many)
+    return Table(
+        hold_columns(cells),
+        lambda row: name_row(row + int(np.searchsorted(shifts, row, "right"))),
+        is_text=True,
+        roles={} if header or names is not None else {"user": 0, "item": 1},
+        notes=tuple(notes),
+    )
+
+
+def _may_hold_rows(columns: Mapping[str, pa.ChunkedArray], separator: str) -> bool:
+    """Return whether a field has line ends, and as many separators as a row: it may have taken in others."""
+    return any(
+        pc.any(
+            pc.and_(
+                pc.match_substring_regex(column, "[\r\n]"),
+                pc.greater_equal(pc.count_substring(column, separator), len(columns) - 1),
+            )
+        ).as_py()
+        for column in columns.values()
+    )
+
+
+def _find_repeated_headers(columns: Mapping[str, pa.ChunkedArray], header: Sequence[str]) -> BoolArray:
+    """Return which rows, shape (n,), repeat the header, as in files that were joined."""
+    cells = list(columns.values())
+    same = np.full(len(cells[0]), pc.index(cells[0], header[0]).as_py() >= 0)
+    if same.any():
+        for name, column in zip(header, cells, strict=True):
+            same &= pc.equal(column, name).to_numpy()
+    return same
 
 
 def _check_separator(separator: str) -> None:

@@ -23,7 +23,8 @@ from csrr.data.columns import Times
 from csrr.data.errors import DataWarning, warn_caller
 from csrr.data.event_types import EventTypes
 from csrr.data.ids import Id, Ids
-from csrr.data.tables import check_sparse, is_table
+from csrr.data.matrix import check_sparse
+from csrr.data.tables import is_table
 from csrr.models.filters import (
     IdLookup,
     RuleOptions,

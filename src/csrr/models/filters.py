@@ -15,9 +15,9 @@ from scipy import sparse
 from csrr._base.arrays import AnyArray, BoolArray, Float32Array, Float64Array, Rows
 from csrr.data import IdMap, ItemTable, Log, UnknownIdError
 from csrr.data.errors import UnknownIdWarning, show_value, warn_caller
-from csrr.data.ids import read_ids
+from csrr.data.ids import convert_ids
 from csrr.data.items import Categories, find_name
-from csrr.data.tables import check_sparse
+from csrr.data.matrix import check_sparse
 from csrr.parameters import ParameterError, check_number, refuse_names
 from csrr.ranking.rules import NO_LIMIT, Groups, Rules, sketch_rows
 from csrr.ranking.topk import Items, Restrictions, take_rows
@@ -52,7 +52,7 @@ class IdLookup:
             return known.rows(ids, kind)
         except UnknownIdError as error:
             where = f"{place}: " if place else ""
-            raise UnknownIdError(f"{where}{error}; {_WAY_OUT[kind]}") from None
+            raise UnknownIdError(f"{where}{error}; {_WAY_OUT[kind]}", ids=error.ids, kind=kind) from None
 
     def find_known(self, known: IdMap, ids: Any, kind: Literal["user", "item"], place: str) -> Rows:
         """Return the rows of those ids that are known; the others are counted as left out."""
@@ -80,7 +80,7 @@ def read_asked(ids: Any, reader: IdLookup) -> AnyArray:
         mixed = np.empty(len(ids), np.object_)
         mixed[:] = ids
         return mixed
-    return read_ids(ids)
+    return convert_ids(ids)
 
 
 def find_rows(known: IdMap, ids: Any, kind: str = "user") -> Rows:

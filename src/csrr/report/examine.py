@@ -12,8 +12,8 @@ import numpy as np
 from csrr._base.arrays import Int64Array
 from csrr._base.text import format_number_of, format_percent, make_printable
 from csrr.data import Log
-from csrr.data.column_roles import is_amount, spell_range
 from csrr.data.errors import show_value
+from csrr.data.tables import is_amount, spell_range
 
 SHORT = 5
 """Users with fewer events are too short to judge: little is left to learn from once some are held out."""
