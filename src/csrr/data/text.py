@@ -21,6 +21,7 @@ from csrr.data.columns import SKIP_HINT
 from csrr.data.errors import DataError, quote_error, quote_names, show_value
 from csrr.data.sources import LONGEST_LINE, MOST_COLUMNS, find_limit
 from csrr.data.tables import Table, find_role, hold_columns
+from csrr.parameters import is_float
 
 QUOTING = (",", ";")
 BLOCK_BYTES = 1 << 22
@@ -87,12 +88,9 @@ def _is_utf8(content: bytes) -> bool:
 
 
 def list_lines(text: bytes) -> Iterator[tuple[int, str]]:
-    r"""Yield the number of each line, from 1, and its text with its end: \n, \r\n or \r. One too long is cut."""
+    r"""Return the number of each line, from 1, and its text with its end: \n, \r\n or \r. One too long is cut."""
     lines = io.TextIOWrapper(io.BytesIO(text), "utf-8", newline="")
-    number, line = 1, lines.readline(LONGEST_LINE + 2)
-    while line:
-        yield number, line
-        number, line = number + 1, lines.readline(LONGEST_LINE + 2)
+    return enumerate(iter(partial(lines.readline, LONGEST_LINE + 2), ""), 1)
 
 
 def use_one_byte(text: bytes, separator: str) -> tuple[bytes, str]:
@@ -100,9 +98,10 @@ def use_one_byte(text: bytes, separator: str) -> tuple[bytes, str]:
     if len(separator.encode()) == 1:
         return text, separator
     if UNIT.encode() in text:
-        line = next(number for number, line in list_lines(text) if UNIT in line)
+        number, line = next(each for each in list_lines(text) if UNIT in each[1])
+        place = f"line {number} ({show_value(line.rstrip(chr(10) + chr(13)))})"
         raise DataError(
-            f"{_name_line(text, line)} holds the control character {UNIT!r}, which no text may hold that is"
+            f"{place} holds the control character {UNIT!r}, which no text may hold that is"
             f" separated by {separator!r}; remove it"
         )
     return text.replace(separator.encode(), UNIT.encode()), UNIT
@@ -144,21 +143,6 @@ def split_rows(text: bytes, separator: str) -> Iterator[TextRow]:
         raise DataError(f"line {before + 1} cannot be read: {error}") from error
 
 
-def check_quotes(text: bytes, separator: str) -> None:
-    """Raise an error naming the row, if there is one, whose quote takes in what should be rows of their own."""
-    for row in split_rows(text, separator):
-        if not row.is_closed(separator):
-            raise make_quote_error(row)
-
-
-def make_quote_error(row: TextRow) -> DataError:
-    """Return an error for a row that takes in others."""
-    return DataError(
-        f"{row.name()} are one row: a quote is not closed where its field ends; remove it, or write each quote"
-        " inside a field twice"
-    )
-
-
 def count_lines(text: bytes) -> int:
     """Return the number of lines of a text."""
     return max(text.count(b"\n"), text.count(b"\r")) + (not text.endswith((b"\n", b"\r")))
@@ -168,11 +152,6 @@ def _make_reader(lines: Iterable[str], separator: str, *, strict: bool = False) 
     if separator in QUOTING:
         return csv.reader(lines, delimiter=separator, strict=strict)
     return csv.reader(lines, delimiter=separator, quoting=csv.QUOTE_NONE)
-
-
-def _name_line(text: bytes, line: int) -> str:
-    content = next((each for number, each in list_lines(text) if number == line), "")
-    return f"line {line} ({show_value(content.rstrip(chr(10) + chr(13)))})"
 
 
 SEPARATORS = ("::", "\t", ",", ";", "|")
@@ -216,7 +195,7 @@ def parse_text(
     find_limit().check_rows(n_rows)
     has_quotes = separator in QUOTING and b'"' in text
     if has_quotes and count_lines(text) > n_rows + header + len(bad or ()) and _may_hold_rows(cells, separator):
-        check_quotes(text, separator)
+        _check_rows(text, separator)
     if bad:
         place = next(row.name() for row in split_rows(text, separator) if len(row.fields) != len(columns))
         what = f"{len(bad):,} rows that have" if len(bad) > 1 else "1 row that has"
@@ -317,19 +296,11 @@ def _is_header(first: Sequence[str], names: Sequence[str] | None, expected: Coll
         return True
     if names is not None:
         return False
-    if any(_is_number(field) for field in fields):
+    if any(is_float(field) for field in fields):
         raise DataError(
             f"the first line looks like data, not like column names: {quote_names(fields)};"
             " pass header=False, and columns by position, such as user=0, item=1, rating=2"
         )
-    return True
-
-
-def _is_number(field: str) -> bool:
-    try:
-        float(field)
-    except ValueError:
-        return False
     return True
 
 
@@ -359,7 +330,8 @@ def _read_columns(
             ),
         )
     except pa.ArrowInvalid as error:
-        raise _find_bad_line(text, separator, len(columns)) or DataError(quote_error(error)) from None
+        _check_rows(text, separator, len(columns))
+        raise DataError(quote_error(error)) from None
     return dict(zip(columns, table.columns, strict=True))
 
 
@@ -368,16 +340,18 @@ def _skip_row(bad: list[str], row: arrow_csv.InvalidRow) -> str:
     return "skip"
 
 
-def _find_bad_line(text: bytes, separator: str, n_columns: int) -> DataError | None:
-    """Return an error naming the first row that is too long or has another number of fields, if there is one."""
+def _check_rows(text: bytes, separator: str, n_columns: int | None = None) -> None:
+    """Raise an error for the first row with a quote that is not closed or, with `n_columns`, other fields than these."""
     for row in split_rows(text, separator):
-        if sum(len(field.encode()) + 1 for field in row.fields) > LONGEST_LINE:
-            return _make_long_line_error(f"line {row.begin}")
+        if n_columns is not None and sum(len(field.encode()) + 1 for field in row.fields) > LONGEST_LINE:
+            raise _make_long_line_error(f"line {row.begin}")
         if not row.is_closed(separator):
-            return make_quote_error(row)
-        if len(row.fields) != n_columns:
-            return DataError(
+            raise DataError(
+                f"{row.name()} are one row: a quote is not closed where its field ends; remove it, or write each quote"
+                " inside a field twice"
+            )
+        if n_columns not in (None, len(row.fields)):
+            raise DataError(
                 f"{row.name()} {'has' if row.begin == row.end else 'have'} {len(row.fields)} fields where"
                 f" {n_columns} are expected; correct it, {SKIP_HINT}"
             )
-    return None
