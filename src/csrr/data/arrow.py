@@ -91,18 +91,14 @@ def _make_table(names: list[str], read: Callable[[int], pa.ChunkedArray], limit:
             column = read(place)
             limit.check_rows(len(column))
             column.validate(full=True)
-            limit.check(measure_expanded(column), f"column {show_value(name)}")
+            limit.check(sum(map(_measure_array, column.chunks)), f"column {show_value(name)}")
         return column
 
     return Table({name: partial(read_checked, place, name) for place, name in enumerate(names)})
 
 
-def measure_expanded(column: pa.ChunkedArray) -> int:
-    """Return how many bytes a column takes, at most, once repeated values are written out."""
-    return sum(_measure_array(chunk) for chunk in column.chunks)
-
-
 def _measure_array(array: pa.Array) -> int:
+    """Return how many bytes an array takes, at most, once repeated values are written out."""
     if isinstance(array, pa.ExtensionArray):
         return _measure_array(array.storage)
     if pa.types.is_run_end_encoded(array.type):

@@ -78,6 +78,10 @@ class Column:
             value = f"a value of type {show_type(self.kind)}"
         return self.make_error(row, f"{value} {what}")
 
+    def make_type_error(self, what: str) -> DataError:
+        """Return an error about the type of all values."""
+        return DataError(f"{name_column(self.name)} holds {show_type(self.kind)} values{what}", column=self.name)
+
     def make_missing_error(self, row: int) -> DataError:
         """Return an error about a missing value."""
         return self.make_error(row, f"the value is missing; remove the row or fill it in, {SKIP_HINT}")

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from csrr._base.arrays import BoolArray, Float32Array, Float64Array, Int64Array, Rows
-from csrr.data.columns import SKIP_HINT, Column, Times, name_column, show_type
+from csrr.data.columns import SKIP_HINT, Column, Times, name_column
 from csrr.data.errors import DataError, list_names, show_value
 from csrr.parameters import ParameterError, check_number
 
@@ -54,22 +54,17 @@ class EventTypes:
     @property
     def cells(self) -> BoolArray:
         """Which types each pair has, shape (n_events, n_types)."""
-        found: BoolArray = self.amounts > 0
-        return found
+        return np.asarray(self.amounts > 0)
 
     @property
     def is_target(self) -> BoolArray:
         """Which pairs have an event of the target type, shape (n_events,); all of them without a target."""
-        if self.target is None:
-            return np.ones(len(self.amounts), np.bool_)
-        found: BoolArray = self.amounts[:, self.names.index(self.target)] > 0
-        return found
+        return np.asarray(self.target_cells.any(axis=1))
 
     @property
     def target_cells(self) -> BoolArray:
         """Which types of each pair are the target, shape (n_events, n_types)."""
-        found: BoolArray = self.cells & np.array([self.target in (None, name) for name in self.names])
-        return found
+        return np.asarray(self.cells & np.array([self.target in (None, name) for name in self.names]))
 
     def sum_weights(self) -> Float32Array:
         """Return the weight of each pair: the sum over its types.
@@ -168,11 +163,6 @@ class TypeColumn:
     codes: Rows
     target: str | None
 
-    @property
-    def lacks_target(self) -> bool:
-        """Whether there is a target, and no row of it."""
-        return self.target is not None and not (self.codes == self.names.index(self.target)).any()
-
     def select(self, mask: BoolArray) -> TypeColumn:
         """Return the types of the rows where `mask`, shape (n,), is true."""
         return replace(self, codes=self.codes[mask])
@@ -241,10 +231,7 @@ def read_types(column: Column) -> pa.Array:
             values = values.cast(pa.int64())
         return pc.utf8_trim_whitespace(values.cast(pa.large_string()))
     except pa.ArrowException:
-        raise DataError(
-            f"{name_column(column.name)} holds {show_type(column.kind)} values, not event types: strings or integers",
-            column=column.name,
-        ) from None
+        raise column.make_type_error(", not event types: strings or integers") from None
 
 
 def code_types(column: Column, weights: Mapping[str, float], target: Any) -> TypeColumn:

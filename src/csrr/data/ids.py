@@ -156,12 +156,15 @@ class IdMap:
         return self._find(_read(ids, f"{kind} ids"))
 
     def _find(self, asked: pa.Array) -> Rows:
-        if len(asked) == 0 or pa.types.is_integer(asked.type) != (self._text is None):
+        if len(asked) == 0 or len(self) == 0 or pa.types.is_integer(asked.type) != (self._text is None):
             return np.full(len(asked), -1, np.int64)
-        if self._text is None:
-            return self._integer_rows(asked.to_numpy())
-        rows: Rows = pc.index_in(asked, value_set=self._text).fill_null(-1).to_numpy().astype(np.int64)
-        return rows
+        if self._text is not None:
+            return np.asarray(pc.index_in(asked, value_set=self._text).fill_null(-1).to_numpy(), np.int64)
+        numbers = asked.to_numpy()
+        if self.identity:
+            return np.where((numbers >= 0) & (numbers < len(self)), numbers, -1)
+        places = np.searchsorted(self._ids, numbers)
+        return np.where(self._ids[np.minimum(places, len(self) - 1)] == numbers, places, -1)
 
     def row(self, id: Id, kind: str = "user") -> int:
         """Return the row of one id.
@@ -184,13 +187,6 @@ class IdMap:
             If it is not in the map.
         """
         return int(self.rows([id], kind)[0])
-
-    def _integer_rows(self, asked: Int64Array) -> Rows:
-        if self.identity:
-            return np.where((asked >= 0) & (asked < len(self)), asked, -1)
-        places = np.searchsorted(self._ids, asked)
-        found = self._ids[np.minimum(places, len(self) - 1)] == asked if len(self) else np.zeros(len(asked), bool)
-        return np.where(found, places, -1)
 
     def _unknown(self, ids: list[Id], kind: str) -> UnknownIdError:
         some = ", ".join(repr(id) for id in ids[:3])

@@ -23,7 +23,6 @@ from csrr.data.columns import (
     parse_time,
     read_ids,
     read_text_ids,
-    show_type,
 )
 from csrr.data.errors import DataError, RowNamer, list_names, name_in_errors, quote_error, quote_names, show_value
 from csrr.data.formats import guess_format, open_member, recognize
@@ -134,7 +133,9 @@ class ItemColumn(NamedTuple):
             return found
         values = self.values[rows]
         if self.kind == "date":
-            texts: ObjectArray = np.datetime_as_string(values, unit=_find_unit(self.values)).astype(np.object_)
+            seconds = self.values[~np.isnat(self.values)].astype(np.int64)
+            unit: Literal["D", "s"] = "D" if bool((seconds % 86400 == 0).all()) else "s"
+            texts: ObjectArray = np.datetime_as_string(values, unit=unit).astype(np.object_)
             texts[np.isnat(values)] = None
             return texts
         missing = np.isnan(values) if self.kind == "number" else np.zeros(len(rows), np.bool_)
@@ -181,10 +182,9 @@ def read_item_column(column: Column, *, is_text: bool = False, separator: str | 
     try:
         found = _read_plain(array)
     except pa.ArrowException as error:
-        raise DataError(
-            f"{name_column(column.name)} holds {show_type(kind)} values ({quote_error(error)}); an item table has"
-            " numbers, texts, dates, true or false, and lists of texts: choose others with columns=[...]",
-            column=column.name,
+        raise column.make_type_error(
+            f" ({quote_error(error)}); an item table has numbers, texts, dates, true or false, and lists of texts:"
+            " choose others with columns=[...]"
         ) from None
     if found.kind == "date" and (far := find_far_dates(found.values)).any():
         what = "the date is ten thousand years away; correct it, or choose other columns with columns=[...]"
@@ -254,8 +254,7 @@ def _read_lists(column: Column) -> ItemColumn:
     try:
         flat = pc.list_flatten(array).cast(pa.large_string())
     except pa.ArrowException:
-        what = f"holds {show_type(column.kind)} values; lists are of texts: choose other columns with columns=[...]"
-        raise DataError(f"{name_column(column.name)} {what}", column=column.name) from None
+        raise column.make_type_error("; lists are of texts: choose other columns with columns=[...]") from None
     return _collect_many(np.repeat(np.arange(len(array)), lengths), flat, len(array))
 
 
@@ -268,11 +267,6 @@ def _collect_many(rows: Rows, texts: pa.Array, n: int) -> ItemColumn:
 def _find_nulls(array: pa.Array) -> BoolArray:
     nulls: BoolArray = array.is_null().to_numpy(zero_copy_only=False)
     return nulls
-
-
-def _find_unit(dates: AnyArray) -> Literal["D", "s"]:
-    known = dates[~np.isnat(dates)].astype(np.int64)
-    return "D" if bool((known % 86400 == 0).all()) else "s"
 
 
 def match_column(column: ItemColumn, name: str, wanted: Any) -> BoolArray:
@@ -615,7 +609,10 @@ def _make_table(
     limit: ByteLimit | None = None,
 ) -> ItemTable:
     names = tuple(table.columns)
-    id_name, title_name = _find_ids(item, names), _find_titles(title, names)
+    id_name, title_name = _find_ids(item, names), find_column("title", title, names)
+    if title_name is None and title is None:
+        alike = [name for name in names if normalize_name(name) in _TITLES]
+        title_name = alike[0] if len(alike) == 1 else None
     given = table.read(id_name, "item")
     ids = read_text_ids(given).dictionary_decode() if table.is_text else read_ids(given)
     if len(ids) == 0:
@@ -649,14 +646,6 @@ def _find_ids(item: ColumnKey, names: tuple[str, ...]) -> str:
     if len(plain) != 1:
         raise make_no_column_error("item", names)
     return plain[0]
-
-
-def _find_titles(title: ColumnKey, names: tuple[str, ...]) -> str | None:
-    found = find_column("title", title, names)
-    if found is None and title is None:
-        alike = [name for name in names if normalize_name(name) in _TITLES]
-        return alike[0] if len(alike) == 1 else None
-    return found
 
 
 def _check_distinct(ids: pa.Array, column: str, where: RowNamer) -> None:

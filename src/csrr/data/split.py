@@ -14,7 +14,7 @@ from csrr.data.columns import Times, parse_time, show_moments
 from csrr.data.errors import DataError, show_value
 from csrr.data.log import Log
 from csrr.data.read import as_log
-from csrr.parameters import ParameterError, check_seed, is_number, is_whole
+from csrr.parameters import Choice, ParameterError, check_seed, is_number, is_whole
 
 
 class HeldOut(NamedTuple):
@@ -135,11 +135,13 @@ def split(
     True
     """
     events = as_log(log)
-    _check_modes(ratio=ratio, last=last, at=at, time_quantile=time_quantile, held_out_users=held_out_users)
+    ways = {"ratio": ratio, "last": last, "at": at, "time_quantile": time_quantile, "held_out_users": held_out_users}
+    chosen = {name for name, value in ways.items() if value is not None}
+    if len(chosen) > 1 and chosen != {"held_out_users", "last"}:
+        raise DataError(f"split takes one of {', '.join(ways)}, not {' and '.join(sorted(chosen))} together")
     check_seed(seed)
-    if not isinstance(by, str) or by not in ("user", "log"):
-        raise DataError(f"by={show_value(by)}: choose 'user' (a share of each user's events) or 'log' (of all events)")
-    if by == "log" and (last, at, time_quantile, held_out_users) != (None,) * 4:
+    Choice("by", "", choices=("user", "log")).check(by)
+    if by == "log" and chosen - {"ratio"}:
         raise ParameterError("by='log' goes with ratio alone")
     if given is not None and (held_out_users is None or last is not None):
         raise ParameterError("given= goes with held_out_users, without last")
@@ -167,12 +169,6 @@ def split(
 def _tell_cut(parts: tuple[Log, Log], how: Literal["last", "time"] | None) -> tuple[Log, Log]:
     """Return (train, test), train with how it was made."""
     return replace(parts[0], cut=how), replace(parts[1], cut=None)
-
-
-def _check_modes(**modes: Any) -> None:
-    chosen = {name for name, value in modes.items() if value is not None}
-    if len(chosen) > 1 and chosen != {"held_out_users", "last"}:
-        raise DataError(f"split takes one of {', '.join(modes)}, not {' and '.join(sorted(chosen))} together")
 
 
 def _check_fraction(name: str, value: float) -> float:

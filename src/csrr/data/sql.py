@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, nullcontext
 from functools import partial
+from itertools import chain, count, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -196,21 +197,21 @@ def _is_sqlalchemy(source: object) -> bool:
 
 @contextmanager
 def _execute(query: Any, source: Any, parameters: Any) -> Iterator[tuple[list[str], Iterator[Chunk]]]:
-    """Give the names of a query's columns and its rows in chunks. What a driver raises becomes a `DataError`."""
+    """Give the names of a query's columns and its rows in chunks. Errors of a driver become a `DataError`."""
+    is_alchemy, own = _is_sqlalchemy(source), callable(getattr(source, "cursor", None))
+    if not is_database(source):
+        raise DataError(f"a query needs a connection to a database, not {show_value(source)}")
+    if query is None and (is_alchemy or own):
+        raise DataError("an engine or a connection needs a query; pass query='SELECT ...'")
     try:
-        if _is_sqlalchemy(source):
+        if is_alchemy:
             with _execute_sqlalchemy(query, source, parameters) as result:
                 yield list(result.keys()), result.partitions(CHUNK_ROWS)
             return
-        if not is_database(source):
-            raise DataError(f"a query needs a connection to a database, not {show_value(source)}")
-        own = callable(getattr(source, "cursor", None))
         cursor = _open_cursor(source) if own else source
         try:
             if query is not None:
                 cursor.execute(query, *([] if parameters is None else [parameters]))
-            elif own:
-                raise DataError("a connection needs a query; pass query='SELECT ...'")
             yield _fetch(cursor)
         finally:
             if own:
@@ -225,8 +226,6 @@ def _execute(query: Any, source: Any, parameters: Any) -> Iterator[tuple[list[st
 def _execute_sqlalchemy(query: Any, source: Any, parameters: Any) -> Iterator[Any]:
     import sqlalchemy
 
-    if query is None:
-        raise DataError("an engine or a connection needs a query; pass query='SELECT ...'")
     statement = sqlalchemy.text(query) if isinstance(query, str) else query
     options = {"stream_results": True, "max_row_buffer": CHUNK_ROWS}
     with source.connect() if isinstance(source, sqlalchemy.Engine) else nullcontext(source) as connection:
@@ -251,11 +250,5 @@ def _fetch(cursor: Any) -> tuple[list[str], Iterator[Chunk]]:
     first = cursor.fetchmany(CHUNK_ROWS)  # before that, some drivers do not describe the result of a server's cursor
     if not cursor.description:
         raise DataError("the query gives no rows and no columns; is it a SELECT?")
-    return [column[0] for column in cursor.description], _fetch_rows(cursor, first)
-
-
-def _fetch_rows(cursor: Any, first: Sequence[Sequence[Any]]) -> Iterator[Chunk]:
-    rows = first
-    while rows:
-        yield rows
-        rows = cursor.fetchmany(CHUNK_ROWS)
+    chunks = chain([first], (cursor.fetchmany(CHUNK_ROWS) for _ in count()))
+    return [column[0] for column in cursor.description], takewhile(len, chunks)

@@ -26,12 +26,10 @@ from csrr.data.columns import (
     find_bad_times,
     is_number_type,
     is_text,
-    name_column,
     read_ids,
     read_numbers,
     read_text_ids,
     read_times,
-    show_type,
 )
 from csrr.data.errors import DataError, RowNamer, name_table_row, quote_names, show_value
 from csrr.data.event_types import TypeColumn, code_types, read_types, read_weights
@@ -546,7 +544,7 @@ def read_events(table: Table, options: ReadOptions = DEFAULTS) -> Events:
         by_type = np.array([*(options.weights[name] for name in types.names), 0.0])[types.codes]
         read["weight"] = by_type if read["weight"] is None else by_type * read["weight"]
         _check_weights(read["weight"], used.get("weight", used["event"]), where)
-        if types.lacks_target:
+        if types.target is not None and not (types.codes == types.names.index(types.target)).any():
             notes.append(f"no event is of the target type {show_value(types.target)}")
     about = LogColumns(
         **used,  # type: ignore[arg-type]
@@ -639,10 +637,7 @@ def read_titles(column: Column) -> pa.Array:
     try:
         titles = column.array.cast(pa.large_string())
     except pa.ArrowException:
-        raise DataError(
-            f"{name_column(column.name)} holds {show_type(column.kind)} values, not titles; pass title=False",
-            column=column.name,
-        ) from None
+        raise column.make_type_error(", not titles; pass title=False") from None
     return pc.if_else(pc.equal(titles, ""), None, titles)
 
 

@@ -143,11 +143,6 @@ def split_rows(text: bytes, separator: str) -> Iterator[TextRow]:
         raise DataError(f"line {before + 1} cannot be read: {error}") from error
 
 
-def count_lines(text: bytes) -> int:
-    """Return the number of lines of a text."""
-    return max(text.count(b"\n"), text.count(b"\r")) + (not text.endswith((b"\n", b"\r")))
-
-
 def _make_reader(lines: Iterable[str], separator: str, *, strict: bool = False) -> Iterator[list[str]]:
     if separator in QUOTING:
         return csv.reader(lines, delimiter=separator, strict=strict)
@@ -172,8 +167,8 @@ def parse_text(
     A first line with a name that is recognized or `expected` is a header. Without one, columns are called
     `names` or, with `header=False`, "0", "1", ... With `skip_bad`, rows with another number of fields are left out.
     """
-    if separator:
-        _check_separator(separator)
+    if separator and any(mark in '\n\r"\x00' or "\ud800" <= mark <= "\udfff" for mark in separator):
+        raise DataError(f"separator={separator!r} cannot separate fields; use a comma, a tab or the like")
     text = to_utf8(content)
     sample = _take_sample(text)
     separator = separator or _sniff(sample)
@@ -193,8 +188,9 @@ def parse_text(
     cells = _read_columns(text, separator, columns, header, bad)
     n_rows, notes = len(cells[columns[0]]), []
     find_limit().check_rows(n_rows)
+    n_lines = max(text.count(b"\n"), text.count(b"\r")) + (not text.endswith((b"\n", b"\r")))
     has_quotes = separator in QUOTING and b'"' in text
-    if has_quotes and count_lines(text) > n_rows + header + len(bad or ()) and _may_hold_rows(cells, separator):
+    if has_quotes and n_lines > n_rows + header + len(bad or ()) and _may_hold_rows(cells, separator):
         _check_rows(text, separator)
     if bad:
         place = next(row.name() for row in split_rows(text, separator) if len(row.fields) != len(columns))
@@ -248,11 +244,6 @@ def _find_repeated_headers(columns: Mapping[str, pa.ChunkedArray], header: Seque
         for name, column in zip(header, cells, strict=True):
             same &= pc.equal(column, name).to_numpy()
     return same
-
-
-def _check_separator(separator: str) -> None:
-    if any(mark in separator for mark in '\n\r"\x00') or any("\ud800" <= mark <= "\udfff" for mark in separator):
-        raise DataError(f"separator={separator!r} cannot separate fields; use a comma, a tab or the like")
 
 
 def _take_sample(text: bytes) -> list[str]:
@@ -311,6 +302,12 @@ def _read_columns(
     header_line = next(number for number, line in list_lines(text) if line.strip("\r\n")) if header else 0
     quotes = separator in QUOTING and b'"' in text
     packed, delimiter = use_one_byte(text, separator)
+
+    def skip(row: arrow_csv.InvalidRow) -> str:
+        assert bad is not None
+        bad.append(row.text)
+        return "skip"
+
     try:
         table = arrow_csv.read_csv(
             pa.BufferReader(packed),
@@ -323,7 +320,7 @@ def _read_columns(
                 delimiter=delimiter,
                 quote_char='"' if quotes else False,
                 newlines_in_values=quotes,
-                invalid_row_handler=None if bad is None else partial(_skip_row, bad),
+                invalid_row_handler=None if bad is None else skip,
             ),
             convert_options=arrow_csv.ConvertOptions(
                 column_types=dict.fromkeys(columns, pa.large_string()), strings_can_be_null=False
@@ -335,13 +332,8 @@ def _read_columns(
     return dict(zip(columns, table.columns, strict=True))
 
 
-def _skip_row(bad: list[str], row: arrow_csv.InvalidRow) -> str:
-    bad.append(row.text)
-    return "skip"
-
-
 def _check_rows(text: bytes, separator: str, n_columns: int | None = None) -> None:
-    """Raise an error for the first row with a quote that is not closed or, with `n_columns`, other fields than these."""
+    """Raise an error for the first row with an open quote or, with `n_columns`, with another number of fields."""
     for row in split_rows(text, separator):
         if n_columns is not None and sum(len(field.encode()) + 1 for field in row.fields) > LONGEST_LINE:
             raise _make_long_line_error(f"line {row.begin}")
