@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -17,19 +16,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet
 
-from csrr.data.errors import DataError, quote_error, show_value
-from csrr.data.sources import ByteLimit, find_limit
+from csrr.data.errors import DataError, reword_errors, show_value
+from csrr.data.sources import ByteLimit, choose_limit
 from csrr.data.tables import Table, check_names
 
 FILE_MAGIC = b"ARROW1"
 _UNREADABLE = (pa.ArrowException, OSError, EOFError, ValueError, LookupError, TypeError, struct.error)
-"""What Arrow raises on damaged bytes."""
+"""The errors that Arrow raises on damaged bytes."""
+_DAMAGED = "the file is damaged or of another format"
 
 
 def open_parquet(data: bytes) -> Table:
     """Return the table of a Parquet file."""
-    limit = find_limit(len(data))
-    with _name_damage():
+    limit = choose_limit(len(data))
+    with reword_errors(_UNREADABLE, _DAMAGED):
         file = parquet.ParquetFile(pa.BufferReader(data))
         schema = file.schema_arrow
         # Text stays in its dictionary until its size is known: a long text may be repeated a million times.
@@ -57,8 +57,8 @@ def open_parquet(data: bytes) -> Table:
 
 def open_arrow(data: bytes) -> Table:
     """Return the table of an Arrow file or stream (Feather 2, IPC)."""
-    limit = find_limit(len(data))
-    with _name_damage():
+    limit = choose_limit(len(data))
+    with reword_errors(_UNREADABLE, _DAMAGED):
         buffer = pa.py_buffer(data)
         is_file = data.startswith(FILE_MAGIC)
         reader = pa.ipc.open_file(buffer) if is_file else pa.ipc.open_stream(buffer)
@@ -68,30 +68,17 @@ def open_arrow(data: bytes) -> Table:
     return _make_table(table.column_names, table.column, limit)
 
 
-@contextmanager
-def _name_damage(column: str | None = None) -> Iterator[None]:
-    """Turn the errors of Arrow into a DataError, about a column where it is named."""
-    try:
-        yield
-    except DataError:
-        raise
-    except _UNREADABLE as error:
-        if column is None:
-            raise DataError(f"the file is damaged or of another format: {quote_error(error)}") from error
-        what = f"column {show_value(column)} is damaged: {quote_error(error)}; get the file again"
-        raise DataError(what, column=column) from error
-
-
 def _make_table(names: list[str], read: Callable[[int], pa.ChunkedArray], limit: ByteLimit) -> Table:
     """Return the table of a file; each column is read, validated and held against the limit when it is asked for."""
     check_names(names)
 
     def read_checked(place: int, name: str) -> pa.ChunkedArray:
-        with _name_damage(name):
+        title = f"column {show_value(name)}"
+        with reword_errors(_UNREADABLE, f"{title} is damaged", "; get the file again", name):
             column = read(place)
             limit.check_rows(len(column))
             column.validate(full=True)
-            limit.check(sum(map(_measure_array, column.chunks)), f"column {show_value(name)}")
+            limit.check(sum(map(_measure_array, column.chunks)), title)
         return column
 
     return Table({name: partial(read_checked, place, name) for place, name in enumerate(names)})

@@ -388,14 +388,14 @@ FINER = 3e11
 """A number from here on is no second of the next nine thousand years, but a millisecond since 1979 or finer."""
 
 
-def show_times(times: Times) -> list[str]:
+def format_times(times: Times) -> list[str]:
     """Return times as people read them, to the second: 2024-01-31T10:00:03."""
     return [str(each) for each in times.astype(np.int64).astype("datetime64[s]")]
 
 
-def show_moments(times: Times) -> list[str]:
+def format_cuts(times: Times) -> list[str]:
     """Return times as dates where the last of them is later than 1973, and as the numbers that they are elsewhere."""
-    return show_times(times) if times.max() > 1e8 else [f"{each:.12g}" for each in times]
+    return format_times(times) if times.max() > 1e8 else [f"{each:.12g}" for each in times]
 
 
 def read_times(column: Column) -> Times:

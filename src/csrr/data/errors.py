@@ -11,6 +11,8 @@ SHOWN_CHARACTERS = 60
 SHOWN_NAMES = 20
 SHOWN_ERROR = 200
 
+Kinds = type[Exception] | tuple[type[Exception], ...]
+
 RowNamer = Callable[[int], str]
 """Names the place of a data row, counted from 0, in words: "row 3" or "line 4 of ratings.csv"."""
 
@@ -149,7 +151,7 @@ def show_value(value: object) -> str:
 
 
 def quote_error(error: Exception) -> str:
-    """Return the first line of what a library says, not too much of it."""
+    """Return the first line of the message of a library, in at most 200 characters."""
     lines = str(error).splitlines() or [type(error).__name__]
     return lines[0] if len(lines[0]) <= SHOWN_ERROR else lines[0][: SHOWN_ERROR - 3] + "..."
 
@@ -175,3 +177,14 @@ def name_in_errors(name: str | None) -> Iterator[None]:
         if name is not None:
             error.args, error.path = (f"{name}: {error}",), name
         raise
+
+
+@contextmanager
+def reword_errors(kinds: Kinds, before: str, after: str = "", column: str | None = None) -> Iterator[None]:
+    """Turn errors of libraries into a `DataError`: the first line of the message, with words before and after it."""
+    try:
+        yield
+    except DataError:
+        raise
+    except kinds as error:
+        raise DataError(f"{before}: {quote_error(error)}{after}", column=column) from error

@@ -126,8 +126,8 @@ class EventTypes:
             On one line.
         """
         counts = self.cells.sum(axis=0).tolist()
-        told = [f"{name} {n:,}" for name, n in zip(self.names, counts, strict=True)]
-        return f"{list_names(told)}" + (f"; the target is {self.target}" if self.target is not None else "")
+        parts = [f"{name} {n:,}" for name, n in zip(self.names, counts, strict=True)]
+        return f"{list_names(parts)}" + (f"; the target is {self.target}" if self.target is not None else "")
 
     def equals(self, other: EventTypes | None) -> bool:
         """Return whether another log's types are the same.
@@ -156,14 +156,14 @@ class EventTypes:
 
 
 @dataclass(frozen=True, eq=False)
-class TypeColumn:
+class RowTypes:
     """The type of each row of a table: `codes`, shape (n,), are places among `names`, -1 where the weight is 0."""
 
     names: tuple[str, ...]
     codes: Rows
     target: str | None
 
-    def select(self, mask: BoolArray) -> TypeColumn:
+    def select(self, mask: BoolArray) -> RowTypes:
         """Return the types of the rows where `mask`, shape (n,), is true."""
         return replace(self, codes=self.codes[mask])
 
@@ -201,12 +201,12 @@ def read_weights(event: Any, weights: Any, target: Any) -> dict[str, float]:
     found: dict[str, float] = {}
     for name, weight in weights.items():
         check_number(f"weights[{show_value(name)}]", weight, least=0, most=float(np.finfo(np.float32).max))
-        if spell_type(name) in found:
-            raise ParameterError(f"weights names the event type {show_value(spell_type(name))} twice")
-        found[spell_type(name)] = float(weight)
+        if name_type(name) in found:
+            raise ParameterError(f"weights names the event type {show_value(name_type(name))} twice")
+        found[name_type(name)] = float(weight)
     if not any(np.float32(weight) > 0 for weight in found.values()):
         raise ParameterError("weights: at least one event type must have a weight above 0")
-    if target is not None and not found.get(spell_type(target), 0) > 0:
+    if target is not None and not found.get(name_type(target), 0) > 0:
         known = ", ".join(show_value(name) for name, weight in found.items() if weight > 0)
         raise ParameterError(
             f"target={show_value(target)}: it must be an event type that weights gives a weight above 0: {known}"
@@ -214,7 +214,7 @@ def read_weights(event: Any, weights: Any, target: Any) -> dict[str, float]:
     return found
 
 
-def spell_type(name: Any) -> str:
+def name_type(name: Any) -> str:
     """Return an event type as text: True as "true", 1 as "1"."""
     if isinstance(name, bool | np.bool_):
         return "true" if name else "false"
@@ -234,7 +234,7 @@ def read_types(column: Column) -> pa.Array:
         raise column.make_type_error(", not event types: strings or integers") from None
 
 
-def code_types(column: Column, weights: Mapping[str, float], target: Any) -> TypeColumn:
+def code_types(column: Column, weights: Mapping[str, float], target: Any) -> RowTypes:
     """Return the types of rows, shape (n,), as places among those with a weight above 0; all must have a weight."""
     column.reject_missing()
     texts = column.array
@@ -252,7 +252,7 @@ def code_types(column: Column, weights: Mapping[str, float], target: Any) -> Typ
         )
     positive = tuple(name for name, weight in weights.items() if np.float32(weight) > 0)
     places = pc.index_in(texts, value_set=pa.array(positive, texts.type)).fill_null(-1)
-    return TypeColumn(positive, places.to_numpy(zero_copy_only=False), None if target is None else spell_type(target))
+    return RowTypes(positive, places.to_numpy(zero_copy_only=False), None if target is None else name_type(target))
 
 
 def join_types(known: EventTypes, new: EventTypes | None, pairs: tuple[Int64Array, Int64Array]) -> EventTypes:
@@ -275,7 +275,7 @@ def join_types(known: EventTypes, new: EventTypes | None, pairs: tuple[Int64Arra
     cells = [np.nonzero(each.amounts) for each in both]
     amounts = np.concatenate([each.amounts[there] for each, there in zip(both, cells, strict=True)])
     latest: list[Any] = [each.times[there] for each, there in zip(both, cells, strict=True) if each.times is not None]
-    rows = TypeColumn(known.names, np.concatenate([codes for _, codes in cells]), known.target)
+    rows = RowTypes(known.names, np.concatenate([codes for _, codes in cells]), known.target)
     numbers = np.concatenate([pair[places] for pair, (places, _) in zip(pairs, cells, strict=True)])
     return rows.merge(numbers, amounts.astype(np.float64), np.concatenate(latest) if len(latest) == 2 else None)
 

@@ -18,9 +18,9 @@ import pyarrow.compute as pc
 from csrr.data.arrow import open_arrow, open_parquet
 from csrr.data.columns import join_dictionaries
 from csrr.data.errors import DataError, list_names, name_in_errors, show_value
-from csrr.data.sources import LONGEST_LINE, Bundle, find_limit
+from csrr.data.sources import LONGEST_LINE, FileSet, choose_limit
 from csrr.data.tables import ColumnKey, Table, hold_columns, stack_rows
-from csrr.data.text import BLOCK_BYTES, end_lines, parse_text, split_rows, to_utf8
+from csrr.data.text import BLOCK_BYTES, parse_text, split_rows, to_utf8, unify_line_ends
 from csrr.parameters import ParameterError
 
 RATINGS = ("user", "item", "rating", "timestamp")
@@ -55,27 +55,27 @@ FORMATS = (*KNOWN_FILES, "user-lists", "text", "json", "arrow", "parquet")
 ALIASES = {"csv": "text", "tsv": "text", "inter": "text", "lightgcn": "user-lists", "jsonl": "json"}
 
 
-def recognize(bundle: Bundle, format: str | None) -> tuple[str, str]:
-    """Return the format of a bundle and the member that holds its events."""
+def recognize(files: FileSet, format: str | None) -> tuple[str, str]:
+    """Return the format of files and the member that holds its events."""
     format = ALIASES.get(format, format) if format else None
     if format is not None and format not in FORMATS:
         raise DataError(f"format={format!r} is not known; choose one of {', '.join(FORMATS)}")
-    if bundle.main is not None:
-        return format or guess_format(bundle.main), bundle.main
-    if format in (None, "user-lists") and (lists := bundle.find("train.txt") or bundle.find("test.txt")):
+    if files.main is not None:
+        return format or guess_format(files.main), files.main
+    if format in (None, "user-lists") and (lists := files.find("train.txt") or files.find("test.txt")):
         return "user-lists", lists
     for name, layout in KNOWN_FILES.items():
-        if format in (None, name) and (member := bundle.find(layout.file)):
+        if format in (None, name) and (member := files.find(layout.file)):
             return name, member
-    candidates = [name for name in bundle.members if _get_suffix(name) in (*TEXT, *JSON, *ARROW, *PARQUET)]
+    candidates = [name for name in files.members if _get_suffix(name) in (*TEXT, *JSON, *ARROW, *PARQUET)]
     if len(candidates) != 1:
-        found = list_names(candidates or list(bundle.members)) or "no files"
+        found = list_names(candidates or list(files.members)) or "no files"
         raise DataError(f"it is not clear which file holds the events; there are {found}; pass the path of one file")
     return format or guess_format(candidates[0]), candidates[0]
 
 
 def open_member(
-    bundle: Bundle,
+    files: FileSet,
     format: str,
     member: str,
     *,
@@ -88,10 +88,10 @@ def open_member(
 
     With `skip_bad`, lines of text with too few or too many fields are left out.
     """
-    data, known = bundle.read(member), KNOWN_FILES.get(format)
+    data, known = files.read(member), KNOWN_FILES.get(format)
     if data.startswith(SQLITE_MAGIC):
         raise DataError("this is an SQLite database; pass query='SELECT ...' (--sql on the command line)")
-    name = member if bundle.main is None else None
+    name = member if files.main is None else None
     parse = {"json": _parse_json, "user-lists": parse_user_lists, "parquet": open_parquet, "arrow": open_arrow}.get(
         format
     )
@@ -105,22 +105,22 @@ def open_member(
         table = parse_text(data, separator=separator, header=header, names=names, expected=expected, skip_bad=skip_bad)
     if known is None:
         return replace(table, member=name)
-    columns, titles = dict(table.columns), bundle.find(known.titles)
+    columns, titles = dict(table.columns), files.find(known.titles)
     if format == "eachmovie" and "date" in columns:
         columns["date"] = partial(_parse_eachmovie_dates, table.columns["date"])
     roles: dict[str, ColumnKey] = {**table.roles, **dict.fromkeys(known.without, False)}
     return replace(
-        table, columns=columns, roles=roles, titles=_read_titles(bundle, titles) if titles else None, member=name
+        table, columns=columns, roles=roles, titles=_read_titles(files, titles) if titles else None, member=name
     )
 
 
 def parse_user_lists(data: bytes) -> Table:
     """Return the events of a text with a line a user: the user's id, then item ids, separated by blanks."""
-    text = end_lines(to_utf8(data))
+    text = unify_line_ends(to_utf8(data))
     first = next((line for line in io.BytesIO(text[:LONGEST_LINE]) if line.strip()), b"")
     if any(mark in first for mark in b",;|:"):
         raise DataError("a line of a user list holds ids separated by blanks; for columns pass format='text'")
-    counts, users, items, limit, n_rows = [], [], [], find_limit(), 0
+    counts, users, items, limit, n_rows = [], [], [], choose_limit(), 0
     # Some lines at a time, as numbers of distinct words: the words of the whole would take many times its size.
     for block in _cut_lines(text):
         lines = pc.list_flatten(pc.split_pattern(pa.array([block.decode()], pa.large_string()), "\n"))
@@ -144,13 +144,13 @@ def parse_user_lists(data: bytes) -> Table:
     )
 
 
-def read_part(bundle: Bundle, part: str) -> Table:
+def read_part(files: FileSet, part: str) -> Table:
     """Return the events of one of the two files of user lists, "train" or "test"."""
-    member = bundle.find(f"{part}.txt")
+    member = files.find(f"{part}.txt")
     if member is None:
         raise DataError(f"there is no {part}.txt; user lists come as train.txt and test.txt")
     with name_in_errors(member):
-        return parse_user_lists(bundle.read(member))
+        return parse_user_lists(files.read(member))
 
 
 def join_parts(parts: Mapping[str, Table]) -> Table:
@@ -192,10 +192,10 @@ def guess_format(name: str) -> str:
 
 
 def _parse_json(data: bytes) -> Table:
-    numbers, limit = array("q"), find_limit()
+    numbers, limit = array("q"), choose_limit()
 
     def read_rows() -> Iterator[dict[str, Any]]:
-        for number, line in enumerate(io.BytesIO(end_lines(to_utf8(data))), 1):
+        for number, line in enumerate(io.BytesIO(unify_line_ends(to_utf8(data))), 1):
             if (text := line.decode()).strip():
                 numbers.append(number)
                 limit.check_rows(len(numbers))
@@ -226,9 +226,9 @@ def _parse_eachmovie_dates(read: Callable[[], pa.ChunkedArray]) -> pa.ChunkedArr
         return column
 
 
-def _read_titles(bundle: Bundle, member: str) -> dict[str, str]:
+def _read_titles(files: FileSet, member: str) -> dict[str, str]:
     """Return titles by item id, as written, from a file whose first two fields they are."""
-    text = to_utf8(bundle.read(member))
+    text = to_utf8(files.read(member))
     known = {"u.item": "|", "movies.dat": "::"}
     separator = "," if member.lower().endswith(".csv") else known.get(member.lower(), "\t")
     try:

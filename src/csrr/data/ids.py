@@ -20,8 +20,7 @@ Ids = Int64Array | ObjectArray
 
 def convert_ids(ids: Any, kind: str = "user") -> Ids:
     """Return ids, shape (n,), as int64, or as object holding str."""
-    found: Ids = np.array(_read(ids, f"{kind} ids").to_numpy(zero_copy_only=False))
-    return found
+    return np.array(_read(ids, f"{kind} ids").to_numpy(zero_copy_only=False))
 
 
 def _read(ids: Any, name: str) -> pa.Array:
@@ -132,10 +131,10 @@ class IdMap:
         UnknownIdError
             If one is not in the map.
         """
-        asked = _read(ids, f"{kind} ids")
-        rows = self._find(asked)
+        ids = _read(ids, f"{kind} ids")
+        rows = self._find(ids)
         if (rows < 0).any():
-            raise self._unknown(asked.filter(pa.array(rows < 0)).to_pylist(), kind)
+            raise self._unknown(ids.filter(pa.array(rows < 0)).to_pylist(), kind)
         return rows
 
     def find(self, ids: Any, kind: str = "user") -> Rows:
@@ -155,12 +154,12 @@ class IdMap:
         """
         return self._find(_read(ids, f"{kind} ids"))
 
-    def _find(self, asked: pa.Array) -> Rows:
-        if len(asked) == 0 or len(self) == 0 or pa.types.is_integer(asked.type) != (self._text is None):
-            return np.full(len(asked), -1, np.int64)
+    def _find(self, ids: pa.Array) -> Rows:
+        if len(ids) == 0 or len(self) == 0 or pa.types.is_integer(ids.type) != (self._text is None):
+            return np.full(len(ids), -1, np.int64)
         if self._text is not None:
-            return np.asarray(pc.index_in(asked, value_set=self._text).fill_null(-1).to_numpy(), np.int64)
-        numbers = asked.to_numpy()
+            return np.asarray(pc.index_in(ids, value_set=self._text).fill_null(-1).to_numpy(), np.int64)
+        numbers = ids.to_numpy()
         if self.identity:
             return np.where((numbers >= 0) & (numbers < len(self)), numbers, -1)
         places = np.searchsorted(self._ids, numbers)

@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 import numpy as np
 import pyarrow as pa
@@ -28,7 +28,7 @@ from csrr.data.errors import DataError, RowNamer, list_names, name_in_errors, qu
 from csrr.data.formats import guess_format, open_member, recognize
 from csrr.data.ids import IdMap
 from csrr.data.read import check_file_options, reject_file_options
-from csrr.data.sources import Bundle, ByteLimit, find_limit, open_bundle
+from csrr.data.sources import ByteLimit, FileSet, choose_limit, open_files
 from csrr.data.tables import (
     WORDS,
     ColumnKey,
@@ -148,8 +148,7 @@ class ItemColumn(NamedTuple):
     def to_categories(self) -> Categories | None:
         """Return the categories that the values are, of whole numbers and flags too; None for other columns."""
         if self.is_text:
-            found: Categories = self.values
-            return found
+            return cast(Categories, self.values)
         if self.kind in ("whole", "flag"):
             return Categories.collect(
                 np.arange(len(self.values)), pa.array(self.values.astype(str).tolist()), len(self.values)
@@ -159,10 +158,8 @@ class ItemColumn(NamedTuple):
     def to_numbers(self) -> Float64Array:
         """Return numbers, flags or dates (seconds since 1970) as float64, shape (n,), NaN where missing."""
         if self.kind == "date":
-            seconds: Float64Array = self.values.astype(np.int64).astype(np.float64)
-            return np.where(np.isnat(self.values), np.nan, seconds)
-        found: Float64Array = self.values.astype(np.float64)
-        return found
+            return np.where(np.isnat(self.values), np.nan, self.values.astype(np.int64).astype(np.float64))
+        return np.asarray(self.values, np.float64)
 
 
 def read_item_column(column: Column, *, is_text: bool = False, separator: str | None = "|") -> ItemColumn:
@@ -265,34 +262,32 @@ def _collect_many(rows: Rows, texts: pa.Array, n: int) -> ItemColumn:
 
 
 def _find_nulls(array: pa.Array) -> BoolArray:
-    nulls: BoolArray = array.is_null().to_numpy(zero_copy_only=False)
-    return nulls
+    return np.asarray(array.is_null().to_numpy(zero_copy_only=False))
 
 
-def match_column(column: ItemColumn, name: str, wanted: Any) -> BoolArray:
+def match_column(column: ItemColumn, name: str, value: Any) -> BoolArray:
     """Return which items meet a condition, shape (n,): a value, a list of values, or a pair (least, most)."""
-    if isinstance(wanted, tuple):
-        return _match_range(column, name, wanted)
-    several = list(wanted) if isinstance(wanted, list | set | frozenset | np.ndarray) else [wanted]
+    if isinstance(value, tuple):
+        return _match_range(column, name, value)
+    several = list(value) if isinstance(value, list | set | frozenset | np.ndarray) else [value]
     if not several:
         raise DataError(f"where: {show_value(name)} is given no values; name at least one")
     if column.is_text:
         places = [find_category(column, name, each) for each in several]
-        found: BoolArray = np.asarray(column.values.members[:, places].sum(axis=1)).ravel() > 0
-        return found
+        return np.asarray(column.values.members[:, places].sum(axis=1)).ravel() > 0
     met = np.zeros(len(column.values), np.bool_)
     for each in several:
         met |= column.to_numbers() == _read_bound(column, name, each)
     return met
 
 
-def _match_range(column: ItemColumn, name: str, wanted: tuple[Any, ...]) -> BoolArray:
-    if len(wanted) != 2 or column.is_text:
+def _match_range(column: ItemColumn, name: str, value: tuple[Any, ...]) -> BoolArray:
+    if len(value) != 2 or column.is_text:
         what = "categories: give one, or a list of them" if column.is_text else "a range is a pair, (least, most)"
-        raise DataError(f"where: {show_value(name)}={show_value(wanted)}; {what}")
+        raise DataError(f"where: {show_value(name)}={show_value(value)}; {what}")
     numbers = column.to_numbers()
     met: BoolArray = ~np.isnan(numbers)
-    least, most = (None if each is None else _read_bound(column, name, each) for each in wanted)
+    least, most = (None if each is None else _read_bound(column, name, each) for each in value)
     if least is not None:
         met &= numbers >= least
     if most is not None:
@@ -418,8 +413,8 @@ class ItemTable:
         if not isinstance(where, Mapping):
             raise DataError(f"where={show_value(where)}: it must be a dict from columns to values or (least, most)")
         met = np.ones(len(self), np.bool_)
-        for name, wanted in where.items():
-            met &= match_column(self[name], str(name), wanted)
+        for name, value in where.items():
+            met &= match_column(self[name], str(name), value)
         return met
 
     def to_arrow(self) -> pa.Table:
@@ -450,11 +445,13 @@ class ItemTable:
         return to_pandas(self.to_arrow())
 
     def __repr__(self) -> str:
-        told = ["titles"] if self.titles is not None else []
+        parts = ["titles"] if self.titles is not None else []
         for name, column in self.columns.items():
             n = f" ({len(column.values.names):,} categories)" if column.is_text else f" ({column.kind})"
-            told.append(f"{name}{n}")
-        return f"ItemTable: {len(self):,} items{''.join(f', {each}' for each in told[:12])}{', ...' * (len(told) > 12)}"
+            parts.append(f"{name}{n}")
+        return (
+            f"ItemTable: {len(self):,} items{''.join(f', {each}' for each in parts[:12])}{', ...' * (len(parts) > 12)}"
+        )
 
     def _repr_html_(self) -> str:
         first = self._list_rows(np.arange(min(SHOWN, len(self))))
@@ -463,18 +460,18 @@ class ItemTable:
         return f"{format_html_words(repr(self))}\n{table}"
 
 
-def _as_type_of(asked: IdMap, known: IdMap) -> Any:
+def _as_type_of(items: IdMap, known: IdMap) -> Any:
     """Return ids in the type of others, where 7 and "7" are the same item."""
     is_text = known.ids.dtype == np.object_
-    if (asked.ids.dtype == np.object_) == is_text:
-        return asked.ids
+    if (items.ids.dtype == np.object_) == is_text:
+        return items.ids
     if is_text:
-        return asked.ids.astype(str).astype(np.object_)
-    texts = pa.array(asked.ids, pa.large_string())
+        return items.ids.astype(str).astype(np.object_)
+    texts = pa.array(items.ids, pa.large_string())
     plain = pc.match_substring_regex(texts, CANONICAL_INTEGER).to_numpy(zero_copy_only=False)
     fits = plain & (pc.utf8_length(texts).to_numpy() < 19)
     # No id is that small: whatever is no integer is in no table of integers.
-    return np.array([int(text) if fit else -(2**63) for text, fit in zip(asked.ids, fits, strict=True)], np.int64)
+    return np.array([int(text) if fit else -(2**63) for text, fit in zip(items.ids, fits, strict=True)], np.int64)
 
 
 _GENRES = (
@@ -492,29 +489,29 @@ ITEM_FILES: dict[str, tuple[str, ...] | None] = {
 """Files that hold items, by name, and their columns where they have no header."""
 
 
-def _open_file(bundle: Bundle, member: str | None, separator: str | None, header: bool | None, expected: Any) -> Table:
+def _open_file(files: FileSet, member: str | None, separator: str | None, header: bool | None, expected: Any) -> Table:
     """Return the table of items; `expected` are the column names that were asked for."""
-    name = _find_member(bundle, member)
+    name = _find_member(files, member)
     names, format = ITEM_FILES.get(name.lower()), guess_format(name)
     if names is not None and format == "text":
-        return parse_text(bundle.read(name), separator=separator, header=header, names=names, expected=expected)
-    table = open_member(bundle, format, name, separator=separator, header=header, expected={*expected, "id"})
+        return parse_text(files.read(name), separator=separator, header=header, names=names, expected=expected)
+    table = open_member(files, format, name, separator=separator, header=header, expected={*expected, "id"})
     return replace(table, member=None)
 
 
-def _find_member(bundle: Bundle, member: str | None) -> str:
-    names = list(bundle.members)
+def _find_member(files: FileSet, member: str | None) -> str:
+    names = list(files.members)
     if member is not None:
-        if (found := bundle.find(member.rpartition("/")[2])) is None:
+        if (found := files.find(member.rpartition("/")[2])) is None:
             raise DataError(f"there is no {member}; there are {list_names(names) or 'no files'}")
         return found
-    if bundle.main is not None:
-        return bundle.main
-    known = [found for name in ITEM_FILES if (found := bundle.find(name))]
+    if files.main is not None:
+        return files.main
+    known = [found for name in ITEM_FILES if (found := files.find(name))]
     if len(known) == 1:
         return known[0]
     with suppress(DataError):
-        return recognize(bundle, "text")[1]
+        return recognize(files, "text")[1]
     raise DataError(
         f"it is not clear which file holds the items; there are {list_names(known or names) or 'no files'}; name it"
         " with member='...'"
@@ -582,11 +579,11 @@ def read_items(
     check_file_options(categories=categories, member=member, separator=separator, header=header)
     check_texts("columns", columns, "names, such as ['genre', 'price']")
     if isinstance(source, str | os.PathLike):
-        bundle = open_bundle(source)
-        with name_in_errors(bundle.path.name):
+        files = open_files(source)
+        with name_in_errors(files.path.name):
             named = {each for each in (item, title, *(columns or ())) if isinstance(each, str)}
-            table = _open_file(bundle, member, separator, header, named)
-            return _make_table(table, item, title, columns, categories, find_limit())
+            table = _open_file(files, member, separator, header, named)
+            return _make_table(table, item, title, columns, categories, choose_limit())
     reject_file_options({"member": member, "separator": separator, "header": header}, "a table in memory")
     if isinstance(source, ItemTable):
         if any(each is not None for each in (item, title, columns)):

@@ -23,9 +23,9 @@ from csrr._base.arrays import (
     to_pandas,
 )
 from csrr._base.text import format_html_table, format_html_words
-from csrr.data.columns import Column, Times, describe_doubtful_ids, parse_time, read_ids, show_times
+from csrr.data.columns import Column, Times, describe_doubtful_ids, format_times, parse_time, read_ids
 from csrr.data.errors import DataError, DataWarning, show_value, warn_caller
-from csrr.data.event_types import EventTypes, TypeColumn, join_types, narrow_weights
+from csrr.data.event_types import EventTypes, RowTypes, join_types, narrow_weights
 from csrr.data.ids import Id, IdMap, Ids
 from csrr.data.matrix import is_matrix, read_entries
 from csrr.data.tables import (
@@ -78,7 +78,7 @@ def merge_repeats(
     weights: Float64Array | None,
     times: Times | None,
     n_items: int,
-    types: TypeColumn | None = None,
+    types: RowTypes | None = None,
 ) -> DistinctEvents:
     """Return distinct events: the weights of repeats summed, the latest time and all types kept, all of shape (n,)."""
     keys = number_pairs(user_rows, item_rows, n_items)
@@ -137,10 +137,10 @@ def align_titles(titles: Mapping[Any, str | None] | None, items: IdMap) -> Objec
 
 _DAY = 86_400.0
 MOST_HALVINGS = 10
-"""After so many half-lives an event fades no more: it weighs a thousandth, and the problem can still be solved."""
+"""After so many half-lives the weight stays constant: a thousandth, and the problem can still be solved."""
 
 
-def fade_weights(
+def decay_weights(
     weights: Float32Array | None, times: Times | None, half_life: float | str | timedelta, now: Any = None
 ) -> Float32Array:
     """Return weights, or ones where there are none, times 2^(-age/half_life), shape (n_events,).
@@ -155,8 +155,8 @@ def fade_weights(
     latest = (times.max() if len(times) else 0) if now is None else parse_time(now)
     with np.errstate(over="ignore"):
         halvings = np.clip((latest - times.astype(np.float64)) / (days * _DAY), 0, MOST_HALVINGS)
-    faded: Float32Array = ((1 if weights is None else weights) * np.exp2(-halvings)).astype(np.float32)
-    return faded
+    decayed: Float32Array = ((1 if weights is None else weights) * np.exp2(-halvings)).astype(np.float32)
+    return decayed
 
 
 SHOWN = 5
@@ -473,7 +473,7 @@ class Log:
             types=types,
         )
 
-    def fade(self, half_life: float | str | timedelta, *, now: Any = None) -> Log:
+    def decay(self, half_life: float | str | timedelta, *, now: Any = None) -> Log:
         """Return the log with time decay: weights are multiplied by 2^(-age/half_life).
 
         After ten half-lives the weight stays constant. Models use these weights only if `event_weights` says so;
@@ -499,13 +499,13 @@ class Log:
         Examples
         --------
         >>> log = csrr.read({"user": [1, 1], "item": [7, 8], "time": ["2026-01-01", "2026-01-31"]})
-        >>> log.fade("30d").weights.tolist()
+        >>> log.decay("30d").weights.tolist()
         [0.5, 1.0]
         """
-        weights = fade_weights(self.weights, self.times, half_life, now)
+        weights = decay_weights(self.weights, self.times, half_life, now)
         if self.types is None:
             return replace(self, weights=weights)
-        amounts = self.types.amounts * fade_weights(None, self.times, half_life, now)[:, None]
+        amounts = self.types.amounts * decay_weights(None, self.times, half_life, now)[:, None]
         return replace(self, weights=weights, types=replace(self.types, amounts=amounts))
 
     def user_counts(self) -> Int64Array:
@@ -608,14 +608,14 @@ class Log:
         share = f"{percent:.2g}" if percent < 10 else f"{percent:.0f}"
         size = f"{self.n_users:,} users x {self.n_items:,} items, {len(self):,} events ({share} %)"
         extras = [name for name in ("weights", "titles", "times") if getattr(self, name) is not None]
-        told = f"\n{self.columns.describe()}" if self.columns is not None else ""
+        about = f"\n{self.columns.describe()}" if self.columns is not None else ""
         types = f"\nevent types: {self.types.describe()}" if self.types is not None else ""
-        return ", ".join([f"Log: {size}", *extras]) + told + types
+        return ", ".join([f"Log: {size}", *extras]) + about + types
 
     def _repr_html_(self) -> str:
         first = self._list_first(SHOWN).to_pydict()
         if self.times is not None:
-            first["time"] = show_times(self.times[:SHOWN])
+            first["time"] = format_times(self.times[:SHOWN])
         lines = list(zip(*first.values(), strict=True))
         table = format_html_table(list(first), lines, len(self) - len(lines))
         return f"{format_html_words(repr(self))}\n{table}"

@@ -9,7 +9,7 @@ from scipy import sparse
 
 from csrr._base.arrays import Float64Array, Int64Array
 from csrr.data.errors import DataError, quote_error
-from csrr.data.sources import BYTES_A_ROW, find_limit
+from csrr.data.sources import BYTES_A_ROW, choose_limit
 
 
 class Entries(NamedTuple):
@@ -116,7 +116,9 @@ def read_entries(
         raise DataError(f"the matrix is empty: its shape is {n_users} x {n_items}")
     if matrix.dtype.kind not in "buif":
         raise DataError(f"a matrix holds bool, integer or float values; this one holds {matrix.dtype}")
-    find_limit().check(BYTES_A_ROW * (n_users + n_items), f"a matrix of {n_users:,} x {n_items:,}, whatever is in it,")
+    choose_limit().check(
+        BYTES_A_ROW * (n_users + n_items), f"a matrix of {n_users:,} x {n_items:,}, whatever is in it,"
+    )
     _check_id_counts((n_users, n_items), n_user_ids, n_item_ids)
     if sparse.issparse(matrix):
         matrix = check_sparse(matrix)

@@ -12,7 +12,7 @@ from csrr.data.errors import DataError, name_in_errors, show_value
 from csrr.data.formats import PARTS, join_parts, open_member, read_part, recognize
 from csrr.data.log import Log, make_log, number_pairs, read_log
 from csrr.data.matrix import is_matrix
-from csrr.data.sources import Bundle, open_bundle
+from csrr.data.sources import FileSet, open_files
 from csrr.data.sql import fetch_table, is_database
 from csrr.data.tables import ColumnKey, OnBadRows, ReadOptions, Table, check_options, open_table, read_events
 from csrr.parameters import Choice, ParameterError
@@ -117,9 +117,9 @@ def read(
     Choice("part", "", choices=("train", "test", "all")).check(part)
     of_files = {"format": format, "separator": separator, "header": header, "part": None if part == "all" else part}
     if query is None and isinstance(source, str | os.PathLike):
-        bundle = open_bundle(source)
-        with name_in_errors(bundle.path.name):
-            table = _open_file(bundle, options, format, part, separator, header)
+        files = open_files(source)
+        with name_in_errors(files.path.name):
+            table = _open_file(files, options, format, part, separator, header)
             with name_in_errors(table.member):
                 return read_log(table, options)
     if query is not None or is_database(source):
@@ -167,9 +167,9 @@ def read_split(source: str | os.PathLike[str]) -> tuple[Log, Log]:
     """
     if not isinstance(source, str | os.PathLike):
         raise DataError(f"user lists come as a folder or a zip archive, not as {show_value(source)}; give its path")
-    bundle = open_bundle(source)
-    with name_in_errors(bundle.path.name):
-        parts = {name: read_part(bundle, name) for name in PARTS}
+    files = open_files(source)
+    with name_in_errors(files.path.name):
+        parts = {name: read_part(files, name) for name in PARTS}
         events = read_events(join_parts(parts))
         log = make_log(events)
     n_train = len(parts["train"].columns["item"]())
@@ -195,16 +195,16 @@ def reject_file_options(options: Mapping[str, Any], what: str) -> None:
 
 
 def _open_file(
-    bundle: Bundle, options: ReadOptions, format: str | None, part: str, separator: str | None, header: bool | None
+    files: FileSet, options: ReadOptions, format: str | None, part: str, separator: str | None, header: bool | None
 ) -> Table:
     """Return the table of events in a file, a folder or an archive."""
-    format, member = recognize(bundle, format)
-    if format == "user-lists" and bundle.main is None:
-        present = [name for name in PARTS if bundle.find(f"{name}.txt")]
-        wanted = (present if part == "all" else [part]) or PARTS
-        return join_parts({name: read_part(bundle, name) for name in wanted})
+    format, member = recognize(files, format)
+    if format == "user-lists" and files.main is None:
+        present = [name for name in PARTS if files.find(f"{name}.txt")]
+        names = (present if part == "all" else [part]) or PARTS
+        return join_parts({name: read_part(files, name) for name in names})
     if part != "all":
         raise DataError(f"part={part!r} needs a folder or archive with train.txt and test.txt")
     named = {name for name in options.columns.values() if isinstance(name, str)}
     skip_bad = options.on_bad_rows == "skip"
-    return open_member(bundle, format, member, separator=separator, header=header, expected=named, skip_bad=skip_bad)
+    return open_member(files, format, member, separator=separator, header=header, expected=named, skip_bad=skip_bad)

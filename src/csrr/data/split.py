@@ -10,11 +10,11 @@ from typing import Any, Literal, NamedTuple, overload
 import numpy as np
 
 from csrr._base.arrays import BoolArray, Int64Array
-from csrr.data.columns import Times, parse_time, show_moments
+from csrr.data.columns import Times, format_cuts, parse_time
 from csrr.data.errors import DataError, show_value
 from csrr.data.log import Log
 from csrr.data.read import as_log
-from csrr.parameters import Choice, ParameterError, check_seed, is_number, is_whole
+from csrr.parameters import ParameterError, check_seed, is_number, is_whole
 
 
 class HeldOut(NamedTuple):
@@ -140,7 +140,8 @@ def split(
     if len(chosen) > 1 and chosen != {"held_out_users", "last"}:
         raise DataError(f"split takes one of {', '.join(ways)}, not {' and '.join(sorted(chosen))} together")
     check_seed(seed)
-    Choice("by", "", choices=("user", "log")).check(by)
+    if not isinstance(by, str) or by not in ("user", "log"):
+        raise DataError(f"by={show_value(by)}: choose 'user' (a share of each user's events) or 'log' (of all events)")
     if by == "log" and chosen - {"ratio"}:
         raise ParameterError("by='log' goes with ratio alone")
     if given is not None and (held_out_users is None or last is not None):
@@ -261,14 +262,14 @@ def _split_at(log: Log, cut: float) -> tuple[Log, Log]:
     if types is not None and types.times is not None:
         times = types.times[types.cells]
     if not times.min() < cut <= times.max():
-        given, first, last = show_moments(np.array([cut, times.min(), times.max()]))
+        given, first, last = format_cuts(np.array([cut, times.min(), times.max()]))
         raise DataError(f"all events lie on one side of the time {given}: theirs run from {first} to {last}")
     if types is None or types.times is None:
         return _cut(log, lambda each: _require_times(each) < cut)
     early = types.times < cut
     late = ~early & types.target_cells
     if not late.any():
-        given = show_moments(np.array([cut, times.max()]))[0]
+        given = format_cuts(np.array([cut, times.max()]))[0]
         raise DataError(f"no event of the target type {types.target!r} is at or after the time {given}")
     return log.select_types(early), log.select_types(late)
 

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from csrr.data.columns import Column, name_column
-from csrr.data.errors import DataError, name_in_errors, name_table_row, quote_error, quote_names, show_value
+from csrr.data.errors import DataError, name_in_errors, name_table_row, quote_names, reword_errors, show_value
 from csrr.data.formats import SQLITE_MAGIC
 from csrr.data.log import Log, read_log
-from csrr.data.sources import find_limit
+from csrr.data.sources import choose_limit
 from csrr.data.tables import ColumnKey, OnBadRows, ReadOptions, Table, check_names, check_options, choose_columns
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def fetch_table(query: Any, source: Any, parameters: Any, options: ReadOptions) 
         check_names(names)
         used = [name for name in choose_columns(names, options.columns).values() if name is not None]
         kept: dict[str, list[pa.Array]] = {name: [] for name in used}
-        limit, n_rows, size = find_limit(), 0, 0
+        limit, n_rows, size = choose_limit(), 0, 0
         for chunk in chunks:
             for name, arrays in kept.items():
                 place = names.index(name)
@@ -176,16 +176,12 @@ def _make_engine(address: str) -> Any:
         import sqlalchemy
     except ImportError:
         raise DataError("a database URL needs SQLAlchemy: pip install 'csrr[sql]'; or pass a connection") from None
-    try:
+    with reword_errors(Exception, "the database URL cannot be used"):  # also of a driver, or one not installed
         url = sqlalchemy.make_url(address)
         file = str(url.database or ":memory:") if url.get_backend_name() == "sqlite" else ":memory:"
         if not file.startswith((":memory:", "file:")) and not Path(file).is_file():  # SQLite would make one
             raise DataError(f"there is no SQLite database {file}")
         return sqlalchemy.create_engine(url)
-    except DataError:
-        raise
-    except Exception as error:  # of SQLAlchemy, of a driver, or one that is not installed
-        raise DataError(f"the database URL cannot be used: {quote_error(error)}") from error
 
 
 def _is_sqlalchemy(source: object) -> bool:
@@ -203,23 +199,15 @@ def _execute(query: Any, source: Any, parameters: Any) -> Iterator[tuple[list[st
         raise DataError(f"a query needs a connection to a database, not {show_value(source)}")
     if query is None and (is_alchemy or own):
         raise DataError("an engine or a connection needs a query; pass query='SELECT ...'")
-    try:
+    with reword_errors(Exception, "the database says"):  # each driver has errors of its own
         if is_alchemy:
             with _execute_sqlalchemy(query, source, parameters) as result:
                 yield list(result.keys()), result.partitions(CHUNK_ROWS)
             return
-        cursor = _open_cursor(source) if own else source
-        try:
+        with closing(_open_cursor(source)) if own else nullcontext(source) as cursor:
             if query is not None:
                 cursor.execute(query, *([] if parameters is None else [parameters]))
             yield _fetch(cursor)
-        finally:
-            if own:
-                cursor.close()
-    except DataError:
-        raise
-    except Exception as error:  # each driver has errors of its own
-        raise DataError(f"the database says: {quote_error(error)}") from error
 
 
 @contextmanager

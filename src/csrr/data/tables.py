@@ -32,7 +32,7 @@ from csrr.data.columns import (
     read_times,
 )
 from csrr.data.errors import DataError, RowNamer, name_table_row, quote_names, show_value
-from csrr.data.event_types import TypeColumn, code_types, read_types, read_weights
+from csrr.data.event_types import RowTypes, code_types, read_types, read_weights
 from csrr.parameters import ParameterError, check_number, check_texts
 
 ColumnKey = str | int | Literal[False] | None
@@ -52,7 +52,7 @@ WORDS = {
     ),
     "rating": ("rating", "ratings score star stars vote", "rate scores overall starrating userrating reviewscore"),
     "weight": ("weight", "count plays playcount quantity confidence clicks views", "qty counts nplays nclicks nviews"),
-    # A column of event types is never recognized: what each type weighs must be said.
+    # A column of event types is never recognized: the weight of each type must be given.
     "event": (),
     "time": ("timestamp", "time date datetime ts unixtime", "eventtime eventtimestamp createdat unixreviewtime"),
     "title": ("title", "name itemname itemtitle movietitle artistname"),
@@ -65,7 +65,7 @@ NAMES = {
     for role, tiers in WORDS.items()
 }
 AMOUNTS = re.compile("hours|minutes|seconds|duration|amount|playtime|watchtime|listens|times(played|watched|viewed)")
-"""A column with such a word in its name says how much there was of something; it is a weight where it is asked for."""
+"""A column with such a word in its name holds an amount of something; it is used as the weight if the user asks."""
 COUNTS_BEYOND = 10
 """Numbers up to this are taken for ratings, whatever they look like."""
 ENOUGH_RATINGS = 100_000
@@ -145,7 +145,7 @@ class LogColumns:
             )
         elif self.holds_counts:
             line += (
-                f"; its numbers, {spell_range(self)}, look like counts, and are not used"
+                f"; its numbers, {format_range(self)}, look like counts, and are not used"
                 f" ({weight.format(show_value(self.rating))} uses them as weights)"
             )
         if self.left_alone:
@@ -171,20 +171,20 @@ def check_column(role: str, given: Any) -> None:
     if given is None or isinstance(given, str) or is_place or (given is False and role not in REQUIRED):
         return
     otherwise = " or None" if role in REQUIRED else ", False (for none) or None"
-    said = f"{role}={show_value(given)}: it must be the name of a column, its number (from 0){otherwise}"
+    message = f"{role}={show_value(given)}: it must be the name of a column, its number (from 0){otherwise}"
     if role == "weight" and isinstance(given, Mapping):
-        said += "; weights by type of event are weights={...}, with event= for the column that holds the types"
+        message += "; weights by type of event are weights={...}, with event= for the column that holds the types"
     elif hasattr(given, "__len__") and not isinstance(given, bytes):
-        said += "; values belong into the table, as a column with a name"
-    raise ParameterError(said)
+        message += "; values belong into the table, as a column with a name"
+    raise ParameterError(message)
 
 
-def spell_range(columns: LogColumns) -> str:
+def format_range(columns: LogColumns) -> str:
     """Return the lowest and the highest rating in words; nothing where there are none."""
     return "" if columns.rating_range is None else "{:,.6g} to {:,.6g}".format(*columns.rating_range)
 
 
-def choose_liked(ratings: Float64Array) -> float | None:
+def choose_liked_rating(ratings: Float64Array) -> float | None:
     """Return the rating at three quarters of the scale of ratings, shape (n,): 4 of 1 to 5, 8 of 1 to 10, 1 of 0 and 1.
 
     None where all are the same, or where they pile up far below their highest, as counts do and ratings do not.
@@ -205,7 +205,7 @@ def choose_liked(ratings: Float64Array) -> float | None:
 def choose_columns(names: Collection[str], given: Mapping[str, ColumnKey]) -> dict[str, str | None]:
     """Return the column of each role: the one that is given, or the one whose name tells it."""
     every = tuple(names)
-    # What is given decides first: what is left can be told from it.
+    # Columns that are given come first: the others are recognized among the rest.
     order = sorted(NAMES, key=lambda role: (given.get(role) is None, role == "item"))
     chosen: dict[str, str | None] = {}
     for role in order:
@@ -489,7 +489,7 @@ class Events:
     weight: Float64Array | None
     time: Times | None
     title: pa.Array | None
-    types: TypeColumn | None
+    types: RowTypes | None
     columns: LogColumns
     titles: Mapping[Any, str | None] | None
     is_text: bool
@@ -554,7 +554,7 @@ def read_events(table: Table, options: ReadOptions = DEFAULTS) -> Events:
     )
     if (ratings := read["rating"]) is not None:
         span = float(ratings.min()), float(ratings.max())
-        about = replace(about, liked_from=choose_liked(ratings), rating_range=span)
+        about = replace(about, liked_from=choose_liked_rating(ratings), rating_range=span)
     titles = table.titles if options.columns.get("title") is None else None
     events = Events(**read, types=types, columns=about, titles=titles, is_text=table.is_text)
     return _keep_positive(events, names, options)
@@ -574,7 +574,7 @@ def _drop_bad_rows(
     """Return the columns of each role without bad rows.
 
     `missing` are the texts that stand for no id, None where ids were not read from text; `types` are the types that
-    events may have. `note` is told how many rows were left out.
+    events may have. `note` is called with a sentence on how many rows were left out.
     """
     _check_lengths({column.name: len(column) for column in columns.values()})
     where, n_rows = columns["user"].where, len(columns["user"])

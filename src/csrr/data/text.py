@@ -19,7 +19,7 @@ from csrr._base.arrays import BoolArray
 from csrr._base.text import describe_size
 from csrr.data.columns import SKIP_HINT
 from csrr.data.errors import DataError, quote_error, quote_names, show_value
-from csrr.data.sources import LONGEST_LINE, MOST_COLUMNS, find_limit
+from csrr.data.sources import LONGEST_LINE, MOST_COLUMNS, choose_limit
 from csrr.data.tables import Table, find_role, hold_columns
 from csrr.parameters import is_float
 
@@ -45,7 +45,7 @@ class TextRow(NamedTuple):
             f"line {self.begin} ({first})" if self.begin == self.end else f"lines {self.begin} to {self.end} ({first})"
         )
 
-    def is_closed(self, separator: str) -> bool:
+    def has_closed_quotes(self, separator: str) -> bool:
         """Return whether every quote of a row of several lines ends where a field does."""
         if self.begin == self.end:
             return True
@@ -71,7 +71,7 @@ def to_utf8(content: bytes) -> bytes:
     return content.removeprefix(b"\xef\xbb\xbf")
 
 
-def end_lines(text: bytes) -> bytes:
+def unify_line_ends(text: bytes) -> bytes:
     r"""Return a text whose lines end in \n, where they ended in \r\n or \r. Not for text with quotes around fields."""
     return text.replace(b"\r\n", b"\n").replace(b"\r", b"\n") if b"\r" in text else text
 
@@ -93,7 +93,7 @@ def list_lines(text: bytes) -> Iterator[tuple[int, str]]:
     return enumerate(iter(partial(lines.readline, LONGEST_LINE + 2), ""), 1)
 
 
-def use_one_byte(text: bytes, separator: str) -> tuple[bytes, str]:
+def shorten_separator(text: bytes, separator: str) -> tuple[bytes, str]:
     """Return the text with a separator of one byte, and that separator."""
     if len(separator.encode()) == 1:
         return text, separator
@@ -120,7 +120,7 @@ def split_line(line: str, separator: str) -> list[str]:
 
 def split_rows(text: bytes, separator: str) -> Iterator[TextRow]:
     """Yield each row that is not blank."""
-    packed, delimiter = use_one_byte(text, separator)
+    packed, delimiter = shorten_separator(text, separator)
     # The default, 128 kB, is less than a long title; it counts for the whole process, so it is only ever raised.
     csv.field_size_limit(max(csv.field_size_limit(), 2 * LONGEST_LINE))
     taken: list[str] = []
@@ -187,7 +187,7 @@ def parse_text(
     bad: list[str] | None = [] if skip_bad else None
     cells = _read_columns(text, separator, columns, header, bad)
     n_rows, notes = len(cells[columns[0]]), []
-    find_limit().check_rows(n_rows)
+    choose_limit().check_rows(n_rows)
     n_lines = max(text.count(b"\n"), text.count(b"\r")) + (not text.endswith((b"\n", b"\r")))
     has_quotes = separator in QUOTING and b'"' in text
     if has_quotes and n_lines > n_rows + header + len(bad or ()) and _may_hold_rows(cells, separator):
@@ -301,7 +301,7 @@ def _read_columns(
     """Return the columns by name; rows with another number of fields go to `bad`, where that is a list."""
     header_line = next(number for number, line in list_lines(text) if line.strip("\r\n")) if header else 0
     quotes = separator in QUOTING and b'"' in text
-    packed, delimiter = use_one_byte(text, separator)
+    packed, delimiter = shorten_separator(text, separator)
 
     def skip(row: arrow_csv.InvalidRow) -> str:
         assert bad is not None
@@ -337,7 +337,7 @@ def _check_rows(text: bytes, separator: str, n_columns: int | None = None) -> No
     for row in split_rows(text, separator):
         if n_columns is not None and sum(len(field.encode()) + 1 for field in row.fields) > LONGEST_LINE:
             raise _make_long_line_error(f"line {row.begin}")
-        if not row.is_closed(separator):
+        if not row.has_closed_quotes(separator):
             raise DataError(
                 f"{row.name()} are one row: a quote is not closed where its field ends; remove it, or write each quote"
                 " inside a field twice"

@@ -785,7 +785,7 @@ class Recommender(ABC):
         """
         if not self.fades_events:
             return log
-        return (log if self.weighs(log) else replace(log, weights=None)).fade(getattr(self, "half_life"))  # noqa: B009
+        return (log if self.weighs(log) else replace(log, weights=None)).decay(getattr(self, "half_life"))  # noqa: B009
 
     def _weigh_new(self, clicks: Any) -> Any:
         """Return clicks of new people, or on new items, faded where the model fades and their times are known."""

@@ -13,7 +13,7 @@ from csrr._base.arrays import Int64Array
 from csrr._base.text import format_number_of, format_percent, make_printable
 from csrr.data import Log
 from csrr.data.errors import show_value
-from csrr.data.tables import is_amount, spell_range
+from csrr.data.tables import format_range, is_amount
 
 SHORT = 5
 """Users with fewer events are too short to judge: little is left to learn from once some are held out."""
@@ -180,7 +180,7 @@ def _look_at_columns(log: Log, facts: LogFacts) -> list[Oddity]:
     if columns is None:
         return []
     found += [Oddity(note, "Check that these rows and ids are intended.") for note in columns.notes]
-    rating, scale = show_value(columns.rating), spell_range(columns)
+    rating, scale = show_value(columns.rating), format_range(columns)
     if columns.liked_from is not None and columns.min_rating is None:
         what = f"The column {rating} holds ratings from {scale}, and every rating counts as a choice, bad ones too."
         action = f"Add --min-rating {columns.liked_from:g} (or what “liked” means here) to count only those."
