@@ -174,18 +174,30 @@ class RowTypes:
         """
         n_pairs, n_types = int(pairs.max(initial=-1)) + 1, len(self.names)
         cells = pairs * n_types + self.codes
+        first, sums, last = merge_by_key(cells, weights, times)
+        amounts: Float64Array = np.zeros((n_pairs, n_types))
+        latest: Any = None
+        amounts.flat[cells[first]] = sums
+        if last is not None:
+            latest = np.zeros((n_pairs, n_types), last.dtype)
+            latest.flat[cells[first]] = last
+        return EventTypes(self.names, narrow_weights(amounts), latest, self.target)
+
+
+def merge_by_key(
+    keys: Int64Array, weights: Float64Array | None, times: Times | None
+) -> tuple[Int64Array, Float64Array | None, Times | None]:
+    """Return the place of one row of each distinct key, in the order of keys, the sum of its weights, its latest time.
+
+    Inputs have shape (n,), keys are not negative. Outputs have shape (n_distinct,).
+    """
+    order = np.argsort(keys, kind="stable")
+    starts = np.flatnonzero(np.diff(keys[order], prepend=-1))
+    if weights is not None and len(starts) < len(keys):
         # A sum of floats depends on their order: sorting makes it the same for any order of the rows.
-        order = np.lexsort((weights, cells))
-        first = np.flatnonzero(np.diff(cells[order], prepend=-1))
-        amounts, places = np.zeros(n_pairs * n_types), cells[order][first]
-        amounts[places] = np.add.reduceat(weights[order], first)
-        shape: tuple[int, int] = (n_pairs, n_types)
-        latest: Times | None = None
-        if times is not None:
-            flat: Any = np.zeros(n_pairs * n_types, times.dtype)
-            flat[places] = np.maximum.reduceat(times[order], first)
-            latest = flat.reshape(shape)
-        return EventTypes(self.names, narrow_weights(amounts).reshape(shape), latest, self.target)
+        order = np.lexsort((weights, keys))
+    sums = None if weights is None else np.add.reduceat(weights[order], starts)
+    return order[starts], sums, None if times is None else np.maximum.reduceat(times[order], starts)
 
 
 def read_weights(event: Any, weights: Any, target: Any) -> dict[str, float]:

@@ -25,7 +25,7 @@ from csrr._base.arrays import (
 from csrr._base.text import format_html_table, format_html_words
 from csrr.data.columns import Column, Times, describe_doubtful_ids, format_times, parse_time, read_ids
 from csrr.data.errors import DataError, DataWarning, show_value, warn_caller
-from csrr.data.event_types import EventTypes, RowTypes, join_types, narrow_weights
+from csrr.data.event_types import EventTypes, RowTypes, join_types, merge_by_key, narrow_weights
 from csrr.data.ids import Id, IdMap, Ids
 from csrr.data.matrix import is_matrix, read_entries
 from csrr.data.tables import (
@@ -91,22 +91,14 @@ def merge_repeats(
         np.floor_divide(keys, n_items, out=users, casting="unsafe")
         np.remainder(keys, n_items, out=items, casting="unsafe")
         return DistinctEvents(users, items, None, None)
-    order = np.argsort(keys, kind="stable")
-    first = np.flatnonzero(np.diff(keys[order], prepend=-1))
+    first, summed, latest = merge_by_key(keys, weights, times)
     if len(first) < len(keys):
         _logger.info("merged %d repeated (user, item) rows", len(keys) - len(first))
-        if weights is not None:
-            # A sum of floats depends on their order: sorting makes it the same for any order of the rows.
-            order = np.lexsort((weights, keys))
-    pairs = order[first]
-    summed = None if weights is None else narrow_weights(np.add.reduceat(weights[order], first))
-    latest = None if times is None else np.maximum.reduceat(times[order], first)
+    users, items = user_rows[first], item_rows[first]
     if types is None or weights is None:
-        return DistinctEvents(user_rows[pairs], item_rows[pairs], summed, latest)
-    numbers = np.empty(len(keys), np.int64)
-    numbers[order] = np.cumsum(np.diff(keys[order], prepend=-1) > 0) - 1
-    found = types.merge(numbers, weights, times)
-    return DistinctEvents(user_rows[pairs], item_rows[pairs], found.sum_weights(), latest, found)
+        return DistinctEvents(users, items, None if summed is None else narrow_weights(summed), latest)
+    merged = types.merge(np.searchsorted(keys[first], keys), weights, times)
+    return DistinctEvents(users, items, merged.sum_weights(), latest, merged)
 
 
 def drop_unused(ids: IdMap, rows: Int32Array) -> tuple[IdMap, Int32Array]:
@@ -596,8 +588,7 @@ class Log:
         if not isinstance(other, Log):
             return NotImplemented
         names = ("user_rows", "item_rows", "weights", "times", "titles")
-        pairs = ((getattr(self, name), getattr(other, name)) for name in names)
-        same = all(a is b or (a is not None and b is not None and np.array_equal(a, b)) for a, b in pairs)
+        same = all(np.array_equal(getattr(self, name), getattr(other, name)) for name in names)
         same_types = self.types is other.types or (self.types is not None and self.types.equals(other.types))
         return same and same_types and self.users == other.users and self.items == other.items
 

@@ -25,7 +25,6 @@ from csrr.data.columns import (
     find_bad_numbers,
     find_bad_times,
     is_number_type,
-    is_text,
     read_ids,
     read_numbers,
     read_text_ids,
@@ -485,7 +484,6 @@ class Events:
 
     user: pa.Array
     item: pa.Array
-    rating: Float64Array | None
     weight: Float64Array | None
     time: Times | None
     title: pa.Array | None
@@ -496,11 +494,6 @@ class Events:
 
     def __len__(self) -> int:
         return len(self.user)
-
-    def select(self, mask: BoolArray) -> Events:
-        """Return the events where `mask`, shape (n,), is true."""
-        names = ("user", "item", "rating", "weight", "time", "title", "types")
-        return replace(self, **{name: pick_rows(getattr(self, name), mask) for name in names})
 
 
 def read_events(table: Table, options: ReadOptions = DEFAULTS) -> Events:
@@ -552,12 +545,15 @@ def read_events(table: Table, options: ReadOptions = DEFAULTS) -> Events:
         min_rating=options.min_rating,
         notes=tuple(notes),
     )
-    if (ratings := read["rating"]) is not None:
+    if (ratings := read.pop("rating")) is not None:
         span = float(ratings.min()), float(ratings.max())
         about = replace(about, liked_from=choose_liked_rating(ratings), rating_range=span)
+    read["types"] = types
+    kept = _find_positive(ratings, read["weight"], names, options)
+    if kept is not None:
+        read = {role: pick_rows(values, kept) for role, values in read.items()}
     titles = table.titles if options.columns.get("title") is None else None
-    events = Events(**read, types=types, columns=about, titles=titles, is_text=table.is_text)
-    return _keep_positive(events, names, options)
+    return Events(**read, columns=about, titles=titles, is_text=table.is_text)
 
 
 def _check_lengths(lengths: dict[str, int]) -> None:
@@ -598,21 +594,22 @@ def _drop_bad_rows(
 
 def _find_bad(role: str, column: Column, missing: Collection[str] | None, types: Collection[str]) -> pa.Array:
     """Return which values, shape (n,), a column of this role must not have."""
-    values, bad = column.array, find_bad_numbers
+    values = column.array
     if role in REQUIRED:
         return find_bad_ids(values, missing)
+    if role == "time":
+        return find_bad_times(values)
+    if role == "title":
+        return pa.array(np.zeros(len(values), bool))
     if role == "event":
         texts = read_types(column)
         return pc.invert(pc.is_in(texts, pa.array([*types], texts.type)))
-    if role == "title":
-        return pa.array(np.zeros(len(values), bool))
-    if role == "time":
-        return find_bad_times(values)
+    bad = find_bad_numbers(values)
+    if role == "weight" and column.is_text:
+        return pc.or_(bad, pc.match_substring_regex(values, r"^\s*-").fill_null(True))
     if role == "weight" and is_number_type(values.type):
-        return pc.or_(bad(values), pc.less(values.cast(pa.float64(), safe=False), 0).fill_null(True))
-    if role == "weight" and is_text(values.type):
-        return pc.or_(bad(values), pc.match_substring_regex(values, r"^\s*-").fill_null(True))
-    return bad(values)
+        return pc.or_(bad, pc.less(values.cast(pa.float64(), safe=False), 0).fill_null(True))
+    return bad
 
 
 def _reject_headers(users: pa.Array, items: pa.Array, names: Collection[str], where: RowNamer) -> None:
@@ -651,24 +648,27 @@ def _check_weights(weights: Float64Array | None, name: str | None, where: RowNam
         raise Column(name, pa.nulls(0), where).make_error(int(bad[0]), what)
 
 
-def _keep_positive(events: Events, names: Collection[str], options: ReadOptions) -> Events:
-    """Return the events with a rating of at least `min_rating` and a weight above 0."""
-    n_read = len(events)
-    for role, values in (("rating", events.rating), ("weight", events.weight)):
+def _find_positive(
+    ratings: Float64Array | None, weights: Float64Array | None, names: Collection[str], options: ReadOptions
+) -> BoolArray | None:
+    """Return which events, shape (n,), have a rating of at least `min_rating` and a weight above 0; None if all do."""
+    for role, values in (("rating", ratings), ("weight", weights)):
         if values is None and getattr(options, f"min_{role}") is not None:
             raise DataError(
                 f"min_{role} needs a {role} column, and none was recognized;"
                 f" the columns are {quote_names(names)}; name it with {role}='...'",
                 column=role,
             )
-    if options.min_rating is not None and events.rating is not None:
-        events = events.select(events.rating >= options.min_rating)
-        require_some(len(events), n_read, f"rating >= {options.min_rating:g}")
-    if events.weight is not None and not (happened := events.weight.astype(np.float32) > 0).all():
-        _logger.info("dropped %d rows of weight 0", np.count_nonzero(~happened))
-        events = events.select(happened)
-        require_some(len(events), n_read, "a weight above 0")
-    return events
+    kept: BoolArray | None = None
+    if options.min_rating is not None and ratings is not None:
+        kept = ratings >= options.min_rating
+        require_some(int(kept.sum()), len(kept), f"rating >= {options.min_rating:g}")
+    if weights is not None and not (happened := weights.astype(np.float32) > 0).all():
+        liked = np.ones(len(weights), np.bool_) if kept is None else kept
+        kept = liked & happened
+        _logger.info("dropped %d rows of weight 0", np.count_nonzero(liked & ~happened))
+        require_some(int(kept.sum()), len(kept), "a weight above 0")
+    return kept
 
 
 def require_some(n_left: int, n_read: int, condition: str) -> None:

@@ -188,10 +188,10 @@ def parse_text(
     cells = _read_columns(text, separator, columns, header, bad)
     n_rows, notes = len(cells[columns[0]]), []
     choose_limit().check_rows(n_rows)
-    n_lines = max(text.count(b"\n"), text.count(b"\r")) + (not text.endswith((b"\n", b"\r")))
-    has_quotes = separator in QUOTING and b'"' in text
-    if has_quotes and n_lines > n_rows + header + len(bad or ()) and _may_hold_rows(cells, separator):
-        _check_rows(text, separator)
+    if separator in QUOTING and b'"' in text:
+        n_lines = max(text.count(b"\n"), text.count(b"\r")) + (not text.endswith((b"\n", b"\r")))
+        if n_lines > n_rows + header + len(bad or ()) and _may_hold_rows(cells, separator):
+            _check_rows(text, separator)
     if bad:
         place = next(row.name() for row in split_rows(text, separator) if len(row.fields) != len(columns))
         what = f"{len(bad):,} rows that have" if len(bad) > 1 else "1 row that has"
