@@ -138,3 +138,18 @@ def test_missing_files(tmp_path, write, empty_data_dir):
         read("ml-1m.zip")
     with pytest.raises(DataError, match="cannot be downloaded: put"):
         read("gowalla.zip")
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("user,item,rating\n1,2,3\n\n1,2,x\n", ("e.csv", "rating", 1)),
+        ("user,item\n1,2\n,3\n", ("e.csv", "user", 1)),
+        ("user,item,count\n1,2,-1\n", ("e.csv", "count", 0)),
+        ("who,what\nx,y\n", ("e.csv", "user", None)),
+    ],
+)
+def test_an_error_has_the_file_the_column_and_the_row(write, text, place):
+    with pytest.raises(DataError) as caught:
+        read(write("e.csv", text))
+    assert (caught.value.path, caught.value.column, caught.value.row) == place

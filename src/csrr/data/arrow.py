@@ -1,8 +1,8 @@
-"""Parquet and Arrow files -> columns, each read and checked in full when it is asked for.
+"""Parquet and Arrow files -> tables, each column of which is checked in full when it is read.
 
 Such a file says itself how long its parts are and where they lie. Arrow trusts that once a column is read, so a
 damaged file could crash the process; hence every column is validated before anything else looks at it. A file of a few
-bytes can also claim billions of rows: sizes are held against the limit before they are allocated.
+bytes can also claim billions of rows: sizes are checked against the limit before they are allocated.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def open_arrow(data: bytes) -> Table:
 
 
 def _make_table(names: list[str], read: Callable[[int], pa.ChunkedArray], limit: ByteLimit) -> Table:
-    """Return the table of a file; each column is read, validated and held against the limit when it is asked for."""
+    """Return the table of a file; each column is validated and checked against the limit when it is read."""
     check_names(names)
 
     def read_checked(place: int, name: str) -> pa.ChunkedArray:
@@ -116,7 +116,7 @@ def _measure_texts(values: pa.Array) -> pa.Array | None:
     return pc.binary_length(values).cast(pa.int64())
 
 
-# An Arrow file is made of flatbuffers. Of these, the following reads what is needed to know how large packed buffers
+# An Arrow file is made of flatbuffers. The functions below read only how large packed buffers
 # will be: Arrow's own reader has verified their structure before.
 
 

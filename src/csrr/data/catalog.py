@@ -20,7 +20,7 @@ from csrr.data.errors import DataError
 _logger = logging.getLogger(__name__)
 
 Progress = Callable[[int, int | None], None]
-"""Told the bytes fetched so far and, where known, in all."""
+"""A function that is called with the bytes fetched so far and, if known, in total."""
 
 TIMEOUT_SECONDS = 30
 BLOCK_BYTES = 1 << 18
@@ -189,7 +189,7 @@ def fetch(name: str, *, progress: Progress | None = None) -> Path:
         partial.replace(target)
     except DataError:
         raise
-    except (OSError, HTTPException, ValueError) as error:  # ValueError: an address or a header that is none
+    except (OSError, HTTPException, ValueError) as error:  # ValueError: an invalid address or header
         if isinstance(error, HTTPError):
             error.close()
         raise DataError(

@@ -67,7 +67,7 @@ class Column:
         return is_text(self.kind)
 
     def make_error(self, row: int, what: str) -> DataError:
-        """Return an error that names the column and the row, and says what is wrong there."""
+        """Return an error that names the column and the row; `what` says what is wrong there."""
         return DataError(f"{name_column(self.name)}, {self.where(row)}: {what}", column=self.name, row=row)
 
     def make_value_error(self, row: int, what: str) -> DataError:
@@ -101,7 +101,7 @@ class Column:
 
 
 def read_numbers(column: Column) -> Float64Array:
-    """Return numbers as float64, shape (n,), none of them missing. A decimal comma is one where none has a point."""
+    """Return numbers as float64, shape (n,), none missing. A comma is a decimal comma if no number has a point."""
     column.reject_missing()
     try:
         numbers = _to_numbers(column.array)
@@ -333,7 +333,7 @@ def read_text_ids(
 
 
 def find_missing(texts: pa.Array, missing: Collection[str]) -> pa.Array:
-    """Return which texts, shape (n,), stand for no value."""
+    """Return which texts, shape (n,), mean a missing value."""
     return pc.is_in(texts, value_set=pa.array(["", *missing], texts.type))
 
 
@@ -372,7 +372,7 @@ def _parse_integers(texts: pa.Array) -> pa.Array:
 
 
 def find_bad_ids(array: pa.Array, missing: Collection[str] | None) -> pa.Array:
-    """Return which ids, shape (n,), are missing or no ids; texts in `missing` are missing, where it is given."""
+    """Return which ids, shape (n,), are missing or invalid; `missing` are texts that mean a missing id, if given."""
     kind = array.type
     if is_text(kind) and missing is not None:
         return find_missing(pc.utf8_trim_whitespace(array), missing).fill_null(True)
@@ -430,7 +430,7 @@ def parse_time(at: float | str | date | np.datetime64) -> float:
         with suppress(ValueError):
             at = datetime.fromisoformat(at.strip())
     if isinstance(at, np.datetime64):
-        at = at.astype("datetime64[us]").item()  # None of what is no time
+        at = at.astype("datetime64[us]").item()  # None for "not a time"
     if isinstance(at, date):
         stamp = at if isinstance(at, datetime) else datetime(at.year, at.month, at.day)
         return (stamp if stamp.tzinfo else stamp.replace(tzinfo=UTC)).timestamp()
@@ -440,7 +440,7 @@ def parse_time(at: float | str | date | np.datetime64) -> float:
 
 
 def find_bad_times(array: pa.Array) -> pa.Array:
-    """Return which values, shape (n,), are no times; one that is missing is none."""
+    """Return which values, shape (n,), are missing or not times."""
     if not is_text(array.type):
         is_stamp = pa.types.is_timestamp(array.type) or pa.types.is_date(array.type)
         return array.is_null() if is_stamp else find_bad_numbers(array)
@@ -462,7 +462,7 @@ def _parse_text_time(text: str) -> float | None:
 
 
 def _read_compact_dates(times: Times) -> Times:
-    """Return numbers like 20001231, shape (n,), as seconds, and numbers that are no such dates as they are."""
+    """Return numbers like 20001231, shape (n,), as seconds; where one is not such a date, return all unchanged."""
     numbers = times.astype(np.int64)
     years, months, days = numbers // 10_000, numbers // 100 % 100, numbers % 100
     dates = (12 * (years - 1970) + months - 1).astype("datetime64[M]").astype("datetime64[D]") + (days - 1)
@@ -493,7 +493,7 @@ def _to_epoch_seconds(array: pa.Array) -> Float64Array:
         return np.asarray(array.cast(pa.int32()).to_numpy()) * 86400.0
     unit = "ms" if pa.types.is_date64(kind) else kind.unit
     ticks = np.asarray(array.cast(pa.int64()).to_numpy())
-    if unit == "ns":  # a float has no room for them
+    if unit == "ns":  # nanoseconds since 1970 do not fit into a float
         ticks, unit = ticks // 1000, "us"
     return ticks / {"s": 1.0, "ms": 1e3, "us": 1e6}[unit]
 

@@ -1,4 +1,4 @@
-"""Types of events, such as views, carts and purchases: what each weighs, and which one is the target."""
+"""Types of events, such as views, carts and purchases: their weights, and the target among them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from csrr.data.errors import DataError, list_names, show_value
 from csrr.parameters import ParameterError, check_number
 
 MOST_TYPES = 64
-"""More types than these are no types: a column of ids was named, perhaps."""
+"""With more types than these, the column is probably one of ids."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -1,4 +1,4 @@
-"""Known file layouts: which file holds the events, what its columns are, where the titles are."""
+"""Known file formats: which file holds the events, which columns it has, and where the titles are."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def open_member(
     expected: Collection[str],
     skip_bad: bool = False,
 ) -> Table:
-    """Return the table in a member; `expected` are the column names that were asked for.
+    """Return the table in a member; `expected` are the column names that the user gave.
 
     With `skip_bad`, lines of text with too few or too many fields are left out.
     """

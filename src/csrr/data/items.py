@@ -62,7 +62,7 @@ _DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}([ T][0-9:.]+Z?)?$"
 
 
 class Categories(NamedTuple):
-    """The categories of n items: distinct `names`, sorted, and who has which, `members`, csr of shape (n, n_names)."""
+    """The categories of n items: sorted `names`, and `members`, csr of shape (n, n_names), 1 where an item has one."""
 
     names: ObjectArray
     members: Any
@@ -82,7 +82,7 @@ class Categories(NamedTuple):
         return cls(names, members)
 
     def take(self, rows: Rows) -> Categories:
-        """Return those of some items, none for row -1; names that nobody has any more are dropped."""
+        """Return the categories of some items, none for row -1; names that no item has any more are dropped."""
         there = np.flatnonzero(rows >= 0)
         chosen = self.members[rows[there]].tocoo()
         used, columns = np.unique(chosen.col, return_inverse=True)
@@ -163,7 +163,7 @@ class ItemColumn(NamedTuple):
 
 
 def read_item_column(column: Column, *, is_text: bool = False, separator: str | None = "|") -> ItemColumn:
-    """Return a column; with `is_text` it was read from a text, and what looks like numbers or dates becomes such.
+    """Return a column; with `is_text` it was read from a text, and is parsed as numbers or dates if all texts look so.
 
     Texts that hold the `separator`, and lists of texts, are several categories of one item.
     """
@@ -470,7 +470,7 @@ def _as_type_of(items: IdMap, known: IdMap) -> Any:
     texts = pa.array(items.ids, pa.large_string())
     plain = pc.match_substring_regex(texts, CANONICAL_INTEGER).to_numpy(zero_copy_only=False)
     fits = plain & (pc.utf8_length(texts).to_numpy() < 19)
-    # No id is that small: whatever is no integer is in no table of integers.
+    # No id is that small: a text that is not an integer is not found in a table of integers.
     return np.array([int(text) if fit else -(2**63) for text, fit in zip(items.ids, fits, strict=True)], np.int64)
 
 
@@ -490,7 +490,7 @@ ITEM_FILES: dict[str, tuple[str, ...] | None] = {
 
 
 def _open_file(files: FileSet, member: str | None, separator: str | None, header: bool | None, expected: Any) -> Table:
-    """Return the table of items; `expected` are the column names that were asked for."""
+    """Return the table of items; `expected` are the column names that the user gave."""
     name = _find_member(files, member)
     names, format = ITEM_FILES.get(name.lower()), guess_format(name)
     if names is not None and format == "text":
@@ -630,7 +630,7 @@ def _make_table(
             continue
         found[name] = read_item_column(table.read(name), is_text=table.is_text, separator=categories).take(rows)
         if limit is not None:
-            # Each column has been held against the limit when it was read; of a file, all of them together are too.
+            # The limit held for each column when it was read; for a file, it also holds for all of them together.
             limit.check(sum(each.n_bytes for each in found.values()), "the item table")
     return ItemTable(items, found, titles)
 

@@ -699,7 +699,7 @@ def _join_columns(name: str, known: Any, new: Any, n_new: int) -> Any:
 def join_titles(
     known: tuple[ObjectArray | None, Int32Array], new: tuple[ObjectArray | None, Int32Array], n_items: int
 ) -> ObjectArray | None:
-    """Return the title of each item, shape (n_items,), of titles and where each goes; None where there are none."""
+    """Return the title of each item, shape (n_items,), from two logs' titles and their rows; None without titles."""
     if known[0] is None and new[0] is None:
         return None
     joined = np.full(n_items, None, np.object_)

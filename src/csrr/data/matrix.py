@@ -22,14 +22,14 @@ class Entries(NamedTuple):
 
 
 def is_matrix(data: object) -> bool:
-    """Return whether `read_entries` can take `data`, or at least say what is wrong with it."""
+    """Return whether data are a matrix, sparse or dense, that `read_entries` accepts or refuses with a reason."""
     return sparse.issparse(data) or isinstance(data, np.ndarray)
 
 
 def check_sparse(matrix: Any, what: str = "the matrix") -> Any:
-    """Return a sparse matrix of two dimensions whose parts go together: itself, or a copy as COO; else a DataError.
+    """Return a sparse matrix of two dimensions whose parts fit together: itself, or a copy as COO; else a DataError.
 
-    scipy makes a matrix of any arrays, and its compiled loops trust them: one that lies would end the process.
+    scipy makes a matrix of any arrays, and its compiled loops trust them: a wrong index would crash the process.
     """
     try:
         if matrix.dtype == np.float16 or not matrix.dtype.isnative:
@@ -37,7 +37,7 @@ def check_sparse(matrix: Any, what: str = "the matrix") -> Any:
         if matrix.format in ("csr", "csc", "bsr"):
             _check_compressed(matrix)
             if matrix.indptr[-1] < len(matrix.indices):
-                # What lies behind the last row is no part of it, but scipy would make entries of it.
+                # Values behind the last row are not part of the matrix, but scipy would make entries of them.
                 matrix = matrix.copy()
                 matrix.prune()
         else:

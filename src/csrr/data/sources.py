@@ -31,11 +31,11 @@ LIMIT_VARIABLE = "CSRR_MAX_BYTES"
 MEMORY_SHARE = 8
 """A file may hold this part of the memory: to make a log of a CSV file takes about eight times its size."""
 UNPACKED_RATIO = 200
-"""A packed file may hold so many times its size; logs are packed 3 to 50 times."""
+"""A compressed file may hold this many times its size; logs usually shrink by a factor of 3 to 50."""
 LEAST_LIMIT = 1 << 28
-"""So many bytes are accepted on any machine, from a packed file of any size, and from a pipe."""
+"""The bytes that are accepted on any machine, from a compressed file of any size, and from a pipe."""
 BYTES_A_ROW = 24
-"""What a row counts for at least: the log is made of numbers, however short the text was."""
+"""The bytes that a row counts for at least: however short the text, the log needs numbers for it."""
 UNKNOWN_MEMORY = 8 << 30
 
 LONGEST_LINE = 1 << 24
@@ -61,7 +61,7 @@ class ByteLimit:
             )
 
     def check_rows(self, n_rows: int, what: str = "the file") -> None:
-        """Raise an error where so many rows are too many."""
+        """Raise an error where there are too many rows."""
         if BYTES_A_ROW * n_rows > self.n_bytes:
             about = f"{what} has {n_rows:,} rows, which count for {BYTES_A_ROW} bytes each: it"
             self.check(BYTES_A_ROW * n_rows, about)
@@ -97,7 +97,7 @@ def measure_memory() -> int:
 
 BLOCK_BYTES = 1 << 20
 PIPE_SECONDS = 10.0
-"""How long a pipe is given to find somebody who writes to it."""
+"""The time to wait for the first writer of a pipe."""
 
 DAMAGE = (
     OSError,
@@ -111,7 +111,7 @@ DAMAGE = (
     zlib.error,
     lzma.LZMAError,
 )
-"""What the libraries that unpack raise on damaged bytes."""
+"""The errors that the libraries for compressed files raise on damaged bytes."""
 
 _OPENERS: dict[bytes, Callable[[IO[bytes]], Any]] = {
     b"\x1f\x8b": lambda file: gzip.GzipFile(fileobj=file),
@@ -133,12 +133,12 @@ def read_file(path: Path) -> bytes:
     limit = choose_limit()
     limit.check(about.st_size, path.name)
     with path.open("rb") as file:
-        # At once: blocks that are joined take twice the memory for a moment.
+        # All at once: joining blocks would take twice the memory.
         return file.read(about.st_size) + read_stream(file, limit, path.name)
 
 
 def read_stream(file: Any, limit: ByteLimit, what: str) -> bytes:
-    """Return what is left in a file, unless it is more than the limit."""
+    """Return the rest of a file, unless it is more than the limit."""
     blocks, size = [], 0
     while block := file.read(BLOCK_BYTES):
         blocks.append(block)
@@ -173,7 +173,7 @@ def _find_opener(content: bytes) -> Callable[[IO[bytes]], Any] | None:
 
 
 def _read_pipe(path: Path, limit: ByteLimit) -> bytes:
-    """Return what comes through a pipe, whose writer may take its time once it has opened the pipe."""
+    """Return all that comes through a pipe; once it is open, its writer may take any time."""
     # Without O_NONBLOCK, opening a pipe would wait for a writer forever.
     with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb", buffering=0) as file:
         events, first, end = select.poll(), b"", time.monotonic() + PIPE_SECONDS
@@ -196,7 +196,7 @@ def _read_pipe(path: Path, limit: ByteLimit) -> bytes:
 class FileSet:
     """The files of a folder or a zip archive, or a file (`main`) among its neighbors.
 
-    `members` maps a name without folders and without .gz and the like to the files that bear it.
+    `members` maps a name, without folders and without endings such as .gz, to the files of that name.
     """
 
     path: Path

@@ -205,7 +205,7 @@ def _cut(log: Log, choose: Callable[[Log], BoolArray]) -> tuple[Log, Log]:
 
 
 def _hold_out_last(log: Log, last: int) -> tuple[Log, Log]:
-    """Return (train, test): what was before each user's `last` latest events, and these."""
+    """Return (train, test): test has each user's `last` latest events, train those before."""
     if not is_whole(last, 1):
         raise DataError(f"last={show_value(last)}: it must be a whole number of events, at least 1")
     last, times = min(int(last), len(log)), _require_times(log)
@@ -218,12 +218,12 @@ def _hold_out_last(log: Log, last: int) -> tuple[Log, Log]:
     order = np.lexsort((is_goal, log.types.times[events, kinds], users))
     users, is_goal = users[order], is_goal[order]
     is_first = np.diff(users, prepend=-1) > 0
-    # Of each user the latest of the target type, but never what all begins with.
+    # The latest events of the target type, but never the first event of a user.
     may_be_held = is_goal & ~is_first
-    after = np.cumsum(may_be_held[::-1])[::-1]  # itself and those after it, of all users
+    after = np.cumsum(may_be_held[::-1])[::-1]  # the number of candidates from here on, of all users
     ends = np.append(after, 0)[np.searchsorted(users, users, side="right")]
     is_held = may_be_held & (after - ends <= last)
-    # Whether anything of the user's is held out up to here.
+    # Train is everything of a user before the first held-out event.
     begun = np.cumsum(is_held)
     is_train = begun - (begun - is_held)[np.flatnonzero(is_first)][np.cumsum(is_first) - 1] == 0
     train, test = np.zeros_like(log.types.cells), np.zeros_like(log.types.cells)
@@ -241,7 +241,7 @@ def _round_share(ratio: float, counts: Int64Array) -> Int64Array:
 def mark_first(log: Log, order: Int64Array, n_first: Int64Array) -> BoolArray:
     """Return which events, shape (n_events,), are among their user's first `n_first`, shape (n_users,).
 
-    `order`, shape (n_events,), sorts the events by user row, and each user's events by what decides.
+    `order`, shape (n_events,), sorts the events by user row, and the events of each user in the order that decides.
     """
     counts = log.user_counts()
     place = np.arange(len(log)) - np.repeat(np.cumsum(counts) - counts, counts)

@@ -104,7 +104,7 @@ def is_database(source: object) -> bool:
 
 
 def fetch_table(query: Any, source: Any, parameters: Any, options: ReadOptions) -> Table:
-    """Return the table of a query's rows, of which only the columns are kept that are events' by `options`."""
+    """Return the table of a query's rows; only the columns with a role, given or recognized, are kept."""
     is_path = isinstance(source, str | os.PathLike) and "://" not in str(source)
     file = Path(source).name if is_path else None
     with name_in_errors(file), _open(source) as opened, _execute(query, opened, parameters) as (names, chunks):
@@ -142,7 +142,7 @@ def _join_chunks(name: str, chunks: list[pa.Array]) -> pa.ChunkedArray:
 
 @contextmanager
 def _open(source: Any) -> Iterator[Any]:
-    """Give what is behind an address or a path, and close it; anything else as it is."""
+    """Give the connection to an address or a file, and close it afterwards; give anything else unchanged."""
     if not isinstance(source, str | os.PathLike):
         yield source
     elif "://" in str(source):

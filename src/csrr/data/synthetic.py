@@ -273,7 +273,7 @@ def add_noise(log: Any, kind: NoiseKind, share: float, *, seed: int = 0, avoid: 
 
 
 def check_noise(kind: Any, share: Any) -> None:
-    """Raise a DataError unless there is such a kind of noise and such a share."""
+    """Raise a DataError unless the kind of noise and the share are valid."""
     if not isinstance(kind, str) or kind not in NOISE_KINDS:
         raise DataError(f"kind={show_value(kind)}: there is no such noise; choose from {', '.join(NOISE_KINDS)}")
     if not is_number(share) or not 0 <= share < 1:
@@ -380,7 +380,7 @@ def _join(log: Log, clicks: _Clicks, kind: str, rng: Rng) -> tuple[Log, BoolArra
         times = np.append(times, rng.choice(times, n))[order]
     types = log.types
     if types is not None:
-        # A planted event is of the types, and weighs, what an event drawn from the log does.
+        # A planted event has the types and the weight of an event drawn from the log.
         types = types.select(np.append(np.arange(len(log)), rng.integers(len(log), size=n))[order])
         weights = None if weights is None else types.sum_weights()
     noisy = replace(

@@ -68,8 +68,8 @@ AMOUNTS = re.compile("hours|minutes|seconds|duration|amount|playtime|watchtime|l
 COUNTS_BEYOND = 10
 """Numbers up to this are taken for ratings, whatever they look like."""
 ENOUGH_RATINGS = 100_000
-"""So many tell what steps a scale has."""
-# order_id says which event, not which item.
+"""This many ratings are enough to recognize the steps of a scale."""
+# order_id identifies an event, not an item.
 _EVENT_WORDS = "order transaction event review rating row line invoice request purchase interaction index log"
 _EVENTS = {word + "id" for word in _EVENT_WORDS.split()}
 _ID_NAME = re.compile(r".*[^ _-][ _-](?i:id)|.*[a-z](Id|ID)", re.DOTALL)
@@ -165,7 +165,7 @@ class LogColumns:
 
 
 def check_column(role: str, given: Any) -> None:
-    """Raise ParameterError unless `given` can name a column, or say that there is none."""
+    """Raise ParameterError unless `given` is a name, a position, None or, for a role that may be missing, False."""
     is_place = isinstance(given, int | np.integer) and not isinstance(given, bool)
     if given is None or isinstance(given, str) or is_place or (given is False and role not in REQUIRED):
         return
@@ -179,7 +179,7 @@ def check_column(role: str, given: Any) -> None:
 
 
 def format_range(columns: LogColumns) -> str:
-    """Return the lowest and the highest rating in words; nothing where there are none."""
+    """Return the lowest and the highest rating in words, or an empty text."""
     return "" if columns.rating_range is None else "{:,.6g} to {:,.6g}".format(*columns.rating_range)
 
 
@@ -202,7 +202,7 @@ def choose_liked_rating(ratings: Float64Array) -> float | None:
 
 
 def choose_columns(names: Collection[str], given: Mapping[str, ColumnKey]) -> dict[str, str | None]:
-    """Return the column of each role: the one that is given, or the one whose name tells it."""
+    """Return the column of each role: the one that is given, or one that is recognized by its name."""
     every = tuple(names)
     # Columns that are given come first: the others are recognized among the rest.
     order = sorted(NAMES, key=lambda role: (given.get(role) is None, role == "item"))
@@ -230,7 +230,7 @@ def find_role(name: str) -> str | None:
 
 
 def is_amount(name: str) -> bool:
-    """Return whether a column name tells how much of something there was."""
+    """Return whether a column, by its name, holds an amount of something."""
     return AMOUNTS.search(normalize_name(name)) is not None
 
 
@@ -240,7 +240,7 @@ def normalize_name(name: str) -> str:
 
 
 def find_column(role: str, given: ColumnKey, names: tuple[str, ...], taken: Collection[str] = ()) -> str | None:
-    """Return the name of the column of a role, None where there is none: the one given, or one that is not `taken`."""
+    """Return the column of a role, given or recognized among those not `taken`; None where there is none."""
     if given is False and role not in REQUIRED:
         return None
     check_column(role, given)

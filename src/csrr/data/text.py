@@ -58,7 +58,7 @@ class TextRow(NamedTuple):
 
 
 def to_utf8(content: bytes) -> bytes:
-    """Return text as UTF-8 without a byte order mark; what is not UTF-8 is taken to be Latin-1."""
+    """Return text as UTF-8 without a byte order mark; other bytes are read as Latin-1."""
     if content.startswith((b"\xff\xfe", b"\xfe\xff")):
         try:
             return content.decode("utf-16").encode()
