@@ -211,7 +211,7 @@ def _hold_out_last(log: Log, last: int) -> tuple[Log, Log]:
     last, times = min(int(last), len(log)), _require_times(log)
     if log.types is None or log.types.target is None or log.types.times is None:
         counts = log.user_counts()
-        train = mark_first(log, np.lexsort((times, log.user_rows)), np.maximum(counts - last, np.minimum(1, counts)))
+        train = mark_leading(log, np.lexsort((times, log.user_rows)), np.maximum(counts - last, np.minimum(1, counts)))
         return log.select(train), log.select(~train)
     events, kinds = np.nonzero(log.types.cells)
     is_goal, users = log.types.target_cells[events, kinds], log.user_rows[events]
@@ -238,22 +238,22 @@ def _round_share(ratio: float, counts: Int64Array) -> Int64Array:
     return np.where(counts > 0, np.maximum(rounded, 1), 0)
 
 
-def mark_first(log: Log, order: Int64Array, n_first: Int64Array) -> BoolArray:
-    """Return which events, shape (n_events,), are among their user's first `n_first`, shape (n_users,).
+def mark_leading(log: Log, order: Int64Array, n_leading: Int64Array) -> BoolArray:
+    """Return which events, shape (n_events,), are among their user's first `n_leading`, shape (n_users,).
 
     `order`, shape (n_events,), sorts the events by user row, and the events of each user in the order that decides.
     """
     counts = log.user_counts()
     place = np.arange(len(log)) - np.repeat(np.cumsum(counts) - counts, counts)
     mask = np.empty(len(log), np.bool_)
-    mask[order] = place < np.repeat(n_first, counts)
+    mask[order] = place < np.repeat(n_leading, counts)
     return mask
 
 
 def _draw_share_of_each_user(log: Log, ratio: float, rng: np.random.Generator) -> BoolArray:
     """Return which events, shape (n_events,), belong to a random share of their user's events."""
     shuffled = (log.user_rows.astype(np.int64) << 32) | rng.integers(2**32, size=len(log))
-    return mark_first(log, np.argsort(shuffled, kind="stable"), _round_share(ratio, log.user_counts()))
+    return mark_leading(log, np.argsort(shuffled, kind="stable"), _round_share(ratio, log.user_counts()))
 
 
 def _split_at(log: Log, cut: float) -> tuple[Log, Log]:

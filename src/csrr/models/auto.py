@@ -15,7 +15,7 @@ from csrr._base.deadline import TimeUpError, cut_off, seconds_left
 from csrr._base.text import format_html_words
 from csrr._base.threads import run_ranges, use_threads
 from csrr.data import Log
-from csrr.data.split import mark_first
+from csrr.data.split import mark_leading
 from csrr.model_parameters import HoldOut
 from csrr.models.base import Recommender
 from csrr.models.build_problem import ClickProblem, build_problem, find_genuine, judge_events, leave_out_own
@@ -663,7 +663,7 @@ def _mark_tenth(log: Log, counts: Any, rng: np.random.Generator, *, latest: bool
     else:
         drawn = (log.user_rows.astype(np.int64) << 33) | rng.integers(2**32, size=len(log))
         order = np.argsort(drawn | (~is_target).astype(np.int64) << 32, kind="stable")
-    return mark_first(log, order, taken)
+    return mark_leading(log, order, taken)
 
 
 def _mark_latest(log: Log) -> BoolArray:
