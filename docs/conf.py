@@ -49,7 +49,7 @@ sphinx_gallery_conf = {
     "gallery_dirs": "gallery",
     "within_subsection_order": "docs.make.gallery.GalleryOrder",
     "image_scrapers": ("docs.make.gallery.save_plot",),
-    "ignore_repr_types": "csrr.report.plot.Plot",
+    "ignore_repr_types": "csrr.report.charts.Plot",
     "run_stale_examples": is_stale(GALLERY),
     "reset_modules": (),
     "abort_on_example_error": True,

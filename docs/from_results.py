@@ -12,7 +12,6 @@ from pyarrow import parquet
 
 from csrr_paper.claims import judge_claims
 from csrr_paper.headlines import write_headlines
-from csrr_paper.markdown import render_readme_table
 from csrr_paper.page import write_page
 from csrr_paper.robustness_results import Robustness
 from csrr_paper.summary_types import Figure, Summary
@@ -58,13 +57,9 @@ BLOCKS = {
         "front": lambda: front.make_table(SUMMARY.today, DEFAULTS),
         "kept": lambda: noise.list_kept("ml-1m", shares=(0.3,)),
     },
-    "docs/guide.md": {
-        "reproduction": lambda: render_readme_table(SUMMARY),
-        "defaults": defaults.make_readme_table,
-        "noise": lambda: noise.make_table(NOISE),
-        "suspects": suspects.summarise,
-    },
     "docs/recipes/noisy-logs.md": {
+        "noise": lambda: noise.make_table(NOISE),
+        "suspects": suspects.summarize,
         "suspects, chosen": lambda: suspects.make_table("chosen"),
         "suspects, fresh": lambda: suspects.make_table("fresh"),
         "kept": lambda: noise.list_kept("ml-100k", "ml-1m"),

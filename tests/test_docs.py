@@ -51,10 +51,11 @@ def test_the_blocks_are_made_of_the_results(maker):
     for document in maker.BLOCKS:
         text = (ROOT / document).read_text()
         assert maker.fill_blocks(document, text) == text, document
-    guide, readme = ((ROOT / name).read_text() for name in ("docs/guide.md", "README.md"))
-    assert "| MovieLens-1M | PopRank |" in guide
-    assert "| CiteULike-a, 5-core" in guide
-    assert "| Random clicks | .4" in guide
+    pages = ("docs/reproduction.md", "docs/benchmarks.md", "docs/recipes/noisy-logs.md", "README.md")
+    reproduction, benchmarks, noise, readme = ((ROOT / name).read_text() for name in pages)
+    assert "| PopRank | 0." in reproduction
+    assert "| CiteULike-a, 5-core" in benchmarks
+    assert "| Random clicks | .4" in noise
     assert "| Gowalla, @20 | " in readme
     assert len(readme.split()) < 950
 

@@ -151,6 +151,10 @@ class TestKinds:
         for bad in (0, 1.0, True, "1", None):
             with pytest.raises(csrr.ParameterError, match=r"^k=.* must be a whole number >= 1$"):
                 declared.check(bad)
+        with pytest.raises(
+            csrr.ParameterError, match=r"^k=1000000000000000000000000 must be at most 9223372036854775807$"
+        ):
+            declared.check(10**24)
         assert declared.read("12") == 12
         with pytest.raises(ValueError, match=r"'1\.5' is not a whole number"):
             declared.read("1.5")

@@ -12,7 +12,6 @@ from benchmarks.keep import RESULTS
 from docs.make.origins import Origins
 
 DEFAULTS: dict[str, Any] = json.loads((RESULTS / "defaults.json").read_text())
-README_HEAD = ["| data | measure | `CSRR()` | best tuned baseline | difference |", "|---|---|---|---|---|"]
 HEAD = [
     "| data | measure | `CSRR()` | baseline | target | `python -m benchmarks.defaults` | run |",
     "|---|---|---|---|---|---|---|",
@@ -75,18 +74,6 @@ def list_accuracies() -> Iterator[Accuracy]:
             splits = "" if data.seeds == 1 else f", {len(runs)} split{'s' if len(runs) > 1 else ''}"
             shown = measure.upper().replace("RECALL", "Recall")
             yield Accuracy(f"{data.name}{splits}", shown, ours, means, data.reach, keys)
-
-
-def make_readme_table() -> str:
-    """What the defaults reach, and how long they take, in short."""
-    lines = [
-        f"| {each.data} | {each.measure} | {shorten(each.ours)} | {each.best} {shorten(each.rivals[each.best])} "
-        f"| **{each.over:+.1f} %** |"
-        for each in list_accuracies()
-    ]
-    for name, ours, als, _ in _list_times():
-        lines.append(f"| {name} | whole fit, s | {ours:.1f} | implicit ALS {als:.1f} | **{ours / als:.2f}x** |")
-    return "\n".join([*README_HEAD, *lines]) + "\n"
 
 
 def make_table(origins: Origins) -> str:

@@ -20,7 +20,7 @@ LOST, REMOVED = "clean removed, default", "planted removed, default"
 Rows = list[dict[str, Any]]
 
 
-def summarise() -> str:
+def summarize() -> str:
     """The errors of the share and of cleaning, chosen and fresh logs apart."""
     lines = []
     for part, called in PARTS.items():

@@ -71,11 +71,11 @@ if TYPE_CHECKING:
     from csrr.ranking.calibration import Reliability as Reliability
     from csrr.ranking.metrics import register_metric as register_metric
     from csrr.registry import register as register
-    from csrr.report.plot import Plot as Plot
-    from csrr.report.plot import plot as plot
-    from csrr.report.plot import plot_lines as plot_lines
-    from csrr.report.plot import plot_points as plot_points
-    from csrr.report.result import FirstLook as FirstLook
+    from csrr.report.charts import Plot as Plot
+    from csrr.report.charts import plot as plot
+    from csrr.report.charts import plot_lines as plot_lines
+    from csrr.report.charts import plot_points as plot_points
+    from csrr.report.findings import FirstLook as FirstLook
     from csrr.report.start import start as start
     from csrr.results.recommendations import Recommendations as Recommendations
 
@@ -104,8 +104,8 @@ _HOMES = {
     "csrr.ranking.calibration": "Calibration Reliability",
     "csrr.ranking.metrics": "register_metric",
     "csrr.registry": "register",
-    "csrr.report.plot": "Plot plot plot_lines plot_points",
-    "csrr.report.result": "FirstLook",
+    "csrr.report.charts": "Plot plot plot_lines plot_points",
+    "csrr.report.findings": "FirstLook",
     "csrr.report.start": "start",
     "csrr.results.recommendations": "Recommendations",
 }

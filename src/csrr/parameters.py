@@ -138,13 +138,19 @@ class Share(Number):
 
 @dataclass(frozen=True, kw_only=True)
 class Whole(Parameter):
-    """A whole number >= `least`."""
+    """A whole number >= `least`, and no larger than what an index can be."""
 
     least: int = 0
 
+    def check(self, value: Any) -> None:
+        """Raise ParameterError unless a value is one that the parameter may have."""
+        if is_whole(value, sys.maxsize + 1):
+            raise ParameterError(f"{self.name}={value!r} must be at most {sys.maxsize}")
+        super().check(value)
+
     def allows(self, value: Any) -> bool:
         """Return whether a value is a whole number in the range."""
-        return is_whole(value, self.least)
+        return is_whole(value, self.least) and value <= sys.maxsize
 
     def describe_wanted(self) -> str:
         """Return what a value must be, in words."""

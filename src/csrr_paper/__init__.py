@@ -1,4 +1,4 @@
-"""The paper again: what it printed, what we find, and the page that holds the one against the other."""
+"""The paper's experiments: its printed numbers, our results, and a page that compares them."""
 
 from importlib import import_module
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from csrr_paper.robustness_results import Robustness as Robustness
 
 _HOMES = {"Robustness": "robustness_results", "robustness": "noise_experiment"}
-"""Where each public name lives; it is imported when first used."""
+"""The module of each public name, which is imported when it is first used."""
 
 __all__ = sorted([*_HOMES, "theory"])
 

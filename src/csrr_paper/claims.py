@@ -1,11 +1,11 @@
-"""What the paper claims, held against the results: each verdict is computed, with the numbers that made it."""
+"""The claims of the paper: verdicts on them, computed from the results, with the numbers behind each."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from csrr.report.charts import Point
+from csrr.report.svg import Point
 from csrr_paper.evidence import explain_weakness
 from csrr_paper.jobs import SAME_STRENGTHS
 from csrr_paper.printed import COLUMNS, DATA, PRINTED, PRINTED_SYSTEMS, WITHOUT_V
@@ -14,13 +14,13 @@ from csrr_paper.summary_types import STANDARD, Claim, ResultPanel, Summary, Syst
 BASELINES = ("PopRank", "BPRMF", "WRMF", "MC-Shift")
 OURS = ("CSRR-I", "CSRR-II", "CSRR-e")
 TODAY = ("WRMF, 256 factors", "EASE")
-"""A baseline of the paper with the dimension it is given today, and one that came after the paper."""
+"""A baseline of the paper with a larger dimension, as is usual today, and one that is newer than the paper."""
 LEVEL = 0.05
-"""The p value below which a difference is one."""
+"""The p value below which a difference is significant."""
 
 
 class Finding(NamedTuple):
-    """A verdict and the sentence that bears it out."""
+    """A verdict, and a sentence with the evidence."""
 
     verdict: Verdict
     evidence: str
@@ -44,7 +44,7 @@ def _judge_count(good: int, all_: int) -> Verdict:
 
 
 def _judge_favourable(summary: Summary) -> Finding | None:
-    """CSRR-I, which the paper recommends, against the best baseline, column by column, with the test of NDCG@5."""
+    """Compare CSRR-I, which the paper recommends, with the best baseline in each column, and test NDCG@5."""
     words, good, total, is_passed = [], 0, 0, False
     tables = [table for table in index_tables(summary.comparison).values() if table.has_systems("CSRR-I", *BASELINES)]
     for table in tables:
@@ -68,7 +68,7 @@ def _judge_favourable(summary: Summary) -> Finding | None:
 
 
 def _is_clear(table: SystemTable, other: str) -> bool:
-    """Return whether CSRR-I differs from another in NDCG@5 by its test, or there is none."""
+    """Return whether CSRR-I differs from another system in NDCG@5 by a paired test; True if there is no test."""
     found = _list_p(table, other)
     return not found or found[0] < LEVEL
 
@@ -78,13 +78,13 @@ def _list_p(table: SystemTable, other: str) -> list[float]:
 
 
 def _tell_p(table: SystemTable, other: str) -> str:
-    """Return the p value of CSRR-I against another in NDCG@5, in brackets, where there is a test."""
+    """Return the p value of CSRR-I against another system in NDCG@5, in brackets, if there is a test."""
     found = _list_p(table, other)
     return f" (p {'<' if found[0] < 1e-6 else '='} {max(found[0], 1e-6):.2g})" if found else ""
 
 
 def _list_passing(table: SystemTable) -> str:
-    """Return which baselines done as today are ahead of CSRR-I in standard NDCG@10, if any."""
+    """Return the current baselines that are ahead of CSRR-I in standard NDCG@10, in words."""
     present = [name for name in TODAY if table.has_systems(name) and STANDARD in table.get_row(name).extra]
     if not present or STANDARD not in table.get_row("CSRR-I").extra:
         return ""
@@ -95,7 +95,7 @@ def _list_passing(table: SystemTable) -> str:
 
 
 def _make_improvement_judge(data: str, letter: str, least: float) -> Judge:
-    """CSRR-I against BPRMF and WRMF in the columns of one measure."""
+    """Compare CSRR-I with BPRMF and WRMF in the columns of one measure."""
 
     def judge(summary: Summary) -> Finding | None:
         table = index_tables(summary.comparison).get(data)
@@ -143,7 +143,7 @@ def _judge_first_of_three(summary: Summary) -> Finding | None:
 
 
 def _judge_runtime(summary: Summary) -> Finding | None:
-    """Whether CSRR-I and CSRR-II take much longer than CSRR-e."""
+    """Compare the times of CSRR-I and CSRR-II with that of CSRR-e."""
     table = index_tables(summary.comparison).get("eachmovie")
     if table is None or not table.has_systems(*OURS):
         return None
@@ -180,7 +180,7 @@ def _judge_without_v(summary: Summary) -> Finding | None:
 
 
 def _select_panels(summary: Summary, figure: str, y: str = "", x: str = "") -> list[ResultPanel]:
-    """Return the panels of a figure by the protocol "numbers", of one measure and with labels of x that begin so."""
+    """Return the panels of a figure by the protocol "numbers", of one measure, whose label of x has this beginning."""
     panels = summary.figures[figure].panels if figure in summary.figures else []
     by_numbers = [panel for panel in panels if panel.protocol in ("", "numbers")]
     return [panel for panel in by_numbers if y in ("", panel.y) and panel.x.startswith(x)]
@@ -221,7 +221,7 @@ def _judge_any_step(summary: Summary) -> Finding | None:
 
 
 def _select_strength(summary: Summary, x: str) -> tuple[str, list[Point]] | None:
-    """Return the title and the points of the figure on a strength."""
+    """Return the title and the points of the figure on a regularization parameter."""
     panels = _select_panels(summary, "strengths", "NDCG@5", x)
     return (panels[0].title, panels[0].series[0].points) if panels else None
 
@@ -254,7 +254,7 @@ _COUNTED = tuple(column for column in COLUMNS if not column.startswith("NDCG"))
 
 
 def _judge_larger_than_3(summary: Summary) -> Finding | None:
-    """PopRank, which has nothing to tune, by both protocols, in the columns that both compute alike."""
+    """Compare PopRank, which needs no tuning, under both protocols, in the columns that are the same in both."""
     words, nearer, total = [], 0, 0
     both = [index_tables(summary.comparison, protocol) for protocol in ("text", "numbers")]
     for data in ("ml-100k", "ml-1m"):
@@ -269,7 +269,7 @@ def _judge_larger_than_3(summary: Summary) -> Finding | None:
 
 
 def _judge_normalized(summary: Summary) -> Finding | None:
-    """PopRank's NDCG@10, standard and normalized by the list, against the printed one."""
+    """Compare PopRank's NDCG@10, standard and normalized by the list, with the printed one."""
     words, nearer, total = [], 0, 0
     for data, table in index_tables(summary.comparison).items():
         if data in ("ml-100k", "ml-1m") and table.has_systems("PopRank"):
@@ -289,7 +289,7 @@ def _measure_distance(table: SystemTable, data: str) -> float:
 
 
 def _judge_one_experiment(summary: Summary) -> Finding | None:
-    """Whether the ratio of P to R, which hangs on the data more than on the system, varies no more than ours."""
+    """Compare the variation of P / R over systems, which depends more on the data than on the system, with ours."""
     protocols, wanted = ("numbers", "all-ratings"), ("BPRMF", "WRMF", "MC-Shift")
     tables = {name: index_tables(summary.comparison, name).get("ml-100k") for name in protocols}
     found = {name: table for name, table in tables.items() if table is not None and table.has_systems(*wanted)}
@@ -410,11 +410,11 @@ _CLAIMS: list[tuple[str, str, str, Judge]] = [
         _judge_one_experiment,
     ),
 ]
-"""The words of a claim, where they stand, its topic in short, and what judges it."""
+"""A claim, its place in the paper, its topic in short, and the function that gives its verdict."""
 
 
 def judge_claims(summary: Summary) -> list[Claim]:
-    """Return every claim of the paper with a verdict on it and the evidence, as far as the results can speak to it.
+    """Return the claims of the paper, each with a verdict and the evidence, as far as there are results.
 
     Results that are no evidence get no verdict: the evidence is what is found in this run.
     """

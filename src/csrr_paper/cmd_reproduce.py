@@ -123,7 +123,7 @@ def reproduce(
 
 
 def _leave_out_missing(asked: list[Experiment]) -> list[Experiment]:
-    """Return the experiments whose data are there, and say which are left out; with none, that is an error."""
+    """Return the experiments whose data sets are there, and print the others; an error if there are none."""
     from csrr_paper.reproduce import check_data, find_missing_data
 
     missing = find_missing_data(asked)
@@ -136,7 +136,7 @@ def _leave_out_missing(asked: list[Experiment]) -> list[Experiment]:
 
 
 def _run(run: Reproduction, results: Path, workers: int) -> list[tuple[Job, Exception]]:
-    """Run what is left and return what failed; what stops it is said together with what is kept."""
+    """Run the remaining jobs and return the failed ones; an interruption says which results are kept."""
     from csrr._base.threads import WorkerError
 
     kept = f"the results so far are in {results}, the same command goes on from there"
@@ -150,7 +150,7 @@ def _run(run: Reproduction, results: Path, workers: int) -> list[tuple[Job, Exce
 
 
 def _add_others(asked: list[Experiment], quick: bool) -> list[Experiment]:
-    """Return the experiments asked for, and after them all others, since the folder may hold their results too."""
+    """Return the chosen experiments, and then all others, since the folder may have results of them."""
     from csrr_paper.reproduce import plan
 
     keys = {each.key for each in asked}
@@ -168,7 +168,7 @@ def _check_names(tables: tuple[str, ...], figures: tuple[str, ...]) -> list[Any]
 
 
 def _make_command(given: dict[str, tuple[str, ...]], splits: int | None, tune: str | None, quick: bool) -> str:
-    """Return the command that does this again, wherever its results are kept."""
+    """Return the command that repeats this run, without the folder of its results."""
     words = [
         "csrr reproduce",
         *(f"--{name} {shlex.quote(each)}" for name, several in given.items() for each in several),

@@ -1,4 +1,4 @@
-"""`csrr robustness`: what planted noise costs each system, and what finds it."""
+"""`csrr robustness`: the effect of planted noise on the accuracy of systems, and how well it is found."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def robustness(
 
 
 def _measure(events: csrr.Log, arguments: dict[str, Any], line: Line) -> csrr_paper.Robustness:
-    """Return the results; what stops them is said together with what is kept."""
+    """Return the results; an interruption says which results are kept."""
     import csrr_paper
 
     folder = arguments["folder"]

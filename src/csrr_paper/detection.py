@@ -1,4 +1,4 @@
-"""A model fitted to a noisy log -> how suspicious it finds each event, and how well that finds the planted ones."""
+"""Detection of planted events by the scores of a model that was fitted to the noisy log."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SUSPECTS = "suspects()"
 
 
 def score_by_detector(model: CSRR, log: Log) -> dict[str, FloatArray]:
-    """Return what each way to find planted events says of the log that `model` was fitted to.
+    """Return the scores of the events of the log that `model` was fitted to, by each way to find planted events.
 
     Every array has shape (n_events,); larger is more suspicious. In the units of `model`, a click is 1 and its score
     what the common taste explains of it, so 1 - score is what V may take up; times the click's target it is the
@@ -35,7 +35,7 @@ def score_by_detector(model: CSRR, log: Log) -> dict[str, FloatArray]:
 
 
 def auc(scores: npt.ArrayLike, planted: npt.NDArray[np.bool_]) -> float:
-    """Return how often a planted event has a larger score than a genuine one, ties half; both of shape (n_events,)."""
+    """Return the AUC of scores, (n_events,): how often a planted event has a larger one than a genuine event."""
     from scipy.stats import rankdata
 
     n_planted = int(planted.sum())

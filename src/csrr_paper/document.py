@@ -1,4 +1,4 @@
-"""A summary -> what the page and the Markdown both show, in reading order."""
+"""The content of the page and of the Markdown, in reading order, with all numbers as text."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from csrr._base.text import UNKNOWN, compute_half_width, format_duration, format_fixed, format_short
-from csrr.report.charts import Panel, Point, draw_line_chart, list_series_names
+from csrr.report.svg import Panel, Point, draw_panel, list_series_names
 from csrr_paper.evidence import write_notice
 from csrr_paper.jobs import FIGURES, TABLES
 from csrr_paper.method import DIFFERENCES
@@ -22,13 +22,13 @@ VERDICTS = {
     "fails": ("✕", "does not hold"),
     "untestable": ("–", "not judged"),
 }
-"""Each verdict as a sign and in words."""
+"""The sign of each verdict, and its words."""
 BEYOND = ("robustness", "kept", "detection", "push", "cleaning")
-"""Figures that the paper does not have, in the order in which they follow its own."""
+"""Figures that the paper does not have, in their order after the paper's figures."""
 TUNED = ", tuned"
-"""How the title of a panel ends whose model was tuned."""
+"""The end of the title of a panel with a tuned model."""
 IN_VALUES_OF = {"kept": "robustness"}
-"""Figures much like another, which is drawn: their numbers are among its values."""
+"""Figures that are not drawn, because they look like another one; their numbers are among its values."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class ShownPanel:
 
 @dataclass(frozen=True)
 class ShownValues:
-    """What a panel shows, as text: (x, mean and half-width for each series), and what is worth knowing of a point."""
+    """The values of a panel as text: x, and a mean with half its interval and a note for each series."""
 
     title: str
     x: str
@@ -52,7 +52,7 @@ class ShownValues:
 
 @dataclass(frozen=True)
 class ShownFigure:
-    """A figure of several panels with one legend, and the values of these and of panels that look much like them."""
+    """A figure of several panels with one legend, and the values of these panels and of similar ones."""
 
     title: str
     caption: str
@@ -64,7 +64,7 @@ class ShownFigure:
 
 @dataclass(frozen=True)
 class Document:
-    """All that is shown, with every number as text; lists of pairs are (name, what is said of it)."""
+    """The whole content, with every number as text; lists of pairs are (name, text)."""
 
     notice: str
     made: list[tuple[str, str]]
@@ -82,7 +82,7 @@ class Document:
 
 
 def make_document(summary: Summary) -> Document:
-    """Return what is to be shown of a summary."""
+    """Return the content of a summary."""
     tables: dict[str, list[ShownTable]] = {
         name: [show_table(each) for each in getattr(summary, name)] for name in TABLES
     }
@@ -106,7 +106,7 @@ def make_document(summary: Summary) -> Document:
 
 
 def _list_made(made: Made) -> list[tuple[str, str]]:
-    """Return (what, its value) for how the results came to be."""
+    """Return (name, value) pairs on how the results were made."""
     versions = {"python": made.python, "numpy": made.numpy, "scipy": made.scipy, "numba": made.numba}
     shown = {
         "Date": made.date,
@@ -121,7 +121,7 @@ def _list_made(made: Made) -> list[tuple[str, str]]:
 
 
 def _describe_time(made: Made) -> str:
-    """Return how long the work took and, where it is known, in how many runs and processes."""
+    """Return the time of the work and, if known, the numbers of runs and processes."""
     work = format_duration(made.seconds or 0.0)
     runs = [
         f"{each.results} results in {format_duration(each.seconds)}"
@@ -134,7 +134,7 @@ def _describe_time(made: Made) -> str:
 
 
 def _tie_percents(words: str) -> str:
-    """Return text whose percent signs stay on the line of their numbers."""
+    """Return a text in which no line breaks before a percent sign."""
     return words.replace(" %", "\N{NO-BREAK SPACE}%")
 
 
@@ -157,17 +157,17 @@ def _show_figures(found: Mapping[str, Figure]) -> list[ShownFigure]:
 
 
 def _show_figure(figure: Figure, alike: Sequence[Figure]) -> ShownFigure:
-    """Return a figure without panels that look alike, with the values of all of them and of other figures."""
+    """Return a figure without similar panels, but with the values of all panels, and of the figures `alike`."""
     drawn = _select_drawn(figure.panels)
     names = list_series_names(drawn)
-    panels = [ShownPanel(panel.title, draw_line_chart(panel, names)) for panel in drawn]
+    panels = [ShownPanel(panel.title, draw_panel(panel, names).svg) for panel in drawn]
     others = [replace(panel, title=f"{panel.title}: {panel.y}") for each in alike for panel in each.panels]
     values = [_show_values(panel, drawn=panel in drawn) for panel in (*figure.panels, *others)]
     return ShownFigure(figure.title, figure.caption, names, panels, values, figure.command)
 
 
 def _select_drawn(panels: Sequence[ResultPanel]) -> list[ResultPanel]:
-    """Return one panel of those that differ in the metric alone, and of a model tuned and not the tuned one."""
+    """Return one panel of those that differ only in the metric, and no tuned model beside the same one untuned."""
     metrics: dict[tuple[str, str], list[ResultPanel]] = {}
     for panel in panels:
         metrics.setdefault((panel.title.removesuffix(f", {panel.y}"), panel.x), []).append(panel)
@@ -195,7 +195,7 @@ def _show_point(point: Point | None) -> tuple[str, str]:
 
 
 def _list_missing(summary: Summary) -> list[MissingPart]:
-    """Return the parts not run: those the summary names, and those it has nothing of."""
+    """Return the parts that were not run: those that the summary lists, and those without any result."""
     absent = [f"--table {name}" for name in TABLES if not getattr(summary, name)]
     absent += [f"--figure {name}" for name in FIGURES if name not in summary.figures]
     named = [f"{each.part} {each.command}" for each in summary.missing]

@@ -1,16 +1,16 @@
-"""Whether the results of a run are enough to judge the paper by."""
+"""Notices on runs that are too small to judge the paper by."""
 
 from __future__ import annotations
 
 from csrr_paper.summary_types import Summary
 
 FEWEST_SPLITS = 3
-"""With fewer random splits of the data, no claim is judged."""
+"""The least number of random splits for a verdict on a claim."""
 FULL_RESULTS = "docs/reproduction.md in the source of csrr"
 
 
 def explain_weakness(summary: Summary) -> str:
-    """Return that a quick run, or too few splits, are not evidence; "" where the results are."""
+    """Return a notice on a quick run, or too few splits; "" if the results are evidence."""
     most = max((len(table.splits) for table in (*summary.comparison, *summary.ablation)), default=0)
     splits = "few splits" if most == 0 else "1 split" if most == 1 else f"{most} splits"
     if summary.made.quick:
@@ -19,7 +19,7 @@ def explain_weakness(summary: Summary) -> str:
 
 
 def write_notice(summary: Summary) -> str:
-    """Return what a reader of results that are no evidence must know; "" for the others."""
+    """Return a notice for the page of results that are not evidence; "" for others."""
     weakness = explain_weakness(summary)
     if not weakness:
         return ""

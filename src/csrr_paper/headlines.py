@@ -12,13 +12,13 @@ from csrr_paper.summary_types import STANDARD, Claim, Summary, SystemTable
 from csrr_paper.today import Today, say_places
 
 CLOSE = 0.05
-"""The relative difference from a printed number that counts as near."""
+"""The largest relative difference from a printed number that counts as near."""
 NEAR_IN = "NDCG@5"
 PAPERS_BEST = "CSRR-I"
 
 
 def write_headlines(summary: Summary) -> list[str]:
-    """Return five sentences: which claims hold, which do not, how near to print, the order today, and on other data."""
+    """Return five sentences: claims that hold, those that do not, how near the numbers are, and the best systems."""
     weakness = explain_weakness(summary)
     tables = list(index_tables(summary.comparison).values())
     begin = "In this run, " if weakness else ""
@@ -60,17 +60,17 @@ def _count(claims: Sequence[Claim]) -> str:
 
 
 def _quote(name: str) -> str:
-    """Return a name that has commas in quotation marks."""
+    """Return a name, in quotation marks if it has a comma."""
     return f"“{name}”" if "," in name else name
 
 
 def _name(claims: Sequence[Claim]) -> str:
-    """Return the topics of claims in brackets, where all have one."""
+    """Return the topics of claims in brackets, if all have one."""
     return f" ({'; '.join(each.short for each in claims)})" if claims and all(each.short for each in claims) else ""
 
 
 def _say_nearness(tables: Sequence[SystemTable]) -> str:
-    """Return for how many systems the measured value is near the printed one, on data that the paper had too."""
+    """Return for how many systems the measured value is near the printed one, on the data sets of the paper."""
     words = []
     for table in tables:
         differences = list_differences(table)
@@ -90,7 +90,7 @@ def _say_nearness(tables: Sequence[SystemTable]) -> str:
 
 
 def list_differences(table: SystemTable) -> dict[str, float]:
-    """Return by how much each system differs from its printed `NEAR_IN`, as a share; of other users' numbers none."""
+    """Return the relative difference of each system from its printed `NEAR_IN`; none if the printed users differ."""
     if table.data in PRINTED_FOR_OTHER_USERS:
         return {}
     cells = {row.system: row.cells[NEAR_IN] for row in table.rows if NEAR_IN in row.cells}
@@ -105,7 +105,7 @@ def list_standard(table: SystemTable) -> dict[str, float]:
 
 
 def _say_best(tables: Sequence[SystemTable]) -> str:
-    """Return which system is best on each data set, those of today included, and how far CSRR-I is from it."""
+    """Return the best system on each data set, current ones included, and the distance of CSRR-I from it."""
     words = []
     for table in tables:
         if means := list_standard(table):

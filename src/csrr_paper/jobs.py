@@ -1,4 +1,4 @@
-"""The tables and figures of the paper, each as the jobs that it takes: what to tune, what to change, what to fit."""
+"""The tables and figures of the paper, each as its jobs: the system to tune, the parameters to change, the fit."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ STEPS = (0.25, 0.5, 1.0, 2.0, 4.0)
 L1S = tuple(10.0**power for power in range(-3, 4))
 L2S = tuple(10.0**power for power in range(-5, 3))
 FIXED = 0.1
-"""The strength that stays where the other one varies."""
+"""The regularization parameter that stays fixed while the other one varies."""
 
 STEP_ITERATIONS = 30
 SAME_STRENGTHS = "CSRR-I, V = 0, all else the same"
 _DENSE_SECONDS = 150
-"""What `STEP_ITERATIONS` of Algorithm 1 take, in the unit of `System.seconds`."""
+"""The time of `STEP_ITERATIONS` of Algorithm 1, in the unit of `System.seconds`."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """A result to obtain: `system` is tuned, `change` makes the parameters of `name` of those that were chosen."""
+    """A result to compute: `system` is tuned, and `change` turns the chosen parameters into those of `name`."""
 
     data: str
     protocol: str
@@ -45,7 +45,7 @@ class Job:
 
     @property
     def at_least(self) -> float | None:
-        """The lowest rating that counts; None: all do."""
+        """The lowest rating that counts as positive; None: all ratings do."""
         return DATA[self.data].at_least[self.protocol]
 
 
@@ -62,25 +62,25 @@ class Experiment:
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """What tells it from the others."""
+        """The values that identify the experiment."""
         return self.name, self.data, self.protocol
 
     @property
     def command(self) -> str:
-        """The command that makes it again."""
+        """The command that repeats the experiment."""
         return make_command([self])
 
     def list_jobs(self) -> list[Job]:
-        """Return what it takes, split by split."""
+        """Return the jobs, split by split."""
         return [job for split in self.splits for job in _MAKERS[self.name](self, split)]
 
     def make_job(self, name: str, split: int) -> Job:
-        """Return the job of a system as it is."""
+        """Return the job of a system with its chosen parameters unchanged."""
         return Job(self.data, self.protocol, split, SYSTEMS[name], name)
 
 
 def make_command(experiments: Sequence[Experiment]) -> str:
-    """Return the command that makes experiments of one name again."""
+    """Return the command that repeats experiments of one name."""
     first = experiments[0]
     words = [f"csrr reproduce --{'table' if first.name in TABLES else 'figure'} {first.name}"]
     words += [f"--data {data}" for data in dict.fromkeys(each.data for each in experiments)]
@@ -92,7 +92,7 @@ def make_command(experiments: Sequence[Experiment]) -> str:
 
 
 def is_in_paper(name: ExperimentName, data: str, protocol: str) -> bool:
-    """Return whether the paper has that table or figure for the data (or nearly), so that it is run unasked."""
+    """Return whether the paper has the table or figure for the data (or nearly), so that it is run by default."""
     if name == "comparison":
         return protocol != "all-ratings" or data == "ml-100k"
     if protocol != "numbers":
@@ -111,7 +111,7 @@ def _list_ablation(experiment: Experiment, split: int) -> Iterable[Job]:
 
 
 def name_at_cost(cost: float) -> tuple[str, str]:
-    """Return what the two results at a cost are called: strengths kept, and the low-rank strength tuned again."""
+    """Return the names of the two results at a cost: with the same regularization, and with l1 tuned again."""
     return f"CSRR-I, c_p = {cost:g}", f"CSRR-I, c_p = {cost:g}, tuned"
 
 
@@ -142,7 +142,7 @@ def _compute_alpha(cost: float) -> float:
 
 
 def name_at_step(factor: float) -> str:
-    """Return what the result with a multiple of the safe step is called."""
+    """Return the name of the result with a multiple of the safe step."""
     return f"CSRR-I, Algorithm 1, step x {factor:g}"
 
 
@@ -163,7 +163,7 @@ def _change_step(factor: float, quick: bool, chosen: Params) -> Params:
 
 
 def name_at_strength(which: str, value: float) -> str:
-    """Return what the result at a strength is called."""
+    """Return the name of the result at a regularization parameter."""
     other = "l2" if which == "l1" else "l1"
     return f"CSRR-I, {which} = {value:g}, {other} = {FIXED:g}"
 

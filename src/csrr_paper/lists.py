@@ -1,4 +1,4 @@
-"""What the lists of every user hold, a bit for a place: of it every metric, interval and test can be made again."""
+"""The hits in the lists of every user, one bit each, from which all metrics, intervals and tests can be computed."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from csrr_paper.results import Result, ResultStore
 
 MEASURED = ("precision", "recall", "ndcg", "list_ndcg")
-"""What is measured of every list, at every length of `LENGTHS`."""
+"""The metrics of every list, at every length of `LENGTHS`."""
 
 PerUser = dict[str, npt.NDArray[Any]]
 
 
 @dataclass(frozen=True, eq=False)
 class Lists:
-    """What the lists of the users of one result hold, from which every metric can be computed again.
+    """The hits in the lists of the users of one result, from which every metric can be computed again.
 
     `hits` says whether each place is a test item, shape (n_users, longest list), `n_relevant` how many there are.
     """
@@ -39,13 +39,13 @@ class Lists:
         return {"users": self.users, **measure_users(self.hits, self.n_relevant, LENGTHS, MEASURED)}
 
     def pack(self) -> PerUser:
-        """Return it as small arrays: a bit for a place."""
+        """Return the hits as small arrays, one bit each."""
         users = self.users if self.users.dtype != object else self.users.astype(str)
         return {"users": users, "hits": np.packbits(self.hits, axis=1), "n_relevant": self.n_relevant.astype("<i4")}
 
     @classmethod
     def unpack(cls, packed: Mapping[str, npt.NDArray[Any]]) -> Self:
-        """Return what `pack` made small."""
+        """Return the hits from the arrays of `pack`."""
         hits = np.unpackbits(packed["hits"], axis=1, count=max(LENGTHS)).astype(np.bool_)
         return cls(packed["users"], hits, packed["n_relevant"].astype(np.int64))
 
@@ -54,7 +54,7 @@ _KEYS = ("data", "at_least", "split", "system")
 
 
 def make_lists_table(store: ResultStore, results: Iterable[Result]) -> pa.Table:
-    """Return the lists of results as a table: a line each, packed, with what tells it from the others."""
+    """Return the lists of results as a table: a packed row for each, with the values that identify it."""
     lines = []
     for result in results:
         packed = store.read_lists(result.task).pack()

@@ -1,20 +1,18 @@
-"""A summary -> Markdown: what a reader needs of the page, figures as tables of their values."""
+"""The main parts of the page as Markdown, with figures as tables of their values."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
 
-from csrr._base.text import UNKNOWN, format_fixed, to_finite
+from csrr._base.text import UNKNOWN
 from csrr_paper import method
 from csrr_paper.document import VERDICTS, Document, ShownValues, make_document
 from csrr_paper.overview import Overview
 from csrr_paper.page_tables import ShownCell, ShownRow, ShownTable
-from csrr_paper.summary_types import Cell, Summary, SystemRow
+from csrr_paper.summary_types import Summary
 from csrr_paper.today import PRINTED_ELSEWHERE, TODAY, ShownToday, TodayCell
 
-README_COLUMNS = ("R@5", "P@5", "NDCG@5")
-README_EXTRA = "standard NDCG@10"
 ELSEWHERE = (
     "Charts, paired tests, the other protocols, all metrics of the figures, parameters, times and certificates are on"
     " the HTML page that is written beside this file (in the source of csrr `docs/reproduction.html`, which `make docs`"
@@ -23,7 +21,7 @@ ELSEWHERE = (
 
 
 def render_markdown(summary: Summary, picture: str = "") -> str:
-    """Return the Markdown of a summary; `picture` is the file of its figure, "" where there is none."""
+    """Return the Markdown of a summary; `picture` is the file of its figure, "" if there is none."""
     doc = make_document(summary)
     blocks = [f"# {_escape(doc.title)}", *_write_opening(doc, picture), *_write_claims(doc), *_write_figures(doc)]
     blocks += _write_today(doc.today)
@@ -33,28 +31,8 @@ def render_markdown(summary: Summary, picture: str = "") -> str:
     return "\n\n".join(block for block in blocks if block) + "\n"
 
 
-def render_readme_table(summary: Summary) -> str:
-    """Return a short Markdown table of the data sets with protocol "numbers": measured / printed."""
-    tables = [table for table in summary.comparison if table.protocol == "numbers"]
-    lines = [
-        ["" if place else table.label, row.system, *_show_readme_cells(row)]
-        for table in tables
-        for place, row in enumerate(table.rows)
-    ]
-    if not lines:
-        return "No data set was run under the protocol “numbers”.\n"
-    header = ("Data", "System", *(f"{name}, measured / printed" for name in README_COLUMNS), README_EXTRA)
-    return _make_table(header, lines, left=2) + "\n"
-
-
-def _show_readme_cells(row: SystemRow) -> list[str]:
-    cells = [row.cells.get(name, Cell()) for name in README_COLUMNS]
-    both = [" / ".join(format_fixed(each) for each in (cell.mean, cell.printed) if to_finite(each)) for cell in cells]
-    return [*both, format_fixed(row.extra.get(README_EXTRA, Cell()).mean)]
-
-
 def _escape(words: str) -> str:
-    """Return text on one line that Markdown shows as it is, in a table too."""
+    """Return a text on one line, escaped for Markdown and its tables."""
     flat = re.sub(r"[ \t\n\r\f\v]+", " ", words).strip()
     flat = re.sub(r"([\\`*_\[\]|#~])", r"\\\1", flat)
     return flat.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
@@ -73,7 +51,7 @@ def _indent(command: str) -> str:
 
 
 def _fold(title: str, *blocks: str) -> list[str]:
-    """Return blocks that are seen when their title is clicked."""
+    """Return blocks that open when a reader clicks their title."""
     shown = [block for block in blocks if block]
     return [f"<details>\n<summary>{_escape(title)}</summary>", *shown, "</details>"] if shown else []
 

@@ -1,4 +1,4 @@
-"""What a reader must know to trust the numbers, in words."""
+"""The description of the method, for readers of the page."""
 
 METRICS = (
     ("P@N, precision", "Hits among the first N items of a list, divided by N; the mean over users."),

@@ -1,4 +1,4 @@
-"""Noise planted in training data -> what it costs each system, tuned as its user would, and what finds it."""
+"""An experiment with planted noise: the accuracy of systems tuned on noisy data, and the detection of the noise."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def robustness(
 
 
 def _list_levels(kinds: Sequence[NoiseKind], shares: Sequence[float]) -> list[NoiseLevel]:
-    """Return no noise, then each share of each kind; no noise is the same of all kinds."""
+    """Return the level without noise, then each share of each kind."""
     _check_list("kinds", kinds)
     _check_list("shares", shares)
     for kind in kinds:
@@ -153,7 +153,7 @@ def _check_systems(systems: Sequence[str]) -> list[str]:
 
 @contextmanager
 def _open_store(folder: str | os.PathLike[str] | None) -> Iterator[ResultStore]:
-    """Give the results in `folder`, or in one that is gone afterwards."""
+    """Yield the results in `folder`, or in a temporary one."""
     if folder is not None:
         with ResultStore.open(folder) as store:
             yield store
@@ -163,13 +163,13 @@ def _open_store(folder: str | os.PathLike[str] | None) -> Iterator[ResultStore]:
 
 
 def _estimate_seconds_left(found: Sequence[Result], total: int) -> float:
-    """Return roughly how long the rest takes, by what those that are found have taken; 0 where there are none."""
+    """Return an estimate of the remaining time, from the times of the results so far; 0 if there are none."""
     taken = sum(sum(result.seconds.values()) for result in found)
     return taken / max(1, len(found)) * (total - len(found))
 
 
 class _Split:
-    """One split of the log: the systems fitted to its clean training part, and what noise makes of them."""
+    """One split of the log, with the systems fitted to its training part, clean and noisy."""
 
     def __init__(self, store: ResultStore, log: Log, seed: int) -> None:
         self.store, self.log, self.seed = store, log, seed
@@ -180,19 +180,19 @@ class _Split:
         self._fitted: dict[str, Recommender] = {}
 
     def make_task(self, level: NoiseLevel, system: str) -> Task:
-        """Return what identifies a result: what is tried is part of it."""
+        """Return the values that identify a result, the search of parameters included."""
         params = {**asdict(level), "tried": NOISE_SYSTEMS[system].describe_search()}
         return Task(self.data, None, self.seed, system, params)
 
     def plant_noise(self, level: NoiseLevel) -> Noisy:
-        """Return the training part with this noise; the last one is kept."""
+        """Return the training part with this noise; the last one stays in memory."""
         if self._noisy is None or self._noisy[0] != level:
             kind, share = level.kind or "random", level.share
             self._noisy = level, add_noise(self.train, kind, share, seed=self.seed, avoid=self.test)
         return self._noisy[1]
 
     def measure(self, level: NoiseLevel, system: str) -> Result:
-        """Return the result of tuning and fitting a system to noisy data and testing it on clean; it is kept."""
+        """Return the result of a system, tuned and fitted on noisy data and tested on clean data, and save it."""
         noisy = self.plant_noise(level)
         times = [time.perf_counter()]
         model, tuning = self._tune(NOISE_SYSTEMS[system], noisy.log)
@@ -219,7 +219,7 @@ class _Split:
         return result
 
     def _tune(self, system: System, log: Log) -> tuple[Recommender, dict[str, Any] | None]:
-        """Return a system's model, its parameters chosen on validation data held out of `log`, and how, if any are."""
+        """Return a model with parameters chosen on events held out of `log`, and a description of the choice."""
         space, model = system.list_tried_on(log), system.model(**system.fixed)
         if not space:
             return model, None
@@ -230,7 +230,7 @@ class _Split:
         return found.model(), {"metric": METRIC, "value": found.best_value, "tried": tried}
 
     def _measure_more(self, level: NoiseLevel, system: str, model: Recommender, noisy: Noisy) -> dict[str, float]:
-        """Return what else is measured of a fitted model."""
+        """Return the other measurements of a fitted model."""
         more = {CLEAN: self._measure_clean(system, noisy)}
         if level.kind in (None, "push"):
             more[HITS] = measure_target_hits(model, self.train, self.targets)

@@ -1,14 +1,14 @@
-"""The one figure of the summary: how near the measured values are to the printed ones, and to systems of today."""
+"""The figure of the summary: differences of measured values from printed ones, and of current systems from CSRR-I."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from csrr._base.text import UNKNOWN, compute_relative, format_percent
-from csrr.report.charts import DotRow, Point, draw_dot_chart
-from csrr.report.plot import draw_beside
+from csrr.report.charts import draw_document
+from csrr.report.svg import Chart, Panel, Point, Series, draw_panel
 from csrr_paper.claims import index_tables
 from csrr_paper.headlines import NEAR_IN, PAPERS_BEST, list_differences, list_standard
 from csrr_paper.summary_types import STANDARD, Cell, Summary, SystemTable
@@ -35,7 +35,7 @@ class OverviewPart:
 
     title: str
     caption: str
-    svg: str
+    chart: Chart
     names: list[str]
     rows: list[tuple[str, list[str]]]
 
@@ -49,7 +49,7 @@ class Overview:
 
 
 def make_overview(summary: Summary) -> Overview | None:
-    """Return the figure of a summary; None where there is nothing to draw."""
+    """Return the figure of a summary; None if there is nothing to draw."""
     tables = {table.label: table for table in index_tables(summary.comparison).values()}
     near = {label: _compare_with_print(table) for label, table in tables.items()}
     today = {label: _compare_with_ours(table) for label, table in tables.items()}
@@ -63,18 +63,19 @@ def make_overview(summary: Summary) -> Overview | None:
 
 
 def draw_picture(overview: Overview) -> str:
-    """Return the figure as a whole SVG document, for where a page cannot hold it."""
-    return draw_beside("Summary of the results", {part.title: part.svg for part in overview.parts}, overview.names)
+    """Return the figure as an SVG document, for pages that cannot contain SVG."""
+    charts = [(part.title, part.chart) for part in overview.parts]
+    return draw_document("Summary of the results", charts, overview.names, in_page=True)
 
 
 def _compare_with_print(table: SystemTable) -> dict[str, Point]:
-    """Return by how many percent each system differs from its printed value, with the interval of the mean."""
+    """Return the difference of each system from its printed value in percent, with the interval of the mean."""
     cells = {row.system: row.cells[NEAR_IN] for row in table.rows if NEAR_IN in row.cells}
     return {name: _to_percent(cells[name], cells[name].printed) for name in list_differences(table)}
 
 
 def _compare_with_ours(table: SystemTable) -> dict[str, Point]:
-    """Return by how many percent each system of today differs from the paper's best."""
+    """Return the difference of each current system from the paper's best in percent."""
     means = list_standard(table)
     if PAPERS_BEST not in means:
         return {}
@@ -93,16 +94,16 @@ def _draw_part(
 ) -> OverviewPart:
     """Return a chart with a row for each system, and its values."""
     systems = list(dict.fromkeys(system for points in found.values() for system in points))
-    rows = [
-        DotRow(system, {name: found[name][system] for name in names if system in found[name]}) for system in systems
-    ]
-    own = [name for name in names if found[name]]
+    own = {name: found[name] for name in names if found[name]}
     values = [
-        (row.label, [_show_percent(row.points[name].mean) if name in row.points else UNKNOWN for name in own])
-        for row in rows
+        (system, [_show_percent(each[system].mean) if system in each else UNKNOWN for each in own.values()])
+        for system in systems
     ]
-    svg = draw_dot_chart(title, axis, rows, names, width=WIDTH, show=_show_percent)
-    return OverviewPart(title, caption, svg, own, values)
+    series = [
+        Series(name, [replace(each[row], label=row) for row in systems if row in each]) for name, each in own.items()
+    ]
+    panel = Panel(title, "", axis, series=series, kind="dots")
+    return OverviewPart(title, caption, draw_panel(panel, names, width=WIDTH, show=_show_percent), list(own), values)
 
 
 def _show_percent(percent: float) -> str:

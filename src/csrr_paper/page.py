@@ -1,4 +1,4 @@
-"""A summary -> one HTML page that needs nothing else: style and charts are inside it, and there is no script."""
+"""The HTML page of a summary, in one file with style and charts and without scripts."""
 
 from __future__ import annotations
 

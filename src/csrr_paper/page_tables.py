@@ -1,4 +1,4 @@
-"""The tables of a summary as they are shown, with every number already as text."""
+"""The tables of a summary, with every number as text."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ class ShownCell:
 
 
 class ShownRow(NamedTuple):
-    """A system and its cells, one a column."""
+    """A system and its cells, one for each column."""
 
     system: str
     cells: list[ShownCell]
 
 
 class ShownSettings(NamedTuple):
-    """How a system was set and what that took."""
+    """The parameters of a system, and the times of tuning and fitting."""
 
     system: str
     about: str
@@ -74,7 +74,7 @@ class Rank(NamedTuple):
 
 @dataclass(frozen=True)
 class ShownTable:
-    """One data set under one protocol: rows in groups, and what is said beneath them."""
+    """A table of one data set under one protocol: rows in groups, and notes."""
 
     title: str
     protocol: str
@@ -90,7 +90,7 @@ class ShownTable:
 
 
 def show_table(table: SystemTable) -> ShownTable:
-    """Return a table of the comparison or of the ablation as it is shown."""
+    """Return a table of the comparison or of the ablation, with every number as text."""
     extra = list(dict.fromkeys(name for row in table.rows for name in row.extra))
     columns = [*table.columns, *extra]
     cells = [row.cells | row.extra for row in table.rows]
@@ -139,7 +139,7 @@ def _show_cell(cell: Cell | None, best: str) -> ShownCell:
 
 
 def _find_best(cells: Sequence[dict[str, Cell]], column: str) -> str:
-    """Return the largest mean of a column as it is shown, so that what reads the same is best together."""
+    """Return the largest mean of a column as text, so that equal texts are marked together."""
     means = [to_finite(own[column].mean) for own in cells if column in own]
     return format_fixed(max((mean for mean in means if mean is not None), default=None))
 
@@ -162,7 +162,7 @@ def _show_settings(row: SystemRow) -> ShownSettings:
 
 
 def _show_params(chosen: Sequence[dict[str, Any]]) -> str:
-    """Return parameters with the value that all splits share, or else with one value a split."""
+    """Return parameters with the value that all splits share, or else with one value for each split."""
     names = dict.fromkeys(name for each in chosen for name in each)
     shared, by_split = [], []
     for name in names:

@@ -1,4 +1,4 @@
-"""What the paper printed, and on what: data sets, protocols, columns, numbers. Copied, not computed."""
+"""The printed numbers of the paper, with its data sets, protocols and columns. Copied, not computed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ WITHOUT_V = "CSRR-I, V = 0, tuned on its own"
 
 @dataclass(frozen=True)
 class DataSet:
-    """A data set of the paper: the name it is read by, what it is called, and the ratings that mean "more than 3"."""
+    """A data set of the paper: its name in csrr, its label, and the ratings that mean "more than 3"."""
 
     name: str
     label: str
@@ -47,7 +47,7 @@ DATA: dict[str, DataSet] = {
 }
 
 PRINTED_FOR_OTHER_USERS = frozenset({"eachmovie"})
-"""Data of which we have only a part: the printed numbers are for more users, and say nothing of how near we are."""
+"""Data sets of which we have only a part: the printed numbers are for more users, so they cannot be compared."""
 
 PROTOCOLS: dict[str, Protocol] = {
     each.name: each
@@ -110,16 +110,16 @@ def _read_rows(text: str) -> dict[str, dict[str, float]]:
 
 
 PRINTED: dict[str, dict[str, dict[str, float]]] = {data: _read_rows(text) for data, text in _PRINTED.items()}
-"""The big table: data, system, column."""
+"""The main table, by data, system and column."""
 
 PRINTED_ABLATION: dict[str, dict[str, dict[str, float]]] = {
     data: {name: dict(zip(ABLATION_COLUMNS, values, strict=True)) for name, values in rows.items()}
     for data, rows in _PRINTED_ABLATION.items()
 }
-"""The table on V: data, system, column."""
+"""The table on V, by data, system and column."""
 
 
 def name_metric(column: str, protocol: Protocol) -> str:
-    """Return the name that `csrr.evaluate` has for a column of the paper."""
+    """Return the name in `csrr.evaluate` of a column of the paper."""
     name, k = column.split("@")
     return f"{ {'R': 'recall', 'P': 'precision', 'F': 'f1_of_means', 'NDCG': protocol.ndcg}[name] }@{k}"

@@ -1,4 +1,4 @@
-"""Runs the paper's experiments: what is to be done and how long it takes, then job by job, each result kept at once."""
+"""Runs of the paper's experiments: the plan with an estimate of the time, then job by job; each result is saved."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ VALIDATION_RATIO, VALIDATION_METRIC = 0.9, "ndcg@10"
 
 Tuned = Literal["each", "once"]
 TUNED_EACH_UP_TO = 200_000
-"""Number of ratings up to which every split is tuned on its own training data, unless told otherwise."""
+"""The largest number of ratings for which, by default, every split is tuned on its own training data."""
 
 _SIZE = {"ml-100k": 100_000, "ml-1m": 1_000_000, "eachmovie": 1_000_000}
-"""Roughly the ratings of the data sets, for estimates."""
+"""The approximate number of ratings of the data sets, for estimates."""
 
 _READ_SECONDS = 8
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a run is: results done of all, what is being worked on, and the seconds that are left, estimated."""
+    """The progress of a run: results done, results in all, the current job, and the remaining seconds, estimated."""
 
     done: int
     total: int
@@ -92,7 +92,7 @@ def _check(what: str, given: Iterable[str], known: Iterable[str]) -> None:
 
 
 def find_missing_data(experiments: Iterable[Experiment]) -> dict[str, str]:
-    """Return the data sets that are not there, and for each where to get it and where to put it."""
+    """Return the missing data sets, and for each where to get it and where to put it."""
     missing = {}
     for name in dict.fromkeys(each.data for each in experiments):
         if locate(name) is None:
@@ -107,13 +107,13 @@ def find_missing_data(experiments: Iterable[Experiment]) -> dict[str, str]:
 
 
 def check_data(experiments: Iterable[Experiment]) -> None:
-    """Raise a DataError that names every file that is not there, where to get it and where to put it."""
+    """Raise a DataError that names every missing file, where to get it and where to put it."""
     if missing := find_missing_data(experiments):
         raise DataError("; ".join(missing.values()) + "; CSRR_DATA_DIR names the folder; --data chooses other data")
 
 
 class Reproduction:
-    """A run into a folder of results; what is there already is not run again."""
+    """A run with a folder of results; jobs with a result are not run again."""
 
     def __init__(
         self,
@@ -136,14 +136,14 @@ class Reproduction:
     # Estimates
 
     def estimate_seconds_left(self) -> float:
-        """Return roughly how long the jobs without results take, by what those with results have taken."""
+        """Return an estimate of the time of the jobs without results, from the times of those with results."""
         todo = [job for job in self.jobs if self.find_result(job) is None]
         done = [job for job in self.jobs if self.find_result(job) is not None]
         reading = _READ_SECONDS * len({(job.data, job.at_least) for job in todo})
         return self._estimate(todo) * self._measure_slowness(done) + reading
 
     def _estimate(self, jobs: Iterable[Job], *, anew: bool = False) -> float:
-        """Return the seconds that fitting takes, and tuning where it has not been done (or `anew`: everywhere)."""
+        """Return the seconds of fitting, and of tuning that has not been done (or, with `anew`, of all tuning)."""
         seconds, tuned = 0.0, set[str]()
         for job in jobs:
             key = self._make_tuning_key(job)
@@ -154,7 +154,7 @@ class Reproduction:
         return seconds
 
     def _measure_slowness(self, done: Sequence[Job]) -> float:
-        """Return what these jobs took as a multiple of the estimate; of fewer than ten, 2 / cores."""
+        """Return the time of these jobs as a multiple of the estimate; for fewer than ten jobs, 2 / cores."""
         if len(done) < 10:
             return 2 / min(available_cores(), 2)
         results = [result for job in done if (result := self.find_result(job)) is not None]
@@ -170,7 +170,7 @@ class Reproduction:
     def run(
         self, callback: Callable[[Progress], object] | None = None, *, workers: int = 1
     ) -> list[tuple[Job, Exception]]:
-        """Do every job that has no result yet, each result on disk before the next begins; return those that failed.
+        """Do every job without a result, save each result before the next job begins, and return the failed jobs.
 
         A fit that cannot be done, or not with the memory there is, does not keep the others from being done. With
         several `workers` jobs are shared out to processes, each with its part of the cores.
@@ -194,7 +194,7 @@ class Reproduction:
     def _run_in_processes(
         self, callback: Callable[[Progress], object] | None, workers: int
     ) -> list[tuple[Job, Exception]]:
-        """Share out the jobs, those with one choice of parameters together, the longest first."""
+        """Return groups of jobs for processes, those with one choice of parameters together, the longest first."""
         groups: dict[str, list[int]] = {}
         for place, job in enumerate(self.jobs):
             if self.find_result(job) is None:
@@ -220,11 +220,11 @@ class Reproduction:
         return None
 
     def list_results(self) -> list[Result]:
-        """Return the results that are there, in the order of the jobs."""
+        """Return the existing results, in the order of the jobs."""
         return [result for job in self.jobs if (result := self.find_result(job)) is not None]
 
     def find_result(self, job: Job) -> Result | None:
-        """Return the result of a job, if its parameters have been chosen and it has one."""
+        """Return the result of a job, or None if there is none."""
         key = (job.data, job.at_least, job.split, job.name)
         if key not in self._done and self._is_tuned(job):
             found = self.store.find(self.make_task(job))
@@ -233,7 +233,7 @@ class Reproduction:
         return self._done.get(key)
 
     def make_task(self, job: Job) -> Task:
-        """Return what identifies the result of a job whose parameters have been chosen."""
+        """Return the task that identifies the result of a job with chosen parameters."""
         return Task(job.data, job.at_least, job.split, job.name, job.change(self._read_chosen(job)["params"]))
 
     def _do(self, job: Job, tell: Callable[[str], None]) -> None:
@@ -280,7 +280,7 @@ class Reproduction:
         return self.store.folder / "tuning" / f"{key}.json"
 
     def _read_chosen(self, job: Job) -> dict[str, Any]:
-        """Return the parameters that were chosen for the job's system and how."""
+        """Return the parameters that were chosen for the job's system, and a description of the choice."""
         if not job.system.space:
             return {"params": dict(job.system.fixed), "tuning": None}
         key = self._make_tuning_key(job)
@@ -289,7 +289,7 @@ class Reproduction:
         return self._chosen_params[key]
 
     def _tune(self, job: Job, log: Log, tell: Callable[[str], None]) -> dict[str, Any]:
-        """Return the parameters of the job's system, chosen now if that has not been done."""
+        """Return the parameters of the job's system; choose them now if necessary."""
         key, system = self._make_tuning_key(job), job.system
         file = self._get_chosen_file(key)
         if self._is_tuned(job):
@@ -331,13 +331,13 @@ class Reproduction:
 def do_jobs(
     folder: str, experiments: list[Experiment], tuned: Tuned | None, threads: int, places: list[int]
 ) -> list[tuple[int, Exception | None]]:
-    """Do some jobs of a run whose folder this process writes to beside others; return what failed, by place."""
+    """Do some jobs of a run to whose folder other processes write too; return the failures, by place."""
     run = Reproduction(ResultStore(Path(folder)), experiments, tuned=tuned, threads=threads)
     return [(place, run.try_job(run.jobs[place], lambda _: None)) for place in places]
 
 
 def _limit(model: Recommender, threads: int | None) -> Recommender:
-    """Return the model, limited to so many threads, if it takes any."""
+    """Return the model, limited to a number of threads if it has this parameter."""
     if threads is not None and "threads" in model.get_params():
         model.set_params(threads=threads)
     return model
@@ -348,7 +348,7 @@ def _describe_job(job: Job) -> str:
 
 
 def read_log(data: str, at_least: float | None) -> Log:
-    """Return the positive ratings of a data set; the last two are kept."""
+    """Return the positive ratings of a data set; the last two stay in memory."""
     return _read_file(str(locate(data)), at_least)
 
 
@@ -358,5 +358,5 @@ def _read_file(path: str, at_least: float | None) -> Log:
 
 
 def _drop_infinite(facts: dict[str, Any]) -> dict[str, Any]:
-    """Return the facts as JSON has them: None in place of what is not a finite number."""
+    """Return the facts for JSON, with None for numbers that are not finite."""
     return {name: None if isinstance(v, float) and not np.isfinite(v) else v for name, v in facts.items()}

@@ -1,4 +1,4 @@
-"""The folder of results: one file a result, beside it what every user's list holds; one run at a time."""
+"""The folder of results: a file for each result, and one with the hits of every user; one run at a time."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _HEAD, _LOCK, _RUNS = "results.json", ".lock", "runs.json"
 
 @cache
 def read_versions() -> dict[str, str]:
-    """Return the versions of what results depend on, and of a checkout the commit."""
+    """Return the versions of the libraries that results depend on, and in a checkout the commit."""
     names = ("csrr", "numpy", "scipy", "numba")
     commit = read_commit()
     versions = {"python": platform.python_version(), **{name: version(name) for name in names}}
@@ -44,7 +44,7 @@ def read_versions() -> dict[str, str]:
 
 
 def read_commit() -> str:
-    """Return the commit that this code is of, with "+" where files of it differ; "" where it is no checkout.
+    """Return the commit of this code, with "+" if files differ from it; "" outside of a checkout.
 
     CSRR_COMMIT names it where the code travels without its history.
     """
@@ -83,7 +83,7 @@ class ResultsError(DataError):
 
 @dataclass(frozen=True)
 class Task:
-    """What identifies a result: data (and which ratings count), split, system and all parameters that it was given."""
+    """The values that identify a result: data (and which ratings count), split, system and all given parameters."""
 
     data: str
     at_least: float | None
@@ -93,7 +93,7 @@ class Task:
 
     @property
     def key(self) -> str:
-        """A name for files that stands for this task alone."""
+        """A unique name for the files of this task."""
         digest = hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()
         words = "".join(c if c.isalnum() else "-" for c in f"{self.data} {self.system} {self.split}".lower())
         return f"{words}-{digest[:12]}"
@@ -121,13 +121,13 @@ class Result:
 
     @classmethod
     def from_json(cls, plain: dict[str, Any]) -> Self:
-        """Return the result that JSON has as `plain`."""
+        """Return the result from plain values of JSON."""
         return cls(**{**plain, "task": Task(**plain["task"])})
 
 
 @dataclass(frozen=True)
 class Run:
-    """A run into a folder of results: when it began, and, if it came to its end, how long it took and what it did."""
+    """A run with a folder of results: when it began, and, if it ended, its seconds and its number of results."""
 
     began: str
     workers: int
@@ -144,7 +144,7 @@ class ResultStore:
     @classmethod
     @contextmanager
     def open(cls, folder: str | os.PathLike[str]) -> Iterator[Self]:
-        """Give the results in `folder`, made if it is not there, for this process alone to write to."""
+        """Yield the results in `folder`, created if missing, to which only this process can write."""
         store = cls(Path(folder))
         try:
             for part in ("rows", "tuning"):
@@ -191,14 +191,14 @@ class ResultStore:
         return [result for result in found if result is not None]
 
     def keep(self, result: Result, lists: Lists) -> None:
-        """Write a result, its lists first: what has a result has them too."""
+        """Write a result, its lists first, so that every result has its lists."""
         path = self._get_path(result.task)
         with atomic_write(path.with_suffix(".npz")) as file:
             np.savez_compressed(file, allow_pickle=False, **lists.pack())
         write_text(path, json.dumps(asdict(result), indent=1, allow_nan=False))
 
     def read_lists(self, task: Task) -> Lists:
-        """Return what the lists of a result hold."""
+        """Return the lists of a result."""
         path = self._get_path(task).with_suffix(".npz")
         try:
             with np.load(path, allow_pickle=False) as file:
@@ -207,7 +207,7 @@ class ResultStore:
             raise _make_damage_error(path.with_suffix(".*")) from error
 
     def read_runs(self) -> list[Run]:
-        """Return the runs into this folder, the first one first."""
+        """Return the runs with this folder, the earliest first."""
         path = self.folder / _RUNS
         if not path.exists():
             return []
@@ -218,7 +218,7 @@ class ResultStore:
 
     @contextmanager
     def note_run(self, workers: int, count: Callable[[], int]) -> Iterator[None]:
-        """Note when a run begins and, where it comes to its end, how long it took; `count` says how many are done."""
+        """Record when a run begins and, if it ends, how long it took; `count` returns the number of results."""
         before, n_before, began = self.read_runs(), count(), time.perf_counter()
         run = Run(datetime.now(UTC).isoformat(timespec="seconds"), workers)
         self._write_runs([*before, run])
@@ -244,7 +244,7 @@ class ResultStore:
 
 
 def read_json(path: Path, *names: str) -> dict[str, Any]:
-    """Return the object in a file of ours, which has these names."""
+    """Return the object in a JSON file, which must have these names."""
     try:
         found: dict[str, Any] = json.loads(path.read_text())
         if isinstance(found, dict) and all(name in found for name in names):
@@ -259,7 +259,7 @@ def _make_damage_error(path: Path) -> ResultsError:
 
 
 def make_results_table(results: Iterable[Result]) -> pa.Table:
-    """Return results as the lines of a table: task, means, sizes, times in seconds, and nested facts as JSON."""
+    """Return results as the rows of a table: task, means, sizes, times in seconds, and nested facts as JSON."""
     lines = []
     for result in results:
         facts = asdict(result)

@@ -1,4 +1,4 @@
-"""Results under noise -> tables, curves, and what V is worth."""
+"""The results under noise as tables and curves, and the gain from V."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from csrr.data.synthetic import NOISE_KINDS
 from csrr.evaluation.compare import compare_paired, correct_holm
 from csrr.evaluation.evaluate import compute_mean_interval
 from csrr.parameters import ParameterError
-from csrr.report.charts import Panel, Point, Series
 from csrr.report.json import write_plain
+from csrr.report.svg import Panel, Point, Series
 from csrr.results.formatting import format_text_table
 from csrr_paper.results import Result, ResultsError, ResultStore
 from csrr_paper.systems import CSRR_AS_IT_COMES, CSRR_WITH_V, CSRR_WITHOUT_V, NOISE_SYSTEMS
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     import pandas as pd
 
 RATIO = 0.8
-"""The share of each user's events that is trained on."""
+"""The share of each user's events in the training part."""
 OVERLAP = (1 - RATIO) / RATIO
 """Test events for each training event, for errors over splits (`intervals.compute_error`)."""
 
 METRIC, CLEAN, HITS, AUC = "ndcg@10", "clean ndcg@10", "target hits", "auc, "
-"""Names of means in a result; the last is followed by a detector's."""
+"""Names of means in a result; the name of a detector follows the last one."""
 
 TITLES = {
     "random": "Random clicks",
@@ -67,7 +67,7 @@ class NoisyResult:
 
     @classmethod
     def from_result(cls, kept: Result) -> NoisyResult:
-        """Return what a result that was kept says."""
+        """Return the result from a saved one."""
         task, means = kept.task, kept.means
         return cls(
             task.params["kind"],
@@ -84,7 +84,7 @@ class NoisyResult:
 
     @property
     def kept(self) -> float | None:
-        """The share of `clean_ndcg` that is left, None where that is 0."""
+        """The share of `clean_ndcg` that is left; None if `clean_ndcg` is 0."""
         return self.ndcg / self.clean_ndcg if self.clean_ndcg else None
 
 
@@ -420,7 +420,7 @@ def _make_worth_table(table: pa.Table) -> tuple[list[str], list[list[Any]]]:
 
 
 SHOWN_NAMES = {CSRR_AS_IT_COMES: "CSRR()"}
-"""What systems are called in figures, where it is not their name."""
+"""The labels of systems in figures, if they differ from their names."""
 WORDS = {
     "robustness": (
         "Noise in the training data",

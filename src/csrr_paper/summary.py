@@ -1,4 +1,4 @@
-"""Results -> the summary of a reproduction: every cell beside the printed one, intervals, tests, series, claims."""
+"""The summary of a reproduction, computed from its results: cells beside the printed ones, tests, series, claims."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from csrr._base.arrays import AnyArray, Float64Array
 from csrr.evaluation.compare import compare_paired, correct_holm
 from csrr.evaluation.evaluate import Interval, compute_f1_interval, compute_mean_interval
-from csrr.report.charts import Point, Series
+from csrr.report.svg import Point, Series
 from csrr_paper.claims import judge_claims
 from csrr_paper.headlines import write_headlines
 from csrr_paper.jobs import (
@@ -60,12 +60,12 @@ from csrr_paper.summary_types import (
 from csrr_paper.systems import SYSTEMS
 
 CHAMPIONS = ("CSRR, scaled", "CSRR()")
-"""Those of ours that are tested against all others, each on its own."""
+"""The systems of csrr that are tested against all others."""
 FIGURE_COLUMNS = ("F@5", "NDCG@5", "F@15", "NDCG@15")
 
 
 class SystemResults:
-    """The results of one system over the splits that are done, and each user's mean over them."""
+    """The results of one system over the splits so far, and each user's mean over these."""
 
     def __init__(self, store: ResultStore, found: Sequence[Result]) -> None:
         self.splits = found
@@ -103,7 +103,7 @@ BySystem = dict[str, SystemResults]
 
 
 def summarise(run: Reproduction, *, command: str) -> Summary:
-    """Return all that is there of the experiments of a run; the page is made of it."""
+    """Return the summary of the results of a run, from which the page is made."""
     found = run.list_results()
     tables: dict[str, Any] = {name: [] for name in TABLES}
     for each in run.experiments:
@@ -174,7 +174,7 @@ def _describe_tuning(results: BySystem) -> str:
 
 
 def _describe_first_split(results: BySystem, tuned: str) -> str:
-    """Return whether the first split alone, on whose training data all was tuned, has the same order of systems."""
+    """Return a sentence on whether the first split alone, on which all was tuned, has the same order of systems."""
     first = {
         name: [result.means["ndcg@10"] for result in each.splits if result.task.split == 0]
         for name, each in results.items()
@@ -249,7 +249,7 @@ def _test(results: BySystem, metric: str, label: str, a: str, others: Iterable[s
 
 
 def _align(a: SystemResults, b: SystemResults, metric: str) -> tuple[Float64Array, Float64Array]:
-    """Return the values of the users that both have."""
+    """Return the values of the users in both."""
     _, mine, theirs = np.intersect1d(a.users, b.users, return_indices=True)
     return a.values[metric][mine], b.values[metric][theirs]
 
@@ -276,7 +276,7 @@ def _make_series(results: BySystem, name: str, places: Iterable[tuple[float, str
 
 
 def describe_splits(panels: Iterable[ResultPanel]) -> str:
-    """Return how many splits the points of a figure are means of, for each data set."""
+    """Return the number of splits behind the points of a figure, for each data set."""
     counts: dict[str, set[int]] = {}
     for panel in panels:
         found = counts.setdefault(DATA[panel.data].label, set())
@@ -286,7 +286,7 @@ def describe_splits(panels: Iterable[ResultPanel]) -> str:
 
 
 def _describe_solver(results: SystemResults) -> str:
-    """Return what is worth knowing of a point: the rank, how the solver ended and how far from the optimum at most."""
+    """Return the note of a point: the rank, the status of the solver, and a bound on the distance to the optimum."""
     last = results.splits[-1].certificate
     if last is None:
         return ""
@@ -321,7 +321,7 @@ def _draw_costs(experiment: Experiment, results: BySystem) -> list[ResultPanel]:
 
 
 def _draw_validation(experiment: Experiment, tuned: dict[float, SystemResults]) -> ResultPanel:
-    """Return what each c_p reaches, λ₁ tuned, on the validation events it is chosen by and on the test events."""
+    """Return the accuracy of each c_p, λ₁ tuned, on the validation events that choose it and on the test events."""
     chosen_by = [
         Point(
             cost, float(np.mean([each.tuning["value"] for each in own.splits if each.tuning])), splits=len(own.splits)
@@ -378,7 +378,7 @@ FIGURE_WORDS = {
 
 
 def _list_made_with(results: Sequence[Result]) -> dict[str, Any]:
-    """Return the versions, machines and last day that the results name, several of one kind with commas."""
+    """Return the versions, machines and the last day of the results; several of one kind are joined by commas."""
     facts = [{**result.versions, "machine": result.machine} for result in results]
     names = dict.fromkeys(name for each in facts for name in each)
     made = {name: ", ".join(sorted({each[name] for each in facts if name in each})) for name in names}
@@ -386,7 +386,7 @@ def _list_made_with(results: Sequence[Result]) -> dict[str, Any]:
 
 
 def _list_missing(run: Reproduction) -> list[MissingPart]:
-    """Return the experiments of the paper that this run leaves out or has not finished."""
+    """Return the experiments of the paper that are not in this run, or not finished."""
     done = {each.key for each in run.experiments if all(map(run.find_result, each.list_jobs()))}
     return [
         MissingPart(f"{each.name}, {DATA[each.data].label}, {each.protocol}", each.command)

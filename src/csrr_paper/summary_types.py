@@ -1,4 +1,4 @@
-"""What a reproduction found, all of it: the tables, figures and claims of which the page is made, and their file."""
+"""The results of a reproduction: the tables, figures and claims of the page, and their JSON file."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 
 from csrr.data import DataError
-from csrr.report.charts import Panel
 from csrr.report.json import read_dataclass, write_plain
+from csrr.report.svg import Panel
 from csrr_paper.results import FORMAT, Run
 from csrr_paper.today import Today
 
@@ -22,7 +22,7 @@ STANDARD = "standard NDCG@10"
 
 @dataclass(frozen=True)
 class Made:
-    """With what, where, when and how the results were made, and how long that took: all work, and each run."""
+    """The versions, the machine, the date, the command and the times behind the results."""
 
     python: str = ""
     csrr: str = ""
@@ -40,7 +40,7 @@ class Made:
 
 @dataclass(frozen=True)
 class Cell:
-    """A mean of ours, its interval over users, and what the paper printed; a mean that is not known is NaN."""
+    """A measured mean (NaN if unknown), its interval over users, and the printed value."""
 
     mean: float = math.nan
     low: float | None = None
@@ -50,7 +50,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Times:
-    """Seconds: of tuning in all, of a fit and of testing it on average."""
+    """Seconds of all tuning, and the mean seconds of a fit and of its evaluation."""
 
     tune: float = math.nan
     fit: float = math.nan
@@ -59,7 +59,7 @@ class Times:
 
 @dataclass(frozen=True)
 class CertificateFacts:
-    """How the solver ended: the duality gap, the rank, and why it stopped."""
+    """The certificate of the solver: the duality gap, the rank, and the status."""
 
     gap: float | None = None
     rank: int | None = None
@@ -68,7 +68,7 @@ class CertificateFacts:
 
 @dataclass(frozen=True)
 class SystemRow:
-    """What a system reached, by column; `params` are those of each split, or of all alike."""
+    """The results of a system by column; `params` are those of each split, or one for all."""
 
     system: str
     group: str = ""
@@ -126,18 +126,18 @@ class SystemTable:
         return next(row for row in self.rows if row.system == system)
 
     def get_mean(self, system: str, column: str) -> float:
-        """Return the mean of ours in a column of the paper, or in one of those beside them."""
+        """Return the measured mean in a column of the paper, or in an additional column."""
         row = self.get_row(system)
         return {**row.extra, **row.cells}[column].mean
 
     def compute_gain(self, column: str, over: str, system: str = "CSRR-I") -> float:
-        """Return how much better a system is than another, relatively."""
+        """Return the relative difference between two systems."""
         return self.get_mean(system, column) / self.get_mean(over, column) - 1
 
 
 @dataclass(frozen=True)
 class ResultPanel(Panel):
-    """A panel of results on one data set under one protocol, where these are of the paper."""
+    """A panel of results, on one data set under one protocol if it is a figure of the paper."""
 
     data: str = ""
     protocol: str = ""
@@ -145,7 +145,7 @@ class ResultPanel(Panel):
 
 @dataclass(frozen=True)
 class Figure:
-    """Panels with one legend, and the command that makes them again."""
+    """Panels with one legend, and the command that repeats them."""
 
     title: str
     caption: str = ""
@@ -154,13 +154,13 @@ class Figure:
 
     @classmethod
     def from_json(cls, plain: Any) -> Self:
-        """Return the figure that JSON has as `plain`."""
+        """Return the figure from plain values of JSON."""
         return read_dataclass(cls, plain, "figure")
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim of the paper, where it stands, what became of it, and the numbers that say so; `short` is its topic."""
+    """A claim of the paper, its place, the verdict, and the evidence; `short` is its topic."""
 
     claim: str
     where: str
@@ -171,7 +171,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class MissingPart:
-    """A table or figure that was not run, or not to its end, and the command that runs it."""
+    """A table or figure that was not run, or not finished, and the command that runs it."""
 
     part: str
     command: str = ""
@@ -179,7 +179,7 @@ class MissingPart:
 
 @dataclass(frozen=True)
 class Summary:
-    """All that a reproduction found, `figures` and `protocols` by name.
+    """All results of a reproduction, `figures` and `protocols` by name.
 
     `today` and `differences`, sentences on what differs from the paper, are measured apart and merged in.
     """
@@ -197,7 +197,7 @@ class Summary:
 
     @classmethod
     def from_json(cls, plain: Any) -> Self:
-        """Return the summary that JSON has as `plain`; raises a DataError that names the place of what is wrong."""
+        """Return the summary from plain values of JSON; raise a DataError that names the place of a wrong value."""
         if not isinstance(plain, Mapping):
             raise DataError(f"a summary is an object, not a {type(plain).__name__}; make one with csrr reproduce")
         if plain.get("format") != FORMAT:

@@ -28,7 +28,7 @@ Group = Literal["paper", "today"]
 
 @dataclass(frozen=True)
 class System:
-    """A model, what is fixed and what is tried; `seconds` is what a fit takes for a million events, for estimates.
+    """A model, its fixed parameters and its search space; `seconds` is the time of a fit to a million events.
 
     `quick` is the space of a quick run, `beside` the printed row that it stands beside. With `absolute`, the strength
     that was chosen on validation data is kept as a number, as in the paper, not as a fraction of what gives zero.
@@ -50,11 +50,11 @@ class System:
     absolute: bool = False
 
     def list_tried(self, *, quick: bool = False) -> dict[str, Any]:
-        """Return what is tried on any log, in a quick run or a full one."""
+        """Return the search space for any log, in a quick run or a full one."""
         return {**self.space, **self.quick} if quick else dict(self.space)
 
     def list_tried_on(self, train: Log) -> dict[str, Any]:
-        """Return what is tried on a training log, the multiples of its own strength among it."""
+        """Return the search space for a training log, with multiples of its own regularization."""
         if self.strength is None:
             return self.list_tried()
         auto = _find_auto(self.model(**self.fixed), self.strength, train)
@@ -63,19 +63,19 @@ class System:
         return {**self.space, self.strength: Walk(tuple(values)) if walks else values}
 
     def count_fits(self, *, quick: bool) -> int:
-        """Return how many fits tuning takes: every point, and of a walk every strength."""
+        """Return the number of fits of tuning: every point of the space, and every step of a walk."""
         tried = self.list_tried(quick=quick).values()
         sizes = [len(each.strengths) if isinstance(each, Walk) else len(each) for each in tried]
         return math.prod(sizes) if sizes else 0
 
     def describe_search(self) -> dict[str, Any]:
-        """Return what is fixed and tried as JSON has it: what identifies a result under noise."""
+        """Return the fixed parameters and the search space for JSON; they identify a result under noise."""
         own = {"fixed": self.fixed, "space": self.space, "strength": self.strength}
         return {"model": self.model.__name__, **own, "multiples": list(self.multiples)}
 
 
 def _find_auto(model: Recommender, strength: str, train: Log) -> float:
-    """Return what "auto" comes to: of CSRR as a fraction of the strength that gives zero."""
+    """Return the value of "auto"; for CSRR as a fraction of the value at which U is 0."""
     if isinstance(model, CSRR):
         by_rule, whole = (CSRR(**{**model.get_params(), strength: each}) for each in ("noise", 1.0))
         return by_rule.strength(train) / whole.strength(train)
@@ -295,4 +295,4 @@ NOISE_SYSTEMS: dict[str, System] = {
         System("EASE", EASE, {}, {}, "reg", (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)),
     )
 }
-"""Those that are fitted to noisy logs, by name."""
+"""The systems that are fitted to noisy logs, by name."""

@@ -1,4 +1,4 @@
-"""Systems of today on data that the paper does not have: what was measured, what others print, and who is first."""
+"""Current systems on data that the paper does not have: our measurements, published numbers, and who is first."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PRINTED_ELSEWHERE = "Published elsewhere for the same training and test files"
 
 @dataclass(frozen=True)
 class TodayColumn:
-    """A measure on a data set, by a key; `splits` is how many splits a mean is over, 1 where the split is fixed."""
+    """A measure on a data set, by a key; `splits` is the number of splits of a mean, 1 if the split is fixed."""
 
     key: str
     data: str
@@ -29,7 +29,7 @@ class TodayColumn:
 
 @dataclass(frozen=True)
 class TodayRow:
-    """A system that was measured: its means by column, and over how many splits where fewer than the column's."""
+    """A measured system: its means by column, and the number of splits if it is smaller than the column's."""
 
     system: str
     about: str = ""
@@ -39,7 +39,7 @@ class TodayRow:
 
 @dataclass(frozen=True)
 class PublishedRow:
-    """What is printed of a system, by column, for the same training and test files, and where it is printed."""
+    """The published numbers of a system by column, for the same training and test files, and their source."""
 
     system: str
     source: str
@@ -48,7 +48,7 @@ class PublishedRow:
 
 @dataclass(frozen=True)
 class Today:
-    """Systems by columns: `rows` measured, `published` printed elsewhere."""
+    """Systems by columns: measured `rows`, and `published` numbers."""
 
     columns: list[TodayColumn]
     rows: list[TodayRow]
@@ -58,7 +58,7 @@ class Today:
 
     @classmethod
     def from_json(cls, plain: Any) -> Self:
-        """Return what JSON has as `plain`; raises a DataError where a column is not known or a source is missing."""
+        """Return the tables from plain values of JSON; raise a DataError for an unknown column or a missing source."""
         return read_dataclass(cls, plain, "today")
 
     def list_rows(self) -> list[TodayRow | PublishedRow]:
@@ -77,7 +77,7 @@ class Today:
 
 @dataclass(frozen=True)
 class TodayCell:
-    """A number as text, and what is to be known of it; best where no other in the column is larger."""
+    """A number as text, a note, and whether no other number in the column is larger."""
 
     text: str
     note: str = ""
@@ -85,7 +85,7 @@ class TodayCell:
 
 
 class ShownSystem(NamedTuple):
-    """A system, its cells, and where they are printed; "" where they were measured."""
+    """A system, its cells, and the source of published numbers; "" if they were measured."""
 
     system: str
     cells: list[TodayCell]
@@ -132,7 +132,7 @@ def show_today(today: Today) -> ShownToday:
 
 
 def say_places(today: Today) -> str:
-    """Return in how many columns `CSRR()` is first, and who is ahead of it where it is not, in one sentence."""
+    """Return a sentence on the number of columns in which `CSRR()` is first, and on who is ahead in the others."""
     own = next((row.values for row in today.rows if row.system == OURS), {})
     held = [column for column in today.columns if column.key in own]
     if not held:
@@ -145,7 +145,7 @@ def say_places(today: Today) -> str:
 
 
 def _say_behind(today: Today, column: TodayColumn, own: float) -> str:
-    """Return who has more in a column, the most first; "" where nobody has."""
+    """Return the systems with larger numbers in a column, the largest first; "" if there are none."""
     others = [(row.values.get(column.key), row) for row in today.list_rows()]
     ahead = sorted(
         ((value, row) for value, row in others if value is not None and value > own), key=lambda pair: -pair[0]
@@ -161,7 +161,7 @@ def _say_behind(today: Today, column: TodayColumn, own: float) -> str:
 
 
 def _find_best(today: Today, column: str) -> str:
-    """Return the largest number of a column as it is shown, so that what reads the same is best together."""
+    """Return the largest number of a column as text, so that equal texts are marked together."""
     found = [row.values.get(column) for row in today.list_rows()]
     return format_fixed(max((value for value in found if value is not None), default=None))
 

@@ -160,7 +160,7 @@ def test_given_titles_win():
         ("uid", "iid", "vote", "ts"),
     ],
 )
-def test_columns_are_recognised(names):
+def test_columns_are_recognized(names):
     values = ([1, 2], ["x", "y"], [1, 5], [10, 20])
     log = Log.from_table(dict(zip(names, values, strict=True)), min_rating=2)
     assert (log.users.ids.tolist(), log.items.ids.tolist(), log.times.tolist()) == ([2], ["y"], [20])

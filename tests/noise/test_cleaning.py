@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import csrr
 from csrr.data import IdMap
-from csrr.noise.scores import _find_solid
+from csrr.noise.scores import mark_accompanied
 from csrr.noise.suspects import UNTOLD
 
 
@@ -195,7 +195,7 @@ def test_a_catalogue_of_clicked_items_only_is_no_sign_of_noise():
         model.fit(csrr.Log(IdMap.range(500), IdMap.range(clicks.shape[1]), *np.nonzero(clicks))).leave_out().pattern
     )
     solid = np.bincount(pattern.indices, minlength=clicks.shape[1])[pattern.indices] > 1
-    assert (_find_solid(pattern) <= solid).all()
+    assert (mark_accompanied(pattern) <= solid).all()
     assert solid.sum() / clicks.size == pytest.approx(0.0016, rel=0.06)
     assert len(solid) / clicks.size > 1.5 * 0.0016
 

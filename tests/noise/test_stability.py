@@ -48,9 +48,9 @@ def test_a_row_is_what_two_fits_have_in_common(log, model, found):
     left, right = model.specific_.toarray(), other.specific_.toarray()
     clicked = log.to_csr().toarray() > 0
     assert found["v_correlation"][1] == pytest.approx(np.corrcoef(left[clicked], right[clicked])[0, 1], rel=1e-4)
-    court = model.noise_model()
-    suspect = score_noise(court.leave_out()).scores > 0.5
-    again = csrr.CSRR(neighbors=0, reg_sparse=0.5, l1=0.9 * court.l1_, threads=1).fit(log)
+    scorer = model.noise_model()
+    suspect = score_noise(scorer.leave_out()).scores > 0.5
+    again = csrr.CSRR(neighbors=0, reg_sparse=0.5, l1=0.9 * scorer.l1_, threads=1).fit(log)
     again = score_noise(again.leave_out()).scores > 0.5
     assert found["suspects_kept"][1] == pytest.approx((again & suspect).sum() / suspect.sum())
 

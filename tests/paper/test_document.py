@@ -9,7 +9,7 @@ import pytest
 
 from csrr.data import DataError
 from csrr_paper.document import make_document
-from csrr_paper.markdown import render_markdown, render_readme_table
+from csrr_paper.markdown import render_markdown
 from csrr_paper.page import render_html, write_page
 from csrr_paper.summary_types import Summary
 from tests.paper.sample import full_summary, partial_summary
@@ -274,17 +274,6 @@ def test_hostile_text_stays_text_in_markdown():
 def test_a_bad_summary_is_an_error_that_says_where(summary, message):
     with pytest.raises(DataError, match=re.escape(message)):
         read(summary)
-
-
-def test_the_readme_table_has_the_numbers_protocol_only():
-    summary = full_summary()
-    table = render_readme_table(read(summary)).splitlines()
-    of_numbers = [part for part in summary["comparison"] if part["protocol"] == "numbers"]
-    assert len(table) == 2 + sum(len(part["rows"]) for part in of_numbers)
-    row = of_numbers[0]["rows"][0]
-    assert table[2].startswith(f"| MovieLens-100K | PopRank | {row['cells']['R@5']['mean']:.4f} / 0.0634 |")
-    assert f"| {row['extra']['standard NDCG@10']['mean']:.4f} |" in table[2]
-    assert "No data set" in render_readme_table(read({"format": 1, "made": MADE}))
 
 
 @pytest.mark.parametrize("name", ["out/report.html", "out/report.md", "out/report"])

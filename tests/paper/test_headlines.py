@@ -175,8 +175,8 @@ def test_the_figure_has_every_system_against_print_and_against_csrr_i():
     near, today = overview.parts
     assert (near.names, near.rows) == (["MovieLens-1M"], [("CSRR-I", ["−10.0 %"]), ("WRMF", ["0.0 %"])])
     assert (today.names, today.rows) == (["MovieLens-1M", "EachMovie"], [("new", ["+25.0 %", "−25.0 %"])])
-    assert "MovieLens-1M, CSRR-I: −10.0 %" in near.svg
-    assert near.svg.count('class="point"') == 2
+    assert "MovieLens-1M, CSRR-I: −10.0 %" in near.chart.svg
+    assert near.chart.svg.count('class="point"') == 2
 
 
 def test_the_figure_leaves_out_what_was_not_measured():

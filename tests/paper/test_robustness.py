@@ -10,7 +10,7 @@ from scipy.stats import t, ttest_rel
 import csrr
 import csrr_paper
 from csrr.evaluation.compare import correct_holm
-from csrr.report.charts import draw_line_chart, list_series_names
+from csrr.report.svg import draw_panel, list_series_names
 from csrr_paper.detection import ABSOLUTE, MANY, RARE, RELATIVE, SUSPECTS, auc, measure_target_hits, score_by_detector
 from csrr_paper.results import ResultStore
 from csrr_paper.summary_types import Figure
@@ -216,7 +216,7 @@ def test_figures_have_a_panel_a_kind_and_a_line_a_system_or_detector(found):
         assert len(panels) == (1 if name == "push" else 2)
         names = list_series_names(panels)
         assert names == (found.detectors if name == "detection" else list(SYSTEMS))
-        assert all(draw_line_chart(panel, names).startswith("<svg") for panel in panels)
+        assert all(draw_panel(panel, names).svg.startswith("<svg") for panel in panels)
     points = figures["robustness"]["panels"][0]["series"][0]["points"]
     values = [[line_of(found, kind, seed, CSRR_WITH_V).ndcg for seed in (0, 1)] for kind in (None, "random")]
     assert [point["x"] for point in points] == [0, 0.3]

@@ -1,209 +1,234 @@
-"""Charts: round ticks, points in their places, text that cannot break out."""
+"""Plots: one well-formed SVG that needs nothing else, and its files."""
 
-import math
 import re
+import shutil
+from dataclasses import dataclass, field
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from csrr.data import DataError
-from csrr.report.charts import (
-    CHARACTER,
-    HEIGHT,
-    LEFT,
-    RIGHT,
-    WIDTH,
-    DotRow,
-    Panel,
-    Point,
-    Series,
-    choose_step,
-    draw_dot_chart,
-    draw_line_chart,
-    place_linear_ticks,
-    place_log_ticks,
-)
-from csrr.report.plot import draw_beside
+import csrr
+from csrr import ParameterError
+from csrr.report.charts import draw_document
+from csrr.report.svg import Panel, Point, Series, draw_panel
 
-HOSTILE = '</svg><script>alert("1")</script>&\''
+SVG = "{http://www.w3.org/2000/svg}"
 
 
-def labels(ticks):
-    return [label for _, label in ticks]
+def panel(title="Cost", names=("a", "b")):
+    points = [{"x": x, "mean": x * x, "low": x * x - 0.5, "high": x * x + 0.5, "note": "5 < 6 & so"} for x in range(4)]
+    series = [{"name": name, "points": points} for name in names]
+    return {"title": title, "x": "ratio", "y": "cost", "series": series}
 
 
-def panel(points, log=False, **more):
-    given = {"title": "t", "x": "x", "y": "y", "series": [Series("a", [Point(x, mean) for x, mean in points])]}
-    return Panel(**(given | {"log": log} | more))
+@dataclass
+class Sample:
+    title: str = "Costs & <ratios>"
+    caption: str = "What it shows: x < y & more. " * 12
+    panels: list = field(default_factory=lambda: [panel()])
 
 
-def marks(svg):
-    """Return the places of the points."""
-    found = re.findall(r'class="point" transform="translate\(([\d.]+) ([\d.]+)\)"', svg)
-    return [(float(x), float(y)) for x, y in found]
+def drawn(what):
+    return ElementTree.fromstring(csrr.plot(what).svg)
 
 
-def test_linear_ticks_are_round():
-    assert labels(place_linear_ticks(0.5, 0.95)) == ["0.5", "0.6", "0.7", "0.8", "0.9"]
-    assert labels(place_linear_ticks(-1, 1)) == ["−1.0", "−0.5", "0.0", "0.5", "1.0"]
-    assert labels(place_linear_ticks(0, 1200)) == ["0", "500", "1,000"]
-    assert labels(place_linear_ticks(0, 3e-8)) == ["0", "10⁻⁸", "2·10⁻⁸", "3·10⁻⁸"]
+def words(root):
+    return ["".join(each.itertext()) for each in root.iter(f"{SVG}text")]
 
 
-def test_log_ticks_are_powers_of_ten_where_there_are_three():
-    assert labels(place_log_ticks(1e-3, 1e2)) == ["10⁻³", "10⁻²", "10⁻¹", "10⁰", "10¹", "10²"]
-    assert labels(place_log_ticks(1e-9, 1e9)) == ["10⁻⁹", "10⁻⁶", "10⁻³", "10⁰", "10³", "10⁶", "10⁹"]
-    assert labels(place_log_ticks(0.15, 7)) == ["0.2", "0.5", "1", "2", "5"]
-    assert labels(place_log_ticks(0.1, 1)) == ["0.1", "0.2", "0.5", "1"]
-    assert labels(place_log_ticks(1.1, 1.5)) == ["1.1", "1.2", "1.3", "1.4", "1.5"]
+def test_it_tells_title_legend_axes_and_the_whole_caption():
+    what = Sample()
+    told = words(drawn(what))
+    assert told[0] == what.title
+    assert {"a", "b", "ratio", "cost"} <= set(told)
+    caption = " ".join(told[told.index("ratio") + 2 :])
+    assert caption.split() == what.caption.split()
 
 
-@given(st.floats(-1e6, 1e6), st.floats(1e-6, 1e6))
-def test_linear_ticks_lie_inside_and_are_a_few(low, length):
-    high = low + length
-    places = [place for place, _ in place_linear_ticks(low, high)]
-    step = choose_step(high - low, 5)
-    assert 1 <= len(places) <= 6
-    assert low - 1e-6 * step <= places[0] <= places[-1] <= high + 1e-6 * step
-    assert f"{step:.0e}"[0] in "125"
+def test_a_single_series_needs_no_legend():
+    assert "only" not in words(drawn(Sample(panels=[panel(names=["only"])])))
 
 
-@given(st.floats(-9, 9), st.floats(0.01, 12))
-def test_log_ticks_lie_inside_and_are_a_few(exponent, decades):
-    low, high = 10.0**exponent, 10.0 ** (exponent + decades)
-    places = [place for place, _ in place_log_ticks(low, high)]
-    assert 1 <= len(places) <= 8
-    assert low * (1 - 1e-6) <= places[0] <= places[-1] <= high * (1 + 1e-6)
+def test_it_needs_nothing_else():
+    svg = csrr.plot(Sample()).svg
+    assert "var(" not in svg
+    assert re.findall("https?://[^\"']*", svg) == ["http://www.w3.org/2000/svg"]
+    assert re.search(r"color:#[0-9a-f]{6}", svg)
+    root = ElementTree.fromstring(svg)
+    ground = root.find(f"{SVG}rect")
+    assert ground.attrib == {"width": root.get("width"), "height": root.get("height"), "fill": "#ffffff"}
+    rules = root.find(f"{SVG}style").text.strip().splitlines()
+    assert all(rule.startswith(".csrr-plot ") for rule in rules), "in a notebook, a rule of ours must not touch others"
 
 
-def test_points_are_where_they_belong():
-    (x1, y1), (x2, y2), (x3, y3) = marks(draw_line_chart(panel([(1, 0.1), (10, 0.2), (100, 0.4)], log=True), ["a"]))
-    assert x2 - x1 == pytest.approx(x3 - x2, abs=0.02)
-    assert y2 - y3 == pytest.approx(2 * (y1 - y2), abs=0.05)
-    assert LEFT < x1 < x3 < WIDTH - RIGHT
-    assert 0 < y3 < y1 < HEIGHT
-
-
-def test_a_linear_axis_is_linear():
-    (x1, _), (x2, _), (x3, _) = marks(draw_line_chart(panel([(1, 0.1), (10, 0.2), (100, 0.4)]), ["a"]))
-    assert x3 - x2 == pytest.approx(10 * (x2 - x1), rel=0.01)
-
-
-def test_an_interval_is_drawn_and_told():
-    svg = draw_line_chart(panel([], series=[Series("a", [Point(1, 0.2, 0.1, 0.3, "l1 12.3"), Point(2, 0.2)])]), ["a"])
-    bar = re.search(r'd="M[\d.]+ ([\d.]+)V([\d.]+)M[\d.]+ ([\d.]+)V([\d.]+)" class="bar"', svg)
-    low, high, other_low, other_high = map(float, bar.groups())
-    assert low > high
-    assert other_low == other_high
-    assert "<title>a, 1: 0.2000 (0.1000 to 0.3000)\nl1 12.3</title>" in svg
-
-
-def test_points_that_are_not_known_are_left_out():
-    svg = draw_line_chart(panel([(1, 0.1), (2, math.nan), (math.nan, 0.2), (math.inf, 0.3), (4, 0.2)]), ["a"])
-    assert len(marks(svg)) == 2
-    assert "nan" not in svg
-
-
-@pytest.mark.parametrize("points", [[], [(1, math.nan)]])
-def test_a_chart_without_points_says_so(points):
-    assert "no points" in draw_line_chart(panel(points), ["a"])
-
-
-@pytest.mark.parametrize("log", [True, False])
-def test_a_single_point_has_axes(log):
-    assert len(marks(draw_line_chart(panel([(3, 0.5)], log=log), ["a"]))) == 1
-
-
-def test_a_log_axis_has_no_place_for_zero():
-    with pytest.raises(DataError, match="t: x = 0 has no place on a log axis"):
-        draw_line_chart(panel([(0, 0.1), (1, 0.2)], log=True), ["a"])
-
-
-def test_text_stays_text():
-    series = [Series(HOSTILE, [Point(1, 0.1, note=HOSTILE)])]
-    root = ElementTree.fromstring(
-        draw_line_chart(panel([], title=HOSTILE, x=HOSTILE, y=HOSTILE, series=series), [HOSTILE])
+@pytest.mark.parametrize(("n", "columns"), [(1, 1), (2, 2), (3, 2), (4, 2), (7, 2)])
+def test_panels_stand_beside_and_below_each_other_each_under_its_title(n, columns):
+    root = drawn(Sample(panels=[panel(f"Panel {place}") for place in range(n)]))
+    charts = [each for each in root.iter(f"{SVG}svg") if each.get("class") == "chart"]
+    places = {(each.get("x"), each.get("y")) for each in charts}
+    assert len(charts) == len(places) == n
+    assert len({x for x, _ in places}) == columns
+    for chart in charts:
+        assert float(chart.get("x")) + float(chart.get("width")) <= float(root.get("width"))
+        assert float(chart.get("y")) + float(chart.get("height")) <= float(root.get("height"))
+    assert [word for word in words(root) if word.startswith("Panel")] == (
+        [f"Panel {place}" for place in range(n)] if n > 1 else []
     )
-    assert {each.tag for each in root.iter()} == {"svg", "path", "text", "g", "title", "circle"}
-    assert HOSTILE in root.get("aria-label")
 
 
-def test_a_series_has_the_colour_of_its_name():
-    svg = draw_line_chart(panel([(1, 0.1)]), ["b", "a"])
-    assert "--series-1" in svg
-    assert "--series-0" not in svg
+def test_files(tmp_path):
+    plot = csrr.plot(Sample(), tmp_path / "a.svg")
+    assert (tmp_path / "a.svg").read_text() == plot.svg == plot._repr_svg_()
+    plot.save(tmp_path / "b.HTML")
+    page = (tmp_path / "b.HTML").read_text()
+    assert plot.svg in page
+    assert "<title>Costs &amp; &lt;ratios&gt;</title>" in page
+    assert plot.title in repr(plot)
 
 
-def read_dots(svg):
-    """Return the x of each point by what is told of it, and the ends of the intervals in their order."""
-    root = ElementTree.fromstring(svg)
-    points = [each for each in root.iter("g") if each.get("class") == "point"]
-    places = {each.find("title").text: float(re.findall(r"[-\d.]+", each.get("transform"))[0]) for each in points}
-    bars = [each.get("d") for each in root.iter("path") if each.get("class") == "bar"]
-    return places, [
-        (float(low), float(high)) for low, high in (re.fullmatch(r"M(\S+) \S+H(\S+)", d).groups() for d in bars)
-    ]
+def test_other_files_are_refused_and_nothing_is_left(tmp_path):
+    for name in ("a.png", "svg", "a.svg.gz"):
+        with pytest.raises(ParameterError, match=r"\.svg or \.html"):
+            csrr.plot(Sample(), tmp_path / name)
+    with pytest.raises(FileNotFoundError):
+        csrr.plot(Sample(), tmp_path / "nowhere" / "a.svg")
+    assert list(tmp_path.iterdir()) == []
 
 
-def test_dots_lie_to_scale_from_zero_within_their_intervals():
-    rows = [DotRow("one", {"a": Point(mean=0.1, low=0.05, high=0.15)}), DotRow("two", {"a": Point(mean=0.3)})]
-    places, bars = read_dots(draw_dot_chart("t", "score", rows, ["a"]))
-    first, second = places["a, one: 0.1000 (0.0500 to 0.1500)"], places["a, two: 0.3000"]
-    (low, high), (start, end) = bars
-    assert low < first < high
-    assert start == end == second
-    # 0.1 is a third of the way from 0 to 0.3, and 0.05 half of that.
-    zero = second - 1.5 * (second - first)
-    assert low == pytest.approx(zero + (first - zero) / 2, abs=0.05)
+def test_what_cannot_be_plotted():
+    with pytest.raises(ParameterError, match="a dict cannot be plotted: it has no title and no caption and no panels"):
+        csrr.plot({})
 
 
-def test_dots_without_a_number_are_left_out_and_text_stays_text():
-    rows = [DotRow(HOSTILE, {HOSTILE: Point(mean=0.1), "b": Point()})]
-    root = ElementTree.fromstring(draw_dot_chart(HOSTILE, HOSTILE, rows, [HOSTILE, "b"]))
-    assert {each.tag for each in root.iter()} == {"svg", "path", "text", "g", "title"}
-    assert len([each for each in root.iter("g") if each.get("class") == "point"]) == 1
-    assert "no points" in draw_dot_chart("t", "x", [], [])
+def test_a_panel_that_is_no_panel_is_named_with_its_place():
+    bad = panel() | {"series": [{"name": "a", "points": [{"x": 1, "mean": "high"}]}]}
+    with pytest.raises(csrr.DataError, match="panel 2, series 1, points 1, mean: it should be a number, and is 'high'"):
+        csrr.plot(Sample(panels=[panel(), bad]))
 
 
-def test_dots_below_zero_have_a_line_at_zero_and_words_of_their_own():
-    rows = [DotRow("one", {"a": Point(mean=-20.0, low=-30.0, high=-10.0)}), DotRow("two", {"a": Point(mean=-5.0)})]
-    svg = draw_dot_chart("t", "%", rows, ["a"], width=300, show=lambda value: f"{value:.0f} percent")
-    places, ((low, high), _) = read_dots(svg)
-    assert set(places) == {"a, one: -20 percent (-30 percent to -10 percent)", "a, two: -5 percent"}
-    root = ElementTree.fromstring(svg)
-    (line,) = [each.get("d") for each in root.iter("path") if each.get("class") == "axis"]
-    zero = float(re.match(r"M(\S+) ", line)[1])
-    assert zero - places["a, two: -5 percent"] == pytest.approx((zero - low) / 6, abs=0.05)
-    assert low < high < places["a, two: -5 percent"] < zero < 300
-    assert root.get("viewBox").startswith("0 0 300 ")
+def test_points_without_a_place_are_left_out():
+    points = [{"x": 1, "mean": 2}, {"x": 2, "mean": None}, {"x": 3, "mean": float("nan")}, {"mean": 1}]
+    root = drawn(Sample(panels=[{"series": [{"points": points}]}]))
+    assert sum(each.get("class") == "point" for each in root.iter(f"{SVG}g")) == 1
 
 
-def test_labels_take_no_more_room_than_the_dots():
-    rows = [DotRow("a name that is as long as a chart", {"a": Point(mean=1.0)})]
-    width = float(ElementTree.fromstring(draw_dot_chart("t", "x", rows, ["a"], width=300)).get("viewBox").split()[2])
-    assert width > 150 + CHARACTER * len(rows[0].label)
+def test_rows_of_dots_are_drawn():
+    points = [{"label": "new users", "mean": 0.2, "low": 0.1, "high": 0.3}, {"label": "others", "mean": 0.4}]
+    series = [{"name": name, "points": points} for name in ("a", "b")]
+    root = drawn(Sample(panels=[{"y": "accuracy", "kind": "dots", "series": series}]))
+    assert {"new users", "others", "accuracy", "a", "b"} <= set(words(root))
+    assert sum(each.get("class") == "point" for each in root.iter(f"{SVG}g")) == 4
 
 
-def read_y_ticks(low, high):
-    """Return the ticks of the y axis of a chart of two points."""
-    panel = Panel("t", "x", "y", False, [Series("a", [Point(1, low), Point(2, high)])])
-    texts = ElementTree.fromstring(draw_line_chart(panel, ["a"])).iter("text")
-    return [float(each.text.replace("−", "-")) for each in texts if each.get("text-anchor") == "end"]
+def test_a_reliability():
+    told = csrr.Reliability.of([0.1, 0.3, 0.7], [1, 3, 5], [10, 10, 10])
+    root = drawn(told)
+    assert {"Reliability", "perfect", "observed", "probability", "share of positives"} <= set(words(root))
+    assert sum(each.get("class") == "point" for each in root.iter(f"{SVG}g")) == 3 + 2
 
 
-def test_an_axis_is_not_mostly_empty():
-    assert read_y_ticks(-0.05, 1.05) == pytest.approx([-0.2, 0.0, 0.2, 0.4, 0.6, 0.8, 1.0, 1.2])
-    assert read_y_ticks(0.0, 1.0) == pytest.approx([0.0, 0.2, 0.4, 0.6, 0.8, 1.0])
+def test_in_a_browser_every_word_has_room(tmp_path):
+    sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        pytest.skip("there is no chromium to open the plot with")
+    title = "Wide words everywhere, MMM WWW, in a title that needs several lines of the plot to be told"
+    many = Sample(title, panels=[panel(f"Panel {place}", [f"series {n}" for n in range(9)]) for place in range(2)])
+    csrr.plot(many, tmp_path / "a.html")
+    faults = """() => {
+        const words = [...document.querySelectorAll('.csrr-plot > text')];
+        const boxes = words.map(each => [each.textContent, each.getBBox()]);
+        const view = document.querySelector('.csrr-plot').viewBox.baseVal;
+        const found = boxes.filter(([_, a]) => a.x < 0 || a.x + a.width > view.width || a.y + a.height > view.height);
+        boxes.forEach(([text, a], i) => boxes.slice(i + 1).forEach(([other, b]) => {
+            if (a.x < b.x + b.width && b.x < a.x + a.width && a.y + 1 < b.y + b.height && b.y + 1 < a.y + a.height)
+                found.push([text, other]);
+        }));
+        return found.map(each => each[0]);
+    }"""
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
+        page = browser.new_page(viewport={"width": 1280, "height": 800})
+        page.goto((tmp_path / "a.html").as_uri())
+        assert page.evaluate(faults) == []
+        browser.close()
 
 
 def test_charts_beside_each_other_are_one_document():
-    charts = {name: draw_dot_chart(name, "x", [DotRow(name, {"a": Point(mean=1.0)})], ["a"]) for name in ("b", "c<d")}
-    svg = draw_beside("title", charts, ["a"])
+    panels = [
+        Panel(name, "", "x", series=[Series("a", [Point(mean=1.0, label=name)])], kind="dots") for name in ("b", "c<d")
+    ]
+    charts = [(panel.title, draw_panel(panel, ["a"], width=400)) for panel in panels]
+    svg = draw_document("title", charts, ["a"], in_page=True)
     root = ElementTree.fromstring(svg)
-    inner = [each for each in root.iter("{http://www.w3.org/2000/svg}svg") if "chart" in each.get("class", "")]
+    inner = [each for each in root.iter(f"{SVG}svg") if "chart" in each.get("class", "")]
     ends = [(float(each.get("x")), float(each.get("x")) + float(each.get("width"))) for each in inner]
     assert 0 < ends[0][0] < ends[0][1] < ends[1][0] < ends[1][1] < float(root.get("width"))
     assert all(float(each.get("y")) + float(each.get("height")) <= float(root.get("height")) for each in inner)
     assert "var(--" not in svg
+    assert "title" not in words(root)
+
+
+def test_lines_are_drawn_where_they_belong():
+    lines = {"a": ([1, 2, 3], np.array([3, 2, 1])), "b": (range(2), [0.5, np.nan], [0.4, 0.4], [0.6, 0.6])}
+    svg = csrr.plot_lines(lines, title="T", x="day", y="hits", caption="What to know.").svg
+    assert svg.count('class="point"') == 4
+    assert "b, 0: 0.5000 (0.4000 to 0.6000)" in svg
+    assert all(f">{word}<" in svg for word in ("T", "day", "hits", "a", "b", "What to know."))
+
+
+def test_points_have_names_and_groups():
+    plot = csrr.plot_points({"jazz": [[0, 0], [1, 1]], "folk": [[2, 0]]}, labels={"jazz": ["one", None]}, title="Map")
+    assert plot.title == "Map"
+    assert plot.svg.count('class="point"') == 3
+    assert re.findall('class="beside">([^<]*)<', plot.svg) == ["one"]
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        ({"a": ([1],)}, "lines: 'a' needs x and y, or x, y, low and high; it has 1"),
+        ({"a": ([1, 2], [1])}, r"lines: 'a' has arrays of shapes \(2,\), \(1,\)"),
+        ({"a": (["x"], [1])}, "lines: 'a' holds something that is no number"),
+        ({"a": ([[1]], [[1]])}, "lines: 'a' has arrays of shapes"),
+    ],
+)
+def test_lines_that_are_none(lines, message):
+    with pytest.raises(ParameterError, match=message):
+        csrr.plot_lines(lines)
+
+
+@pytest.mark.parametrize(
+    ("points", "labels", "message"),
+    [
+        ({"a": [1, 2]}, None, r"points: 'a' must be pairs, shape \(n, 2\), and has shape \(2,\)"),
+        ({"a": [["x", "y"]]}, None, "points: 'a' holds something that is no number"),
+        ({"a": [[1, 2]]}, {"b": ["x"]}, "labels: there are no points of 'b'; there are a"),
+        ({"a": [[1, 2]]}, {"a": []}, "labels: 'a' has 0 labels for 1 points"),
+    ],
+)
+def test_points_that_are_none(points, labels, message):
+    with pytest.raises(ParameterError, match=message):
+        csrr.plot_points(points, labels=labels)
+
+
+def test_results_that_are_drawn_as_bars():
+    log = csrr.synthetic(120, 40, events_per_user=12, seed=0).log
+    train, test = csrr.split(log, seed=0)
+    model = csrr.CSRR(reg_low_rank=0.3, neighbors=5).fit(train)
+    why = model.explain(3, model.recommend(3, k=1).items[0, 0])
+    drawn = csrr.plot(why)
+    assert drawn.title == f"Why {why.title} for user 3"
+    bars = [each for part in why.panels[0]["series"] for each in part["points"]]
+    assert sum(each["mean"] for each in bars) == pytest.approx(why.score, abs=1e-4)
+    found = {
+        name: csrr.evaluate(each, train, test, at=5) for name, each in {"a": model, "b": csrr.EASE().fit(train)}.items()
+    }
+    table = csrr.plot(csrr.tabulate(found, ["ndcg@5", "recall@5"]))
+    assert table.svg.count('class="point"') == 4
+    assert f">{found['a']['recall@5']:.4f}<" in table.svg
+    pair = csrr.compare(found, "ndcg@5").rows[0]
+    assert f"a - b: {pair.paired.difference:.4f}".replace("-0", "−0") in csrr.plot(csrr.compare(found, "ndcg@5")).svg
+    path = csrr.path(train, n=4, cost_ratio=1, reg_sparse=1, neighbors=0)
+    assert csrr.plot(path).svg.count('class="point"') == 8

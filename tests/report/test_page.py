@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 import csrr
-from csrr.report.findings import count_served
+from csrr.report.findings import count_hits
 from tests.chart_faults import CHART_FAULTS
 from tests.test_docs import read_page, words
 
@@ -55,7 +55,7 @@ def test_the_page_says_what_was_found(look, text):
     said = words(read_page(text.replace("<br>", "<br/>")))
     assert look.test.how in said
     for each in look.done:
-        assert f"{each.judged['ndcg@10']:.4f}" in said
+        assert f"{each.with_history['ndcg@10']:.4f}" in said
     for row in look.comparison.rows:
         assert f"{abs(row.paired.difference):.4f}" in said
     for each in look.examples:
@@ -63,7 +63,7 @@ def test_the_page_says_what_was_found(look, text):
     assert look.costs.recommendation in said
     assert "csrr recommend" in said
     assert text.count('class="chart"') == 7
-    assert [f"{each.found} of 100 people find something they then chose" in said for each in count_served(look)] == [
+    assert [f"{each.found} of 100 people find something they then chose" in said for each in count_hits(look)] == [
         True
     ] * 2
     assert text.index('class="served"') < text.index("NDCG@10")

@@ -10,10 +10,10 @@ import pytest
 
 import csrr
 from csrr._base.deadline import TimeUpError
-from csrr.report import contest
+from csrr.report import comparison
 from csrr.report import start as start_file
-from csrr.report.contest import CONTESTANTS, PARTS, group_items
-from csrr.report.findings import count_served, list_commands, list_findings
+from csrr.report.comparison import COMPARED, HALVES, group_items
+from csrr.report.findings import count_hits, list_commands, list_findings
 
 
 @pytest.fixture(scope="module")
@@ -27,9 +27,9 @@ def look(log, tmp_path_factory):
 
 
 def test_all_is_done_and_the_best_is_the_best(look):
-    assert [each.name for each in look.contestants] == list(CONTESTANTS)
+    assert [each.name for each in look.results] == list(COMPARED)
     assert look.pending == []
-    means = {each.name: each.judged["ndcg@10"] for each in look.done}
+    means = {each.name: each.with_history["ndcg@10"] for each in look.done}
     assert look.best.name == max(means, key=means.get)
     assert means[look.best.name] > 1.2 * means["PopRank"]
 
@@ -39,7 +39,7 @@ def test_numbers_are_those_of_the_library(look):
     own = {name: csrr.evaluate(getattr(csrr, name)().fit(train), train, test, at=10) for name in ("PopRank", "WRMF")}
     for each in look.done:
         if each.name in own:
-            assert each.judged["ndcg@10"] == own[each.name]["ndcg@10"]
+            assert each.with_history["ndcg@10"] == own[each.name]["ndcg@10"]
     assert {row.against for row in look.comparison.rows} == {look.best.name}
     assert len(look.comparison.rows) == len(look.done) - 1
 
@@ -58,20 +58,20 @@ def test_groups_part_the_users_and_the_test_events(look):
     assert whole == pytest.approx(look.best.evaluation["ndcg@10"])
     items = [each for each in look.by_items if each.model == look.best.name]
     assert sum(each.n for each in items) == len(look.test.test)
-    hits = look.best.judged.hits[:, :10].sum()
+    hits = look.best.with_history.hits[:, :10].sum()
     assert sum(each.n * each.mean for each in items) == pytest.approx(hits)
     assert all(each.low <= each.mean <= each.high for each in look.by_users)
 
 
 def test_the_floor_finds_popular_items_only(look):
-    floor = look.contestants[0]
+    floor = look.results[0]
     popular, *others = group_items([floor], look.test)
     assert popular.mean > 0
     assert [each.mean for each in others] == [0.0] * len(others)
 
 
 def test_costs_add_up(look):
-    relevant = look.best.judged.n_relevant.mean()
+    relevant = look.best.with_history.n_relevant.mean()
     assert look.lists[0].cost == pytest.approx(10 * relevant)
     for each in look.lists:
         assert each.found + each.missed == pytest.approx(relevant)
@@ -83,13 +83,13 @@ def test_costs_add_up(look):
 
 def test_half_of_the_users_keep_all_they_chose_and_half_of_each_history_is_of_all_users(look):
     few, short = look.learning
-    assert (few.part, short.part) == PARTS
+    assert (few.part, short.part) == HALVES
     assert (few.n_users, short.n_users) == (150, 300)
     assert few.n_events / few.n_users > 1.8 * short.n_events / short.n_users
     # Both of the same users, whom the model that saw all is judged on too.
-    assert few.n_judged == short.n_judged == 150
+    assert few.n_compared == short.n_compared == 150
     drawn = np.random.default_rng(0).permutation(300) < 150
-    assert few.whole == pytest.approx(look.personal.judged.per_user["ndcg@10"][drawn].mean())
+    assert few.whole == pytest.approx(look.personal.with_history.per_user["ndcg@10"][drawn].mean())
     assert few.whole == pytest.approx(short.whole)
     for each in look.learning:
         assert each.whole - each.mean == pytest.approx(each.gain)
@@ -128,12 +128,12 @@ def test_the_summary_holds_it_all_and_is_plain_json(look):
     assert kept["best"] == look.best.name
     assert kept["finished"] is True
     assert {each["model"]: each["means"]["ndcg@10"] for each in kept["models"]} == {
-        each.name: each.judged["ndcg@10"] for each in look.done
+        each.name: each.with_history["ndcg@10"] for each in look.done
     }
     assert kept["findings"][0] in repr(look)
     page = look._repr_html_()
     assert escape(kept["findings"][0]) in page
-    assert all(f">{each.judged['ndcg@10']:.4f}<" in page for each in look.done)
+    assert all(f">{each.with_history['ndcg@10']:.4f}<" in page for each in look.done)
     assert [each["line"].split()[1] for each in kept["commands"]] == ["recommend", "similar", "info", "update"]
 
 
@@ -144,46 +144,46 @@ def test_the_same_log_and_seed_give_the_same(look, log):
 
 
 def test_a_model_without_time_is_told_of_and_the_others_stand(log, monkeypatch):
-    fit = contest.fit_within
+    fit = comparison.fit_within
 
     def refuse(model, events, seconds):
         if isinstance(model, csrr.WRMF):
             raise TimeUpError
         fit(model, events, seconds)
 
-    monkeypatch.setattr(contest, "fit_within", refuse)
+    monkeypatch.setattr(comparison, "fit_within", refuse)
     found = csrr.start(log, 2)
-    (lost,) = [each for each in found.contestants if each.evaluation is None]
+    (lost,) = [each for each in found.results if each.evaluation is None]
     assert lost.name == "WRMF"
     assert lost.note.startswith("not finished within ")
     assert len(found.done) == 4
 
 
 def test_ease_is_left_out_where_items_are_many_and_fitted_where_it_is_asked_for(log, look, monkeypatch):
-    found = contest.fit_contestant("EASE", start_file.hold_out(log), 60, 1e-4)
+    found = comparison.fit_and_evaluate("EASE", comparison.hold_out(log), 60, 1e-4)
     assert found.evaluation is None
     assert found.note == (
         "left out: its 120 items would take about 0.00035 s and 172.8 kB; --ease (in Python: ease=True) has it fitted"
     )
-    assert "EASE was left out: its" in " ".join(list_findings(replace(look, contestants=[*look.contestants, found])))
-    monkeypatch.setattr(contest, "EASE_SHARE", 0)
-    assert [each.name for each in csrr.start(log, 1e-6).lost][:1] == ["EASE"]
+    assert "EASE was left out: its" in " ".join(list_findings(replace(look, results=[*look.results, found])))
+    monkeypatch.setattr(comparison, "EASE_SHARE", 0)
+    assert [each.name for each in csrr.start(log, 1e-6).unfinished][:1] == ["EASE"]
     run = start_file.Run(log, 60, 0, print, items=None, ease=True)
     began, left = time.perf_counter(), run.left(0.5)
-    asked = run.add_contestant(run.begin(10, 1), "EASE").contestants[0]
+    asked = run.add_model(run.begin(10, 1), "EASE").results[0]
     assert asked.evaluation is not None
     assert left - run.left(0.5) <= time.perf_counter() - began - asked.seconds + 1e-3
 
 
 def test_a_stop_leaves_what_was_known(log, tmp_path, monkeypatch):
-    fit = start_file.fit_contestant
+    fit = comparison.fit_and_evaluate
 
     def stop(name, *rest):
         if name == "WRMF":
             raise KeyboardInterrupt
         return fit(name, *rest)
 
-    monkeypatch.setattr(start_file, "fit_contestant", stop)
+    monkeypatch.setattr(comparison, "fit_and_evaluate", stop)
     with pytest.raises(KeyboardInterrupt):
         csrr.start(log, 2, tmp_path)
     kept = json.loads((tmp_path / "summary.json").read_text())
@@ -218,15 +218,13 @@ def test_a_log_too_small_leaves_no_files(tmp_path):
 
 
 def test_passwords_in_addresses_stay_out_of_the_page(log, tmp_path):
-    found = start_file.look_at_log(
-        log, 1, tmp_path, miss=1, false_alarm=1, seed=0, callback=None, source="postgresql://ann:secret@host/shop"
-    )
+    found = csrr.start(log, 1, tmp_path, source="postgresql://ann:secret@host/shop")
     assert found.source is None
     assert "secret" not in (tmp_path / "page.html").read_text() + (tmp_path / "summary.json").read_text()
 
 
 def test_a_cost_curve_that_would_not_end_in_time_is_not_begun(log):
-    assert contest.draw_costs(log, 10, 1, 300 * 120 / contest.CELLS_A_SECOND - 1e-9, 0) is None
+    assert comparison.compute_cost_curve(log, 10, 1, 300 * 120 / comparison.CELLS_A_SECOND - 1e-9, 0) is None
 
 
 def test_a_handful_of_users_is_no_group_that_fails(look):
@@ -262,14 +260,14 @@ def test_how_sure_the_best_is_goes_by_both_tests(look):
 
 
 def test_people_are_counted_as_the_lists_find_them(look):
-    mine, floor = count_served(look)
+    mine, floor = count_hits(look)
     assert (mine.model, floor.model, mine.of, floor.of) == (look.personal.name, "PopRank", 100, 100)
-    assert mine.found == round(100 * look.personal.judged["hit_rate@10"])
+    assert mine.found == round(100 * look.personal.with_history["hit_rate@10"])
     assert mine.low <= mine.found <= mine.high
     assert list_findings(look)[0].startswith(f"Of 100 people, {mine.found} find something")
-    judged = look.personal.judged
-    rare = replace(look.personal, evaluation=replace(judged, means=judged.means | {"hit_rate@10": 0.0042}))
-    (few, _) = count_served(replace(look, personal=rare))
+    evaluation = look.personal.with_history
+    rare = replace(look.personal, evaluation=replace(evaluation, means=evaluation.means | {"hit_rate@10": 0.0042}))
+    (few, _) = count_hits(replace(look, personal=rare))
     assert (few.found, few.of) == (4, 1000)
 
 

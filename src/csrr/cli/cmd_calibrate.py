@@ -93,7 +93,7 @@ def calibrate(model: Path, heldout: str, output: Path, plot: Path | None, as_jso
 
 
 def _check_usage(plot: Path | None, options: dict[str, Any]) -> None:
-    from csrr.report.plot import SUFFIXES
+    from csrr.report.charts import SUFFIXES
 
     if not 0 < options["observed_share"] <= 1:
         raise click.UsageError(f"--observed-share {options['observed_share']:g}: it must be above 0 and at most 1")

@@ -45,7 +45,7 @@ def costs(
     each, the last tells what that costs.
     """
     import csrr
-    from csrr.report.plot import SUFFIXES
+    from csrr.report.charts import SUFFIXES
 
     if plot is not None:
         if plot.suffix.lower() not in SUFFIXES:

@@ -81,9 +81,9 @@ def start(
     and keeps the best, fitted to all events. The folder has page.html, which needs nothing else, summary.json and
     model.csrr. After Ctrl-C it has what was known by then.
     """
+    from csrr.report.findings import PAGE, list_commands
     from csrr.report.page import check_folder
-    from csrr.report.result import PAGE
-    from csrr.report.start import look_at_log
+    from csrr.report.start import start as start_look
 
     with show_live_line() as line, stoppable(tell_kept(output)):
         check_folder(output)
@@ -91,7 +91,7 @@ def start(
         items = read_item_table({"items_file": items_file, "items_id": items_id})
         events = read_log(log, options)
         try:
-            look = look_at_log(
+            look = start_look(
                 events,
                 minutes,
                 output,
@@ -107,14 +107,10 @@ def start(
         except ImportError as error:
             raise Failure(str(error)) from error
     if as_json:
-        from csrr.report.page import make_plain
-
-        print_json(make_plain(look.summary()))
+        print_json(look.summary())
         return
-    from csrr.report.findings import list_commands
-
     say(repr(look))
-    for each in look.oddities:
+    for each in look.anomalies:
         say(f"odd: {each.what} {each.action}")
     for command in list_commands(look):
         say(command.what)
@@ -139,7 +135,7 @@ def spell_options(context: click.Context, options: Mapping[str, Any]) -> str:
 
 def tell_kept(output: Path) -> Callable[[], str]:
     """Return a message that says, once it is asked for, what the folder has since now."""
-    from csrr.report.result import PAGE, SUMMARY
+    from csrr.report.findings import PAGE, SUMMARY
 
     written = tell_written(output / SUMMARY)
 

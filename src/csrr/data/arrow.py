@@ -38,10 +38,10 @@ def open_parquet(data: bytes) -> Table:
         # More of the metadata must not be touched: of columns in a damaged file, pyarrow ends the process.
         about = file.metadata
         n_rows, size = about.num_rows, sum(about.row_group(i).total_byte_size for i in range(about.num_row_groups))
-    kinds = schema.types
+        names, kinds = schema.names, schema.types
 
     def read(place: int) -> pa.ChunkedArray:
-        name = schema.names[place]
+        name = names[place]
         if kinds[place].num_fields:  # nested values may be far more than there are rows
             raise DataError(
                 f"column {show_value(name)} is of type {kinds[place]}; read from a Parquet file are integers, numbers,"
@@ -52,7 +52,7 @@ def open_parquet(data: bytes) -> Table:
 
     limit.check_rows(n_rows)
     limit.check(size)
-    return _make_table(schema.names, read, limit)
+    return _make_table(names, read, limit)
 
 
 def open_arrow(data: bytes) -> Table:
@@ -65,7 +65,8 @@ def open_arrow(data: bytes) -> Table:
         messages = _list_file_messages(buffer) if is_file else pa.ipc.MessageReader.open_stream(buffer)
         limit.check(sum(_measure_message(message) for message in messages))
         table = reader.read_all()
-    return _make_table(table.column_names, table.column, limit)
+        names = table.column_names
+    return _make_table(names, table.column, limit)
 
 
 def _make_table(names: list[str], read: Callable[[int], pa.ChunkedArray], limit: ByteLimit) -> Table:

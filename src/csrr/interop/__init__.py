@@ -1,8 +1,8 @@
-"""Other libraries' models in our evaluation, ours in theirs; each library is imported only where it is used.
+"""Models of other libraries in csrr, and models of csrr in other libraries, which are imported only if they are used.
 
 `from_scores`, `from_implicit`, `from_rectools` and `from_lenskit` return models that `csrr.evaluate` and `csrr.compare`
 take; `to_rectools` and `to_lenskit` give those libraries our lists and our models; `PerUserSplit` and `ranking_scorer`
-go with scikit-learn's searches.
+are for the searches of scikit-learn.
 """
 
 from typing import Any

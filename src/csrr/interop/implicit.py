@@ -1,4 +1,4 @@
-"""Models that others fitted, as ours are: `csrr.evaluate`, `csrr.compare` and `recommend` take them."""
+"""Models that other libraries fitted, wrapped as models of csrr."""
 
 from __future__ import annotations
 
@@ -19,9 +19,6 @@ from csrr.ranking.topk import RowScorer
 
 Scorer = Callable[[Any], npt.ArrayLike]
 """From the ids of users, shape (b,), to their scores of all items, shape (b, n_items), in the order of the items."""
-
-AT_ONCE = 64
-"""Number of users that a library is asked for at a time where it answers with tables."""
 
 
 class OutsideModel(Recommender):
@@ -48,11 +45,11 @@ class OutsideModel(Recommender):
         return model
 
     def fit(self, data: Any) -> NoReturn:
-        """Raise an error: another library fits it."""
+        """Raise an error: another library fits the model."""
         raise NotImplementedError(f"{self.name} is fitted by the library that it comes from")
 
     def save(self, path: str | os.PathLike[str]) -> NoReturn:
-        """Raise an error: another library keeps it."""
+        """Raise an error: another library saves the model."""
         raise NotImplementedError(f"{self.name} is saved by the library that it comes from")
 
     def score_rows(self, rows: Rows) -> Float32Array:
@@ -62,7 +59,7 @@ class OutsideModel(Recommender):
             raise ParameterError(
                 f"{self.name} gave scores of shape {scores.shape} for {len(rows)} users and {len(self.items_)} items"
             )
-        # What it has no score for is in no list.
+        # Items without a score are in no list.
         scores[np.isnan(scores)] = -np.inf
         return scores
 
@@ -138,24 +135,6 @@ def from_implicit(model: Any, train: Any, *, weighted: bool = False) -> OutsideM
         return np.where(scores == 0, np.float32(-np.inf), scores)
 
     return OutsideModel.of(score_rows, log, name)
-
-
-def place_scores(users: Any, items: Any, scores: Any, asked: Any, log: Log) -> Float32Array:
-    """Return the scores of a table, a row for each user and item id, as (len(asked), n_items); -inf for the others.
-
-    `asked` are the rows of the users, all of whom the table may have.
-    """
-    place = np.full(log.n_users, -1)
-    place[asked] = np.arange(len(asked))
-    block = np.full((len(asked), log.n_items), -np.inf, np.float32)
-    if len(scores):
-        block[place[log.users.rows(users)], log.items.rows(items, "item")] = scores
-    return block
-
-
-def score_in_parts(score_some: RowScorer, rows: Rows) -> Float32Array:
-    """Return scores of shape (len(rows), n_items), some users at a time."""
-    return np.concatenate([score_some(rows[first : first + AT_ONCE]) for first in range(0, len(rows), AT_ONCE)])
 
 
 def _as_numpy(factors: Any) -> Float32Array:

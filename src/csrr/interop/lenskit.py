@@ -1,6 +1,6 @@
-"""LensKit: its pipelines as models of ours, our models and lists as its own. Needs LensKit installed."""
+"""Pipelines of LensKit in csrr, and models and lists of csrr in LensKit, which must be installed."""
 
-# No annotations of the future here: LensKit reads those of a component when it is called.
+# No `from __future__ import annotations` here: LensKit reads the annotations of a component when it is called.
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ AS_USUAL = TrainingOptions()
 
 
 def from_lenskit(pipeline: Any, train: Any) -> OutsideModel:
-    """Return a trained pipeline of LensKit as one of our models; see `csrr.interop`."""
+    """Return a trained pipeline of LensKit as a model of csrr; see `csrr.interop`."""
     log = read_dataset(train) if isinstance(train, Dataset) else as_log(train)
     everything = ItemList(item_ids=log.items.ids)
 
@@ -53,32 +53,32 @@ def to_lenskit(ours: Any) -> Any:
 
 
 def read_dataset(data: Any) -> Log:
-    """Return the events of a dataset of LensKit; users and items without any stay."""
+    """Return the events of a dataset of LensKit, with all users and items, even those without events."""
     matrix = data.interaction_matrix(format="scipy", layout="csr")
     matrix.data[:] = 1
     return Log.from_matrix(matrix, user_ids=data.users.ids(), item_ids=data.items.ids())
 
 
 class CsrrConfig(BaseModel):  # type: ignore[misc]
-    """A model by its name, and those of its parameters that are not the defaults."""
+    """The name of a model, and its parameters that differ from the defaults."""
 
     model: str = "CSRR"
     params: dict[str, Any] = {}
 
 
 class CsrrScorer(Component[ItemList], Trainable):  # type: ignore[misc]
-    """Scores items by a model of csrr; a user who is not known is folded in by the history of the query."""
+    """A scorer of items by a model of csrr; an unknown user is folded in by the history of the query."""
 
     config: CsrrConfig
     model_: Recommender
 
     def train(self, data: Dataset, options: TrainingOptions = AS_USUAL) -> None:
-        """Fit the model, unless it is and shall not be again."""
+        """Fit the model, unless it is fitted and the options do not ask for a new fit."""
         if not hasattr(self, "model_") or options.retrain:
             self.model_ = MODELS[self.config.model](**self.config.params).fit(read_dataset(data))
 
     def __call__(self, query: QueryInput, items: ItemList) -> ItemList:
-        """Return the items with scores; NaN for what the model cannot tell."""
+        """Return the items with scores; NaN for items that the model does not know."""
         found = np.full(len(items), np.nan, np.float32)
         scores = self._score(RecQuery.create(query))
         if scores is not None and len(items):
@@ -87,7 +87,7 @@ class CsrrScorer(Component[ItemList], Trainable):  # type: ignore[misc]
         return ItemList(items, scores=found)
 
     def _score(self, query: Any) -> Float32Array | None:
-        """Return the scores of all items of the model, or None where nothing is known of the user."""
+        """Return the scores of all items of the model, or None if neither the user nor a history is known."""
         if query.user_id is not None and query.user_id in self.model_.users_:
             rows = self.model_.user_rows([query.user_id])
             own: Float32Array = self.model_.score_rows(rows)[0]

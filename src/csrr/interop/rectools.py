@@ -1,4 +1,4 @@
-"""RecTools: its models as ours, our models and lists as its own. Needs RecTools installed."""
+"""Models of RecTools in csrr, and models and lists of csrr in RecTools, which must be installed."""
 
 from __future__ import annotations
 
@@ -10,27 +10,49 @@ from rectools.models.base import ModelBase
 
 from csrr._base.arrays import Float32Array, Rows
 from csrr.data import Log
-from csrr.interop.implicit import OutsideModel, place_scores, score_in_parts
+from csrr.interop.implicit import OutsideModel
 from csrr.models.base import Recommender
 from csrr.parameters import ParameterError
 from csrr.ranking import Recommendations
+from csrr.ranking.topk import RowScorer
+
+AT_ONCE = 64
+"""The number of users that RecTools is asked for at a time: it answers with a table of all items for each."""
 
 
 def from_rectools(model: Any, dataset: Any) -> OutsideModel:
-    """Return a model of RecTools, fitted to a dataset of it, as one of ours; see `csrr.interop`."""
+    """Return a fitted model of RecTools as a model of csrr; see `csrr.interop`."""
     table = dataset.get_raw_interactions(include_weight=False, include_datetime=False)
     log = Log.from_table(table.rename(columns={Columns.User: "user", Columns.Item: "item"}))
 
     def score_some(rows: Rows) -> Float32Array:
         found = model.recommend(log.users.ids[rows], dataset, k=log.n_items, filter_viewed=False, add_rank_col=False)
         users, items, scores = (found[name].to_numpy() for name in (Columns.User, Columns.Item, Columns.Score))
-        return place_scores(users, items, scores, rows, log)
+        return _place_scores(users, items, scores, rows, log)
 
-    return OutsideModel.of(lambda rows: score_in_parts(score_some, rows), log, f"RecTools {type(model).__name__}")
+    return OutsideModel.of(lambda rows: _score_in_parts(score_some, rows), log, f"RecTools {type(model).__name__}")
+
+
+def _place_scores(users: Any, items: Any, scores: Any, asked: Any, log: Log) -> Float32Array:
+    """Return the scores of a table of user ids and item ids, as (len(asked), n_items); -inf for the other cells.
+
+    `asked` are the rows of the users in the table.
+    """
+    place = np.full(log.n_users, -1)
+    place[asked] = np.arange(len(asked))
+    block = np.full((len(asked), log.n_items), -np.inf, np.float32)
+    if len(scores):
+        block[place[log.users.rows(users)], log.items.rows(items, "item")] = scores
+    return block
+
+
+def _score_in_parts(score_some: RowScorer, rows: Rows) -> Float32Array:
+    """Return scores of shape (len(rows), n_items), some users at a time."""
+    return np.concatenate([score_some(rows[first : first + AT_ONCE]) for first in range(0, len(rows), AT_ONCE)])
 
 
 def to_rectools(ours: Any) -> Any:
-    """Return recommendations as a table of RecTools, or a model as one of its models; see `csrr.interop`."""
+    """Return recommendations as a table of RecTools, or a model as a model of RecTools; see `csrr.interop`."""
     if isinstance(ours, Recommendations):
         names = {"user": Columns.User, "item": Columns.Item}
         return ours.to_frame().rename(columns=names)[Columns.Recommendations]
@@ -40,10 +62,10 @@ def to_rectools(ours: Any) -> Any:
 
 
 class RecToolsModel(ModelBase):  # type: ignore[misc]
-    """A model of csrr that RecTools fits and asks: its users and items are the dataset's internal numbers."""
+    """A model of csrr for RecTools: its users and items are the internal numbers of the dataset."""
 
     def __init__(self, model: Recommender, verbose: int = 0) -> None:
-        """Store a model, whose parameters count."""
+        """Store a model, of which the parameters are used."""
         super().__init__(verbose=verbose)
         self.model: Recommender = model
 

@@ -1,7 +1,7 @@
-"""What scikit-learn's searches need beside a model: splits of events within users, and metrics of lists.
+"""Splits and scorers for the searches of scikit-learn.
 
-Models are estimators already: `get_params`, `set_params`, `fit(X)` and `score(X)`, with X a table of events. A matrix
-will not do where rows are split: its rows are users, and a model cannot rank for those it has not seen.
+Models are estimators already: `get_params`, `set_params`, `fit(X)` and `score(X)`, with X a table of events. X cannot
+be a matrix if rows are split: its rows are users, and a model cannot rank items for users it has not seen.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A model -> a folder of vectors and an index of them, with how many of the model's lists these find again."""
+"""`csrr.export`: a folder of vectors of a model, an index of the items, and their recall of the model's lists."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ from csrr.results.table import open_table_file
 Part = Literal["all", "factors"]
 
 DIMS = (64, 128, 256, 512, 1024)
-"""Numbers of dimensions that are tried where the model's own factors are not all of its scores."""
+"""The numbers of dimensions that are tried if the scores are more than the products of the model's factors."""
 AT_ONCE = 256
-"""The first so many dimensions of one approximation are the best of fewer, too."""
+"""Approximations in fewer dimensions are the first columns of one in this number."""
 EXTRA_DIMS, PASSES = 16, 4
-"""More dimensions that the search for the best has, and how many times it goes over all scores."""
+"""The additional dimensions of the iteration for an approximation, and its number of passes over all scores."""
 
 
 @dataclass(frozen=True, eq=False)
 class ScoreVectors:
-    """`users`, shape (n_users, d), and `items`, shape (n_items, d), float32: their products are, or are near, scores.
+    """Vectors of users, (n_users, d), and items, (n_items, d), float32, whose products are the scores, or near them.
 
-    `covers` says which part of the scores they are; `is_exact` whether that is all of them.
+    `covers` names the part of the scores; `is_exact` is whether the products are all of the scores, exactly.
     """
 
     users: Float32Array
@@ -67,9 +67,9 @@ def make_score_vectors(
 ) -> ScoreVectors:
     """Return the vectors of a fitted model.
 
-    With `part` "factors" they are the model's own. With "all" they are that too where scores are nothing else, and
-    otherwise the best approximation of all scores in `dims` dimensions, by least squares: without `dims`, in the first
-    number of `DIMS` that will `suffice`, or in the last.
+    With `part` "factors", and if the scores are nothing else, they are the model's own factors. Otherwise they are the
+    best approximation of all scores in `dims` dimensions, by least squares: without `dims`, in the first number of
+    `DIMS` that will `suffice`, or in the last.
     """
     model.check_fitted()
     if part not in ("all", "factors"):
@@ -113,8 +113,8 @@ def is_factored(model: Recommender) -> bool:
 def approximate_scores(model: Recommender, dims: int, rng: np.random.Generator) -> tuple[Float32Array, Float32Array]:
     """Return users, (n_users, dims), and items, (n_items, dims), whose products are nearest to the scores Z.
 
-    Items are an orthonormal basis B of what Z'Z, by block iteration, has of largest; users are Z*B. No more than a
-    block of Z is there at a time.
+    Items are an orthonormal basis B of the largest directions of Z'Z, by block iteration; users are Z*B. Only one block
+    of Z is in memory at a time.
     """
     n_users, n_items = model.seen_.shape
     width = min(dims + EXTRA_DIMS, n_items)
@@ -124,6 +124,8 @@ def approximate_scores(model: Recommender, dims: int, rng: np.random.Generator) 
         product = np.zeros_like(basis)
         for _, scores in score_blocks(model.score_rows, rows, n_items):
             product += scores.T @ (scores @ basis)
+        if not np.isfinite(product).all():
+            raise ParameterError("the scores of this model are too large for vectors of single precision")
         basis = np.linalg.qr(product)[0]
     users = np.empty((n_users, width), np.float32)
     for part, scores in score_blocks(model.score_rows, rows, n_items):
@@ -134,14 +136,14 @@ def approximate_scores(model: Recommender, dims: int, rng: np.random.Generator) 
 
 
 LINKS, EF_BUILD, EF_SEARCH = 32, 200, 400
-"""Of HNSW: links of an item, and how many candidates building and searching look at."""
+"""Parameters of HNSW: the links of an item, and the numbers of candidates of building and searching."""
 
 
 class VectorIndex(ABC):
-    """Items by their vectors, shape (n_items, d); their numbers are the rows of the items."""
+    """An index of items by their vectors, (n_items, d), with the kind of index; it identifies items by their rows."""
 
-    name: ClassVar[str]
     file_name: ClassVar[str]
+    kind: str
 
     @abstractmethod
     def search(self, queries: Float32Array, n: int) -> Int64Array:
@@ -153,15 +155,14 @@ class VectorIndex(ABC):
 
 
 class FaissIndex(VectorIndex):
-    """An index of faiss, by the text that its `index_factory` takes."""
+    """An index of faiss, by the description that its `index_factory` takes."""
 
-    name: ClassVar[str] = "faiss"
     file_name: ClassVar[str] = "items.faiss"
 
     def __init__(self, items: Float32Array, kind: str | None) -> None:
         """Build the index; "Flat" is exact."""
         faiss = _import("faiss", "faiss-cpu")
-        self.kind: str = kind or f"HNSW{LINKS}"
+        self.kind = kind or f"HNSW{LINKS}"
         try:
             self.index: Any = faiss.index_factory(items.shape[1], self.kind, faiss.METRIC_INNER_PRODUCT)
         except RuntimeError:
@@ -192,9 +193,8 @@ class FaissIndex(VectorIndex):
 
 
 class HnswlibIndex(VectorIndex):
-    """An index of hnswlib. Its file does not keep `ef`: who loads it sets it."""
+    """An index of hnswlib. Its file does not store `ef`, which has to be set after loading."""
 
-    name: ClassVar[str] = "hnswlib"
     file_name: ClassVar[str] = "items.hnsw"
 
     def __init__(self, items: Float32Array, kind: str | None) -> None:
@@ -202,7 +202,7 @@ class HnswlibIndex(VectorIndex):
         hnswlib = _import("hnswlib", "hnswlib")
         if kind is not None:
             raise ParameterError(f"index={kind!r} goes with faiss; hnswlib has one kind")
-        self.kind: str = f"HNSW{LINKS}"
+        self.kind = f"HNSW{LINKS}"
         self.index: Any = hnswlib.Index("ip", items.shape[1])
         self.index.init_index(len(items), ef_construction=EF_BUILD, M=LINKS, random_seed=0)
         self.index.add_items(items, np.arange(len(items)), num_threads=n_threads())
@@ -214,12 +214,12 @@ class HnswlibIndex(VectorIndex):
             try:
                 rows[:, :n] = self.index.knn_query(queries, k=n, num_threads=n_threads())[0]
                 break
-            except RuntimeError:  # not as many can be reached, for one of the queries
+            except RuntimeError:  # for one of the queries, fewer items can be reached
                 n = n * 9 // 10
         return rows
 
     def write(self, folder: Path) -> None:
-        # It writes to a path only: beside the file, then in its place.
+        # hnswlib writes to a path only, so it writes to a temporary file, which then takes the place of the file.
         with tempfile.TemporaryDirectory(dir=folder) as beside:
             made = os.path.join(beside, self.file_name)
             self.index.save_index(made)
@@ -239,7 +239,7 @@ def _import(module: str, package: str) -> Any:
 
 
 FEW = 5
-"""So many times k candidates are few: without `dims`, there are as many dimensions as few candidates need."""
+"""Without `dims`, there are as many dimensions as it takes for this number times k candidates to keep the recall."""
 USERS_AT_ONCE = 256
 VECTOR_ROWS = 2**15
 
@@ -408,8 +408,8 @@ def export(
         model, part=part, dims=dims, seed=seed, suffice=lambda each: wanted.count_candidates(model, each) <= FEW * k
     )
     built = INDEXES[to](vectors.items, index) if to in INDEXES else None
-    found = _judge(model, vectors, built, judged, k, _count_candidates(model, vectors, built, wanted))
-    names = ("users.parquet", "items.parquet", *([built.file_name] if built else []), "about.json")
+    n_candidates = _count_candidates(model, vectors, built, wanted)
+    of_vectors, of_index, of_candidates = _measure_recalls(model, vectors, built, judged, k, n_candidates)
     told = Export(
         path=os.fspath(path),
         to=to,
@@ -420,8 +420,13 @@ def export(
         dims=vectors.dims,
         covers=vectors.covers,
         is_exact=vectors.is_exact,
-        files=names,
-        **found._asdict(),
+        k=k,
+        n_compared=len(judged),
+        vector_recall=of_vectors,
+        index_recall=of_index,
+        n_candidates=n_candidates,
+        candidate_recall=of_candidates,
+        files=("users.parquet", "items.parquet", *([built.file_name] if built else []), "about.json"),
     )
     _write(Path(path), model, vectors, built, told)
     return told
@@ -435,7 +440,7 @@ class RecallGoal(NamedTuple):
     recall: float
 
     def count_candidates(self, model: Recommender, vectors: ScoreVectors) -> int:
-        """Return how many items, the first by exact products, keep that share."""
+        """Return the number of items, the first by exact products, that keep this share."""
         k, order, places, found = self.exact.shape[1], model.item_order.items, np.arange(len(model.items_)), []
         for part, scores in score_blocks(vectors.score_rows, self.rows, len(order), seen=model.seen_):
             for mine, listed in zip(scores, self.exact[part], strict=True):
@@ -448,7 +453,7 @@ class RecallGoal(NamedTuple):
 
 def _draw_users(model: Recommender, sample: int, seed: int) -> tuple[Rows, Rows]:
     """Return the rows of users to compare, and of others to choose by: the same if there are no others."""
-    # Whoever has no history gets what is popular; no vector tells that.
+    # Users without a history get popular items, which vectors do not give.
     known = np.flatnonzero(np.diff(model.seen_.indptr))
     rng = np.random.default_rng(seed)
     judged = np.sort(rng.choice(known, min(sample, len(known)), replace=False))
@@ -458,7 +463,7 @@ def _draw_users(model: Recommender, sample: int, seed: int) -> tuple[Rows, Rows]
 
 
 def _count_candidates(model: Recommender, vectors: ScoreVectors, index: VectorIndex | None, wanted: RecallGoal) -> int:
-    """Return how many candidates keep the share that is wanted, of the index or by exact products."""
+    """Return the number of candidates that keeps the share, from the index or by exact products."""
     n, n_items = wanted.count_candidates(model, vectors), len(model.items_)
     if index is None:
         return n
@@ -470,30 +475,19 @@ def _count_candidates(model: Recommender, vectors: ScoreVectors, index: VectorIn
     return n
 
 
-class Recalls(NamedTuple):
-    """What of the exact lists is found again; see `Export`."""
-
-    k: int
-    n_compared: int
-    vector_recall: float
-    index_recall: float | None
-    n_candidates: int
-    candidate_recall: float
-
-
-def _judge(model: Recommender, vectors: ScoreVectors, index: VectorIndex | None, rows: Rows, k: int, n: int) -> Recalls:
-    """Return what vectors, index and `n` candidates find again of the lists of some users."""
+def _measure_recalls(
+    model: Recommender, vectors: ScoreVectors, index: VectorIndex | None, rows: Rows, k: int, n: int
+) -> tuple[float, float | None, float]:
+    """Return the shares of some users' lists in the first k of the vectors and of the index, and in n candidates."""
     exact, _ = model.top_rows(rows, k, seen=model.seen_)
     by_product, _ = top_k(vectors.score_rows, rows, len(model.items_), n, seen=model.seen_, order=model.item_order)
-    of_vectors = measure_overlap(by_product[:, :k], exact)
-    if index is None:
-        return Recalls(k, len(rows), of_vectors, None, n, measure_overlap(by_product, exact))
-    found = search_unseen(index, vectors.users, rows, model.seen_, n)
-    return Recalls(k, len(rows), of_vectors, measure_overlap(found[:, :k], exact), n, measure_overlap(found, exact))
+    found = by_product if index is None else search_unseen(index, vectors.users, rows, model.seen_, n)
+    of_index = None if index is None else measure_overlap(found[:, :k], exact)
+    return measure_overlap(by_product[:, :k], exact), of_index, measure_overlap(found, exact)
 
 
 def search_unseen(index: VectorIndex, users: Float32Array, rows: Rows, seen: Any, n: int) -> Int64Array:
-    """Return what an index finds for user rows, less what they have in `seen`: shape (len(rows), n), -1 for none."""
+    """Return the items that an index finds for user rows, without those in `seen`, (len(rows), n); -1 for none."""
     found = np.full((len(rows), n), -1, np.int64)
     for first in range(0, len(rows), USERS_AT_ONCE):
         part = rows[first : first + USERS_AT_ONCE]
@@ -513,7 +507,7 @@ def measure_overlap(found: Int64Array | Int32Array, exact: Int32Array) -> float:
 
 def _write(folder: Path, model: Recommender, vectors: ScoreVectors, index: VectorIndex | None, told: Export) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    # What stood here before says nothing of what is being written.
+    # The description of an earlier export is not true of this one.
     (folder / "about.json").unlink(missing_ok=True)
     _write_vectors(folder / "users.parquet", model.users_, vectors.users)
     _write_vectors(folder / "items.parquet", model.items_, vectors.items)

@@ -51,7 +51,7 @@ from csrr.models.recommend import (
 from csrr.models.schema import Arrays, FileSchema
 from csrr.models.store import ModelState, plain_state, restore_plain, write_model
 from csrr.models.update import join_events
-from csrr.noise.scores import LeftOut
+from csrr.noise.scores import LeaveOneOut
 from csrr.noise.suspects import Suspects, find_suspects
 from csrr.numerics.problem import Pattern
 from csrr.parameters import (
@@ -1857,7 +1857,7 @@ class Recommender(ABC):
         """
         return self
 
-    def leave_out(self) -> LeftOut:
+    def leave_out(self) -> LeaveOneOut:
         """Return the values of all cells from which noise is estimated.
 
         Returns
@@ -1865,7 +1865,9 @@ class Recommender(ABC):
         values
             The values of clicks are leave-one-out.
         """
-        return LeftOut(Pattern.of(self.seen_), self.score_own(), lambda rows, items: self.score_rows(rows)[:, items])
+        return LeaveOneOut(
+            Pattern.of(self.seen_), self.score_own(), lambda rows, items: self.score_rows(rows)[:, items]
+        )
 
     def explained_shares(self) -> Float32Array:
         """Return the share of each training event that its score explains.

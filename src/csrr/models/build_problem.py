@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -14,7 +15,7 @@ from csrr.data import Log
 from csrr.model_parameters import UserScaling
 from csrr.models.costs import ClickCosts, Costs, Ratio, Weighing
 from csrr.models.scaling import RULE, Scaling, Settings, compute_noise_level, compute_target_norm, count_clicks
-from csrr.noise.scores import STRONG, LeftOut, score_noise
+from csrr.noise.scores import STRONG, LeaveOneOut, score_noise
 from csrr.numerics.factored import Factors
 from csrr.numerics.foldin import ItemSide
 from csrr.numerics.lowrank import LowRank
@@ -156,7 +157,9 @@ def build_problem(
     if l2 is None and settings.reg_sparse < 1:
         l2 = settings.reg_sparse * alpha
     if l1 is None and not isinstance(model.reg_low_rank, str):
-        l1 = alpha * model.reg_low_rank * compute_target_norm(pattern, clicks.multiply(targets), model.seed)
+        norm = compute_target_norm(pattern, clicks.multiply(targets), model.seed)
+        # A strength next to 0 must not become 0, which no fit may have.
+        l1 = max(alpha * model.reg_low_rank * norm, math.ulp(0.0))
     problem = build(pattern, targets, loss=model.loss, cost_ratio=alpha, l1=l1 or 0.0, l2=l2, costs=clicks.values)
     _check_penalties(problem, l2)
     noise = NoiseLevel(pattern, targets, model.seed)
@@ -192,7 +195,7 @@ def judge_events(built: ClickProblem) -> FloatArray:
     return find_genuine(leave_out_own(strict, factors), seed)
 
 
-def find_genuine(left: LeftOut, seed: int) -> FloatArray:
+def find_genuine(left: LeaveOneOut, seed: int) -> FloatArray:
     """Return the probability that each click is genuine, (nnz,), whichever noise there is.
 
     It may fall evenly over the items, as accidents do, or by their popularity: each click is held to the worse of both.
@@ -206,7 +209,7 @@ def weigh_events(judged: FloatArray, power: float) -> FloatArray:
     return np.maximum(judged, LEAST_GENUINE) ** power
 
 
-def leave_out_own(problem: Problem, factors: Factors) -> LeftOut:
+def leave_out_own(problem: Problem, factors: Factors) -> LeaveOneOut:
     """Return U on the clicked cells less the influence of each cell's own click.
 
     A click enters its user's equation with the coefficient c = pull + u and moves u by c*f to first order, where
@@ -220,11 +223,11 @@ def leave_out_own(problem: Problem, factors: Factors) -> LeftOut:
     )
     influence = 1 - (1 - of_user) * (1 - of_item)
     values = (u - (problem.pull(u) + u) * influence).astype(u.dtype)
-    return LeftOut(pattern, values, lambda rows, items: users[rows] @ factors.items[items].T)
+    return LeaveOneOut(pattern, values, lambda rows, items: users[rows] @ factors.items[items].T)
 
 
 def _compute_leverages(factors: FloatArray, l1: float) -> FloatArray:
     """Return f'(F'F + l1*I)^-1 f for each row f of F, shape (len(factors),)."""
     side = ItemSide.of(factors, l1)
-    leverages: FloatArray = side.turned**2 @ (1 / (side.curvature + l1))
+    leverages: FloatArray = side.turned**2 @ (1 / (side.curvature + side.l1))
     return leverages

@@ -60,7 +60,7 @@ from csrr.models.schema import (
 )
 from csrr.models.store import STEPS, ModelState, step_arrays, steps_from
 from csrr.models.update import join_events, place_rows_by_id
-from csrr.noise.scores import STRONG, LeftOut, check_popularity
+from csrr.noise.scores import STRONG, LeaveOneOut, check_popularity
 from csrr.noise.stability import Stability, find_stability
 from csrr.noise.suspects import Suspects, find_suspects, score_suspects
 from csrr.noise.tastes import Preferences, Tastes, judge_choices
@@ -109,7 +109,7 @@ def refit(model: Model, log: Log, changes: dict[str, Any]) -> Model:
     return _copy_with(model, **changes).settled(model.chosen_.settings._replace(**changed)).fit(log)
 
 
-def leave_out(model: CSRRBase) -> LeftOut:
+def leave_out(model: CSRRBase) -> LeaveOneOut:
     """Return U without the influence of each cell's own click; ParameterError where U is 0."""
     shape, n_events = model.seen_.shape, model.seen_.nnz
     if model.rank_ == 0 and min(shape) > 1 and n_events < math.prod(shape):
@@ -985,7 +985,7 @@ class CSRRBase(Recommender):
             Shape (n_events,).
         """
         self.check_fitted()
-        return score_suspects(self, popularity=popularity)
+        return score_suspects(self, popularity=popularity).scores
 
     def stability(self, *, popularity: float = 0.0) -> Stability:
         """Measure how much of V and of the suspects stays after small changes of seed, regularization or clicks.
@@ -1030,7 +1030,7 @@ class CSRRBase(Recommender):
         """
         return make_strict(self, log)
 
-    def leave_out(self) -> LeftOut:
+    def leave_out(self) -> LeaveOneOut:
         """Return U on the clicked cells less the influence of each cell's own click, and on the others.
 
         Returns

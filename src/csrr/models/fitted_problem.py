@@ -16,7 +16,7 @@ from csrr.models.costs import ClickCosts, Costs
 from csrr.models.scaling import RULE, Scaling, Settings, count_clicks, solve_penalized
 from csrr.models.schema import FLOATS, Arrays, FilePart, ModelFileError, SparseArray, Values, sparse_arrays, sparse_from
 from csrr.models.store import ModelState, factors
-from csrr.noise.scores import LeftOut
+from csrr.noise.scores import LeaveOneOut
 from csrr.noise.tastes import Tastes
 from csrr.numerics.algorithm2 import compute_upper_bound, fold_in_nonnegative
 from csrr.numerics.factored import Factors
@@ -304,7 +304,7 @@ class FittedProblem:
 
     # Noise
 
-    def leave_out(self, seen: Any, dtype: str) -> LeftOut:
+    def leave_out(self, seen: Any, dtype: str) -> LeaveOneOut:
         """Return U on the clicked cells less the influence of each cell's own click."""
         problem, _ = self.build_problem(Pattern.of(seen), self.clicks.values, self.genuine)
         return leave_out_own(problem, self.make_factors(dtype))

@@ -210,6 +210,8 @@ def _check_place(place: Any, before: Container[str], length: int) -> _Place:
     is_size = isinstance(shape, list) and len(shape) <= 8 and all(type(n) is int and 0 <= n <= length for n in shape)
     if not is_size:
         raise ModelFileError(f"array {name!r} has the shape {str(shape)[:100]}, which no array in this file can have")
+    if type(offset) is not int:
+        raise ModelFileError(f"array {name!r} begins at {str(offset)[:100]}, which is no whole number")
     return _Place(name, TYPES[dtype], tuple(shape), offset)
 
 

@@ -1,1 +1,1 @@
-"""What V is good for: clicks that nobody meant, tastes of one's own, and how steady both are."""
+"""Clicks that look like noise, unusual tastes, and the stability of both."""

@@ -1,4 +1,4 @@
-"""Suspects -> which of them go, on the safe side; and the log without them."""
+"""`csrr.clean`: a log without the events that look most like noise."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from csrr.noise.suspects import UNTOLD, Suspects, find_suspects_in
 from csrr.parameters import check_number
 from csrr.results.table import SHOWN, ResultTable, TabularResult
 
-RATHER = 0.5
-"""By default nothing goes that is not rather noise than not by its score."""
-CAP = 0.01
-"""The share of all events that goes by default, at most: so the genuine ones lose no more than twice that, whatever the
-scores are worth, unless more than half of the log is noise."""
-SHOWN_BARS = (0.5, 0.8, 0.9, 0.95)
+LEAST_SCORE = 0.5
+"""By default only events with a larger score are removed."""
+LARGEST_SHARE = 0.01
+"""The largest share of all events that is removed by default. So at most twice this share of the genuine events is
+lost, even if the scores are wrong, unless more than half of the log is noise."""
+SHOWN_SCORES = (0.5, 0.8, 0.9, 0.95)
 _CHOICES = "With `above`, by the scores:"
 
 
@@ -52,15 +52,10 @@ class Cleaning(TabularResult):
         found = self.suspects
         if self.above is not None:
             return found.above(self.above)
-        worst = self._order[found.scores[self._order] > RATHER][: int(CAP * len(found))]
+        worst = found.order[found.scores[found.order] > LEAST_SCORE][: int(LARGEST_SHARE * len(found))]
         mask = np.zeros(len(found), np.bool_)
         mask[worst] = True
         return mask
-
-    @cached_property
-    def _order(self) -> npt.NDArray[np.int64]:
-        """The events, most suspect first, as `suspects.events` has them."""
-        return np.lexsort((-self.suspects.unexplained, -self.suspects.scores))
 
     @property
     def log(self) -> Log:
@@ -70,14 +65,14 @@ class Cleaning(TabularResult):
     @property
     def removed(self) -> ResultTable:
         """The events that would be removed, most suspect first: user, item, title (if known), score, unexplained."""
-        return self.suspects.events.take(self.mask[self._order])
+        return self.suspects.events.take(self.mask[self.suspects.order])
 
     @property
     def choices(self) -> ResultTable:
         """The effect of other values of `above`: above, removed, share of all events, genuine (by the scores)."""
         scores = self.suspects.scores.astype(np.float64)
-        masks = [self.suspects.above(each) for each in SHOWN_BARS]
-        columns = {"above": np.array(SHOWN_BARS), "removed": np.array([mask.sum() for mask in masks])}
+        masks = [self.suspects.above(each) for each in SHOWN_SCORES]
+        columns = {"above": np.array(SHOWN_SCORES), "removed": np.array([mask.sum() for mask in masks])}
         genuine = np.array([(1 - scores[mask]).mean() if mask.any() else np.nan for mask in masks])
         return ResultTable(columns | {"share": columns["removed"] / len(scores), "genuine": genuine})
 

@@ -1,4 +1,4 @@
-"""A fitted model -> how much of V and of the suspects a small change of seed, strengths or clicks leaves."""
+"""`model.stability()`: the share of V and of the suspects that stays after a small change of the model."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import numpy.typing as npt
 
 from csrr._base.arrays import FloatArray
 from csrr._base.text import format_html_words
-from csrr.noise.scores import Refitted, check_popularity, score_noise
+from csrr.noise.scores import RefittableModel, check_popularity, score_noise
 from csrr.results.table import ResultTable
 
 SUSPECT = 0.5
 """Events with a larger score are called suspects here."""
 _HEADING = f"Share of V and of the suspects that stays (score > {SUSPECT:g}) after a change:"
 STEP = 0.05
-"""By how much `reg_sparse` is changed."""
+"""The change of `reg_sparse`."""
 
 
 class Stability(ResultTable):
@@ -51,24 +51,24 @@ class Stability(ResultTable):
 
 
 class _Change(NamedTuple):
-    """What is done to a model, and to which of its events."""
+    """A change of the parameters of a model, and which of its events, (n_events,), it is fitted to."""
 
     words: str
     params: dict[str, Any]
     kept: npt.NDArray[np.bool_]
 
 
-def find_stability(model: Refitted, *, popularity: float = 0.0) -> Stability:
-    """Return how much of V, and of the suspects of the model that judges, survives; a row takes one fit or two."""
+def find_stability(model: RefittableModel, *, popularity: float = 0.0) -> Stability:
+    """Return how much of V, and of the suspects, stays after each change; a row takes one fit, or two."""
     check_popularity(popularity)
-    court = model.noise_model()
-    before, scores = model.specific_on_clicks(), score_noise(court.leave_out(), popularity, court.seed).scores
+    scorer = model.noise_model()
+    before, scores = model.specific_on_clicks(), score_noise(scorer.leave_out(), popularity, scorer.seed).scores
     rows = []
-    for change, appeal in zip(_list_changes(model), _list_changes(court), strict=True):
+    for change, same in zip(_list_changes(model), _list_changes(scorer), strict=True):
         fitted = _refit(model, change)
         after = fitted.specific_on_clicks()
-        judge = fitted if court is model else _refit(court, appeal)
-        again = score_noise(judge.leave_out(), popularity, judge.seed).scores
+        changed = fitted if scorer is model else _refit(scorer, same)
+        again = score_noise(changed.leave_out(), popularity, changed.seed).scores
         mine = before[change.kept]
         kept = _compute_share((after != 0) & (mine != 0), mine != 0)
         suspect = scores[change.kept] > SUSPECT
@@ -77,12 +77,12 @@ def find_stability(model: Refitted, *, popularity: float = 0.0) -> Stability:
     return Stability({name: np.array(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)})
 
 
-def _refit(model: Refitted, change: _Change) -> Refitted:
+def _refit(model: RefittableModel, change: _Change) -> RefittableModel:
     log = model.costed_log()
     return model.refit(log if change.kept.all() else log.select(change.kept), **change.params)
 
 
-def _list_changes(model: Refitted) -> Iterator[_Change]:
+def _list_changes(model: RefittableModel) -> Iterator[_Change]:
     n_events = len(model.training_log())
     everything = np.ones(n_events, np.bool_)
     yield _Change("another seed", {"seed": model.seed + 1}, everything)

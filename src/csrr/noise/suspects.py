@@ -1,4 +1,4 @@
-"""A log or a fitted model -> which clicks, users and items are suspect."""
+"""`model.suspects()`: the clicks, users and items of a log that look most like noise."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from csrr.registry import MODELS
 from csrr.results.table import SHOWN, ResultTable, TabularResult
 
 DOUBT = 0.05
-"""Noise is in doubt where its share hangs by more than this on how far taste reaches down."""
+"""The scores are in doubt if clicks on the lowest ranks allow a share of noise that is larger by more than this."""
 APART = 0.9
-"""It is in doubt, too, where the scores themselves promise to tell noise from taste with a smaller AUC than this."""
+"""They are in doubt if the AUC that they promise is smaller than this."""
 KNOWN = 5
-"""And where the median user has fewer clicks that look meant: these say too little of a taste."""
+"""They are in doubt if the median user has fewer genuine clicks: these say too little about a taste."""
 UNTOLD = "Noise on popular items, and of accounts that act together, passes for taste."
-"""What no score tells, whatever the log."""
+"""A warning that holds for every log."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -129,9 +129,14 @@ class Suspects(TabularResult):
         return mask
 
     @cached_property
+    def order(self) -> npt.NDArray[np.int64]:
+        """The row numbers of the events, most suspect first."""
+        return np.lexsort((-self.unexplained, -self.scores))
+
+    @cached_property
     def events(self) -> ResultTable:
-        """The events, most suspect first: user, item, title (where known), score, unexplained."""
-        log, order = self.log, np.lexsort((-self.unexplained, -self.scores))
+        """The events, most suspect first: user, item, title (if known), score, unexplained."""
+        log, order = self.log, self.order
         columns = {"user": log.users.ids[log.user_rows[order]]} | self._name_items(log.item_rows[order])
         return ResultTable(columns | {"score": self.scores[order], "unexplained": self.unexplained[order]})
 
@@ -143,7 +148,7 @@ class Suspects(TabularResult):
 
     @cached_property
     def items(self) -> ResultTable:
-        """The items with events, most suspect first: item, title (where known), clicks, noise (as for users)."""
+        """The items with events, most suspect first: item, title (if known), clicks, noise (as for users)."""
         order, clicks, noise = self._group_by(self.log.item_rows, self.log.n_items)
         return ResultTable(self._name_items(order) | {"clicks": clicks, "noise": noise})
 
@@ -188,24 +193,20 @@ class Suspects(TabularResult):
 
 
 def find_suspects(model: NoiseModel, *, popularity: float = 0.0, steady: Stability | None = None) -> Suspects:
-    """Return how suspect the clicks of a fitted model are, by the model that judges for it."""
-    scores, bottom = _score(model, popularity)
+    """Return the noise scores of the clicks of a fitted model, by its noise model."""
+    scores, bottom = score_suspects(model, popularity=popularity)
     return Suspects(model.training_log(), scores, np.clip(1 - model.explained_shares(), 0, 1), steady, bottom)
 
 
-def score_suspects(model: NoiseModel, *, popularity: float = 0.0) -> FloatArray:
-    """Return `find_suspects(...).scores`, shape (n_events,), alone."""
-    return _score(model, popularity).scores
-
-
-def _score(model: NoiseModel, popularity: float) -> NoiseScores:
+def score_suspects(model: NoiseModel, *, popularity: float = 0.0) -> NoiseScores:
+    """Return the scores of `find_suspects` alone."""
     check_popularity(popularity)
-    judge = model.noise_model()
-    return score_noise(judge.leave_out(), popularity, getattr(judge, "seed", 0))
+    scorer = model.noise_model()
+    return score_noise(scorer.leave_out(), popularity, getattr(scorer, "seed", 0))
 
 
 def find_suspects_in(data: Any, *, popularity: float = 0.0, model: Any = None) -> Suspects:
-    """Return how suspect the events of a log are, by a new model with the parameters of `model`, or a CSRR's own."""
+    """Return the noise scores of a log, by a new model with the parameters of `model`, or by a CSRR."""
     check_popularity(popularity)
     if model is None:
         model = MODELS["CSRR"](reg_sparse=STRONG, reg_low_rank="noise", neighbors=0)

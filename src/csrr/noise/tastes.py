@@ -1,7 +1,7 @@
-"""User-specific choices -> which of them are an unusual taste, and which stand alone.
+"""User-specific choices: which of them are an unusual taste, and which are isolated.
 
-A choice is a taste if other choices of the same user are like it, by what everyone else did. A click at random has such
-company only by chance, and how much chance gives is known: it is what items have that the user did not choose.
+A choice is a taste if the same user has chosen similar items; how similar items are is learned from all other users. A
+random click has similar items only by chance. How many is measured on items that the user did not choose.
 """
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ from csrr.numerics.problem import Pattern
 from csrr.ranking.explanations import Amounts
 
 COMPANY = 3
-"""The number of other choices that an item is compared with: those most like it."""
+"""The number of other choices that an item is compared with: the most similar ones."""
 LEAST_OTHERS = 5
-"""An item that fewer other users chose cannot be judged."""
+"""An item that fewer other users chose is "unclear"."""
 ISOLATED, OWN = 0.45, 0.6
-"""Support below the first, and from the second on, decides. Chosen on planted data, for accuracy and few undecided."""
+"""Choices with less support than the first are isolated, those with the second or more are a taste. Chosen on planted
+data."""
 SAMPLED_USERS, SAMPLED_ITEMS = 1000, 20
 
 
@@ -81,7 +82,7 @@ class Preferences(Amounts):
 
 @dataclass(frozen=True, eq=False)
 class Tastes:
-    """What it takes to say how alike items are without the user who is asked about.
+    """The common taste, by which items are compared without the influence of one user.
 
     `users`, (n, d), and `items`, (m, d), are the factors of U. An item's are a sum over its clicks: `entered`, (nnz,),
     is the coefficient of each, and `inverse`, (d, d), is (P'P + l1*I)^-1.
@@ -95,19 +96,19 @@ class Tastes:
 
     @classmethod
     def of(cls, pattern: Pattern, users: FloatArray, items: FloatArray, entered: FloatArray, l1: float) -> Tastes:
-        """Return the tastes that factors of U at a strength `l1` see."""
+        """Return the tastes of factors of U at a regularization `l1`."""
         return cls(pattern, users, items, entered, ItemSide.of(users, l1).inverse)
 
     @cached_property
     def chance(self) -> FloatArray:
-        """The company of items drawn at random with users who did not choose them, sorted."""
+        """The similarity of random items to the choices of users who did not choose them, sorted."""
         rng = np.random.default_rng(0)
         able = np.flatnonzero(np.diff(self.pattern.indptr) > COMPANY)
         found: list[FloatArray] = [np.empty(0)]
         for row in np.sort(rng.permutation(able)[:SAMPLED_USERS]):
             items, directions = self._select_own(row)
             others = np.setdiff1d(rng.integers(0, len(self.items), SAMPLED_ITEMS), items)
-            found.append(_average_nearest(_normalise_rows(self.items[others]) @ directions.T))
+            found.append(_average_nearest(_normalize_rows(self.items[others]) @ directions.T))
         return np.sort(np.concatenate(found))
 
     def _select_own(self, row: int) -> tuple[npt.NDArray[np.int32], FloatArray]:
@@ -115,12 +116,12 @@ class Tastes:
         mine = slice(self.pattern.indptr[row], self.pattern.indptr[row + 1])
         items = self.pattern.indices[mine]
         share = self.entered[mine, None] * (self.users[row] @ self.inverse)
-        return items, _normalise_rows(self.items[items] - share)
+        return items, _normalize_rows(self.items[items] - share)
 
     def measure_support(self, row: int) -> tuple[npt.NDArray[np.int32], FloatArray]:
-        """Return the items that a user chose, (n,), and the share of chance pairs that are less alike, (n,).
+        """Return the items that a user chose, (n,), and the share of chance pairs that are less similar, (n,).
 
-        It is NaN for a user with too few choices to compare with.
+        It is NaN for a user with too few choices to compare.
         """
         items, directions = self._select_own(row)
         if len(items) <= COMPANY:
@@ -139,14 +140,13 @@ def judge_choices(tastes: Tastes, row: int, chosen: npt.NDArray[Any]) -> tuple[n
     return np.select([support >= OWN, support < ISOLATED], ["own taste", "isolated"], "unclear"), support
 
 
-def _normalise_rows(factors: FloatArray) -> FloatArray:
-    """Return the rows at length 1, or 0 where they have none."""
+def _normalize_rows(factors: FloatArray) -> FloatArray:
+    """Return the rows, scaled to length 1 unless they are 0."""
     lengths = np.linalg.norm(factors, axis=1, keepdims=True)
-    directions: FloatArray = np.divide(factors, lengths, out=np.zeros_like(factors), where=lengths > 0)
-    return directions
+    return factors / np.where(lengths > 0, lengths, 1)
 
 
 def _average_nearest(alike: FloatArray) -> FloatArray:
-    """Return the mean of the `COMPANY` largest of each row, shape (len(alike),)."""
+    """Return the mean of the `COMPANY` largest values of each row, shape (len(alike),)."""
     means: FloatArray = np.partition(alike, -COMPANY, axis=1)[:, -COMPANY:].mean(axis=1)
     return means

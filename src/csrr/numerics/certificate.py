@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from math import ceil, floor, log10
+from math import ceil, floor, isinf, log10
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -124,7 +124,7 @@ def _compute_excess(primal: float, dual: float) -> float:
 
 def _say_excess(excess: float) -> str:
     """The excess in per cent, rounded up to two digits, so that what is printed holds."""
-    if excess in (0.0, float("inf")):
+    if excess == 0 or isinf(100 * excess):
         return "0 %" if excess == 0 else "any amount"
     step = 10.0 ** (floor(log10(100 * excess)) - 1)
     shown = ceil(100 * excess / step) * step
@@ -196,7 +196,8 @@ class Gap(NamedTuple):
         self, problem: Problem, rank: int, iterations: int, status: Status, seconds: float, rank_capped: bool
     ) -> Certificate:
         """The certificate of a solver that stopped here."""
-        share = self.rounding / self.primal if self.primal > 0 else 0.0
+        # No more than all of it: at strengths next to 0 rounding is more than the objective.
+        share = min(self.rounding / self.primal, 1.0) if self.primal > 0 else 0.0
         span_dual = self.span_dual if rank_capped else None
         # At strengths next to 0 the ratio is beyond all numbers.
         ratio = self.gradient_norm / problem.l1 if self.gradient_norm / _LARGEST_RATIO < problem.l1 else None
@@ -220,7 +221,9 @@ def compute_gap(
     rounding, of_norm = _allow_for_rounding(problem, point)
     is_blurred = rounding > rtol * point.compute_primal(problem) or of_norm > rtol * problem.l1
     if is_blurred and problem.target.dtype != np.float64:
-        return compute_gap(problem.astype(np.float64), low_rank.astype(np.float64), rng, rtol, in_span=in_span)
+        exact = compute_gap(problem.astype(np.float64), low_rank.astype(np.float64), rng, rtol, in_span=in_span)
+        # Whoever goes on from these directions does so in the precision of the problem.
+        return exact._replace(leading=exact.leading.astype(problem.target.dtype.type))
     gradient = LowRankPlusSparse(low_rank, problem.pattern, point.gradient_values)
     # At the optimum the gradient has as many singular values of l1 as U has of its own, with the same vectors.
     near = low_rank.trim() if rtol < _PRECISE else None
@@ -231,11 +234,11 @@ def compute_gap(
         # No objective is below zero.
         return max(point.compute_dual(problem, norm) - rounding, 0.0)
 
-    exact = 1 + 100 * float(np.finfo(low_rank.left.dtype).eps)
-    norm = norm * exact + of_norm
+    margin = 1 + 100 * float(np.finfo(low_rank.left.dtype).eps)
+    norm = norm * margin + of_norm
     if near is None:
         norm *= 1 + rtol
-    span_dual = bound(compute_span_norm(gradient) * exact + of_norm) if in_span else None
+    span_dual = bound(compute_span_norm(gradient) * margin + of_norm) if in_span else None
     return Gap(point.compute_primal(problem), bound(norm), norm, leading, rounding, span_dual)
 
 

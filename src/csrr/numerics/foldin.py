@@ -32,7 +32,9 @@ class ItemSide:
         """The item side with factors Q, (m, k)."""
         curvature, turn = eigh_falling(engine.cross(factors, factors))
         turn = turn.astype(factors.dtype)
-        return cls(factors, engine.multiply(factors, turn), turn, curvature, l1)
+        # A penalty below what rounding makes of Q'Q holds nothing back.
+        least = float(np.finfo(factors.dtype).eps * curvature.max(initial=0))
+        return cls(factors, engine.multiply(factors, turn), turn, curvature, max(l1, least))
 
     @property
     def inverse(self) -> FloatArray:

@@ -545,8 +545,8 @@ def weigh_neighbors(
         left_over = targets[[j]].toarray()[0].astype(np.float64) - users @ items[j]
         try:
             found.append(linalg.solve(gram, mine @ left_over, assume_a="pos"))
-        except linalg.LinAlgError:
-            raise SingularError(f"the neighbors of new item {j} are linearly dependent") from None
+        except (linalg.LinAlgError, ValueError):  # the latter where factors of a file are beyond what can be squared
+            raise SingularError(f"the neighbors of new item {j} are linearly dependent, or too large") from None
     return found
 
 

@@ -275,6 +275,9 @@ def solve(
     A problem that one SVD solves is solved by one SVD. `callback` sees every step and may raise to stop.
     """
     trace, rng, cap = Trace(callback), np.random.default_rng(options.seed), options.rank_cap
+    # A start whose penalty alone is more than the objective at zero is none; that of a file may be anything.
+    if start is not None and not problem.l1 * float(start.s.sum()) < problem.value_at_zero:
+        start = None
     state = State.at(problem, guess_low_rank(problem, options) if start is None else start, cap)
     probe, optimism = _draw_probe(problem, rng), 1.0
     for iteration in range(options.max_iter + 1):

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from csrr._base.arrays import BoolArray, Float32Array, Float64Array, Int32Array, Int64Array, Rows
+from csrr._base.arrays import AnyArray, BoolArray, Float32Array, Float64Array, Int32Array, Int64Array, Rows
 from csrr._base.threads import run_ranges
 from csrr.parameters import ParameterError
 from csrr.ranking.loops import count_cell_rows, hit_rows, measure_likeness_rows
@@ -366,8 +366,8 @@ class CellCounts:
 
         For a ratio of sums, mean M / mean P, this is the delta method: a row has ratio + (M_row - ratio*P_row)/mean P.
         """
-        missed = _linearise_ratio(self.missed, self.positives[:, None])
-        false = _linearise_ratio(self.false_alarms, self.negatives[:, None])
+        missed = linearize_ratio(self.missed, self.positives[:, None])
+        false = linearize_ratio(self.false_alarms, self.negatives[:, None])
         cost = positive_cost * self.missed + (1 - positive_cost) * self.false_alarms
         both = positive_cost * (1 - missed) + (1 - positive_cost) * (1 - false)
         return Measures(1 - missed, 1 - false, both, len(self.rows) * cost)
@@ -411,7 +411,8 @@ def _share(part: Any, whole: Any) -> Float64Array:
     return share
 
 
-def _linearise_ratio(part: Int64Array, whole: Int64Array) -> Float64Array:
+def linearize_ratio(part: AnyArray, whole: AnyArray) -> Float64Array:
+    """Return values of each row whose mean is sum(part) / sum(whole), and whose spread is that of this ratio."""
     if not whole.any():
         return np.full(part.shape, np.nan)
     ratio = part.sum(axis=0) / whole.sum()

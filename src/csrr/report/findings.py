@@ -1,19 +1,232 @@
-"""What was found -> what it means, in sentences, and the commands to go on with."""
+"""The first report on a log: its results for programs, sentences on them for people, and commands to go on with."""
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
 
 from csrr._base.text import format_number_of, format_percent, make_printable, measure_width
-from csrr.evaluation.compare import ComparedPair
-from csrr.report.contest import FLOOR, HALF_OF_USERS, Learned
+from csrr.evaluation.compare import ComparedPair, Comparison
+from csrr.evaluation.cost_curve import CostCurve
+from csrr.models.base import Recommender
+from csrr.report.comparison import (
+    BASELINE,
+    HALF_OF_USERS,
+    Example,
+    GroupScore,
+    HeldOutTest,
+    LearningPoint,
+    ListCost,
+    ModelResult,
+    choose_length,
+)
+from csrr.report.log_facts import Anomaly, LogFacts
+from csrr.results.table import ResultTable, TabularResult
 
-if TYPE_CHECKING:
-    from csrr.report.contest import Contestant
-    from csrr.report.result import FirstLook
+PAGE, SUMMARY, MODEL, PERSONAL = "page.html", "summary.json", "model.csrr", "personal.csrr"
+KIND = "csrr first look"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FirstLook(TabularResult):
+    """The result of `csrr.start`: a first report on a log.
+
+    Attributes
+    ----------
+    facts
+        Statistics of the log: users, items, events, times, density, skew, accounts that look like bots.
+    anomalies
+        What is unusual in the log, with advice.
+    test
+        How the test set was held out.
+    results
+        The models, in the order of fitting, with their evaluations; those that did not finish say why.
+    best
+        The best model of the comparison; None before there is one.
+    personal
+        The best one apart from PopRank, whose lists are the same for everybody; None before there is one.
+    comparison
+        Paired tests of the others against it, if there are others.
+    by_users, by_items
+        Accuracy of the best model and of PopRank, for light and heavy users, and for popular and rare items.
+    lists
+        Costs of lists by length.
+    costs
+        The cost curve of CSRR, if there was time for it.
+    learning
+        Accuracy of the best personal model if it learns from half of the users, or from half of each history.
+    examples
+        Lists of a few users, with reasons.
+    model
+        The best model, fitted to all events once `refitted`.
+    personal_model
+        The best personal model, where the best model is PopRank; else None.
+    refitted
+        Whether the models are fitted to all events; before, they are those of the test.
+    pending
+        Steps not done, for lack of time or because the run is not finished.
+    miss, false_alarm
+        The assumed costs.
+    seconds
+        The time taken.
+    source
+        The path of the log, if it is a file.
+    options
+        The command-line options to read the log.
+    folder
+        The folder of report, numbers and model, if they are written.
+
+    Examples
+    --------
+    >>> look = csrr.start(csrr.synthetic(100, 40, events_per_user=15).log, minutes=1)
+    >>> look.best.name in ("PopRank", "ItemKNN", "EASE", "WRMF", "CSRR")
+    True
+    >>> look.facts.n_users, look.refitted
+    (100, True)
+    """
+
+    facts: LogFacts
+    anomalies: list[Anomaly]
+    test: HeldOutTest
+    results: list[ModelResult] = field(default_factory=list)
+    best: ModelResult | None = None
+    personal: ModelResult | None = None
+    comparison: Comparison | None = None
+    by_users: list[GroupScore] = field(default_factory=list)
+    by_items: list[GroupScore] = field(default_factory=list)
+    lists: list[ListCost] = field(default_factory=list)
+    costs: CostCurve | None = None
+    learning: list[LearningPoint] = field(default_factory=list)
+    examples: list[Example] = field(default_factory=list)
+    model: Recommender | None = None
+    personal_model: Recommender | None = None
+    refitted: bool = False
+    pending: list[str] = field(default_factory=list)
+    miss: float = 10.0
+    false_alarm: float = 1.0
+    seconds: float = 0.0
+    source: str | None = None
+    options: str = ""
+    folder: Path | None = None
+
+    @property
+    def metric(self) -> str:
+        """The metric that ranks the models, such as ndcg@10."""
+        return f"ndcg@{self.length}"
+
+    @property
+    def name(self) -> str:
+        """The name of the log; empty if it is not a file."""
+        return "" if self.source is None else Path(self.source).name
+
+    @property
+    def length(self) -> int:
+        """The length of the evaluated lists."""
+        return choose_length(self.test.train)
+
+    @property
+    def done(self) -> list[ModelResult]:
+        """The models that finished."""
+        return [each for each in self.results if each.evaluation is not None]
+
+    @property
+    def unfinished(self) -> list[ModelResult]:
+        """The models that were not run, or did not finish."""
+        return [each for each in self.results if each.evaluation is None]
+
+    @property
+    def shown(self) -> ModelResult | None:
+        """The best personal model, or PopRank if there is none."""
+        return self.personal or self.best
+
+    @property
+    def shown_model(self) -> Recommender | None:
+        """The model of the examples: the best personal one if there is one."""
+        return self.model if self.personal_model is None else self.personal_model
+
+    @property
+    def n_titled(self) -> int:
+        """The number of items with a title."""
+        titles = None if self.model is None else self.model.titles_
+        return 0 if titles is None else sum(title is not None for title in titles)
+
+    def table(self) -> ResultTable:
+        """Return the models as a table.
+
+        Returns
+        -------
+        table
+            A row for each model that finished: model, the mean of the main metric with its 95 % interval, other means,
+            and the seconds of the fit.
+        """
+        rows = []
+        for each in self.done:
+            means = dict(each.with_history.means)
+            low, high = each.with_history.interval(self.metric)
+            first = {"model": each.name, self.metric: means.pop(self.metric), "low": low, "high": high}
+            rows.append(first | means | {"seconds": each.seconds})
+        return ResultTable.from_rows(rows)
+
+    def display_table(self) -> ResultTable:
+        names = ("model", self.metric, "low", "high", f"recall@{self.length}", "seconds")
+        return ResultTable.from_rows({name: row[name] for name in names} for row in self.table().rows())
+
+    def _heading(self) -> str:
+        facts = self.facts
+        sizes = format_number_of(facts.n_users, "user"), format_number_of(facts.n_items, "item")
+        return f"FirstLook: {' x '.join(sizes)}, {format_number_of(facts.n_events, 'event')}"
+
+    def _remarks(self) -> list[str]:
+        return list_findings(self)
+
+    def summary(self) -> dict[str, Any]:
+        """Return everything as plain Python values, ready for JSON.
+
+        Returns
+        -------
+        summary
+            The attributes by name; NaN stays NaN.
+        """
+        plain = ("source", "seconds", "pending", "metric", "miss", "false_alarm", "refitted")
+        lists = ("anomalies", "by_users", "by_items", "lists", "learning", "examples")
+        test, folder = self.test, self.folder
+        return {
+            "kind": KIND,
+            "finished": not self.pending,
+            "findings": list_findings(self),
+            "log": asdict(self.facts),
+            "test": {
+                "how": test.how,
+                "n_train": len(test.train),
+                "n_test": len(test.test),
+                "n_users": len(test.users),
+                "n_users_with_history": test.n_with_history,
+                "new_item_share": test.new_item_share,
+            },
+            "models": [_summarize_result(each) for each in self.results],
+            "best": None if self.best is None else self.best.name,
+            "best_personal": None if self.personal is None else self.personal.name,
+            "comparison": None if self.comparison is None else self.comparison.summary(),
+            "cost_curve": None if self.costs is None else self.costs.to_list(),
+            "cost_recommendation": None if self.costs is None else self.costs.recommendation,
+            "model": None if folder is None or self.model is None else str(folder / MODEL),
+            "personal_model": None if folder is None or self.personal_model is None else str(folder / PERSONAL),
+            "commands": [asdict(each) for each in list_commands(self)],
+            **{name: getattr(self, name) for name in plain},
+            **{name: [asdict(each) for each in getattr(self, name)] for name in lists},
+        }
+
+
+def _summarize_result(each: ModelResult) -> dict[str, Any]:
+    found = {"model": each.name, "seconds": each.seconds, "note": each.note, "means": None}
+    if each.evaluation is None:
+        return found
+    summary = each.with_history.summary()
+    return found | {name: summary[name] for name in ("means", "intervals", "n_users")}
+
 
 LEVEL = 0.05
 FEW_USERS, LEAST_GROUP, WIDEST_ID = 200, 20, 60
@@ -21,24 +234,24 @@ FEW_USERS, LEAST_GROUP, WIDEST_ID = 200, 20, 60
 
 @dataclass(frozen=True)
 class Command:
-    """A command to go on with, and what it is for."""
+    """A command to go on with, and its purpose."""
 
     what: str
     line: str
 
 
 @dataclass(frozen=True)
-class Served:
-    """How many people of a round number find something they then chose in the lists of a model.
+class HitCount:
+    """The number of people, out of a round number, who find something they then chose in the lists of a model.
 
     Attributes
     ----------
     model
-        Whose lists.
+        The name of the model.
     found, low, high
-        How many, and the 95 % interval.
+        The number of people, and its 95 % interval.
     of
-        The round number: 100, or more where few do.
+        The round number: 100, or more if few people find something.
     """
 
     model: str
@@ -48,83 +261,76 @@ class Served:
     of: int
 
 
-def count_served(look: FirstLook) -> list[Served]:
-    """Return for how many people the best personal model and PopRank find something, where they are known."""
-    floor = next((each for each in look.done if each.name == FLOOR), None)
-    shown = [each for each in (look.personal, floor) if each is not None]
+def count_hits(look: FirstLook) -> list[HitCount]:
+    """Return for how many people the best personal model and PopRank find something, if these models are known."""
+    baseline = next((each for each in look.done if each.name == BASELINE), None)
+    shown = {each.name: each.with_history for each in (look.personal, baseline) if each is not None}
     name = f"hit_rate@{look.length}"
-    least = min((each.judged[name] for each in shown if each.judged[name] > 0), default=1.0)
+    least = min((each[name] for each in shown.values() if each[name] > 0), default=1.0)
     of = next((each for each in (100, 1000) if least * each >= 1.5), 10_000)
-    return [_count_people(each, name, of) for each in shown]
-
-
-def _count_people(each: Contestant, name: str, of: int) -> Served:
-    low, high = (round(of * min(max(end, 0.0), 1.0)) for end in each.judged.interval(name))
-    return Served(each.name, round(of * each.judged[name]), low, high, of)
+    shares = {model: (each[name], *each.interval(name)) for model, each in shown.items()}
+    counts = {model: [round(of * min(max(share, 0.0), 1.0)) for share in own] for model, own in shares.items()}
+    return [HitCount(model, found, low, high, of) for model, (found, low, high) in counts.items()]
 
 
 def list_findings(look: FirstLook) -> list[str]:
-    """Return what was found, a sentence or two each, the answer first."""
-    parts = (_tell_answer, _tell_sureness, _tell_missing, _tell_weakness, _tell_costs, _tell_learning)
+    """Return the findings, a sentence or two each, the answer first."""
+    parts = (_tell_answer, _tell_significance, _tell_missing, _tell_weakness, _tell_costs, _tell_learning)
     return [words for part in parts if (words := part(look))]
 
 
 def _tell_answer(look: FirstLook) -> str:
-    served = count_served(look)
-    if not served:
+    counts, n = count_hits(look), look.length
+    if not counts:
         return "No model is fitted yet."
-    own, floor = f"{look.length} items that {{}} picks for each of them", f"the {look.length} most popular items"
-    among = [f"among {floor if each.model == FLOOR else own.format(each.model)}" for each in served]
-    words = f"Of {served[0].of:,} people, {served[0].found:,} find something they then chose {among[0]}"
-    return (
-        words
-        + "".join(f", and {each.found:,} {where}" for each, where in zip(served[1:], among[1:], strict=True))
-        + "."
-    )
+    lists = {each.model: f"among {n} items that {each.model} picks for each of them" for each in counts}
+    lists[BASELINE] = f"among the {n} most popular items"
+    first, *others = counts
+    words = f"Of {first.of:,} people, {first.found:,} find something they then chose {lists[first.model]}"
+    return words + "".join(f", and {each.found:,} {lists[each.model]}" for each in others) + "."
 
 
-def _tell_sureness(look: FirstLook) -> str:
+def _tell_significance(look: FirstLook) -> str:
     if look.best is None or look.comparison is None:
         return ""
     rows = look.comparison.rows
-    sure, open_, mixed = _sort_by_sureness(rows)
-    told = [f"over {_join(sure)} is more than chance (5 % level)"] if sure else []
-    if open_:
-        told.append(f"over {_join(open_)} may be chance")
-    if mixed:
-        told.append(f"over {_join(mixed)} is more than chance by one of two tests only")
+    agreeing = {row.model: _count_significant(row) for row in rows}
+    judged = {
+        2: "is more than chance (5 % level)",
+        0: "may be chance",
+        1: "is more than chance by one of two tests only",
+    }
+    groups = {n: [model for model, own in agreeing.items() if own == n] for n in judged}
+    leads = [f"over {_join(models)} {judged[n]}" for n, models in groups.items() if models]
     words = (
         "No personal model makes better lists than PopRank, the most popular items"
-        if look.best.name == FLOOR
+        if look.best.name == BASELINE
         else f"Of the {len(look.done)} models that were run, {look.best.name} makes the best lists"
     )
     people = format_number_of(rows[0].paired.n, "user")
-    words += f". Over {people} with a history, its lead {', that '.join(told)}."
-    if any(row.model == FLOOR for row in [*open_, *mixed]):
+    words += f". Over {people} with a history, its lead {', that '.join(leads)}."
+    if agreeing.get(BASELINE, 2) < 2:
         words += " A benefit over popularity is not shown here."
-    if look.best.name == FLOOR:
+    if look.best.name == BASELINE:
         words += " Check what is unusual in the log before you trust this."
     if rows[0].paired.n < FEW_USERS:
         words += " With so few users the order may differ on other data."
     return words
 
 
-def _sort_by_sureness(rows: Sequence[ComparedPair]) -> tuple[list[ComparedPair], ...]:
-    """Return the models that both tests set below the best, those that neither does, and those that only one does."""
-    found: dict[int, list[ComparedPair]] = {2: [], 0: [], 1: []}
-    for row in rows:
-        by_rank = row.wilcoxon_p_holm < LEVEL and row.paired.better <= row.paired.worse
-        found[(row.t_p_holm < LEVEL) + by_rank].append(row)
-    return tuple(found.values())
+def _count_significant(row: ComparedPair) -> int:
+    """Return how many of the two tests find a model worse than the best one."""
+    by_rank = row.wilcoxon_p_holm < LEVEL and row.paired.better <= row.paired.worse
+    return (row.t_p_holm < LEVEL) + by_rank
 
 
-def _join(words: Sequence[Any]) -> str:
-    *some, last = (word.model if isinstance(word, ComparedPair) else str(word) for word in words)
+def _join(words: Sequence[str]) -> str:
+    *some, last = words
     return f"{', '.join(some)} and {last}" if some else last
 
 
 def _tell_missing(look: FirstLook) -> str:
-    return " ".join(f"{each.name} was {each.note}." for each in look.lost)
+    return " ".join(f"{each.name} was {each.note}." for each in look.unfinished)
 
 
 def _tell_weakness(look: FirstLook) -> str:
@@ -159,12 +365,12 @@ def _tell_costs(look: FirstLook) -> str:
 
 
 def _tell_learning(look: FirstLook) -> str:
-    told = [_tell_more(each) for each in look.learning]
-    return f"{_join(told)}.".capitalize() if told else ""
+    effects = [_tell_effect_of_more(each) for each in look.learning]
+    return f"{_join(effects)}.".capitalize() if effects else ""
 
 
-def _tell_more(found: Learned) -> str:
-    """Return what half of the data says of more of it."""
+def _tell_effect_of_more(found: LearningPoint) -> str:
+    """Return whether more data would help, by the loss with half of the data."""
     more, half = ("more users", "half of them") if found.part == HALF_OF_USERS else ("longer histories", "half of each")
     would = "help" if found.gain_low > 0 else "not help" if found.gain_high < 0 else "help little"
     loss = found.gain / found.whole if found.whole else 0.0
@@ -174,9 +380,7 @@ def _tell_more(found: Learned) -> str:
 
 
 def list_commands(look: FirstLook) -> list[Command]:
-    """Return commands to go on with, which the kept models can follow; none where no model is kept."""
-    from csrr.report.result import MODEL, PERSONAL
-
+    """Return commands to go on with, for the saved models; none if no model is saved."""
     fitted = look.shown_model
     if look.folder is None or fitted is None:
         return []
@@ -196,13 +400,13 @@ def list_commands(look: FirstLook) -> list[Command]:
         found.append(Command("Find similar items.", f"csrr similar {model} --item {_quote_first(by_popularity)}"))
     tune = (
         Command("Search for better parameters.", f"csrr tune {log} --model {kind.__name__.lower()} --minutes 10")
-        if log is not None and kind.__name__ != FLOOR
+        if log is not None and kind.__name__ != BASELINE
         else Command("Describe the model.", f"csrr info {model}")
     )
     return [*found, tune, Command("Add new events.", f"csrr update {model} new.csv{options} -o {model}")]
 
 
 def _quote_first(ids: Any) -> str:
-    """Return the first id that can be typed and fits a line, for a shell."""
+    """Return the first id that can be typed and fits on a line, quoted for a shell."""
     texts = (text for text in map(str, ids) if make_printable(text) == text and measure_width(text) <= WIDEST_ID)
     return shlex.quote(next(texts, "ID"))

@@ -1,4 +1,4 @@
-"""Dataclasses from plain values, as JSON has them, and back; what does not fit is an error that names its place."""
+"""Dataclasses from the plain values of JSON, checked, and back."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _SCALARS: dict[Any, tuple[type, str]] = {
 
 
 def read_dataclass(kind: type[T], value: Any, where: str) -> T:
-    """Return a dataclass of plain values; `where` names them in errors.
+    """Return a dataclass from plain values; `where` names them in errors.
 
-    What is missing or null has the field's default; what the dataclass has no field for is passed over.
+    A missing value and null mean the default of the field. Names without a field are ignored.
     """
     given = _check(value, Mapping, "an object", where)
     found = {}
@@ -37,7 +37,7 @@ def read_dataclass(kind: type[T], value: Any, where: str) -> T:
 
 
 def write_plain(value: Any) -> Any:
-    """Return dataclasses as plain values, None in place of numbers that JSON does not have."""
+    """Return dataclasses as plain values, with None for numbers that are not finite."""
     if is_dataclass(value):
         return {each.name: write_plain(getattr(value, each.name)) for each in fields(value)}
     if isinstance(value, Mapping):

@@ -1,36 +1,32 @@
-"""What was found -> one page that needs nothing else, its numbers as JSON, and the model, in a folder."""
+"""The first report as files in a folder: one page that needs nothing else, its numbers as JSON, and the models."""
 
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from csrr._base import text
 from csrr._base.files import try_lock, write_text
-from csrr._base.text import (
-    format_duration,
-    format_fixed,
-    format_number_of,
-    format_p_value,
-    format_percent,
-    make_printable,
-)
 from csrr.parameters import ParameterError
-from csrr.report import look_charts as charts
-from csrr.report.charts import draw_marker
-from csrr.report.examine import SHORT, format_day
-from csrr.report.findings import count_served, list_commands, list_findings
-from csrr.report.plot import read_colour_sheet, read_page_sheet
-from csrr.report.result import KIND, MODEL, PAGE, PERSONAL, SUMMARY, FirstLook
+from csrr.report import findings
+from csrr.report.charts import read_file
+from csrr.report.comparison import GroupScore
+from csrr.report.findings import KIND, MODEL, PAGE, PERSONAL, SUMMARY, FirstLook
+from csrr.report.json import write_plain
+from csrr.report.log_facts import SHORT, format_day
+from csrr.report.svg import Panel, Point, Series, draw_marker, draw_panel, list_series_names
+
+PHONE = 380
+"""A width that fits on a phone."""
 
 
 def render_template(package: str, name: str, **values: Any) -> str:
-    """Return the page that a template of a package, such as "csrr_paper", makes of values.
+    """Return an HTML page from a template of a package, such as "csrr_paper", and values.
 
-    All text is escaped, and controls and marks that turn text around are spelled out.
+    All text is escaped; control characters and direction marks are written as text.
     """
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
@@ -41,24 +37,24 @@ def render_template(package: str, name: str, **values: Any) -> str:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        finalize=lambda value: make_printable(value, keep="\n\t") if type(value) is str else value,
+        finalize=lambda value: text.make_printable(value, keep="\n\t") if type(value) is str else value,
     )
     # The charts escape their own text.
     return environment.get_template(name).render(
-        colours=Markup(read_colour_sheet()),  # noqa: S704
-        style=Markup(read_page_sheet()),  # noqa: S704
+        style=Markup(read_file("colors.css") + read_file("page.css")),  # noqa: S704
         drawn=Markup,
         marker=lambda place: Markup(draw_marker(place)),  # noqa: S704
+        text=text,
         **values,
     )
 
 
 LOCK = ".lock"
-"""Held while a run writes; the file stays, and counts for nothing once its process is gone."""
+"""A file that a run holds while it writes. It stays, and is free again when the process ends."""
 
 
 def check_folder(folder: Path) -> None:
-    """Raise an error now if the folder holds files that are no first look, or another run is writing there."""
+    """Raise an error if the folder has files that are not of a first look, or another run is writing there."""
     if (folder / LOCK).exists():
         with hold_folder(folder):
             pass
@@ -74,7 +70,7 @@ def check_folder(folder: Path) -> None:
 
 @contextmanager
 def hold_folder(folder: Path) -> Iterator[None]:
-    """Keep a folder, made if it is not there, to this process; an error says that another has it."""
+    """Reserve a folder, created if missing, for this process; raise an error if another process writes there."""
     folder.mkdir(parents=True, exist_ok=True)
     with try_lock(folder / LOCK) as is_free:
         if not is_free:
@@ -93,7 +89,7 @@ def _is_ours(folder: Path) -> bool:
 
 
 def write_files(look: FirstLook, *, models: bool) -> None:
-    """Write page and numbers, and with `models` the models, each whole or not at all."""
+    """Write page and numbers, and with `models` the models, each file atomically."""
     assert look.folder is not None
     if models and look.model is not None:
         look.model.save(look.folder / MODEL)
@@ -101,18 +97,9 @@ def write_files(look: FirstLook, *, models: bool) -> None:
             look.personal_model.save(look.folder / PERSONAL)
         else:
             (look.folder / PERSONAL).unlink(missing_ok=True)
-    plain = json.dumps(make_plain(look.summary()), indent=1, allow_nan=False)
+    plain = json.dumps(write_plain(look.summary()), indent=1, allow_nan=False)
     write_text(look.folder / SUMMARY, plain + "\n")
     write_text(look.folder / PAGE, render_page(look))
-
-
-def make_plain(value: Any) -> Any:
-    """Return plain values with null for what is no number."""
-    if isinstance(value, dict):
-        return {name: make_plain(each) for name, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [make_plain(each) for each in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def render_page(look: FirstLook) -> str:
@@ -121,48 +108,51 @@ def render_page(look: FirstLook) -> str:
         "csrr.report",
         "first_look.html",
         look=look,
-        charts=charts,
-        facts=list_facts(look),
-        findings=list_findings(look),
-        served=count_served(look),
-        commands=list_commands(look),
-        numbers={"fixed": format_fixed, "p": format_p_value, "time": format_duration, "of": format_number_of},
-        percent=format_percent,
+        panels=make_panels(look),
+        list_names=list_series_names,
+        draw=lambda panel: draw_panel(panel, list_series_names([panel]), width=PHONE).svg,
+        findings=findings.list_findings(look),
+        hits=findings.count_hits(look),
+        commands=findings.list_commands(look),
+        format_day=format_day,
+        short=SHORT,
         model_file=MODEL,
         personal_file=PERSONAL,
     )
 
 
-def list_facts(look: FirstLook) -> list[tuple[str, str]]:
-    """Return what the log is, as (name, value)."""
-    facts = look.facts
-    _, low, median, high, most = facts.events_per_user
-    short = facts.n_short / max(1, facts.n_users)
-    shown = {
-        "File": look.source or "",
-        "Columns": facts.columns or "",
-        "Users": f"{facts.n_users:,}",
-        "Items": f"{facts.n_items:,}" + f"; {_tell_titles(look.n_titled, facts.n_items)}",
-        "Events": f"{facts.n_events:,}" + (", with weights" if facts.weighted else ""),
-        "Times": ""
-        if facts.first is None or facts.last is None
-        else f"{format_day(facts.first)} to {format_day(facts.last)}",
-        "Repeats": f"{format_number_of(facts.n_repeats, 'row')}, merged" if facts.n_repeats else "none",
-        "Density": f"{100 * facts.density:.2g} % of all pairs of a user and an item are events",
-        "Skew": f"the most popular tenth of the items has {format_percent(facts.top_share)} of the events;"
-        f" {format_number_of(facts.n_single_items, 'item')} with one event",
-        "Events per user": (
-            f"half of the users have {low:,} to {high:,}" if low < high else f"at least half of the users have {low:,}"
-        )
-        + f"; the median is {median:,}, the most {most:,}",
-        "Short histories": f"{format_number_of(facts.n_short, 'user')} ({format_percent(short)}) with fewer than"
-        f" {SHORT} events",
-        "Bots": f"{format_number_of(len(facts.machines), 'account')}, by their events" if facts.machines else "none",
+def make_panels(look: FirstLook) -> dict[str, Panel]:
+    """Return the charts of the page by name; "ratios" and "learning" are there only if their values are known."""
+    accuracy = f"{look.metric.upper()} (larger is better)"
+    models = []
+    for each in look.done:
+        low, high = each.with_history.interval(look.metric)
+        models.append(Point(mean=each.with_history[look.metric], low=low, high=high, label=each.name))
+    popularity = [Point(100 * items, 100 * events) for items, events in look.facts.popularity]
+    costs = [Point(each.length, each.cost, each.low, each.high) for each in look.lists]
+    list_series = [Series("" if look.best is None else look.best.name, costs)]
+    labels = "items, most popular first, in %", "share of the events, in %"
+    panels = {
+        "popularity": Panel("Popularity", *labels, series=[Series("items", popularity)]),
+        "models": Panel("Models", "", accuracy, series=[Series("mean", models)], kind="dots"),
+        "users": Panel("Users", "", accuracy, series=_list_groups(look.by_users), kind="dots"),
+        "items": Panel("Items", "", "share found (larger is better)", series=_list_groups(look.by_items), kind="dots"),
+        "lists": Panel("Cost of lists", "length of the list", "cost per user", series=list_series),
     }
-    return [(name, value) for name, value in shown.items() if value]
+    if look.costs is not None:
+        series = [Series("CSRR", [Point(each.cost_ratio, each.cost, each.low, each.high) for each in look.costs])]
+        panels["ratios"] = Panel("Cost curve", "weight of clicks", "cost per user", True, series)
+    if look.learning and look.shown is not None:
+        gains = [Point(0.0, each.gain, each.gain_low, each.gain_high, label=each.part) for each in look.learning]
+        label = f"gain of {look.metric.upper()}"
+        panels["learning"] = Panel("More data", "", label, series=[Series(look.shown.name, gains)], kind="dots")
+    return panels
 
 
-def _tell_titles(n_titled: int, n_items: int) -> str:
-    if n_titled in (0, n_items):
-        return "all have a title" if n_titled else "none has a title"
-    return f"{n_titled:,} have a title"
+def _list_groups(groups: Sequence[GroupScore]) -> list[Series]:
+    """Return a series for each model, with a point for each group."""
+    found: dict[str, list[Point]] = {}
+    for each in groups:
+        point = Point(mean=each.mean, low=each.low, high=each.high, label=each.name.partition(" (")[0])
+        found.setdefault(each.model, []).append(point)
+    return [Series(model, points) for model, points in found.items()]

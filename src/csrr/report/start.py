@@ -1,4 +1,4 @@
-"""`csrr.start`: from a log to an answer, one step after the other; after each, what is known is written."""
+"""`csrr.start`: the first report on a log, made in steps; after each, what is known so far is written."""
 
 from __future__ import annotations
 
@@ -7,39 +7,24 @@ import os
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from csrr._base.deadline import limit_time
 from csrr.data import ItemTable, Log, as_log, read, read_items
+from csrr.evaluation.compare import compare
 from csrr.models.base import Recommender
 from csrr.parameters import check_number, check_whole
-from csrr.report.contest import (
-    CONTESTANTS,
-    FLOOR,
-    PARTS,
-    Contestant,
-    choose_best,
-    choose_personal,
-    compare_contestants,
-    draw_costs,
-    find_left_out,
-    fit_contestant,
-    group_items,
-    group_users,
-    hold_out,
-    learn_from_less,
-    make_examples,
-    price_lists,
-)
-from csrr.report.examine import examine, find_oddities
+from csrr.report import comparison
+from csrr.report.comparison import BASELINE, COMPARED, HALVES
+from csrr.report.findings import FirstLook
+from csrr.report.log_facts import compute_log_facts, find_anomalies
 from csrr.report.page import check_folder, hold_folder, write_files
-from csrr.report.result import FirstLook
 
 MINUTES = 10.0
-CONTEST = 0.6
-"""The share of the time for the contest; each model but the last gets at most a third of what is left of it."""
+COMPARISON_SHARE = 0.6
+"""The share of the time for the comparison of models; each but the last gets at most a third of what is left."""
 GROUPS, LISTS, REFIT, EXAMPLES = "for whom it fails", "the cost of lists", "the fit to all events", "examples"
 LEARNING, COSTS = "the effect of more data", "the cost curve"
 
@@ -57,6 +42,8 @@ def start(
     ease: bool = False,
     seed: int = 0,
     callback: Callback | None = None,
+    source: str | None = None,
+    options: str = "",
 ) -> FirstLook:
     """Make a first report on a log: its statistics, a comparison of models, and the best model.
 
@@ -82,6 +69,9 @@ def start(
         Seed of the random numbers.
     callback
         Called with a sentence on the current step.
+    source, options
+        The file of the log and the command-line options to read it, for the commands of the report. Default: the path,
+        if `log` is one.
 
     Returns
     -------
@@ -98,31 +88,11 @@ def start(
     Examples
     --------
     >>> look = csrr.start(csrr.synthetic(100, 40, events_per_user=15).log, minutes=1, folder="first-look")
-    >>> [each.name for each in look.contestants]
+    >>> [each.name for each in look.results]
     ['PopRank', 'ItemKNN', 'EASE', 'WRMF', 'CSRR']
     >>> csrr.load("first-look/model.csrr").recommend(3, k=2).items.shape
     (1, 2)
     """
-    source = str(log) if isinstance(log, str | os.PathLike) else None
-    given = {"items": items, "miss": miss, "false_alarm": false_alarm, "ease": ease, "seed": seed}
-    return look_at_log(log, minutes, folder, **given, callback=callback, source=source)
-
-
-def look_at_log(
-    log: Any,
-    minutes: float | None,
-    folder: str | os.PathLike[str] | None,
-    *,
-    items: Any = None,
-    miss: float,
-    false_alarm: float,
-    ease: bool = False,
-    seed: int,
-    callback: Callback | None,
-    source: str | None,
-    options: str = "",
-) -> FirstLook:
-    """Return what `start` does; `source` and `options` say where the log is and how it was read."""
     check_number("minutes", MINUTES if minutes is None else minutes, above=0)
     check_number("miss", miss, above=0)
     check_number("false_alarm", false_alarm, above=0)
@@ -133,142 +103,127 @@ def look_at_log(
     events = as_log(read(log) if isinstance(log, str | os.PathLike) else log)
     table = None if items is None else read_items(items)
     if table is not None:
-        table.align(events.items)  # now, not after the first fit
+        table.align(events.items)  # an error now, not after the first fit
     seconds = 60 * (MINUTES if minutes is None else minutes)
-    run = Run(events, seconds, seed, callback or (lambda words: None), items=table, ease=ease)
-    look = run.begin(miss, false_alarm)
+    if source is None and isinstance(log, str | os.PathLike):
+        source = str(log)
     if source is not None and "://" in source:
-        source = None  # an address may hold a password, and a page is passed on
+        source = None  # an address may contain a password, and people send the page to others
+    run = Run(events, seconds, seed, callback or (lambda words: None), table, ease)
+    look = replace(run.begin(miss, false_alarm), source=source, options=options, folder=target)
     with nullcontext() if target is None else hold_folder(target):
-        return run.look_at(replace(look, source=source, options=options, folder=target))
+        return run.finish(look)
 
 
+@dataclass(eq=False)
 class Run:
-    """A first look under way: the log, the time, and what is told."""
+    """A first report in progress; `tell` is called before each step.
 
-    def __init__(
-        self, log: Log, seconds: float, seed: int, tell: Callback, *, items: ItemTable | None, ease: bool
-    ) -> None:
-        self.log = log
-        self.seconds = seconds
-        self.seed = seed
-        self.tell = tell
-        self.items = items
-        self.ease = ease
-        self.began: float = time.perf_counter()
-        self.beyond: float = 0.0
-        """The seconds of EASE where it was asked for, which count for nothing."""
-        self.saved: str | None = None
+    `beyond` are the seconds of a fit of EASE that was asked for, which do not count.
+    """
+
+    log: Log
+    seconds: float
+    seed: int
+    tell: Callback
+    items: ItemTable | None
+    ease: bool
+    began: float = field(default_factory=time.perf_counter)
+    beyond: float = 0.0
+    saved: tuple[Any, ...] = ()
 
     def left(self, share: float = 1.0) -> float:
-        """Return the seconds until that share of the time is over, at least one."""
+        """Return the seconds until this share of the time is over, at least one."""
         return max(1.0, self.began + self.beyond + share * self.seconds - time.perf_counter())
 
     def begin(self, miss: float, false_alarm: float) -> FirstLook:
-        """Return what the log itself tells."""
+        """Return the statistics of the log, and the test."""
         self.tell("looking at the log")
-        test = hold_out(self.log, self.seed)
-        facts = examine(self.log)
-        pending = [*CONTESTANTS, GROUPS, LISTS, REFIT, EXAMPLES, LEARNING, COSTS]
-        odd = find_oddities(self.log, facts)
-        return FirstLook(facts, odd, test, pending=pending, miss=miss, false_alarm=false_alarm)
+        test, facts = comparison.hold_out(self.log, self.seed), compute_log_facts(self.log)
+        pending = [*COMPARED, GROUPS, LISTS, REFIT, EXAMPLES, LEARNING, COSTS]
+        anomalies = find_anomalies(self.log, facts)
+        return FirstLook(facts, anomalies, test, pending=pending, miss=miss, false_alarm=false_alarm)
 
-    def look_at(self, look: FirstLook) -> FirstLook:
-        """Return the look when all is done, or the time is up."""
-        self.keep(look)
-        for name in CONTESTANTS:
-            look = self.keep(self.add_contestant(look, name))
-        look = self.keep(self.explain_best(look))
-        look = self.keep(self.refit(look))
-        for part in PARTS:
-            look = self.keep(self.learn(look, part))
-        look = self.price(look)
-        return self.keep(replace(look, pending=[each for each in look.pending if each in (LEARNING, COSTS)]))
+    def finish(self, look: FirstLook) -> FirstLook:
+        """Return the report after all steps for which there is time."""
+        look = self.keep(look)
+        for name in COMPARED:
+            look = self.add_model(look, name)
+        look = self.refit(self.add_groups(look))
+        for part in HALVES:
+            look = self.learn(look, part)
+        return self.add_cost_curve(look)
 
-    def keep(self, look: FirstLook) -> FirstLook:
-        """Return the look with its time, and write it."""
-        look = replace(look, seconds=time.perf_counter() - self.began)
+    def keep(self, look: FirstLook, *steps: str, **found: Any) -> FirstLook:
+        """Return the report with the attributes that some steps found, and write it to its folder."""
+        pending = [each for each in look.pending if each not in steps]
+        look = replace(look, **found, pending=pending, seconds=time.perf_counter() - self.began)
         if look.folder is not None:
-            state = f"{[None if each is None else each.name for each in (look.best, look.personal)]} {look.refitted}"
-            write_files(look, models=state != self.saved)
-            self.saved = state
+            models = look.model, look.personal_model, look.refitted
+            write_files(look, models=models != self.saved)
+            self.saved = models
         return look
 
-    def add_contestant(self, look: FirstLook, name: str) -> FirstLook:
-        """Return the look with one more model judged."""
+    def add_model(self, look: FirstLook, name: str) -> FirstLook:
+        """Return the report with one more model, fitted and evaluated."""
         self.tell(f"fitting {name}")
         if name == "EASE" and self.ease:
-            found = fit_contestant(name, look.test, math.inf, math.inf)
+            found = comparison.fit_and_evaluate(name, look.test, math.inf, math.inf)
             self.beyond += found.seconds
         else:
-            share = 1.0 if name == CONTESTANTS[-1] else 1 / 3
-            found = fit_contestant(name, look.test, share * self.left(CONTEST), self.seconds)
+            share = 1.0 if name == COMPARED[-1] else 1 / 3
+            found = comparison.fit_and_evaluate(name, look.test, share * self.left(COMPARISON_SHARE), self.seconds)
         self.name_items(found.model)
-        contestants = [*look.contestants, found]
-        pending = [each for each in look.pending if each != name]
-        look = replace(look, contestants=contestants, pending=pending)
-        best, personal = choose_best(look.done), choose_personal(look.done)
-        comparison = compare_contestants(look.done, best)
+        look = replace(look, results=[*look.results, found])
+        best, personal = comparison.choose_best(look.done), comparison.choose_personal(look.done)
         other = None if personal is None or personal is best else personal.model
-        return replace(
-            look, best=best, personal=personal, model=best.model, personal_model=other, comparison=comparison
-        )
+        models = {"best": best, "personal": personal, "model": best.model, "personal_model": other}
+        rivals = {each.name: each.with_history for each in look.done}
+        tests = compare(rivals, best.metric, baseline=best.name) if len(rivals) > 1 else None
+        return self.keep(look, name, **models, comparison=tests)
 
     def name_items(self, model: Recommender | None) -> None:
-        """Give a model the item table; events that come with titles of their own take the table's out of it."""
+        """Give a model the item table, if there is one; an update with events that have titles drops it."""
         if self.items is not None and model is not None:
             model.set_items(self.items)
 
-    def explain_best(self, look: FirstLook) -> FirstLook:
-        """Return the look with what the best personal model comes to for whom, and the best at what cost."""
+    def add_groups(self, look: FirstLook) -> FirstLook:
+        """Return the report with the accuracy of the best personal model by group, and the cost of the best lists."""
+        shown = look.shown
         assert look.best is not None
-        shown = _shown(look)
+        assert shown is not None
         self.tell(f"judging {shown.name}")
-        floor = [each for each in look.done if each.name == FLOOR and each is not shown]
-        return replace(
-            look,
-            by_users=group_users([shown, *floor]),
-            by_items=group_items([shown, *floor], look.test),
-            lists=price_lists(look.best, look.test, look.miss, look.false_alarm),
-            pending=[each for each in look.pending if each not in (GROUPS, LISTS)],
-        )
+        both = [shown, *(each for each in look.done if each.name == BASELINE and each is not shown)]
+        by_users, by_items = comparison.group_users(both), comparison.group_items(both, look.test)
+        lists = comparison.compute_list_costs(look.best, look.test, look.miss, look.false_alarm)
+        return self.keep(look, GROUPS, LISTS, by_users=by_users, by_items=by_items, lists=lists)
 
     def refit(self, look: FirstLook) -> FirstLook:
-        """Return the look with the best model, and the best personal one, fitted to all events."""
+        """Return the report with the best model, and the best personal one, fitted to all events."""
         for model in (look.model, look.personal_model):
             if model is not None:
                 self.tell(f"fitting {type(model).__name__} to all events")
                 with limit_time(self.left()):
-                    model.update(find_left_out(self.log, look.test.train))
+                    model.update(comparison.subtract_log(self.log, look.test.train))
                 self.name_items(model)
-        pending = [each for each in look.pending if each not in (REFIT, EXAMPLES)]
         assert look.shown_model is not None
-        return replace(look, refitted=True, examples=make_examples(look.shown_model), pending=pending)
+        return self.keep(look, REFIT, EXAMPLES, refitted=True, examples=comparison.make_examples(look.shown_model))
 
     def learn(self, look: FirstLook, part: str) -> FirstLook:
-        """Return the look with the best kind of personal model fitted to a part of the training events."""
-        shown = _shown(look)
-        if shown.seconds > self.left() / 2:  # of less data it takes less, but for EASE
+        """Return the report with the accuracy of the best personal model after a fit to half of the training events."""
+        shown = look.shown
+        assert shown is not None
+        if shown.seconds > self.left() / 2:  # less data takes less time, except for EASE
             return look
         self.tell(f"fitting {shown.name} to {part}")
-        found = learn_from_less(shown, look.test, part, self.left() / 2, self.seed)
-        if found is None:
-            return look
-        pending = [each for each in look.pending if each != LEARNING]
-        return replace(look, learning=[*look.learning, found], pending=pending)
+        found = comparison.learn_from_half(shown, look.test, part, self.left() / 2, self.seed)
+        return look if found is None else self.keep(look, LEARNING, learning=[*look.learning, found])
 
-    def price(self, look: FirstLook) -> FirstLook:
-        """Return the look with the cost curve of CSRR, where there is time for it."""
+    def add_cost_curve(self, look: FirstLook) -> FirstLook:
+        """Return the report with the cost curve of CSRR, if there is time for it."""
         own = next((each for each in look.done if each.name == "CSRR"), None)
         if own is None or own.seconds > self.left():
-            return look
+            return self.keep(look)
         self.tell("the cost curve")
-        curve = draw_costs(self.log, look.miss, look.false_alarm, self.left(), self.seed)
-        return look if curve is None else replace(look, costs=curve, pending=[p for p in look.pending if p != COSTS])
-
-
-def _shown(look: FirstLook) -> Contestant:
-    """Return the best personal model, or PopRank where there is none."""
-    found = look.personal or look.best
-    assert found is not None
-    return found
+        curve = comparison.compute_cost_curve(self.log, look.miss, look.false_alarm, self.left(), self.seed)
+        return self.keep(look) if curve is None else self.keep(look, COSTS, costs=curve)

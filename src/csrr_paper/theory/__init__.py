@@ -1,4 +1,4 @@
-"""The paper's bounds, those of them that can be proved, and a simulation that measures what they bound."""
+"""The paper's bounds, versions of them that can be proved, and a simulation that measures the bounded quantities."""
 
 from csrr_paper.theory.bounds import (
     class_loss_bound,

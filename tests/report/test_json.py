@@ -15,7 +15,7 @@ from csrr.report.json import read_dataclass, write_plain
 @dataclass(frozen=True)
 class Leaf:
     size: float = math.nan
-    colour: Literal["green", "red"] = "green"
+    color: Literal["green", "red"] = "green"
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ TREE = Tree("oak", 90, False, [Leaf(2.5, "red"), Leaf(3.0)], {"spring": Leaf(1.0
 
 def test_a_dataclass_comes_back_as_it_was():
     plain = json.loads(json.dumps(write_plain(TREE), allow_nan=False))
-    assert plain["leaves"][0] == {"size": 2.5, "colour": "red"}
+    assert plain["leaves"][0] == {"size": 2.5, "color": "red"}
     assert read_dataclass(Tree, plain, "tree") == TREE
 
 
@@ -42,7 +42,7 @@ def test_what_is_missing_or_null_has_its_default_and_what_is_not_asked_for_is_pa
 
 
 def test_numbers_that_json_has_not_are_null():
-    assert write_plain([Leaf(math.nan), Leaf(math.inf)]) == [{"size": None, "colour": "green"}] * 2
+    assert write_plain([Leaf(math.nan), Leaf(math.inf)]) == [{"size": None, "color": "green"}] * 2
     assert math.isnan(read_dataclass(Leaf, {"size": None}, "leaf").size)
 
 
@@ -68,8 +68,8 @@ def test_a_number_of_any_kind_is_a_float(value):
         ),
         ({"name": "oak", "by_season": []}, "tree, by_season: it should be an object, and is [] (list)"),
         (
-            {"name": "oak", "by_season": {"fall": {"colour": "x"}}},
-            "tree, by_season, fall, colour: 'x' is none of green",
+            {"name": "oak", "by_season": {"fall": {"color": "x"}}},
+            "tree, by_season, fall, color: 'x' is none of green",
         ),
     ],
 )
