@@ -514,3 +514,19 @@ def _parse_text_times(column: Column) -> Times:
             raise column.make_value_error(row, f"{what}; correct it, {SKIP_HINT}")
         seconds[row] = second
     return seconds
+
+
+def merge_by_key(
+    keys: Int64Array, weights: Float64Array | None, times: Times | None
+) -> tuple[Int64Array, Float64Array | None, Times | None]:
+    """Return the place of one row of each distinct key, in the order of keys, the sum of its weights, its latest time.
+
+    Inputs have shape (n,), keys are not negative. Outputs have shape (n_distinct,).
+    """
+    order = np.argsort(keys, kind="stable")
+    starts = np.flatnonzero(np.diff(keys[order], prepend=-1))
+    if weights is not None and len(starts) < len(keys):
+        # A sum of floats depends on their order: sorting makes it the same for any order of the rows.
+        order = np.lexsort((weights, keys))
+    sums = None if weights is None else np.add.reduceat(weights[order], starts)
+    return order[starts], sums, None if times is None else np.maximum.reduceat(times[order], starts)

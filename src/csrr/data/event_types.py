@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from csrr._base.arrays import BoolArray, Float32Array, Float64Array, Int64Array, Rows
-from csrr.data.columns import SKIP_HINT, Column, Times, name_column
+from csrr.data.columns import SKIP_HINT, Column, Times, merge_by_key, name_column
 from csrr.data.errors import DataError, list_names, show_value
 from csrr.parameters import ParameterError, check_number
 
@@ -182,22 +182,6 @@ class RowTypes:
             latest = np.zeros((n_pairs, n_types), last.dtype)
             latest.flat[cells[first]] = last
         return EventTypes(self.names, narrow_weights(amounts), latest, self.target)
-
-
-def merge_by_key(
-    keys: Int64Array, weights: Float64Array | None, times: Times | None
-) -> tuple[Int64Array, Float64Array | None, Times | None]:
-    """Return the place of one row of each distinct key, in the order of keys, the sum of its weights, its latest time.
-
-    Inputs have shape (n,), keys are not negative. Outputs have shape (n_distinct,).
-    """
-    order = np.argsort(keys, kind="stable")
-    starts = np.flatnonzero(np.diff(keys[order], prepend=-1))
-    if weights is not None and len(starts) < len(keys):
-        # A sum of floats depends on their order: sorting makes it the same for any order of the rows.
-        order = np.lexsort((weights, keys))
-    sums = None if weights is None else np.add.reduceat(weights[order], starts)
-    return order[starts], sums, None if times is None else np.maximum.reduceat(times[order], starts)
 
 
 def read_weights(event: Any, weights: Any, target: Any) -> dict[str, float]:

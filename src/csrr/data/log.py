@@ -23,9 +23,9 @@ from csrr._base.arrays import (
     to_pandas,
 )
 from csrr._base.text import format_html_table, format_html_words
-from csrr.data.columns import Column, Times, describe_doubtful_ids, format_times, parse_time, read_ids
+from csrr.data.columns import Column, Times, describe_doubtful_ids, format_times, merge_by_key, parse_time, read_ids
 from csrr.data.errors import DataError, DataWarning, show_value, warn_caller
-from csrr.data.event_types import EventTypes, RowTypes, join_types, merge_by_key, narrow_weights
+from csrr.data.event_types import EventTypes, RowTypes, join_types, narrow_weights
 from csrr.data.ids import Id, IdMap, Ids
 from csrr.data.matrix import is_matrix, read_entries
 from csrr.data.tables import (
