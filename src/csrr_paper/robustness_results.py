@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from csrr._base.arrays import to_pandas
 from csrr._base.text import format_html_table, format_html_words
 from csrr.data.synthetic import NOISE_KINDS
 from csrr.evaluation.statistics import compare_paired, compute_mean_interval, correct_holm
 from csrr.parameters import ParameterError
 from csrr.report.json import write_plain
 from csrr.report.svg import Panel, Point, Series
-from csrr.results.formatting import format_text_table, to_pandas
+from csrr.results.formatting import format_text_table
 from csrr_paper.results import Result, ResultsError, ResultStore
 from csrr_paper.systems import CSRR_AS_IT_COMES, CSRR_WITH_V, CSRR_WITHOUT_V, NOISE_SYSTEMS
 

@@ -112,11 +112,11 @@ def test_logs_are_joined_by_type():
         join_logs(old, read(target=None))
 
 
-def test_fading_fades_every_type():
+def test_every_type_decays():
     log = read()
-    faded = log.fade(20 / 86_400)
-    assert faded.types.sum_weights().tolist() == pytest.approx(faded.weights.tolist())
-    assert faded.weights[2] == pytest.approx(3 * 0.5**0.5)
+    decayed = log.decay(20 / 86_400)
+    assert decayed.types.sum_weights().tolist() == pytest.approx(decayed.weights.tolist())
+    assert decayed.weights[2] == pytest.approx(3 * 0.5**0.5)
 
 
 def test_planted_noise_has_types():

@@ -86,18 +86,18 @@ def test_a_zip_bomb_is_not_unpacked(refuse, one_megabyte, method):
 
 def test_the_limit_follows_memory_and_packed_size(monkeypatch):
     monkeypatch.delenv("CSRR_MAX_BYTES", raising=False)
-    monkeypatch.setattr(sources, "find_memory", lambda: 32 << 30)
-    assert sources.find_limit().n_bytes == 4 << 30
-    assert sources.find_limit(10 << 20).n_bytes == 2000 << 20
-    assert "200 times its compressed size" in sources.find_limit(10 << 20).reason
-    assert sources.find_limit(1000).n_bytes == sources.ALWAYS
-    assert sources.find_limit(1 << 30).n_bytes == 4 << 30
+    monkeypatch.setattr(sources, "measure_memory", lambda: 32 << 30)
+    assert sources.choose_limit().n_bytes == 4 << 30
+    assert sources.choose_limit(10 << 20).n_bytes == 2000 << 20
+    assert "200 times its compressed size" in sources.choose_limit(10 << 20).reason
+    assert sources.choose_limit(1000).n_bytes == sources.LEAST_LIMIT
+    assert sources.choose_limit(1 << 30).n_bytes == 4 << 30
     monkeypatch.setenv("CSRR_MAX_BYTES", "5000000000")
-    assert sources.find_limit().n_bytes == sources.find_limit(1).n_bytes == 5_000_000_000
+    assert sources.choose_limit().n_bytes == sources.choose_limit(1).n_bytes == 5_000_000_000
     for wrong in ("much", "-1", "nan", "inf"):
         monkeypatch.setenv("CSRR_MAX_BYTES", wrong)
         with pytest.raises(DataError, match=f"CSRR_MAX_BYTES='{wrong}' is not a number of bytes"):
-            sources.find_limit()
+            sources.choose_limit()
 
 
 def test_a_large_plain_file_and_many_rows_count_too(refuse, one_megabyte):
@@ -132,7 +132,7 @@ def test_a_zip_of_many_files_of_one_name_is_told_in_short(refuse):
 
 
 def test_a_pipe_without_a_writer_is_given_up(tmp_path, monkeypatch):
-    monkeypatch.setattr(sources, "PATIENCE_SECONDS", 0.2)
+    monkeypatch.setattr(sources, "PIPE_SECONDS", 0.2)
     os.mkfifo(tmp_path / "log.csv")
     with pytest.raises(DataError, match=r"log.csv is a pipe, and nobody has written to it"):
         read(tmp_path / "log.csv")
@@ -143,7 +143,7 @@ def test_a_pipe_without_a_writer_is_given_up(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("content", [CSV, gzip.compress(CSV, mtime=0)])
 def test_a_pipe_with_a_slow_writer_is_read(tmp_path, monkeypatch, content):
-    monkeypatch.setattr(sources, "PATIENCE_SECONDS", 0.5)
+    monkeypatch.setattr(sources, "PIPE_SECONDS", 0.5)
     os.mkfifo(path := tmp_path / "log.csv")
 
     def write_slowly():
@@ -395,7 +395,7 @@ def test_devices_are_refused():
 
 
 def test_an_endless_pipe_is_refused_soon(tmp_path, monkeypatch):
-    monkeypatch.setattr(sources, "ALWAYS", 1 << 22)
+    monkeypatch.setattr(sources, "LEAST_LIMIT", 1 << 22)
     os.mkfifo(path := tmp_path / "log.csv")
 
     def write_for_ever():
@@ -416,12 +416,12 @@ def test_user_lists_take_a_few_times_their_size(monkeypatch):
     usual = pa.default_memory_pool()
     pa.set_memory_pool(COUNTING)
     try:
-        content = parse_user_lists(text)
+        table = parse_user_lists(text)
     finally:
         pa.set_memory_pool(usual)
     assert COUNTING.max_memory() < 6 * len(text)
-    assert len(content.columns["item"]) == sum(40 - user % 7 for user in range(20_000))
-    assert content.where(40) == "line 2"
+    assert len(table.columns["item"]()) == sum(40 - user % 7 for user in range(20_000))
+    assert table.where(40) == "line 2"
 
 
 def test_user_lists_in_blocks_are_those_of_the_whole(write, monkeypatch):

@@ -84,6 +84,7 @@ def test_unknown_ids_are_named_three_at_most(known):
     with pytest.raises(UnknownIdError) as caught:
         known.rows([*known, -1, 100, 200, 300, 400], kind="item")
     assert str(caught.value) == "unknown item ids: -1, 100, 200 and 2 more"
+    assert (caught.value.kind, caught.value.ids) == ("item", (-1, 100, 200, 300, 400))
 
 
 @pytest.mark.parametrize(

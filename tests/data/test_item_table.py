@@ -14,6 +14,7 @@ from pyarrow import parquet
 
 import csrr
 from csrr.data import IdMap
+from csrr.data.columns import Column
 from csrr.data.items import read_item_column
 
 TEXT = """product_id,product_name,genre,price,pages,in_stock,released,code
@@ -264,7 +265,7 @@ def test_categories_come_back_whatever_rows_are_taken(lists, data):
 @given(st.lists(st.one_of(st.none(), st.floats(allow_nan=False, allow_infinity=False)), min_size=1, max_size=20))
 def test_numbers_written_as_text_come_back(numbers):
     texts = ["" if each is None else repr(each) for each in numbers]
-    column = read_item_column(texts, "n", is_text=True)
+    column = read_item_column(Column.read(texts, "n"), is_text=True)
     if any(text for text in texts):
         wanted = [np.nan if each is None else each for each in numbers]
         np.testing.assert_array_equal(column.to_numbers(), wanted)

@@ -91,24 +91,20 @@ def expected():
 @pytest.mark.parametrize("autocommit", [False, True])
 def test_psycopg_reads_through_a_cursor_on_the_server(server, expected, autocommit, monkeypatch):
     monkeypatch.setattr(databases, "CHUNK_ROWS", 1_000)
+    fetch, sizes = psycopg.ServerCursor.fetchmany, []
+
+    def fetch_and_count(cursor, size):
+        rows = fetch(cursor, size)
+        sizes.append(len(rows))
+        return rows
+
+    monkeypatch.setattr(psycopg.ServerCursor, "fetchmany", fetch_and_count)
     with psycopg.connect(server, autocommit=autocommit) as connection:
-        fetched = []
-        monkeypatch.setattr(databases, "_fetch_rows", count_rows(databases._fetch_rows, fetched))
         log = csrr.read_sql(QUERY, connection)
         assert connection.execute(COUNT).fetchone() == (0,)
     assert log == expected
     assert log.columns.left_alone == ("price",)
-    assert fetched == [1_000] * 25
-
-
-def count_rows(fetch, sizes):
-    def counted(cursor, first):
-        assert isinstance(cursor, psycopg.ServerCursor)
-        for rows in fetch(cursor, first):
-            sizes.append(len(rows))
-            yield rows
-
-    return counted
+    assert sizes == [1_000] * 25 + [0]
 
 
 def test_adbc(server, expected):

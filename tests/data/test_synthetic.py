@@ -1,7 +1,11 @@
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+import csrr
 from csrr.data import DataError, split, synthetic
+from csrr.data.synthetic import NOISE_KINDS
 from csrr.parameters import ParameterError
 
 
@@ -92,3 +96,154 @@ def test_a_low_rank_model_clearly_beats_popularity():
 def test_bad_options_are_refused_in_plain_words(options, words):
     with pytest.raises((DataError, ParameterError), match=words):
         synthetic(**options)
+
+
+LOG = csrr.synthetic(150, 90, rank=4, events_per_user=12).log
+TRAIN, TEST = csrr.split(LOG, ratio=0.8, seed=0)
+
+
+def cells(log, mask=None):
+    """Return the set of (user id, item id) of a log's events, of those in `mask`."""
+    chosen = np.ones(len(log), bool) if mask is None else mask
+    return set(
+        zip(log.users.ids[log.user_rows[chosen]], log.items.ids[log.item_rows[chosen]], strict=True),
+    )
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.sampled_from(NOISE_KINDS), st.floats(0, 0.6), st.integers(0, 100))
+def test_the_share_is_met_and_the_genuine_events_are_all_there(kind, share, seed):
+    noisy = csrr.add_noise(TRAIN, kind, share, seed=seed, avoid=TEST)
+    n_planted = round(share / (1 - share) * len(TRAIN))
+    assert noisy.planted.sum() == n_planted
+    assert len(noisy.log) == len(TRAIN) + n_planted
+    assert cells(noisy.log, ~noisy.planted) == cells(TRAIN)
+    assert not cells(noisy.log, noisy.planted) & cells(TEST)
+    assert noisy.log.items == TRAIN.items
+    assert np.array_equal(noisy.log.titles, TRAIN.titles)
+
+
+@pytest.mark.parametrize("kind", NOISE_KINDS)
+def test_the_seed_decides_the_noise(kind):
+    one, same, other = (csrr.add_noise(TRAIN, kind, 0.3, seed=seed) for seed in (1, 1, 2))
+    assert one.log == same.log
+    assert np.array_equal(one.planted, same.planted)
+    assert one.log != other.log
+
+
+@pytest.mark.parametrize("kind", ["accidental", "popular"])
+def test_misclicks_fall_on_users_in_proportion_to_their_events(kind):
+    noisy = csrr.add_noise(TRAIN, kind, 0.5)
+    assert noisy.log.users == TRAIN.users
+    planted = np.bincount(noisy.log.user_rows[noisy.planted], minlength=TRAIN.n_users)
+    active = TRAIN.user_counts() >= TRAIN.user_counts().mean()
+    assert planted[active].sum() / TRAIN.user_counts()[active].sum() == pytest.approx(1, abs=0.1)
+    assert np.corrcoef(planted, TRAIN.user_counts())[0, 1] > 0.7
+
+
+def test_random_clicks_fall_on_all_users_alike():
+    noisy = csrr.add_noise(TRAIN, "random", 0.5)
+    planted = np.bincount(noisy.log.user_rows[noisy.planted], minlength=TRAIN.n_users)
+    room = TRAIN.n_items - TRAIN.user_counts()
+    expected = room * planted.sum() / room.sum()
+    # A multinomial's chi-square: about one for each user
+    assert ((planted - expected) ** 2 / expected).mean() == pytest.approx(1, abs=0.4)
+
+
+def test_random_clicks_fall_on_all_items_alike_and_popular_ones_by_popularity():
+    counts = TRAIN.item_counts()
+    likeness = {}
+    for kind in ("random", "popular"):
+        noisy = csrr.add_noise(TRAIN, kind, 0.5)
+        planted = np.bincount(noisy.log.item_rows[noisy.planted], minlength=TRAIN.n_items)
+        likeness[kind] = np.corrcoef(planted, counts)[0, 1]
+    assert likeness["popular"] > 0.8
+    # A popular item is one that fewer users lack, so that random clicks find it a little less often.
+    assert -0.6 < likeness["random"] < 0.2
+
+
+def test_crawlers_are_new_and_touch_half_of_the_items():
+    noisy = csrr.add_noise(TRAIN, "crawler", 0.3)
+    sizes = noisy.log.user_counts()[TRAIN.n_users :]
+    assert noisy.log.users.ids[TRAIN.n_users :].tolist() == [*range(150, 150 + len(sizes))]
+    assert set(sizes[:-1]) == {45}
+    assert 0 < sizes[-1] <= 45
+    assert noisy.log.user_counts()[: TRAIN.n_users].tolist() == TRAIN.user_counts().tolist()
+    assert len(noisy.targets) == 0
+
+
+def test_a_push_lifts_one_rare_item_by_users_of_ordinary_size():
+    noisy = csrr.add_noise(TRAIN, "push", 0.3)
+    (target,) = noisy.targets
+    counts = TRAIN.item_counts()
+    assert 0 < counts[target] <= np.quantile(counts[counts > 0], 0.25)
+    new = noisy.log.to_csr()[TRAIN.n_users :]
+    assert (new[:, [target]].toarray() == 1).all()
+    sizes = np.diff(new.indptr)
+    assert set(sizes[:-1]) == {round(np.median(TRAIN.user_counts()))}
+    others = np.bincount(new.indices, minlength=TRAIN.n_items)
+    others[target] = 0
+    assert np.corrcoef(others, counts)[0, 1] > 0.5
+    assert csrr.add_noise(TRAIN, "push", 0).targets == csrr.add_noise(TRAIN, "push", 0.5).targets == [target]
+
+
+def test_new_users_with_names_clash_with_nobody_wherever_they_sort():
+    table = {"user": ["crawler-1", "crawler-1", "zoe", "ann"], "item": ["a", "b", "a", "c"]}
+    log = csrr.Log.from_table(table)
+    noisy = csrr.add_noise(log, "crawler", 0.5)
+    assert noisy.log.users.ids.tolist() == ["ann", "crawler-1", "new-crawler-1", "new-crawler-2", "zoe"]
+    assert cells(noisy.log, ~noisy.planted) == cells(log)
+    assert {user for user, _ in cells(noisy.log, noisy.planted)} == {"new-crawler-1", "new-crawler-2"}
+
+
+def test_weights_and_times_are_such_as_the_log_has():
+    rng = np.random.default_rng(0)
+    keys = rng.choice(400, 100, replace=False)
+    table = {"user": keys // 20, "item": keys % 20, "weight": rng.integers(1, 9, 100), "time": np.arange(100) * 7}
+    log = csrr.Log.from_table(table)
+    noisy = csrr.add_noise(log, "random", 0.3)
+    assert (noisy.log.weights[noisy.planted] == np.median(log.weights)).all()
+    assert np.isin(noisy.log.times[noisy.planted], log.times).all()
+    assert np.array_equal(noisy.log.weights[~noisy.planted], log.weights)
+    assert np.array_equal(noisy.log.times[~noisy.planted], log.times)
+    assert noisy.log.times.dtype == log.times.dtype
+
+
+def test_when_a_user_has_no_room_others_get_their_clicks():
+    matrix = np.zeros((3, 10))
+    matrix[0] = 1
+    matrix[1, :5] = 1
+    matrix[2, 0] = 1
+    noisy = csrr.add_noise(matrix, "random", 14 / 30)
+    assert noisy.log.user_counts().tolist() == [10, 10, 10]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ("clicks", 0.1),
+            "kind='clicks': there is no such noise; choose from random, accidental, popular, crawler, push",
+        ),
+        (("random", 1), "share=1: it must be a number from 0 to less than 1"),
+        (("random", -0.1), "share=-0.1"),
+        (("random", float("nan")), "share=nan"),
+        (("random", "0.1"), "share='0.1'"),
+        (("random", True), "share=True"),
+        (("random", 0.95), "no room for .* planted events: .* take a smaller share"),
+    ],
+)
+def test_what_cannot_be_planted_is_refused(arguments, message):
+    with pytest.raises(csrr.DataError, match=message):
+        csrr.add_noise(TRAIN, *arguments)
+
+
+@pytest.mark.parametrize("kind", NOISE_KINDS)
+def test_what_is_to_be_avoided_must_have_the_same_rows(kind):
+    with pytest.raises(csrr.DataError, match="avoid has other users or items than the log"):
+        csrr.add_noise(TRAIN, kind, 0.1, avoid=csrr.synthetic(40, 90).log)
+
+
+def test_a_log_without_events_has_nothing_to_hide_noise_among():
+    with pytest.raises(csrr.DataError, match="the log has no events"):
+        csrr.add_noise(TRAIN.select(np.zeros(len(TRAIN), bool)), "random", 0.1)

@@ -160,11 +160,11 @@ def test_every_row_is_named_by_the_line_where_it_begins(rows, end, data):
         lines.append(text + end)
         line += len(text.replace("\r\n", "\n").replace("\r", "\n").split("\n"))
     table = parse_text("".join(lines).encode())
-    assert table.columns["n"].to_pylist() == [str(place + 1) for place in range(len(begins))]
+    assert table.columns["n"]().to_pylist() == [str(place + 1) for place in range(len(begins))]
     if begins:
         row = data.draw(st.integers(0, len(begins) - 1))
-        told = table.where(row).removeprefix("lines ").removeprefix("line ")
-        assert told.startswith((f"{begins[row]} (", f"{begins[row]} to "))
+        place = table.where(row).removeprefix("lines ").removeprefix("line ")
+        assert place.startswith((f"{begins[row]} (", f"{begins[row]} to "))
 
 
 IDS = ["00000000-0000-0000-0000-0000000000ff", "12345678-9abc-def0-1234-56789abcdef0"]

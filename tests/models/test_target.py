@@ -107,7 +107,7 @@ def test_time_decay_goes_with_types(parts):
     both = csrr.CSRR(**params).fit(train)
     alone = csrr.CSRR(**params, event_weights="ignore").fit(train)
     assert not np.array_equal(both.item_factors_, alone.item_factors_)
-    by_hand = csrr.CSRR(reg_low_rank=0.2, neighbors=0, event_weights="linear").fit(train.fade("5min"))
+    by_hand = csrr.CSRR(reg_low_rank=0.2, neighbors=0, event_weights="linear").fit(train.decay("5min"))
     assert np.allclose(both.item_factors_, by_hand.item_factors_)
 
 

@@ -1,11 +1,15 @@
-"""Names of array types, one meaning each; docstrings say the shapes."""
+"""Names of array types, one meaning each (docstrings say the shapes); Arrow tables for pandas."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
 
 AnyArray = NDArray[Any]
 BoolArray = NDArray[np.bool_]
@@ -18,3 +22,13 @@ ObjectArray = NDArray[np.object_]
 
 Rows = NDArray[np.integer[Any]]
 """Row numbers of users or of items, of any width."""
+
+
+def to_pandas(table: pa.Table) -> pd.DataFrame:
+    """Return an Arrow table as a pandas DataFrame."""
+    try:
+        import pandas  # noqa: F401
+    except ImportError:
+        raise ImportError("to_frame needs pandas: pip install 'csrr[pandas]', or use to_arrow") from None
+    frame: pd.DataFrame = table.to_pandas()
+    return frame

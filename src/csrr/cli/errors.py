@@ -194,10 +194,10 @@ def tell_known_ids(model: csrr.Recommender) -> Iterator[None]:
     try:
         yield
     except csrr.UnknownIdError as error:
-        kind = "item" if "unknown item" in str(error) else "user"
-        ids = getattr(model, f"{kind}s_").ids
+        ids, kind = getattr(model, f"{error.kind}s_").ids, error.kind
         some = ", ".join(show_value(each) for each in ids[:3].tolist())
-        raise csrr.UnknownIdError(f"{error}; the model has {len(ids):,} {kind}s, such as {some}") from None
+        words = f"{error}; the model has {len(ids):,} {kind}s, such as {some}"
+        raise csrr.UnknownIdError(words, ids=error.ids, kind=kind) from None
 
 
 def as_ids(texts: Iterable[str], known: IdMap, *, unknown: str) -> list[Id]:

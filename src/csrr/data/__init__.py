@@ -1,7 +1,6 @@
 """Data: readers -> a log, checked once -> split -> matrix."""
 
 from csrr.data.catalog import DATASETS, data_dir, fetch, locate
-from csrr.data.column_roles import LogColumns
 from csrr.data.errors import DataError, DataWarning, NoHistoryWarning, UnknownIdError, UnknownIdWarning
 from csrr.data.event_types import EventTypes
 from csrr.data.ids import IdMap
@@ -11,6 +10,7 @@ from csrr.data.read import as_log, read, read_split
 from csrr.data.split import HeldOut, split
 from csrr.data.sql import read_sql
 from csrr.data.synthetic import Synthetic, synthetic
+from csrr.data.tables import LogColumns
 
 __all__ = [
     "DATASETS",

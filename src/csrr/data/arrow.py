@@ -1,121 +1,92 @@
-"""Parquet and Arrow files -> columns, each read and checked in full when it is asked for.
+"""Parquet and Arrow files -> tables, each column of which is checked in full when it is read.
 
 Such a file says itself how long its parts are and where they lie. Arrow trusts that once a column is read, so a
 damaged file could crash the process; hence every column is validated before anything else looks at it. A file of a few
-bytes can also claim billions of rows: sizes are held against the limit before they are allocated.
+bytes can also claim billions of rows: sizes are checked against the limit before they are allocated.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet
 
-from csrr.data.errors import DataError, quote_error, show_value
-from csrr.data.sources import Limit, find_limit
+from csrr.data.errors import DataError, reword_errors, show_value
+from csrr.data.sources import ByteLimit, choose_limit
+from csrr.data.tables import Table, check_names
 
 FILE_MAGIC = b"ARROW1"
 _UNREADABLE = (pa.ArrowException, OSError, EOFError, ValueError, LookupError, TypeError, struct.error)
-"""What Arrow raises on damaged bytes."""
+"""The errors that Arrow raises on damaged bytes."""
+_DAMAGED = "the file is damaged or of another format"
 
 
-class CheckedColumns(Mapping[str, Any]):
-    """The columns of a file by name; each is read, validated and held against the limit when it is asked for."""
+def open_parquet(data: bytes) -> Table:
+    """Return the table of a Parquet file."""
+    limit = choose_limit(len(data))
+    with reword_errors(_UNREADABLE, _DAMAGED):
+        file = parquet.ParquetFile(pa.BufferReader(data))
+        schema = file.schema_arrow
+        # Text stays in its dictionary until its size is known: a long text may be repeated a million times.
+        texts = [field.name for field in schema if pa.types.is_string(field.type) or pa.types.is_binary(field.type)]
+        file = parquet.ParquetFile(pa.BufferReader(data), read_dictionary=texts)
+        # More of the metadata must not be touched: of columns in a damaged file, pyarrow ends the process.
+        about = file.metadata
+        n_rows, size = about.num_rows, sum(about.row_group(i).total_byte_size for i in range(about.num_row_groups))
+        names, kinds = schema.names, schema.types
 
-    def __init__(self, names: list[str], limit: Limit) -> None:
-        self._names, self._limit = names, limit
-        if len(set(names)) < len(names):
-            twice = next(name for name in names if names.count(name) > 1)
-            raise DataError(f"two columns are called {show_value(twice)}; rename one")
-
-    def __getitem__(self, name: str) -> pa.ChunkedArray:
-        try:
-            column = self._read(self._names.index(name))
-            self._limit.check_rows(len(column))
-            column.validate(full=True)
-            self._limit.check(measure_expanded(column), f"column {show_value(name)}")
-        except DataError:
-            raise
-        except _UNREADABLE as error:
+    def read(place: int) -> pa.ChunkedArray:
+        name = names[place]
+        if kinds[place].num_fields:  # nested values may be far more than there are rows
             raise DataError(
-                f"column {show_value(name)} is damaged: {quote_error(error)}; get the file again"
-            ) from error
+                f"column {show_value(name)} is of type {kinds[place]}; read from a Parquet file are integers, numbers,"
+                " texts and times: of an item table, choose others with columns=[...], write lists as texts like a|b,"
+                " or pass the table itself"
+            )
+        return file.read(columns=[name]).column(name)
+
+    limit.check_rows(n_rows)
+    limit.check(size)
+    return _make_table(names, read, limit)
+
+
+def open_arrow(data: bytes) -> Table:
+    """Return the table of an Arrow file or stream (Feather 2, IPC)."""
+    limit = choose_limit(len(data))
+    with reword_errors(_UNREADABLE, _DAMAGED):
+        buffer = pa.py_buffer(data)
+        is_file = data.startswith(FILE_MAGIC)
+        reader = pa.ipc.open_file(buffer) if is_file else pa.ipc.open_stream(buffer)
+        messages = _list_file_messages(buffer) if is_file else pa.ipc.MessageReader.open_stream(buffer)
+        limit.check(sum(_measure_message(message) for message in messages))
+        table = reader.read_all()
+        names = table.column_names
+    return _make_table(names, table.column, limit)
+
+
+def _make_table(names: list[str], read: Callable[[int], pa.ChunkedArray], limit: ByteLimit) -> Table:
+    """Return the table of a file; each column is validated and checked against the limit when it is read."""
+    check_names(names)
+
+    def read_checked(place: int, name: str) -> pa.ChunkedArray:
+        title = f"column {show_value(name)}"
+        with reword_errors(_UNREADABLE, f"{title} is damaged", "; get the file again", name):
+            column = read(place)
+            limit.check_rows(len(column))
+            column.validate(full=True)
+            limit.check(sum(map(_measure_array, column.chunks)), title)
         return column
 
-    def _read(self, place: int) -> pa.ChunkedArray:
-        raise NotImplementedError
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
-
-    def __len__(self) -> int:
-        return len(self._names)
-
-
-class ParquetColumns(CheckedColumns):
-    """The columns of a Parquet file."""
-
-    def __init__(self, data: bytes) -> None:
-        try:
-            self._file = parquet.ParquetFile(pa.BufferReader(data))
-            schema = self._file.schema_arrow
-            # Text stays in its dictionary until its size is known: a long text may be repeated a million times.
-            texts = [field.name for field in schema if pa.types.is_string(field.type) or pa.types.is_binary(field.type)]
-            self._file = parquet.ParquetFile(pa.BufferReader(data), read_dictionary=texts)
-            # More of the metadata must not be touched: of columns in a damaged file, pyarrow ends the process.
-            about = self._file.metadata
-            n_rows, size = about.num_rows, sum(about.row_group(i).total_byte_size for i in range(about.num_row_groups))
-            names, self._types = schema.names, schema.types
-        except _UNREADABLE as error:
-            raise _damaged(error) from error
-        super().__init__(names, find_limit(len(data)))
-        self._limit.check_rows(n_rows)
-        self._limit.check(size)
-
-    def _read(self, place: int) -> pa.ChunkedArray:
-        name, kind = self._names[place], self._types[place]
-        if kind.num_fields:  # nested values may be far more than there are rows
-            raise DataError(
-                f"column {show_value(name)} is of type {kind}; read from a Parquet file are integers, numbers, texts"
-                " and times: of an item table, choose others with columns=[...], write lists as texts like a|b, or pass"
-                " the table itself"
-            )
-        return self._file.read(columns=[name]).column(name)
-
-
-class ArrowColumns(CheckedColumns):
-    """The columns of an Arrow file or stream (Feather 2, IPC)."""
-
-    def __init__(self, data: bytes) -> None:
-        limit = find_limit(len(data))
-        try:
-            buffer = pa.py_buffer(data)
-            is_file = data.startswith(FILE_MAGIC)
-            reader = pa.ipc.open_file(buffer) if is_file else pa.ipc.open_stream(buffer)
-            messages = _list_file_messages(buffer) if is_file else pa.ipc.MessageReader.open_stream(buffer)
-            limit.check(sum(_measure_message(message) for message in messages))
-            self._table = reader.read_all()
-            names = self._table.column_names
-        except DataError:
-            raise
-        except _UNREADABLE as error:
-            raise _damaged(error) from error
-        super().__init__(names, limit)
-
-    def _read(self, place: int) -> pa.ChunkedArray:
-        return self._table.column(place)
-
-
-def measure_expanded(column: pa.ChunkedArray) -> int:
-    """Return how many bytes a column takes, at most, once repeated values are written out."""
-    return sum(_measure_array(chunk) for chunk in column.chunks)
+    return Table({name: partial(read_checked, place, name) for place, name in enumerate(names)})
 
 
 def _measure_array(array: pa.Array) -> int:
+    """Return how many bytes an array takes, at most, once repeated values are written out."""
     if isinstance(array, pa.ExtensionArray):
         return _measure_array(array.storage)
     if pa.types.is_run_end_encoded(array.type):
@@ -146,11 +117,7 @@ def _measure_texts(values: pa.Array) -> pa.Array | None:
     return pc.binary_length(values).cast(pa.int64())
 
 
-def _damaged(error: Exception) -> DataError:
-    return DataError(f"the file is damaged or of another format: {quote_error(error)}")
-
-
-# An Arrow file is made of flatbuffers. Of these, the following reads what is needed to know how large packed buffers
+# An Arrow file is made of flatbuffers. The functions below read only how large packed buffers
 # will be: Arrow's own reader has verified their structure before.
 
 

@@ -20,7 +20,7 @@ from csrr.data.errors import DataError
 _logger = logging.getLogger(__name__)
 
 Progress = Callable[[int, int | None], None]
-"""Told the bytes fetched so far and, where known, in all."""
+"""A function that is called with the bytes fetched so far and, if known, in total."""
 
 TIMEOUT_SECONDS = 30
 BLOCK_BYTES = 1 << 18
@@ -181,12 +181,15 @@ def fetch(name: str, *, progress: Progress | None = None) -> Path:
         target.parent.mkdir(parents=True, exist_ok=True)
         with partial.open("wb") as file:
             md5, sha256 = _download(data.url, file, progress)
-        _verify(data, partial, md5)
+        if data.md5 not in (None, md5):
+            raise DataError(f"{data.url} has the md5 {md5}, not the published {data.md5}; nothing was kept, try again")
+        if not zipfile.is_zipfile(partial):
+            raise DataError(f"{data.url} did not answer with a zip archive; nothing was kept, try again later")
         _pin(data, target, sha256)
         partial.replace(target)
     except DataError:
         raise
-    except (OSError, HTTPException, ValueError) as error:  # ValueError: an address or a header that is none
+    except (OSError, HTTPException, ValueError) as error:  # ValueError: an invalid address or header
         if isinstance(error, HTTPError):
             error.close()
         raise DataError(
@@ -209,8 +212,8 @@ def _download(url: str, file: IO[bytes], progress: Progress | None) -> tuple[str
     if not url.startswith(("https://", "http://")):
         raise ValueError(f"{url} is not a URL to download from")
     with urllib.request.urlopen(url, timeout=TIMEOUT_SECONDS) as answer:  # noqa: S310
-        total = _read_length(answer.headers.get("Content-Length"))
-        done = 0
+        length = answer.headers.get("Content-Length") or ""
+        total, done = int(length) if length.isascii() and length.isdigit() else None, 0
         while block := answer.read(BLOCK_BYTES):
             file.write(block)
             for digest in digests:
@@ -225,11 +228,6 @@ def _download(url: str, file: IO[bytes], progress: Progress | None) -> tuple[str
     return digests[0].hexdigest(), digests[1].hexdigest()
 
 
-def _read_length(header: str | None) -> int | None:
-    """Return the length that a server announces, or None where it says nothing that is one."""
-    return int(header) if header and header.isascii() and header.isdigit() else None
-
-
 def _pin(data: Dataset, target: Path, sha256: str) -> None:
     """Keep the SHA-256 of the first download, as sha256sum writes it, and raise an error where a later one differs."""
     pin = target.with_name(f"{target.name}.sha256")
@@ -241,10 +239,3 @@ def _pin(data: Dataset, target: Path, sha256: str) -> None:
         )
     if not first:
         write_text(pin, f"{sha256}  {target.name}\n")
-
-
-def _verify(data: Dataset, path: Path, digest: str) -> None:
-    if data.md5 not in (None, digest):
-        raise DataError(f"{data.url} has the md5 {digest}, not the published {data.md5}; nothing was kept, try again")
-    if not zipfile.is_zipfile(path):
-        raise DataError(f"{data.url} did not answer with a zip archive; nothing was kept, try again later")

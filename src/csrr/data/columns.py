@@ -1,9 +1,11 @@
-"""Times however they are written -> seconds since 1970."""
+"""A column of any kind of table -> numbers, ids, or times in seconds since 1970."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Collection
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time
 from typing import Any
 from uuid import UUID
@@ -23,32 +25,107 @@ _SPELT_WITH_COMMA = r"^\s*[+-]?[0-9]*,[0-9]+\s*$"
 _MAYBE_THOUSANDS = r"^\s*[+-]?[0-9]{1,3},[0-9]{3}\s*$"
 
 
-def read_number_column(values: Any, column: str, where: RowNamer = name_table_row) -> Float64Array:
-    """Return numbers as float64, shape (n,), none of them missing. A decimal comma is one where none has a point."""
-    array = as_arrow_array(values, column, where)
-    reject_missing(array, column, where)
+@dataclass(frozen=True)
+class Column:
+    """A column as it was read: its name, its values, shape (n,), and the function that names its rows in errors."""
+
+    name: str
+    array: pa.Array
+    where: RowNamer = name_table_row
+
+    @classmethod
+    def read(cls, values: Any, name: str, where: RowNamer = name_table_row) -> Column:
+        """Return any values as a column; NaN in values that are not Arrow's is null."""
+        try:
+            if isinstance(values, str | bytes):
+                raise TypeError("text is one value")
+            is_arrow = isinstance(values, pa.Array | pa.ChunkedArray)
+            array = values if is_arrow else pa.array(_prepare(values), from_pandas=True)
+        except (pa.ArrowException, OverflowError, ValueError, TypeError, RecursionError) as error:
+            raise _make_unlike_error(values, name, where, error) from None
+        try:
+            if isinstance(array, pa.ChunkedArray):
+                flat = pa.concat_arrays([_flatten(chunk) for chunk in array.chunks or [pa.array([], array.type)]])
+            else:
+                flat = _flatten(array)
+        except pa.ArrowException as error:
+            kind = show_type(array.type)
+            raise DataError(f"{name_column(name)} of type {kind} cannot be read: {quote_error(error)}") from None
+        return cls(name, flat, where)
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    @property
+    def kind(self) -> pa.DataType:
+        """The Arrow type of the values."""
+        return self.array.type
+
+    @property
+    def is_text(self) -> bool:
+        """Whether the values are texts."""
+        return is_text(self.kind)
+
+    def make_error(self, row: int, what: str) -> DataError:
+        """Return an error that names the column and the row; `what` says what is wrong there."""
+        return DataError(f"{name_column(self.name)}, {self.where(row)}: {what}", column=self.name, row=row)
+
+    def make_value_error(self, row: int, what: str) -> DataError:
+        """Return an error about the value of a row; not every value of Arrow is one of Python's."""
+        try:
+            value = show_value(self.array[row].as_py())
+        except (pa.ArrowException, ValueError, ArithmeticError, TypeError, LookupError, NotImplementedError):
+            value = f"a value of type {show_type(self.kind)}"
+        return self.make_error(row, f"{value} {what}")
+
+    def make_type_error(self, what: str) -> DataError:
+        """Return an error about the type of all values."""
+        return DataError(f"{name_column(self.name)} holds {show_type(self.kind)} values{what}", column=self.name)
+
+    def make_missing_error(self, row: int) -> DataError:
+        """Return an error about a missing value."""
+        return self.make_error(row, f"the value is missing; remove the row or fill it in, {SKIP_HINT}")
+
+    def reject_missing(self) -> None:
+        """Raise DataError for the first missing value, if there is one."""
+        if self.array.null_count:
+            raise self.make_missing_error(pc.index(self.array.is_null(), True).as_py())
+
+    def cast(self, kind: pa.DataType, what: str) -> pa.Array:
+        """Return the values cast to a type; a DataError with `what` names the first that cannot be."""
+        try:
+            return self.array.cast(kind)
+        except pa.ArrowException:
+            row = find_first_failure(self.array, lambda part: part.cast(kind))
+            raise self.make_value_error(row, what) from None
+
+
+def read_numbers(column: Column) -> Float64Array:
+    """Return numbers as float64, shape (n,), none missing. A comma is a decimal comma if no number has a point."""
+    column.reject_missing()
     try:
-        numbers = _to_numbers(array)
+        numbers = _to_numbers(column.array)
     except pa.ArrowException:
-        numbers = _to_numbers_with_comma(array, column, where)
+        return _read_numbers_with_comma(column)
     missing = np.flatnonzero(np.isnan(numbers))
     if missing.size:
-        raise make_missing_error(column, where(int(missing[0])))
+        raise column.make_missing_error(int(missing[0]))
     return numbers
 
 
-def _to_numbers_with_comma(array: pa.Array, column: str, where: RowNamer) -> Float64Array:
+def _read_numbers_with_comma(column: Column) -> Float64Array:
     """Return numbers such as 3,5 as float64, shape (n,)."""
-    row = find_first_failure(array, _to_numbers)
-    cell = f"{name_column(column)}, {where(row)}: {show_cell(array, row)}"
-    if is_text(array.type) and pc.match_substring_regex(array[row : row + 1], _SPELT_WITH_COMMA)[0].as_py():
+    array, row = column.array, find_first_failure(column.array, _to_numbers)
+    what = f"is not a number; correct it, leave the column out, {SKIP_HINT}"
+    if column.is_text and pc.match_substring_regex(array[row : row + 1], _SPELT_WITH_COMMA)[0].as_py():
         with_comma = array.filter(pc.match_substring(array, ","))
         if pc.any(pc.match_substring(array, ".")).as_py():
-            raise DataError(f"{cell} has a comma and other numbers a point; write all of them with a point")
-        if pc.all(pc.match_substring_regex(with_comma, _MAYBE_THOUSANDS)).as_py():
-            raise DataError(f"{cell} may be thousands or a fraction; write it with a point, or without the comma")
-        return read_number_column(pc.replace_substring(array, ",", "."), column, where)
-    raise DataError(f"{cell} is not a number; correct it, leave the column out, {SKIP_HINT}")
+            what = "has a comma and other numbers a point; write all of them with a point"
+        elif pc.all(pc.match_substring_regex(with_comma, _MAYBE_THOUSANDS)).as_py():
+            what = "may be thousands or a fraction; write it with a point, or without the comma"
+        else:
+            return read_numbers(replace(column, array=pc.replace_substring(array, ",", ".")))
+    raise column.make_value_error(row, what)
 
 
 def find_bad_numbers(array: pa.Array) -> pa.Array:
@@ -58,25 +135,6 @@ def find_bad_numbers(array: pa.Array) -> pa.Array:
     if pa.types.is_floating(array.type):
         return pc.invert(pc.is_finite(array)).fill_null(True)
     return array.is_null()
-
-
-def as_arrow_array(values: Any, column: str, where: RowNamer) -> pa.Array:
-    """Return any column as one Arrow array, shape (n,); NaN in a column that is not Arrow's is null."""
-    try:
-        if isinstance(values, str | bytes):
-            raise TypeError("text is one value")
-        is_arrow = isinstance(values, pa.Array | pa.ChunkedArray)
-        array = values if is_arrow else pa.array(_prepare(values), from_pandas=True)
-    except (pa.ArrowException, OverflowError, ValueError, TypeError, RecursionError) as error:
-        raise _make_unlike_error(values, column, where, error) from None
-    try:
-        if not isinstance(array, pa.ChunkedArray):
-            return _flatten(array)
-        return pa.concat_arrays([_flatten(chunk) for chunk in array.chunks or [pa.array([], array.type)]])
-    except pa.ArrowException as error:
-        raise DataError(
-            f"{name_column(column)} of type {show_type(array.type)} cannot be read: {quote_error(error)}"
-        ) from None
 
 
 def join_dictionaries(parts: list[pa.DictionaryArray]) -> pa.DictionaryArray:
@@ -90,7 +148,8 @@ def _prepare(values: Any) -> Any:
 
     Raises a TypeError where numpy's times stand among other values: pyarrow 26 crashes on [datetime64, int64].
     """
-    if isinstance(values, list | tuple) or getattr(values, "dtype", None) == np.object_:
+    dtype = getattr(values, "dtype", None)
+    if isinstance(values, list | tuple) or dtype == np.object_:
         kinds = set(map(type, values)) - {type(None), float}
         if kinds == {UUID}:
             return [str(value) if isinstance(value, UUID) else None for value in values]
@@ -101,14 +160,13 @@ def _prepare(values: Any) -> Any:
             return [datetime.combine(value, time()) if type(value) is date else value for value in values]
         if len(kinds) > 1 and kinds & {np.datetime64, np.timedelta64}:
             raise TypeError("times of numpy among other values")
-    dtype = getattr(values, "dtype", None)
     if isinstance(dtype, np.dtype) and dtype.kind == "M" and np.datetime_data(dtype)[0] in ("Y", "M", "W", "h", "m"):
         return values.astype("datetime64[s]")
     return values
 
 
 def _flatten(array: pa.Array) -> pa.Array:
-    """Return an array without what Arrow computes less with: dictionaries, runs, views and types of others."""
+    """Return an array without dictionaries, runs, views and extension types, which Arrow computes less with."""
     if isinstance(array, pa.ExtensionArray):
         is_uuid = array.type.extension_name == "arrow.uuid"
         return _spell_uuids(array.storage) if is_uuid else _flatten(array.storage)
@@ -123,46 +181,34 @@ def _flatten(array: pa.Array) -> pa.Array:
 
 def _spell_uuids(array: pa.Array) -> pa.Array:
     """Return UUIDs, 16 bytes each, as text: 8-4-4-4-12 digits."""
-    n = len(array)
-    raw = np.frombuffer(b"".join(array.fill_null(bytes(16)).to_pylist()), np.uint8)
-    digits = np.frombuffer(b"0123456789abcdef", np.uint8)
-    spelt = np.full((n, 36), ord("-"), np.uint8)
-    places = [place for place in range(36) if place not in (8, 13, 18, 23)]
-    spelt[:, places] = digits[np.column_stack((raw >> 4, raw & 15)).reshape(n, 32)]
-    texts = pa.array(spelt.view("S36").reshape(n)).cast(pa.large_string())
+    digits = b"".join(array.fill_null(bytes(16)).to_pylist()).hex().encode()
+    texts = pa.array(np.frombuffer(digits, "S32")).cast(pa.large_string())
+    texts = pc.replace_substring_regex(texts, "^(.{8})(.{4})(.{4})(.{4})", r"\1-\2-\3-\4-")
     return pc.if_else(array.is_valid(), texts, None)
 
 
 def _make_unlike_error(values: Any, column: str, where: RowNamer, error: Exception) -> DataError:
     """Return an error for a column that is no array, naming the first row whose type differs."""
-    name = name_column(column)
     if isinstance(values, str | bytes) or not hasattr(values, "__iter__"):
-        return DataError(f"{name} is the single value {show_value(values)}, not a list of values")
-    cells = list(values)
-    first = next((cell for cell in cells if not _is_missing(cell)), None)
-    for row, cell in enumerate(cells):
-        if type(cell) is not type(first) and not _is_missing(cell):
-            return DataError(
-                f"{name}, {where(row)}: {show_value(cell)} is {_name_kind(cell)}, but the values before it are"
-                f" like {show_value(first)}, {_name_kind(first)}; make the column one type"
+        return DataError(f"{name_column(column)} is the single value {show_value(values)}, not a list of values")
+    first = None
+    for row, cell in enumerate(list(values)):
+        if cell is None or (isinstance(cell, float) and cell != cell):
+            continue
+        first = cell if first is None else first
+        if type(cell) is not type(first):
+            what = (
+                f"is {_name_kind(cell)}, but the values before it are like {show_value(first)}, {_name_kind(first)};"
+                " make the column one type"
             )
-        if isinstance(cell, int) and not -(2**63) <= cell < 2**63:
-            return DataError(f"{name}, {where(row)}: {show_value(cell)} does not fit in 64 bits; pass it as text")
-        if isinstance(cell, str) and not _is_unicode(cell):
-            return DataError(f"{name}, {where(row)}: {show_value(cell)} holds half a character; correct it")
-    return DataError(f"{name} cannot be read: {quote_error(error)}")
-
-
-def _is_missing(cell: Any) -> bool:
-    return cell is None or (isinstance(cell, float) and cell != cell)
-
-
-def _is_unicode(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+        elif isinstance(cell, int) and not -(2**63) <= cell < 2**63:
+            what = "does not fit in 64 bits; pass it as text"
+        elif isinstance(cell, str) and any("\ud800" <= each <= "\udfff" for each in cell):
+            what = "holds half a character; correct it"
+        else:
+            continue
+        return Column(column, pa.nulls(0), where).make_error(row, f"{show_value(cell)} {what}")
+    return DataError(f"{name_column(column)} cannot be read: {quote_error(error)}", column=column)
 
 
 def name_column(column: str) -> str:
@@ -174,26 +220,9 @@ def show_type(kind: pa.DataType) -> str:
     return show_value(str(kind)).strip("'")
 
 
-def show_cell(array: pa.Array, row: int) -> str:
-    """Return the value of a row in words; not every value of Arrow is one of Python's."""
-    try:
-        return show_value(array[row].as_py())
-    except (pa.ArrowException, ValueError, ArithmeticError, TypeError, LookupError, NotImplementedError):
-        return f"a value of type {show_type(array.type)}"
-
-
 def _name_kind(cell: Any) -> str:
     names = {"int": "an integer", "str": "a string", "float": "a fractional number", "bool": "a bool"}
     return names.get(type(cell).__name__, f"a {type(cell).__name__}")
-
-
-def make_missing_error(column: str, place: str) -> DataError:
-    return DataError(f"{name_column(column)}, {place}: the value is missing; remove the row or fill it in, {SKIP_HINT}")
-
-
-def reject_missing(array: pa.Array, column: str, where: RowNamer) -> None:
-    if array.null_count:
-        raise make_missing_error(column, where(pc.index(array.is_null(), True).as_py()))
 
 
 def is_text(kind: pa.DataType) -> bool:
@@ -218,7 +247,7 @@ def _to_numbers(array: pa.Array) -> Float64Array:
         array = pc.utf8_trim_whitespace(array.cast(pa.large_string()))
     elif not (is_number_type(array.type) or len(array) == 0):
         raise pa.ArrowInvalid("not numbers")
-    # An integer beyond 2^53 is rounded: as an amount it is what it was.
+    # An integer beyond 2^53 is rounded, which does not matter for an amount.
     is_whole = pa.types.is_integer(array.type)
     return np.asarray(array.cast(pa.float64(), safe=not is_whole).to_numpy(zero_copy_only=False))
 
@@ -232,69 +261,71 @@ MISSING = (
     *("NULL", "null", "None", "NaN", "nan", "-NaN", "-nan", "NA", "N/A", "n/a", "<NA>", "#N/A", "#N/A N/A", "#NA"),
     *("NaT", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN"),
 )
-"""What a text file may hold in the place of a value that is missing: what pandas takes for that, and NaT."""
+"""The texts that mean a missing value in a text file: those of pandas, and NaT."""
 INTEGER = r"^(0|-?[1-9][0-9]{0,18})(\.0*)?$"
-"""An integer as it is plainly written, or as pandas writes it in a column with missing values: 7.0."""
-
-
+"""An integer as it is usually written, or as pandas writes it in a column with missing values: 7.0."""
 ROUNDED = r"^[0-9](\.[0-9]+)?[eE]\+[0-9]{2}$"
 """A large integer as spreadsheets write it, its last digits lost."""
 EXACT = {pa.float16(): 2**11, pa.float32(): 2**24, pa.float64(): 2**53}
 """Up to here, floats tell all integers apart."""
 
 
-def read_id_column(values: Any, column: str, where: RowNamer = name_table_row) -> pa.Array:
+def read_ids(column: Column) -> pa.Array:
     """Return ids as an Arrow array of int64 or large_string, shape (n,).
 
     Integers of any width, whole floats and whole decimals become int64. Strings stay exactly as they are, bytes are
     taken for UTF-8, and UUIDs become text.
     """
-    array = as_arrow_array(values, column, where)
-    reject_missing(array, column, where)
-    kind = array.type
-    if is_text(kind):
-        return array.cast(pa.large_string())
+    column.reject_missing()
+    kind = column.kind
+    if column.is_text:
+        return column.array.cast(pa.large_string())
     if pa.types.is_floating(kind):
-        _reject_rounded(array, column, where)
+        large = np.abs(column.array.to_numpy(zero_copy_only=False)) > EXACT[kind]
+        if large.any():
+            what = f"is a float, which tells integers apart up to {EXACT[kind]:,} only; read the column as integers"
+            raise column.make_value_error(int(np.argmax(large)), f"{what} or text")
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
-        return _cast(array, pa.int64(), "a 64-bit integer", column, where)
-    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
-        return _cast(array, pa.large_string(), "text in UTF-8", column, where)
-    if len(array) == 0:
+        return column.cast(pa.int64(), "is not a 64-bit integer; use integers or strings")
+    if pa.types.is_fixed_size_binary(kind):
+        column = replace(column, array=column.array.cast(pa.large_binary()))
+    if pa.types.is_binary(column.kind) or pa.types.is_large_binary(column.kind):
+        return column.cast(pa.large_string(), "is not text in UTF-8; use integers or strings")
+    if len(column) == 0:
         return pa.array([], pa.int64())
-    raise DataError(
-        f"{name_column(column)}, {where(0)}: {show_cell(array, 0)} is of type {show_type(kind)};"
-        " ids are integers or strings"
-    )
+    raise column.make_value_error(0, f"is of type {show_type(kind)}; ids are integers or strings")
 
 
-def read_text_id_column(
-    values: Any,
-    column: str,
-    where: RowNamer = name_table_row,
-    missing: Collection[str] = MISSING,
-    note: Callable[[str], object] = lambda _: None,
+def read_text_ids(
+    column: Column, missing: Collection[str] = MISSING, note: Callable[[str], object] = lambda _: None
 ) -> pa.Array:
     """Return ids written in a text, shape (n,), without blanks around them: integers if all are such, else text.
 
     "7", "-3" and "7.0" are integers; "007" and "+7" are not. An empty id is missing, and so are those in `missing`.
-    `note` is told where ids were the same but for blanks. The array is a dictionary of int64 or large_string.
+    `note` is called with remarks on the ids. The array is a dictionary of int64 or large_string.
     """
-    # Texts repeat: what is told of each is told of the distinct ones.
-    is_encoded = isinstance(values, pa.DictionaryArray) and values.null_count == 0 and is_text(values.dictionary.type)
-    encoded = values if is_encoded else read_id_column(values, column, where).dictionary_encode()
+    # Texts repeat: it is enough to look at the distinct ones.
+    encoded = column.array
+    if not isinstance(encoded, pa.DictionaryArray):
+        encoded = read_ids(column).dictionary_encode()
     written, indices = encoded.dictionary, encoded.indices
     texts = pc.utf8_trim_whitespace(written)
     absent = find_missing(texts, missing)
     if pc.any(absent).as_py():
         row = pc.index(absent.take(indices), True).as_py()
-        raise _make_missing_id_error(written[indices[row].as_py()].as_py(), column, where(row))
-    _note_merged(written, texts, column, note)
+        raise _make_missing_id_error(column, row, written[indices[row].as_py()].as_py())
+    n_merged = 0 if texts.equals(written) else len(texts) - pc.count_distinct(texts).as_py()
+    if n_merged:
+        example = show_value(written.filter(pc.not_equal(written, texts))[0].as_py())
+        note(
+            f"{name_column(column.name)}: {n_merged:,} of the ids differ from another by blanks around them only, such"
+            f" as {example}; they are one id, without the blanks"
+        )
     ids = _parse_integers(texts)
     if ids is texts and (rounded := texts.filter(pc.match_substring_regex(texts, ROUNDED))):
         note(
-            f"{name_column(column)}: ids such as {show_value(rounded[0].as_py())} look like large integers that were"
-            " rounded when they were written; write the column as text"
+            f"{name_column(column.name)}: ids such as {show_value(rounded[0].as_py())} look like large integers that"
+            " were rounded when they were written; write the column as text"
         )
     if pc.count_distinct(ids).as_py() < len(ids):
         return ids.take(indices).dictionary_encode()
@@ -302,57 +333,30 @@ def read_text_id_column(
 
 
 def find_missing(texts: pa.Array, missing: Collection[str]) -> pa.Array:
-    """Return which texts, shape (n,), stand for no value."""
+    """Return which texts, shape (n,), mean a missing value."""
     return pc.is_in(texts, value_set=pa.array(["", *missing], texts.type))
 
 
 def describe_doubtful_ids(user_ids: Int64Array | ObjectArray, item_ids: Int64Array | ObjectArray) -> list[str]:
-    """Return what is to be said of ids, sorted, of shape (n,), that look like missing values made into text."""
-    found = {"user": _list_missing_like(user_ids), "item": _list_missing_like(item_ids)}
-    return [
-        f"{' and '.join(map(repr, ids))} among the ids of the {role}s: if missing values were made into text,"
-        " drop these rows"
-        for role, ids in found.items()
-        if ids
-    ]
+    """Return remarks on ids, sorted, of shape (n,), that look like missing values made into text."""
+    notes = []
+    for role, ids in (("user", user_ids), ("item", item_ids)):
+        if ids.dtype != np.object_ or len(ids) == 0:
+            continue
+        places = np.minimum(np.searchsorted(ids, np.array(("", *MISSING), object)), len(ids) - 1)
+        if found := [name for name, place in zip(("", *MISSING), places.tolist(), strict=True) if ids[place] == name]:
+            names = " and ".join(map(repr, found))
+            notes.append(
+                f"{names} among the ids of the {role}s: if missing values were made into text, drop these rows"
+            )
+    return notes
 
 
-def _list_missing_like(ids: Int64Array | ObjectArray) -> list[str]:
-    if ids.dtype != np.object_ or len(ids) == 0:
-        return []
-    asked = ("", *MISSING)
-    places = np.minimum(np.searchsorted(ids, np.array(asked, object)), len(ids) - 1)
-    return [name for name, place in zip(asked, places.tolist(), strict=True) if ids[place] == name]
-
-
-def _make_missing_id_error(text: str, column: str, place: str) -> DataError:
-    if text.strip():
-        return DataError(
-            f"{name_column(column)}, {place}: {show_value(text)} means that the id is missing; remove the row,"
-            f" {SKIP_HINT}; if it is a real id, pass missing=[]"
-        )
-    return DataError(f"{name_column(column)}, {place}: the value is missing; remove the row or fill it in, {SKIP_HINT}")
-
-
-def _reject_rounded(array: pa.Array, column: str, where: RowNamer) -> None:
-    most = EXACT[array.type]
-    large = np.abs(array.to_numpy(zero_copy_only=False)) > most
-    if large.any():
-        row = int(np.argmax(large))
-        raise DataError(
-            f"{name_column(column)}, {where(row)}: {show_cell(array, row)} is a float, which tells integers apart up to"
-            f" {most:,} only; read the column as integers or text"
-        )
-
-
-def _note_merged(written: pa.Array, texts: pa.Array, column: str, note: Callable[[str], object]) -> None:
-    n_merged = len(texts) - pc.count_distinct(texts).as_py() if not texts.equals(written) else 0
-    if n_merged:
-        some = written.filter(pc.not_equal(written, texts))[0].as_py()
-        note(
-            f"{name_column(column)}: {n_merged:,} of the ids differ from another by blanks around them only, such as"
-            f" {show_value(some)}; they are one id, without the blanks"
-        )
+def _make_missing_id_error(column: Column, row: int, text: str) -> DataError:
+    if not text.strip():
+        return column.make_missing_error(row)
+    what = f"{show_value(text)} means that the id is missing; remove the row, {SKIP_HINT}; if it is a real id, pass"
+    return column.make_error(row, f"{what} missing=[]")
 
 
 def _parse_integers(texts: pa.Array) -> pa.Array:
@@ -367,20 +371,8 @@ def _parse_integers(texts: pa.Array) -> pa.Array:
         return texts
 
 
-def _cast(array: pa.Array, kind: pa.DataType, what: str, column: str, where: RowNamer) -> pa.Array:
-    if pa.types.is_fixed_size_binary(array.type):
-        array = array.cast(pa.large_binary())
-    try:
-        return array.cast(kind)
-    except pa.ArrowException:
-        row = find_first_failure(array, lambda part: part.cast(kind))
-        raise DataError(
-            f"{name_column(column)}, {where(row)}: {show_cell(array, row)} is not {what}; use integers or strings"
-        ) from None
-
-
 def find_bad_ids(array: pa.Array, missing: Collection[str] | None) -> pa.Array:
-    """Return which ids, shape (n,), are missing or no ids; texts in `missing` are missing, where it is given."""
+    """Return which ids, shape (n,), are missing or invalid; `missing` are texts that mean a missing id, if given."""
     kind = array.type
     if is_text(kind) and missing is not None:
         return find_missing(pc.utf8_trim_whitespace(array), missing).fill_null(True)
@@ -396,25 +388,24 @@ FINER = 3e11
 """A number from here on is no second of the next nine thousand years, but a millisecond since 1979 or finer."""
 
 
-def show_times(times: Times) -> list[str]:
+def format_times(times: Times) -> list[str]:
     """Return times as people read them, to the second: 2024-01-31T10:00:03."""
     return [str(each) for each in times.astype(np.int64).astype("datetime64[s]")]
 
 
-def show_moments(times: Times) -> list[str]:
+def format_cuts(times: Times) -> list[str]:
     """Return times as dates where the last of them is later than 1973, and as the numbers that they are elsewhere."""
-    return show_times(times) if times.max() > 1e8 else [f"{each:.12g}" for each in times]
+    return format_times(times) if times.max() > 1e8 else [f"{each:.12g}" for each in times]
 
 
-def read_time_column(values: Any, column: str, where: RowNamer = name_table_row) -> Times:
+def read_times(column: Column) -> Times:
     """Return times, shape (n,): seconds since 1970, int64 where they were written as integers, else float64.
 
     Numbers are seconds, milli-, micro- or nanoseconds, as their median tells, or all of them dates like 20001231. A
     date that names no time zone is in UTC.
     """
-    array = as_arrow_array(values, column, where)
-    reject_missing(array, column, where)
-    return scale_to_seconds(_read_times(array, column, where))
+    column.reject_missing()
+    return scale_to_seconds(_read_unscaled_times(column))
 
 
 def scale_to_seconds(times: Times) -> Times:
@@ -427,55 +418,51 @@ def scale_to_seconds(times: Times) -> Times:
     if last < FINER and first > -FINER:
         return times
     sizes = np.abs(times.astype(np.float64))
-    factor = _find_factor(float(np.median(sizes[sizes > 0])))
+    size = float(np.median(sizes[sizes > 0]))
+    factor = next((factor for factor in (1.0, 1e3, 1e6, 1e9) if size < FINER * factor), 1.0)
     return times if factor == 1 else times / factor
 
 
 def parse_time(at: float | str | date | np.datetime64) -> float:
     """Return a number, a date, datetime or ISO string (UTC by default) as seconds since 1970."""
+    given = at
     if isinstance(at, str):
-        try:
+        with suppress(ValueError):
             at = datetime.fromisoformat(at.strip())
-        except ValueError:
-            raise DataError(
-                f"{show_value(at)} is not a time: give a number, a datetime or text like 2000-12-31"
-            ) from None
     if isinstance(at, np.datetime64):
-        at = at.astype("datetime64[us]").item()  # None of what is no time
+        at = at.astype("datetime64[us]").item()  # None for "not a time"
     if isinstance(at, date):
         stamp = at if isinstance(at, datetime) else datetime(at.year, at.month, at.day)
         return (stamp if stamp.tzinfo else stamp.replace(tzinfo=UTC)).timestamp()
     if not is_number(at):
-        raise DataError(f"{show_value(at)} is not a time: give a number, a datetime or text like 2000-12-31")
+        raise DataError(f"{show_value(given)} is not a time: give a number, a datetime or text like 2000-12-31")
     return float(scale_to_seconds(np.array([float(at)]))[0])
 
 
 def find_bad_times(array: pa.Array) -> pa.Array:
-    """Return which texts, shape (n,), are no times; one that is missing is none."""
+    """Return which values, shape (n,), are missing or not times."""
+    if not is_text(array.type):
+        is_stamp = pa.types.is_timestamp(array.type) or pa.types.is_date(array.type)
+        return array.is_null() if is_stamp else find_bad_numbers(array)
     encoded = array.dictionary_encode()
-    bad = pa.array([_is_bad(text) for text in encoded.dictionary.to_pylist()], pa.bool_())
+    bad = pa.array([_parse_text_time(text) is None for text in encoded.dictionary.to_pylist()], pa.bool_())
     return bad.take(encoded.indices).fill_null(True)
 
 
-def _is_bad(text: str) -> bool:
-    try:
-        _parse_text_time(text)
-    except DataError:
-        return True
-    return False
-
-
-def _parse_text_time(text: str) -> float:
-    """Return an ISO string, or a number, as seconds since 1970."""
+def _parse_text_time(text: str) -> float | None:
+    """Return an ISO string, or a number, as seconds since 1970; None for what is neither."""
     try:
         number = float(text)
     except ValueError:
         number = np.nan
-    return parse_time(number if np.isfinite(number) else text)
+    try:
+        return parse_time(number if np.isfinite(number) else text)
+    except DataError:
+        return None
 
 
 def _read_compact_dates(times: Times) -> Times:
-    """Return numbers like 20001231, shape (n,), as seconds, and numbers that are no such dates as they are."""
+    """Return numbers like 20001231, shape (n,), as seconds; where one is not such a date, return all unchanged."""
     numbers = times.astype(np.int64)
     years, months, days = numbers // 10_000, numbers // 100 % 100, numbers % 100
     dates = (12 * (years - 1970) + months - 1).astype("datetime64[M]").astype("datetime64[D]") + (days - 1)
@@ -484,29 +471,19 @@ def _read_compact_dates(times: Times) -> Times:
     return dates.astype(np.int64) * 86_400 if is_date.all() else times
 
 
-def _find_factor(size: float) -> float:
-    """Return how many of the units that a number of such a size counts make a second."""
-    return next((factor for factor in (1.0, 1e3, 1e6, 1e9) if size < FINER * factor), 1.0)
-
-
-def _read_times(array: pa.Array, column: str, where: RowNamer) -> Times:
-    kind = array.type
+def _read_unscaled_times(column: Column) -> Times:
+    """Return times as numbers, shape (n,), in the unit in which they were written."""
+    kind = column.kind
     if pa.types.is_integer(kind):
-        try:
-            return np.asarray(array.cast(pa.int64()).to_numpy())
-        except pa.ArrowException:
-            row = find_first_failure(array, lambda part: part.cast(pa.int64()))
-            raise DataError(
-                f"{name_column(column)}, {where(row)}: {show_cell(array, row)} is not a time; correct it"
-            ) from None
+        return np.asarray(column.cast(pa.int64(), "is not a time; correct it").to_numpy())
     if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
-        return _to_epoch_seconds(array)
-    if is_text(kind):
-        return _parse_text_times(pc.utf8_trim_whitespace(array), column, where)
-    numbers = read_number_column(array, column, where)
-    endless = np.flatnonzero(np.isinf(numbers))
-    if endless.size:
-        raise DataError(f"{name_column(column)}, {where(int(endless[0]))}: an infinite time; correct it, {SKIP_HINT}")
+        return _to_epoch_seconds(column.array)
+    if column.is_text:
+        return _parse_text_times(replace(column, array=pc.utf8_trim_whitespace(column.array)))
+    numbers = read_numbers(column)
+    infinite = np.flatnonzero(np.isinf(numbers))
+    if infinite.size:
+        raise column.make_error(int(infinite[0]), f"an infinite time; correct it, {SKIP_HINT}")
     return numbers
 
 
@@ -516,23 +493,40 @@ def _to_epoch_seconds(array: pa.Array) -> Float64Array:
         return np.asarray(array.cast(pa.int32()).to_numpy()) * 86400.0
     unit = "ms" if pa.types.is_date64(kind) else kind.unit
     ticks = np.asarray(array.cast(pa.int64()).to_numpy())
-    if unit == "ns":  # a float has no room for them
+    if unit == "ns":  # nanoseconds since 1970 do not fit into a float
         ticks, unit = ticks // 1000, "us"
     return ticks / {"s": 1.0, "ms": 1e3, "us": 1e6}[unit]
 
 
-def _parse_text_times(array: pa.Array, column: str, where: RowNamer) -> Times:
+def _parse_text_times(column: Column) -> Times:
+    array = column.array
     for kind in (pa.int64(), pa.float64(), pa.timestamp("us"), pa.timestamp("us", "UTC")):
         try:
             array[:1].cast(kind)  # Arrow takes long to fail: it writes an error for every value
             parsed = array.cast(kind)
         except pa.ArrowInvalid:
             continue
-        return _read_times(parsed, column, where)
+        return _read_unscaled_times(replace(column, array=parsed))
     seconds = np.empty(len(array))
     for row, text in enumerate(array.to_pylist()):
-        try:
-            seconds[row] = _parse_text_time(text)
-        except DataError as error:
-            raise DataError(f"{name_column(column)}, {where(row)}: {error}; correct it, {SKIP_HINT}") from None
+        if (second := _parse_text_time(text)) is None:
+            what = "is not a time: give a number, a datetime or text like 2000-12-31"
+            raise column.make_value_error(row, f"{what}; correct it, {SKIP_HINT}")
+        seconds[row] = second
     return seconds
+
+
+def merge_by_key(
+    keys: Int64Array, weights: Float64Array | None, times: Times | None
+) -> tuple[Int64Array, Float64Array | None, Times | None]:
+    """Return the place of one row of each distinct key, in the order of keys, the sum of its weights, its latest time.
+
+    Inputs have shape (n,), keys are not negative. Outputs have shape (n_distinct,).
+    """
+    order = np.argsort(keys, kind="stable")
+    starts = np.flatnonzero(np.diff(keys[order], prepend=-1))
+    if weights is not None and len(starts) < len(keys):
+        # A sum of floats depends on their order: sorting makes it the same for any order of the rows.
+        order = np.lexsort((weights, keys))
+    sums = None if weights is None else np.add.reduceat(weights[order], starts)
+    return order[starts], sums, None if times is None else np.maximum.reduceat(times[order], starts)

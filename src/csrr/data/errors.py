@@ -1,4 +1,4 @@
-"""What can be wrong with data, said so that the reader can fix it."""
+"""The errors and warnings about data, and how they show values and names."""
 
 from __future__ import annotations
 
@@ -11,12 +11,41 @@ SHOWN_CHARACTERS = 60
 SHOWN_NAMES = 20
 SHOWN_ERROR = 200
 
+Kinds = type[Exception] | tuple[type[Exception], ...]
+
 RowNamer = Callable[[int], str]
 """Names the place of a data row, counted from 0, in words: "row 3" or "line 4 of ratings.csv"."""
 
 
 class DataError(ValueError):
-    """Raised for data that cannot be used; the message says what is wrong, where, and what to do."""
+    """Raised for data that cannot be used; the message says what is wrong, where, and what to do.
+
+    Parameters
+    ----------
+    message
+        The message.
+    path
+        The name of the file, if it was one.
+    column
+        The name of the column in which a value is wrong; or, where no column or several can be the user's, the item's
+        or another one, which of these: "user", "item", ...
+    row
+        The row with the wrong value, counted from 0.
+
+    Examples
+    --------
+    >>> try:
+    ...     csrr.read({"user": ["ann", None], "item": [1, 2]})
+    ... except csrr.DataError as error:
+    ...     error.column, error.row
+    ('user', 1)
+    """
+
+    def __init__(
+        self, message: str = "", *, path: str | None = None, column: str | None = None, row: int | None = None
+    ) -> None:
+        super().__init__(message)
+        self.path, self.column, self.row = path, column, row
 
 
 class DataWarning(UserWarning):
@@ -27,20 +56,42 @@ class DataWarning(UserWarning):
     Examples
     --------
     >>> import warnings
-    >>> with warnings.catch_warnings(record=True) as told:
+    >>> with warnings.catch_warnings(record=True) as caught:
     ...     warnings.simplefilter("always")
     ...     log = csrr.read({"user": ["ann", None], "item": [1, 2]}, on_bad_rows="skip")
-    >>> print(told[0].message)
+    >>> print(caught[0].message)
     skipped 1 of 2 rows that are bad; the first is row 2
     """
 
 
 class UnknownIdError(KeyError):
-    """Raised for an id that the data does not contain."""
+    """Raised for an id that the data does not contain.
+
+    Parameters
+    ----------
+    message
+        The message.
+    ids
+        The ids that are unknown.
+    kind
+        Of what they are: "user" or "item".
+
+    Examples
+    --------
+    >>> try:
+    ...     csrr.IdMap([1, 2]).rows([2, 7], "item")
+    ... except csrr.UnknownIdError as error:
+    ...     error.kind, error.ids
+    ('item', (7,))
+    """
+
+    def __init__(self, message: str = "", *, ids: Collection[int | str] = (), kind: str = "user") -> None:
+        super().__init__(message)
+        self.ids, self.kind = tuple(ids), kind
 
     def __str__(self) -> str:
         """Return the message itself; KeyError would return its repr."""
-        return str(self.args[0]) if self.args else ""
+        return str(self.args[0])
 
 
 class UnknownIdWarning(UserWarning):
@@ -50,9 +101,9 @@ class UnknownIdWarning(UserWarning):
     --------
     >>> import warnings
     >>> model = csrr.PopRank().fit(csrr.synthetic(60, 40, events_per_user=10).log)
-    >>> with warnings.catch_warnings(record=True, action="always") as told:
+    >>> with warnings.catch_warnings(record=True, action="always") as caught:
     ...     recs = model.recommend(3, candidates=[1, 2, 999], unknown="ignore")
-    >>> print(told[0].message)
+    >>> print(caught[0].message)
     unknown ids were left out: 1 of 3 in candidates
     """
 
@@ -64,9 +115,9 @@ class NoHistoryWarning(UserWarning):
     --------
     >>> import warnings
     >>> model = csrr.EASE(reg=10).fit(csrr.synthetic(60, 40, events_per_user=10).log)
-    >>> with warnings.catch_warnings(record=True, action="always") as told:
+    >>> with warnings.catch_warnings(record=True, action="always") as caught:
     ...     recs = model.recommend([3, 999], unknown="ignore")
-    >>> print(told[0].message)
+    >>> print(caught[0].message)
     1 of 2 users has no history (1 unknown) and gets popular items; `fallback` marks them
     """
 
@@ -100,7 +151,7 @@ def show_value(value: object) -> str:
 
 
 def quote_error(error: Exception) -> str:
-    """Return the first line of what a library says, not too much of it."""
+    """Return the first line of the message of a library, in at most 200 characters."""
     lines = str(error).splitlines() or [type(error).__name__]
     return lines[0] if len(lines[0]) <= SHOWN_ERROR else lines[0][: SHOWN_ERROR - 3] + "..."
 
@@ -119,10 +170,21 @@ def quote_names(names: Collection[str]) -> str:
 
 @contextmanager
 def name_in_errors(name: str | None) -> Iterator[None]:
-    """Put the name of a file, where there is one, in front of what is said about its content."""
+    """Put the name of a file, if there is one, in front of the message of a `DataError`."""
     try:
         yield
     except DataError as error:
-        if name is None:
-            raise
-        raise DataError(f"{name}: {error}") from error.__cause__
+        if name is not None:
+            error.args, error.path = (f"{name}: {error}",), name
+        raise
+
+
+@contextmanager
+def reword_errors(kinds: Kinds, before: str, after: str = "", column: str | None = None) -> Iterator[None]:
+    """Turn errors of libraries into a `DataError`: the first line of the message, with words before and after it."""
+    try:
+        yield
+    except DataError:
+        raise
+    except kinds as error:
+        raise DataError(f"{before}: {quote_error(error)}{after}", column=column) from error

@@ -1,4 +1,4 @@
-"""Types of events, such as views, carts and purchases: what each weighs, and which one is the target."""
+"""Types of events, such as views, carts and purchases: their weights, and the target among them."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from csrr._base.arrays import BoolArray, Float32Array, Float64Array, Int64Array, Rows
-from csrr.data.columns import SKIP_HINT, Times, as_arrow_array, name_column, reject_missing, show_type
-from csrr.data.errors import DataError, RowNamer, list_names, show_value
+from csrr.data.columns import SKIP_HINT, Column, Times, merge_by_key, name_column
+from csrr.data.errors import DataError, list_names, show_value
 from csrr.parameters import ParameterError, check_number
 
 MOST_TYPES = 64
-"""More types than these are no types: a column of ids was named, perhaps."""
+"""With more types than these, the column is probably one of ids."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -54,22 +54,17 @@ class EventTypes:
     @property
     def cells(self) -> BoolArray:
         """Which types each pair has, shape (n_events, n_types)."""
-        found: BoolArray = self.amounts > 0
-        return found
+        return np.asarray(self.amounts > 0)
 
     @property
     def is_target(self) -> BoolArray:
         """Which pairs have an event of the target type, shape (n_events,); all of them without a target."""
-        if self.target is None:
-            return np.ones(len(self.amounts), np.bool_)
-        found: BoolArray = self.amounts[:, self.names.index(self.target)] > 0
-        return found
+        return np.asarray(self.target_cells.any(axis=1))
 
     @property
     def target_cells(self) -> BoolArray:
         """Which types of each pair are the target, shape (n_events, n_types)."""
-        found: BoolArray = self.cells & np.array([self.target in (None, name) for name in self.names])
-        return found
+        return np.asarray(self.cells & np.array([self.target in (None, name) for name in self.names]))
 
     def sum_weights(self) -> Float32Array:
         """Return the weight of each pair: the sum over its types.
@@ -131,8 +126,8 @@ class EventTypes:
             On one line.
         """
         counts = self.cells.sum(axis=0).tolist()
-        told = [f"{name} {n:,}" for name, n in zip(self.names, counts, strict=True)]
-        return f"{list_names(told)}" + (f"; the target is {self.target}" if self.target is not None else "")
+        parts = [f"{name} {n:,}" for name, n in zip(self.names, counts, strict=True)]
+        return f"{list_names(parts)}" + (f"; the target is {self.target}" if self.target is not None else "")
 
     def equals(self, other: EventTypes | None) -> bool:
         """Return whether another log's types are the same.
@@ -161,20 +156,15 @@ class EventTypes:
 
 
 @dataclass(frozen=True, eq=False)
-class TypeColumn:
+class RowTypes:
     """The type of each row of a table: `codes`, shape (n,), are places among `names`, -1 where the weight is 0."""
 
     names: tuple[str, ...]
     codes: Rows
     target: str | None
 
-    @property
-    def lacks_target(self) -> bool:
-        """Whether there is a target, and no row of it."""
-        return self.target is not None and not (self.codes == self.names.index(self.target)).any()
-
-    def select(self, mask: BoolArray) -> TypeColumn:
-        """Return the types of some rows, `mask` of shape (n,)."""
+    def select(self, mask: BoolArray) -> RowTypes:
+        """Return the types of the rows where `mask`, shape (n,), is true."""
         return replace(self, codes=self.codes[mask])
 
     def merge(self, pairs: Int64Array, weights: Float64Array, times: Times | None) -> EventTypes:
@@ -184,27 +174,18 @@ class TypeColumn:
         """
         n_pairs, n_types = int(pairs.max(initial=-1)) + 1, len(self.names)
         cells = pairs * n_types + self.codes
-        # A sum of floats depends on their order: sorting makes it the same for any order of the rows.
-        order = np.lexsort((weights, cells))
-        first = np.flatnonzero(np.diff(cells[order], prepend=-1))
-        amounts, places = np.zeros(n_pairs * n_types), cells[order][first]
-        amounts[places] = np.add.reduceat(weights[order], first)
-        shape: tuple[int, int] = (n_pairs, n_types)
-        latest: Times | None = None
-        if times is not None:
-            flat: Any = np.zeros(n_pairs * n_types, times.dtype)
-            flat[places] = np.maximum.reduceat(times[order], first)
-            latest = flat.reshape(shape)
-        return EventTypes(self.names, narrow_weights(amounts).reshape(shape), latest, self.target)
+        first, sums, last = merge_by_key(cells, weights, times)
+        amounts: Float64Array = np.zeros((n_pairs, n_types))
+        latest: Any = None
+        amounts.flat[cells[first]] = sums
+        if last is not None:
+            latest = np.zeros((n_pairs, n_types), last.dtype)
+            latest.flat[cells[first]] = last
+        return EventTypes(self.names, narrow_weights(amounts), latest, self.target)
 
 
-def read_weights(event: Any, weights: Any, target: Any) -> dict[str, float] | None:
-    """Return the weight of each type, or None where no column of types is named; check `target` too."""
-    if event is None or event is False:
-        for name, value in (("weights", weights), ("target", target)):
-            if value is not None:
-                raise ParameterError(f"{name}={show_value(value)} needs the column of event types: event='...'")
-        return None
+def read_weights(event: Any, weights: Any, target: Any) -> dict[str, float]:
+    """Return the weight of each type of the column `event`, checked; check `target` too."""
     if not isinstance(weights, Mapping) or not weights:
         given = "" if weights is None else f"weights={show_value(weights)}: "
         raise ParameterError(
@@ -216,12 +197,12 @@ def read_weights(event: Any, weights: Any, target: Any) -> dict[str, float] | No
     found: dict[str, float] = {}
     for name, weight in weights.items():
         check_number(f"weights[{show_value(name)}]", weight, least=0, most=float(np.finfo(np.float32).max))
-        if spell_type(name) in found:
-            raise ParameterError(f"weights names the event type {show_value(spell_type(name))} twice")
-        found[spell_type(name)] = float(weight)
+        if name_type(name) in found:
+            raise ParameterError(f"weights names the event type {show_value(name_type(name))} twice")
+        found[name_type(name)] = float(weight)
     if not any(np.float32(weight) > 0 for weight in found.values()):
         raise ParameterError("weights: at least one event type must have a weight above 0")
-    if target is not None and not found.get(spell_type(target), 0) > 0:
+    if target is not None and not found.get(name_type(target), 0) > 0:
         known = ", ".join(show_value(name) for name, weight in found.items() if weight > 0)
         raise ParameterError(
             f"target={show_value(target)}: it must be an event type that weights gives a weight above 0: {known}"
@@ -229,7 +210,7 @@ def read_weights(event: Any, weights: Any, target: Any) -> dict[str, float] | No
     return found
 
 
-def spell_type(name: Any) -> str:
+def name_type(name: Any) -> str:
     """Return an event type as text: True as "true", 1 as "1"."""
     if isinstance(name, bool | np.bool_):
         return "true" if name else "false"
@@ -238,36 +219,36 @@ def spell_type(name: Any) -> str:
     raise ParameterError(f"{show_value(name)} is no event type; types are strings or integers")
 
 
-def spell_types(values: Any, column: str, where: RowNamer) -> pa.Array:
-    """Return a column of event types as text, shape (n,)."""
-    array = as_arrow_array(values, column, where)
+def read_types(column: Column) -> pa.Array:
+    """Return event types as text, shape (n,)."""
     try:
-        if pa.types.is_floating(array.type):
-            array = array.cast(pa.int64())
-        texts = array.cast(pa.large_string())
+        values = column.array
+        if pa.types.is_floating(values.type):
+            values = values.cast(pa.int64())
+        return pc.utf8_trim_whitespace(values.cast(pa.large_string()))
     except pa.ArrowException:
-        raise DataError(
-            f"{name_column(column)} holds {show_type(array.type)} values, not event types: strings or integers"
-        ) from None
-    return pc.utf8_trim_whitespace(texts)
+        raise column.make_type_error(", not event types: strings or integers") from None
 
 
-def code_types(texts: pa.Array, column: str, where: RowNamer, weights: Mapping[str, float], target: Any) -> TypeColumn:
+def code_types(column: Column, weights: Mapping[str, float], target: Any) -> RowTypes:
     """Return the types of rows, shape (n,), as places among those with a weight above 0; all must have a weight."""
-    reject_missing(texts, column, where)
+    column.reject_missing()
+    texts = column.array
     unknown = pc.invert(pc.is_in(texts, value_set=pa.array(list(weights), texts.type)))
     if pc.any(unknown).as_py():
         found = pc.value_counts(texts.filter(unknown)).to_pylist()
         found.sort(key=lambda each: (-each["counts"], each["values"]))
-        told = list_names([f"{show_value(each['values'])} ({each['counts']:,})" for each in found])
+        names = list_names([f"{show_value(each['values'])} ({each['counts']:,})" for each in found])
+        row = pc.index(unknown, True).as_py()
         raise DataError(
-            f"{name_column(column)} has event types without a weight: {told}; the first is in"
-            f" {where(pc.index(unknown, True).as_py())}; give each one, 0 to leave it out, {SKIP_HINT}"
+            f"{name_column(column.name)} has event types without a weight: {names}; the first is in"
+            f" {column.where(row)}; give each one, 0 to leave it out, {SKIP_HINT}",
+            column=column.name,
+            row=row,
         )
-    names = tuple(name for name, weight in weights.items() if np.float32(weight) > 0)
-    places = pc.index_in(texts, value_set=pa.array(names, texts.type)).fill_null(-1)
-    goal = None if target is None else spell_type(target)
-    return TypeColumn(names, places.to_numpy(zero_copy_only=False), goal)
+    positive = tuple(name for name, weight in weights.items() if np.float32(weight) > 0)
+    places = pc.index_in(texts, value_set=pa.array(positive, texts.type)).fill_null(-1)
+    return RowTypes(positive, places.to_numpy(zero_copy_only=False), None if target is None else name_type(target))
 
 
 def join_types(known: EventTypes, new: EventTypes | None, pairs: tuple[Int64Array, Int64Array]) -> EventTypes:
@@ -282,20 +263,17 @@ def join_types(known: EventTypes, new: EventTypes | None, pairs: tuple[Int64Arra
             f"the new events have the types {new.describe()}, the known ones {known.describe()}; read both with the"
             " same weights= and target="
         )
-    n = int(max(each.max(initial=-1) for each in pairs)) + 1
-    amounts = np.zeros((n, len(known.names)))
     order = [new.names.index(name) for name in known.names]
-    np.add.at(amounts, pairs[0], known.amounts)
-    np.add.at(amounts, pairs[1], new.amounts[:, order])
-    times: Times | None = None
-    if known.times is not None and new.times is not None:
-        low = -np.inf
-        joined = np.full(amounts.shape, low)
-        for place, each, columns in ((pairs[0], known, slice(None)), (pairs[1], new, order)):
-            assert each.times is not None
-            np.maximum.at(joined, place, np.where(each.cells, each.times, low)[:, columns])
-        times = np.where(np.isfinite(joined), joined, 0)
-    return EventTypes(known.names, narrow_weights(amounts), times, known.target)
+    both = (
+        known,
+        replace(new, amounts=new.amounts[:, order], times=None if new.times is None else new.times[:, order]),
+    )
+    cells = [np.nonzero(each.amounts) for each in both]
+    amounts = np.concatenate([each.amounts[there] for each, there in zip(both, cells, strict=True)])
+    latest: list[Any] = [each.times[there] for each, there in zip(both, cells, strict=True) if each.times is not None]
+    rows = RowTypes(known.names, np.concatenate([codes for _, codes in cells]), known.target)
+    numbers = np.concatenate([pair[places] for pair, (places, _) in zip(pairs, cells, strict=True)])
+    return rows.merge(numbers, amounts.astype(np.float64), np.concatenate(latest) if len(latest) == 2 else None)
 
 
 def narrow_weights(weights: Float64Array) -> Float32Array:

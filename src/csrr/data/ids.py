@@ -11,17 +11,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from csrr._base.arrays import Int32Array, Int64Array, ObjectArray, Rows
-from csrr.data.columns import read_id_column
+from csrr.data.columns import Column, read_ids
 from csrr.data.errors import DataError, UnknownIdError
 
 Id = int | str
 Ids = Int64Array | ObjectArray
 
 
-def read_ids(ids: Any, kind: str = "user") -> Ids:
-    """Return ids as they are asked by, shape (n,): int64, or object holding str."""
-    found: Ids = np.array(read_id_column(ids, f"{kind} ids").to_numpy(zero_copy_only=False))
-    return found
+def convert_ids(ids: Any, kind: str = "user") -> Ids:
+    """Return ids, shape (n,), as int64, or as object holding str."""
+    return np.array(_read(ids, f"{kind} ids").to_numpy(zero_copy_only=False))
+
+
+def _read(ids: Any, name: str) -> pa.Array:
+    return read_ids(Column.read(ids, name))
 
 
 class IdMap:
@@ -50,7 +53,7 @@ class IdMap:
 
     def __init__(self, ids: Any) -> None:
         """Store `ids`, shape (n,), sorted; they must be distinct."""
-        column = read_id_column(ids, "ids")
+        column = _read(ids, "ids")
         self._set(column.take(pc.array_sort_indices(column)))
         repeated = self._ids[1:][self._ids[1:] == self._ids[:-1]]
         if repeated.size:
@@ -128,10 +131,10 @@ class IdMap:
         UnknownIdError
             If one is not in the map.
         """
-        asked = read_id_column(ids, f"{kind} ids")
-        rows = self._find(asked)
+        ids = _read(ids, f"{kind} ids")
+        rows = self._find(ids)
         if (rows < 0).any():
-            raise self._unknown(asked.filter(pa.array(rows < 0)).to_pylist(), kind)
+            raise self._unknown(ids.filter(pa.array(rows < 0)).to_pylist(), kind)
         return rows
 
     def find(self, ids: Any, kind: str = "user") -> Rows:
@@ -149,15 +152,18 @@ class IdMap:
         rows
             The row number of each, -1 for one that is not in the map, shape (m,).
         """
-        return self._find(read_id_column(ids, f"{kind} ids"))
+        return self._find(_read(ids, f"{kind} ids"))
 
-    def _find(self, asked: pa.Array) -> Rows:
-        if len(asked) == 0 or pa.types.is_integer(asked.type) != (self._text is None):
-            return np.full(len(asked), -1, np.int64)
-        if self._text is None:
-            return self._integer_rows(asked.to_numpy())
-        rows: Rows = pc.index_in(asked, value_set=self._text).fill_null(-1).to_numpy().astype(np.int64)
-        return rows
+    def _find(self, ids: pa.Array) -> Rows:
+        if len(ids) == 0 or len(self) == 0 or pa.types.is_integer(ids.type) != (self._text is None):
+            return np.full(len(ids), -1, np.int64)
+        if self._text is not None:
+            return np.asarray(pc.index_in(ids, value_set=self._text).fill_null(-1).to_numpy(), np.int64)
+        numbers = ids.to_numpy()
+        if self.identity:
+            return np.where((numbers >= 0) & (numbers < len(self)), numbers, -1)
+        places = np.searchsorted(self._ids, numbers)
+        return np.where(self._ids[np.minimum(places, len(self) - 1)] == numbers, places, -1)
 
     def row(self, id: Id, kind: str = "user") -> int:
         """Return the row of one id.
@@ -181,18 +187,11 @@ class IdMap:
         """
         return int(self.rows([id], kind)[0])
 
-    def _integer_rows(self, asked: Int64Array) -> Rows:
-        if self.identity:
-            return np.where((asked >= 0) & (asked < len(self)), asked, -1)
-        places = np.searchsorted(self._ids, asked)
-        found = self._ids[np.minimum(places, len(self) - 1)] == asked if len(self) else np.zeros(len(asked), bool)
-        return np.where(found, places, -1)
-
     def _unknown(self, ids: list[Id], kind: str) -> UnknownIdError:
         some = ", ".join(repr(id) for id in ids[:3])
         more = f" and {len(ids) - 3:,} more" if len(ids) > 3 else ""
         plural = "s" if len(ids) > 1 else ""
-        return UnknownIdError(f"unknown {kind} id{plural}: {some}{more}{self._hint(ids[0])}")
+        return UnknownIdError(f"unknown {kind} id{plural}: {some}{more}{self._hint(ids[0])}", ids=ids, kind=kind)
 
     def _hint(self, id: Id) -> str:
         """Return a remark on an id that was not found: the other type, other case or blanks around it."""

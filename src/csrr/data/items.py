@@ -4,24 +4,43 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from scipy import sparse
 
-from csrr._base.arrays import AnyArray, BoolArray, Float64Array, Int64Array, ObjectArray, Rows
+from csrr._base.arrays import AnyArray, BoolArray, Float64Array, Int64Array, ObjectArray, Rows, to_pandas
 from csrr._base.text import format_html_table, format_html_words
-from csrr.data.column_roles import WORDS, Column, check_column, find_column, normalise_name
-from csrr.data.columns import as_arrow_array, parse_time, read_id_column, read_text_id_column, show_type
-from csrr.data.errors import DataError, RowNamer, list_names, name_table_row, quote_error, quote_names, show_value
-from csrr.data.formats import Content, guess_format, load_content, recognise
+from csrr.data.columns import (
+    Column,
+    is_number_type,
+    name_column,
+    parse_time,
+    read_ids,
+    read_text_ids,
+)
+from csrr.data.errors import DataError, RowNamer, list_names, name_in_errors, quote_error, quote_names, show_value
+from csrr.data.formats import guess_format, open_member, recognize
 from csrr.data.ids import IdMap
-from csrr.data.sources import Bundle, Limit, find_limit, open_bundle
-from csrr.data.tables import is_table, read_title_column, split_columns
+from csrr.data.read import check_file_options, reject_file_options
+from csrr.data.sources import ByteLimit, FileSet, choose_limit, open_files
+from csrr.data.tables import (
+    WORDS,
+    ColumnKey,
+    Table,
+    check_column,
+    find_column,
+    is_table,
+    make_no_column_error,
+    normalize_name,
+    open_table,
+    read_titles,
+)
 from csrr.data.text import parse_text
 from csrr.parameters import ParameterError, check_texts
 
@@ -43,7 +62,7 @@ _DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}([ T][0-9:.]+Z?)?$"
 
 
 class Categories(NamedTuple):
-    """The categories of n items: distinct `names`, sorted, and who has which, `members`, csr of shape (n, n_names)."""
+    """The categories of n items: sorted `names`, and `members`, csr of shape (n, n_names), 1 where an item has one."""
 
     names: ObjectArray
     members: Any
@@ -63,7 +82,7 @@ class Categories(NamedTuple):
         return cls(names, members)
 
     def take(self, rows: Rows) -> Categories:
-        """Return those of some items, none for row -1; names that nobody has any more are dropped."""
+        """Return the categories of some items, none for row -1; names that no item has any more are dropped."""
         there = np.flatnonzero(rows >= 0)
         chosen = self.members[rows[there]].tocoo()
         used, columns = np.unique(chosen.col, return_inverse=True)
@@ -114,7 +133,9 @@ class ItemColumn(NamedTuple):
             return found
         values = self.values[rows]
         if self.kind == "date":
-            texts: ObjectArray = np.datetime_as_string(values, unit=_find_unit(self.values)).astype(np.object_)
+            seconds = self.values[~np.isnat(self.values)].astype(np.int64)
+            unit: Literal["D", "s"] = "D" if bool((seconds % 86400 == 0).all()) else "s"
+            texts: ObjectArray = np.datetime_as_string(values, unit=unit).astype(np.object_)
             texts[np.isnat(values)] = None
             return texts
         missing = np.isnan(values) if self.kind == "number" else np.zeros(len(rows), np.bool_)
@@ -127,8 +148,7 @@ class ItemColumn(NamedTuple):
     def to_categories(self) -> Categories | None:
         """Return the categories that the values are, of whole numbers and flags too; None for other columns."""
         if self.is_text:
-            found: Categories = self.values
-            return found
+            return cast(Categories, self.values)
         if self.kind in ("whole", "flag"):
             return Categories.collect(
                 np.arange(len(self.values)), pa.array(self.values.astype(str).tolist()), len(self.values)
@@ -138,37 +158,35 @@ class ItemColumn(NamedTuple):
     def to_numbers(self) -> Float64Array:
         """Return numbers, flags or dates (seconds since 1970) as float64, shape (n,), NaN where missing."""
         if self.kind == "date":
-            seconds: Float64Array = self.values.astype(np.int64).astype(np.float64)
-            return np.where(np.isnat(self.values), np.nan, seconds)
-        found: Float64Array = self.values.astype(np.float64)
-        return found
+            return np.where(np.isnat(self.values), np.nan, self.values.astype(np.int64).astype(np.float64))
+        return np.asarray(self.values, np.float64)
 
 
-def read_item_column(
-    values: Any, name: str, where: RowNamer = name_table_row, *, is_text: bool = False, separator: str | None = "|"
-) -> ItemColumn:
-    """Return a column; with `is_text` it was read from a text, and what looks like numbers or dates becomes such.
+def read_item_column(column: Column, *, is_text: bool = False, separator: str | None = "|") -> ItemColumn:
+    """Return a column; with `is_text` it was read from a text, and is parsed as numbers or dates if all texts look so.
 
     Texts that hold the `separator`, and lists of texts, are several categories of one item.
     """
-    array = as_arrow_array(values, name, where)
-    kind = array.type
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+    array, kind = column.array, column.kind
+    if column.is_text:
         texts = pc.utf8_trim_whitespace(array.cast(pa.large_string()))
         texts = pc.if_else(pc.equal(texts, ""), None, texts)
         return (_guess(texts) if is_text else None) or _read_texts(texts, separator)
     if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
-        return _read_lists(array, name)
+        return _read_lists(column)
     if pa.types.is_null(kind):
         return _read_texts(array.cast(pa.large_string()), None)
     try:
-        return _check_dates(_read_plain(array), name, where)
+        found = _read_plain(array)
     except pa.ArrowException as error:
-        raise DataError(
-            f"column {show_value(name)} holds {show_type(kind)} values ({quote_error(error)}); an item table has"
-            " numbers,"
-            " texts, dates, true or false, and lists of texts: choose others with columns=[...]"
+        raise column.make_type_error(
+            f" ({quote_error(error)}); an item table has numbers, texts, dates, true or false, and lists of texts:"
+            " choose others with columns=[...]"
         ) from None
+    if found.kind == "date" and (far := find_far_dates(found.values)).any():
+        what = "the date is ten thousand years away; correct it, or choose other columns with columns=[...]"
+        raise column.make_error(int(far.argmax()), what)
+    return found
 
 
 def _read_plain(array: pa.Array) -> ItemColumn:
@@ -178,10 +196,12 @@ def _read_plain(array: pa.Array) -> ItemColumn:
     if pa.types.is_signed_integer(kind) and not array.null_count:
         return ItemColumn("whole", np.array(array.cast(pa.int64()).to_numpy()))
     if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
-        return ItemColumn("date", _to_seconds(array))
+        ticks = array.cast(pa.timestamp("s", getattr(kind, "tz", None)), safe=False).cast(pa.int64())
+        seconds = ticks.fill_null(0).to_numpy().astype("datetime64[s]")
+        return ItemColumn("date", np.where(_find_nulls(array), NO_DATE, seconds))
     if pa.types.is_boolean(kind):
         array = array.cast(pa.int8())
-    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind) or array.null_count):
+    if not (is_number_type(kind) or array.null_count):
         raise pa.ArrowInvalid("no numbers")
     return ItemColumn("number", np.array(array.cast(pa.float64()).to_numpy(zero_copy_only=False)))
 
@@ -189,21 +209,6 @@ def _read_plain(array: pa.Array) -> ItemColumn:
 def find_far_dates(dates: AnyArray) -> BoolArray:
     """Return which dates are too far from 1970 to be any, shape (n,)."""
     return ~np.isnat(dates) & (np.abs(dates.astype(np.int64).astype(np.float64)) > FARTHEST)
-
-
-def _check_dates(column: ItemColumn, name: str, where: RowNamer) -> ItemColumn:
-    if column.kind == "date" and (far := find_far_dates(column.values)).any():
-        raise DataError(
-            f"column {show_value(name)}, {where(int(far.argmax()))}: the date is ten thousand years away; correct it,"
-            " or choose other columns with columns=[...]"
-        )
-    return column
-
-
-def _to_seconds(array: pa.Array) -> AnyArray:
-    ticks = array.cast(pa.timestamp("s", getattr(array.type, "tz", None)), safe=False).cast(pa.int64())
-    seconds = ticks.fill_null(0).to_numpy().astype("datetime64[s]")
-    return np.where(_find_nulls(array), NO_DATE, seconds)
 
 
 def _guess(texts: pa.Array) -> ItemColumn | None:
@@ -224,8 +229,7 @@ def _guess(texts: pa.Array) -> ItemColumn | None:
         if all_match("^(?i:true|false)$"):
             return _read_plain(pc.utf8_lower(texts).cast(pa.bool_()))
         if all_match(_DATE):
-            plain = pc.replace_substring_regex(texts, "Z$", "")
-            return ItemColumn("date", _to_seconds(plain.cast(pa.timestamp("us"))))
+            return _read_plain(pc.replace_substring_regex(texts, "Z$", "").cast(pa.timestamp("us")))
     except pa.ArrowException:
         return None
     return None
@@ -241,15 +245,13 @@ def _read_texts(texts: pa.Array, separator: str | None) -> ItemColumn:
     return _collect_many(rows, lists.flatten(), n)
 
 
-def _read_lists(array: pa.Array, name: str) -> ItemColumn:
+def _read_lists(column: Column) -> ItemColumn:
+    array = column.array
     lengths = pc.list_value_length(array).fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
     try:
         flat = pc.list_flatten(array).cast(pa.large_string())
     except pa.ArrowException:
-        raise DataError(
-            f"column {show_value(name)} holds {show_type(array.type)} values; lists are of texts: choose other columns"
-            " with columns=[...]"
-        ) from None
+        raise column.make_type_error("; lists are of texts: choose other columns with columns=[...]") from None
     return _collect_many(np.repeat(np.arange(len(array)), lengths), flat, len(array))
 
 
@@ -260,39 +262,32 @@ def _collect_many(rows: Rows, texts: pa.Array, n: int) -> ItemColumn:
 
 
 def _find_nulls(array: pa.Array) -> BoolArray:
-    nulls: BoolArray = array.is_null().to_numpy(zero_copy_only=False)
-    return nulls
+    return np.asarray(array.is_null().to_numpy(zero_copy_only=False))
 
 
-def _find_unit(dates: AnyArray) -> Literal["D", "s"]:
-    known = dates[~np.isnat(dates)].astype(np.int64)
-    return "D" if bool((known % 86400 == 0).all()) else "s"
-
-
-def match_column(column: ItemColumn, name: str, wanted: Any) -> BoolArray:
+def match_column(column: ItemColumn, name: str, value: Any) -> BoolArray:
     """Return which items meet a condition, shape (n,): a value, a list of values, or a pair (least, most)."""
-    if isinstance(wanted, tuple):
-        return _match_range(column, name, wanted)
-    several = list(wanted) if isinstance(wanted, list | set | frozenset | np.ndarray) else [wanted]
+    if isinstance(value, tuple):
+        return _match_range(column, name, value)
+    several = list(value) if isinstance(value, list | set | frozenset | np.ndarray) else [value]
     if not several:
         raise DataError(f"where: {show_value(name)} is given no values; name at least one")
     if column.is_text:
         places = [find_category(column, name, each) for each in several]
-        found: BoolArray = np.asarray(column.values.members[:, places].sum(axis=1)).ravel() > 0
-        return found
+        return np.asarray(column.values.members[:, places].sum(axis=1)).ravel() > 0
     met = np.zeros(len(column.values), np.bool_)
     for each in several:
         met |= column.to_numbers() == _read_bound(column, name, each)
     return met
 
 
-def _match_range(column: ItemColumn, name: str, wanted: tuple[Any, ...]) -> BoolArray:
-    if len(wanted) != 2 or column.is_text:
+def _match_range(column: ItemColumn, name: str, value: tuple[Any, ...]) -> BoolArray:
+    if len(value) != 2 or column.is_text:
         what = "categories: give one, or a list of them" if column.is_text else "a range is a pair, (least, most)"
-        raise DataError(f"where: {show_value(name)}={show_value(wanted)}; {what}")
+        raise DataError(f"where: {show_value(name)}={show_value(value)}; {what}")
     numbers = column.to_numbers()
     met: BoolArray = ~np.isnan(numbers)
-    least, most = (None if each is None else _read_bound(column, name, each) for each in wanted)
+    least, most = (None if each is None else _read_bound(column, name, each) for each in value)
     if least is not None:
         met &= numbers >= least
     if most is not None:
@@ -418,8 +413,8 @@ class ItemTable:
         if not isinstance(where, Mapping):
             raise DataError(f"where={show_value(where)}: it must be a dict from columns to values or (least, most)")
         met = np.ones(len(self), np.bool_)
-        for name, wanted in where.items():
-            met &= match_column(self[name], str(name), wanted)
+        for name, value in where.items():
+            met &= match_column(self[name], str(name), value)
         return met
 
     def to_arrow(self) -> pa.Table:
@@ -447,19 +442,16 @@ class ItemTable:
         frame
             The columns of `to_arrow`.
         """
-        try:
-            import pandas  # noqa: F401
-        except ImportError:
-            raise ImportError("to_frame needs pandas: pip install 'csrr[pandas]', or use to_arrow") from None
-        frame: pd.DataFrame = self.to_arrow().to_pandas()
-        return frame
+        return to_pandas(self.to_arrow())
 
     def __repr__(self) -> str:
-        told = ["titles"] if self.titles is not None else []
+        parts = ["titles"] if self.titles is not None else []
         for name, column in self.columns.items():
             n = f" ({len(column.values.names):,} categories)" if column.is_text else f" ({column.kind})"
-            told.append(f"{name}{n}")
-        return f"ItemTable: {len(self):,} items{''.join(f', {each}' for each in told[:12])}{', ...' * (len(told) > 12)}"
+            parts.append(f"{name}{n}")
+        return (
+            f"ItemTable: {len(self):,} items{''.join(f', {each}' for each in parts[:12])}{', ...' * (len(parts) > 12)}"
+        )
 
     def _repr_html_(self) -> str:
         first = self._list_rows(np.arange(min(SHOWN, len(self))))
@@ -468,18 +460,18 @@ class ItemTable:
         return f"{format_html_words(repr(self))}\n{table}"
 
 
-def _as_type_of(asked: IdMap, known: IdMap) -> Any:
+def _as_type_of(items: IdMap, known: IdMap) -> Any:
     """Return ids in the type of others, where 7 and "7" are the same item."""
     is_text = known.ids.dtype == np.object_
-    if (asked.ids.dtype == np.object_) == is_text:
-        return asked.ids
+    if (items.ids.dtype == np.object_) == is_text:
+        return items.ids
     if is_text:
-        return asked.ids.astype(str).astype(np.object_)
-    texts = pa.array(asked.ids, pa.large_string())
+        return items.ids.astype(str).astype(np.object_)
+    texts = pa.array(items.ids, pa.large_string())
     plain = pc.match_substring_regex(texts, CANONICAL_INTEGER).to_numpy(zero_copy_only=False)
     fits = plain & (pc.utf8_length(texts).to_numpy() < 19)
-    # No id is that small: whatever is no integer is in no table of integers.
-    return np.array([int(text) if fit else -(2**63) for text, fit in zip(asked.ids, fits, strict=True)], np.int64)
+    # No id is that small: a text that is not an integer is not found in a table of integers.
+    return np.array([int(text) if fit else -(2**63) for text, fit in zip(items.ids, fits, strict=True)], np.int64)
 
 
 _GENRES = (
@@ -497,38 +489,33 @@ ITEM_FILES: dict[str, tuple[str, ...] | None] = {
 """Files that hold items, by name, and their columns where they have no header."""
 
 
-def load_items(
-    bundle: Bundle, member: str | None, *, separator: str | None, header: bool | None, expected: Collection[str]
-) -> Content:
-    """Return the content of the file of items; `expected` are the column names that were asked for."""
-    name = _find_member(bundle, member)
-    names = ITEM_FILES.get(name.lower())
-    format = guess_format(name)
-    if names is None or format != "text":
-        content = load_content(bundle, format, name, separator=separator, header=header, expected={*expected, "id"})
-        return Content(content.columns, content.where, content.is_text)
-    table = parse_text(bundle.read(name), separator=separator, header=header, names=names, expected=expected)
-    find_limit().check_rows(table.n_rows)
-    return Content(table.columns, table.where, is_text=True)
+def _open_file(files: FileSet, member: str | None, separator: str | None, header: bool | None, expected: Any) -> Table:
+    """Return the table of items; `expected` are the column names that the user gave."""
+    name = _find_member(files, member)
+    names, format = ITEM_FILES.get(name.lower()), guess_format(name)
+    if names is not None and format == "text":
+        return parse_text(files.read(name), separator=separator, header=header, names=names, expected=expected)
+    table = open_member(files, format, name, separator=separator, header=header, expected={*expected, "id"})
+    return replace(table, member=None)
 
 
-def _find_member(bundle: Bundle, member: str | None) -> str:
+def _find_member(files: FileSet, member: str | None) -> str:
+    names = list(files.members)
     if member is not None:
-        if (found := bundle.find(member.rpartition("/")[2])) is None:
-            raise DataError(f"there is no {member}; there are {list_names(list(bundle.members)) or 'no files'}")
+        if (found := files.find(member.rpartition("/")[2])) is None:
+            raise DataError(f"there is no {member}; there are {list_names(names) or 'no files'}")
         return found
-    if bundle.main is not None:
-        return bundle.main
-    known = [found for name in ITEM_FILES if (found := bundle.find(name))]
+    if files.main is not None:
+        return files.main
+    known = [found for name in ITEM_FILES if (found := files.find(name))]
     if len(known) == 1:
         return known[0]
-    try:
-        return recognise(bundle, "text")[1]
-    except DataError:
-        names = list_names(known or list(bundle.members)) or "no files"
-        raise DataError(
-            f"it is not clear which file holds the items; there are {names}; name it with member='...'"
-        ) from None
+    with suppress(DataError):
+        return recognize(files, "text")[1]
+    raise DataError(
+        f"it is not clear which file holds the items; there are {list_names(known or names) or 'no files'}; name it"
+        " with member='...'"
+    )
 
 
 _TITLES = {word + end for word in " ".join(WORDS["item"]).split() for end in ("name", "title")}
@@ -537,8 +524,8 @@ _TITLES = {word + end for word in " ".join(WORDS["item"]).split() for end in ("n
 def read_items(
     source: Any,
     *,
-    item: Column = None,
-    title: Column = None,
+    item: ColumnKey = None,
+    title: ColumnKey = None,
     columns: Sequence[str] | None = None,
     categories: str | None = "|",
     member: str | None = None,
@@ -587,115 +574,75 @@ def read_items(
     >>> table.to_arrow().column("genre").to_pylist()
     ['Indie', 'Indie|RPG']
     """
-    _check_arguments(columns, item=item, title=title, categories=categories, member=member, separator=separator)
-    if header is not None and not isinstance(header, bool | np.bool_):
-        raise ParameterError(f"header={show_value(header)}: it must be True, False or None")
-    options = (item, title, columns, categories)
-    of_files = {"member": member, "separator": separator, "header": header}
-    if given := [
-        name for name, value in of_files.items() if value is not None and not isinstance(source, str | os.PathLike)
-    ]:
-        raise ParameterError(f"{given[0]}= is for files; leave it out for a table in memory")
-    if isinstance(source, ItemTable):
-        if any(each is not None for each in options[:3]):
-            raise ParameterError("an ItemTable is read already; item=, title= and columns= are for what it was made of")
-        return source
-    if not isinstance(source, str | os.PathLike):
-        if not is_table(source):
-            raise DataError(
-                f"cannot use a {type(source).__name__} as an item table; accepted are a path, a pandas, polars or"
-                " pyarrow"
-                " table, and a dict of columns"
-            )
-        return _make_table(source, *options)
-    bundle = open_bundle(source)
-    try:
-        named = {each for each in (item, title, *(columns or ())) if isinstance(each, str)}
-        content = load_items(bundle, member, separator=separator, header=header, expected=named)
-        return _make_table(content.columns, *options, content.where, is_text=content.is_text, limit=find_limit())
-    except DataError as error:
-        raise DataError(f"{bundle.path.name}: {error}") from error.__cause__
-
-
-def _check_arguments(columns: Any, *, item: Any, title: Any, **texts: Any) -> None:
-    """Raise ParameterError for what an argument of `read_items` cannot be."""
     check_column("item", item)
     check_column("title", title)
-    for name, value in texts.items():
-        if value is not None and (not isinstance(value, str) or not value):
-            raise ParameterError(f"{name}={show_value(value)}: it must be a text that is not empty, or None")
+    check_file_options(categories=categories, member=member, separator=separator, header=header)
     check_texts("columns", columns, "names, such as ['genre', 'price']")
+    if isinstance(source, str | os.PathLike):
+        files = open_files(source)
+        with name_in_errors(files.path.name):
+            named = {each for each in (item, title, *(columns or ())) if isinstance(each, str)}
+            table = _open_file(files, member, separator, header, named)
+            return _make_table(table, item, title, columns, categories, choose_limit())
+    reject_file_options({"member": member, "separator": separator, "header": header}, "a table in memory")
+    if isinstance(source, ItemTable):
+        if any(each is not None for each in (item, title, columns)):
+            raise ParameterError("an ItemTable is read already; item=, title= and columns= are for what it was made of")
+        return source
+    if not is_table(source):
+        raise DataError(
+            f"cannot use a {type(source).__name__} as an item table; accepted are a path, a pandas, polars or pyarrow"
+            " table, and a dict of columns"
+        )
+    return _make_table(open_table(source), item, title, columns, categories)
 
 
 def _make_table(
-    table: Any,
-    item: Column,
-    title: Column,
+    table: Table,
+    item: ColumnKey,
+    title: ColumnKey,
     columns: Sequence[str] | None,
     categories: str | None,
-    where: RowNamer = name_table_row,
-    *,
-    is_text: bool = False,
-    limit: Limit | None = None,
+    limit: ByteLimit | None = None,
 ) -> ItemTable:
-    cells = split_columns(table)
-    id_name, title_name = _find_ids(item, tuple(cells)), _find_titles(title, tuple(cells))
-    given = cells[id_name]()
-    ids = (
-        read_text_id_column(given, id_name, where).dictionary_decode()
-        if is_text
-        else read_id_column(given, id_name, where)
-    )
+    names = tuple(table.columns)
+    id_name, title_name = _find_ids(item, names), find_column("title", title, names)
+    if title_name is None and title is None:
+        alike = [name for name in names if normalize_name(name) in _TITLES]
+        title_name = alike[0] if len(alike) == 1 else None
+    given = table.read(id_name, "item")
+    ids = read_text_ids(given).dictionary_decode() if table.is_text else read_ids(given)
     if len(ids) == 0:
-        raise DataError(f"the item table has no rows; its columns are {quote_names(cells)}")
-    _check_distinct(ids, id_name, where)
+        raise DataError(f"the item table has no rows; its columns are {quote_names(names)}")
+    _check_distinct(ids, id_name, table.where)
     items = IdMap(ids)
     rows = np.empty(len(items), np.int64)
     rows[items.rows(ids, "item")] = np.arange(len(items))
     titles = None
     if title_name is not None:
-        known = read_title_column(cells[title_name](), title_name, where)
-        titles = np.array(known.to_pylist(), np.object_)[rows]
+        titles = np.array(read_titles(table.read(title_name)).to_pylist(), np.object_)[rows]
+    for name in columns or ():
+        if name not in names:
+            raise DataError(f"columns: there is no column {show_value(name)}; there are {quote_names(names)}")
     found: dict[str, ItemColumn] = {}
-    n_bytes = 0
-    for name in _choose_columns(columns, cells, {id_name, title_name}):
-        column = read_item_column(cells[name](), name, where, is_text=is_text, separator=categories)
-        found[name] = column.take(rows)
-        n_bytes += column.n_bytes
+    for name in dict.fromkeys(names if columns is None else columns):
+        if name in (id_name, title_name):
+            continue
+        found[name] = read_item_column(table.read(name), is_text=table.is_text, separator=categories).take(rows)
         if limit is not None:
-            # Each column has been held against the limit when it was read; of a file, all of them together are too.
-            limit.check(n_bytes, "the item table")
+            # The limit held for each column when it was read; for a file, it also holds for all of them together.
+            limit.check(sum(each.n_bytes for each in found.values()), "the item table")
     return ItemTable(items, found, titles)
 
 
-def _find_ids(item: Column, names: tuple[str, ...]) -> str:
+def _find_ids(item: ColumnKey, names: tuple[str, ...]) -> str:
     """Return the column of ids: as in a log, or one that is called id."""
-    plain = [name for name in names if normalise_name(name) == "id"]
-    try:
-        found = find_column("item", item, names)
-    except DataError as error:
-        if item is None and len(plain) == 1 and "no column looks like" in str(error):
-            return plain[0]
-        raise
-    assert found is not None
-    return found
-
-
-def _find_titles(title: Column, names: tuple[str, ...]) -> str | None:
-    found = find_column("title", title, names)
-    if found is None and title is None:
-        alike = [name for name in names if normalise_name(name) in _TITLES]
-        return alike[0] if len(alike) == 1 else None
-    return found
-
-
-def _choose_columns(asked: Sequence[str] | None, cells: Mapping[str, Any], taken: set[str | None]) -> list[str]:
-    if asked is None:
-        return [name for name in cells if name not in taken]
-    for name in asked:
-        if name not in cells:
-            raise DataError(f"columns: there is no column {show_value(name)}; there are {quote_names(cells)}")
-    return [name for name in dict.fromkeys(asked) if name not in taken]
+    if (found := find_column("item", item, names)) is not None:
+        return found
+    plain = [name for name in names if normalize_name(name) == "id"]
+    if len(plain) != 1:
+        raise make_no_column_error("item", names)
+    return plain[0]
 
 
 def _check_distinct(ids: pa.Array, column: str, where: RowNamer) -> None:
@@ -705,7 +652,8 @@ def _check_distinct(ids: pa.Array, column: str, where: RowNamer) -> None:
     twice = counts.filter(pc.greater(counts.field("counts"), 1))[0]["values"]
     places = np.flatnonzero(pc.equal(ids, twice).to_numpy(zero_copy_only=False))[:2]
     raise DataError(
-        f"column {show_value(column)}: the item {show_value(twice.as_py())} is there twice, in"
-        f" {where(int(places[0]))} and"
-        f" {where(int(places[1]))}; keep one row for each item"
+        f"{name_column(column)}: the item {show_value(twice.as_py())} is there twice, in {where(int(places[0]))} and"
+        f" {where(int(places[1]))}; keep one row for each item",
+        column=column,
+        row=int(places[1]),
     )

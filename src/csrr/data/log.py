@@ -1,4 +1,4 @@
-"""A log and the events that came after it -> one log."""
+"""The log: distinct events of users and items by row, made from tables and matrices, and joined with later events."""
 
 from __future__ import annotations
 
@@ -6,20 +6,41 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from scipy import sparse
 
-from csrr._base.arrays import BoolArray, Float32Array, Float64Array, Int32Array, Int64Array, ObjectArray, Rows
+from csrr._base.arrays import (
+    BoolArray,
+    Float32Array,
+    Float64Array,
+    Int32Array,
+    Int64Array,
+    ObjectArray,
+    Rows,
+    to_pandas,
+)
 from csrr._base.text import format_html_table, format_html_words
-from csrr.data.column_roles import Column, LogColumns, choose_liked
-from csrr.data.columns import Times, describe_doubtful_ids, parse_time, read_id_column, show_times
-from csrr.data.errors import DataError, DataWarning, quote_names, show_value, warn_caller
-from csrr.data.event_types import EventTypes, TypeColumn, join_types, narrow_weights
+from csrr.data.columns import Column, Times, describe_doubtful_ids, format_times, merge_by_key, parse_time, read_ids
+from csrr.data.errors import DataError, DataWarning, show_value, warn_caller
+from csrr.data.event_types import EventTypes, RowTypes, join_types, narrow_weights
 from csrr.data.ids import Id, IdMap, Ids
-from csrr.data.tables import NOTHING_ASKED, Asked, Events, OnBadRows, is_matrix, read_entries, read_events
+from csrr.data.matrix import is_matrix, read_entries
+from csrr.data.tables import (
+    ColumnKey,
+    Events,
+    LogColumns,
+    OnBadRows,
+    ReadOptions,
+    Table,
+    check_options,
+    open_table,
+    pick_rows,
+    read_events,
+    require_some,
+)
 from csrr.parameters import ParameterError, read_days
 
 if TYPE_CHECKING:
@@ -29,8 +50,7 @@ if TYPE_CHECKING:
 _logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class Merged:
+class DistinctEvents(NamedTuple):
     """Distinct events sorted by user row, then item row; every array has shape (n,)."""
 
     user_rows: Int32Array
@@ -39,15 +59,9 @@ class Merged:
     times: Times | None
     types: EventTypes | None = None
 
-    def select(self, mask: BoolArray) -> Merged:
+    def select(self, mask: BoolArray) -> DistinctEvents:
         """Return the events where `mask`, shape (n,), is true."""
-        return Merged(
-            self.user_rows[mask],
-            self.item_rows[mask],
-            None if self.weights is None else self.weights[mask],
-            None if self.times is None else self.times[mask],
-            None if self.types is None else self.types.select(mask),
-        )
+        return DistinctEvents(*(pick_rows(each, mask) for each in self))
 
 
 def number_pairs(user_rows: Rows, item_rows: Rows, n_items: int) -> Int64Array:
@@ -58,44 +72,14 @@ def number_pairs(user_rows: Rows, item_rows: Rows, n_items: int) -> Int64Array:
     return pairs
 
 
-def keep_positive(found: Events, min_rating: float | None, min_weight: float | None) -> Events:
-    """Return the events with a rating >= `min_rating` and a weight above 0."""
-    for bound, column, role in ((min_rating, found.rating, "rating"), (min_weight, found.weight, "weight")):
-        if bound is not None and column is None:
-            raise DataError(
-                f"min_{role} needs a {role} column, and none was recognized;"
-                f" the columns are {quote_names(found.names)}; name it with {role}='...'"
-            )
-    n_read = len(found)
-    if min_rating is not None and found.rating is not None:
-        found = found.select(found.rating >= min_rating)
-        _require_some(len(found), n_read, f"rating >= {min_rating:g}")
-    if found.weight is not None:
-        happened = found.weight.astype(np.float32) > 0
-        if not happened.all():
-            _logger.info("dropped %d rows of weight 0", np.count_nonzero(~happened))
-            found = found.select(happened)
-            _require_some(len(found), n_read, "a weight above 0")
-    return found
-
-
-def keep_heavy(merged: Merged, min_weight: float | None, n_read: int) -> Merged:
-    """Return the events with a weight >= `min_weight`."""
-    if min_weight is None or merged.weights is None:
-        return merged
-    kept = merged.select(merged.weights >= min_weight)
-    _require_some(len(kept.user_rows), n_read, f"weight >= {min_weight:g}")
-    return kept
-
-
 def merge_repeats(
     user_rows: Int32Array,
     item_rows: Int32Array,
     weights: Float64Array | None,
     times: Times | None,
     n_items: int,
-    types: TypeColumn | None = None,
-) -> Merged:
+    types: RowTypes | None = None,
+) -> DistinctEvents:
     """Return distinct events: the weights of repeats summed, the latest time and all types kept, all of shape (n,)."""
     keys = number_pairs(user_rows, item_rows, n_items)
     if weights is None and times is None:
@@ -106,23 +90,15 @@ def merge_repeats(
         users, items = (np.empty(len(keys), np.int32) for _ in range(2))
         np.floor_divide(keys, n_items, out=users, casting="unsafe")
         np.remainder(keys, n_items, out=items, casting="unsafe")
-        return Merged(users, items, None, None)
-    order = np.argsort(keys, kind="stable")
-    first = np.flatnonzero(np.diff(keys[order], prepend=-1))
+        return DistinctEvents(users, items, None, None)
+    first, summed, latest = merge_by_key(keys, weights, times)
     if len(first) < len(keys):
         _logger.info("merged %d repeated (user, item) rows", len(keys) - len(first))
-        if weights is not None:
-            # A sum of floats depends on their order: sorting makes it the same for any order of the rows.
-            order = np.lexsort((weights, keys))
-    pairs = order[first]
-    summed = None if weights is None else narrow_weights(np.add.reduceat(weights[order], first))
-    latest = None if times is None else np.maximum.reduceat(times[order], first)
+    users, items = user_rows[first], item_rows[first]
     if types is None or weights is None:
-        return Merged(user_rows[pairs], item_rows[pairs], summed, latest)
-    numbers = np.empty(len(keys), np.int64)
-    numbers[order] = np.cumsum(np.diff(keys[order], prepend=-1) > 0) - 1
-    found = types.merge(numbers, weights, times)
-    return Merged(user_rows[pairs], item_rows[pairs], found.sum_weights(), latest, found)
+        return DistinctEvents(users, items, None if summed is None else narrow_weights(summed), latest)
+    merged = types.merge(np.searchsorted(keys[first], keys), weights, times)
+    return DistinctEvents(users, items, merged.sum_weights(), latest, merged)
 
 
 def drop_unused(ids: IdMap, rows: Int32Array) -> tuple[IdMap, Int32Array]:
@@ -141,15 +117,6 @@ def place_rows(ids: Any, rows: Int64Array, n: int) -> tuple[IdMap, Int32Array]:
     return known, known.rows(ids)[rows].astype(np.int32)
 
 
-def collect_titles(found: Events) -> dict[Any, str] | None:
-    """Return the title of each item by its id; of several, the first in the alphabet."""
-    if found.title is None:
-        return None
-    pairs = pa.table({"item": found.item, "title": found.title})
-    least = pairs.group_by("item").aggregate([("title", "min")])
-    return dict(zip(least["item"].to_pylist(), least["title_min"].to_pylist(), strict=True))
-
-
 def align_titles(titles: Mapping[Any, str | None] | None, items: IdMap) -> ObjectArray | None:
     """Return the title, or None, of each item, shape (n_items,). Item 7 finds the title of 7 and of "7"."""
     if titles is None:
@@ -160,17 +127,12 @@ def align_titles(titles: Mapping[Any, str | None] | None, items: IdMap) -> Objec
     return aligned
 
 
-def _require_some(n_left: int, n_read: int, condition: str) -> None:
-    if n_left == 0:
-        raise DataError(f"no events left: {n_read:,} rows read, 0 with {condition}")
-
-
 _DAY = 86_400.0
 MOST_HALVINGS = 10
-"""After so many half-lives an event fades no more: it weighs a thousandth, and the problem can still be solved."""
+"""After so many half-lives the weight stays constant: a thousandth, and the problem can still be solved."""
 
 
-def fade_weights(
+def decay_weights(
     weights: Float32Array | None, times: Times | None, half_life: float | str | timedelta, now: Any = None
 ) -> Float32Array:
     """Return weights, or ones where there are none, times 2^(-age/half_life), shape (n_events,).
@@ -185,8 +147,8 @@ def fade_weights(
     latest = (times.max() if len(times) else 0) if now is None else parse_time(now)
     with np.errstate(over="ignore"):
         halvings = np.clip((latest - times.astype(np.float64)) / (days * _DAY), 0, MOST_HALVINGS)
-    faded: Float32Array = ((1 if weights is None else weights) * np.exp2(-halvings)).astype(np.float32)
-    return faded
+    decayed: Float32Array = ((1 if weights is None else weights) * np.exp2(-halvings)).astype(np.float32)
+    return decayed
 
 
 SHOWN = 5
@@ -281,13 +243,13 @@ class Log:
         cls,
         table: Any,
         *,
-        user: Column = None,
-        item: Column = None,
-        rating: Column = None,
-        weight: Column = None,
-        event: Column = None,
-        time: Column = None,
-        title: Column = None,
+        user: ColumnKey = None,
+        item: ColumnKey = None,
+        rating: ColumnKey = None,
+        weight: ColumnKey = None,
+        event: ColumnKey = None,
+        time: ColumnKey = None,
+        title: ColumnKey = None,
         weights: Mapping[Any, float] | None = None,
         target: str | int | None = None,
         min_rating: float | None = None,
@@ -348,64 +310,10 @@ class Log:
         """
         if titles is not None and not isinstance(titles, Mapping):
             raise ParameterError(f"titles={show_value(titles)}: give a dict of titles by item id")
-        asked = Asked.of(
-            user=user,
-            item=item,
-            rating=rating,
-            weight=weight,
-            event=event,
-            time=time,
-            title=title,
-            weights=weights,
-            target=target,
-            min_rating=min_rating,
-            min_weight=min_weight,
-            on_bad_rows=on_bad_rows,
+        options = check_options(
+            (user, item, rating, weight, event, time, title), weights, target, min_rating, min_weight, on_bad_rows
         )
-        return cls.from_events(read_events(table, asked), asked, titles=titles)
-
-    @classmethod
-    def from_events(
-        cls,
-        found: Events,
-        asked: Asked = NOTHING_ASKED,
-        *,
-        titles: TitleMap | None = None,
-    ) -> Log:
-        """Return the log of checked columns, by the rules of `from_table`.
-
-        Parameters
-        ----------
-        found
-            The columns.
-        asked
-            What was asked of them: the least rating of a row and the least weight of an event.
-        titles
-            Titles by item id; they take precedence over a column.
-
-        Returns
-        -------
-        log
-            The log.
-        """
-        n_read, ratings, min_rating, min_weight = len(found), found.rating, asked.min_rating, asked.min_weight
-        found = keep_positive(found, min_rating, min_weight)
-        users, user_rows = IdMap.encode(found.user)
-        items, item_rows = IdMap.encode(found.item)
-        distinct = merge_repeats(user_rows, item_rows, found.weight, found.time, len(items), found.types)
-        n_repeats = len(user_rows) - len(distinct.user_rows)
-        merged = keep_heavy(distinct, min_weight, n_read)
-        users, user_rows = drop_unused(users, merged.user_rows)
-        items, item_rows = drop_unused(items, merged.item_rows)
-        known = align_titles(titles if titles is not None else collect_titles(found), items)
-        notes = [*found.columns.notes, *([] if found.is_text else describe_doubtful_ids(users.ids, items.ids))]
-        for note in notes:
-            warn_caller(note, DataWarning)
-        about = replace(found.columns, min_rating=min_rating, notes=tuple(notes), n_repeats=n_repeats)
-        if ratings is not None and len(ratings):
-            span = float(ratings.min()), float(ratings.max())
-            about = replace(about, liked_from=choose_liked(ratings), rating_range=span)
-        return cls(users, items, user_rows, item_rows, merged.weights, merged.times, known, about, merged.types)
+        return read_log(open_table(table), options, titles=titles)
 
     @classmethod
     def from_matrix(
@@ -528,14 +436,8 @@ class Log:
         mask = np.asarray(mask)
         if mask.dtype != np.bool_ or mask.shape != (len(self),):
             raise DataError(f"the mask is {mask.dtype} of shape {mask.shape}; it must be bool of shape ({len(self)},)")
-        return replace(
-            self,
-            user_rows=self.user_rows[mask],
-            item_rows=self.item_rows[mask],
-            weights=None if self.weights is None else self.weights[mask],
-            times=None if self.times is None else self.times[mask],
-            types=None if self.types is None else self.types.select(mask),
-        )
+        names = ("user_rows", "item_rows", "weights", "times", "types")
+        return replace(self, **{name: pick_rows(getattr(self, name), mask) for name in names})
 
     def select_types(self, cells: BoolArray) -> Log:
         """Return the log of some of the events by type; users, items and titles stay.
@@ -563,7 +465,7 @@ class Log:
             types=types,
         )
 
-    def fade(self, half_life: float | str | timedelta, *, now: Any = None) -> Log:
+    def decay(self, half_life: float | str | timedelta, *, now: Any = None) -> Log:
         """Return the log with time decay: weights are multiplied by 2^(-age/half_life).
 
         After ten half-lives the weight stays constant. Models use these weights only if `event_weights` says so;
@@ -589,13 +491,13 @@ class Log:
         Examples
         --------
         >>> log = csrr.read({"user": [1, 1], "item": [7, 8], "time": ["2026-01-01", "2026-01-31"]})
-        >>> log.fade("30d").weights.tolist()
+        >>> log.decay("30d").weights.tolist()
         [0.5, 1.0]
         """
-        weights = fade_weights(self.weights, self.times, half_life, now)
+        weights = decay_weights(self.weights, self.times, half_life, now)
         if self.types is None:
             return replace(self, weights=weights)
-        amounts = self.types.amounts * fade_weights(None, self.times, half_life, now)[:, None]
+        amounts = self.types.amounts * decay_weights(None, self.times, half_life, now)[:, None]
         return replace(self, weights=weights, types=replace(self.types, amounts=amounts))
 
     def user_counts(self) -> Int64Array:
@@ -680,19 +582,13 @@ class Log:
         frame
             The columns of `to_arrow`.
         """
-        try:
-            import pandas  # noqa: F401
-        except ImportError:
-            raise ImportError("to_frame needs pandas: pip install 'csrr[pandas]', or use to_arrow") from None
-        frame: pd.DataFrame = self.to_arrow().to_pandas()
-        return frame
+        return to_pandas(self.to_arrow())
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Log):
             return NotImplemented
         names = ("user_rows", "item_rows", "weights", "times", "titles")
-        pairs = ((getattr(self, name), getattr(other, name)) for name in names)
-        same = all(a is b or (a is not None and b is not None and np.array_equal(a, b)) for a, b in pairs)
+        same = all(np.array_equal(getattr(self, name), getattr(other, name)) for name in names)
         same_types = self.types is other.types or (self.types is not None and self.types.equals(other.types))
         return same and same_types and self.users == other.users and self.items == other.items
 
@@ -703,17 +599,46 @@ class Log:
         share = f"{percent:.2g}" if percent < 10 else f"{percent:.0f}"
         size = f"{self.n_users:,} users x {self.n_items:,} items, {len(self):,} events ({share} %)"
         extras = [name for name in ("weights", "titles", "times") if getattr(self, name) is not None]
-        told = f"\n{self.columns.describe()}" if self.columns is not None else ""
+        about = f"\n{self.columns.describe()}" if self.columns is not None else ""
         types = f"\nevent types: {self.types.describe()}" if self.types is not None else ""
-        return ", ".join([f"Log: {size}", *extras]) + told + types
+        return ", ".join([f"Log: {size}", *extras]) + about + types
 
     def _repr_html_(self) -> str:
         first = self._list_first(SHOWN).to_pydict()
         if self.times is not None:
-            first["time"] = show_times(self.times[:SHOWN])
+            first["time"] = format_times(self.times[:SHOWN])
         lines = list(zip(*first.values(), strict=True))
         table = format_html_table(list(first), lines, len(self) - len(lines))
         return f"{format_html_words(repr(self))}\n{table}"
+
+
+def read_log(table: Table, options: ReadOptions, titles: TitleMap | None = None) -> Log:
+    """Return the log of a table; `titles` by item id take precedence over those of the table."""
+    return make_log(read_events(table, options), options.min_weight, titles)
+
+
+def make_log(events: Events, min_weight: float | None = None, titles: TitleMap | None = None) -> Log:
+    """Return the log of events, of which those of a pair become one, with a weight of at least `min_weight`."""
+    users, user_rows = IdMap.encode(events.user)
+    items, item_rows = IdMap.encode(events.item)
+    merged = merge_repeats(user_rows, item_rows, events.weight, events.time, len(items), events.types)
+    n_repeats = len(user_rows) - len(merged.user_rows)
+    if min_weight is not None and merged.weights is not None:
+        merged = merged.select(merged.weights >= min_weight)
+        require_some(len(merged.user_rows), len(events), f"weight >= {min_weight:g}")
+    users, user_rows = drop_unused(users, merged.user_rows)
+    items, item_rows = drop_unused(items, merged.item_rows)
+    if titles is None and (titles := events.titles) is None and events.title is not None:
+        # Of several titles of an item, the alphabetically first.
+        pairs = pa.table({"item": events.item, "title": events.title})
+        least = pairs.group_by("item").aggregate([("title", "min")])
+        titles = dict(zip(least["item"].to_pylist(), least["title_min"].to_pylist(), strict=True))
+    known = align_titles(titles, items)
+    notes = [*events.columns.notes, *([] if events.is_text else describe_doubtful_ids(users.ids, items.ids))]
+    for note in notes:
+        warn_caller(note, DataWarning)
+    columns = replace(events.columns, notes=tuple(notes), n_repeats=n_repeats)
+    return Log(users, items, user_rows, item_rows, merged.weights, merged.times, known, columns, merged.types)
 
 
 def join_logs(known: Log, new: Log) -> Log:
@@ -752,7 +677,7 @@ def join_ids(known: IdMap, new: IdMap, kind: str) -> tuple[IdMap, Int32Array, In
     parts = [ids.ids for ids in (known, new) if len(ids)]
     if not parts:
         return known, np.empty(0, np.int32), np.empty(0, np.int32)
-    joined, rows = IdMap.encode(read_id_column(np.concatenate(parts), f"{kind} ids"))
+    joined, rows = IdMap.encode(read_ids(Column.read(np.concatenate(parts), f"{kind} ids")))
     return joined, rows[: len(known)], rows[len(known) :]
 
 
@@ -774,7 +699,7 @@ def _join_columns(name: str, known: Any, new: Any, n_new: int) -> Any:
 def join_titles(
     known: tuple[ObjectArray | None, Int32Array], new: tuple[ObjectArray | None, Int32Array], n_items: int
 ) -> ObjectArray | None:
-    """Return the title of each item, shape (n_items,), of titles and where each goes; None where there are none."""
+    """Return the title of each item, shape (n_items,), from two logs' titles and their rows; None without titles."""
     if known[0] is None and new[0] is None:
         return None
     joined = np.full(n_items, None, np.object_)

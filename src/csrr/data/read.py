@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Mapping
 from typing import Any, Literal
 
 import numpy as np
 
-from csrr.data.column_roles import Column
-from csrr.data.columns import join_dictionaries
 from csrr.data.errors import DataError, name_in_errors, show_value
-from csrr.data.formats import PARTS, Content, load_content, parse_user_lists, recognise
-from csrr.data.log import Log, number_pairs
-from csrr.data.sources import Bundle, open_bundle
-from csrr.data.sql import fetch_events, is_database
-from csrr.data.tables import Asked, OnBadRows, is_matrix, is_table, read_events
+from csrr.data.formats import PARTS, join_parts, open_member, read_part, recognize
+from csrr.data.log import Log, make_log, number_pairs, read_log
+from csrr.data.matrix import is_matrix
+from csrr.data.sources import FileSet, open_files
+from csrr.data.sql import fetch_table, is_database
+from csrr.data.tables import ColumnKey, OnBadRows, ReadOptions, Table, check_options, open_table, read_events
 from csrr.parameters import Choice, ParameterError
 
 
@@ -24,22 +22,7 @@ def as_log(data: Any) -> Log:
     """Return `data` as a log: a log itself, a table with user and item columns, or a users x items matrix."""
     if isinstance(data, Log):
         return data
-    if is_matrix(data):
-        return Log.from_matrix(data)
-    if is_table(data):
-        return Log.from_table(data)
-    raise DataError(describe_unusable(data))
-
-
-def describe_unusable(data: Any) -> str:
-    """Return a message that says what can be used in place of `data`."""
-    if type(data).__name__ == "LazyFrame":
-        return "a LazyFrame holds no data yet; pass frame.collect()"
-    return (
-        f"cannot use a {type(data).__name__} as data; accepted are a Log, a pandas, polars or pyarrow table,"
-        " a dict of columns (user, item and perhaps rating, weight, time), a list of tuples or dicts, a scipy sparse"
-        " matrix or a 2-D numpy array (users x items); csrr.read takes a path or a database, too"
-    )
+    return Log.from_matrix(data) if is_matrix(data) else Log.from_table(data)
 
 
 def read(
@@ -47,13 +30,13 @@ def read(
     *,
     format: str | None = None,
     part: Literal["train", "test", "all"] = "all",
-    user: Column = None,
-    item: Column = None,
-    rating: Column = None,
-    weight: Column = None,
-    event: Column = None,
-    time: Column = None,
-    title: Column = None,
+    user: ColumnKey = None,
+    item: ColumnKey = None,
+    rating: ColumnKey = None,
+    weight: ColumnKey = None,
+    event: ColumnKey = None,
+    time: ColumnKey = None,
+    title: ColumnKey = None,
     weights: Mapping[Any, float] | None = None,
     target: str | int | None = None,
     min_rating: float | None = None,
@@ -128,47 +111,30 @@ def read(
     Log: 2 users x 1 items, 2 events (100 %)
     user 'user', item 'movieId', rating 'rating'; ratings from 3 on count
     """
-    asked = Asked.of(
-        user=user,
-        item=item,
-        rating=rating,
-        weight=weight,
-        event=event,
-        time=time,
-        title=title,
-        weights=weights,
-        target=target,
-        min_rating=min_rating,
-        min_weight=min_weight,
-        on_bad_rows=on_bad_rows,
-        missing=missing,
-    )
-    options = {"format": format, "separator": separator, "header": header, "part": part}
-    _check_options(**options)
-    of_files = [name for name, value in options.items() if value not in (None, "all")]
+    roles = (user, item, rating, weight, event, time, title)
+    options = check_options(roles, weights, target, min_rating, min_weight, on_bad_rows, missing)
+    check_file_options(format=format, separator=separator, header=header)
+    Choice(name="part", choices=("train", "test", "all")).check(part)
+    of_files = {"format": format, "separator": separator, "header": header, "part": None if part == "all" else part}
+    if query is None and isinstance(source, str | os.PathLike):
+        files = open_files(source)
+        with name_in_errors(files.path.name):
+            table = _open_file(files, options, format, part, separator, header)
+            with name_in_errors(table.member):
+                return read_log(table, options)
     if query is not None or is_database(source):
-        _reject_options(of_files, "the rows of a query")
-        return Log.from_events(fetch_events(query, source, None, asked), asked)
-    if not isinstance(source, str | os.PathLike):
-        _reject_options([*of_files, *(["missing"] if asked.missing is not None else [])], "a table in memory")
-        return _read_memory(source, asked)
-    bundle = open_bundle(source)
-    with name_in_errors(bundle.path.name):
-        format, member = recognise(bundle, format)
-        if format == "user-lists" and bundle.main is None:
-            present = [name for name in PARTS if bundle.find(f"{name}.txt")]
-            wanted = present if part == "all" else [part]
-            content = _join_parts([_read_part(bundle, name) for name in wanted or PARTS], wanted or PARTS)
-        elif part != "all":
-            raise DataError(f"part={part!r} needs a folder or archive with train.txt and test.txt")
-        else:
-            named = {name for name in asked.columns.values() if isinstance(name, str)}
-            skip_bad = asked.on_bad_rows == "skip"
-            content = load_content(
-                bundle, format, member, separator=separator, header=header, expected=named, skip_bad=skip_bad
-            )
-        with name_in_errors(content.member):
-            return _make_log(content, asked)
+        reject_file_options(of_files, "the rows of a query")
+        return read_log(fetch_table(query, source, None, options), options)
+    reject_file_options(of_files | {"missing": options.missing}, "a table in memory")
+    if is_matrix(source):
+        if columns := [name for name in options.given if name in options.columns]:
+            raise DataError(f"a matrix has no columns to name; leave out {', '.join(columns)}")
+        return Log.from_matrix(source, min_rating=min_rating, min_weight=min_weight)
+    if isinstance(source, Log) and not options.given:
+        return source
+    if isinstance(source, Log) and source.types is not None:
+        raise ParameterError(f"{options.given[0]}= is for the table that a log with event types was read from")
+    return read_log(open_table(source.to_arrow() if isinstance(source, Log) else source), options)
 
 
 def read_split(source: str | os.PathLike[str]) -> tuple[Log, Log]:
@@ -201,77 +167,44 @@ def read_split(source: str | os.PathLike[str]) -> tuple[Log, Log]:
     """
     if not isinstance(source, str | os.PathLike):
         raise DataError(f"user lists come as a folder or a zip archive, not as {show_value(source)}; give its path")
-    bundle = open_bundle(source)
-    with name_in_errors(bundle.path.name):
-        parts = [_read_part(bundle, name) for name in PARTS]
-        both = _join_parts(parts, PARTS)
-        found = read_events(both.columns, where=both.where, is_text=True)
-        log = Log.from_events(found)
-    n_train = len(parts[0].columns["item"])
-    users, items = log.users.rows(found.user[:n_train]), log.items.rows(found.item[:n_train], "item")
+    files = open_files(source)
+    with name_in_errors(files.path.name):
+        parts = {name: read_part(files, name) for name in PARTS}
+        events = read_events(join_parts(parts))
+        log = make_log(events)
+    n_train = len(parts["train"].columns["item"]())
+    users, items = log.users.rows(events.user[:n_train]), log.items.rows(events.item[:n_train], "item")
     in_train = np.isin(number_pairs(log.user_rows, log.item_rows, log.n_items), number_pairs(users, items, log.n_items))
     return log.select(in_train), log.select(~in_train)
 
 
-def _check_options(**options: Any) -> None:
-    """Raise ParameterError for an option of files that it cannot be."""
-    for name in ("format", "separator"):
-        if options[name] is not None and (not isinstance(options[name], str) or not options[name]):
-            raise ParameterError(f"{name}={show_value(options[name])}: it must be a text that is not empty, or None")
-    if options["header"] is not None and not isinstance(options["header"], bool | np.bool_):
-        raise ParameterError(f"header={show_value(options['header'])}: it must be True, False or None")
-    Choice(name="part", choices=("train", "test", "all")).check(options["part"])
+def check_file_options(*, header: Any, **texts: Any) -> None:
+    """Raise ParameterError for an invalid option of files: `texts` are texts that are not empty, or None."""
+    for name, value in texts.items():
+        if value is not None and (not isinstance(value, str) or not value):
+            raise ParameterError(f"{name}={show_value(value)}: it must be a text that is not empty, or None")
+    if header is not None and not isinstance(header, bool | np.bool_):
+        raise ParameterError(f"header={show_value(header)}: it must be True, False or None")
 
 
-def _reject_options(names: Sequence[str], what: str) -> None:
-    if names:
-        raise ParameterError(f"{names[0]}= is for files of text; leave it out for {what}")
+def reject_file_options(options: Mapping[str, Any], what: str) -> None:
+    """Raise ParameterError if one of the options of files is given for something else."""
+    for name, value in options.items():
+        if value is not None:
+            raise ParameterError(f"{name}= is for files of text; leave it out for {what}")
 
 
-def _read_memory(source: Any, asked: Asked) -> Log:
-    """Return the log of a table or matrix; a log passes through if nothing is asked of it."""
-    columns = [name for name in asked.given if name in asked.columns]
-    if is_matrix(source) and columns:
-        raise DataError(f"a matrix has no columns to name; leave out {', '.join(columns)}")
-    if is_matrix(source):
-        return Log.from_matrix(source, min_rating=asked.min_rating, min_weight=asked.min_weight)
-    if isinstance(source, Log) and not asked.given:
-        return source
-    if isinstance(source, Log) and source.types is not None:
-        raise ParameterError(f"{asked.given[0]}= is for the table that a log with event types was read from")
-    if isinstance(source, Log):
-        source = source.to_arrow()
-    if not is_table(source):
-        raise DataError(describe_unusable(source))
-    return Log.from_events(read_events(source, asked), asked)
-
-
-def _make_log(content: Content, asked: Asked) -> Log:
-    roles = dict(content.roles) | {role: column for role, column in asked.columns.items() if column is not None}
-    found = read_events(
-        content.columns,
-        replace(asked, columns=roles),
-        content.where,
-        is_text=content.is_text,
-        notes=content.notes,
-    )
-    return Log.from_events(found, asked, titles=content.titles if asked.columns.get("title") is None else None)
-
-
-def _read_part(bundle: Bundle, part: str) -> Content:
-    member = bundle.find(f"{part}.txt")
-    if member is None:
-        raise DataError(f"there is no {part}.txt; user lists come as train.txt and test.txt")
-    with name_in_errors(member):
-        return parse_user_lists(bundle.read(member))
-
-
-def _join_parts(parts: list[Content], names: Sequence[str]) -> Content:
-    columns = {name: join_dictionaries([part.columns[name] for part in parts]) for name in ("user", "item")}
-    ends = np.cumsum([len(part.columns["item"]) for part in parts])
-
-    def where(row: int) -> str:
-        place = int(np.searchsorted(ends, row, side="right"))
-        return f"{names[place]}.txt, {parts[place].where(row - int(ends[place - 1]) if place else row)}"
-
-    return Content(columns, where, is_text=True)
+def _open_file(
+    files: FileSet, options: ReadOptions, format: str | None, part: str, separator: str | None, header: bool | None
+) -> Table:
+    """Return the table of events in a file, a folder or an archive."""
+    format, member = recognize(files, format)
+    if format == "user-lists" and files.main is None:
+        present = [name for name in PARTS if files.find(f"{name}.txt")]
+        names = (present if part == "all" else [part]) or PARTS
+        return join_parts({name: read_part(files, name) for name in names})
+    if part != "all":
+        raise DataError(f"part={part!r} needs a folder or archive with train.txt and test.txt")
+    named = {name for name in options.columns.values() if isinstance(name, str)}
+    skip_bad = options.on_bad_rows == "skip"
+    return open_member(files, format, member, separator=separator, header=header, expected=named, skip_bad=skip_bad)

@@ -16,6 +16,7 @@ import zipfile
 import zlib
 from collections import defaultdict
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -24,17 +25,17 @@ import pyarrow as pa
 
 from csrr._base.text import describe_size
 from csrr.data.catalog import DATASETS, data_dir, locate
-from csrr.data.errors import DataError, list_names, quote_error
+from csrr.data.errors import DataError, list_names, reword_errors
 
-VARIABLE = "CSRR_MAX_BYTES"
-SHARE = 8
+LIMIT_VARIABLE = "CSRR_MAX_BYTES"
+MEMORY_SHARE = 8
 """A file may hold this part of the memory: to make a log of a CSV file takes about eight times its size."""
-RATIO = 200
-"""A packed file may hold so many times its size; logs are packed 3 to 50 times."""
-ALWAYS = 1 << 28
-"""So many bytes are accepted on any machine, from a packed file of any size, and from a pipe."""
+UNPACKED_RATIO = 200
+"""A compressed file may hold this many times its size; logs usually shrink by a factor of 3 to 50."""
+LEAST_LIMIT = 1 << 28
+"""The bytes that are accepted on any machine, from a compressed file of any size, and from a pipe."""
 BYTES_A_ROW = 24
-"""What a row counts for at least: the log is made of numbers, however short the text was."""
+"""The bytes that a row counts for at least: however short the text, the log needs numbers for it."""
 UNKNOWN_MEMORY = 8 << 30
 
 LONGEST_LINE = 1 << 24
@@ -45,7 +46,7 @@ _CONTAINER_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.
 
 
 @dataclass(frozen=True)
-class Limit:
+class ByteLimit:
     """The most bytes that a file may hold once unpacked, and the reason."""
 
     n_bytes: int
@@ -56,55 +57,47 @@ class Limit:
         if n_bytes > self.n_bytes:
             raise DataError(
                 f"{what} holds more than {describe_size(self.n_bytes)}, {self.reason};"
-                f" if that is intended, set the environment variable {VARIABLE} to more bytes"
+                f" if that is intended, set the environment variable {LIMIT_VARIABLE} to more bytes"
             )
 
     def check_rows(self, n_rows: int, what: str = "the file") -> None:
-        """Raise an error where so many rows are too many."""
+        """Raise an error where there are too many rows."""
         if BYTES_A_ROW * n_rows > self.n_bytes:
-            told = f"{what} has {n_rows:,} rows, which count for {BYTES_A_ROW} bytes each: it"
-            self.check(BYTES_A_ROW * n_rows, told)
+            about = f"{what} has {n_rows:,} rows, which count for {BYTES_A_ROW} bytes each: it"
+            self.check(BYTES_A_ROW * n_rows, about)
 
 
-def find_limit(packed: int | None = None, *, of_pipe: bool = False) -> Limit:
+def choose_limit(packed: int | None = None, *, of_pipe: bool = False) -> ByteLimit:
     """Return how many bytes a file or a pipe may hold; `packed` is the size of a file that is packed."""
-    if given := os.environ.get(VARIABLE, "").strip():
-        return Limit(_read_size(given), f"the limit that {VARIABLE} sets")
+    if given := os.environ.get(LIMIT_VARIABLE, "").strip():
+        with suppress(ValueError, OverflowError):
+            if (size := int(float(given))) >= 1:
+                return ByteLimit(size, f"the limit that {LIMIT_VARIABLE} sets")
+        raise DataError(f"{LIMIT_VARIABLE}={given!r} is not a number of bytes; write it like 8e9, or leave it unset")
     if of_pipe:
-        return Limit(ALWAYS, "the limit for a pipe, which does not tell its size (write a file instead)")
-    most = max(find_memory() // SHARE, ALWAYS)
-    if packed is not None and packed * RATIO < most:
-        return Limit(max(packed * RATIO, ALWAYS), f"more than {RATIO} times its compressed size")
-    return Limit(most, "an eighth of this machine's memory")
+        return ByteLimit(LEAST_LIMIT, "the limit for a pipe, which does not tell its size (write a file instead)")
+    most = max(measure_memory() // MEMORY_SHARE, LEAST_LIMIT)
+    if packed is not None and packed * UNPACKED_RATIO < most:
+        return ByteLimit(
+            max(packed * UNPACKED_RATIO, LEAST_LIMIT), f"more than {UNPACKED_RATIO} times its compressed size"
+        )
+    return ByteLimit(most, "an eighth of this machine's memory")
 
 
-def find_memory() -> int:
+def measure_memory() -> int:
     """Return the bytes of memory that this process may have, as far as the system tells."""
-    try:
+    sizes = [UNKNOWN_MEMORY]
+    with suppress(AttributeError, ValueError, OSError):
         sizes = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
-    except (AttributeError, ValueError, OSError):
-        sizes = [UNKNOWN_MEMORY]
     for file in _CONTAINER_LIMITS:
-        try:
+        with suppress(OSError, ValueError):  # no container, or "max"
             sizes.append(int(Path(file).read_text()))
-        except (OSError, ValueError):  # no container, or "max"
-            continue
     return min(size for size in sizes if size > 0)
 
 
-def _read_size(text: str) -> int:
-    try:
-        size = int(float(text))
-    except (ValueError, OverflowError):
-        size = 0
-    if size < 1:
-        raise DataError(f"{VARIABLE}={text!r} is not a number of bytes; write it like 8e9, or leave it unset")
-    return size
-
-
 BLOCK_BYTES = 1 << 20
-PATIENCE_SECONDS = 10.0
-"""How long a pipe is given to find somebody who writes to it."""
+PIPE_SECONDS = 10.0
+"""The time to wait for the first writer of a pipe."""
 
 DAMAGE = (
     OSError,
@@ -118,7 +111,7 @@ DAMAGE = (
     zlib.error,
     lzma.LZMAError,
 )
-"""What the libraries that unpack raise on damaged bytes."""
+"""The errors that the libraries for compressed files raise on damaged bytes."""
 
 _OPENERS: dict[bytes, Callable[[IO[bytes]], Any]] = {
     b"\x1f\x8b": lambda file: gzip.GzipFile(fileobj=file),
@@ -134,18 +127,18 @@ def read_file(path: Path) -> bytes:
     """Return the bytes of a file or a pipe."""
     about = path.stat()
     if stat.S_ISFIFO(about.st_mode):
-        return _read_pipe(path, find_limit(of_pipe=True))
+        return _read_pipe(path, choose_limit(of_pipe=True))
     if not stat.S_ISREG(about.st_mode):
         raise DataError(f"{path.name} is a device, which may have no end; give a file or a pipe")
-    limit = find_limit()
+    limit = choose_limit()
     limit.check(about.st_size, path.name)
     with path.open("rb") as file:
-        # At once: blocks that are joined take twice the memory for a moment.
+        # All at once: joining blocks would take twice the memory.
         return file.read(about.st_size) + read_stream(file, limit, path.name)
 
 
-def read_stream(file: Any, limit: Limit, what: str) -> bytes:
-    """Return what is left in a file, unless it is more than the limit."""
+def read_stream(file: Any, limit: ByteLimit, what: str) -> bytes:
+    """Return the rest of a file, unless it is more than the limit."""
     blocks, size = [], 0
     while block := file.read(BLOCK_BYTES):
         blocks.append(block)
@@ -159,14 +152,10 @@ def unpack(content: bytes, what: str) -> bytes:
     opener = _find_opener(content)
     if opener is None:
         return content
-    limit = find_limit(len(content))
-    try:
-        with opener(io.BytesIO(content)) as file:
-            unpacked = read_stream(file, limit, what)
-    except DataError:
-        raise
-    except (*DAMAGE, pa.ArrowException) as error:
-        raise DataError(f"cannot read {what}: {quote_error(error)}; the file is damaged, get it again") from error
+    limit = choose_limit(len(content))
+    damaged = reword_errors((*DAMAGE, pa.ArrowException), f"cannot read {what}", "; the file is damaged, get it again")
+    with damaged, opener(io.BytesIO(content)) as file:
+        unpacked = read_stream(file, limit, what)
     if _find_opener(unpacked) is not None:
         raise DataError(f"{what} is compressed more than once; decompress it first")
     return unpacked
@@ -183,43 +172,31 @@ def _find_opener(content: bytes) -> Callable[[IO[bytes]], Any] | None:
     return next((opener for magic, opener in _OPENERS.items() if content.startswith(magic)), None)
 
 
-def _read_pipe(path: Path, limit: Limit) -> bytes:
-    """Return what comes through a pipe. Who writes may take its time; but there must be somebody who does."""
-    # Without O_NONBLOCK, to open a pipe waits for a writer for ever.
-    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-    try:
-        first = _wait_for_writer(handle, path)
-        os.set_blocking(handle, True)
-        with os.fdopen(handle, "rb", closefd=False) as file:
-            return first + read_stream(file, limit, path.name)
-    finally:
-        os.close(handle)
-
-
-def _wait_for_writer(handle: int, path: Path) -> bytes:
-    """Return, once somebody has opened the other end of a pipe, what was read on the way."""
-    events = select.poll()
-    events.register(handle, select.POLLIN)
-    end = time.monotonic() + PATIENCE_SECONDS
-    while not events.poll(50):
-        try:
-            if first := os.read(handle, BLOCK_BYTES):
-                return first
-        except BlockingIOError:  # there is a writer, who is silent yet
-            return b""
-        if time.monotonic() > end:
-            raise DataError(
-                f"{path.name} is a pipe, and nobody has written to it for {PATIENCE_SECONDS:.0f} seconds;"
-                " start what writes to it first"
-            )
-    return b""
+def _read_pipe(path: Path, limit: ByteLimit) -> bytes:
+    """Return all that comes through a pipe; once it is open, its writer may take any time."""
+    # Without O_NONBLOCK, opening a pipe would wait for a writer forever.
+    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb", buffering=0) as file:
+        events, first, end = select.poll(), b"", time.monotonic() + PIPE_SECONDS
+        events.register(file, select.POLLIN)
+        while not first and not events.poll(50):
+            try:
+                first = os.read(file.fileno(), BLOCK_BYTES)
+            except BlockingIOError:  # there is a writer, who has not written yet
+                break
+            if not first and time.monotonic() > end:
+                raise DataError(
+                    f"{path.name} is a pipe, and nobody has written to it for {PIPE_SECONDS:.0f} seconds;"
+                    " start what writes to it first"
+                )
+        os.set_blocking(file.fileno(), True)
+        return first + read_stream(file, limit, path.name)
 
 
 @dataclass(frozen=True)
-class Bundle:
+class FileSet:
     """The files of a folder or a zip archive, or a file (`main`) among its neighbors.
 
-    `members` maps a name without folders and without .gz and the like to the files that bear it.
+    `members` maps a name, without folders and without endings such as .gz, to the files of that name.
     """
 
     path: Path
@@ -236,33 +213,27 @@ class Bundle:
         files = self.members[name]
         if len(files) > 1:
             raise DataError(f"{self.path} has several files called {name}: {list_names(files)}; pass the path of one")
-        try:
+        with reword_errors(DAMAGE, f"cannot read {name} in {self.path}"):
             content = _read_member(self.path, files[0]) if self.zipped else read_file(Path(files[0]))
-        except DataError:
-            raise
-        except DAMAGE as error:
-            raise DataError(f"cannot read {name} in {self.path}: {quote_error(error)}") from error
         return unpack(content, name)
 
 
-def open_bundle(source: str | os.PathLike[str]) -> Bundle:
+def open_files(source: str | os.PathLike[str]) -> FileSet:
     """Return the files behind a path, or behind the name of a file or data set in the data folder."""
     if not os.fspath(source):
         raise DataError("the path is empty; give a file or a folder, such as '.' for this one")
     try:
         path = _resolve(source)
         if path.is_dir():
-            return Bundle(path, None, _list_folder(path), zipped=False)
+            return FileSet(path, None, _list_folder(path), zipped=False)
         if path.suffix.lower() == ".zip":
-            return Bundle(path, None, _list_zip(path), zipped=True)
+            return FileSet(path, None, _list_zip(path), zipped=True)
     except OSError as error:
         raise DataError(f"cannot read {os.fspath(source)}: {error.strerror or error}") from error
-    name = strip_suffix(path.name)
-    try:
-        neighbours = _list_folder(path.parent)
-    except OSError:  # a file in a folder that may be entered, but not listed
-        neighbours = {}
-    return Bundle(path, name, neighbours | {name: (str(path),)}, zipped=False)
+    name, neighbors = strip_suffix(path.name), {}
+    with suppress(OSError):  # a file in a folder that may be entered, but not listed
+        neighbors = _list_folder(path.parent)
+    return FileSet(path, name, neighbors | {name: (str(path),)}, zipped=False)
 
 
 def _resolve(source: str | os.PathLike[str]) -> Path:
@@ -303,11 +274,11 @@ def _list_folder(folder: Path) -> dict[str, tuple[str, ...]]:
 def _list_zip(path: Path) -> dict[str, tuple[str, ...]]:
     if not path.is_file():
         raise DataError(f"{path} is a pipe or a device; a zip archive must be a file")
-    try:
-        with zipfile.ZipFile(path) as archive:
-            names = archive.namelist()
-    except DAMAGE as error:
-        raise DataError(f"{path} is not a readable zip archive ({quote_error(error)}); get it again") from error
+    with (
+        reword_errors(DAMAGE, f"{path} is not a readable zip archive", "; get it again"),
+        zipfile.ZipFile(path) as file,
+    ):
+        names = file.namelist()
     real = [name for name in names if not name.endswith("/") and not name.startswith("__MACOSX")]
     return _group_by_name([(name.rpartition("/")[2], name) for name in real])
 
@@ -315,7 +286,7 @@ def _list_zip(path: Path) -> dict[str, tuple[str, ...]]:
 def _read_member(path: Path, name: str) -> bytes:
     with zipfile.ZipFile(path) as archive:
         entry = archive.getinfo(name)
-        limit = find_limit(entry.compress_size)
+        limit = choose_limit(entry.compress_size)
         limit.check(entry.file_size, name)
         with archive.open(entry) as file:
             return read_stream(file, limit, name)

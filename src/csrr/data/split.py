@@ -1,4 +1,4 @@
-"""A log -> what a model may see and what it is asked about."""
+"""Splits of a log into training and test events: at random, by time, by user."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple, overload
 import numpy as np
 
 from csrr._base.arrays import BoolArray, Int64Array
-from csrr.data.columns import Times, parse_time, show_moments
+from csrr.data.columns import Times, format_cuts, parse_time
 from csrr.data.errors import DataError, show_value
 from csrr.data.log import Log
 from csrr.data.read import as_log
@@ -135,11 +135,14 @@ def split(
     True
     """
     events = as_log(log)
-    _check_modes(ratio=ratio, last=last, at=at, time_quantile=time_quantile, held_out_users=held_out_users)
+    ways = {"ratio": ratio, "last": last, "at": at, "time_quantile": time_quantile, "held_out_users": held_out_users}
+    chosen = {name for name, value in ways.items() if value is not None}
+    if len(chosen) > 1 and chosen != {"held_out_users", "last"}:
+        raise DataError(f"split takes one of {', '.join(ways)}, not {' and '.join(sorted(chosen))} together")
     check_seed(seed)
     if not isinstance(by, str) or by not in ("user", "log"):
         raise DataError(f"by={show_value(by)}: choose 'user' (a share of each user's events) or 'log' (of all events)")
-    if by == "log" and (last, at, time_quantile, held_out_users) != (None,) * 4:
+    if by == "log" and chosen - {"ratio"}:
         raise ParameterError("by='log' goes with ratio alone")
     if given is not None and (held_out_users is None or last is not None):
         raise ParameterError("given= goes with held_out_users, without last")
@@ -167,12 +170,6 @@ def split(
 def _tell_cut(parts: tuple[Log, Log], how: Literal["last", "time"] | None) -> tuple[Log, Log]:
     """Return (train, test), train with how it was made."""
     return replace(parts[0], cut=how), replace(parts[1], cut=None)
-
-
-def _check_modes(**modes: Any) -> None:
-    chosen = {name for name, value in modes.items() if value is not None}
-    if len(chosen) > 1 and chosen != {"held_out_users", "last"}:
-        raise DataError(f"split takes one of {', '.join(modes)}, not {' and '.join(sorted(chosen))} together")
 
 
 def _check_fraction(name: str, value: float) -> float:
@@ -208,7 +205,7 @@ def _cut(log: Log, choose: Callable[[Log], BoolArray]) -> tuple[Log, Log]:
 
 
 def _hold_out_last(log: Log, last: int) -> tuple[Log, Log]:
-    """Return (train, test): what was before each user's `last` latest events, and these."""
+    """Return (train, test): test has each user's `last` latest events, train those before."""
     if not is_whole(last, 1):
         raise DataError(f"last={show_value(last)}: it must be a whole number of events, at least 1")
     last, times = min(int(last), len(log)), _require_times(log)
@@ -221,12 +218,12 @@ def _hold_out_last(log: Log, last: int) -> tuple[Log, Log]:
     order = np.lexsort((is_goal, log.types.times[events, kinds], users))
     users, is_goal = users[order], is_goal[order]
     is_first = np.diff(users, prepend=-1) > 0
-    # Of each user the latest of the target type, but never what all begins with.
+    # The latest events of the target type, but never the first event of a user.
     may_be_held = is_goal & ~is_first
-    after = np.cumsum(may_be_held[::-1])[::-1]  # itself and those after it, of all users
+    after = np.cumsum(may_be_held[::-1])[::-1]  # the number of candidates from here on, of all users
     ends = np.append(after, 0)[np.searchsorted(users, users, side="right")]
     is_held = may_be_held & (after - ends <= last)
-    # Whether anything of the user's is held out up to here.
+    # Train is everything of a user before the first held-out event.
     begun = np.cumsum(is_held)
     is_train = begun - (begun - is_held)[np.flatnonzero(is_first)][np.cumsum(is_first) - 1] == 0
     train, test = np.zeros_like(log.types.cells), np.zeros_like(log.types.cells)
@@ -244,7 +241,7 @@ def _round_share(ratio: float, counts: Int64Array) -> Int64Array:
 def mark_leading(log: Log, order: Int64Array, n_leading: Int64Array) -> BoolArray:
     """Return which events, shape (n_events,), are among their user's first `n_leading`, shape (n_users,).
 
-    `order`, shape (n_events,), sorts the events by user row, and each user's events by what decides.
+    `order`, shape (n_events,), sorts the events by user row, and the events of each user in the order that decides.
     """
     counts = log.user_counts()
     place = np.arange(len(log)) - np.repeat(np.cumsum(counts) - counts, counts)
@@ -265,14 +262,14 @@ def _split_at(log: Log, cut: float) -> tuple[Log, Log]:
     if types is not None and types.times is not None:
         times = types.times[types.cells]
     if not times.min() < cut <= times.max():
-        given, first, last = show_moments(np.array([cut, times.min(), times.max()]))
+        given, first, last = format_cuts(np.array([cut, times.min(), times.max()]))
         raise DataError(f"all events lie on one side of the time {given}: theirs run from {first} to {last}")
     if types is None or types.times is None:
         return _cut(log, lambda each: _require_times(each) < cut)
     early = types.times < cut
     late = ~early & types.target_cells
     if not late.any():
-        given = show_moments(np.array([cut, times.max()]))[0]
+        given = format_cuts(np.array([cut, times.max()]))[0]
         raise DataError(f"no event of the target type {types.target!r} is at or after the time {given}")
     return log.select_types(early), log.select_types(late)
 

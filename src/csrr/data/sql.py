@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, nullcontext
 from functools import partial
+from itertools import chain, count, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from csrr.data.column_roles import Column, choose_columns
-from csrr.data.columns import as_arrow_array, name_column
-from csrr.data.errors import DataError, name_in_errors, name_table_row, quote_error, quote_names, show_value
-from csrr.data.log import Log
-from csrr.data.sources import find_limit
-from csrr.data.tables import Asked, Events, OnBadRows, read_events
+from csrr.data.columns import Column, name_column
+from csrr.data.errors import DataError, name_in_errors, name_table_row, quote_names, reword_errors, show_value
+from csrr.data.formats import SQLITE_MAGIC
+from csrr.data.log import Log, read_log
+from csrr.data.sources import choose_limit
+from csrr.data.tables import ColumnKey, OnBadRows, ReadOptions, Table, check_names, check_options, choose_columns
 
 if TYPE_CHECKING:
     import sqlite3
 
 CHUNK_ROWS = 10_000
-SQLITE_MAGIC = b"SQLite format 3\x00"
 
 Chunk = Any
 """Some rows of a result: a record batch of Arrow, or a list of tuples."""
@@ -33,13 +33,13 @@ def read_sql(
     connection: Any,
     *,
     parameters: Any = None,
-    user: Column = None,
-    item: Column = None,
-    rating: Column = None,
-    weight: Column = None,
-    event: Column = None,
-    time: Column = None,
-    title: Column = None,
+    user: ColumnKey = None,
+    item: ColumnKey = None,
+    rating: ColumnKey = None,
+    weight: ColumnKey = None,
+    event: ColumnKey = None,
+    time: ColumnKey = None,
+    title: ColumnKey = None,
     weights: Mapping[Any, float] | None = None,
     target: str | int | None = None,
     min_rating: float | None = None,
@@ -91,74 +91,39 @@ def read_sql(
     Log: 2 users x 2 items, 3 events (75 %)
     user 'customer_id', item 'sku'
     """
-    asked = Asked.of(
-        user=user,
-        item=item,
-        rating=rating,
-        weight=weight,
-        event=event,
-        time=time,
-        title=title,
-        weights=weights,
-        target=target,
-        min_rating=min_rating,
-        min_weight=min_weight,
-        on_bad_rows=on_bad_rows,
-    )
-    return Log.from_events(fetch_events(query, connection, parameters, asked), asked)
+    roles = (user, item, rating, weight, event, time, title)
+    options = check_options(roles, weights, target, min_rating, min_weight, on_bad_rows)
+    return read_log(fetch_table(query, connection, parameters, options), options)
 
 
 def is_database(source: object) -> bool:
     """Return whether rows can be fetched from `source`."""
-    return (
-        _is_sqlalchemy(source)
-        or callable(getattr(type(source), "cursor", None))
-        or callable(getattr(type(source), "fetchmany", None))
+    return _is_sqlalchemy(source) or any(
+        callable(getattr(type(source), name, None)) for name in ("cursor", "fetchmany")
     )
 
 
-def fetch_events(query: Any, source: Any, parameters: Any, asked: Asked) -> Events:
-    """Return the events of a query's rows."""
+def fetch_table(query: Any, source: Any, parameters: Any, options: ReadOptions) -> Table:
+    """Return the table of a query's rows; only the columns with a role, given or recognized, are kept."""
     is_path = isinstance(source, str | os.PathLike) and "://" not in str(source)
-    name = Path(source).name if is_path else None
-    with name_in_errors(name), _open(source) as opened, _execute(query, opened, parameters) as (names, chunks):
-        used = {name for name in choose_columns(names, asked.columns).values() if name is not None}
-        columns = _keep_columns(names, chunks, used)
-    return read_events(columns, asked)
-
-
-class QueryColumns(Mapping[str, Any]):
-    """The columns of a result by name, of which only some were kept."""
-
-    def __init__(self, names: Sequence[str], kept: Mapping[str, pa.ChunkedArray]) -> None:
-        self._names, self._kept = names, kept
-
-    def __getitem__(self, name: str) -> pa.ChunkedArray:
-        return self._kept[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
-
-    def __len__(self) -> int:
-        return len(self._names)
-
-
-def _keep_columns(names: Sequence[str], chunks: Iterator[Chunk], used: Collection[str]) -> QueryColumns:
-    places = {name: names.index(name) for name in names if name in used}
-    kept: dict[str, list[pa.Array]] = {name: [] for name in places}
-    limit, n_rows, size = find_limit(), 0, 0
-    for chunk in chunks:
-        for name, place in places.items():
-            values = chunk.column(place) if isinstance(chunk, pa.RecordBatch) else [row[place] for row in chunk]
-            column = as_arrow_array(values, name, partial(_name_row, n_rows))
-            kept[name].append(column)
-            size += column.nbytes
-        n_rows += len(chunk)
-        limit.check_rows(n_rows, "the result of the query")
-        limit.check(size, "the result of the query")
-    if not n_rows:
-        raise DataError(f"the query gives no rows; its columns are {quote_names(names)}")
-    return QueryColumns(names, {name: _join_chunks(name, columns) for name, columns in kept.items()})
+    file = Path(source).name if is_path else None
+    with name_in_errors(file), _open(source) as opened, _execute(query, opened, parameters) as (names, chunks):
+        check_names(names)
+        used = [name for name in choose_columns(names, options.columns).values() if name is not None]
+        kept: dict[str, list[pa.Array]] = {name: [] for name in used}
+        limit, n_rows, size = choose_limit(), 0, 0
+        for chunk in chunks:
+            for name, arrays in kept.items():
+                place = names.index(name)
+                values = chunk.column(place) if isinstance(chunk, pa.RecordBatch) else [row[place] for row in chunk]
+                arrays.append(Column.read(values, name, partial(_name_row, n_rows)).array)
+                size += arrays[-1].nbytes
+            n_rows += len(chunk)
+            limit.check_rows(n_rows, "the result of the query")
+            limit.check(size, "the result of the query")
+        if not n_rows:
+            raise DataError(f"the query gives no rows; its columns are {quote_names(names)}")
+        return Table({name: partial(_join_chunks, name, kept.get(name, [])) for name in names})
 
 
 def _name_row(start: int, row: int) -> str:
@@ -177,7 +142,7 @@ def _join_chunks(name: str, chunks: list[pa.Array]) -> pa.ChunkedArray:
 
 @contextmanager
 def _open(source: Any) -> Iterator[Any]:
-    """Give what is behind an address or a path, and close it; anything else as it is."""
+    """Give the connection to an address or a file, and close it afterwards; give anything else unchanged."""
     if not isinstance(source, str | os.PathLike):
         yield source
     elif "://" in str(source):
@@ -211,16 +176,12 @@ def _make_engine(address: str) -> Any:
         import sqlalchemy
     except ImportError:
         raise DataError("a database URL needs SQLAlchemy: pip install 'csrr[sql]'; or pass a connection") from None
-    try:
+    with reword_errors(Exception, "the database URL cannot be used"):  # also of a driver, or one not installed
         url = sqlalchemy.make_url(address)
         file = str(url.database or ":memory:") if url.get_backend_name() == "sqlite" else ":memory:"
         if not file.startswith((":memory:", "file:")) and not Path(file).is_file():  # SQLite would make one
             raise DataError(f"there is no SQLite database {file}")
         return sqlalchemy.create_engine(url)
-    except DataError:
-        raise
-    except Exception as error:  # of SQLAlchemy, of a driver, or one that is not installed
-        raise DataError(f"the database URL cannot be used: {quote_error(error)}") from error
 
 
 def _is_sqlalchemy(source: object) -> bool:
@@ -232,37 +193,27 @@ def _is_sqlalchemy(source: object) -> bool:
 
 @contextmanager
 def _execute(query: Any, source: Any, parameters: Any) -> Iterator[tuple[list[str], Iterator[Chunk]]]:
-    """Give the names of a query's columns and its rows in chunks. What a driver raises becomes a `DataError`."""
-    try:
-        if _is_sqlalchemy(source):
+    """Give the names of a query's columns and its rows in chunks. Errors of a driver become a `DataError`."""
+    is_alchemy, own = _is_sqlalchemy(source), callable(getattr(source, "cursor", None))
+    if not is_database(source):
+        raise DataError(f"a query needs a connection to a database, not {show_value(source)}")
+    if query is None and (is_alchemy or own):
+        raise DataError("an engine or a connection needs a query; pass query='SELECT ...'")
+    with reword_errors(Exception, "the database says"):  # each driver has errors of its own
+        if is_alchemy:
             with _execute_sqlalchemy(query, source, parameters) as result:
                 yield list(result.keys()), result.partitions(CHUNK_ROWS)
             return
-        if not is_database(source):
-            raise DataError(f"a query needs a connection to a database, not {show_value(source)}")
-        own = callable(getattr(source, "cursor", None))
-        cursor = _open_cursor(source) if own else source
-        try:
+        with closing(_open_cursor(source)) if own else nullcontext(source) as cursor:
             if query is not None:
                 cursor.execute(query, *([] if parameters is None else [parameters]))
-            elif own:
-                raise DataError("a connection needs a query; pass query='SELECT ...'")
             yield _fetch(cursor)
-        finally:
-            if own:
-                cursor.close()
-    except DataError:
-        raise
-    except Exception as error:  # each driver has errors of its own
-        raise DataError(f"the database says: {quote_error(error)}") from error
 
 
 @contextmanager
 def _execute_sqlalchemy(query: Any, source: Any, parameters: Any) -> Iterator[Any]:
     import sqlalchemy
 
-    if query is None:
-        raise DataError("an engine or a connection needs a query; pass query='SELECT ...'")
     statement = sqlalchemy.text(query) if isinstance(query, str) else query
     options = {"stream_results": True, "max_row_buffer": CHUNK_ROWS}
     with source.connect() if isinstance(source, sqlalchemy.Engine) else nullcontext(source) as connection:
@@ -287,11 +238,5 @@ def _fetch(cursor: Any) -> tuple[list[str], Iterator[Chunk]]:
     first = cursor.fetchmany(CHUNK_ROWS)  # before that, some drivers do not describe the result of a server's cursor
     if not cursor.description:
         raise DataError("the query gives no rows and no columns; is it a SELECT?")
-    return [column[0] for column in cursor.description], _fetch_rows(cursor, first)
-
-
-def _fetch_rows(cursor: Any, first: Sequence[Sequence[Any]]) -> Iterator[Chunk]:
-    rows = first
-    while rows:
-        yield rows
-        rows = cursor.fetchmany(CHUNK_ROWS)
+    chunks = chain([first], (cursor.fetchmany(CHUNK_ROWS) for _ in count()))
+    return [column[0] for column in cursor.description], takewhile(len, chunks)

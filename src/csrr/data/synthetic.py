@@ -1,4 +1,4 @@
-"""A log -> the same log with clicks planted in it that nobody meant, and which they are."""
+"""Synthetic logs with a known cause of each event, and noise planted in any log."""
 
 from __future__ import annotations
 
@@ -15,24 +15,11 @@ from csrr.data.log import Log
 from csrr.data.read import as_log
 from csrr.parameters import check_number, check_seed, check_whole, is_number
 
-GENRES = (
-    "jazz",
-    "folk",
-    "opera",
-    "techno",
-    "metal",
-    "blues",
-    "reggae",
-    "salsa",
-    "soul",
-    "punk",
-    "disco",
-    "swing",
-)
+GENRES = ["jazz", "folk", "opera", "techno", "metal", "blues", "reggae", "salsa", "soul", "punk", "disco", "swing"]
 TASTE, SPECIFIC, NOISE = 0, 1, 2
 BLOCK = 4
-MOST_CELLS = 10**10
 """Number of items in a user's specific choice."""
+MOST_CELLS = 10**10
 
 
 @dataclass(frozen=True)
@@ -109,7 +96,8 @@ def synthetic(
     for user in range(n_users):
         _choose(kinds[user], users[user], items, genre, int(sizes[user]), (specific, noise), rng)
     user_rows, item_rows = np.nonzero(kinds >= 0)
-    titles = np.array([_make_title(item, rank) for item in range(n_items)], np.object_)
+    genres = [*GENRES[:rank], *(f"genre {number}" for number in range(len(GENRES), rank))]
+    titles = np.array([f"{genres[item % rank]} {item // rank + 1}" for item in range(n_items)], np.object_)
     log = Log(
         IdMap.range(n_users),
         IdMap.range(n_items),
@@ -135,11 +123,6 @@ def _check(n_users: int, n_items: int, rank: int, events_per_user: float, specif
         raise DataError(f"events_per_user={events_per_user}: it must lie between 1 and half of n_items")
     if min(specific, noise) < 0 or specific + noise > 0.5:
         raise DataError(f"specific={specific}, noise={noise}: they must be >= 0 and add up to at most 0.5")
-
-
-def _make_title(item: int, rank: int) -> str:
-    number, genre = divmod(item, rank)
-    return f"{GENRES[genre] if genre < len(GENRES) else f'genre {genre}'} {number + 1}"
 
 
 def _draw_item_taste(genre: Int64Array, rank: int, rng: np.random.Generator) -> Float64Array:
@@ -276,13 +259,13 @@ def add_noise(log: Any, kind: NoiseKind, share: float, *, seed: int = 0, avoid: 
         raise DataError("the log has no events; there is nothing to plant noise among")
     other = _check_avoid(avoid, clean)
     n_planted = round(float(share) / (1 - float(share)) * len(clean))
-    rng = np.random.default_rng(seed)
-    if kind == "push" and clean.n_items < 2:
-        raise DataError("a push hides its item among others, and this log has only one")
-    targets = _draw_rare_item(clean, rng) if kind == "push" else np.empty(0, np.int64)
+    rng, targets = np.random.default_rng(seed), np.empty(0, np.int64)
     if kind == "crawler":
         clicks = _draw_crawlers(clean, n_planted, rng)
     elif kind == "push":
+        if clean.n_items < 2:
+            raise DataError("a push hides its item among others, and this log has only one")
+        targets = _draw_rare_item(clean, rng)
         clicks = _draw_push(clean, n_planted, targets, rng)
     else:
         clicks = _draw_misclicks(clean, n_planted, other, kind, rng)
@@ -290,7 +273,7 @@ def add_noise(log: Any, kind: NoiseKind, share: float, *, seed: int = 0, avoid: 
 
 
 def check_noise(kind: Any, share: Any) -> None:
-    """Raise a DataError unless there is such a kind of noise and such a share."""
+    """Raise a DataError unless the kind of noise and the share are valid."""
     if not isinstance(kind, str) or kind not in NOISE_KINDS:
         raise DataError(f"kind={show_value(kind)}: there is no such noise; choose from {', '.join(NOISE_KINDS)}")
     if not is_number(share) or not 0 <= share < 1:
@@ -397,7 +380,7 @@ def _join(log: Log, clicks: _Clicks, kind: str, rng: Rng) -> tuple[Log, BoolArra
         times = np.append(times, rng.choice(times, n))[order]
     types = log.types
     if types is not None:
-        # A planted event is of the types, and weighs, what an event drawn from the log does.
+        # A planted event has the types and the weight of an event drawn from the log.
         types = types.select(np.append(np.arange(len(log)), rng.integers(len(log), size=n))[order])
         weights = None if weights is None else types.sum_weights()
     noisy = replace(

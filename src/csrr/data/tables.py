@@ -1,163 +1,419 @@
-"""Users x items matrices of any kind -> checked entries."""
+"""Tables of any kind -> columns by name, and columns of events, checked."""
 
 from __future__ import annotations
 
+import logging
+import re
 from array import array
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Literal, NamedTuple, Self, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from scipy import sparse
 
-from csrr._base.arrays import BoolArray, Float64Array, Int64Array
-from csrr.data.column_roles import Column, LogColumns, check_column, choose_columns, describe_columns, find_role
+from csrr._base.arrays import BoolArray, Float64Array
 from csrr.data.columns import (
     MISSING,
     SKIP_HINT,
+    Column,
     Times,
-    as_arrow_array,
     find_bad_ids,
     find_bad_numbers,
     find_bad_times,
     is_number_type,
-    is_text,
-    read_id_column,
-    read_number_column,
-    read_text_id_column,
-    read_time_column,
-    show_type,
+    read_ids,
+    read_numbers,
+    read_text_ids,
+    read_times,
 )
-from csrr.data.errors import DataError, RowNamer, name_table_row, quote_error, quote_names, show_value
-from csrr.data.event_types import TypeColumn, code_types, read_weights, spell_types
-from csrr.data.sources import BYTES_A_ROW, find_limit
+from csrr.data.errors import DataError, RowNamer, name_table_row, quote_names, show_value
+from csrr.data.event_types import RowTypes, code_types, read_types, read_weights
 from csrr.parameters import ParameterError, check_number, check_texts
 
+ColumnKey = str | int | Literal[False] | None
+"""A column by name or position; None to recognize it by its name, False to do without it."""
 
-class SparseColumns(Mapping[str, Any]):
-    """Columns of which every row has only some: lists of values, None where a row has none."""
+# Earlier words of a role win over later ones: user_id over session_id. "id" may follow a user or item word.
+WORDS = {
+    "user": (
+        "user uid",
+        "customer visitor person reviewer member account client session",
+        "buyer shopper listener player reader viewer subscriber household username",
+    ),
+    "item": (
+        "item iid",
+        "movie artist product track song book isbn asin parentasin article album game venue location business",
+        "sku stockcode anime recipe restaurant hotel video beer",
+    ),
+    "rating": ("rating", "ratings score star stars vote", "rate scores overall starrating userrating reviewscore"),
+    "weight": ("weight", "count plays playcount quantity confidence clicks views", "qty counts nplays nclicks nviews"),
+    # A column of event types is never recognized: the weight of each type must be given.
+    "event": (),
+    "time": ("timestamp", "time date datetime ts unixtime", "eventtime eventtimestamp createdat unixreviewtime"),
+    "title": ("title", "name itemname itemtitle movietitle artistname"),
+}
+REQUIRED = ("user", "item")
+NAMES = {
+    role: [
+        {word + end for word in tier.split() for end in (("", "id") if role in REQUIRED else ("",))} for tier in tiers
+    ]
+    for role, tiers in WORDS.items()
+}
+AMOUNTS = re.compile("hours|minutes|seconds|duration|amount|playtime|watchtime|listens|times(played|watched|viewed)")
+"""A column with such a word in its name holds an amount of something; it is used as the weight if the user asks."""
+COUNTS_BEYOND = 10
+"""Numbers up to this are taken for ratings, whatever they look like."""
+ENOUGH_RATINGS = 100_000
+"""This many ratings are enough to recognize the steps of a scale."""
+# order_id identifies an event, not an item.
+_EVENT_WORDS = "order transaction event review rating row line invoice request purchase interaction index log"
+_EVENTS = {word + "id" for word in _EVENT_WORDS.split()}
+_ID_NAME = re.compile(r".*[^ _-][ _-](?i:id)|.*[a-z](Id|ID)", re.DOTALL)
 
-    def __init__(self) -> None:
-        self._cells: dict[str, tuple[array[int], list[Any]]] = {}
-        self._n_rows = 0
 
-    def add(self, row: Mapping[str, Any]) -> None:
-        """Put a row under the others."""
+@dataclass(frozen=True, repr=False)
+class LogColumns:
+    """Which column of a table was used for what.
+
+    Attributes
+    ----------
+    user, item, rating, weight, event, time, title
+        The name of each column, or None where there is none.
+    left_alone
+        The columns that were not used.
+    min_rating
+        The rating that a row had to have, or None.
+    liked_from
+        The rating that "liked" may begin at, by the scale of the ratings; None where they do not look like ratings.
+    rating_range
+        The lowest and the highest rating, or None.
+    notes
+        Other notes on the data: ids that were merged, lines that were skipped.
+    n_repeats
+        The number of rows that repeat a (user, item) pair.
+
+    Examples
+    --------
+    >>> log = csrr.read({"user": ["ann", "bob"], "movieId": [1, 2], "Hours": [2.5, 3.0]})
+    >>> log.columns
+    LogColumns: user 'user', item 'movieId'; not used: 'Hours' (weight='Hours' uses it as the weight)
+    >>> log.columns.left_alone
+    ('Hours',)
+    """
+
+    user: str
+    item: str
+    rating: str | None = None
+    weight: str | None = None
+    event: str | None = None
+    time: str | None = None
+    title: str | None = None
+    left_alone: tuple[str, ...] = ()
+    min_rating: float | None = None
+    liked_from: float | None = None
+    rating_range: tuple[float, float] | None = None
+    notes: tuple[str, ...] = ()
+    n_repeats: int = 0
+
+    def describe(self, min_rating: str = "min_rating={}", weight: str = "weight={}") -> str:
+        """Return one line: which column is used for what, which are not used, and how to change that.
+
+        Parameters
+        ----------
+        min_rating, weight
+            How these options are spelled, with {} in the place of the value.
+
+        Returns
+        -------
+        line
+            The line.
+        """
+        used = [f"{role} {show_value(getattr(self, role))}" for role in NAMES if getattr(self, role) is not None]
+        line = ", ".join(used)
+        if self.rating is not None and self.min_rating is not None:
+            line += f"; ratings from {self.min_rating:g} on count"
+        elif self.liked_from is not None:
+            liked = f"{self.liked_from:g}"
+            line += (
+                f"; every rating counts as a choice, low ones too ({min_rating.format(liked)} keeps those of {liked}"
+                " and more)"
+            )
+        elif self.holds_counts:
+            line += (
+                f"; its numbers, {format_range(self)}, look like counts, and are not used"
+                f" ({weight.format(show_value(self.rating))} uses them as weights)"
+            )
+        if self.left_alone:
+            line += f"; not used: {quote_names(self.left_alone)}"
+        amounts = [name for name in self.left_alone if is_amount(name)]
+        if amounts and self.weight is None:
+            line += f" ({weight.format(show_value(amounts[0]))} uses it as the weight)"
+        return line
+
+    @property
+    def holds_counts(self) -> bool:
+        """Whether the numbers of the rating column look like counts, and count for nothing so far."""
+        unused = self.weight is None and self.min_rating is None
+        return unused and self.liked_from is None and self.rating_range is not None and len({*self.rating_range}) > 1
+
+    def __repr__(self) -> str:
+        return f"LogColumns: {self.describe()}"
+
+
+def check_column(role: str, given: Any) -> None:
+    """Raise ParameterError unless `given` is a name, a position, None or, for a role that may be missing, False."""
+    is_place = isinstance(given, int | np.integer) and not isinstance(given, bool)
+    if given is None or isinstance(given, str) or is_place or (given is False and role not in REQUIRED):
+        return
+    otherwise = " or None" if role in REQUIRED else ", False (for none) or None"
+    message = f"{role}={show_value(given)}: it must be the name of a column, its number (from 0){otherwise}"
+    if role == "weight" and isinstance(given, Mapping):
+        message += "; weights by type of event are weights={...}, with event= for the column that holds the types"
+    elif hasattr(given, "__len__") and not isinstance(given, bytes):
+        message += "; values belong into the table, as a column with a name"
+    raise ParameterError(message)
+
+
+def format_range(columns: LogColumns) -> str:
+    """Return the lowest and the highest rating in words, or an empty text."""
+    return "" if columns.rating_range is None else "{:,.6g} to {:,.6g}".format(*columns.rating_range)
+
+
+def choose_liked_rating(ratings: Float64Array) -> float | None:
+    """Return the rating at three quarters of the scale of ratings, shape (n,): 4 of 1 to 5, 8 of 1 to 10, 1 of 0 and 1.
+
+    None where all are the same, or where they pile up far below their highest, as counts do and ratings do not.
+    """
+    low, high = float(ratings.min()), float(ratings.max())
+    if low == high or not np.isfinite(high - low):
+        return None
+    some = ratings[:: -(-len(ratings) // ENOUGH_RATINGS)]
+    if high > COUNTS_BEYOND and np.quantile(some, 0.9) < low + (high - low) / 4:
+        return None
+    # A log may lack the lowest ratings of its scale.
+    low = min(low, 0 if high <= 1 or high >= 20 else 1)
+    steps = (step for step in (1, 0.5, 0.1) if np.allclose(some / step, np.round(some / step), rtol=0, atol=1e-4))
+    step = next(steps, 10.0 ** np.floor(np.log10((high - low) / 10)))
+    return float(f"{np.ceil((low + 0.75 * (high - low)) / step - 1e-6) * step:.6g}")
+
+
+def choose_columns(names: Collection[str], given: Mapping[str, ColumnKey]) -> dict[str, str | None]:
+    """Return the column of each role: the one that is given, or one that is recognized by its name."""
+    every = tuple(names)
+    # Columns that are given come first: the others are recognized among the rest.
+    order = sorted(NAMES, key=lambda role: (given.get(role) is None, role == "item"))
+    chosen: dict[str, str | None] = {}
+    for role in order:
+        taken = [name for other in REQUIRED if (name := chosen.get(other)) is not None] if role in REQUIRED else []
+        chosen[role] = find_column(role, given.get(role), every, taken)
+        if role in REQUIRED and chosen[role] is None:
+            raise make_no_column_error(role, every)
+    if chosen["user"] == chosen["item"]:
+        raise DataError(f"the column {show_value(chosen['user'])} cannot be both the user and the item")
+    return {role: chosen[role] for role in NAMES}
+
+
+def make_no_column_error(role: str, names: Collection[str]) -> DataError:
+    """Return an error for a table without a column of a role that it must have."""
+    what = f"no column looks like the {role}; the columns are {quote_names(names)}; name it with {role}='...'"
+    return DataError(what, column=role)
+
+
+def find_role(name: str) -> str | None:
+    """Return the role a column name is recognized as, or None."""
+    plain = normalize_name(name)
+    return next((role for role, tiers in NAMES.items() if any(plain in tier for tier in tiers)), None)
+
+
+def is_amount(name: str) -> bool:
+    """Return whether a column, by its name, holds an amount of something."""
+    return AMOUNTS.search(normalize_name(name)) is not None
+
+
+def normalize_name(name: str) -> str:
+    """Return a column name in lower case without '_', '-', blanks and RecBole's ":token"."""
+    return name.split(":")[0].lower().translate(str.maketrans("", "", "_- "))
+
+
+def find_column(role: str, given: ColumnKey, names: tuple[str, ...], taken: Collection[str] = ()) -> str | None:
+    """Return the column of a role, given or recognized among those not `taken`; None where there is none."""
+    if given is False and role not in REQUIRED:
+        return None
+    check_column(role, given)
+    if isinstance(given, int | np.integer):
+        if not 0 <= given < len(names):
+            raise DataError(f"{role}={given}: there are {len(names)} columns, numbered from 0", column=role)
+        return names[given]
+    if isinstance(given, str):
+        if given not in names:
+            what = f"{role}={show_value(given)}: there is no such column; the columns are {quote_names(names)}"
+            raise DataError(what, column=role)
+        return given
+    free = [name for name in names if name not in taken]
+    tiers = [[name for name in free if normalize_name(name) in tier] for tier in NAMES[role]]
+    if role == "item":
+        tiers.append([name for name in free if _may_be_item(name)])
+    matches: list[str] = next(filter(None, tiers), [])
+    if len(matches) > 1:
+        raise DataError(
+            f"which column is the {role}: {quote_names(matches)}? Say so with {role}={show_value(matches[0])};"
+            f" the columns are {quote_names(names)}",
+            column=role,
+        )
+    return matches[0] if matches else None
+
+
+def _may_be_item(name: str) -> bool:
+    """Return whether a column holds ids of something that is no user and no event: Anime_ID, not order_id."""
+    plain = normalize_name(name)
+    return bool(_ID_NAME.fullmatch(name.split(":")[0])) and find_role(name) is None and plain not in _EVENTS
+
+
+_logger = logging.getLogger(__name__)
+
+Columns = Mapping[str, Callable[[], Any]]
+"""A function for each column by name, which reads it: no column is read unless it is used."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table, from a file or from memory: its columns, and what is known about them.
+
+    With `is_text`, it was read from a text: ids may have blanks around them, and integers are to be recognized. `where`
+    names a row in errors. `roles` are the columns of roles that the format defines, `titles` those by item id from
+    another file, and `notes` are remarks for the user. `member` is the file, where it is one of several or in an
+    archive.
+    """
+
+    columns: Columns
+    where: RowNamer = name_table_row
+    is_text: bool = False
+    roles: Mapping[str, ColumnKey] = field(default_factory=dict)
+    titles: dict[str, str] | None = None
+    notes: tuple[str, ...] = ()
+    member: str | None = None
+
+    def read(self, name: str, role: str | None = None) -> Column:
+        """Return a column by name."""
+        values = self.columns[name]()
+        if self.is_text and role in REQUIRED and isinstance(values, pa.DictionaryArray):
+            return Column(name, values, self.where)  # of a user list: already the distinct ids
+        return Column.read(values, name, self.where)
+
+
+def hold_columns(values: Mapping[Any, Any]) -> Columns:
+    """Return columns whose values are in memory."""
+    return {str(name): partial(values.__getitem__, name) for name in values}
+
+
+def stack_rows(rows: Iterable[Mapping[str, Any]]) -> Columns:
+    """Return the columns of rows, each of which may have only some: lists of values, None where a row has none."""
+    cells: defaultdict[str, tuple[array[int], list[Any]]] = defaultdict(lambda: (array("q"), []))
+    n_rows = 0
+    for row in rows:
         for name, value in row.items():
-            if (cells := self._cells.get(name)) is None:
-                cells = self._cells[name] = (array("q"), [])
-            cells[0].append(self._n_rows)
-            cells[1].append(value)
-        self._n_rows += 1
-
-    def __getitem__(self, name: str) -> list[Any]:
-        rows, values = self._cells[name]
-        if len(rows) == self._n_rows:
-            return values
-        column: list[Any] = [None] * self._n_rows
-        for row, value in zip(rows, values, strict=True):
-            column[row] = value
-        return column
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._cells)
-
-    def __len__(self) -> int:
-        return len(self._cells)
+            places, values = cells[name]
+            places.append(n_rows)
+            values.append(value)
+        n_rows += 1
+    return {name: partial(_spread, n_rows, *each) for name, each in cells.items()}
 
 
-def is_records(data: object) -> bool:
-    """Return whether `as_columns` can take `data`: a list of tuples or dicts. A list of lists may be a matrix."""
+def _spread(n_rows: int, places: array[int], values: list[Any]) -> list[Any]:
+    if len(places) == n_rows:
+        return values
+    column: list[Any] = [None] * n_rows
+    for place, value in zip(places, values, strict=True):
+        column[place] = value
+    return column
+
+
+def _is_records(data: object) -> bool:
+    """Return whether data are a list of tuples or dicts. A list of lists may be a matrix."""
     return isinstance(data, list | tuple) and bool(data) and isinstance(data[0], tuple | Mapping)
 
 
-def as_columns(records: Sequence[Any]) -> Mapping[str, Any]:
-    """Return the columns of rows: by the keys of dicts, the fields of named tuples, or numbered from 0."""
+def _is_pandas(data: object) -> bool:
+    return type(data).__module__.partition(".")[0] == "pandas" and hasattr(data, "columns")
+
+
+def is_table(data: object) -> bool:
+    """Return whether `open_table` can take `data`."""
+    return isinstance(data, Mapping) or hasattr(data, "__arrow_c_stream__") or _is_pandas(data) or _is_records(data)
+
+
+def open_table(data: Any) -> Table:
+    """Return a table in memory, of any kind that `is_table` accepts."""
+    if type(data).__name__ == "LazyFrame":
+        raise DataError("a LazyFrame holds no data yet; pass frame.collect()")
+    if not is_table(data):
+        raise DataError(
+            f"cannot use a {type(data).__name__} as data; accepted are a Log, a pandas, polars or pyarrow table,"
+            " a dict of columns (user, item and perhaps rating, weight, time), a list of tuples or dicts, a scipy"
+            " sparse matrix or a 2-D numpy array (users x items); csrr.read takes a path or a database, too"
+        )
+    if _is_records(data):
+        return _open_records(data)
+    if isinstance(data, Mapping):
+        check_names([str(name) for name in data])
+        return Table(hold_columns(data))
+    if _is_pandas(data):
+        check_names(names := [str(name) for name in data.columns])
+        return Table({name: partial(_take_series, data, i) for i, name in enumerate(names)})
+    try:
+        arrow = pa.table(data)
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise DataError(f"a {type(data).__name__} cannot be read as a table: {error}") from error
+    check_names(arrow.column_names)
+    return Table({name: partial(arrow.column, i) for i, name in enumerate(arrow.column_names)})
+
+
+def _take_series(data: Any, place: int) -> Any:
+    return data.iloc[:, place]
+
+
+def _open_records(records: Any) -> Table:
+    """Return the table of rows: columns are the keys of dicts, the fields of named tuples, or numbered from 0."""
     first = records[0]
     if isinstance(first, Mapping):
-        columns = SparseColumns()
         for row, record in enumerate(records):
             if not isinstance(record, Mapping):
-                raise DataError(f"row {row + 1}: {show_value(record)} is not a dict like the rows before it")
-            columns.add({str(name): value for name, value in record.items()})
-        return columns
+                raise DataError(f"row {row + 1}: {show_value(record)} is not a dict like the rows before it", row=row)
+        return Table(stack_rows({str(name): value for name, value in record.items()} for record in records))
     width = len(first)
     for row, record in enumerate(records):
         if not isinstance(record, tuple) or len(record) != width:
-            raise DataError(f"row {row + 1}: {show_value(record)} is not a row of {width} values like the first")
-    names = getattr(first, "_fields", None) or map(str, range(width))
-    return dict(zip(map(str, names), zip(*records, strict=True), strict=True))
+            what = f"is not a row of {width} values like the first"
+            raise DataError(f"row {row + 1}: {show_value(record)} {what}", row=row)
+    names = getattr(first, "_fields", None)
+    columns = hold_columns(dict(zip(names or range(width), zip(*records, strict=True), strict=True)))
+    return Table(columns, roles={} if names else {"user": 0, "item": 1})
 
 
-def has_names(records: Sequence[Any]) -> bool:
-    """Return whether rows say what their columns are called."""
-    return isinstance(records[0], Mapping) or hasattr(records[0], "_fields")
+def check_names(names: list[str]) -> None:
+    """Raise an error where two columns have the same name."""
+    twice = next((name for name in names if names.count(name) > 1), None) if len(set(names)) < len(names) else None
+    if twice is not None:
+        raise DataError(f"two columns are called {show_value(twice)}; rename one")
 
 
 OnBadRows = Literal["error", "skip"]
-"""What is done about a row without an id, or with a number or time that is none."""
-
-
-def drop_bad_rows(
-    arrays: Mapping[str, pa.Array],
-    where: RowNamer,
-    missing: Collection[str] | None,
-    types: Collection[str],
-    note: Callable[[str], object],
-) -> tuple[dict[str, pa.Array], RowNamer]:
-    """Return the columns of each role without bad rows, and what names the rows that are left.
-
-    `missing` are the texts that stand for no id, None where ids were not read from text; `types` are the types that
-    events may have. `note` is told how many rows were left out.
-    """
-    n_rows = len(arrays["user"])
-    bad = np.zeros(n_rows, bool)
-    for role, values in arrays.items():
-        bad |= np.asarray(_find_bad(role, values, missing, types).to_numpy(zero_copy_only=False))
-    if not bad.any():
-        return dict(arrays), where
-    kept = np.flatnonzero(~bad)
-    if not kept.size:
-        raise DataError(
-            f"no rows are left: all {n_rows:,} are bad; on_bad_rows='error' says what is wrong with the first"
-        )
-    note(f"skipped {n_rows - kept.size:,} of {n_rows:,} rows that are bad; the first is {where(int(np.argmax(bad)))}")
-    chosen = pa.array(~bad)
-    return {role: values.filter(chosen) for role, values in arrays.items()}, lambda row: where(int(kept[row]))
-
-
-def _find_bad(role: str, array: pa.Array, missing: Collection[str] | None, types: Collection[str]) -> pa.Array:
-    """Return which values, shape (n,), cannot be what the role asks for."""
-    if role in ("user", "item"):
-        return find_bad_ids(array, missing)
-    if role == "event":
-        return pc.invert(pc.is_in(array, pa.array([*types], array.type)))
-    if role == "title":
-        return pa.array(np.zeros(len(array), bool))
-    if role == "time":
-        is_stamp = pa.types.is_timestamp(array.type) or pa.types.is_date(array.type)
-        return (
-            find_bad_times(array) if is_text(array.type) else array.is_null() if is_stamp else find_bad_numbers(array)
-        )
-    bad = find_bad_numbers(array)
-    if role == "weight" and is_number_type(array.type):
-        return pc.or_(bad, pc.less(array.cast(pa.float64(), safe=False), 0).fill_null(True))
-    if role == "weight" and is_text(array.type):
-        return pc.or_(bad, pc.match_substring_regex(array, r"^\s*-").fill_null(True))
-    return bad
+"""Whether a row without an id, or with an invalid number or time, is an error or is left out."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
-    """What is asked of a table of events, checked: the arguments that all readers share.
+class ReadOptions:
+    """The arguments that all readers of events share, checked.
 
-    `columns` gives the column of a role, or leaves it to be found; `weights` is the weight of each type of events.
+    `columns` gives the column of a role, or None where it is to be recognized; `weights` is the weight of each event
+    type.
     """
 
-    columns: Mapping[str, Column]
+    columns: Mapping[str, ColumnKey] = field(default_factory=dict)
     weights: Mapping[str, float] | None = None
     target: Any = None
     min_rating: float | None = None
@@ -165,155 +421,195 @@ class Asked:
     on_bad_rows: OnBadRows = "error"
     missing: Collection[str] | None = None
 
-    @classmethod
-    def of(
-        cls,
-        *,
-        weights: Any = None,
-        target: Any = None,
-        min_rating: Any = None,
-        min_weight: Any = None,
-        on_bad_rows: Any = "error",
-        missing: Any = None,
-        **columns: Any,
-    ) -> Self:
-        """Return the arguments; ParameterError for what they cannot be."""
-        for role, column in columns.items():
-            check_column(role, column)
-        for name, bound in (("min_rating", min_rating), ("min_weight", min_weight)):
-            if bound is not None:
-                check_number(name, bound)
-        if not isinstance(on_bad_rows, str) or on_bad_rows not in get_args(OnBadRows):
-            raise DataError(f"on_bad_rows={show_value(on_bad_rows)} is not known; choose 'error' or 'skip'")
-        if isinstance(missing, str):
-            missing = (missing,)
-        check_texts("missing", missing, "strings, such as ['-', 'NULL']")
-        return cls(
-            columns=columns,
-            weights=read_weights(columns.get("event"), weights, target),
-            target=target,
-            min_rating=None if min_rating is None else float(min_rating),
-            min_weight=None if min_weight is None else float(min_weight),
-            on_bad_rows="skip" if on_bad_rows == "skip" else "error",
-            missing=None if missing is None else tuple(missing),
-        )
-
     @property
     def given(self) -> list[str]:
-        """The names of the columns that are given, and of the bounds."""
+        """The names of the columns and bounds that are given."""
         names = [role for role, column in self.columns.items() if column is not None]
         return names + [name for name in ("min_rating", "min_weight") if getattr(self, name) is not None]
 
 
-NOTHING_ASKED = Asked(columns={})
+DEFAULTS = ReadOptions()
+
+
+def check_options(
+    columns: Sequence[Any],
+    weights: Any,
+    target: Any,
+    min_rating: Any,
+    min_weight: Any,
+    on_bad_rows: Any,
+    missing: Any = None,
+) -> ReadOptions:
+    """Return the arguments of a reader, `columns` in the order of `NAMES`; ParameterError for an invalid one."""
+    column_of = dict(zip(NAMES, columns, strict=True))
+    for role, column in column_of.items():
+        check_column(role, column)
+    for name, bound in (("min_rating", min_rating), ("min_weight", min_weight)):
+        if bound is not None:
+            check_number(name, bound)
+    if not isinstance(on_bad_rows, str) or on_bad_rows not in get_args(OnBadRows):
+        raise DataError(f"on_bad_rows={show_value(on_bad_rows)} is not known; choose 'error' or 'skip'")
+    if isinstance(missing, str):
+        missing = (missing,)
+    check_texts("missing", missing, "strings, such as ['-', 'NULL']")
+    event = column_of["event"]
+    if no_event := event is None or event is False:
+        for name, value in (("weights", weights), ("target", target)):
+            if value is not None:
+                raise ParameterError(f"{name}={show_value(value)} needs the column of event types: event='...'")
+    return ReadOptions(
+        columns=column_of,
+        weights=None if no_event else read_weights(event, weights, target),
+        target=target,
+        min_rating=None if min_rating is None else float(min_rating),
+        min_weight=None if min_weight is None else float(min_weight),
+        on_bad_rows="skip" if on_bad_rows == "skip" else "error",
+        missing=None if missing is None else tuple(missing),
+    )
+
+
+def pick_rows(values: Any, mask: Any) -> Any:
+    """Return the rows where `mask`, shape (n,), is true, of an array, of types of events, or of None."""
+    if isinstance(values, pa.Array):
+        return values.filter(pa.array(mask))
+    return None if values is None else values.select(mask) if hasattr(values, "select") else values[mask]
 
 
 @dataclass(frozen=True)
 class Events:
-    """The columns of a table of n events, each of shape (n,), checked but not yet merged."""
+    """The columns of a table of n events, each of shape (n,), checked; (user, item) pairs may repeat.
+
+    `titles` by item id are those of another file.
+    """
 
     user: pa.Array
     item: pa.Array
-    rating: Float64Array | None
     weight: Float64Array | None
-    types: TypeColumn | None
     time: Times | None
     title: pa.Array | None
-    names: tuple[str, ...]
+    types: RowTypes | None
     columns: LogColumns
-    where: RowNamer
+    titles: Mapping[Any, str | None] | None
     is_text: bool
 
     def __len__(self) -> int:
         return len(self.user)
 
-    def select(self, mask: BoolArray) -> Events:
-        """Return the events where `mask`, shape (n,), is true."""
-        chosen = pa.array(mask)
-        return replace(
-            self,
-            user=self.user.filter(chosen),
-            item=self.item.filter(chosen),
-            rating=None if self.rating is None else self.rating[mask],
-            weight=None if self.weight is None else self.weight[mask],
-            types=None if self.types is None else self.types.select(mask),
-            time=None if self.time is None else self.time[mask],
-            title=None if self.title is None else self.title.filter(chosen),
-        )
 
-
-def is_table(data: object) -> bool:
-    """Return whether `read_events` can take `data`."""
-    return isinstance(data, Mapping) or hasattr(data, "__arrow_c_stream__") or _is_pandas(data) or is_records(data)
-
-
-def read_events(
-    table: Any,
-    asked: Asked = NOTHING_ASKED,
-    where: RowNamer = name_table_row,
-    *,
-    is_text: bool = False,
-    notes: Collection[str] = (),
-) -> Events:
-    """Return the events of a table.
-
-    With `is_text`, ids were read from text: blanks around them are not theirs, one that is empty or that `asked` says
-    is missing is so, and they are integers if all look so. `notes` is what was found out about the table before.
-    """
-    cells, columns = split_columns(table), asked.columns
-    told, names = list(notes), tuple(cells)
-    absent = MISSING if asked.missing is None else tuple(asked.missing)
-    if asked.missing is not None and not is_text:
+def read_events(table: Table, options: ReadOptions = DEFAULTS) -> Events:
+    """Return the events of a table: those with a rating of at least `min_rating`, and a weight above 0."""
+    names, notes = tuple(table.columns), list(table.notes)
+    if options.missing is not None and not table.is_text:
         raise ParameterError("missing= is for text files; elsewhere a missing id is null, and strings stay as they are")
-    if is_records(table) and not has_names(table):
-        columns = {"user": 0, "item": 1} | {role: column for role, column in columns.items() if column is not None}
-    chosen = choose_columns(names, columns)
+    missing = MISSING if options.missing is None else options.missing
+    given = {role: column for role, column in options.columns.items() if column is not None}
+    chosen = choose_columns(names, {**table.roles, **given})
     used = {role: name for role, name in chosen.items() if name is not None}
-    if asked.on_bad_rows == "skip":
-        as_cells = {"event": spell_types}
-        arrays = {role: as_cells.get(role, as_arrow_array)(cells[name](), name, where) for role, name in used.items()}
-        _check_lengths(used, arrays)
-        arrays, where = drop_bad_rows(arrays, where, absent if is_text else None, asked.weights or (), told.append)
-        cells |= {used[role]: partial(_return, array) for role, array in arrays.items()}
-    as_ids = partial(read_text_id_column, missing=absent, note=told.append) if is_text else read_id_column
-    readers: dict[str, Any] = {
+    opened: dict[str, Column] = {}
+    if options.on_bad_rows == "skip":
+        opened = {role: table.read(name) for role, name in used.items()}
+        opened = _drop_bad_rows(opened, missing if table.is_text else None, options.weights or (), notes.append)
+    where = opened["user"].where if opened else table.where
+    as_ids = partial(read_text_ids, missing=missing, note=notes.append) if table.is_text else read_ids
+    readers: dict[str, Callable[[Column], Any]] = {
         "user": as_ids,
         "item": as_ids,
-        "rating": read_number_column,
-        "weight": read_number_column,
-        "event": spell_types,
-        "time": read_time_column,
-        "title": read_title_column,
+        "rating": read_numbers,
+        "weight": read_numbers,
+        "time": read_times,
+        "title": read_titles,
+        "event": lambda column: replace(column, array=read_types(column)),
     }
-    read = {role: readers[role](cells[name](), name, where) for role, name in used.items()}
-    _check_lengths(used, read)
-    if is_text:
-        _reject_headers(read["user"], read["item"], names, where)
-    about = describe_columns(names, chosen, told)
-    spelt = read.pop("event", None)
-    columns_of = dict.fromkeys(role for role in chosen if role != "event") | read
-    found = Events(**columns_of, types=None, names=names, columns=about, where=where, is_text=is_text)
-    if len(found) == 0:
+    read: dict[str, Any] = {
+        role: readers[role](opened[role] if opened else table.read(used[role], role)) if role in used else None
+        for role in readers
+    }
+    _check_lengths({name: len(read[role]) for role, name in used.items()})
+    if not len(read["user"]):
         raise DataError(f"the table has no rows; its columns are {quote_names(names)}")
-    _check_weights(found, chosen["weight"])
-    if spelt is None or asked.weights is None:
-        return found
-    types = code_types(spelt, used["event"], where, asked.weights, asked.target)
-    # A type of weight 0 has the code -1: the last, which is 0.
-    by_type = np.array([*(asked.weights[name] for name in types.names), 0.0])[types.codes]
-    if types.lacks_target:
-        about = replace(about, notes=(*about.notes, f"no event is of the target type {show_value(types.target)}"))
-    weighed = replace(
-        found, columns=about, weight=by_type if found.weight is None else by_type * found.weight, types=types
+    if table.is_text:
+        _reject_headers(read["user"], read["item"], names, where)
+    _check_weights(read["weight"], used.get("weight"), where)
+    types = None
+    if (texts := read.pop("event")) is not None and options.weights is not None:
+        types = code_types(texts, options.weights, options.target)
+        # A type of weight 0 has the code -1: the last, which is 0.
+        by_type = np.array([*(options.weights[name] for name in types.names), 0.0])[types.codes]
+        read["weight"] = by_type if read["weight"] is None else by_type * read["weight"]
+        _check_weights(read["weight"], used.get("weight", used["event"]), where)
+        if types.target is not None and not (types.codes == types.names.index(types.target)).any():
+            notes.append(f"no event is of the target type {show_value(types.target)}")
+    about = LogColumns(
+        **used,  # type: ignore[arg-type]
+        left_alone=tuple(name for name in names if name not in used.values()),
+        min_rating=options.min_rating,
+        notes=tuple(notes),
     )
-    _check_weights(weighed, used.get("weight", used["event"]))
-    return weighed
+    if (ratings := read.pop("rating")) is not None:
+        span = float(ratings.min()), float(ratings.max())
+        about = replace(about, liked_from=choose_liked_rating(ratings), rating_range=span)
+    read["types"] = types
+    kept = _find_positive(ratings, read["weight"], names, options)
+    if kept is not None:
+        read = {role: pick_rows(values, kept) for role, values in read.items()}
+    titles = table.titles if options.columns.get("title") is None else None
+    return Events(**read, columns=about, titles=titles, is_text=table.is_text)
 
 
-def _check_lengths(used: Mapping[str, str], arrays: Mapping[str, Any]) -> None:
-    lengths = {used[role]: len(array) for role, array in arrays.items()}
+def _check_lengths(lengths: dict[str, int]) -> None:
     if len(set(lengths.values())) > 1:
         raise DataError(f"columns differ in length: {lengths}")
+
+
+def _drop_bad_rows(
+    columns: Mapping[str, Column],
+    missing: Collection[str] | None,
+    types: Collection[str],
+    note: Callable[[str], object],
+) -> dict[str, Column]:
+    """Return the columns of each role without bad rows.
+
+    `missing` are the texts that stand for no id, None where ids were not read from text; `types` are the types that
+    events may have. `note` is called with a sentence on how many rows were left out.
+    """
+    _check_lengths({column.name: len(column) for column in columns.values()})
+    where, n_rows = columns["user"].where, len(columns["user"])
+    bad = np.zeros(n_rows, bool)
+    for role, column in columns.items():
+        bad |= np.asarray(_find_bad(role, column, missing, types).to_numpy(zero_copy_only=False))
+    if not bad.any():
+        return dict(columns)
+    kept = np.flatnonzero(~bad)
+    if not kept.size:
+        raise DataError(
+            f"no rows are left: all {n_rows:,} are bad; on_bad_rows='error' says what is wrong with the first"
+        )
+    note(f"skipped {n_rows - kept.size:,} of {n_rows:,} rows that are bad; the first is {where(int(np.argmax(bad)))}")
+    good = pa.array(~bad)
+    return {
+        role: Column(column.name, column.array.filter(good), lambda row: where(int(kept[row])))
+        for role, column in columns.items()
+    }
+
+
+def _find_bad(role: str, column: Column, missing: Collection[str] | None, types: Collection[str]) -> pa.Array:
+    """Return which values, shape (n,), a column of this role must not have."""
+    values = column.array
+    if role in REQUIRED:
+        return find_bad_ids(values, missing)
+    if role == "time":
+        return find_bad_times(values)
+    if role == "title":
+        return pa.array(np.zeros(len(values), bool))
+    if role == "event":
+        texts = read_types(column)
+        return pc.invert(pc.is_in(texts, pa.array([*types], texts.type)))
+    bad = find_bad_numbers(values)
+    if role == "weight" and column.is_text:
+        return pc.or_(bad, pc.match_substring_regex(values, r"^\s*-").fill_null(True))
+    if role == "weight" and is_number_type(values.type):
+        return pc.or_(bad, pc.less(values.cast(pa.float64(), safe=False), 0).fill_null(True))
+    return bad
 
 
 def _reject_headers(users: pa.Array, items: pa.Array, names: Collection[str], where: RowNamer) -> None:
@@ -328,213 +624,54 @@ def _reject_headers(users: pa.Array, items: pa.Array, names: Collection[str], wh
     if row >= 0:
         raise DataError(
             f"{where(row)} names columns, but is not the first line; where files with different columns were joined,"
-            " read them one by one"
+            " read them one by one",
+            row=row,
         )
 
 
-def _return(value: Any) -> Any:
-    return value
-
-
-def _is_pandas(data: object) -> bool:
-    return type(data).__module__.partition(".")[0] == "pandas" and hasattr(data, "columns")
-
-
-def split_columns(table: Any) -> dict[str, Callable[[], Any]]:
-    """Return a function for each column of any table, by name, that gives it: nothing is read that is not asked for."""
-    pairs: list[tuple[str, Callable[[], Any]]]
-    if is_records(table):
-        table = as_columns(table)
-    if isinstance(table, Mapping):
-        pairs = [(str(name), partial(table.__getitem__, name)) for name in table]
-    elif _is_pandas(table):
-        pairs = [(str(name), partial(_take_series, table, i)) for i, name in enumerate(table.columns)]
-    else:
-        arrow = _as_arrow_table(table)
-        pairs = [(name, partial(arrow.column, i)) for i, name in enumerate(arrow.column_names)]
-    cells = dict(pairs)
-    if len(cells) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise DataError(f"two columns are called {show_value(twice)}; rename one")
-    return cells
-
-
-def _take_series(table: Any, place: int) -> Any:
-    return table.iloc[:, place]
-
-
-def _as_arrow_table(table: Any) -> pa.Table:
+def read_titles(column: Column) -> pa.Array:
+    """Return titles, shape (n,), null where there is none."""
     try:
-        return pa.table(table)
-    except (pa.ArrowException, TypeError, ValueError) as error:
-        raise DataError(f"a {type(table).__name__} cannot be read as a table: {error}") from error
-
-
-def read_title_column(values: Any, column: str, where: RowNamer) -> pa.Array:
-    array = as_arrow_array(values, column, where)
-    try:
-        titles = array.cast(pa.large_string())
+        titles = column.array.cast(pa.large_string())
     except pa.ArrowException:
-        raise DataError(
-            f"column {show_value(column)} holds {show_type(array.type)} values, not titles; pass title=False"
-        ) from None
+        raise column.make_type_error(", not titles; pass title=False") from None
     return pc.if_else(pc.equal(titles, ""), None, titles)
 
 
-def _check_weights(found: Events, column: str | None) -> None:
-    if found.weight is None:
+def _check_weights(weights: Float64Array | None, name: str | None, where: RowNamer) -> None:
+    if weights is None or name is None:
         return
     with np.errstate(over="ignore"):
-        bad = np.flatnonzero((found.weight < 0) | ~np.isfinite(found.weight.astype(np.float32)))
+        bad = np.flatnonzero((weights < 0) | ~np.isfinite(weights.astype(np.float32)))
     if bad.size:
-        row = int(bad[0])
-        raise DataError(
-            f"column {show_value(column)}, {found.where(row)}:"
-            f" the weight {found.weight[row]:g} is not a finite number >= 0; correct it, {SKIP_HINT}"
-        )
+        what = f"the weight {weights[bad[0]]:g} is not a finite number >= 0; correct it, {SKIP_HINT}"
+        raise Column(name, pa.nulls(0), where).make_error(int(bad[0]), what)
 
 
-class Entries(NamedTuple):
-    """The entries above 0 of a matrix, row by row: three arrays of shape (n,); and its shape."""
-
-    rows: Int64Array
-    columns: Int64Array
-    values: Float64Array
-    shape: tuple[int, int]
-
-
-def is_matrix(data: object) -> bool:
-    """Return whether `read_entries` can take `data`, or at least say what is wrong with it."""
-    return sparse.issparse(data) or isinstance(data, np.ndarray)
-
-
-def check_sparse(matrix: Any, what: str = "the matrix") -> Any:
-    """Return a sparse matrix of two dimensions whose parts go together: itself, or a copy as COO; else a DataError.
-
-    scipy makes a matrix of any arrays, and its compiled loops trust them: one that lies would end the process.
-    """
-    try:
-        if matrix.dtype == np.float16 or not matrix.dtype.isnative:
-            raise ValueError(f"its values are {matrix.dtype}, which scipy does not have")
-        if matrix.format in ("csr", "csc", "bsr"):
-            _check_compressed(matrix)
-            if matrix.indptr[-1] < len(matrix.indices):
-                # What lies behind the last row is no part of it, but scipy would make entries of it.
-                matrix = matrix.copy()
-                matrix.prune()
-        else:
-            if matrix.format == "dia":
-                _check_diagonals(matrix)
-            if matrix.format == "lil":
-                _check_lists(matrix.rows, matrix.data, matrix.shape[0])
-            matrix = sparse.coo_array(matrix)
-            _check_indices(matrix.row, matrix.shape[0])
-            _check_indices(matrix.col, matrix.shape[1])
-            if not len(matrix.row) == len(matrix.col) == len(matrix.data):
-                raise ValueError("there are not as many values as places")
-    except (ValueError, TypeError, IndexError, AttributeError, OverflowError) as error:
-        raise DataError(f"{what} is damaged: {quote_error(error)}; make it again from its entries") from None
-    return matrix
+def _find_positive(
+    ratings: Float64Array | None, weights: Float64Array | None, names: Collection[str], options: ReadOptions
+) -> BoolArray | None:
+    """Return which events, shape (n,), have a rating of at least `min_rating` and a weight above 0; None if all do."""
+    for role, values in (("rating", ratings), ("weight", weights)):
+        if values is None and getattr(options, f"min_{role}") is not None:
+            raise DataError(
+                f"min_{role} needs a {role} column, and none was recognized;"
+                f" the columns are {quote_names(names)}; name it with {role}='...'",
+                column=role,
+            )
+    kept: BoolArray | None = None
+    if options.min_rating is not None and ratings is not None:
+        kept = ratings >= options.min_rating
+        require_some(int(kept.sum()), len(kept), f"rating >= {options.min_rating:g}")
+    if weights is not None and not (happened := weights.astype(np.float32) > 0).all():
+        liked = np.ones(len(weights), np.bool_) if kept is None else kept
+        kept = liked & happened
+        _logger.info("dropped %d rows of weight 0", np.count_nonzero(liked & ~happened))
+        require_some(int(kept.sum()), len(kept), "a weight above 0")
+    return kept
 
 
-def _check_compressed(matrix: Any) -> None:
-    """Raise ValueError unless the pointers of a CSR, CSC or BSR matrix cut its indices into rows (columns)."""
-    pointers, indices, data = (np.asarray(part) for part in (matrix.indptr, matrix.indices, matrix.data))
-    block = data.shape[1:]
-    if len(block) != (2 if matrix.format == "bsr" else 0) or 0 in block:
-        raise ValueError(f"its values have the shape {data.shape}")
-    many, other = (-(-size // step) for size, step in zip(matrix.shape, block or (1, 1), strict=True))
-    if block and (many * block[0], other * block[1]) != matrix.shape:
-        raise ValueError(f"blocks of shape {block} do not fill {matrix.shape}")
-    many, other = (other, many) if matrix.format == "csc" else (many, other)
-    if pointers.shape != (many + 1,) or pointers.dtype.kind not in "iu" or indices.shape != data.shape[:1]:
-        raise ValueError(f"{pointers.size:,} pointers, {indices.size:,} indices and {len(data):,} values")
-    if pointers[0] != 0 or pointers[-1] > len(indices) or (pointers[1:] < pointers[:-1]).any():
-        raise ValueError(f"its pointers do not rise from 0 to {len(indices):,}")
-    _check_indices(indices, other)
-
-
-def _check_diagonals(matrix: Any) -> None:
-    """Raise ValueError unless a DIA matrix has an offset, within its shape, for each diagonal."""
-    offsets, (n, m) = matrix.offsets, matrix.shape
-    if matrix.data.ndim != 2 or offsets.shape != matrix.data.shape[:1]:
-        raise ValueError(f"it has {offsets.size:,} offsets for values of shape {matrix.data.shape}")
-    _check_indices(offsets, n + m, first=-n)
-
-
-def _check_lists(rows: Any, data: Any, many: int) -> None:
-    """Raise ValueError unless there is a list of columns, and one of as many values, for each row of a LIL matrix."""
-    is_list = {type(each) for each in (*rows, *data)} <= {list}
-    if rows.shape != (many,) or data.shape != (many,) or not is_list or list(map(len, rows)) != list(map(len, data)):
-        raise ValueError(f"its lists of columns and of values, {rows.shape} and {data.shape}, do not go together")
-
-
-def _check_indices(indices: Any, size: int, first: int = 0) -> None:
-    """Raise ValueError unless these are some of the `size` whole numbers from `first` on."""
-    if indices.ndim != 1 or indices.dtype.kind not in "iu":
-        raise ValueError(f"its indices are {indices.dtype} of {indices.ndim} dimensions")
-    if len(indices) and not (indices.min() >= first and indices.max() < first + size):
-        raise ValueError(
-            f"its indices go from {indices.min()} to {indices.max()}, and must be from {first} to {first + size - 1}"
-        )
-
-
-def read_entries(
-    matrix: Any,
-    n_user_ids: int | None = None,
-    n_item_ids: int | None = None,
-    *,
-    min_rating: float | None = None,
-    min_weight: float | None = None,
-) -> Entries:
-    """Return the entries of a sparse or dense users x items matrix that are above 0 and reach both bounds.
-
-    Duplicates are summed first. Where ids are given, there must be as many as rows and columns.
-    """
-    if matrix.ndim != 2:
-        raise DataError(f"a matrix has 2 dimensions, users x items; this one has {matrix.ndim}")
-    n_users, n_items = (int(n) for n in matrix.shape)
-    if n_users == 0 or n_items == 0:
-        raise DataError(f"the matrix is empty: its shape is {n_users} x {n_items}")
-    if matrix.dtype.kind not in "buif":
-        raise DataError(f"a matrix holds bool, integer or float values; this one holds {matrix.dtype}")
-    find_limit().check(BYTES_A_ROW * (n_users + n_items), f"a matrix of {n_users:,} x {n_items:,}, whatever is in it,")
-    _check_id_counts((n_users, n_items), n_user_ids, n_item_ids)
-    if sparse.issparse(matrix):
-        matrix = check_sparse(matrix)
-    if matrix.dtype == np.float16 or not matrix.dtype.isnative:  # scipy takes neither
-        matrix = matrix.astype(np.float32 if matrix.dtype == np.float16 else matrix.dtype.newbyteorder("="))
-    coo = sparse.coo_array(matrix)
-    _check_values(coo.row, coo.col, coo.data)
-    summed = sparse.csr_array(coo.astype(np.float64)).tocoo()
-    bounds = [bound for bound in (min_rating, min_weight) if bound is not None]
-    keep = (summed.data.astype(np.float32) > 0) & (summed.data >= max(bounds, default=0))
-    if not keep.any():
-        condition = f">= {max(bounds):g}" if bounds else "above 0"
-        raise DataError(f"no events left: the matrix has no value {condition}")
-    rows, columns = (index[keep].astype(np.int64) for index in (summed.row, summed.col))
-    return Entries(rows, columns, summed.data[keep], (n_users, n_items))
-
-
-def _check_id_counts(shape: tuple[int, int], n_user_ids: int | None, n_item_ids: int | None) -> None:
-    """Raise DataError unless there is one user id a row and one item id a column, where ids are given."""
-    n_users, n_items = shape
-    if n_user_ids in (None, n_users) and n_item_ids in (None, n_items):
-        return
-    counts = [f"{n:,} {kind} ids" for n, kind in ((n_user_ids, "user"), (n_item_ids, "item")) if n is not None]
-    seen = f"the matrix is {n_users} x {n_items} but there are {' and '.join(counts)}"
-    if n_user_ids in (None, n_items) and n_item_ids in (None, n_users):
-        raise DataError(f"the matrix looks transposed: {seen}; pass matrix.T, which has users as rows")
-    raise DataError(f"{seen}; give one user id a row and one item id a column")
-
-
-def _check_values(rows: Any, columns: Any, values: Any) -> None:
-    with np.errstate(over="ignore"):
-        bad = np.flatnonzero((values < 0) | ~np.isfinite(values.astype(np.float32)))
-    if bad.size:
-        at = int(bad[0])
-        raise DataError(
-            f"the matrix has {values[at]} at row {rows[at]}, column {columns[at]} (counted from 0);"
-            " values must be finite and >= 0"
-        )
+def require_some(n_left: int, n_read: int, condition: str) -> None:
+    """Raise an error if no events are left."""
+    if n_left == 0:
+        raise DataError(f"no events left: {n_read:,} rows read, 0 with {condition}")

@@ -1,12 +1,11 @@
-"""Separated text -> columns of text, with the line number of every row."""
+"""Separated text (CSV, TSV and the like) -> a table, with the line number of every row."""
 
 from __future__ import annotations
 
 import codecs
 import csv
 import io
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from typing import NamedTuple
@@ -16,12 +15,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv as arrow_csv
 
-from csrr._base.arrays import Int64Array
+from csrr._base.arrays import BoolArray
 from csrr._base.text import describe_size
-from csrr.data.column_roles import find_role
 from csrr.data.columns import SKIP_HINT
 from csrr.data.errors import DataError, quote_error, quote_names, show_value
-from csrr.data.sources import LONGEST_LINE, MOST_COLUMNS
+from csrr.data.sources import LONGEST_LINE, MOST_COLUMNS, choose_limit
+from csrr.data.tables import Table, find_role, hold_columns
+from csrr.parameters import is_float
 
 QUOTING = (",", ";")
 BLOCK_BYTES = 1 << 22
@@ -45,7 +45,7 @@ class TextRow(NamedTuple):
             f"line {self.begin} ({first})" if self.begin == self.end else f"lines {self.begin} to {self.end} ({first})"
         )
 
-    def is_closed(self, separator: str) -> bool:
+    def has_closed_quotes(self, separator: str) -> bool:
         """Return whether every quote of a row of several lines ends where a field does."""
         if self.begin == self.end:
             return True
@@ -58,7 +58,7 @@ class TextRow(NamedTuple):
 
 
 def to_utf8(content: bytes) -> bytes:
-    """Return text as UTF-8 without a byte order mark; what is not UTF-8 is taken to be Latin-1."""
+    """Return text as UTF-8 without a byte order mark; other bytes are read as Latin-1."""
     if content.startswith((b"\xff\xfe", b"\xfe\xff")):
         try:
             return content.decode("utf-16").encode()
@@ -71,7 +71,7 @@ def to_utf8(content: bytes) -> bytes:
     return content.removeprefix(b"\xef\xbb\xbf")
 
 
-def end_lines(text: bytes) -> bytes:
+def unify_line_ends(text: bytes) -> bytes:
     r"""Return a text whose lines end in \n, where they ended in \r\n or \r. Not for text with quotes around fields."""
     return text.replace(b"\r\n", b"\n").replace(b"\r", b"\n") if b"\r" in text else text
 
@@ -88,22 +88,20 @@ def _is_utf8(content: bytes) -> bool:
 
 
 def list_lines(text: bytes) -> Iterator[tuple[int, str]]:
-    r"""Yield the number of each line, from 1, and its text with its end: \n, \r\n or \r. One too long is cut."""
+    r"""Return the number of each line, from 1, and its text with its end: \n, \r\n or \r. One too long is cut."""
     lines = io.TextIOWrapper(io.BytesIO(text), "utf-8", newline="")
-    number, line = 1, lines.readline(LONGEST_LINE + 2)
-    while line:
-        yield number, line
-        number, line = number + 1, lines.readline(LONGEST_LINE + 2)
+    return enumerate(iter(partial(lines.readline, LONGEST_LINE + 2), ""), 1)
 
 
-def use_one_byte(text: bytes, separator: str) -> tuple[bytes, str]:
+def shorten_separator(text: bytes, separator: str) -> tuple[bytes, str]:
     """Return the text with a separator of one byte, and that separator."""
     if len(separator.encode()) == 1:
         return text, separator
     if UNIT.encode() in text:
-        line = next(number for number, line in list_lines(text) if UNIT in line)
+        number, line = next(each for each in list_lines(text) if UNIT in each[1])
+        place = f"line {number} ({show_value(line.rstrip(chr(10) + chr(13)))})"
         raise DataError(
-            f"{_name_line(text, line)} holds the control character {UNIT!r}, which no text may hold that is"
+            f"{place} holds the control character {UNIT!r}, which no text may hold that is"
             f" separated by {separator!r}; remove it"
         )
     return text.replace(separator.encode(), UNIT.encode()), UNIT
@@ -122,7 +120,7 @@ def split_line(line: str, separator: str) -> list[str]:
 
 def split_rows(text: bytes, separator: str) -> Iterator[TextRow]:
     """Yield each row that is not blank."""
-    packed, delimiter = use_one_byte(text, separator)
+    packed, delimiter = shorten_separator(text, separator)
     # The default, 128 kB, is less than a long title; it counts for the whole process, so it is only ever raised.
     csv.field_size_limit(max(csv.field_size_limit(), 2 * LONGEST_LINE))
     taken: list[str] = []
@@ -145,99 +143,14 @@ def split_rows(text: bytes, separator: str) -> Iterator[TextRow]:
         raise DataError(f"line {before + 1} cannot be read: {error}") from error
 
 
-def check_quotes(text: bytes, separator: str) -> None:
-    """Raise an error naming the row, if there is one, whose quote takes in what should be rows of their own."""
-    for row in split_rows(text, separator):
-        if not row.is_closed(separator):
-            raise make_quote_error(row)
-
-
-def make_quote_error(row: TextRow) -> DataError:
-    """Return an error for a row that takes in others."""
-    return DataError(
-        f"{row.name()} are one row: a quote is not closed where its field ends; remove it, or write each quote"
-        " inside a field twice"
-    )
-
-
-def count_lines(text: bytes) -> int:
-    """Return the number of lines of a text."""
-    return max(text.count(b"\n"), text.count(b"\r")) + (not text.endswith((b"\n", b"\r")))
-
-
 def _make_reader(lines: Iterable[str], separator: str, *, strict: bool = False) -> Iterator[list[str]]:
     if separator in QUOTING:
         return csv.reader(lines, delimiter=separator, strict=strict)
     return csv.reader(lines, delimiter=separator, quoting=csv.QUOTE_NONE)
 
 
-def _name_line(text: bytes, line: int) -> str:
-    content = next((each for number, each in list_lines(text) if number == line), "")
-    return f"line {line} ({show_value(content.rstrip(chr(10) + chr(13)))})"
-
-
 SEPARATORS = ("::", "\t", ",", ";", "|")
 SAMPLE_LINES = 20
-
-
-@dataclass(frozen=True)
-class TextTable:
-    """The columns of a text, each an Arrow array of text, shape (n_rows,), and the text itself.
-
-    `repeated` are the rows, counted before they were left out, that repeat the header. `notes` tells what was left out.
-    """
-
-    columns: dict[str, pa.ChunkedArray]
-    text: bytes
-    separator: str
-    has_header: bool
-    repeated: Int64Array
-    notes: tuple[str, ...] = ()
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows, without the header."""
-        return len(next(iter(self.columns.values())))
-
-    def where(self, row: int) -> str:
-        """Return the line number and the text of a row, counted from 0 without the header."""
-        # The rows up to each repeated header are shifted by the number of those before it.
-        return self._name_row(row + int(np.searchsorted(self.repeated - np.arange(len(self.repeated)), row, "right")))
-
-    def _name_row(self, row: int) -> str:
-        rows = (row for row in split_rows(self.text, self.separator) if len(row.fields) == len(self.columns))
-        found = next(islice(rows, row + self.has_header, None), None)
-        return f"row {row + 1}" if found is None else found.name()
-
-    def may_hold_rows(self) -> bool:
-        """Return whether a field has line ends, and as many separators as a row: it may have taken in others."""
-        return any(
-            pc.any(
-                pc.and_(
-                    pc.match_substring_regex(column, "[\r\n]"),
-                    pc.greater_equal(pc.count_substring(column, self.separator), len(self.columns) - 1),
-                )
-            ).as_py()
-            for column in self.columns.values()
-        )
-
-    def drop_repeated_headers(self, header: Sequence[str]) -> TextTable:
-        """Return the table without the rows that repeat the header, as files that were joined have them."""
-        if not self.has_header or pc.index(next(iter(self.columns.values())), header[0]).as_py() < 0:
-            return self
-        same = np.ones(self.n_rows, bool)
-        for name, column in zip(header, self.columns.values(), strict=True):
-            same &= pc.equal(column, name).to_numpy()
-        if not same.any():
-            return self
-        repeated, chosen = np.flatnonzero(same), pa.array(~same)
-        many = len(repeated) > 1
-        note = (
-            f"skipped {len(repeated):,} line{'s' if many else ''} that repeat{'' if many else 's'} the header,"
-            f" {'the first of them ' if many else ''}{self._name_row(int(repeated[0]))}"
-        )
-        columns = {name: column.filter(chosen) for name, column in self.columns.items()}
-        return replace(self, columns=columns, repeated=repeated, notes=(*self.notes, note))
 
 
 def parse_text(
@@ -248,14 +161,14 @@ def parse_text(
     names: Sequence[str] | None = None,
     expected: Collection[str] = (),
     skip_bad: bool = False,
-) -> TextTable:
-    """Return the columns of a text, one row a line; lines that repeat the header are left out.
+) -> Table:
+    """Return the table of a text, one row a line; lines that repeat the header are left out.
 
     A first line with a name that is recognized or `expected` is a header. Without one, columns are called
     `names` or, with `header=False`, "0", "1", ... With `skip_bad`, rows with another number of fields are left out.
     """
-    if separator:
-        _check_separator(separator)
+    if separator and any(mark in '\n\r"\x00' or "\ud800" <= mark <= "\udfff" for mark in separator):
+        raise DataError(f"separator={separator!r} cannot separate fields; use a comma, a tab or the like")
     text = to_utf8(content)
     sample = _take_sample(text)
     separator = separator or _sniff(sample)
@@ -272,22 +185,65 @@ def parse_text(
     if len(set(columns)) < len(columns):
         raise DataError(f"two columns have the same name: {quote_names(columns)}; rename one")
     bad: list[str] | None = [] if skip_bad else None
-    table = TextTable(
-        _read_columns(text, separator, columns, header, bad), text, separator, header, np.empty(0, np.int64)
-    )
-    has_quotes = separator in QUOTING and b'"' in text
-    if has_quotes and count_lines(text) > table.n_rows + header + len(bad or ()) and table.may_hold_rows():
-        check_quotes(text, separator)
+    cells = _read_columns(text, separator, columns, header, bad)
+    n_rows, notes = len(cells[columns[0]]), []
+    choose_limit().check_rows(n_rows)
+    if separator in QUOTING and b'"' in text:
+        n_lines = max(text.count(b"\n"), text.count(b"\r")) + (not text.endswith((b"\n", b"\r")))
+        if n_lines > n_rows + header + len(bad or ()) and _may_hold_rows(cells, separator):
+            _check_rows(text, separator)
     if bad:
         place = next(row.name() for row in split_rows(text, separator) if len(row.fields) != len(columns))
         what = f"{len(bad):,} rows that have" if len(bad) > 1 else "1 row that has"
-        table = replace(table, notes=(f"skipped {what} not {len(columns)} fields; the first is {place}",))
-    return table.drop_repeated_headers(first)
+        notes.append(f"skipped {what} not {len(columns)} fields; the first is {place}")
+
+    def name_row(row: int) -> str:
+        rows = (row for row in split_rows(text, separator) if len(row.fields) == len(columns))
+        found = next(islice(rows, row + header, None), None)
+        return f"row {row + 1}" if found is None else found.name()
+
+    repeats = _find_repeated_headers(cells, first) if header else np.zeros(n_rows, np.bool_)
+    if many := int(repeats.sum()):
+        place = name_row(int(repeats.argmax()))
+        what = (
+            f"{many:,} lines that repeat the header, the first of them"
+            if many > 1
+            else "1 line that repeats the header,"
+        )
+        notes.append(f"skipped {what} {place}")
+        cells = {name: column.filter(pa.array(~repeats)) for name, column in cells.items()}
+    # The rows up to each repeated header are shifted by the number of those before it.
+    shifts = np.flatnonzero(repeats) - np.arange(many)
+    return Table(
+        hold_columns(cells),
+        lambda row: name_row(row + int(np.searchsorted(shifts, row, "right"))),
+        is_text=True,
+        roles={} if header or names is not None else {"user": 0, "item": 1},
+        notes=tuple(notes),
+    )
 
 
-def _check_separator(separator: str) -> None:
-    if any(mark in separator for mark in '\n\r"\x00') or any("\ud800" <= mark <= "\udfff" for mark in separator):
-        raise DataError(f"separator={separator!r} cannot separate fields; use a comma, a tab or the like")
+def _may_hold_rows(columns: Mapping[str, pa.ChunkedArray], separator: str) -> bool:
+    """Return whether a field has line ends, and as many separators as a row: it may have taken in others."""
+    return any(
+        pc.any(
+            pc.and_(
+                pc.match_substring_regex(column, "[\r\n]"),
+                pc.greater_equal(pc.count_substring(column, separator), len(columns) - 1),
+            )
+        ).as_py()
+        for column in columns.values()
+    )
+
+
+def _find_repeated_headers(columns: Mapping[str, pa.ChunkedArray], header: Sequence[str]) -> BoolArray:
+    """Return which rows, shape (n,), repeat the header, as in files that were joined."""
+    cells = list(columns.values())
+    same = np.full(len(cells[0]), pc.index(cells[0], header[0]).as_py() >= 0)
+    if same.any():
+        for name, column in zip(header, cells, strict=True):
+            same &= pc.equal(column, name).to_numpy()
+    return same
 
 
 def _take_sample(text: bytes) -> list[str]:
@@ -331,19 +287,11 @@ def _is_header(first: Sequence[str], names: Sequence[str] | None, expected: Coll
         return True
     if names is not None:
         return False
-    if any(_is_number(field) for field in fields):
+    if any(is_float(field) for field in fields):
         raise DataError(
             f"the first line looks like data, not like column names: {quote_names(fields)};"
             " pass header=False, and columns by position, such as user=0, item=1, rating=2"
         )
-    return True
-
-
-def _is_number(field: str) -> bool:
-    try:
-        float(field)
-    except ValueError:
-        return False
     return True
 
 
@@ -353,7 +301,13 @@ def _read_columns(
     """Return the columns by name; rows with another number of fields go to `bad`, where that is a list."""
     header_line = next(number for number, line in list_lines(text) if line.strip("\r\n")) if header else 0
     quotes = separator in QUOTING and b'"' in text
-    packed, delimiter = use_one_byte(text, separator)
+    packed, delimiter = shorten_separator(text, separator)
+
+    def skip(row: arrow_csv.InvalidRow) -> str:
+        assert bad is not None
+        bad.append(row.text)
+        return "skip"
+
     try:
         table = arrow_csv.read_csv(
             pa.BufferReader(packed),
@@ -366,32 +320,30 @@ def _read_columns(
                 delimiter=delimiter,
                 quote_char='"' if quotes else False,
                 newlines_in_values=quotes,
-                invalid_row_handler=None if bad is None else partial(_skip_row, bad),
+                invalid_row_handler=None if bad is None else skip,
             ),
             convert_options=arrow_csv.ConvertOptions(
                 column_types=dict.fromkeys(columns, pa.large_string()), strings_can_be_null=False
             ),
         )
     except pa.ArrowInvalid as error:
-        raise _find_bad_line(text, separator, len(columns)) or DataError(quote_error(error)) from None
+        _check_rows(text, separator, len(columns))
+        raise DataError(quote_error(error)) from None
     return dict(zip(columns, table.columns, strict=True))
 
 
-def _skip_row(bad: list[str], row: arrow_csv.InvalidRow) -> str:
-    bad.append(row.text)
-    return "skip"
-
-
-def _find_bad_line(text: bytes, separator: str, n_columns: int) -> DataError | None:
-    """Return an error naming the first row that is too long or has another number of fields, if there is one."""
+def _check_rows(text: bytes, separator: str, n_columns: int | None = None) -> None:
+    """Raise an error for the first row with an open quote or, with `n_columns`, with another number of fields."""
     for row in split_rows(text, separator):
-        if sum(len(field.encode()) + 1 for field in row.fields) > LONGEST_LINE:
-            return _make_long_line_error(f"line {row.begin}")
-        if not row.is_closed(separator):
-            return make_quote_error(row)
-        if len(row.fields) != n_columns:
-            return DataError(
+        if n_columns is not None and sum(len(field.encode()) + 1 for field in row.fields) > LONGEST_LINE:
+            raise _make_long_line_error(f"line {row.begin}")
+        if not row.has_closed_quotes(separator):
+            raise DataError(
+                f"{row.name()} are one row: a quote is not closed where its field ends; remove it, or write each quote"
+                " inside a field twice"
+            )
+        if n_columns not in (None, len(row.fields)):
+            raise DataError(
                 f"{row.name()} {'has' if row.begin == row.end else 'have'} {len(row.fields)} fields where"
                 f" {n_columns} are expected; correct it, {SKIP_HINT}"
             )
-    return None

@@ -12,7 +12,7 @@ from scipy import sparse
 
 from csrr._base.arrays import Float32Array, Rows
 from csrr.data import DataError, Log, as_log
-from csrr.data.tables import check_sparse
+from csrr.data.matrix import check_sparse
 from csrr.models.base import Recommender
 from csrr.parameters import ParameterError
 from csrr.ranking.topk import RowScorer

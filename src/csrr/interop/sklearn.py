@@ -14,7 +14,7 @@ from scipy import sparse
 
 from csrr._base.arrays import Int64Array
 from csrr.data import DataError, Log
-from csrr.data.tables import read_events
+from csrr.data.tables import open_table, read_events
 from csrr.models.base import Recommender
 from csrr.models.scorer import holds_events, measure_heldout
 from csrr.parameters import ParameterError, check_number, check_whole
@@ -145,7 +145,7 @@ def _read_users(X: Any) -> Int64Array:
         raise DataError("scikit-learn cannot take rows of a Log; pass log.to_frame(), a table of its events")
     if not holds_events(X) or sparse.issparse(X):
         raise DataError(f"X is a {type(X).__name__}; PerUserSplit needs a table of events with user and item columns")
-    numbers = read_events(X).user.dictionary_encode().indices
+    numbers = read_events(open_table(X)).user.dictionary_encode().indices
     return np.asarray(numbers.to_numpy(), np.int64)
 
 

@@ -13,9 +13,9 @@ from scipy import sparse
 from csrr._base.arrays import AnyArray, BoolArray, Float32Array, Float64Array, Int64Array, Rows
 from csrr.data import IdMap, ItemTable, Log, UnknownIdError
 from csrr.data.errors import UnknownIdWarning, show_value, warn_caller
-from csrr.data.ids import read_ids
+from csrr.data.ids import convert_ids
 from csrr.data.items import Categories
-from csrr.data.tables import check_sparse
+from csrr.data.matrix import check_sparse
 from csrr.parameters import ParameterError, refuse_names
 from csrr.ranking.rules import NO_LIMIT, Groups, Rules
 from csrr.ranking.topk import Items, Restrictions, take_rows
@@ -81,7 +81,7 @@ def read_asked(ids: Any, reader: IdLookup) -> AnyArray:
         mixed = np.empty(len(ids), np.object_)
         mixed[:] = ids
         return mixed
-    return read_ids(ids)
+    return convert_ids(ids)
 
 
 def find_rows(known: IdMap, ids: Any, kind: str = "user") -> Rows:

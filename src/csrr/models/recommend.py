@@ -14,7 +14,7 @@ from scipy import sparse
 from csrr._base.arrays import AnyArray, BoolArray, Float32Array, Rows
 from csrr.data.errors import NoHistoryWarning, warn_caller
 from csrr.data.items import Kind
-from csrr.data.tables import check_sparse
+from csrr.data.matrix import check_sparse
 from csrr.models.filters import IdLookup, UserBatch, list_ids, need_table, read_asked, read_rules, restrict
 from csrr.parameters import ParameterError, check_number, check_whole, refuse_names
 from csrr.ranking import Recommendations, top_k

@@ -31,7 +31,7 @@ def weigh(model: Estimator, log: Log) -> Log:
     """Return a log with the weights that a fit uses: those of its events, decayed if there is a `half_life`."""
     if not uses_times(model):
         return log
-    return (log if uses_weights(model, log) else replace(log, weights=None)).fade(getattr(model, "half_life"))  # noqa: B009
+    return (log if uses_weights(model, log) else replace(log, weights=None)).decay(getattr(model, "half_life"))  # noqa: B009
 
 
 def join_events(model: Estimator, new_events: Any) -> Log:

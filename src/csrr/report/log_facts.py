@@ -13,8 +13,8 @@ import numpy as np
 from csrr._base.arrays import Int64Array
 from csrr._base.text import format_number_of, format_percent, make_printable
 from csrr.data import Log
-from csrr.data.column_roles import is_amount, spell_range
 from csrr.data.errors import show_value
+from csrr.data.tables import format_range, is_amount
 
 SHORT = 5
 """Users with fewer events have short histories: little is left to learn from once some events are held out."""
@@ -175,7 +175,7 @@ def _check_columns(log: Log, facts: LogFacts) -> Iterator[tuple[str, str]]:
         return
     for note in columns.notes:
         yield note, "Check that these rows and ids are intended."
-    rating, scale = show_value(columns.rating), spell_range(columns)
+    rating, scale = show_value(columns.rating), format_range(columns)
     if columns.liked_from is not None and columns.min_rating is None:
         yield (
             f"The column {rating} holds ratings from {scale}, and every rating counts as a choice, bad ones too.",

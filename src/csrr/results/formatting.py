@@ -1,13 +1,11 @@
-"""Tables as text: for people and for LaTeX; and for pandas."""
+"""Tables as text: for people and for LaTeX."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Literal
-
-import pyarrow as pa
+from typing import Literal
 
 from csrr._base.text import (
     cut_text,
@@ -19,9 +17,6 @@ from csrr._base.text import (
     make_printable,
     measure_width,
 )
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _LEAST = 16
 """The least width that a text is cut to, so that an id or a title can still be recognized."""
@@ -137,16 +132,6 @@ def format_latex_table(
     header_line = " & ".join(map(_escape_latex, header))
     rows = [r"\toprule", rf"{header_line} \\", r"\midrule", *(rf"{' & '.join(line)} \\" for line in cells)]
     return "\n".join([rf"\begin{{tabular}}{{{columns}}}", *rows, r"\bottomrule", r"\end{tabular}"])
-
-
-def to_pandas(table: pa.Table) -> pd.DataFrame:
-    """Return an Arrow table as a pandas DataFrame."""
-    try:
-        import pandas  # noqa: F401
-    except ImportError:
-        raise ImportError("to_frame needs pandas: pip install 'csrr[pandas]', or use to_arrow") from None
-    frame: pd.DataFrame = table.to_pandas()
-    return frame
 
 
 def _escape_latex(text: str) -> str:

@@ -16,11 +16,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from csrr._base.arrays import AnyArray
+from csrr._base.arrays import AnyArray, to_pandas
 from csrr._base.files import atomic_write
 from csrr._base.text import find_best, format_html_table, format_html_words
 from csrr.parameters import ParameterError
-from csrr.results.formatting import BestColumns, format_latex_table, format_text_table, to_pandas
+from csrr.results.formatting import BestColumns, format_latex_table, format_text_table
 
 if TYPE_CHECKING:
     import pandas as pd

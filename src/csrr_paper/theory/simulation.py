@@ -12,12 +12,12 @@ import numpy as np
 import pyarrow as pa
 from scipy.sparse import csr_array
 
-from csrr._base.arrays import BoolArray, Float64Array
+from csrr._base.arrays import BoolArray, Float64Array, to_pandas
 from csrr._base.text import format_html_table, format_html_words
 from csrr.evaluation.statistics import compute_mean_interval
 from csrr.models import CSRR
 from csrr.parameters import ParameterError, check_number, check_whole
-from csrr.results.formatting import format_text_table, to_pandas
+from csrr.results.formatting import format_text_table
 from csrr_paper.theory.bounds import noise_bound
 
 if TYPE_CHECKING:

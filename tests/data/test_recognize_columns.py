@@ -2,7 +2,7 @@ import pandas as pd
 import pytest
 
 import csrr
-from csrr.data.column_roles import find_role, is_amount
+from csrr.data.tables import find_role, is_amount
 
 pytestmark = pytest.mark.usefixtures("empty_data_dir")
 

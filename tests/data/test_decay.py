@@ -21,37 +21,37 @@ def log_of(days, **columns):
 
 @pytest.mark.parametrize("half_life", [10, 10.0, "10d", "10 days", "240h", "14400 min", timedelta(days=10)])
 def test_half_a_life_in_all_its_words(half_life):
-    assert log_of([0, 10, 20]).fade(half_life).weights.tolist() == [0.25, 0.5, 1]
+    assert log_of([0, 10, 20]).decay(half_life).weights.tolist() == [0.25, 0.5, 1]
 
 
-def test_weights_that_are_there_fade():
-    assert log_of([0, 10], weight=[8, 3]).fade("10d").weights.tolist() == [4, 3]
+def test_weights_that_are_there_decay():
+    assert log_of([0, 10], weight=[8, 3]).decay("10d").weights.tolist() == [4, 3]
 
 
 def test_ages_are_counted_from_now():
     log = Log.from_table({"user": [1, 2], "item": [1, 1], "time": ["2026-01-01", "2026-01-31"]})
-    assert log.fade("30d", now="2026-03-02").weights.tolist() == [0.25, 0.5]
+    assert log.decay("30d", now="2026-03-02").weights.tolist() == [0.25, 0.5]
     # What is later than now has no age.
-    assert log.fade("30d", now="2026-01-01").weights.tolist() == [1, 1]
+    assert log.decay("30d", now="2026-01-01").weights.tolist() == [1, 1]
 
 
 @settings(deadline=None)
 @given(st.lists(st.integers(0, 10**6), min_size=1), st.floats(1e-3, 1e4))
 def test_the_formula(days, half_life):
-    faded = log_of(days).fade(half_life).weights
+    decayed = log_of(days).decay(half_life).weights
     expected = 2.0 ** -np.minimum((max(days) - np.array(days)) / half_life, 10)
-    np.testing.assert_allclose(faded, expected, rtol=1e-6)
+    np.testing.assert_allclose(decayed, expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize("half_life", [0, -1, float("nan"), float("inf"), "ten", "10", "0d", "5 moons", None, True])
 def test_what_is_no_time(half_life):
     with pytest.raises(ParameterError, match='must be a number of days > 0, a text like "90d"'):
-        log_of([0, 1]).fade(half_life)
+        log_of([0, 1]).decay(half_life)
 
 
 def test_without_times_it_says_so():
     with pytest.raises(DataError, match="half_life needs events with times, and these have none"):
-        Log.from_table({"user": [1], "item": [1]}).fade(30)
+        Log.from_table({"user": [1], "item": [1]}).decay(30)
 
 
 # In models
@@ -67,11 +67,11 @@ def timed():
 @pytest.mark.parametrize(
     ("kind", "params"), [(csrr.CSRR, {"neighbors": 5}), (csrr.CSRRe, {"rank": 6}), (csrr.WRMF, {"rank": 6, "reg": 5})]
 )
-def test_a_model_fades_as_the_log_does(timed, kind, params):
-    faded = kind(half_life="60d", **params).fit(timed)
-    by_hand = kind(event_weights="linear", **params).fit(timed.fade("60d"))
-    np.testing.assert_array_equal(faded.score(0), by_hand.score(0))
-    assert not np.array_equal(faded.score(0), kind(**params).fit(timed).score(0))
+def test_a_model_decays_as_the_log_does(timed, kind, params):
+    decayed = kind(half_life="60d", **params).fit(timed)
+    by_hand = kind(event_weights="linear", **params).fit(timed.decay("60d"))
+    np.testing.assert_array_equal(decayed.score(0), by_hand.score(0))
+    assert not np.array_equal(decayed.score(0), kind(**params).fit(timed).score(0))
 
 
 def test_weights_count_only_if_they_are_asked_for(timed):
