@@ -1,16 +1,19 @@
-"""python -m fuzz [CAMPAIGN ...] [--seconds N] [--cases N] [--seed N] [--workers N] [--again FILE]"""
+"""python -m fuzz [CAMPAIGN ...] [--seconds N] [--cases N] [--seed N] [--workers N] [--found DIR] [--again FILE]"""
 
 from __future__ import annotations
 
 import argparse
+import re
 import sys
+import time
 from pathlib import Path
 
 from fuzz.campaigns import CAMPAIGNS
 from fuzz.runner import Failure, run, shrink, try_case
 
-HERE = Path(__file__).parent
-FOUND = HERE / "found"
+FOUND = Path(__file__).parent / "found"
+_KEPT = 200
+"""The most failures of a campaign that are written down."""
 
 
 def main() -> int:
@@ -22,38 +25,49 @@ def main() -> int:
         for campaign in CAMPAIGNS.values():
             print(f"{campaign.name:12} {campaign.about}")
         return 0
-    return max(_attack(name, options) for name in options.campaign)
+    end, code = time.monotonic() + options.seconds, 0
+    for place, name in enumerate(options.campaign):
+        left = max(end - time.monotonic(), 0.0)
+        code |= _attack(name, left / (len(options.campaign) - place), options)
+    return code
 
 
-def _attack(name: str, options: argparse.Namespace) -> int:
-    campaign, kinds = CAMPAIGNS[name], set()
+def _attack(name: str, seconds: float, options: argparse.Namespace) -> int:
+    kinds: list[str] = []
+    stem = f"{name}-{options.seed}"
 
     def report(failure: Failure) -> None:
         last = failure.what.splitlines()[-1]
-        print(f"{name} case {failure.number}: {last}", flush=True)
-        if last not in kinds and len(kinds) < 50:  # the first of a kind is kept
-            kinds.add(last)
-            FOUND.mkdir(exist_ok=True)
-            (FOUND / f"{name}-{options.seed}-{failure.number}.case").write_bytes(failure.case)
-            (FOUND / f"{name}-{options.seed}-{failure.number}.txt").write_text(failure.what + "\n")
+        kind = re.sub(r"/\S+|[0-9]+", "0", last)
+        if kind not in kinds:  # the first of a kind is told
+            print(f"{name} case {failure.number}: {last[:300]}", flush=True)
+        kinds.append(kind)
+        if len(kinds) > _KEPT:
+            return
+        file = options.found / f"{stem}-{failure.number}.case"
+        file.write_bytes(failure.case)
+        about = f"{name}, seed {options.seed}, case {failure.number}: python -m fuzz --again {file}"
+        file.with_suffix(".txt").write_text(f"{about}\n\n{failure.what}\n", errors="backslashreplace")
 
-    state = FOUND / f"{name}-{options.seed}.state.json"
+    options.found.mkdir(parents=True, exist_ok=True)
+    state = options.found / f"{stem}.state.json"
     if options.fresh:
         state.unlink(missing_ok=True)
     progress = run(
-        campaign,
+        CAMPAIGNS[name],
         seed=options.seed,
-        seconds=options.seconds,
+        seconds=seconds,
         cases=options.cases,
         workers=options.workers,
         state=state,
-        say=lambda text: print(text, flush=True),
+        say=lambda text: print(text, flush=True) if sys.stdout.isatty() else None,
         report=report,
     )
     rate = progress.done / max(progress.seconds, 1e-9)
     print(
         f"{name}: {progress.done:,} cases, {progress.failed} failed, {progress.seconds:,.0f} s"
-        f" ({rate:,.1f} a second), seed {progress.seed}"
+        f" ({rate:,.1f} a second), seed {progress.seed}",
+        flush=True,
     )
     return int(progress.failed > 0)
 
@@ -76,10 +90,11 @@ def _try_again(file: Path) -> int:
 def _read_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m fuzz", description="Attack csrr and keep what breaks it.")
     parser.add_argument("campaign", nargs="*", metavar="CAMPAIGN", help=", ".join(CAMPAIGNS))
-    parser.add_argument("--seconds", type=float, default=60, help="stop after so long (60)")
+    parser.add_argument("--seconds", type=float, default=60, help="stop after so long, all campaigns together (60)")
     parser.add_argument("--cases", type=int, help="stop after so many cases, earlier runs counted")
     parser.add_argument("--seed", type=int, default=0, help="another seed, other cases (0)")
     parser.add_argument("--workers", type=int, default=1, help="processes at a time (1)")
+    parser.add_argument("--found", metavar="DIR", type=Path, default=FOUND, help="where failures are kept (fuzz/found)")
     parser.add_argument("--fresh", action="store_true", help="from case 0, not from where the last run ended")
     parser.add_argument("--again", metavar="FILE", help="try one kept case again, here, and shorten it")
     options = parser.parse_args()

@@ -16,7 +16,8 @@ import tempfile
 import time
 import traceback
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
@@ -117,9 +118,13 @@ def run(
     progress = Progress.resume(state, campaign.name, seed)
     began, before = time.monotonic(), progress.seconds
     waiting = deque(progress.open)
-    crew = [_Worker(campaign, seed) for _ in range(workers)]
+    crew: list[_Worker] = []
     size, said = 1, began
     try:
+        for cores in _share_cores(workers):
+            crew.append(_Worker(campaign, seed, cores))
+            if len(crew) == 1:  # what it compiles, the others find compiled
+                crew[0].wait_until_ready()
         while True:
             now = time.monotonic()
             progress.seconds = before + now - began
@@ -160,8 +165,8 @@ def run(
 class _Worker:
     """A process that tries cases, started again where it crashes or hangs."""
 
-    def __init__(self, campaign: Campaign, seed: int) -> None:
-        self._campaign, self._seed = campaign, seed
+    def __init__(self, campaign: Campaign, seed: int, cores: set[int]) -> None:
+        self._campaign, self._seed, self._cores = campaign, seed, cores
         self._context = multiprocessing.get_context("spawn")
         self._at: Any = self._context.RawArray("d", 2)  # the case at hand, and since when
         self.idle, self.finished, self.took = True, 0, 0.0
@@ -174,8 +179,15 @@ class _Worker:
         self.process: BaseProcess = self._context.Process(
             target=_work, args=(self._campaign, self._seed, theirs, self._at), daemon=False
         )
-        self.process.start()
+        with _on_cores(self._cores):
+            self.process.start()
         theirs.close()
+
+    def wait_until_ready(self) -> None:
+        """Return once the process has prepared its campaign."""
+        if not self.pipe.poll(_START_UP):
+            raise RuntimeError(f"{self._campaign.name}: a process was not ready after {_START_UP:.0f} seconds")
+        self.look()
 
     def begin(self, first: int, stop: int) -> None:
         """Hand it the cases `first` to `stop`."""
@@ -190,7 +202,7 @@ class _Worker:
                 message = self.pipe.recv()
                 if isinstance(message, Failure):
                     found.append(message)
-                else:
+                elif message == "done":
                     self._done()
                     return found
         except (EOFError, ConnectionError):
@@ -229,6 +241,28 @@ class _Worker:
         self.pipe.close()
 
 
+def _share_cores(workers: int) -> list[set[int]]:
+    """The cores of each worker, so that its threads do not take those of the others; empty where any will do."""
+    if workers == 1 or not hasattr(os, "sched_getaffinity"):
+        return [set()] * workers
+    cores = sorted(os.sched_getaffinity(0))
+    return [set(cores[place::workers]) or {cores[place % len(cores)]} for place in range(workers)]
+
+
+@contextmanager
+def _on_cores(cores: set[int]) -> Iterator[None]:
+    """Bind the processes that are started in the block to these cores; to none where there are no cores."""
+    if not cores:
+        yield
+        return
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, cores)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
 _ready: set[str] = set()
 
 
@@ -245,6 +279,7 @@ def _work(campaign: Campaign, seed: int, pipe: Connection, at: Any) -> None:
     with open(os.devnull, "w") as nothing:
         sys.stdout = nothing
         campaign.prepare()
+        pipe.send("ready")
         while True:
             try:
                 first, stop = pipe.recv()

@@ -6,7 +6,9 @@ import time
 import numpy as np
 import pytest
 
+from fuzz.__main__ import main
 from fuzz.campaign import Finding, limit_memory
+from fuzz.campaigns import CAMPAIGNS
 from fuzz.runner import Failure, Progress, run, shrink, try_case
 
 
@@ -31,6 +33,13 @@ class Odd:
             os._exit(7)
         if kind == 2:
             time.sleep(60)
+
+
+class Cores(Odd):
+    """Every case tells the cores it may run on."""
+
+    def check(self, case, folder):
+        raise Finding(f"on {sorted(os.sched_getaffinity(0))}")
 
 
 @pytest.fixture
@@ -86,3 +95,57 @@ def test_memory_beyond_the_limit_is_a_finding():
         np.ones(1000)
     with pytest.raises(Finding, match="memory, more than 1,000,000"), limit_memory(10**6, "a large array"):
         np.ones(10**6)
+
+
+def test_workers_have_cores_of_their_own(tmp_path, attack):
+    if not hasattr(os, "sched_getaffinity") or len(cores := os.sched_getaffinity(0)) < 2:
+        pytest.skip("needs two cores and a system that binds processes to them")
+    _, found = attack(Cores(), cases=40)
+    told = {failure.what.splitlines()[-1].partition("on ")[2] for failure in found}
+    assert told <= {str(sorted(cores)[0::2]), str(sorted(cores)[1::2])}
+    assert os.sched_getaffinity(0) == cores
+
+
+def test_failures_are_kept_where_asked(tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(CAMPAIGNS, "odd", Odd())
+    command = [
+        "fuzz",
+        "odd",
+        "--cases",
+        "20",
+        "--seed",
+        "0",
+        "--seconds",
+        "60",
+        "--found",
+        str(tmp_path / "deep" / "here"),
+    ]
+    monkeypatch.setattr("sys.argv", command)
+    assert main() == 1
+    *_, last = capsys.readouterr().out.splitlines()
+    kept = sorted((tmp_path / "deep" / "here").glob("odd-0-*.case"))
+    assert last.startswith(f"odd: 20 cases, {len(kept)} failed, ")
+    assert kept
+    for file in kept:
+        number = file.stem.rpartition("-")[2]
+        assert int(file.read_bytes()) == int(np.random.default_rng([0, int(number)]).integers(1000))
+        about = file.with_suffix(".txt").read_text()
+        assert about.startswith(f"odd, seed 0, case {number}: python -m fuzz --again {file}\n\n")
+        if int(file.read_bytes()) % 10 == 0:
+            assert "Traceback" in about
+
+
+def test_campaigns_share_the_time(monkeypatch, capsys, tmp_path):
+    given = []
+
+    def run_none(campaign, *, seconds, **_):
+        given.append((campaign.name, seconds))
+        return Progress(campaign.name, 0)
+
+    monkeypatch.setattr("fuzz.__main__.run", run_none)
+    monkeypatch.setattr("sys.argv", ["fuzz", "fits", "logs", "--seconds", "100", "--found", str(tmp_path)])
+    assert main() == 0
+    (first, half), (second, rest) = given
+    assert (first, second) == ("fits", "logs")
+    assert half == pytest.approx(50, abs=1)
+    assert rest == pytest.approx(100, abs=1)
