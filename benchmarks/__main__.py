@@ -12,7 +12,7 @@ from pathlib import Path
 from benchmarks.keep import RESULTS, describe_origin, keep_result, read_results
 from benchmarks.measure import timed
 from benchmarks.rows import ROWS
-from csrr.results.formatting import format_text_table
+from csrr.results.table import format_text_table
 from csrr_paper.results import describe_machine
 
 KEPT = RESULTS / "benchmarks.json"

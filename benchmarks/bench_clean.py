@@ -21,7 +21,7 @@ import numpy as np
 
 import csrr
 from csrr.evaluation.statistics import compute_mean_interval
-from csrr.results.formatting import format_text_table
+from csrr.results.table import format_text_table
 from csrr_paper.systems import NOISE_SYSTEMS
 
 ABOVE = (0.9, 0.7, 0.5, 0.4, 0.3, 0.2)

@@ -24,7 +24,7 @@ import numpy.typing as npt
 import csrr
 from benchmarks.keep import RESULTS, describe_origin, keep_result
 from benchmarks.made_tastes import CHOSEN, FRESH
-from csrr.results.formatting import format_text_table
+from csrr.results.table import format_text_table
 
 KEPT = RESULTS / "noise.json"
 METRIC, RESAMPLED = "ndcg@20", 2000

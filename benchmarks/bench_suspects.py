@@ -25,7 +25,7 @@ import numpy as np
 import csrr
 from benchmarks.made_tastes import CHOSEN, FRESH, Make
 from csrr.data.synthetic import NOISE_KINDS
-from csrr.results.formatting import format_text_table
+from csrr.results.table import format_text_table
 from csrr_paper.detection import auc
 
 PLANTED: tuple[tuple[Any, float], ...] = (

@@ -26,7 +26,7 @@ import numpy as np
 import csrr
 from csrr._base.files import write_text
 from csrr._base.threads import available_cores
-from csrr.results.formatting import format_text_table
+from csrr.results.table import format_text_table
 
 ROUNDS, SHARE = 3, 0.05
 REACH, WITHIN = 0.4, 0.003

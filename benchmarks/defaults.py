@@ -24,7 +24,7 @@ from benchmarks.keep import describe_origin
 from benchmarks.measure import READ_PEAK, in_fresh_process, timed
 from csrr.ranking import mark_hits, top_k
 from csrr.ranking.metrics import ndcg, recall
-from csrr.results.formatting import format_text_table
+from csrr.results.table import format_text_table
 from csrr_paper.results import describe_machine
 
 EASE_ITEMS = 20_000

@@ -2,8 +2,8 @@
 
 import pytest
 
-from csrr._base import deadline, threads
-from csrr._base.deadline import TimeUpError, cut_off, limit_time, seconds_left
+from csrr._base import threads
+from csrr._base.threads import TimeUpError, cut_off, limit_time, seconds_left
 
 
 class Clock:
@@ -16,7 +16,6 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch):
     found = Clock()
-    monkeypatch.setattr(deadline, "time", found)
     monkeypatch.setattr(threads, "time", found)
     return found
 

@@ -1,7 +1,7 @@
 import pytest
 
 from csrr._base.text import describe_size, make_printable
-from csrr.results.formatting import format_text_table
+from csrr.results.table import format_text_table
 
 
 @pytest.mark.parametrize(

@@ -13,13 +13,12 @@ import numpy as np
 import pyarrow as pa
 
 from csrr._base.arrays import to_pandas
-from csrr._base.text import format_html_table, format_html_words
+from csrr._base.text import format_html_table, format_html_words, to_plain
 from csrr.data.synthetic import NOISE_KINDS
 from csrr.evaluation.statistics import compare_paired, compute_mean_interval, correct_holm
 from csrr.parameters import ParameterError
-from csrr.report.json import write_plain
 from csrr.report.svg import Panel, Point, Series
-from csrr.results.formatting import format_text_table
+from csrr.results.table import format_text_table
 from csrr_paper.results import Result, ResultsError, ResultStore
 from csrr_paper.systems import CSRR_AS_IT_COMES, CSRR_WITH_V, CSRR_WITHOUT_V, NOISE_SYSTEMS
 
@@ -238,7 +237,7 @@ class Robustness:
                 "title": WORDS[name][0],
                 "caption": f"{WORDS[name][1]} {self.about}",
                 "command": "csrr robustness LOG",
-                "panels": write_plain(panels),
+                "panels": to_plain(panels),
             }
             for name, panels in self._draw_figures().items()
         }

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 
+from csrr._base.text import to_plain
 from csrr.data import DataError
-from csrr.report.json import read_dataclass, write_plain
+from csrr.report.charts import read_dataclass
 from csrr.report.svg import Panel
 from csrr_paper.results import FORMAT, Run
 from csrr_paper.today import Today
@@ -209,4 +210,4 @@ class Summary:
 
     def to_json(self) -> dict[str, Any]:
         """Return the summary as plain values for JSON."""
-        return {"format": FORMAT, **write_plain(self)}
+        return {"format": FORMAT, **to_plain(self)}

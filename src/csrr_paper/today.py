@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Self
 
 from csrr._base.text import UNKNOWN, compute_relative, format_fixed, format_percent
 from csrr.data import DataError
-from csrr.report.json import read_dataclass
+from csrr.report.charts import read_dataclass
 
 OURS = "CSRR()"
 TODAY = "Systems of today on other data"

@@ -7,7 +7,7 @@ import pytest
 
 import csrr
 from csrr import CSRR, CSRRe, ParameterError
-from csrr._base.deadline import TimeUpError
+from csrr._base.threads import TimeUpError
 from csrr.data import Log, synthetic
 from csrr.models import auto, held_out
 from csrr.models.fitted_problem import Neighborhood

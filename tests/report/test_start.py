@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import csrr
-from csrr._base.deadline import TimeUpError
+from csrr._base.threads import TimeUpError
 from csrr.report import comparison
 from csrr.report import start as start_file
 from csrr.report.comparison import COMPARED, HALVES, group_items

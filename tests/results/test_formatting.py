@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from csrr._base.text import cut_text, fit_tables, make_printable, measure_width
-from csrr.results.formatting import format_text_table
+from csrr.results.table import format_text_table
 
 TEXTS = st.text(st.characters(codec="utf-8"), max_size=90)
 

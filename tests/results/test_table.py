@@ -9,8 +9,7 @@ import pytest
 
 from csrr.data import IdMap
 from csrr.ranking import Neighbors, Recommendations
-from csrr.results.formatting import format_latex_table
-from csrr.results.table import SHOWN_IN_HTML, ResultTable
+from csrr.results.table import SHOWN_IN_HTML, ResultTable, format_latex_table
 
 NASTY = r"100% <b>R&D</b> $x_1^2$ #{a}~\b | "
 

@@ -9,6 +9,7 @@ import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import fields, is_dataclass
 from typing import Any, NamedTuple
 
 # Controls (C0, DEL, C1), the marks that change the direction of text, the two line ends that are not ASCII, halves of
@@ -187,6 +188,21 @@ def _join_cells(tag: str, texts: Iterable[str], sides: Sequence[str]) -> str:
 
 UNKNOWN = "–"
 SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def to_plain(value: Any) -> Any:
+    """Return a value as JSON has it: of arrays and dataclasses their values, None for a number that is not finite."""
+    if is_dataclass(value):
+        return {each.name: to_plain(getattr(value, each.name)) for each in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(name): to_plain(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [to_plain(each) for each in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if hasattr(value, "tolist"):
+        return to_plain(value.tolist())
+    return value if isinstance(value, str | int) or value is None else str(value)
 
 
 def to_finite(value: Any) -> float | None:

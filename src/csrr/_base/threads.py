@@ -1,4 +1,4 @@
-"""Work shared out to processes of their own."""
+"""Threads and the time that they have: work shared out to threads or processes, within a deadline."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from functools import cache
 from itertools import pairwise
@@ -20,7 +20,45 @@ from typing import Any, Generic, TypeVar
 
 from threadpoolctl import LibController, ThreadpoolController
 
-from csrr._base.deadline import TimeUpError, cut_time
+_deadline: ContextVar[float] = ContextVar("csrr_deadline", default=math.inf)
+_cut: ContextVar[float] = ContextVar("csrr_cut", default=math.inf)
+
+
+class TimeUpError(Exception):
+    """The time is up for work that was to be cut off."""
+
+
+@contextmanager
+def _shorten(limit: ContextVar[float], seconds: float | None) -> Iterator[None]:
+    """Set a limit to this many seconds from now in the block, unless it is earlier already; None adds no limit."""
+    token = limit.set(min(limit.get(), math.inf if seconds is None else time.perf_counter() + seconds))
+    try:
+        yield
+    finally:
+        limit.reset(token)
+
+
+def limit_time(seconds: float | None) -> AbstractContextManager[None]:
+    """Give the block so many seconds, or what is left to the block around it if that is less; None adds no limit.
+
+    Work that can end early asks `seconds_left`.
+    """
+    return _shorten(_deadline, seconds)
+
+
+def cut_off(seconds: float | None) -> AbstractContextManager[None]:
+    """Raise TimeUpError in the block once it has shared out ranges of rows for longer than this; None for never.
+
+    This is for work that cannot end early, and is worth nothing unless it is finished.
+    """
+    return _shorten(_cut, seconds)
+
+
+def seconds_left(share: float = 1.0) -> float | None:
+    """Return the given share of the time that is left, never below zero; None where there is no limit."""
+    deadline = _deadline.get()
+    return None if deadline == math.inf else share * max(0.0, deadline - time.perf_counter())
+
 
 Returned = TypeVar("Returned")
 
@@ -166,7 +204,7 @@ def map_ranges(work: Callable[[int, int], Returned], bounds: Sequence[int]) -> l
     """What `work(start, stop)` returns for each consecutive pair of `bounds`, in their order.
 
     Runs on the threads in force, in any order: a range must change nothing that another one reads. What a range raises
-    is raised here, and TimeUpError where the time is up (`deadline.cut_off`); ranges that have not begun by then never
+    is raised here, and TimeUpError where the time is up (`cut_off`); ranges that have not begun by then never
     do.
     """
     ranges = list(pairwise(bounds))
@@ -185,7 +223,7 @@ class _Call(Generic[Returned]):
 
     def __init__(self, work: Callable[[int, int], Returned], ranges: list[tuple[int, int]]) -> None:
         self._work, self._ranges = work, ranges
-        self._latest = cut_time()
+        self._latest = _cut.get()
         self._left = iter(range(len(ranges)))
         self._ended: SimpleQueue[tuple[int, list[Returned], BaseException | None]] = SimpleQueue()
 

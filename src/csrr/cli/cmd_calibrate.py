@@ -143,7 +143,7 @@ def _choose_threshold(
 def _describe(
     output: Path, calibration: csrr.Calibration, reliability: csrr.Reliability, choice: dict[str, Any] | None
 ) -> list[str]:
-    from csrr.results.formatting import format_text_table
+    from csrr.results.table import format_text_table
 
     rows = list(reliability.rows())
     names = ("probability", "rate", "low", "high", "cells", "positives")

@@ -151,7 +151,7 @@ def _print(facts: dict[str, Any], certificate: str) -> None:
 
 
 def _print_table(title: str, names: tuple[str, ...], rows: list[dict[str, Any]]) -> None:
-    from csrr.results.formatting import format_text_table
+    from csrr.results.table import format_text_table
 
     say(f"\n{title}")
     for line in format_text_table(names, [[row[name] for name in names] for row in rows]).splitlines():

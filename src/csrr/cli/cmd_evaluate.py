@@ -285,7 +285,7 @@ def _format_table(found: dict[str, Evaluation]) -> str:
 
 def _list_means(found: dict[str, Evaluation]) -> str:
     """Return a line for each metric, a column for each model."""
-    from csrr.results.formatting import format_text_table
+    from csrr.results.table import format_text_table
 
     means = next(iter(found.values())).means
     return format_text_table(["", *found], [[name, *(each.text(name) for each in found.values())] for name in means])

@@ -31,7 +31,7 @@ FOUND = ("rank_", "reg_", "l1_", "l2_")
 @json_option
 def similar(model: Path, item: str | None, user: str | None, k: int, as_json: bool) -> None:
     """Find the items or users of MODEL that are most like one."""
-    from csrr.results.formatting import format_text_table
+    from csrr.results.table import format_text_table
 
     if (item is None) == (user is None):
         raise click.UsageError("give one of --item and --user")

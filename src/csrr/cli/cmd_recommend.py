@@ -206,7 +206,7 @@ def _describe(recs: Recommendations, reasons: list[list[dict[str, Any]]] | None,
 
 
 def _format_table(recs: Recommendations, reasons: list[list[dict[str, Any]]] | None, *, name_users: bool) -> str:
-    from csrr.results.formatting import format_text_table
+    from csrr.results.table import format_text_table
 
     rows = list(recs.rows())
     names = ["rank", "item", *(["title"] if recs.titles is not None else []), "score"]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from csrr._base.progress import Line, show_live_line
+from csrr._base.text import to_plain
 from csrr.cli import interrupts
 from csrr.cli.errors import Failure, stoppable, tell_written
 from csrr.cli.help import Command
@@ -34,7 +35,7 @@ from csrr.cli.options import (
     read_param,
     select_given,
 )
-from csrr.cli.output import print_json, say, say_command, to_plain
+from csrr.cli.output import print_json, say, say_command
 from csrr.parameters import list_parameters, list_rivals
 
 if TYPE_CHECKING:

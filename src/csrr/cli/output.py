@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import shlex
 import shutil
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from csrr._base.text import make_printable, measure_width
+from csrr._base.text import make_printable, measure_width, to_plain
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -124,16 +123,3 @@ def write_csv(table: pa.Table, path: Path, *, spreadsheet: bool = False) -> None
 def print_json(data: Mapping[str, Any]) -> None:
     """Print one JSON object; numpy values become plain ones, NaN and infinities null."""
     click.echo(json.dumps(to_plain(data), allow_nan=False))
-
-
-def to_plain(value: Any) -> Any:
-    """Return a value as JSON has it."""
-    if isinstance(value, Mapping):
-        return {str(name): to_plain(each) for name, each in value.items()}
-    if isinstance(value, str | bool | int) or value is None:
-        return value
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if hasattr(value, "tolist"):
-        return to_plain(value.tolist())
-    return [to_plain(each) for each in value] if isinstance(value, list | tuple) else str(value)

@@ -12,8 +12,7 @@ from csrr.data import DataError
 from csrr.evaluation.evaluate import Evaluation
 from csrr.evaluation.statistics import PairedTest, compare_paired, correct_holm
 from csrr.parameters import ParameterError
-from csrr.results.formatting import BestColumns, format_text_table
-from csrr.results.table import ResultTable, TabularResult
+from csrr.results.table import BestColumns, ResultTable, TabularResult, format_text_table
 
 LOWER_IS_BETTER = ("cost",)
 

@@ -44,8 +44,7 @@ from csrr.ranking.metrics import (
 )
 from csrr.ranking.rules import Rules
 from csrr.ranking.topk import block_top_k, score_blocks
-from csrr.results.formatting import format_text_table
-from csrr.results.table import ResultTable, TabularResult
+from csrr.results.table import ResultTable, TabularResult, format_text_table
 from csrr.rules import RuleOptions
 
 

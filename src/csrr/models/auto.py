@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from csrr._base.arrays import FloatArray
-from csrr._base.deadline import TimeUpError, cut_off, seconds_left
 from csrr._base.text import format_html_words
+from csrr._base.threads import TimeUpError, cut_off, seconds_left
 from csrr.data import Log
 from csrr.model_parameters import HoldOut
 from csrr.models.build_problem import build_problem, find_genuine_events
 from csrr.models.held_out import LEAST_USERS, LIST_LENGTH, hold_out, resolve_way
 from csrr.models.scaling import RULE, Settings
 from csrr.models.search import TRIAL_COLUMNS, Search, SearchSpace
-from csrr.results.formatting import format_text_table
-from csrr.results.table import ResultTable
+from csrr.results.table import ResultTable, format_text_table
 
 if TYPE_CHECKING:
     from csrr.models.csrr_base import CSRRBase

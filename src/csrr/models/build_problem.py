@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from csrr._base.arrays import FloatArray
-from csrr._base.deadline import seconds_left
+from csrr._base.threads import seconds_left
 from csrr.data import Log
 from csrr.model_parameters import UserScaling
 from csrr.models.costs import ClickCosts, Costs, Ratio, Weighing

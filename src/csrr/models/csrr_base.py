@@ -15,9 +15,8 @@ import numpy.typing as npt
 from scipy import sparse
 
 from csrr._base.arrays import BoolArray, Float32Array, FloatArray, Rows
-from csrr._base.deadline import TimeUpError, cut_off, limit_time, seconds_left
 from csrr._base.progress import follow_steps
-from csrr._base.threads import use_threads
+from csrr._base.threads import TimeUpError, cut_off, limit_time, seconds_left, use_threads
 from csrr.data import IdMap, Log
 from csrr.data.ids import Id
 from csrr.models.auto import Chosen, choose_settings, find_search_space

@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from csrr._base.arrays import Rows
-from csrr._base.deadline import TimeUpError
-from csrr._base.threads import run_ranges
+from csrr._base.threads import TimeUpError, run_ranges
 from csrr.models.build_problem import ClickProblem, find_genuine, is_balanced, leave_out_own
 from csrr.models.fitted_problem import make_click_weights
 from csrr.models.held_out import LIST_LENGTH
@@ -96,7 +95,7 @@ class Search:
 
     `built` is the problem of the events that remain, `clicks`, csr; `heldout`, csr, are the others. A default is
     replaced only if the gain exceeds its standard error. `is_cut` says that the time limit ended the search
-    (`deadline.cut_off`).
+    (`threads.cut_off`).
     """
 
     built: ClickProblem

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from csrr._base.arrays import Float64Array, FloatArray
-from csrr._base.deadline import seconds_left
+from csrr._base.threads import seconds_left
 from csrr.numerics.engine import Engine
 from csrr.numerics.lowrank import LowRank
 from csrr.numerics.problem import Pattern, Sparse

@@ -6,19 +6,21 @@ import os
 import re
 import textwrap
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import cache
 from html import escape
 from importlib.resources import files
+from numbers import Integral, Real
 from pathlib import Path
-from typing import Any, Protocol
+from types import NoneType, UnionType
+from typing import Any, Literal, Protocol, TypeVar, cast, get_args, get_origin, get_type_hints
 
 import numpy as np
 import numpy.typing as npt
 
 from csrr._base.files import write_text
+from csrr.data import DataError
 from csrr.parameters import ParameterError
-from csrr.report.json import read_dataclass
 from csrr.report.svg import Chart, Panel, PanelKind, Point, Series, draw_marker, draw_panel, list_series_names
 
 SUFFIXES = (".svg", ".html")
@@ -338,3 +340,65 @@ def _read_columns(where: str, columns: Sequence[npt.ArrayLike]) -> npt.NDArray[n
             f"{where} has arrays of shapes {', '.join(str(each.shape) for each in read)}; give one length"
         )
     return np.stack(read, axis=1)
+
+
+# Panels from plain values
+
+T = TypeVar("T")
+_SCALARS: dict[Any, tuple[type, str]] = {
+    str: (str, "text"),
+    bool: (bool, "true or false"),
+    int: (Integral, "a whole number"),
+    float: (Real, "a number"),
+}
+
+
+def read_dataclass(kind: type[T], value: Any, where: str) -> T:
+    """Return a dataclass from plain values; `where` names them in errors.
+
+    A missing value and null mean the default of the field. Names without a field are ignored.
+    """
+    given = _check(value, Mapping, "an object", where)
+    found = {}
+    for name, (hint, required) in _list_fields(cast(Any, kind)).items():
+        if (own := given.get(name)) is not None:
+            found[name] = _read(hint, own, f"{where}, {name}")
+        elif required:
+            raise DataError(f"{where}: {name!r} is missing")
+    return kind(**found)
+
+
+@cache
+def _list_fields(kind: Any) -> dict[str, tuple[Any, bool]]:
+    """Return the type of each field by name, and whether a value must be given."""
+    hints = get_type_hints(kind)
+    return {
+        each.name: (hints[each.name], each.default is MISSING and each.default_factory is MISSING)
+        for each in fields(kind)
+    }
+
+
+def _read(hint: Any, value: Any, where: str) -> Any:
+    if is_dataclass(hint) and isinstance(hint, type):
+        return read_dataclass(hint, value, where)
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin is UnionType:
+        (hint,) = (each for each in arguments if each is not NoneType)
+        return _read(hint, value, where)
+    if origin is list:
+        several = _check(value, list | tuple, "a list", where)
+        return [_read(arguments[0], each, f"{where} {place}") for place, each in enumerate(several, start=1)]
+    if origin is dict:
+        named = _check(value, Mapping, "an object", where)
+        return {str(name): _read(arguments[1], each, f"{where}, {name}") for name, each in named.items()}
+    if origin is Literal:
+        if value not in arguments:
+            raise DataError(f"{where}: {value!r} is none of {', '.join(arguments)}")
+        return value
+    return hint(_check(value, *_SCALARS[hint], where)) if hint in _SCALARS else value
+
+
+def _check(value: Any, kinds: Any, words: str, where: str) -> Any:
+    if not isinstance(value, kinds) or (isinstance(value, bool) and kinds is not bool):
+        raise DataError(f"{where}: it should be {words}, and is {value!r:.40} ({type(value).__name__})")
+    return value

@@ -10,8 +10,8 @@ from typing import Any, Self
 import numpy as np
 
 from csrr._base.arrays import AnyArray
-from csrr._base.deadline import TimeUpError, cut_off, limit_time
 from csrr._base.text import describe_size, format_duration, format_number_of
+from csrr._base.threads import TimeUpError, cut_off, limit_time
 from csrr.data import DataError, Log, split
 from csrr.data.log import number_pairs
 from csrr.evaluation.cost_curve import CostCurve, cost_curve

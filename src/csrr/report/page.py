@@ -10,12 +10,12 @@ from typing import Any
 
 from csrr._base import text
 from csrr._base.files import try_lock, write_text
+from csrr._base.text import to_plain
 from csrr.parameters import ParameterError
 from csrr.report import findings
 from csrr.report.charts import read_file
 from csrr.report.comparison import GroupScore
 from csrr.report.findings import KIND, MODEL, PAGE, PERSONAL, SUMMARY, FirstLook
-from csrr.report.json import write_plain
 from csrr.report.log_facts import SHORT, format_day
 from csrr.report.svg import Panel, Point, Series, draw_marker, draw_panel, list_series_names
 
@@ -97,7 +97,7 @@ def write_files(look: FirstLook, *, models: bool) -> None:
             look.personal_model.save(look.folder / PERSONAL)
         else:
             (look.folder / PERSONAL).unlink(missing_ok=True)
-    plain = json.dumps(write_plain(look.summary()), indent=1, allow_nan=False)
+    plain = json.dumps(to_plain(look.summary()), indent=1, allow_nan=False)
     write_text(look.folder / SUMMARY, plain + "\n")
     write_text(look.folder / PAGE, render_page(look))
 

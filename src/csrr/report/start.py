@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from csrr._base.deadline import limit_time
+from csrr._base.threads import limit_time
 from csrr.data import ItemTable, Log, as_log, read, read_items
 from csrr.evaluation.compare import compare
 from csrr.models.base import Recommender

@@ -17,7 +17,7 @@ from csrr._base.text import format_html_table, format_html_words
 from csrr.evaluation.statistics import compute_mean_interval
 from csrr.models import CSRR
 from csrr.parameters import ParameterError, check_number, check_whole
-from csrr.results.formatting import format_text_table
+from csrr.results.table import format_text_table
 from csrr_paper.theory.bounds import noise_bound
 
 if TYPE_CHECKING:

@@ -8,8 +8,9 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 
+from csrr._base.text import to_plain
 from csrr.data import DataError
-from csrr.report.json import read_dataclass, write_plain
+from csrr.report.charts import read_dataclass
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ TREE = Tree("oak", 90, False, [Leaf(2.5, "red"), Leaf(3.0)], {"spring": Leaf(1.0
 
 
 def test_a_dataclass_comes_back_as_it_was():
-    plain = json.loads(json.dumps(write_plain(TREE), allow_nan=False))
+    plain = json.loads(json.dumps(to_plain(TREE), allow_nan=False))
     assert plain["leaves"][0] == {"size": 2.5, "color": "red"}
     assert read_dataclass(Tree, plain, "tree") == TREE
 
@@ -42,7 +43,7 @@ def test_what_is_missing_or_null_has_its_default_and_what_is_not_asked_for_is_pa
 
 
 def test_numbers_that_json_has_not_are_null():
-    assert write_plain([Leaf(math.nan), Leaf(math.inf)]) == [{"size": None, "color": "green"}] * 2
+    assert to_plain([Leaf(math.nan), Leaf(math.inf)]) == [{"size": None, "color": "green"}] * 2
     assert math.isnan(read_dataclass(Leaf, {"size": None}, "leaf").size)
 
 
