@@ -272,6 +272,20 @@ def test_a_sparse_array_that_points_outside(kinds, tmp_path, kind, name, place, 
     refused(tmp_path, data, f"array '{name}'")
 
 
+def test_choices_of_a_user_are_among_their_events(log, tmp_path):
+    model = CSRR(reg_sparse=0.5, reg_low_rank=0.3).fit(log)
+    model.save(tmp_path / "CSRR")
+    row = int(np.diff(model.specific_.indptr).argmax())
+
+    def change(header, arrays):
+        mine = slice(*arrays["specific.indptr"][row : row + 2])
+        unseen = np.setdiff1d(np.arange(60), model.seen_[[row]].indices)
+        arrays["specific.indices"][mine] = unseen[: mine.stop - mine.start]
+
+    words = f"array 'specific.indices' has entries of row {row} that 'seen' does not have"
+    refused(tmp_path, altered(tmp_path, "CSRR", tmp_path, change).read_bytes(), words)
+
+
 @pytest.mark.parametrize("same", [True, False])
 def test_items_of_a_row_rise(kinds, tmp_path, same):
     def change(header, arrays):

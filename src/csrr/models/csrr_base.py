@@ -132,7 +132,7 @@ class CSRRBase(Recommender):
         (
             *KEPT,
             STEPS,
-            SparseArray.of("specific", ("users", "items")),
+            SparseArray.of("specific", ("users", "items"), inside="seen"),
             *(
                 Values(f"chosen.{name}", ("trials",), (*FLOATS, *WHOLE), is_free=True, optional=name == COST_COLUMN)
                 for name in (*TRIAL_COLUMNS, COST_COLUMN)

@@ -76,6 +76,7 @@ class SparseArray:
     """A csr array of a shape (rows, columns), with its values or all ones; `entries` names the number of its entries.
 
     Columns rise within a row, as kernels that search them need, if `is_sorted`. A row has at most `most_in_row`.
+    Every entry is also one of the sparse array `inside`, which is sorted, of the same shape, and declared before.
     """
 
     name: str
@@ -84,12 +85,13 @@ class SparseArray:
     entries: str = ""
     is_sorted: bool = True
     most_in_row: int | None = None
+    inside: str | None = None
 
     @classmethod
-    def of(cls, name: str, shape: tuple[str | int, str | int]) -> SparseArray:
+    def of(cls, name: str, shape: tuple[str | int, str | int], inside: str | None = None) -> SparseArray:
         """Return the declaration of one with values."""
         entries = f"entries of {name}"
-        return cls(name, shape, Values(f"{name}.data", (entries,)), entries)
+        return cls(name, shape, Values(f"{name}.data", (entries,)), entries, inside=inside)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -107,6 +109,12 @@ class SparseArray:
         _check_rows(self.name, arrays[pointers], arrays[indices], is_sorted=self.is_sorted)
         if self.most_in_row is not None and (np.diff(arrays[pointers]) > self.most_in_row).any():
             raise ModelFileError(f"array {pointers!r} has rows of more than {self.most_in_row} entries")
+        if self.inside is not None and len(arrays[indices]):
+            mine, others = (_number_cells(arrays, name, columns) for name in (self.name, self.inside))
+            places = np.minimum(np.searchsorted(others, mine), len(others) - 1)
+            if (is_outside := others[places] != mine if len(others) else np.ones(len(mine), np.bool_)).any():
+                row = mine[is_outside.argmax()] // columns
+                raise ModelFileError(f"array {indices!r} has entries of row {row} that {self.inside!r} does not have")
 
 
 @dataclass(frozen=True)
@@ -237,6 +245,14 @@ def _check_rows(name: str, pointers: npt.NDArray[Any], indices: npt.NDArray[Any]
         if not rises.all():
             at = int(rises.argmin()) + 1
             raise ModelFileError(f"array '{name}.indices' does not rise within a row, at entry {at}")
+
+
+def _number_cells(arrays: Mapping[str, npt.NDArray[Any]], name: str, columns: int) -> npt.NDArray[np.int64]:
+    """Return row * columns + column of each entry of a sparse array, (n_entries,)."""
+    pointers = arrays[f"{name}.indptr"]
+    cells = np.repeat(np.arange(len(pointers) - 1, dtype=np.int64) * columns, np.diff(pointers))
+    cells += arrays[f"{name}.indices"]
+    return cells
 
 
 # Plain values
