@@ -446,7 +446,7 @@ def rank_next(  # type: ignore[no-untyped-def]
                 value = values[p]
                 for q in range(s_indptr[indices[p]], s_indptr[indices[p] + 1]):
                     scores[s_indices[q]] += value * s_values[v, q]
-            for p in range(seen_starts[u], seen_starts[u + 1]):
+            for p in range(seen_indptr[u], seen_indptr[u + 1]):
                 scores[seen[p]] = -np.inf
             for w in range(n_bonus):
                 mine, above, equal = scores[next_item[u]] * bonus[w, next_item[u]], 0, 0
