@@ -1,25 +1,26 @@
 """`CSRR()` without arguments and its rivals, each tuned, on the test data of every split.
 
-    python -m benchmarks.accuracy measure [--data ml-1m ...] [--systems WRMF ...] [--splits 0 ...] --out FILE
-    python -m benchmarks.accuracy merge FILE ...
+    python -m benchmarks.accuracy measure [--data ml-1m ...] [--systems WRMF ...] [--splits 0 ...] --out LINES.gz
+    python -m benchmarks.accuracy merge LINES.gz ...
 
-A rival's parameters are those that climb highest in a tenth of each user's training events, held out, by the first
-measure of the data set: from the parameters kept before, one step up or down a ladder at a time. `measure` runs each
-system on each split as a process with cores of its own and writes a line of JSON as it ends, so that a run that was
-stopped goes on. `merge` puts the lines into docs/results/defaults.json.
+A rival's parameters are those that climb highest on a tenth of each user's training events, held out, by the first
+measure of the data set: from the best parameters known before, one step up or down a ladder at a time. `measure` runs
+each system on each split as a process with cores of its own and writes a line of JSON as it ends, so that a run that
+was stopped goes on, and so does a search that was cut short. `merge` puts the lines into docs/results/defaults.json.
 """
 
 from __future__ import annotations
 
 import argparse
 import fcntl
+import gzip
 import json
 import math
 import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -162,11 +163,12 @@ def _fit_als(log: csrr.Log, params: Params) -> Score:
 
 
 def _resolve_als(log: csrr.Log, place: Params) -> Params:
-    return {"alpha": place["alpha"], "regularization": place["alpha"] * place["ratio"]}
+    factors = min(place["factors"], log.n_users, log.n_items)
+    return {"alpha": place["alpha"], "regularization": place["alpha"] * place["ratio"], "factors": factors}
 
 
 def _find_als(log: csrr.Log, params: Params) -> Params:
-    return {"alpha": params["alpha"], "ratio": params["regularization"] / params["alpha"]}
+    return params | {"ratio": params["regularization"] / params["alpha"]}
 
 
 def _fit_sansa(log: csrr.Log, params: Params) -> Score:
@@ -190,7 +192,7 @@ SYSTEMS = {
             "confidence": (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 127.0),
             "multiple": (0.0875, 0.175, 0.35, 0.7, 1.4, 2.8),
             "reg_exponent": (0.0, 0.5, 1.0),
-            "rank": (64, 128, 256, 512),
+            "rank": (64, 128, 256, 512, 1024),
         },
         {"confidence": 16.0, "multiple": 0.7, "reg_exponent": 0.5, "rank": 256},
         _fit_ours("WRMF"),
@@ -218,8 +220,9 @@ SYSTEMS = {
         {
             "alpha": (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0),
             "ratio": (0.06, 0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0),
+            "factors": (64, 128, 256, 512),
         },
-        {"alpha": 8.0, "ratio": 4.0},
+        {"alpha": 8.0, "ratio": 4.0, "factors": 256},
         _fit_als,
         _resolve_als,
         _find_als,
@@ -248,10 +251,14 @@ def climb(
     start: Params,
     value: Callable[[Params], float],
     is_over: Callable[[], bool] = lambda: False,
+    known: Iterable[tuple[Params, float]] = (),
 ) -> Search:
-    """Move along one ladder at a time, up or down as long as the value rises, until no single step raises it."""
-    tried: dict[tuple[int, ...], float] = {}
+    """Move along one ladder at a time, up or down as long as the value rises, until no single step raises it.
+
+    It begins at `start`, or at the best place whose value is `known`; these are not computed again.
+    """
     names = list(ladders)
+    tried = {tuple(ladders[name].index(place[name]) for name in names): each for place, each in known}
 
     def take(places: tuple[int, ...]) -> Params:
         return {name: ladders[name][place] for name, place in zip(names, places, strict=True)}
@@ -262,6 +269,8 @@ def climb(
         return tried[places]
 
     best = tuple(find_place(ladders[name], start[name]) for name in names)
+    if tried:
+        best = max(tried, key=tried.__getitem__)
     look(best)
     rose = bool(names)
     while rose:
@@ -273,7 +282,13 @@ def climb(
                     if look(after) <= look(best):
                         break
                     best, rose = after, True
-    return Search(take(best), [(take(places), each) for places, each in tried.items()], not is_over())
+    is_whole = all(
+        (*best[:axis], best[axis] + step, *best[axis + 1 :]) in tried
+        for axis, name in enumerate(names)
+        for step in (1, -1)
+        if 0 <= best[axis] + step < len(ladders[name])
+    )
+    return Search(take(best), [(take(places), each) for places, each in tried.items()], is_whole)
 
 
 def find_place(ladder: Ladder, value: Any) -> int:
@@ -283,18 +298,26 @@ def find_place(ladder: Ladder, value: Any) -> int:
     return min(range(len(ladder)), key=lambda at: abs(math.log(max(ladder[at], 1e-9) / max(value, 1e-9))))
 
 
-def tune(name: str, system: str, seed: int, train: csrr.Log, kept: Params | None, seconds: float) -> Search:
+def tune(
+    name: str,
+    system: str,
+    seed: int,
+    train: csrr.Log,
+    kept: Params | None,
+    seconds: float,
+    known: Iterable[tuple[Params, float]] = (),
+) -> Search:
     """The search for a rival's parameters on a tenth of each user's training events, from those kept before."""
     rival, measure = SYSTEMS[system], DATASETS[name].measures[0]
     part, held = csrr.split(train, ratio=0.9, seed=seed)
-    known, wanted = part.to_csr(), held.to_csr()
+    shown, wanted = part.to_csr(), held.to_csr()
     began, longest = time.perf_counter(), 0.0
 
     def value(place: Params) -> float:
         nonlocal longest
         started = time.perf_counter()
         try:
-            return score(rival.fit(part, rival.resolve(train, place)), known, wanted, measure)
+            return score(rival.fit(part, rival.resolve(train, place)), shown, wanted, measure)
         except csrr.ParameterError:  # steps so long that factors grow without bound
             return -math.inf
         finally:
@@ -304,14 +327,21 @@ def tune(name: str, system: str, seed: int, train: csrr.Log, kept: Params | None
         return time.perf_counter() - began + 2.5 * longest > seconds
 
     start = rival.start | (rival.find(train, kept) if kept else {})
-    found = climb(rival.ladders, start, value, is_over)
+    found = climb(rival.ladders, start, value, is_over, known)
     return found._replace(best=rival.resolve(train, found.best))
 
 
 # A measurement, and all of them
 
 
-def measure(name: str, system: str, seed: int, kept: Params | None, seconds: float = math.inf) -> dict[str, Any]:
+def measure(
+    name: str,
+    system: str,
+    seed: int,
+    kept: Params | None,
+    seconds: float = math.inf,
+    known: Iterable[tuple[Params, float]] = (),
+) -> dict[str, Any]:
     """A system on the test data of a split: its parameters, the means of the measures, and those of each user."""
     train, test = DATASETS[name].read(seed)
     facts: dict[str, Any]
@@ -321,7 +351,7 @@ def measure(name: str, system: str, seed: int, kept: Params | None, seconds: flo
         scores: Score = model.score_rows
         facts = {"settings": model.chosen_.settings._asdict(), "rank": model.rank_}
     else:
-        search = tune(name, system, seed, train, kept, seconds)
+        search = tune(name, system, seed, train, kept, seconds, known)
         started = time.perf_counter()
         scores = SYSTEMS[system].fit(train, search.best)
         facts = {"params": search.best, "tried": search.tried, "whole": search.is_whole}
@@ -350,10 +380,10 @@ class Job(NamedTuple):
 
 
 def list_jobs(names: Sequence[str], systems: Sequence[str], splits: Sequence[int]) -> Iterator[Job]:
-    """What is to be measured, in the order in which systems and data sets were named."""
+    """What is to be measured, in the order in which systems were named, and the first split of all data sets first."""
     for system in systems:
-        for name in names:
-            for split in splits:
+        for split in splits:
+            for name in names:
                 if split < DATASETS[name].seeds and _is_possible(system, name):
                     yield Job(name, split, system)
 
@@ -376,12 +406,11 @@ def run(jobs: list[Job], out: Path, seconds: float, params: Path) -> None:
     while (jobs or running) and time.monotonic() < end:
         for job in [job for job in jobs if job not in running]:
             if len(free) < min(job.cores, len(every)):
-                continue
+                break  # or jobs of one core would keep it waiting for ever
             mine = {free.pop() for _ in range(min(job.cores, len(every)))}
             left = f"{end - time.monotonic():.0f}"
             command = [
                 sys.executable,
-                "-P",
                 "-m",
                 "benchmarks.accuracy",
                 "one",
@@ -409,8 +438,37 @@ def run(jobs: list[Job], out: Path, seconds: float, params: Path) -> None:
 
 def read_lines(files: Sequence[Path]) -> dict[Job, dict[str, Any]]:
     """The last line of each job in these files."""
-    lines = [json.loads(line) for file in files if file.exists() for line in file.read_text().splitlines()]
+    lines = [json.loads(line) for file in files if file.exists() for line in _read_packed(file).splitlines()]
     return {Job(line["data"], line["split"], line["system"]): line for line in lines}
+
+
+def _read_packed(file: Path) -> bytes:
+    with file.open("rb") as lines:
+        fcntl.flock(lines, fcntl.LOCK_SH)
+        return gzip.decompress(lines.read())
+
+
+def write_line(file: Path, line: dict[str, Any]) -> None:
+    """Add a line to a file, packed by itself: what others add at the same time, or a stop, does it no harm."""
+    with file.open("ab") as lines:
+        fcntl.flock(lines, fcntl.LOCK_EX)
+        lines.write(gzip.compress(json.dumps(line).encode() + b"\n"))
+
+
+def measure_job(job: Job, seconds: float, out: Path, kept: Path) -> None:
+    """Measure a system on a split and add the line to `out`.
+
+    A search that was cut short goes on. Another begins at the parameters found on another split, if there are any,
+    or else at those kept before.
+    """
+    lines = read_lines([out])
+    known = lines[job]["tried"] if job in lines else ()
+    before = read_results(kept).get(f"accuracy/{job.data}/{job.split}", {}).get("params", {}).get(job.system)
+    others = (line["params"] for each, line in lines.items() if (each.data, each.system) == (job.data, job.system))
+    start = before if job.system == CSRR else next(others, before)
+    line = measure(job.data, job.system, job.split, start, seconds, known)
+    os.sched_setaffinity(0, range(os.cpu_count() or 1))  # the machine is described with all its cores
+    write_line(out, line | describe_origin("python -m benchmarks.accuracy measure"))
 
 
 # Into the results
@@ -474,9 +532,7 @@ def main() -> None:
     measuring.add_argument("--data", nargs="+", choices=list(DATASETS), default=list(DATASETS))
     measuring.add_argument("--systems", nargs="+", choices=[CSRR, *SYSTEMS], default=[CSRR, *SYSTEMS])
     measuring.add_argument("--splits", nargs="+", type=int, default=list(range(5)))
-    measuring.add_argument(
-        "--jobs", nargs="+", metavar="DATA:SYSTEM", help="these, in this order, in place of --data and --systems"
-    )
+    measuring.add_argument("--jobs", nargs="+", metavar="DATA:SYSTEM", help="these, in this order; DATA may be all")
     measuring.add_argument("--out", type=Path, required=True)
     measuring.add_argument("--seconds", type=float, default=1e9, help="stop after so long")
     measuring.add_argument("--json", type=Path, default=KEPT, help="where searches find the parameters kept before")
@@ -497,18 +553,16 @@ def main() -> None:
     if asked.command == "merge":
         merge_files(asked.files, asked.json)
     elif asked.command == "one":
-        kept = read_results(asked.json).get(f"accuracy/{asked.data}/{asked.split}", {}).get("params", {})
-        line = measure(asked.data, asked.system, asked.split, kept.get(asked.system), asked.seconds)
-        os.sched_setaffinity(0, range(os.cpu_count() or 1))  # the machine is described with all its cores
-        line |= describe_origin("python -m benchmarks.accuracy measure")
-        with asked.out.open("a") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            file.write(json.dumps(line) + "\n")
+        measure_job(Job(asked.data, asked.split, asked.system), asked.seconds, asked.out, asked.json)
     else:
-        pairs = [tuple(each.split(":")) for each in asked.jobs or ()]
-        jobs = [job for name, system in pairs for job in list_jobs([name], [system], asked.splits)]
-        jobs = jobs or list(list_jobs(asked.data, asked.systems, asked.splits))
-        done = read_lines([asked.out])
+        pairs = [each.split(":") for each in asked.jobs or ()]
+        first = [
+            job
+            for name, system in pairs
+            for job in list_jobs(asked.data if name == "all" else [name], [system], asked.splits)
+        ]
+        jobs = dict.fromkeys(first or list_jobs(asked.data, asked.systems, asked.splits))
+        done = {job for job, line in read_lines([asked.out]).items() if line.get("whole", True)}
         run([job for job in jobs if job not in done], asked.out, asked.seconds, asked.json)
 
 
