@@ -56,7 +56,7 @@ from csrr.numerics.solver import Callback, Options, Solution, Step, solve
 from csrr.parameters import ParameterError, list_defaults
 from csrr.ranking import NeighborLists, Neighbors
 from csrr.ranking.explanations import Explanation
-from csrr.ranking.topk import multiply_factors
+from csrr.ranking.topk import Products
 
 Start = Factors | LowRank | None
 """The U that a solver begins at, or None."""
@@ -547,10 +547,10 @@ class CSRRBase(Recommender):
         weights: sparse.csr_array[np.float32, tuple[int, int]] = self.fitted_.neighborhood.weights
         return weights
 
-    def score_rows(self, rows: Rows) -> npt.NDArray[np.float32]:
-        scores = super().score_rows(rows)
-        self.fitted_.neighborhood.add(scores, self.seen_, rows, self.fitted_.genuine)
-        return scores
+    def make_products(self) -> Products:
+        nearby, genuine = self.fitted_.neighborhood, self.fitted_.genuine
+        scale = self._compute_once("scale", lambda: nearby.scale(self.seen_, genuine))
+        return Products(self.scored_items(nearby.weights), self.user_factors_, self.seen_, scale, genuine)
 
     def score_pairs(self, user_rows: Rows, item_rows: Rows) -> npt.NDArray[np.float32]:
         common = super().score_pairs(user_rows, item_rows)
@@ -571,14 +571,9 @@ class CSRRBase(Recommender):
     def fold_users(self, users: npt.NDArray[Any], seen: Any) -> FoldedFactors:
         with use_threads(self.threads, blas=1):
             factors, specific = self.fitted_.fold_histories(seen)
-        neighborhood, items = self.fitted_.neighborhood, self.item_factors_
-
-        def score_rows(rows: Rows) -> npt.NDArray[np.float32]:
-            scores = multiply_factors(factors[rows], items)
-            neighborhood.add(scores, seen, rows)
-            return scores
-
-        return FoldedFactors(users, seen, self, score_rows, factors, specific)
+        nearby = self.fitted_.neighborhood
+        products = Products(self.scored_items(nearby.weights), factors, seen, nearby.scale(seen))
+        return FoldedFactors(users, seen, self, products, factors, specific)
 
     def fold_items(self, log: Log, chosen: Any) -> FoldedItems:
         neighborhood, genuine = self.fitted_.neighborhood, self.fitted_.genuine
