@@ -5,7 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from csrr.data import DataError, HeldOut, Log, UnknownIdError, split
+from csrr.data.errors import DataError, UnknownIdError
+from csrr.data.log import Log
+from csrr.data.split import HeldOut, split
 
 PAIRS = st.sets(st.tuples(st.integers(0, 6), st.integers(0, 12)), min_size=1)
 RATIOS = st.floats(0.01, 0.99)

@@ -38,7 +38,7 @@ def data(context: click.Context) -> None:
 @json_option
 def list_(as_json: bool) -> None:
     """List the data sets that csrr knows by name."""
-    from csrr.data import DATASETS, locate
+    from csrr.data.catalog import DATASETS, locate
 
     rows: list[dict[str, Any]] = [
         {
@@ -75,7 +75,7 @@ def where(as_json: bool) -> None:
 
     It is what CSRR_DATA_DIR says, or csrr in the cache folder.
     """
-    from csrr.data import data_dir
+    from csrr.data.catalog import data_dir
 
     folder = data_dir()
     if as_json:
@@ -97,7 +97,7 @@ def fetch(name: str, as_json: bool) -> None:
 
     One that is here already is not downloaded again. What comes is checked.
     """
-    from csrr.data import fetch as fetch_data
+    from csrr.data.catalog import fetch as fetch_data
 
     with show_live_line() as line:
         path = fetch_data(name, progress=line.show_bytes)

@@ -13,7 +13,7 @@ from csrr.cli.output import print_json, say
 
 if TYPE_CHECKING:
     import csrr
-    from csrr.data import Synthetic
+    from csrr.data.synthetic import Synthetic
     from csrr.noise.suspects import Suspects
 
 LENGTH = 10

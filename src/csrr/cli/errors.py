@@ -20,8 +20,7 @@ from csrr.cli.output import say, say_error
 
 if TYPE_CHECKING:
     import csrr
-    from csrr.data import IdMap
-    from csrr.data.ids import Id
+    from csrr.data.ids import Id, IdMap
 
 
 COLUMNS = ("user", "item", "rating", "weight", "time", "title")

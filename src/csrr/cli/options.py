@@ -25,7 +25,7 @@ from csrr.rules import RULES
 
 if TYPE_CHECKING:
     import csrr
-    from csrr.data import IdMap
+    from csrr.data.ids import IdMap
 
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
