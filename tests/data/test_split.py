@@ -80,7 +80,7 @@ def test_the_last_events_of_each_user_are_test(pairs, last, period):
     expected = set()
     for user in {u for u, _ in pairs}:
         # A stable sort: of the same time, in the order of the rows.
-        latest = sorted((i for u, i in pairs if u == user), key=lambda item: (item * 7 + user) % period)  # noqa: B023
+        latest = sorted((i for u, i in pairs if u == user), key=lambda item: (item * 7 + user) % period)
         expected |= {(user, item) for item in latest[1:][-last:]}
     assert_partition(log, train, test)
     assert pairs_of(test) == expected
