@@ -14,8 +14,11 @@ import numpy as np
 
 from csrr._base.files import write_text
 from csrr._base.threads import available_cores, run_in_processes
-from csrr.data import DataError, Log, read, split
 from csrr.data.catalog import DATASETS, data_dir, locate
+from csrr.data.errors import DataError
+from csrr.data.log import Log
+from csrr.data.read import read
+from csrr.data.split import split
 from csrr.evaluation.evaluate import evaluate
 from csrr.evaluation.tuning import tune
 from csrr.models.base import Recommender

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Self
 
 from csrr._base.text import UNKNOWN, compute_relative, format_fixed, format_percent
-from csrr.data import DataError
+from csrr.data.errors import DataError
 from csrr.report.charts import read_dataclass
 
 OURS = "CSRR()"

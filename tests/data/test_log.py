@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from csrr.data import DataError, IdMap, Log, UnknownIdError, as_log
-from csrr.data.log import join_logs
+from csrr.data.errors import DataError, UnknownIdError
+from csrr.data.ids import IdMap
+from csrr.data.log import Log, join_logs
+from csrr.data.read import as_log
 
 COLUMNS = {
     "user": ["b", "a", "b", "c"],

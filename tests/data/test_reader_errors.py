@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import csrr
-from csrr.data import DataError, read, read_split
+from csrr.data.errors import DataError
+from csrr.data.read import read, read_split
 
 CSV = "user,item,rating\n1,10,5\n1,20,3\n2,10,4\n"
 

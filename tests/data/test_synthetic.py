@@ -4,8 +4,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import csrr
-from csrr.data import DataError, split, synthetic
-from csrr.data.synthetic import NOISE_KINDS
+from csrr.data.errors import DataError
+from csrr.data.split import split
+from csrr.data.synthetic import NOISE_KINDS, synthetic
 from csrr.parameters import ParameterError
 
 

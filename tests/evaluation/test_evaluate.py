@@ -6,7 +6,10 @@ import pytest
 from scipy import stats
 
 import csrr
-from csrr.data import DataError, as_log, split, synthetic
+from csrr.data.errors import DataError
+from csrr.data.read import as_log
+from csrr.data.split import split
+from csrr.data.synthetic import synthetic
 from csrr.evaluation import evaluate
 from csrr.evaluation.statistics import combine_f1
 from csrr.models.ease import EASE

@@ -8,7 +8,7 @@ from scipy import sparse
 
 import csrr
 from csrr import CSRR, DataError, NoHistoryWarning, ParameterError, PopRank, UnknownIdError
-from csrr.data import Log
+from csrr.data.log import Log
 from csrr.models.recommend import rank_items
 from tests.data.test_matrices import LIES
 

@@ -18,7 +18,7 @@ import pytest
 
 import csrr
 from csrr import CSRR, ModelFileError, PopRank
-from csrr.data import Log
+from csrr.data.log import Log
 from csrr.models import store as model_file
 
 PREFIX = 52  # magic 8, version 4, length 8, SHA-256 32

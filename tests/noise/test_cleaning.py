@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import csrr
-from csrr.data import IdMap
+from csrr.data.ids import IdMap
 from csrr.noise.scores import mark_accompanied
 from csrr.noise.suspects import UNTOLD
 

@@ -3,7 +3,7 @@ import json
 import numpy as np
 import pytest
 
-from csrr.data import IdMap
+from csrr.data.ids import IdMap
 from csrr.ranking import Neighbors, Recommendations
 
 ITEMS = IdMap([10, 20, 30])

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from csrr.data import IdMap
+from csrr.data.ids import IdMap
 from csrr.ranking import Neighbors, Recommendations
 from csrr.results.table import SHOWN_IN_HTML, ResultTable, format_latex_table
 

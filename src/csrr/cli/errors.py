@@ -1,4 +1,4 @@
-"""Model files that a command reads or writes over: what is there, and what to do where it is something else."""
+"""What stops a command, as one line; ids and model files that a command line names."""
 
 from __future__ import annotations
 
@@ -20,8 +20,7 @@ from csrr.cli.output import say, say_error
 
 if TYPE_CHECKING:
     import csrr
-    from csrr.data import IdMap
-    from csrr.data.ids import Id
+    from csrr.data.ids import Id, IdMap
 
 
 COLUMNS = ("user", "item", "rating", "weight", "time", "title")

@@ -17,7 +17,10 @@ import numpy as np
 import pyarrow as pa
 
 from csrr._base.files import write_text
-from csrr.data import DataError, Log, as_log, split
+from csrr.data.errors import DataError
+from csrr.data.log import Log
+from csrr.data.read import as_log
+from csrr.data.split import split
 from csrr.evaluation.evaluate import evaluate
 from csrr.evaluation.spaces import Space, encode_space, find_model, resolve_space
 from csrr.evaluation.study import Params, State, Study, Trial, make_grid, open_study

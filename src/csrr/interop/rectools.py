@@ -9,7 +9,7 @@ from rectools import Columns
 from rectools.models.base import ModelBase
 
 from csrr._base.arrays import Float32Array, Rows
-from csrr.data import Log
+from csrr.data.log import Log
 from csrr.interop.implicit import OutsideModel
 from csrr.models.base import Recommender
 from csrr.models.recommend import rank_items

@@ -14,9 +14,9 @@ import numpy.typing as npt
 
 from csrr._base.arrays import Float32Array, Rows
 from csrr._base.threads import use_threads
-from csrr.data import Log
 from csrr.data.errors import NoHistoryWarning, UnknownIdWarning
 from csrr.data.ids import Id
+from csrr.data.log import Log
 from csrr.models.estimator import ask_one_state
 from csrr.models.filters import IdLookup, Unknown, UserBatch, list_ids, read_asked
 from csrr.models.foldin import FoldedItems, FoldedUsers, read_histories, read_new_items

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from csrr._base.arrays import Float32Array
 from csrr._base.progress import follow_steps
 from csrr._base.threads import use_threads
-from csrr.data import Log
+from csrr.data.log import Log
 from csrr.model_parameters import Rank, Seed, Threads
 from csrr.models.base import Recommender
 from csrr.models.foldin import FoldedFactors

@@ -17,8 +17,8 @@ from scipy import sparse
 from csrr._base.arrays import BoolArray, Float32Array, FloatArray, Rows
 from csrr._base.progress import follow_steps
 from csrr._base.threads import TimeUpError, cut_off, limit_time, seconds_left, use_threads
-from csrr.data import IdMap, Log
-from csrr.data.ids import Id
+from csrr.data.ids import Id, IdMap
+from csrr.data.log import Log
 from csrr.models.auto import Chosen, choose_settings, find_search_space
 from csrr.models.base import Recommender
 from csrr.models.build_problem import ClickProblem, ProblemSpec, build_problem

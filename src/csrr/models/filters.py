@@ -11,10 +11,10 @@ import numpy.typing as npt
 from scipy import sparse
 
 from csrr._base.arrays import AnyArray, BoolArray, Float32Array, Float64Array, Int64Array, Rows
-from csrr.data import IdMap, ItemTable, Log, UnknownIdError
-from csrr.data.errors import UnknownIdWarning, show_value, warn_caller
-from csrr.data.ids import convert_ids
-from csrr.data.items import Categories
+from csrr.data.errors import UnknownIdError, UnknownIdWarning, show_value, warn_caller
+from csrr.data.ids import IdMap, convert_ids
+from csrr.data.items import Categories, ItemTable
+from csrr.data.log import Log
 from csrr.data.matrix import check_sparse
 from csrr.parameters import ParameterError, refuse_names
 from csrr.ranking.rules import NO_LIMIT, Groups, Rules

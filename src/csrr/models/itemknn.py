@@ -9,7 +9,7 @@ from scipy import sparse
 
 from csrr._base.arrays import Float64Array
 from csrr._base.threads import use_threads
-from csrr.data import Log
+from csrr.data.log import Log
 from csrr.model_parameters import Threads
 from csrr.models.foldin import FoldedItems, make_scorer
 from csrr.models.item_weights import ItemWeightsModel

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from csrr import model_parameters as shared
-from csrr.data import Log
+from csrr.data.log import Log
 from csrr.models.costs import Costs
 from csrr.models.csrr_base import CSRRBase
 from csrr.models.search_space import LOW_RANK_WALK, Range

@@ -18,9 +18,10 @@ import numpy as np
 import numpy.typing as npt
 
 from csrr._base.files import atomic_write
-from csrr.data import DataError, IdMap, ItemTable
+from csrr.data.errors import DataError
 from csrr.data.event_types import MOST_TYPES, EventTypes
-from csrr.data.items import KINDS, Categories, ItemColumn, find_far_dates
+from csrr.data.ids import IdMap
+from csrr.data.items import KINDS, Categories, ItemColumn, ItemTable, find_far_dates
 from csrr.models.schema import (
     FLOATS,
     Arrays,

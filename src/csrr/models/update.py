@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from csrr._base.arrays import AnyArray, BoolArray
-from csrr.data import DataError, IdMap, Log
-from csrr.data.log import join_logs
+from csrr.data.errors import DataError
+from csrr.data.ids import IdMap
+from csrr.data.log import Log, join_logs
 
 if TYPE_CHECKING:
     from csrr.models.estimator import Estimator

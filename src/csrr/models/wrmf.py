@@ -12,8 +12,8 @@ import numpy.typing as npt
 from csrr._base.arrays import Float32Array, Float64Array, FloatArray
 from csrr._base.progress import follow_steps
 from csrr._base.threads import use_threads
-from csrr.data import Log
 from csrr.data.ids import Id
+from csrr.data.log import Log
 from csrr.model_parameters import MOST, AutoReg, HalfLife, MaxIter, Rank, Seed, Threads
 from csrr.models.base import Recommender
 from csrr.models.estimator import ask_one_state

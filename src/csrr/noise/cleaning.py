@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from csrr._base.text import format_html_words
-from csrr.data import Log
+from csrr.data.log import Log
 from csrr.noise.suspects import UNTOLD, Suspects, find_suspects_in
 from csrr.parameters import check_number
 from csrr.results.table import SHOWN, ResultTable, TabularResult

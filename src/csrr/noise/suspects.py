@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from csrr._base.arrays import FloatArray
-from csrr.data import Log
+from csrr.data.log import Log
 from csrr.noise.scores import STRONG, NoiseModel, check_popularity, score_noise
 from csrr.noise.stability import Stability
 from csrr.parameters import ParameterError
