@@ -89,7 +89,7 @@ def test_a_log_without_order_says_how_to_give_one():
     log = read([(1, 2), (1, 3)])
     assert not log.is_ordered
     for call in (log.find_ages, log.find_order, lambda: csrr.split(log, last=1)):
-        with pytest.raises(csrr.DataError, match=r"read it with a column of times, or, .* with ordered=True"):
+        with pytest.raises(csrr.DataError, match=r"read it with a column of times, or, .* in order, with ordered=True"):
             call()
 
 

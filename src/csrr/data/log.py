@@ -550,8 +550,8 @@ class Log:
         """
         if not self.is_ordered:
             raise DataError(
-                "the log does not say what came first: read it with a column of times, or, if its rows are in order,"
-                " with ordered=True"
+                "the log has no times, so what came first is unknown: read it with a column of times, or, if its rows"
+                " are in order, with ordered=True"
             )
         keys = (each for each in (self.places, self.times) if each is not None)
         return np.lexsort((*keys, self.user_rows))

@@ -87,9 +87,11 @@ class Recommender(Scorer):
         The item table set by `set_items`, or None.
     seen_
         The training events: ones, sparse of shape (n_users, n_items).
-    seen_weights_, seen_times_, seen_ages_
-        The weights of these events, if the model uses weights, their times, if the log has them, and, if the model uses
-        order, the number of later events of the user: shape (n_events,) each, or None.
+    seen_weights_, seen_times_
+        The weights of these events, if the model uses weights, and their times, if the log has them: shape
+        (n_events,) each, or None.
+    seen_ages_
+        The number of later events of the same user for each, shape (n_events,), if the model uses the order; or None.
     calibration_
         The calibration that `calibrate` learned, or None.
     user_factors_, item_factors_
@@ -330,8 +332,8 @@ class Recommender(Scorer):
         histories
             A list of histories, each a list of item ids or a dict from item ids to weights, the newest item last; or a
             log (table, matrix) of the model's items. Weights are used as in `fit`: a model fitted without weights
-            refuses a dict with weights other than 1, and ignores those of a log. Order counts where `uses_order`; a log
-            then has times, or was read with ``ordered=True``.
+            refuses a dict with weights other than 1, and ignores those of a log. Where order counts, a log has times,
+            or was read with ``ordered=True``.
         unknown
             What to do with items that the model does not know: "raise" an error, or "ignore" them, with an
             `UnknownIdWarning`.
@@ -369,7 +371,7 @@ class Recommender(Scorer):
         users
             Their ids, shape (n,).
         seen
-            Their histories: weights or values as in `histories`, csr of shape (n, n_items).
+            Their histories: weights, or values as in `histories`, csr of shape (n, n_items).
 
         Returns
         -------

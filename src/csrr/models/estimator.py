@@ -192,7 +192,7 @@ class Estimator(ABC):
         self.event_types = None if log.types is None else replace(log.types, times=None)
         self.seen_weights_ = log.weights if uses_weights(self, log) else None
         self.seen_times_ = log.times
-        self.seen_ages_ = log.find_ages() if self.uses_order else None
+        self.seen_ages_ = log.find_ages() if self.uses_order and log.is_ordered else None
         self.recent_popularity, self.item_ages = None, None
         if log.times is not None:
             events = log.item_rows, log.times, log.n_items
@@ -283,17 +283,25 @@ class Estimator(ABC):
 
     @property
     def uses_order(self) -> bool:
-        """Whether it counts what a user had last. A fit then needs a log that says so, and histories are in order."""
-        return False
+        """Whether the model learns from the order of events, which is then kept. Your own model may override it."""
+        return getattr(self, "order", "ignore") != "ignore"
+
+    @property
+    def reads_order(self) -> bool:
+        """Whether scores depend on the order of histories, which are then as in `histories`, once the model is fitted.
+
+        That is so if the fit kept the order, unless a model finds that it is worth nothing.
+        """
+        return self.seen_ages_ is not None
 
     @property
     def histories(self) -> sparse.csr_array[np.float32, tuple[int, int]]:
         """The training events as `score_histories` takes them, sparse of shape (n_users, n_items).
 
-        They are ones or, where `uses_order`, 1 for the latest event of a user, 2 for the one before it, and so on.
+        They are ones or, where `reads_order`, 1 for the latest event of a user, 2 for the one before it, and so on.
         """
         ages = self.seen_ages_
-        if ages is None:
+        if ages is None or not self.reads_order:
             return self.seen_
 
         def compute() -> Any:
@@ -310,12 +318,13 @@ class Estimator(ABC):
         Returns
         -------
         log
-            In their order, with event types if there were any, without weights or times.
+            In their order, with event types if there were any, without weights or times. If the model uses the order
+            of events, that is kept.
         """
         rows = np.repeat(np.arange(len(self.users_), dtype=np.int32), np.diff(self.seen_.indptr))
-        places = None if self.seen_ages_ is None else self.seen_ages_.max() - self.seen_ages_
-        known: dict[str, Any] = {"titles": self.titles_, "types": self.event_types, "places": places}
-        return Log(self.users_, self.items_, rows, self.seen_.indices, **known)
+        places = None if self.seen_ages_ is None else -self.seen_ages_
+        given = self.users_, self.items_, rows, self.seen_.indices
+        return Log(*given, titles=self.titles_, types=self.event_types, places=places)
 
     @property
     def popularity(self) -> Float64Array:

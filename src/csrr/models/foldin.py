@@ -50,7 +50,7 @@ def read_histories(model: Recommender, histories: Any, reader: IdLookup) -> tupl
     """Return the ids of users and their histories, csr of shape (n, n_items); a history may be empty.
 
     Its values are ones or, in a model that uses weights, the given ones, or `history_weight` where none is given. In
-    one that uses order, they are those of `Estimator.histories`.
+    one that `reads_order`, they are those of `histories`.
     """
     is_listed = isinstance(histories, list | tuple)
     clicks = _read_lists(model, histories, reader) if is_listed else _read_log(model, histories, reader)
@@ -61,7 +61,7 @@ def read_histories(model: Recommender, histories: Any, reader: IdLookup) -> tupl
     pairs, first = np.unique(clicks.rows * n_items + clicks.columns, return_index=True)
     usual = 1.0 if model.history_weight is None else model.history_weight
     values = np.where(np.isnan(clicks.weights), usual, clicks.weights)[first].astype(np.float32)
-    if model.uses_order:
+    if model.reads_order:
         pairs, values = _count_back(clicks, n_items)
     return clicks.users, sparse.csr_array((values, np.divmod(pairs, n_items)), shape=(len(clicks.users), n_items))
 
@@ -92,7 +92,7 @@ def _read_log(model: Recommender, histories: Any, reader: IdLookup) -> Clicks:
     is_weighted = model.history_weight is not None and log.weights is not None
     weights = np.asarray(log.weights, np.float64) if is_weighted else np.full(len(log), np.nan)
     clicks = Clicks(log.users.ids, log.user_rows.astype(np.int64), columns, weights)
-    return clicks.select(log.find_order()) if model.uses_order else clicks
+    return clicks.select(log.find_order()) if model.reads_order else clicks
 
 
 def _read_lists(model: Recommender, histories: Sequence[Any], reader: IdLookup) -> Clicks:
