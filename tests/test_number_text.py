@@ -6,11 +6,8 @@ import pytest
 
 from csrr._base.text import (
     UNKNOWN,
-    compute_half_width,
-    compute_relative,
     format_duration,
     format_fixed,
-    format_p_value,
     format_percent,
     format_short,
 )
@@ -18,7 +15,7 @@ from csrr._base.text import (
 
 @pytest.mark.parametrize("value", [None, math.nan, math.inf, "0.1", True])
 def test_what_is_no_finite_number_is_a_dash(value):
-    assert format_fixed(value) == format_short(value) == format_duration(value) == format_p_value(value) == UNKNOWN
+    assert format_fixed(value) == format_short(value) == format_duration(value) == UNKNOWN
 
 
 def test_decimals_and_signs():
@@ -35,12 +32,6 @@ def test_few_digits(value, shown):
     assert format_short(value) == shown
 
 
-def test_a_relative_difference_needs_a_printed_value_that_is_not_zero():
-    assert compute_relative(0.11, 0.10) == pytest.approx(0.1)
-    assert compute_relative(0.09, 0.10) == pytest.approx(-0.1)
-    assert compute_relative(0.1, None) is compute_relative(0.1, 0.0) is compute_relative(math.nan, 0.1) is None
-
-
 def test_percent_has_a_sign_only_where_there_is_a_difference():
     assert format_percent(0.0123, signed=True) == "+1.2 %"
     assert format_percent(-0.0123, signed=True) == "−1.2 %"
@@ -48,18 +39,8 @@ def test_percent_has_a_sign_only_where_there_is_a_difference():
     assert format_percent(0.45) == "45.0 %"
 
 
-def test_small_p_values_are_bounds():
-    assert format_p_value(1e-9) == "< 0.001"
-    assert format_p_value(0.04) == "0.040"
-
-
 @pytest.mark.parametrize(
     ("seconds", "words"), [(0.4, "0.4 s"), (100, "100 s"), (720, "12 min"), (3900, "1 h 5 min"), (3599, "1 h 0 min")]
 )
 def test_times_in_words(seconds, words):
     assert format_duration(seconds) == words
-
-
-def test_half_an_interval():
-    assert compute_half_width(0.1, 0.3) == pytest.approx(0.1)
-    assert compute_half_width(None, 0.3) is None
