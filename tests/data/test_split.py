@@ -79,9 +79,9 @@ def test_the_last_events_of_each_user_are_test(pairs, last, period):
     train, test = split(log, last=last)
     expected = set()
     for user in {u for u, _ in pairs}:
-        latest = sorted((i * 7 + user) % period * 1000 + i for u, i in pairs if u == user)
-        n_test = min(last, len(latest) - 1)
-        expected |= {(user, key % 1000) for key in latest[len(latest) - n_test :]}
+        # A stable sort: of the same time, in the order of the rows.
+        latest = sorted((i for u, i in pairs if u == user), key=lambda item: (item * 7 + user) % period)
+        expected |= {(user, item) for item in latest[1:][-last:]}
     assert_partition(log, train, test)
     assert pairs_of(test) == expected
 

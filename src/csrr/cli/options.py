@@ -78,6 +78,12 @@ LOG_OPTIONS = (
     _log_option("--min-rating", type=float, help="Take only events rated at least this."),
     _log_option("--min-weight", type=float, help="Take only pairs whose weights add up to at least this."),
     *COLUMN_OPTIONS,
+    _log_option(
+        "--ordered",
+        is_flag=True,
+        default=None,
+        help="The events have no times, but are in the order in which they happened, oldest first.",
+    ),
     _log_option("--separator", help="What separates the columns of a text; \\t for a tab."),
     _log_option("--header/--no-header", default=None, help="Whether the first line names the columns."),
     _log_option("--format", help="Name the format, where it is not recognized."),
@@ -102,7 +108,7 @@ LOG_OPTIONS = (
 )
 LOG_NAMES = (
     *("min_rating", "min_weight", "user", "item", "rating", "weight", "event", "weights", "target", "time", "title"),
-    *("separator", "header", "format", "on_bad_rows", "missing", "query"),
+    *("separator", "header", "format", "on_bad_rows", "missing", "query", "ordered"),
 )
 
 

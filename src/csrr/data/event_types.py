@@ -174,7 +174,7 @@ class RowTypes:
         """
         n_pairs, n_types = int(pairs.max(initial=-1)) + 1, len(self.names)
         cells = pairs * n_types + self.codes
-        first, sums, last = merge_by_key(cells, weights, times)
+        first, _, sums, last = merge_by_key(cells, weights, times)
         amounts: Float64Array = np.zeros((n_pairs, n_types))
         latest: Any = None
         amounts.flat[cells[first]] = sums

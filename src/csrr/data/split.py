@@ -86,7 +86,7 @@ def split(
     """Split a log into (train, test), or a `HeldOut`; all parts share the log's row numbers.
 
     Give one of `ratio`, `last`, `at`, `time_quantile` and `held_out_users`; the default is a `ratio` of 0.8. The result
-    depends on the events and the seed, not on the order of the input rows.
+    depends on the events and the seed; on the order of the input rows only where `last` finds equal times.
 
     Of a log with a target (`csrr.read(..., target="buy")`), only events of the target type are held out, and `ratio`,
     `last` and `time_quantile` count these. What else happened between a user and an item can be train, so that what is
@@ -105,8 +105,9 @@ def split(
     by
         With "log", `ratio` is a share of all events, not of each user's.
     last
-        The number of each user's latest events in test; item rows break ties of time. At least one event stays in
-        train, so a user with few events has fewer in test.
+        The number of each user's latest events in test. The log needs times, whose ties the rows that were read break,
+        or an order (`csrr.read(..., ordered=True)`). At least one event stays in train, so a user with few events has
+        fewer in test.
     at
         Events at or after this time (a number, a datetime, or a string like 2000-12-31) are test.
     time_quantile
@@ -208,14 +209,19 @@ def _hold_out_last(log: Log, last: int) -> tuple[Log, Log]:
     """Return (train, test): test has each user's `last` latest events, train those before."""
     if not is_whole(last, 1):
         raise DataError(f"last={show_value(last)}: it must be a whole number of events, at least 1")
-    last, times = min(int(last), len(log)), _require_times(log)
-    if log.types is None or log.types.target is None or log.types.times is None:
+    last, order = min(int(last), len(log)), log.find_order()
+    if log.types is None or log.types.target is None:
         counts = log.user_counts()
-        train = mark_leading(log, np.lexsort((times, log.user_rows)), np.maximum(counts - last, np.minimum(1, counts)))
+        train = mark_leading(log, order, np.maximum(counts - last, np.minimum(1, counts)))
         return log.select(train), log.select(~train)
     events, kinds = np.nonzero(log.types.cells)
     is_goal, users = log.types.target_cells[events, kinds], log.user_rows[events]
-    order = np.lexsort((is_goal, log.types.times[events, kinds], users))
+    places = np.argsort(order)[events]
+    order = np.lexsort(
+        (is_goal, places, users)
+        if log.types.times is None
+        else (places, is_goal, log.types.times[events, kinds], users)
+    )
     users, is_goal = users[order], is_goal[order]
     is_first = np.diff(users, prepend=-1) > 0
     # The latest events of the target type, but never the first event of a user.

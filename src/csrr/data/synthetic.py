@@ -383,6 +383,10 @@ def _join(log: Log, clicks: _Clicks, kind: str, rng: Rng) -> tuple[Log, BoolArra
         # A planted event has the types and the weight of an event drawn from the log.
         types = types.select(np.append(np.arange(len(log)), rng.integers(len(log), size=n))[order])
         weights = None if weights is None else types.sum_weights()
+    # An event is planted just before or after one of the log.
+    places = log.places
+    if places is not None:
+        places = np.append(places, rng.choice(places, n))[order]
     noisy = replace(
         log,
         types=types,
@@ -391,6 +395,7 @@ def _join(log: Log, clicks: _Clicks, kind: str, rng: Rng) -> tuple[Log, BoolArra
         item_rows=item_rows[order].astype(np.int32),
         weights=weights,
         times=times,
+        places=places,
     )
     return noisy, order >= len(log)
 

@@ -420,6 +420,7 @@ class ReadOptions:
     min_weight: float | None = None
     on_bad_rows: OnBadRows = "error"
     missing: Collection[str] | None = None
+    ordered: bool = False
 
     @property
     def given(self) -> list[str]:
@@ -439,6 +440,8 @@ def check_options(
     min_weight: Any,
     on_bad_rows: Any,
     missing: Any = None,
+    *,
+    ordered: Any = False,
 ) -> ReadOptions:
     """Return the arguments of a reader, `columns` in the order of `NAMES`; ParameterError for an invalid one."""
     column_of = dict(zip(NAMES, columns, strict=True))
@@ -449,6 +452,8 @@ def check_options(
             check_number(name, bound)
     if not isinstance(on_bad_rows, str) or on_bad_rows not in get_args(OnBadRows):
         raise DataError(f"on_bad_rows={show_value(on_bad_rows)} is not known; choose 'error' or 'skip'")
+    if not isinstance(ordered, bool | np.bool_):
+        raise ParameterError(f"ordered={show_value(ordered)}: it must be True or False")
     if isinstance(missing, str):
         missing = (missing,)
     check_texts("missing", missing, "strings, such as ['-', 'NULL']")
@@ -465,6 +470,7 @@ def check_options(
         min_weight=None if min_weight is None else float(min_weight),
         on_bad_rows="skip" if on_bad_rows == "skip" else "error",
         missing=None if missing is None else tuple(missing),
+        ordered=bool(ordered),
     )
 
 
@@ -505,6 +511,11 @@ def read_events(table: Table, options: ReadOptions = DEFAULTS) -> Events:
     given = {role: column for role, column in options.columns.items() if column is not None}
     chosen = choose_columns(names, {**table.roles, **given})
     used = {role: name for role, name in chosen.items() if name is not None}
+    if options.ordered and "time" in used:
+        raise ParameterError(
+            f"ordered=True is for data without times, and the column {show_value(used['time'])} holds times, which give"
+            " the order; leave out ordered=True, or pass time=False to go by the rows"
+        )
     opened: dict[str, Column] = {}
     if options.on_bad_rows == "skip":
         opened = {role: table.read(name) for role, name in used.items()}
