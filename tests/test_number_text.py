@@ -8,6 +8,7 @@ from csrr._base.text import (
     UNKNOWN,
     format_duration,
     format_fixed,
+    format_p_value,
     format_percent,
     format_short,
 )
@@ -15,7 +16,7 @@ from csrr._base.text import (
 
 @pytest.mark.parametrize("value", [None, math.nan, math.inf, "0.1", True])
 def test_what_is_no_finite_number_is_a_dash(value):
-    assert format_fixed(value) == format_short(value) == format_duration(value) == UNKNOWN
+    assert format_fixed(value) == format_short(value) == format_duration(value) == format_p_value(value) == UNKNOWN
 
 
 def test_decimals_and_signs():
@@ -44,3 +45,8 @@ def test_percent_has_a_sign_only_where_there_is_a_difference():
 )
 def test_times_in_words(seconds, words):
     assert format_duration(seconds) == words
+
+
+def test_small_p_values_are_bounds():
+    assert format_p_value(1e-9) == "< 0.001"
+    assert format_p_value(0.04) == "0.040"

@@ -10,6 +10,7 @@ from csrr._base.text import (
     UNKNOWN,
     format_duration,
     format_fixed,
+    format_p_value,
     format_percent,
     format_short,
     to_finite,
@@ -215,9 +216,3 @@ def compute_half_width(low: float | None, high: float | None) -> float | None:
     """Return half the length of an interval, None where an end is not known."""
     low, high = to_finite(low), to_finite(high)
     return None if low is None or high is None else (high - low) / 2
-
-
-def format_p_value(p: Any) -> str:
-    """Return a p-value with three decimals, or that it is below the last of them."""
-    number = to_finite(p)
-    return "< 0.001" if number is not None and number < 0.001 else format_fixed(number, 3)

@@ -254,6 +254,12 @@ def format_percent(share: float | None, *, signed: bool = False) -> str:
     return ("0.0" if text in ("+0.0", "−0.0") else text) + " %"
 
 
+def format_p_value(p: Any) -> str:
+    """Return a p-value with three decimals, or that it is below the last of them."""
+    number = to_finite(p)
+    return "< 0.001" if number is not None and number < 0.001 else format_fixed(number, 3)
+
+
 def format_duration(seconds: Any) -> str:
     """Return a time in words: 0.4 s, 100 s, 12 min, 1 h 5 min."""
     number = to_finite(seconds)
