@@ -20,19 +20,7 @@ if TYPE_CHECKING:
     from csrr_paper.reproduce import Progress
 
 
-@click.command(
-    cls=Command,
-    examples=(
-        (
-            "Five kinds of noise; stop it when you like, it goes on from there",
-            "csrr robustness clicks.csv --results noise",
-        ),
-        (
-            "Random clicks only, 30 % of all, and one system",
-            "csrr robustness clicks.csv --kind random --share 0.3 --system EASE",
-        ),
-    ),
-)
+@click.command(cls=Command)
 @log_argument
 @click.option(
     "--kind",
@@ -63,6 +51,13 @@ def robustness(
     clicks, accidental ones (the more the busier a user is), clicks on popular items, crawlers who touch half of all
     items, or many accounts that push one item. Every system but "CSRR as it comes" is tuned on what is then there, as
     its user would have to.
+
+    Examples:
+      # Five kinds of noise; stop it when you like, it goes on from there
+      csrr robustness clicks.csv --results noise
+
+      # Random clicks only, 30 % of all, and one system
+      csrr robustness clicks.csv --kind random --share 0.3 --system EASE
     """
     events = read_log(log, options)
     given = {"kinds": kinds, "shares": shares, "systems": systems}

@@ -10,14 +10,7 @@ import click
 from csrr._base.progress import show_live_line
 from csrr.cli.errors import Failure, check_expendable, load_model
 from csrr.cli.help import Command
-from csrr.cli.options import (
-    LOG_OPTIONS,
-    add_options,
-    check_writable,
-    json_option,
-    model_argument,
-    read_log,
-)
+from csrr.cli.options import LOG_OPTIONS, PLOT_FILE, add_options, json_option, model_argument, model_output, read_log
 from csrr.cli.output import print_json, say
 
 if TYPE_CHECKING:
@@ -25,20 +18,10 @@ if TYPE_CHECKING:
     from csrr.ranking.reliability import GroupReliability
 
 
-@click.command(
-    cls=Command,
-    examples=(
-        ("Write the probabilities into the model", "csrr calibrate model.csrr heldout.csv -o model.csrr"),
-        (
-            "Also say from which score on a recommendation pays",
-            "csrr calibrate model.csrr heldout.csv -o model.csrr --miss 5 --false-alarm 1",
-        ),
-        ("Then recommend what is probable enough", "csrr recommend model.csrr --user 42 --min-probability 0.2"),
-    ),
-)
+@click.command(cls=Command)
 @model_argument
 @click.argument("heldout")
-@click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="The model file to write.")
+@model_output
 @click.option(
     "--observed-share",
     type=float,
@@ -53,7 +36,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="Groups of items by popularity, and of users by activity, with a curve for each pair; 1: one curve for all.",
 )
-@click.option("--plot", type=click.Path(path_type=Path), help="Draw probabilities against rates: .svg or .html.")
+@click.option("--plot", type=PLOT_FILE, help="Draw probabilities against rates: .svg or .html.")
 @click.option("--miss", type=float, help="Cost of a missed choice, to find the best threshold; with --false-alarm.")
 @click.option("--false-alarm", type=float, help="Cost of a false alarm; with --miss.")
 @add_options(*LOG_OPTIONS, json_option)
@@ -68,12 +51,20 @@ def calibrate(model: Path, heldout: str, output: Path, plot: Path | None, as_jso
     The calibration error (ECE), the table and the plot are of half of the users, with probabilities learned from the
     others; what is written is learned from all. Also shown are the groups of items and of users,
     by their number of training events, whose probabilities are furthest off: --groups corrects for these.
+
+    Examples:
+      # Write the probabilities into the model
+      csrr calibrate model.csrr heldout.csv -o model.csrr
+
+      # Also say from which score on a recommendation pays
+      csrr calibrate model.csrr heldout.csv -o model.csrr --miss 5 --false-alarm 1
+
+      # Then recommend what is probable enough
+      csrr recommend model.csrr --user 42 --min-probability 0.2
     """
     import csrr
 
-    _check_usage(plot, options)
-    for path in (output, *([plot] if plot else [])):
-        check_writable(path)
+    _check_usage(options)
     check_expendable(output)
     fitted = load_model(model)
     with show_live_line() as line:
@@ -92,9 +83,7 @@ def calibrate(model: Path, heldout: str, output: Path, plot: Path | None, as_jso
         say("\n".join(_describe(output, calibration, reliability, choice)))
 
 
-def _check_usage(plot: Path | None, options: dict[str, Any]) -> None:
-    from csrr.report.charts import SUFFIXES
-
+def _check_usage(options: dict[str, Any]) -> None:
     if not 0 < options["observed_share"] <= 1:
         raise click.UsageError(f"--observed-share {options['observed_share']:g}: it must be above 0 and at most 1")
     costs = {name: options[name] for name in ("miss", "false_alarm")}
@@ -103,8 +92,6 @@ def _check_usage(plot: Path | None, options: dict[str, Any]) -> None:
     for name, cost in costs.items():
         if cost is not None and not 0 < cost < float("inf"):
             raise click.UsageError(f"--{name.replace('_', '-')} {cost:g}: a cost must be a finite number above 0")
-    if plot is not None and plot.suffix.lower() not in SUFFIXES:
-        raise click.UsageError(f"--plot {plot}: the name must end in {' or '.join(SUFFIXES)}")
 
 
 def _judge(model: csrr.Recommender, events: csrr.Log, observed_share: float, n_groups: int) -> csrr.Reliability:

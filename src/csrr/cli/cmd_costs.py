@@ -10,23 +10,17 @@ import click
 
 from csrr._base.progress import show_live_line
 from csrr.cli.help import Command
-from csrr.cli.options import LOG_OPTIONS, add_options, check_writable, json_option, log_argument, read_log
+from csrr.cli.options import LOG_OPTIONS, PLOT_FILE, add_options, json_option, log_argument, read_log
 from csrr.cli.output import print_json, say
 
 
-@click.command(
-    cls=Command,
-    examples=(
-        ("A missed sale costs 5, a useless recommendation 1", "csrr costs clicks.csv --miss 5 --false-alarm 1"),
-        ("With a chart", "csrr costs clicks.csv --miss 5 --false-alarm 1 --plot costs.svg"),
-    ),
-)
+@click.command(cls=Command)
 @log_argument
 @click.option("--miss", type=float, required=True, help="What a missed choice costs.")
 @click.option("--false-alarm", type=float, required=True, help="What a recommendation costs that is not taken.")
 @click.option("--ratio", "ratios", type=float, multiple=True, help="A weight of clicks to fit with; may be repeated.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the split.")
-@click.option("--plot", type=click.Path(path_type=Path), help="Draw the curve: .svg or .html.")
+@click.option("--plot", type=PLOT_FILE, help="Draw the curve: .svg or .html.")
 @add_options(*LOG_OPTIONS, json_option)
 def costs(
     log: str,
@@ -43,14 +37,16 @@ def costs(
     A miss is an item that a user would have chosen and was not shown, a false alarm one that was shown in vain. CSRR is
     fitted with several weights of clicks to three fifths of each user's events; one fifth chooses the threshold of
     each, the last tells what that costs.
+
+    Examples:
+      # A missed sale costs 5, a useless recommendation 1
+      csrr costs clicks.csv --miss 5 --false-alarm 1
+
+      # With a chart
+      csrr costs clicks.csv --miss 5 --false-alarm 1 --plot costs.svg
     """
     import csrr
-    from csrr.report.charts import SUFFIXES
 
-    if plot is not None:
-        if plot.suffix.lower() not in SUFFIXES:
-            raise click.UsageError(f"--plot {plot}: the name must end in {' or '.join(SUFFIXES)}")
-        check_writable(plot)
     with show_live_line() as line:
         line.show(f"reading {log}")
         events = read_log(log, options)

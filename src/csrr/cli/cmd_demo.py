@@ -37,19 +37,20 @@ All commands: csrr --help. The first steps in Python: docs/getting-started.md.""
 """How to go on."""
 
 
-@click.command(
-    cls=Command,
-    examples=(
-        ("The whole way in a few seconds", "csrr demo"),
-        ("With other data, for a program", "csrr demo --seed 1 --json"),
-    ),
-)
+@click.command(cls=Command)
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Other data, other split.")
 @json_option
 def demo(seed: int, as_json: bool) -> None:
     """Show what csrr does, on made-up data.
 
     Taste, peculiarities and noise are planted in these data, so that what the model finds can be checked.
+
+    Examples:
+      # The whole way in a few seconds
+      csrr demo
+
+      # With other data, for a program
+      csrr demo --seed 1 --json
     """
     import csrr
 

@@ -48,17 +48,7 @@ SHARED = ("seed", "threads")
 """Options of models that mean something to this command too."""
 
 
-@click.command(
-    cls=Command,
-    examples=(
-        ("CSRR and popularity, on a random fifth of each user's events", "csrr evaluate clicks.csv"),
-        (
-            "Several models, on everybody's last two events",
-            "csrr evaluate clicks.csv --model csrr --model ease --last 2",
-        ),
-        ("A fitted model, on events that it has not seen", "csrr evaluate heldout.csv --model model.csrr -k 10"),
-    ),
-)
+@click.command(cls=Command)
 @log_argument
 @click.option(
     *("--model", "models"),
@@ -92,6 +82,16 @@ def evaluate(log: str, models: tuple[str, ...], test: str | None, as_json: bool,
     missed choice. Below the table, paired tests over users against the first model, on the longest ndcg.
 
     With rules, such as --diversity 0.3, lists follow them, and a table says what they change.
+
+    Examples:
+      # CSRR and popularity, on a random fifth of each user's events
+      csrr evaluate clicks.csv
+
+      # Several models, on everybody's last two events
+      csrr evaluate clicks.csv --model csrr --model ease --last 2
+
+      # A fitted model, on events that it has not seen
+      csrr evaluate heldout.csv --model model.csrr -k 10
     """
     from csrr.models.scorer import find_unseen_events
 

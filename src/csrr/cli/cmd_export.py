@@ -14,13 +14,7 @@ from csrr.cli.options import json_option, model_argument
 from csrr.cli.output import print_json, say
 
 
-@click.command(
-    cls=Command,
-    examples=(
-        ("Vectors for any search engine", "csrr export model.csrr -o vectors"),
-        ("An index for faiss", "csrr export model.csrr --to faiss -o index --dims 64"),
-    ),
-)
+@click.command(cls=Command)
 @model_argument
 @click.option(
     "--to",
@@ -57,6 +51,13 @@ def export(model: Path, output: Path, as_json: bool, **options: Any) -> None:
     A user's vector times an item's is a score. Where scores are more than factors (neighbors, EASE, ItemKNN) all of
     them are approximated. How much of the model's own lists is found again is measured and printed, and how many
     candidates the model has to rank to keep --recall of them.
+
+    Examples:
+      # Vectors for any search engine
+      csrr export model.csrr -o vectors
+
+      # An index for faiss
+      csrr export model.csrr --to faiss -o index --dims 64
     """
     import csrr
 

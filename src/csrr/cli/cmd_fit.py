@@ -19,7 +19,6 @@ from csrr.cli.options import (
     MODEL_OPTIONS,
     PARAM_OPTION,
     add_options,
-    check_writable,
     explain_no_kind,
     find_kind,
     fit_model,
@@ -27,6 +26,7 @@ from csrr.cli.options import (
     kind_option,
     log_argument,
     make_model,
+    model_output,
     read_log,
     set_items,
 )
@@ -36,20 +36,9 @@ if TYPE_CHECKING:
     import csrr
 
 
-@click.command(
-    cls=Command,
-    examples=(
-        ("A model of your clicks", "csrr fit clicks.csv -o model.csrr"),
-        ("Only ratings of 4 and more count as liked", "csrr fit ratings.csv --min-rating 4 -o model.csrr"),
-        (
-            "Another kind of model, with a parameter of its own",
-            "csrr fit clicks.csv -o ease.csrr --model ease -p reg=300",
-        ),
-        ("Titles, categories and prices go into the model", "csrr fit clicks.csv -o model.csrr --items items.csv"),
-    ),
-)
+@click.command(cls=Command)
 @log_argument
-@click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="The model file to write.")
+@model_output
 @kind_option
 @add_options(PARAM_OPTION, *LOG_OPTIONS, *MODEL_OPTIONS, *ITEM_OPTIONS, json_option)
 @click.option("--force", is_flag=True, help="Write over a file even if it is no model.")
@@ -61,12 +50,24 @@ def fit(log: str, output: Path, model: str, as_json: bool, force: bool, **option
     set (see `csrr data list`). The last line printed says how far the fit is, at most, from the optimum, or,
     of models that cannot say that, how long it took.
     Parameters that are left out have the defaults of the model; `csrr info` prints them.
+
+    Examples:
+      # A model of your clicks
+      csrr fit clicks.csv -o model.csrr
+
+      # Only ratings of 4 and more count as liked
+      csrr fit ratings.csv --min-rating 4 -o model.csrr
+
+      # Another kind of model, with a parameter of its own
+      csrr fit clicks.csv -o ease.csrr --model ease -p reg=300
+
+      # Titles, categories and prices go into the model
+      csrr fit clicks.csv -o model.csrr --items items.csv
     """
     kind = find_kind(model)
     if kind is None:
         raise click.UsageError(f"--model {model}: there is no such model{explain_no_kind(model)}")
     fitted = make_model(kind, options)
-    check_writable(output)
     if not force:
         check_expendable(output, ", or --force to write over it")
     interrupts.say_at_the_end(tell_written(output))

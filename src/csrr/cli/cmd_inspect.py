@@ -17,20 +17,22 @@ FOUND = ("rank_", "reg_", "l1_", "l2_")
 """What a fit settles where a parameter leaves it open."""
 
 
-@click.command(
-    cls=Command,
-    examples=(
-        ("Items that go with one item", "csrr similar model.csrr --item 17"),
-        ("Users with the same taste", "csrr similar model.csrr --user 42 -k 5"),
-    ),
-)
+@click.command(cls=Command)
 @model_argument
 @click.option("--item", metavar="ID", help="Find items like this one.")
 @click.option("--user", metavar="ID", help="Find users like this one.")
 @k_option
 @json_option
 def similar(model: Path, item: str | None, user: str | None, k: int, as_json: bool) -> None:
-    """Find the items or users of MODEL that are most like one."""
+    """Find the items or users of MODEL that are most like one.
+
+    Examples:
+      # Items that go with one item
+      csrr similar model.csrr --item 17
+
+      # Users with the same taste
+      csrr similar model.csrr --user 42 -k 5
+    """
     from csrr.results.table import format_text_table
 
     if (item is None) == (user is None):
@@ -51,17 +53,19 @@ def similar(model: Path, item: str | None, user: str | None, k: int, as_json: bo
         say(format_text_table(names, [[row[name] for name in names] for row in table.to_pylist()]))
 
 
-@click.command(
-    cls=Command,
-    examples=(
-        ("What a model was fitted to, and how", "csrr info model.csrr"),
-        ("The same for a program", "csrr info model.csrr --json"),
-    ),
-)
+@click.command(cls=Command)
 @model_argument
 @json_option
 def info(model: Path, as_json: bool) -> None:
-    """Say what MODEL is: its size, parameters and certificate."""
+    """Say what MODEL is: its size, parameters and certificate.
+
+    Examples:
+      # What a model was fitted to, and how
+      csrr info model.csrr
+
+      # The same for a program
+      csrr info model.csrr --json
+    """
 
     fitted: Any = load_model(model)
     facts = {

@@ -13,9 +13,9 @@ from csrr.cli.help import Command
 from csrr.cli.options import (
     ITEM_OPTIONS,
     RULE_OPTIONS,
+    NewFile,
     add_options,
     check_can,
-    check_writable,
     json_option,
     k_option,
     model_argument,
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from csrr.ranking import Recommendations
 
 REASONS = 3
-SUFFIXES = (".csv", ".parquet", ".jsonl", ".arrow")
 
 
 def parse_least_probability(text: str) -> float | str:
@@ -43,21 +42,7 @@ def parse_least_probability(text: str) -> float | str:
     return value
 
 
-@click.command(
-    cls=Command,
-    examples=(
-        (
-            "Ten items for one user, and the past choices that led to each",
-            "csrr recommend model.csrr --user 42 --explain",
-        ),
-        ("For a visitor who is not in the model", "csrr recommend model.csrr --history 17,23 -k 5"),
-        ("For everyone, to a file", "csrr recommend model.csrr --all-users -k 20 -o lists.csv"),
-        (
-            "Only what can be sold, and three of a category at most",
-            "csrr recommend model.csrr --user 42 --where in_stock=true --at-most category=3",
-        ),
-    ),
-)
+@click.command(cls=Command)
 @model_argument
 @click.option("--user", "users", multiple=True, metavar="ID", help="A user of the model; may be repeated.")
 @click.option("--all-users", "--all", "everyone", is_flag=True, help="All users of the model.")
@@ -85,7 +70,7 @@ def parse_least_probability(text: str) -> float | str:
 @click.option(
     "-o",
     "--output",
-    type=click.Path(path_type=Path),
+    type=NewFile(".csv", ".parquet", ".jsonl", ".arrow"),
     help="Write .csv, .parquet, .jsonl or .arrow instead of printing: all users in little memory.",
 )
 @spreadsheet_option
@@ -105,11 +90,22 @@ def recommend(
 
     Conditions, boosts, caps and quotas ask columns of the item table, that of --items or the one that csrr fit --items
     left in MODEL. Scores shown are the model's own.
+
+    Examples:
+      # Ten items for one user, and the past choices that led to each
+      csrr recommend model.csrr --user 42 --explain
+
+      # For a visitor who is not in the model
+      csrr recommend model.csrr --history 17,23 -k 5
+
+      # For everyone, to a file
+      csrr recommend model.csrr --all-users -k 20 -o lists.csv
+
+      # Only what can be sold, and three of a category at most
+      csrr recommend model.csrr --user 42 --where in_stock=true --at-most category=3
     """
     output, as_json = options["output"], options["as_json"]
     _check_usage(bool(users), everyone, bool(history), explain, output, as_json)
-    if output is not None:
-        check_writable(output)
     fitted = load_model(model)
     set_items(fitted, options)
     with tell_known_ids(fitted):
@@ -178,8 +174,6 @@ def _check_usage(users: bool, everyone: bool, history: bool, explain: bool, outp
         raise click.UsageError("give one of --user, --history and --all-users")
     if everyone and output is None and not as_json:
         raise click.UsageError("--all-users needs a file to write, with -o, or --json")
-    if output is not None and output.suffix not in SUFFIXES:
-        raise click.UsageError(f"-o {output}: the name must end in {', '.join(SUFFIXES)}")
     if explain and (everyone or history or output is not None):
         raise click.UsageError("--explain goes with --user, and prints")
 

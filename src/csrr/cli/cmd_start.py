@@ -26,18 +26,7 @@ from csrr.cli.options import (
 from csrr.cli.output import print_json, say, say_command
 
 
-@click.command(
-    cls=Command,
-    examples=(
-        ("The best model for your clicks, and a page about it", "csrr start clicks.csv"),
-        (
-            "Columns of other names, five minutes at most",
-            "csrr start orders.csv --user-column customer --item-column sku --minutes 5",
-        ),
-        ("Titles from another file", "csrr start clicks.csv --items items.csv"),
-        ("Only ratings of 4 and more count as liked", "csrr start ratings.csv --min-rating 4 -o ratings-look"),
-    ),
-)
+@click.command(cls=Command)
 @log_argument
 @click.option(
     "-o",
@@ -80,6 +69,19 @@ def start(
     Says what the log is and what is odd in it, holds out a test, fits popularity, the classics and CSRR, compares them,
     and keeps the best, fitted to all events. The folder has page.html, which needs nothing else, summary.json and
     model.csrr. After Ctrl-C it has what was known by then.
+
+    Examples:
+      # The best model for your clicks, and a page about it
+      csrr start clicks.csv
+
+      # Columns of other names, five minutes at most
+      csrr start orders.csv --user-column customer --item-column sku --minutes 5
+
+      # Titles from another file
+      csrr start clicks.csv --items items.csv
+
+      # Only ratings of 4 and more count as liked
+      csrr start ratings.csv --min-rating 4 -o ratings-look
     """
     from csrr.report.findings import PAGE, list_commands
     from csrr.report.page import check_folder

@@ -12,9 +12,9 @@ from csrr.cli.errors import Failure, load_model
 from csrr.cli.help import Command
 from csrr.cli.options import (
     LOG_OPTIONS,
+    NewFile,
     add_options,
     check_can,
-    check_writable,
     json_option,
     log_argument,
     model_argument,
@@ -36,16 +36,7 @@ popularity_option = click.option(
 )
 
 
-@click.command(
-    cls=Command,
-    examples=(
-        ("The most suspect clicks", "csrr suspects model.csrr"),
-        (
-            "The most suspect users, bots perhaps, all of them to a file",
-            "csrr suspects model.csrr --by user -o users.csv",
-        ),
-    ),
-)
+@click.command(cls=Command)
 @model_argument
 @click.option(
     "--by", type=click.Choice(["event", "user", "item"]), default="event", show_default=True, help="What to list."
@@ -54,7 +45,7 @@ popularity_option = click.option(
 @click.option("--min-score", type=click.FloatRange(0, 1), default=0.0, help="Only what has at least this score.")
 @popularity_option
 @click.option("--stability", is_flag=True, help="Refit with small changes, and say what stays.")
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write the whole list as CSV.")
+@click.option("-o", "--output", type=NewFile(".csv"), help="Write the whole list as CSV.")
 @spreadsheet_option
 @json_option
 def suspects(
@@ -75,10 +66,15 @@ def suspects(
     The score of a click is a rate of noise under assumptions: noise falls on items regardless of taste, and taste fades
     where the model ranks lowest. A user's or an item's is the mean of its clicks. Diffuse taste and noise look alike: a
     share that is unreliable is marked as such.
+
+    Examples:
+      # The most suspect clicks
+      csrr suspects model.csrr
+
+      # The most suspect users, bots perhaps, all of them to a file
+      csrr suspects model.csrr --by user -o users.csv
     """
 
-    if output is not None:
-        _check_csv("-o", output)
     fitted: Any = load_model(model)
     check_can(fitted, "suspects", "tell noise from taste")
     if stability:
@@ -102,15 +98,9 @@ def suspects(
         say(f"\n{steady}")
 
 
-@click.command(
-    cls=Command,
-    examples=(
-        ("See first how much would be removed, with examples", "csrr clean clicks.csv --dry-run"),
-        ("Then write what stays, and what goes", "csrr clean clicks.csv -o clean.csv --removed removed.csv"),
-    ),
-)
+@click.command(cls=Command)
 @log_argument
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="The CSV file to write.")
+@click.option("-o", "--output", type=NewFile(".csv"), help="The CSV file to write.")
 @click.option("--dry-run", is_flag=True, help="Show how much would be removed, and examples; write nothing.")
 @click.option(
     "--above",
@@ -118,7 +108,7 @@ def suspects(
     help="Remove events with a larger score.  [default: 1 % of the events at most, of those above 0.5]",
 )
 @popularity_option
-@click.option("--removed", type=click.Path(path_type=Path), help="Write what is removed, most suspect first, as CSV.")
+@click.option("--removed", type=NewFile(".csv"), help="Write what is removed, most suspect first, as CSV.")
 @add_options(spreadsheet_option, *LOG_OPTIONS, json_option)
 def clean(
     log: str,
@@ -136,6 +126,13 @@ def clean(
     They are judged by a CSRR with --reg-sparse 0.5. Noise and diffuse taste look alike: see --dry-run first. By
     default the most suspect go, 1 % of all events at most. The file has the columns user, item and, where known,
     weight, time and title, for any program to train on: ids and titles as they are, unless --spreadsheet is given.
+
+    Examples:
+      # See first how much would be removed, with examples
+      csrr clean clicks.csv --dry-run
+
+      # Then write what stays, and what goes
+      csrr clean clicks.csv -o clean.csv --removed removed.csv
     """
     from csrr.noise.cleaning import plan_cleaning
     from csrr.results.table import SHOWN
@@ -185,18 +182,9 @@ def _describe_share(found: Suspects) -> dict[str, Any]:
 
 
 def _check_files(log: str, output: Path | None, removed: Path | None) -> None:
-    """Raise an error if a file to write cannot be written, or is the log."""
+    """Raise an error if a file to write is the log, or both are one."""
     for option, path in (("-o", output), ("--removed", removed)):
-        if path is None:
-            continue
-        _check_csv(option, path)
-        if path.exists() and Path(log).exists() and path.samefile(log):
+        if path is not None and path.exists() and Path(log).exists() and path.samefile(log):
             raise Failure(f"{option} {path} is the log itself; give another name")
     if removed is not None and output is not None and removed.absolute() == output.absolute():
         raise click.UsageError("-o and --removed name the same file")
-
-
-def _check_csv(option: str, path: Path) -> None:
-    if path.suffix != ".csv":
-        raise click.UsageError(f"{option} {path}: the name must end in .csv")
-    check_writable(path)

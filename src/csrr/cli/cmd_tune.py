@@ -20,9 +20,9 @@ from csrr.cli.options import (
     MODEL_NAMES,
     PARAM_OPTION,
     SPLITS,
+    NewFile,
     add_options,
     as_time,
-    check_writable,
     explain_no_kind,
     find_kind,
     fit_model,
@@ -42,16 +42,7 @@ if TYPE_CHECKING:
     import csrr
 
 
-@click.command(
-    cls=Command,
-    examples=(
-        ("Five minutes for CSRR; the last line is the command that fits the best", "csrr tune clicks.csv --minutes 5"),
-        (
-            "Twenty trials of another model, kept, and the best fitted",
-            "csrr tune clicks.csv --model wrmf --trials 20 -o trials.json --fit model.csrr",
-        ),
-    ),
-)
+@click.command(cls=Command)
 @log_argument
 @kind_option
 @click.option(
@@ -69,9 +60,9 @@ if TYPE_CHECKING:
 @click.option("--last", type=click.IntRange(min=1), help="Validate on each user's last events, this many.")
 @click.option("--at", metavar="TIME", help="Validate on events from this time on, such as 2000-12-31.")
 @click.option("--folds", type=click.IntRange(min=1), help="Number of random splits to take the mean over.")
-@click.option("--storage", type=click.Path(path_type=Path), help="A file that keeps the search, to go on after a stop.")
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write parameters and trials to this JSON file.")
-@click.option("--fit", "fitted", type=click.Path(path_type=Path), help="Fit the best to all of LOG; write it here.")
+@click.option("--storage", type=NewFile(), help="A file that keeps the search, to go on after a stop.")
+@click.option("-o", "--output", type=NewFile(), help="Write parameters and trials to this JSON file.")
+@click.option("--fit", "fitted", type=NewFile(), help="Fit the best to all of LOG; write it here.")
 @click.option("--no-prune", is_flag=True, help="Finish hopeless trials too.")
 @click.option("--threads", type=click.IntRange(min=0), help="Number of threads; 0 for all cores.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of splits and search.")
@@ -84,11 +75,15 @@ def tune(log: str, model: str, output: Path | None, fitted: Path | None, as_json
     aside before, tune on the rest, then `csrr evaluate REST --test TEST`. The first trial has the defaults, or
     what -p says; -p also takes a parameter out of the search. With --storage, the same command goes on
     after a stop; without --trials or --minutes, a small grid is searched as a whole, a larger space 40 times.
+
+    Examples:
+      # Five minutes for CSRR; the last line is the command that fits the best
+      csrr tune clicks.csv --minutes 5
+
+      # Twenty trials of another model, kept, and the best fitted
+      csrr tune clicks.csv --model wrmf --trials 20 -o trials.json --fit model.csrr
     """
     own, space = _read_question(model, options)
-    for path in (output, fitted, options["storage"]):
-        if path is not None:
-            check_writable(path)
     interrupts.say_at_the_end(tell_written(output, fitted))
     with show_live_line() as line:
         line.show(f"reading {log}")

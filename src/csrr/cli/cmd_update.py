@@ -17,11 +17,11 @@ from csrr.cli.help import Command
 from csrr.cli.options import (
     LOG_OPTIONS,
     add_options,
-    check_writable,
     fit_model,
     json_option,
     log_argument,
     model_argument,
+    model_output,
     read_log,
 )
 from csrr.cli.output import print_json, say
@@ -30,19 +30,10 @@ if TYPE_CHECKING:
     import csrr
 
 
-@click.command(
-    cls=Command,
-    examples=(
-        (
-            "Last night's clicks; the file is replaced atomically",
-            "csrr update model.csrr new.csv -o model.csrr",
-        ),
-        ("On Sundays, choose settings anew", "csrr update model.csrr new.csv -o model.csrr --choose"),
-    ),
-)
+@click.command(cls=Command)
 @model_argument
 @log_argument
-@click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="The model file to write.")
+@model_output
 @click.option("--choose", is_flag=True, help="Choose settings anew on held-out events, as fit does.")
 @add_options(*LOG_OPTIONS, json_option)
 def update(model: Path, log: str, output: Path, choose: bool, as_json: bool, **options: Any) -> None:
@@ -55,9 +46,15 @@ def update(model: Path, log: str, output: Path, choose: bool, as_json: bool, **o
     The model is written to -o, which may be MODEL itself, atomically: whatever interrupts this, the file
     that was there stays. To add the same events again changes nothing, unless the model weighs them: weights add up.
     A calibration is dropped; `csrr calibrate` makes a new one.
+
+    Examples:
+      # Last night's clicks; the file is replaced atomically
+      csrr update model.csrr new.csv -o model.csrr
+
+      # On Sundays, choose settings anew
+      csrr update model.csrr new.csv -o model.csrr --choose
     """
 
-    check_writable(output)
     check_expendable(output)
     fitted = load_model(model)
     before = (len(fitted.users_), len(fitted.items_), fitted.seen_.nnz)

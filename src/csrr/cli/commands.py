@@ -51,12 +51,6 @@ COMMANDS = {name: home for group in GROUPS.values() for name, home in group.item
 PLUGINS = "csrr.commands"
 """The group of entry points by which other packages add commands."""
 
-EXAMPLES = (
-    ("See it work, on made-up data", "csrr demo"),
-    ("Find the best model for your log, with a user and an item in each row", "csrr start clicks.csv"),
-    ("Recommend with that model, and say why", "csrr recommend first-look/model.csrr --user 42 --explain"),
-)
-
 
 class App(Group):
     """The group of commands, with our way to fail."""
@@ -137,12 +131,7 @@ class App(Group):
         return code if isinstance(code, int) else 0
 
 
-@click.group(
-    cls=App,
-    invoke_without_command=True,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    examples=EXAMPLES,
-)
+@click.group(cls=App, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--version", is_flag=True, help="Print the version.")
 @click.pass_context
 def app(ctx: click.Context, version: bool) -> None:
@@ -150,12 +139,22 @@ def app(ctx: click.Context, version: bool) -> None:
 
     LOG is a file, folder or archive with a row for each event, or the name of a data set. MODEL is a file that csrr
     start, fit or update wrote. Every command takes --help, and nearly all --json.
+
+    Examples:
+      # See it work, on made-up data
+      csrr demo
+
+      # Find the best model for your log, with a user and an item in each row
+      csrr start clicks.csv
+
+      # Recommend with that model, and say why
+      csrr recommend first-look/model.csrr --user 42 --explain
     """
     if version:
         say(f"csrr {_read_version()}")
     elif ctx.invoked_subcommand is None:
         say("csrr recommends from what people chose: clicks, plays, purchases.\n")
-        for what, line in EXAMPLES:
+        for what, line in app.examples:
             say(f"  {what}:\n    {line}\n")
         say("All commands: csrr --help. More about one of them: csrr start --help.")
 

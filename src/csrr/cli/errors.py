@@ -1,4 +1,4 @@
-"""Model files that a command reads or writes over: what is there, and what to do where it is something else."""
+"""What stops a command, as one line; ids and model files that a command line names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options for item tables and for rules of lists, and what they come to in Python."""
+"""Options and arguments that several commands have, and what they stand for in Python."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import inspect
 import json
 import os
 import re
+import tempfile
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
@@ -137,6 +138,35 @@ PARAM_OPTION = click.option(
     "-p", "--param", "param", multiple=True, metavar="NAME=VALUE", help="Any parameter of the model; may be repeated."
 )
 MODEL_NAMES = tuple(each.name for each in OPTIONS)
+
+
+class NewFile(click.Path):
+    """A file to write: its folder exists, and its name ends in one of `suffixes`, if there are any."""
+
+    def __init__(self, *suffixes: str) -> None:
+        super().__init__(path_type=Path)
+        self.suffixes = suffixes
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        """Return the path; raise an error now if no file can be put there later."""
+        path = Path(os.fsdecode(super().convert(value, param, ctx)))
+        if self.suffixes and path.suffix.lower() not in self.suffixes:
+            option = "" if param is None else f"{param.opts[0]} "
+            wanted = " or".join(", ".join(self.suffixes).rsplit(",", 1))
+            raise click.UsageError(f"{option}{path}: the name must end in {wanted}", ctx)
+        if path.is_dir():
+            raise Failure(f"{path} is a folder; give the name of a file to write, such as {path / 'NAME'}")
+        if not path.parent.is_dir():
+            raise Failure(f"{path.parent}: there is no such folder; make it first, or give another name")
+        try:
+            with tempfile.TemporaryFile(dir=path.parent):
+                return path
+        except OSError as error:
+            raise OSError(error.errno, "cannot write to this folder", str(path.parent)) from error
+
+
+PLOT_FILE = NewFile(".svg", ".html")
+model_output = click.option("-o", "--output", type=NewFile(), required=True, help="The model file to write.")
 
 # Where a name of mixed case falls into words: Item|KNN, MC|Shift, CSRR|e.
 _WORDS = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z]{2})|(?<=[A-Z])(?=[a-z]$)")
@@ -329,21 +359,6 @@ def check_can(model: csrr.Recommender, method: str, what: str) -> None:
     if not type(model).can(method):
         able = ", ".join(name for name, kind in MODELS.items() if kind.can(method))
         raise Failure(f"{type(model).__name__} does not {what}; these do: {able}")
-
-
-def check_writable(path: Path) -> None:
-    """Raise an error now if no file can be put at `path` later."""
-    import tempfile
-
-    if path.is_dir():
-        raise Failure(f"{path} is a folder; give the name of a file to write, such as {path / 'NAME'}")
-    if not path.parent.is_dir():
-        raise Failure(f"{path.parent}: there is no such folder; make it first, or give another name")
-    try:
-        with tempfile.TemporaryFile(dir=path.parent):
-            pass
-    except OSError as error:
-        raise OSError(error.errno, "cannot write to this folder", str(path.parent)) from error
 
 
 _item_option = partial(click.option, cls=SectionOption, section="Facts about items")
