@@ -72,7 +72,7 @@ def write(path: str | os.PathLike[str], header: dict[str, Any], arrays: Arrays) 
             raise TypeError(f"an array of type {array.dtype}, {name!r}, cannot be saved")
         places.append({"name": name, "dtype": array.dtype.name, "shape": array.shape, "offset": offset})
         offset += _padded(array.nbytes)
-    text = json.dumps({**header, "arrays": places}, allow_nan=False, default=_plain).encode()
+    text = json.dumps({**header, "arrays": places}, allow_nan=False).encode()
     text += b" " * (-(len(text) + _PREFIX) % _ALIGN)
     if len(text) > LARGEST_HEADER:
         raise ValueError(f"parameters and facts of {len(text):,} bytes cannot be saved; keep large ones as arrays")
@@ -402,9 +402,23 @@ def write_model(path: str | os.PathLike[str], model: Estimator) -> None:
     arrays |= own
     # A file that could not be read again is not written.
     model.check_params()
-    _check_sizes(model, make_schema(model, arrays).check(arrays))
-    facts = {name: write_record(value) for name, value in facts.items()}
-    write(path, {"model": type(model).__name__, "params": model.get_params(), "facts": facts}, arrays)
+    schema = make_schema(model, arrays)
+    _check_sizes(model, schema.check(arrays))
+    params, facts = _as_json(model.get_params()), _as_json({name: write_record(each) for name, each in facts.items()})
+    schema.read_facts(facts)
+    write(path, {"model": type(model).__name__, "params": params, "facts": facts}, arrays)
+
+
+def _as_json(values: dict[str, Any]) -> dict[str, Any]:
+    """Return values by name as they are read back; raise ModelFileError for a number that JSON does not have."""
+    found = {}
+    for name, value in values.items():
+        try:
+            found[name] = json.loads(json.dumps(value, allow_nan=False, default=_plain))
+        except ValueError:
+            what = f"{name}={shorten(repr(value))} holds a number that is not finite"
+            raise ModelFileError(f"{what}; a model file cannot have it") from None
+    return found
 
 
 def _type_arrays(types: EventTypes) -> Arrays:
