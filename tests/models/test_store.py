@@ -365,6 +365,19 @@ def test_what_follows_from_times_is_in_a_file_with_them_or_not_at_all(weighing, 
     refused(tmp_path, data, f"array '{name}' is missing")
 
 
+@pytest.mark.parametrize(("place", "age"), [(0, -1), (0, 10**6), (0, None)])
+def test_ages_number_the_events_of_each_user(log, tmp_path, monkeypatch, place, age):
+    monkeypatch.setattr(csrr.PopRank, "uses_order", True)
+    csrr.PopRank().fit(replace(log, places=np.arange(len(log)))).save(tmp_path / "PopRank")
+    assert csrr.load(tmp_path / "PopRank").seen_ages_[0] == log.user_counts()[0] - 1
+
+    def change(header, arrays):
+        arrays["seen.ages"][place] = arrays["seen.ages"][place + 1] if age is None else age
+
+    data = altered(tmp_path, "PopRank", tmp_path, change).read_bytes()
+    refused(tmp_path, data, r"seen\.ages' (has values from|does not number the events of each user)")
+
+
 def test_curves_of_groups_need_the_common_curve(log, tmp_path):
     model = csrr.PopRank().fit(log.select(np.arange(len(log)) % 2 == 0))
     model.calibrate(log, n_groups=2)
