@@ -327,7 +327,17 @@ def _find_parameters(kind: type) -> dict[str, Parameter]:
     return found
 
 
-_COMMON = ("users_", "items_", "titles_", "item_table_", "seen_", "seen_weights_", "seen_times_", "calibration_")
+_COMMON = (
+    "users_",
+    "items_",
+    "titles_",
+    "item_table_",
+    "seen_",
+    "seen_weights_",
+    "seen_times_",
+    "seen_ages_",
+    "calibration_",
+)
 
 
 def list_fitted_names(model: Any) -> list[str]:
