@@ -133,7 +133,7 @@ def draw_parameters(rng: np.random.Generator, kind: Any, small: int) -> dict[str
         if set(list_rivals(name, declared)) & chosen.keys() or name in ("threads", "time_limit"):
             continue
         chosen[name] = draw_value(rng, declared[name], small)
-        for other in declared[name].beside:
+        for other in declared[name].given_with:
             chosen[other] = draw_value(rng, declared[other], small)
     return chosen | {name: most for name, most in _SLOW.items() if name in declared and name not in chosen}
 
