@@ -15,7 +15,6 @@ from csrr.cli import interrupts
 from csrr.cli.errors import Failure, stoppable, tell_written
 from csrr.cli.help import Command
 from csrr.cli.options import (
-    LOG_NAMES,
     LOG_OPTIONS,
     MODEL_NAMES,
     PARAM_OPTION,
@@ -23,8 +22,6 @@ from csrr.cli.options import (
     NewFile,
     add_options,
     as_time,
-    explain_no_kind,
-    find_kind,
     fit_model,
     json_option,
     kind_option,
@@ -34,6 +31,7 @@ from csrr.cli.options import (
     read_log,
     read_param,
     select_given,
+    spell_log_options,
 )
 from csrr.cli.output import print_json, say, say_command
 from csrr.parameters import list_parameters, list_rivals
@@ -67,7 +65,9 @@ if TYPE_CHECKING:
 @click.option("--threads", type=click.IntRange(min=0), help="Number of threads; 0 for all cores.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of splits and search.")
 @add_options(*LOG_OPTIONS, json_option)
-def tune(log: str, model: str, output: Path | None, fitted: Path | None, as_json: bool, **options: Any) -> None:
+def tune(
+    log: str, model: type[csrr.Recommender], output: Path | None, fitted: Path | None, as_json: bool, **options: Any
+) -> None:
     """Find the parameters with which a model does best on LOG.
 
     Best is what ranks highest the events that are held out of LOG.
@@ -101,7 +101,7 @@ def tune(log: str, model: str, output: Path | None, fitted: Path | None, as_json
         _tell(found, log, fitted, options)
 
 
-def _read_question(model: str, options: dict[str, Any]) -> tuple[csrr.Recommender, Any]:
+def _read_question(kind: type[csrr.Recommender], options: dict[str, Any]) -> tuple[csrr.Recommender, Any]:
     """Return the model with its fixed parameters, and the space without them."""
     from csrr.evaluation.spaces import find_space
 
@@ -110,9 +110,6 @@ def _read_question(model: str, options: dict[str, Any]) -> tuple[csrr.Recommende
         chosen += ["--folds"] if chosen not in ([], ["--ratio"]) else []
     if len(chosen) > 1:
         raise click.UsageError(f"{' and '.join(chosen)} do not go together")
-    kind = find_kind(model)
-    if kind is None:
-        raise click.UsageError(f"--model {model}: there is no such model{explain_no_kind(model)}")
     own = make_model(kind, dict.fromkeys(MODEL_NAMES) | {"param": options["param"]})
     named = options["space"]
     space = find_space(named, kind) if named in ("csrr", "paper") else _read_space(Path(named))
@@ -152,11 +149,8 @@ def _search(own: csrr.Recommender, space: Any, events: csrr.Log, options: dict[s
     elif options["ratio"] is not None:
         arguments["ratio"] = options["ratio"]
     line.show(f"trial 1, {events.n_users:,} users x {events.n_items:,} items, {len(events):,} events")
-    try:
-        with stoppable(lambda: _describe_kept(so_far[0] if so_far else None, options["storage"])):
-            return csrr.tune(own, events, space=space, prune=not options["no_prune"], callback=show, **arguments)
-    except ImportError as error:
-        raise Failure(str(error)) from error
+    with stoppable(lambda: _describe_kept(so_far[0] if so_far else None, options["storage"])):
+        return csrr.tune(own, events, space=space, prune=not options["no_prune"], callback=show, **arguments)
 
 
 def _describe_progress(found: csrr.Tuning, seconds: float) -> str:
@@ -205,13 +199,4 @@ def _make_command(found: csrr.Tuning, log: str, options: dict[str, Any]) -> list
     words = ["csrr", "fit", log, "-o", "model.csrr", "--model", name]
     for param, value in found.best_params.items():
         words += ["-p", f"{param}={value if isinstance(value, str) else json.dumps(to_plain(value))}"]
-    columns = ("user", "item", "rating", "weight", "time", "title")
-    for option, value in select_given(options, LOG_NAMES).items():
-        if option == "header":
-            words.append("--header" if value else "--no-header")
-            continue
-        names = {"weights": "weight", "query": "sql"} | {each: f"{each}-column" for each in columns}
-        spelled = names.get(option, option.replace("_", "-"))
-        for each in value if isinstance(value, tuple) else (value,):
-            words += [f"--{spelled}", "none" if each is False else str(each)]
-    return words
+    return words + spell_log_options(options)

@@ -117,6 +117,8 @@ def explain(error: Exception, options: Iterable[str]) -> str | None:
     )
     if isinstance(error, mendable):
         return as_options(str(error), options)
+    if isinstance(error, ImportError) and error.name is None:
+        return str(error)  # ours: it says which package to install
     if isinstance(error, MemoryError):
         return "this needs more memory than there is; take a smaller log, or a larger machine"
     if isinstance(error, OSError):

@@ -232,6 +232,19 @@ def read_log(source: str, options: Mapping[str, Any]) -> csrr.Log:
     return log
 
 
+def spell_log_options(options: Mapping[str, Any]) -> list[str]:
+    """Return the words of those options of reading that were given, as they stand on the command line."""
+    words: list[str] = []
+    for param in click.get_current_context().command.params:
+        value = options[param.name] if param.name in LOG_NAMES else None
+        if isinstance(value, bool) and param.secondary_opts:
+            words.append(param.opts[-1] if value else param.secondary_opts[-1])
+        elif value is not None:
+            for each in value if isinstance(value, tuple) else (value,):
+                words += [param.opts[-1], "none" if each is False else str(each)]
+    return words
+
+
 def _read_weights(texts: Iterable[str]) -> dict[str, float]:
     """Return the weight of each type of events from texts like view=1."""
     weights: dict[str, float] = {}
@@ -268,11 +281,19 @@ def complete_kind(ctx: click.Context, param: click.Parameter, text: str) -> list
     return [name for name in KINDS if name.startswith(text)]
 
 
+def _read_kind(context: click.Context, option: click.Parameter, text: str) -> type[csrr.Recommender]:
+    kind = find_kind(text)
+    if kind is None:
+        raise click.UsageError(f"--model {text}: there is no such model{explain_no_kind(text)}", context)
+    return kind
+
+
 kind_option = click.option(
     "--model",
     default="csrr",
     metavar="NAME",
     show_default=True,
+    callback=_read_kind,
     shell_complete=complete_kind,
     help=f"The kind of model: {', '.join(KINDS)}.",
 )

@@ -123,3 +123,27 @@ def write_csv(table: pa.Table, path: Path, *, spreadsheet: bool = False) -> None
 def print_json(data: Mapping[str, Any]) -> None:
     """Print one JSON object; numpy values become plain ones, NaN and infinities null."""
     click.echo(json.dumps(to_plain(data), allow_nan=False))
+
+
+def summarize_model(model: Any, path: Path) -> dict[str, Any]:
+    """Return what there is to know of a fitted model and its file, for JSON."""
+    costs, certificate, chosen = (getattr(model, name, None) for name in ("costs_", "certificate_", "chosen_"))
+    return {
+        "model": str(path),
+        "kind": type(model).__name__,
+        "bytes": path.stat().st_size,
+        "n_users": len(model.users_),
+        "n_items": len(model.items_),
+        "n_events": int(model.seen_.nnz),
+        "params": model.get_params(),
+        "costs": None if costs is None else str(costs),
+        "certificate": None if certificate is None else certificate.to_dict(),
+        "chosen": None if chosen is None else chosen.summary(),
+    }
+
+
+def describe_fit(model: Any, seconds: float) -> list[str]:
+    """Return lines on what a fit chose, and its certificate; of a model without one, the time."""
+    chosen, certificate = (getattr(model, name, None) for name in ("chosen_", "certificate_"))
+    notes = [] if chosen is None else [each for each in (chosen.note, chosen.growth_note) if each]
+    return [*notes, f"{type(model).__name__}, fitted in {seconds:.2f} s" if certificate is None else str(certificate)]
