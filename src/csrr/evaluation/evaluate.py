@@ -449,9 +449,9 @@ def evaluate(
     metrics
         For lists of length k: "precision", "recall", "f1", "ndcg", "list_ndcg" (the paper's NDCG), "map", "mrr",
         "hit_rate", "coverage", "novelty", "diversity", "long_tail"; `ranking.metrics` defines them. Over all items
-        that a user does not have in `train`: "auc", how often a test item scores above another one, ties half; and the
-        paper's "cell_recall", "specificity", "sum" and "cost", see `ranking.metrics`. Your own metrics
-        (`csrr.register_metric`) are for lists.
+        that a user does not have in `train`: "auc", how often a test item scores above another one, ties half;
+        "full_mrr", 1 / the rank of the best test item; and the paper's "cell_recall", "specificity", "sum" and "cost",
+        see `ranking.metrics`. Your own metrics (`csrr.register_metric`) are for lists.
     threads
         Number of threads; 0 for all cores.
     threshold
