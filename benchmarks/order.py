@@ -30,9 +30,8 @@ from benchmarks.measure import READ_PEAK, in_fresh_process, timed
 from benchmarks.ordered import Cut, cut_fifth, cut_last, make_log, rank_last, read_sequences
 from benchmarks.slist import fit_slist
 from csrr._base.arrays import Float64Array
-from csrr.ranking import mark_hits, top_k
-from csrr.ranking.metrics import ndcg
-from csrr.ranking.topk import RowScorer
+from csrr.ranking.metrics import mark_hits, ndcg
+from csrr.ranking.topk import RowScorer, top_k
 
 KEPT = RESULTS / "order.json"
 AT = 10
