@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import csrr
-from csrr.ranking import mark_hits, measure_users
 from csrr.ranking.metrics import (
     HIT_METRICS,
     Coverage,
@@ -21,6 +20,8 @@ from csrr.ranking.metrics import (
     find_metric,
     hit_rate,
     list_ndcg,
+    mark_hits,
+    measure_users,
     ndcg,
     precision,
     recall,

@@ -6,9 +6,8 @@ from hypothesis.extra import numpy as hnp
 from scipy import sparse
 
 from csrr._base.threads import use_threads
-from csrr.ranking import block_top_k, mask_cells, top_k
 from csrr.ranking.loops import CHUNK
-from csrr.ranking.topk import BLOCK_BYTES, ItemOrder, Restrictions, choose_block_rows
+from csrr.ranking.topk import BLOCK_BYTES, ItemOrder, Restrictions, block_top_k, choose_block_rows, mask_cells, top_k
 
 FEW_VALUES = st.sampled_from([-np.inf, -1.0, 0.0, -0.0, 0.5, 2.0, np.inf])
 SHAPES = st.tuples(st.integers(0, 6), st.integers(0, 3 * CHUNK))

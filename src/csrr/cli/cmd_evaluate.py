@@ -41,7 +41,7 @@ from csrr.parameters import list_defaults
 if TYPE_CHECKING:
     import csrr
     from csrr._base.progress import Line
-    from csrr.evaluation import Evaluation
+    from csrr.evaluation.evaluate import Evaluation
 
 LENGTHS = (5, 10, 20)
 SHARED = ("seed", "threads")

@@ -26,7 +26,7 @@ from csrr.cli.options import (
 from csrr.cli.output import print_json, say, say_warnings
 
 if TYPE_CHECKING:
-    from csrr.ranking import Recommendations
+    from csrr.results.recommendations import Recommendations
 
 REASONS = 3
 

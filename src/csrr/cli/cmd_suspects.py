@@ -134,7 +134,7 @@ def clean(
       # Then write what stays, and what goes
       csrr clean clicks.csv -o clean.csv --removed removed.csv
     """
-    from csrr.noise.cleaning import plan_cleaning
+    from csrr.noise.suspects import plan_cleaning
     from csrr.results.table import SHOWN
 
     if output is None and not dry_run:
