@@ -111,7 +111,7 @@ def cells(log, mask=None):
     )
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.sampled_from(NOISE_KINDS), st.floats(0, 0.6), st.integers(0, 100))
 def test_the_share_is_met_and_the_genuine_events_are_all_there(kind, share, seed):
     noisy = csrr.add_noise(TRAIN, kind, share, seed=seed, avoid=TEST)
