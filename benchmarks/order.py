@@ -83,6 +83,33 @@ SYSTEMS: dict[str, System] = {
     "ItemKNN": RIVALS["ItemKNN"],
     "EASE": RIVALS["EASE"],
     "WRMF": RIVALS["WRMF"],
+    "MarkovChain, counts": System({}, {}, fit_plainly("MarkovChain", decay=0.0, neighbors=1000)),
+    "MarkovChain": System(
+        {
+            "decay": (0.3, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95),
+            "item_scaling": (0.0, 0.25, 0.5, 0.75, 1.0),
+            "neighbors": (50, 100, 300, 1000),
+        },
+        {"decay": 0.7, "item_scaling": 0.25, "neighbors": 300},
+        fit_plainly("MarkovChain"),
+    ),
+    "VSKNN": System(
+        {
+            "weighting": ("same", "log", "div", "quadratic", "linear"),
+            "score_weighting": ("same", "log", "div", "quadratic", "linear"),
+            "neighbors": (50, 100, 200, 500, 1000),
+            "length_scaling": (0.0, 0.25, 0.5, 0.75, 1.0),
+            "idf_weight": (0.0, 0.5, 1.0, 2.0, 5.0),
+        },
+        {
+            "weighting": "quadratic",
+            "score_weighting": "div",
+            "neighbors": 200,
+            "length_scaling": 0.5,
+            "idf_weight": 0.0,
+        },
+        fit_plainly("VSKNN"),
+    ),
     "SLIST": System(SLIST_LADDERS, {"recency": 2.0, "reach": 2.0, "share": 0.2, "reg": 30.0}, fit_slist),
 }
 OURS = {"CSRR": {}, "CSRR, next": {"order": "next"}, "CSRR, auto": {"order": "auto"}}

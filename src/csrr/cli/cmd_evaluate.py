@@ -19,9 +19,8 @@ from csrr.cli.options import (
     MODEL_OPTIONS,
     PARAM_OPTION,
     RULE_OPTIONS,
-    SPLITS,
     add_options,
-    as_time,
+    check_split,
     complete_kind,
     explain_no_kind,
     find_kind,
@@ -32,8 +31,10 @@ from csrr.cli.options import (
     read_log,
     read_param,
     read_rule_options,
+    read_split,
     select_given,
     set_items,
+    split_option,
 )
 from csrr.cli.output import print_json, say
 from csrr.parameters import list_defaults
@@ -59,6 +60,7 @@ SHARED = ("seed", "threads")
 )
 @PARAM_OPTION
 @click.option("--test", metavar="LOG2", help="Fit to LOG and test on this log.")
+@split_option
 @click.option("--ratio", type=float, help="Fit to this share of each user's events (0.8 if nothing is said).")
 @click.option("--last", type=click.IntRange(min=1), help="Test on each user's last events, this many.")
 @click.option("--at", metavar="TIME", help="Test on events from this time on, such as 2000-12-31.")
@@ -78,12 +80,14 @@ def evaluate(log: str, models: tuple[str, ...], test: str | None, as_json: bool,
     They are compared with each other and with PopRank, which recommends to everyone what most people have. Without a
     model file, CSRR, or every kind that --model names, and PopRank are fitted to a part of LOG and tested on the rest:
     a random fifth of each user's events unless --ratio, --last, --at or --test say otherwise. --seed decides the random
-    split too. A file that is called like a kind of model needs its folder: ./ease. Of several models, each gets the
+    split too. --split last tests on what each user chose last, by hit_rate, ndcg and full_mrr. A file that is
+    called like a kind of model needs its folder: ./ease. Of several models, each gets the
     parameters that it has.
 
     Metrics of lists: precision, recall, f1, ndcg, list_ndcg, map, mrr, hit_rate, coverage, novelty, diversity,
-    long_tail; of all items: auc, and at the threshold cell_recall, specificity, sum, cost, where --miss-weight weighs a
-    missed choice. Below the table, paired tests over users against the first model, on the longest ndcg.
+    long_tail; of all items: auc, full_mrr, and at the threshold cell_recall, specificity, sum, cost, where
+    --miss-weight weighs a missed choice. Below the table, paired tests over users against the first model, on the
+    longest ndcg.
 
     With rules, such as --diversity 0.3, lists follow them, and a table says what they change.
 
@@ -94,12 +98,23 @@ def evaluate(log: str, models: tuple[str, ...], test: str | None, as_json: bool,
       # Several models, on everybody's last two events
       csrr evaluate clicks.csv --model csrr --model ease --last 2
 
+      # What everybody chooses next
+      csrr evaluate clicks.csv --split last
+
       # A fitted model, on events that it has not seen
       csrr evaluate heldout.csv --model model.csrr -k 10
     """
     from csrr.models.scorer import find_unseen_events
+    from csrr.ranking.metrics import NEXT_ITEM
 
     _check_usage(models, test, options)
+    if (
+        options["split"] == "last"
+        and not options["metrics"]
+        and options["ratio"] is None
+        and options["last"] in (None, 1)
+    ):
+        options["metrics"] = NEXT_ITEM
     unfitted = _find_models(models, options)
     with show_live_line() as line:
         line.show(f"reading {log}")
@@ -219,10 +234,7 @@ def _check_usage(models: tuple[str, ...], test: str | None, options: dict[str, A
     kinds = [find_kind(name) for name in models]
     if len(set(kinds)) < len(kinds):
         raise click.UsageError("--model names the same kind twice")
-    ways = {"model": files or None, "test": test} | {name: options[name] for name in SPLITS}
-    chosen = [f"--{name}" for name, value in ways.items() if value is not None]
-    if len(chosen) > 1:
-        raise click.UsageError(f"{' and '.join(chosen)} do not go together")
+    check_split(options, *(["--model"] if files else []), *(["--test"] if test is not None else []))
     fits = [name for name in select_given(options, MODEL_NAMES) if name != "threads"]
     params = [*(f"--{name.replace('_', '-')}" for name in fits), *(f"-p {text}" for text in options["param"])]
     if files and params:
@@ -243,10 +255,7 @@ def _find_parts(model: Any, events: csrr.Log, test: str | None, options: dict[st
         return model.training_log(), events
     if test is not None:
         return events, read_log(test, options)
-    chosen = select_given(options, (*SPLITS, "seed"))
-    if "at" in chosen:
-        chosen["at"] = as_time(chosen["at"])
-    train, asked = csrr.split(events, **chosen)
+    train, asked = csrr.split(events, **read_split(options), **select_given(options, ["seed"]))
     return train, asked
 
 
