@@ -318,7 +318,7 @@ LARGEST_SHARE = 0.01
 """The largest share of all events that is removed by default. So at most twice this share of the genuine events is
 lost, even if the scores are wrong, unless more than half of the log is noise."""
 SHOWN_SCORES = (0.5, 0.8, 0.9, 0.95)
-_CHOICES = "With `above`, by the scores:"
+_CHOICES = "With other thresholds, by the scores:"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
