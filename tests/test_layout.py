@@ -54,6 +54,12 @@ def test_imports_go_one_way(path):
         assert imported_parts(path.read_text()) <= MAY_IMPORT.get(part, {"_base", *DECLARED})
 
 
+@pytest.mark.parametrize("room", ["numerics", "noise"])
+def test_no_engine_is_a_default_below_the_models(room):
+    for path in (SOURCE / room).glob("*.py"):
+        assert not re.search(r"Engine( \| None)? = ", path.read_text()), path
+
+
 def test_every_room_has_its_place():
     assert {path.name for path in SOURCE.iterdir() if (path / "__init__.py").exists()} == set(ROOMS)
 

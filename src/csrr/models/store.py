@@ -41,7 +41,7 @@ from csrr.models.schema import (
     write_record,
 )
 from csrr.numerics.solver import Step
-from csrr.parameters import ParameterError, list_defaults
+from csrr.parameters import ParameterError, Service, list_defaults, list_parameters
 from csrr.ranking.calibration import Calibration
 from csrr.registry import HOMES, MODELS
 
@@ -403,7 +403,9 @@ def write_model(path: str | os.PathLike[str], model: Estimator) -> None:
     model.check_params()
     _check_sizes(model, make_schema(model, arrays).check(arrays))
     facts = {name: write_record(value) for name, value in facts.items()}
-    write(path, {"model": type(model).__name__, "params": model.get_params(), "facts": facts}, arrays)
+    services = {name for name, each in list_parameters(type(model)).items() if isinstance(each, Service)}
+    params = {name: value for name, value in model.get_params().items() if name not in services}
+    write(path, {"model": type(model).__name__, "params": params, "facts": facts}, arrays)
 
 
 def _type_arrays(types: EventTypes) -> Arrays:
