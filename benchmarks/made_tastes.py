@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 import csrr
-from csrr.data import IdMap
+from csrr.data.ids import IdMap
 
 Rng = np.random.Generator
 Weights = npt.NDArray[np.float64]

@@ -1,4 +1,4 @@
-"""A parameter is declared once: its name, what it may be, what says the same, and what it means.
+"""A parameter is declared once: its name, its values, the parameters that exclude it, and its meaning.
 
 From a declaration come the checks of a fit, the option of the command line, the rivals in tuning and the text of the
 documentation. A model names it as a type:
@@ -27,7 +27,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from numbers import Integral, Real
-from typing import Annotated, Any, Literal, TypeVar, Union, dataclass_transform, get_args, get_origin
+from typing import Annotated, Any, ClassVar, Literal, TypeVar, Union, dataclass_transform, get_args, get_origin
 
 Kind = TypeVar("Kind", bound=type)
 Named = TypeVar("Named")
@@ -43,26 +43,31 @@ class UnknownArgumentError(ParameterError, TypeError):
 
 @dataclass(frozen=True, kw_only=True)
 class Parameter:
-    """What a parameter may be and what it means.
+    """The values that a parameter may have, and its meaning.
 
     `words` are texts that may stand in place of a value, `optional` says that None may; in a declaration the type says
-    both, and the field the name. Parameters that `says` the
-    same exclude each other, but for those `beside`, which say it together.
+    both, and the field the name. Parameters that set the same `quantity` exclude each other, but for those
+    `given_with`, which set it together.
     """
+
+    value_name: ClassVar[str] = "TEXT"
+    noun: ClassVar[str] = "a text"
 
     meaning: str = dataclasses.field(default="", kw_only=False)
     name: str = ""
     words: tuple[str, ...] = ()
     optional: bool = False
-    says: str = ""
-    beside: tuple[str, ...] = ()
+    quantity: str = ""
+    given_with: tuple[str, ...] = ()
 
     def check(self, value: Any) -> None:
         """Raise ParameterError unless a value is one that the parameter may have."""
         if (value is None and self.optional) or (isinstance(value, str) and value in self.words):
             return
         if not self.allows(value):
-            raise ParameterError(f"{self.name}={value!r} must {self.describe_wanted()}{self._describe_otherwise()}")
+            others = ["None"] * self.optional + [f'"{word}"' for word in self.words]
+            wanted = " or ".join([self.describe_wanted(), *others])
+            raise ParameterError(f"{self.name}={value!r} must {wanted}")
 
     def allows(self, value: Any) -> bool:
         """Return whether a value other than a word or None will do."""
@@ -74,32 +79,29 @@ class Parameter:
 
     def read(self, text: str) -> Any:
         """Return the value that a text of the command line stands for; ValueError if it stands for none."""
-        return text if text in self.words else self._parse(text)
+        if text in self.words:
+            return text
+        if (value := self._parse(text)) is None:
+            kinds = f"neither {' nor '.join([self.noun, *self.words])}" if self.words else f"not {self.noun}"
+            raise ValueError(f"{text!r} is {kinds}")
+        return value
 
     def _parse(self, text: str) -> Any:
+        """Return the value that a text spells, None for what is no value."""
         return text
-
-    def _describe_mismatch(self, kind: str, text: str) -> str:
-        """What a text is not, in words."""
-        return f"{text!r} is " + (f"neither {' nor '.join([kind, *self.words])}" if self.words else f"not {kind}")
 
     @property
     def placeholder(self) -> str:
         """What stands for a value in the help."""
-        return "|".join([self._name_kind(), *self.words])
-
-    def _name_kind(self) -> str:
-        return "TEXT"
-
-    def _describe_otherwise(self) -> str:
-        others = ["None"] * self.optional + [f'"{word}"' for word in self.words]
-        return "".join(f" or {each}" for each in others)
+        return "|".join([self.value_name, *self.words])
 
 
 @dataclass(frozen=True, kw_only=True)
 class Number(Parameter):
     """A finite number, > `above` or >= `least`, and <= `most`."""
 
+    value_name = "NUMBER"
+    noun = "a number"
     above: float | None = None
     least: float | None = None
     most: float = math.inf
@@ -110,16 +112,12 @@ class Number(Parameter):
 
     def describe_wanted(self) -> str:
         """Return what a value must be, in words."""
-        return _describe_range(self.above, self.least, self.most)
+        bounds = {">": self.above, ">=": self.least, "<=": None if self.most == math.inf else f"{self.most:g}"}
+        limits = " and ".join(f"{sign} {bound}" for sign, bound in bounds.items() if bound is not None)
+        return f"be a number {limits}" if limits else "be a finite number"
 
-    def _parse(self, text: str) -> float:
-        try:
-            return float(text)
-        except ValueError:
-            raise ValueError(self._describe_mismatch("a number", text)) from None
-
-    def _name_kind(self) -> str:
-        return "NUMBER"
+    def _parse(self, text: str) -> float | None:
+        return float(text) if is_float(text) else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,7 +128,7 @@ class Share(Number):
 
     def allows(self, value: Any) -> bool:
         """Return whether a value lies between 0 and 1."""
-        return is_number(value) and 0 < value < 1
+        return is_number(value, above=0) and value < 1
 
     def describe_wanted(self) -> str:
         """Return what a value must be, in words."""
@@ -141,6 +139,8 @@ class Share(Number):
 class Whole(Parameter):
     """A whole number >= `least`, and no larger than what an index can be."""
 
+    value_name = "NUMBER"
+    noun = "a whole number"
     least: int = 0
 
     def check(self, value: Any) -> None:
@@ -157,13 +157,8 @@ class Whole(Parameter):
         """Return what a value must be, in words."""
         return f"be a whole number >= {self.least}"
 
-    def _parse(self, text: str) -> int:
-        if not re.fullmatch(r"-?[0-9]+", text):
-            raise ValueError(self._describe_mismatch("a whole number", text))
-        return int(text)
-
-    def _name_kind(self) -> str:
-        return "NUMBER"
+    def _parse(self, text: str) -> int | None:
+        return int(text) if re.fullmatch(r"-?[0-9]+", text) else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -182,12 +177,15 @@ class Choice(Parameter):
             return "be " + " or ".join(f'"{each}"' for each in self.choices)
         return f"be one of {', '.join(self.choices)}"
 
-    def _parse(self, text: str) -> str:
+    def read(self, text: str) -> str:
+        """Return a text of the command line; ValueError if it is none of the choices."""
         if text not in self.choices:
             raise ValueError(f"{text!r} is not one of {', '.join(self.choices)}")
         return text
 
-    def _name_kind(self) -> str:
+    @property
+    def placeholder(self) -> str:
+        """What stands for a value in the help."""
         return "|".join(self.choices)
 
 
@@ -195,21 +193,20 @@ class Choice(Parameter):
 class Duration(Parameter):
     """A time above 0: a number of days, a text like "90d", "12h" or "2 weeks", or a timedelta."""
 
+    value_name = "DAYS|90d"
+    noun = "a number of days, nor a time like 90d or 12h"
+
     def allows(self, value: Any) -> bool:
         """Return whether a value is such a time."""
-        return _count_days(value) is not None
+        return count_days(value) is not None
 
     def describe_wanted(self) -> str:
         """Return what a value must be, in words."""
         return 'be a number of days > 0, a text like "90d", "12h" or "2 weeks", or a timedelta'
 
-    def _parse(self, text: str) -> float | str:
-        if not self.allows(value := float(text) if is_float(text) else text):
-            raise ValueError(self._describe_mismatch("a number of days, nor a time like 90d or 12h", text))
-        return value
-
-    def _name_kind(self) -> str:
-        return "DAYS|90d"
+    def _parse(self, text: str) -> float | str | None:
+        value = float(text) if is_float(text) else text
+        return value if self.allows(value) else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -235,12 +232,12 @@ _DURATION = re.compile(r"\s*([0-9]*\.?[0-9]+)\s*([a-z]+)\s*", re.IGNORECASE)
 def read_days(name: str, value: Any) -> float:
     """Return a time as a number of days; ParameterError for what is none."""
     Duration(name=name).check(value)
-    days = _count_days(value)
+    days = count_days(value)
     assert days is not None
     return days
 
 
-def _count_days(value: Any) -> float | None:
+def count_days(value: Any) -> float | None:
     """Return a time as a number of days, or None for what is no time above 0."""
     if isinstance(value, timedelta):
         value = value / timedelta(days=1)
@@ -307,11 +304,6 @@ def check_whole(name: str, value: Any, *, least: int) -> None:
     Whole(name=name, least=least).check(value)
 
 
-def _describe_range(above: float | None, least: float | None, most: float) -> str:
-    low = f"> {above}" if above is not None else f">= {least}" if least is not None else "finite"
-    return f"be a number {low}" + ("" if most == math.inf else f" and <= {most:g}")
-
-
 # Models that declare their parameters
 
 
@@ -342,7 +334,17 @@ def _find_parameters(kind: type) -> dict[str, Parameter]:
     return found
 
 
-_COMMON = ("users_", "items_", "titles_", "item_table_", "seen_", "seen_weights_", "seen_times_", "calibration_")
+_COMMON = (
+    "users_",
+    "items_",
+    "titles_",
+    "item_table_",
+    "seen_",
+    "seen_weights_",
+    "seen_times_",
+    "seen_ages_",
+    "calibration_",
+)
 
 
 def list_fitted_names(model: Any) -> list[str]:
@@ -366,12 +368,12 @@ def _find_defaults(kind: type) -> dict[str, Any]:
 
 
 def list_rivals(name: str, declared: Mapping[str, Parameter]) -> tuple[str, ...]:
-    """Return the parameters that say the same as another in another way, and must be left out where it is given."""
-    own = declared.get(name)
-    if own is None or not own.says:
-        return ()
+    """Return the parameters that set the quantity of another, and must be left out where it is given."""
+    own = declared.get(name, Parameter())
     return tuple(
-        each.name for each in declared.values() if each.says == own.says and each.name not in (name, *own.beside)
+        each.name
+        for each in declared.values()
+        if own.quantity and each.quantity == own.quantity and each.name not in (name, *own.given_with)
     )
 
 

@@ -6,7 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 from csrr._base.arrays import FloatArray
-from csrr.data import DataError, Log
+from csrr.data.errors import DataError
+from csrr.data.log import Log
 from csrr.models.base import Recommender
 from csrr.models.csrr import CSRR
 from csrr.models.recommend import rank_items

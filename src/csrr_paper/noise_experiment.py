@@ -12,7 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from csrr.data import Log, as_log, split
+from csrr.data.log import Log
+from csrr.data.read import as_log
+from csrr.data.split import split
 from csrr.data.synthetic import NOISE_KINDS, NoiseKind, Noisy, add_noise, check_noise
 from csrr.evaluation.evaluate import evaluate
 from csrr.evaluation.tuning import get_changed_params, hash_log, tune

@@ -24,7 +24,7 @@ import pyarrow as pa
 
 from csrr._base.files import atomic_write, try_lock, write_text
 from csrr._base.threads import available_cores
-from csrr.data import DataError
+from csrr.data.errors import DataError
 from csrr_paper.lists import Lists
 
 FORMAT = 1

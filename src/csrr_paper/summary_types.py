@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 
 from csrr._base.text import to_plain
-from csrr.data import DataError
+from csrr.data.errors import DataError
 from csrr.report.charts import read_dataclass
 from csrr.report.svg import Panel
 from csrr_paper.results import FORMAT, Run

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from csrr.data import Log
+from csrr.data.log import Log
 from csrr.evaluation.spaces import resolve_space
 from csrr.models.base import Recommender
 from csrr.models.bprmf import BPRMF

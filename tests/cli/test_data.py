@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from csrr.data import DATASETS
+from csrr.data.catalog import DATASETS
 from tests.cli.conftest import as_json, in_process
 
 

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from csrr.data import DATASETS, DataError, data_dir, fetch, locate, read
+from csrr.data.catalog import DATASETS, data_dir, fetch, locate
+from csrr.data.errors import DataError
+from csrr.data.read import read
 
 
 def archive():

@@ -16,8 +16,11 @@ import pyarrow as pa
 import pytest
 from pyarrow import feather, parquet
 
-from csrr.data import DataError, Log, read, sources
+from csrr.data import sources
+from csrr.data.errors import DataError
 from csrr.data.formats import parse_user_lists
+from csrr.data.log import Log
+from csrr.data.read import read
 
 CSV = b"user,item\n1,10\n1,20\n2,10\n"
 LOG = Log.from_table({"user": [1, 1, 2], "item": [10, 20, 10]})

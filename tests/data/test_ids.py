@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from csrr.data import DataError, IdMap, UnknownIdError
+from csrr.data.errors import DataError, UnknownIdError
+from csrr.data.ids import IdMap
 
 INTEGERS = st.integers(-(2**63), 2**63 - 1)
 STRINGS = st.text(st.characters(exclude_categories=("Cs",)), max_size=8)

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 import csrr
-from csrr.data import IdMap
 from csrr.data.columns import Column
+from csrr.data.ids import IdMap
 from csrr.data.items import read_item_column
 
 TEXT = """product_id,product_name,genre,price,pages,in_stock,released,code

@@ -5,7 +5,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import sparse
 
-from csrr.data import DataError, Log, as_log
+from csrr.data.errors import DataError
+from csrr.data.log import Log
+from csrr.data.read import as_log
 
 DENSE = np.array([[0, 2, 0, 1], [0, 0, 0, 0], [3, 0, 0, 5]])
 

@@ -3,11 +3,12 @@ import gzip
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import csrr
-from csrr.data import DataError, read, read_split
+from csrr.data.errors import DataError
+from csrr.data.read import read, read_split
 
 CSV = "user,item,rating\n1,10,5\n1,20,3\n2,10,4\n"
 
@@ -256,7 +257,6 @@ NUMBERS = st.sampled_from(["1", "2.5", "-1", "1e3", "0", ".5", "", "nan", "x", "
 TIMES = st.sampled_from(["2020-01-01", "2020-01-01T10:00Z", "", "soon", "2020-13-01"])
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(IDS, IDS, NUMBERS, NUMBERS, TIMES), max_size=8))
 @pytest.mark.filterwarnings("ignore::csrr.DataWarning")
 def test_skipping_leaves_just_the_rows_that_are_good_alone(tmp_path_factory, rows):

@@ -9,7 +9,8 @@ import pyarrow as pa
 import pytest
 from pyarrow import feather, parquet
 
-from csrr.data import Log, read, read_split
+from csrr.data.log import Log
+from csrr.data.read import read, read_split
 
 EVENTS = {"user": [1, 1, 2], "item": [10, 20, 10], "rating": [5, 3, 4], "timestamp": [7, 8, 9]}
 LOG = Log.from_table(EVENTS)

@@ -4,7 +4,9 @@ import os
 
 import pytest
 
-from csrr.data import locate, read, read_split, split
+from csrr.data.catalog import locate
+from csrr.data.read import read, read_split
+from csrr.data.split import split
 
 
 def available(name):

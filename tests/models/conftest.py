@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from csrr.data import Log, synthetic
+from csrr.data.log import Log
+from csrr.data.synthetic import synthetic
 
 
 @pytest.fixture(scope="session")

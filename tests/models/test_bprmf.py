@@ -5,7 +5,7 @@ import pytest
 
 import csrr
 from csrr import BPRMF, ParameterError, PopRank
-from csrr.data import synthetic
+from csrr.data.synthetic import synthetic
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,8 @@ from scipy import sparse
 
 import csrr
 from csrr import CSRR, WRMF, NotFittedError, ParameterError, PopRank
-from csrr.data import DataError, Log
+from csrr.data.errors import DataError
+from csrr.data.log import Log
 from csrr.ranking.calibration import CellGroups, GroupCurves
 
 

@@ -8,7 +8,8 @@ import pytest
 import csrr
 from csrr import CSRR, CSRRe, ParameterError
 from csrr._base.threads import TimeUpError
-from csrr.data import Log, synthetic
+from csrr.data.log import Log
+from csrr.data.synthetic import synthetic
 from csrr.models import auto, held_out
 from csrr.models.fitted_problem import Neighborhood
 from csrr.models.held_out import LEAST_USERS, hold_out

@@ -6,7 +6,8 @@ from scipy import sparse
 
 import csrr
 from csrr import CSRR, CSRRe, ParameterError
-from csrr.data import Log, synthetic
+from csrr.data.log import Log
+from csrr.data.synthetic import synthetic
 
 GIVEN = {"reg_low_rank": 0.3, "neighbors": 6, "reg_neighbors": 0.5}
 

@@ -3,7 +3,9 @@ import pytest
 from scipy import sparse
 
 import csrr
-from csrr.data import DataError, UnknownIdError, as_log, synthetic
+from csrr.data.errors import DataError, UnknownIdError
+from csrr.data.read import as_log
+from csrr.data.synthetic import synthetic
 from csrr.models.base import Recommender
 from csrr.models.estimator import NotFittedError
 from csrr.models.popularity import PopRank

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from csrr import CSRR, WRMF, CSRRe, MCShift
-from csrr.data import synthetic
+from csrr.data.synthetic import synthetic
 from csrr.numerics.thread_engine import cut_rows
 
 KINDS = {

@@ -8,7 +8,7 @@ import pytest
 
 import csrr
 from csrr import DataError, ModelFileError, ParameterError
-from csrr.data import Log
+from csrr.data.log import Log
 from csrr.models.recommend import score_popular
 from csrr.models.store import read, write
 

@@ -8,7 +8,7 @@ from scipy import sparse
 
 import csrr
 from csrr import WRMF, ParameterError
-from csrr.data import Log
+from csrr.data.log import Log
 from csrr.models import wrmf
 from tests.reference.factored import best_rows, weighted_als
 

@@ -3,7 +3,8 @@ import pytest
 from scipy.optimize import isotonic_regression
 
 import csrr
-from csrr.data import IdMap, Log
+from csrr.data.ids import IdMap
+from csrr.data.log import Log
 from csrr.data.synthetic import NOISE
 from csrr.noise import scores as scoring
 from csrr_paper.detection import auc

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from csrr.data import DataError
+from csrr.data.errors import DataError
 from csrr_paper.document import make_document
 from csrr_paper.markdown import render_markdown
 from csrr_paper.page import render_html, write_page

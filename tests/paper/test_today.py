@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from csrr.data import DataError
+from csrr.data.errors import DataError
 from csrr_paper.markdown import render_markdown
 from csrr_paper.page import render_html
 from csrr_paper.summary_types import Summary

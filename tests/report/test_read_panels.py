@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from csrr._base.text import to_plain
-from csrr.data import DataError
+from csrr.data.errors import DataError
 from csrr.report.charts import read_dataclass
 
 

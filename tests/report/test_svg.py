@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from csrr.data import DataError
+from csrr.data.errors import DataError
 from csrr.report.svg import (
     CHARACTER,
     HEIGHT,

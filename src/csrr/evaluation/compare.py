@@ -8,7 +8,7 @@ from itertools import combinations
 from typing import Any
 
 from csrr._base.arrays import Float64Array
-from csrr.data import DataError
+from csrr.data.errors import DataError
 from csrr.evaluation.evaluate import Evaluation
 from csrr.evaluation.statistics import PairedTest, compare_paired, correct_holm
 from csrr.parameters import ParameterError

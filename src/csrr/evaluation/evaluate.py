@@ -16,9 +16,11 @@ from scipy import sparse
 from csrr._base.arrays import BoolArray, Float64Array, Int32Array, Int64Array, ObjectArray, Rows
 from csrr._base.text import format_html_words
 from csrr._base.threads import use_threads
-from csrr.data import DataError, IdMap, Log, UnknownIdError, as_log
-from csrr.data.ids import Ids
+from csrr.data.errors import DataError, UnknownIdError
+from csrr.data.ids import IdMap, Ids
 from csrr.data.items import Categories
+from csrr.data.log import Log
+from csrr.data.read import as_log
 from csrr.evaluation.statistics import Interval, combine_f1, compute_mean_interval, linearize_f1
 from csrr.models.base import Recommender
 from csrr.models.filters import (
@@ -447,9 +449,9 @@ def evaluate(
     metrics
         For lists of length k: "precision", "recall", "f1", "ndcg", "list_ndcg" (the paper's NDCG), "map", "mrr",
         "hit_rate", "coverage", "novelty", "diversity", "long_tail"; `ranking.metrics` defines them. Over all items
-        that a user does not have in `train`: "auc", how often a test item scores above another one, ties half; and the
-        paper's "cell_recall", "specificity", "sum" and "cost", see `ranking.metrics`. Your own metrics
-        (`csrr.register_metric`) are for lists.
+        that a user does not have in `train`: "auc", how often a test item scores above another one, ties half;
+        "full_mrr", 1 / the rank of the best test item; and the paper's "cell_recall", "specificity", "sum" and "cost",
+        see `ranking.metrics`. Your own metrics (`csrr.register_metric`) are for lists.
     threads
         Number of threads; 0 for all cores.
     threshold

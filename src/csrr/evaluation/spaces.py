@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from csrr.data import Log
+from csrr.data.log import Log
 from csrr.models.base import Recommender
 from csrr.models.search_space import LOW_RANK_WALK, AroundAuto, Range, Ranks, Walk
 from csrr.parameters import ParameterError, Whole, list_defaults, list_parameters, list_rivals

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from csrr._base.files import try_lock
-from csrr.data import DataError
+from csrr.data.errors import DataError
 from csrr.evaluation.spaces import Space
 from csrr.models.search_space import Range, Walk
 

@@ -11,12 +11,13 @@ from lenskit.training import Trainable, TrainingOptions
 from pydantic import BaseModel
 
 from csrr._base.arrays import Float32Array, Rows
-from csrr.data import Log, as_log
+from csrr.data.log import Log
+from csrr.data.read import as_log
 from csrr.interop.implicit import OutsideModel
 from csrr.models.base import Recommender
 from csrr.parameters import ParameterError, list_defaults
-from csrr.ranking import Recommendations
 from csrr.registry import MODELS
+from csrr.results.recommendations import Recommendations
 
 AS_USUAL = TrainingOptions()
 

@@ -13,7 +13,8 @@ import numpy as np
 from scipy import sparse
 
 from csrr._base.arrays import Int64Array
-from csrr.data import DataError, Log
+from csrr.data.errors import DataError
+from csrr.data.log import Log
 from csrr.data.tables import open_table, read_events
 from csrr.models.base import Recommender
 from csrr.models.scorer import holds_events, measure_heldout

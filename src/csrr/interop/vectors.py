@@ -18,12 +18,11 @@ from csrr._base.arrays import Float32Array, Int32Array, Int64Array, Rows
 from csrr._base.files import atomic_write, write_text
 from csrr._base.text import format_html_facts
 from csrr._base.threads import n_threads
-from csrr.data import IdMap
+from csrr.data.ids import IdMap
 from csrr.models.base import Recommender
 from csrr.models.recommend import rank_items
 from csrr.parameters import ParameterError, check_number, check_whole
-from csrr.ranking import top_k
-from csrr.ranking.topk import score_blocks
+from csrr.ranking.topk import score_blocks, top_k
 from csrr.results.table import open_table_file
 
 Part = Literal["all", "factors"]

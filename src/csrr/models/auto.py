@@ -11,7 +11,7 @@ import numpy as np
 from csrr._base.arrays import FloatArray
 from csrr._base.text import format_html_words
 from csrr._base.threads import TimeUpError, cut_off, seconds_left
-from csrr.data import Log
+from csrr.data.log import Log
 from csrr.model_parameters import HoldOut
 from csrr.models.build_problem import build_problem, find_genuine_events
 from csrr.models.held_out import LEAST_USERS, LIST_LENGTH, hold_out, resolve_way

@@ -12,7 +12,7 @@ import numpy as np
 
 from csrr._base.arrays import FloatArray
 from csrr._base.threads import seconds_left
-from csrr.data import Log
+from csrr.data.log import Log
 from csrr.model_parameters import UserScaling
 from csrr.models.costs import ClickCosts, Costs, Ratio, Weighing
 from csrr.models.scaling import RULE, Scaling, Settings, compute_noise_level, compute_target_norm, count_clicks

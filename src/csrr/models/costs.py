@@ -14,7 +14,8 @@ from typing import Annotated, Any, Literal, NamedTuple
 import numpy as np
 
 from csrr._base.arrays import FloatArray
-from csrr.data import IdMap, Log
+from csrr.data.ids import IdMap
+from csrr.data.log import Log
 from csrr.model_parameters import LEAST_COST as LEAST
 from csrr.model_parameters import MOST_COST as MOST
 from csrr.models.scaling import RULE

@@ -17,8 +17,8 @@ from scipy import sparse
 from csrr._base.arrays import BoolArray, Float32Array, FloatArray, Rows
 from csrr._base.progress import follow_steps
 from csrr._base.threads import TimeUpError, cut_off, limit_time, seconds_left, use_threads
-from csrr.data import IdMap, Log
-from csrr.data.ids import Id
+from csrr.data.ids import Id, IdMap
+from csrr.data.log import Log
 from csrr.models.auto import Chosen, choose_settings, find_search_space
 from csrr.models.base import Recommender
 from csrr.models.build_problem import ClickProblem, ProblemSpec, build_problem
@@ -36,17 +36,9 @@ from csrr.models.search_space import LOW_RANK_WALK, Range
 from csrr.models.similar import SimilarItemsOptions, find_similar, mark_nothing
 from csrr.models.store import STEPS, ModelState, step_arrays, steps_from
 from csrr.models.update import join_events, place_rows_by_id, uses_times, uses_weights, weigh
-from csrr.noise import (
-    STRONG,
-    LeaveOneOut,
-    Preferences,
-    Stability,
-    Suspects,
-    Tastes,
-    find_stability,
-    find_suspects,
-    judge_choices,
-)
+from csrr.noise.scores import STRONG, LeaveOneOut
+from csrr.noise.suspects import Stability, Suspects, find_stability, find_suspects
+from csrr.noise.tastes import Preferences, Tastes, judge_choices
 from csrr.numerics.certificate import Certificate
 from csrr.numerics.engine import Engine
 from csrr.numerics.factored import Factors
@@ -56,9 +48,9 @@ from csrr.numerics.problem import Loss
 from csrr.numerics.solver import Callback, Options, Solution, Step, solve
 from csrr.numerics.thread_engine import THREADS
 from csrr.parameters import ParameterError, list_defaults
-from csrr.ranking import NeighborLists, Neighbors
 from csrr.ranking.explanations import Explanation
 from csrr.ranking.topk import multiply_factors
+from csrr.results.recommendations import NeighborLists, Neighbors
 
 Start = Factors | LowRank | None
 """The U that a solver begins at, or None."""

@@ -15,7 +15,7 @@ from csrr._base.arrays import AnyArray
 from csrr._base.lazy_jit import compile_loop
 from csrr._base.progress import Callback, follow_steps
 from csrr._base.threads import run_ranges, use_threads
-from csrr.data import Log
+from csrr.data.log import Log
 from csrr.model_parameters import MOST, AutoReg, Dtype, Threads
 from csrr.models.foldin import FoldedItems
 from csrr.models.held_out import find_best_multiple
@@ -110,6 +110,8 @@ class EASE(ItemWeightsModel):
     seen_weights_, seen_times_
         The weights of these events, if the model uses weights, and their times, if the log has them: shape
         (n_events,) each, or None.
+    seen_ages_
+        The number of later events of the same user for each, shape (n_events,), if the model uses the order; or None.
     calibration_
         The calibration that `calibrate` learned, or None.
 

@@ -11,10 +11,10 @@ import numpy.typing as npt
 from scipy import sparse
 
 from csrr._base.arrays import AnyArray, BoolArray, Float32Array, Float64Array, Int64Array, Rows
-from csrr.data import IdMap, ItemTable, Log, UnknownIdError
-from csrr.data.errors import UnknownIdWarning, show_value, warn_caller
-from csrr.data.ids import convert_ids
-from csrr.data.items import Categories
+from csrr.data.errors import UnknownIdError, UnknownIdWarning, show_value, warn_caller
+from csrr.data.ids import IdMap, convert_ids
+from csrr.data.items import Categories, ItemTable
+from csrr.data.log import Log
 from csrr.data.matrix import check_sparse
 from csrr.parameters import ParameterError, refuse_names
 from csrr.ranking.rules import NO_LIMIT, Groups, Rules
@@ -75,13 +75,13 @@ class IdLookup:
             self._left_out = {}
 
 
-def read_asked(ids: Any, reader: IdLookup) -> AnyArray:
+def read_asked(ids: Any, reader: IdLookup, kind: str = "user") -> AnyArray:
     """Return ids as an array, shape (n,); they may be of both types if unknown ones are ignored."""
     if reader.ignores and _has_both_types(ids):
         mixed = np.empty(len(ids), np.object_)
         mixed[:] = ids
         return mixed
-    return convert_ids(ids)
+    return convert_ids(ids, kind)
 
 
 def find_rows(known: IdMap, ids: Any, kind: str = "user") -> Rows:

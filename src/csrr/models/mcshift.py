@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from csrr import model_parameters as shared
-from csrr.data import Log
+from csrr.data.log import Log
 from csrr.models.costs import Costs
 from csrr.models.csrr_base import CSRRBase
 from csrr.models.search_space import LOW_RANK_WALK, Range
@@ -90,6 +90,8 @@ class MCShift(CSRRBase):
     seen_weights_, seen_times_
         The weights of these events, if the model uses weights, and their times, if the log has them: shape
         (n_events,) each, or None.
+    seen_ages_
+        The number of later events of the same user for each, shape (n_events,), if the model uses the order; or None.
     calibration_
         The calibration that `calibrate` learned, or None.
 
@@ -192,6 +194,8 @@ class BiasMC(CSRRBase):
     seen_weights_, seen_times_
         The weights of these events, if the model uses weights, and their times, if the log has them: shape
         (n_events,) each, or None.
+    seen_ages_
+        The number of later events of the same user for each, shape (n_events,), if the model uses the order; or None.
     calibration_
         The calibration that `calibrate` learned, or None.
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from csrr._base.threads import use_threads
-from csrr.data import Log
+from csrr.data.log import Log
 from csrr.models.auto import Chosen, choose_settings
 from csrr.models.build_problem import ClickProblem, build_problem
 from csrr.models.csrr import CSRR

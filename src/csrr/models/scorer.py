@@ -11,9 +11,10 @@ import numpy.typing as npt
 from scipy import sparse
 
 from csrr._base.arrays import Float32Array, Float64Array, Rows
-from csrr.data import Log, as_log
 from csrr.data.errors import DataWarning, warn_caller
 from csrr.data.ids import Id
+from csrr.data.log import Log
+from csrr.data.read import as_log
 from csrr.data.tables import is_table
 from csrr.models.estimator import Estimator, ask_one_state
 from csrr.models.filters import find_user_rows, is_one_id, list_ids
@@ -60,7 +61,7 @@ class Scorer(Estimator):
         """
         if self.has_factors:
             return multiply_factors(self.user_factors_[rows], self.item_factors_)
-        return self.score_histories(self.seen_, rows)
+        return self.score_histories(self.histories, rows)
 
     def score_histories(self, seen: Any, rows: Rows) -> Float32Array:
         """Return the scores of all items, given histories.
@@ -68,7 +69,7 @@ class Scorer(Estimator):
         Parameters
         ----------
         seen
-            Histories, a row each: csr of shape (n, n_items).
+            Histories, a row each: csr of shape (n, n_items), with values as in `histories`.
         rows
             The rows to score.
 

@@ -12,8 +12,8 @@ import numpy.typing as npt
 from csrr._base.arrays import Float32Array, Float64Array, FloatArray
 from csrr._base.progress import follow_steps
 from csrr._base.threads import use_threads
-from csrr.data import Log
 from csrr.data.ids import Id
+from csrr.data.log import Log
 from csrr.model_parameters import MOST, AutoReg, Engine, HalfLife, MaxIter, Rank, Seed, Threads
 from csrr.models.base import Recommender
 from csrr.models.estimator import ask_one_state
@@ -144,6 +144,8 @@ class WRMF(Recommender):
     seen_weights_, seen_times_
         The weights of these events, if the model uses weights, and their times, if the log has them: shape
         (n_events,) each, or None.
+    seen_ages_
+        The number of later events of the same user for each, shape (n_events,), if the model uses the order; or None.
     calibration_
         The calibration that `calibrate` learned, or None.
     reg_

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from csrr._base.arrays import BoolArray, FloatArray, Rows
-from csrr.data import Log
+from csrr.data.log import Log
 from csrr.numerics.problem import Pattern
 from csrr.parameters import ParameterError, check_number
 from csrr.ranking.topk import score_blocks

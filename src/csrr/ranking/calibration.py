@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from csrr._base.arrays import AnyArray, BoolArray, Float32Array, Float64Array, Int64Array, Rows
-from csrr.data import DataError
+from csrr.data.errors import DataError
 from csrr.ranking.reliability import N_BINS, GroupReliability, Reliability
 from csrr.ranking.topk import RowScorer, score_blocks
 from csrr.results.table import ResultTable, TabularResult

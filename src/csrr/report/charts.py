@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from csrr._base.files import write_text
-from csrr.data import DataError
+from csrr.data.errors import DataError
 from csrr.parameters import ParameterError
 from csrr.report.svg import Chart, Panel, PanelKind, Point, Series, draw_marker, draw_panel, list_series_names
 

@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from csrr._base.threads import limit_time
-from csrr.data import ItemTable, Log, as_log, read, read_items
+from csrr.data.items import ItemTable, read_items
+from csrr.data.log import Log
+from csrr.data.read import as_log, read
 from csrr.evaluation.compare import compare
 from csrr.models.base import Recommender
 from csrr.parameters import check_number, check_whole

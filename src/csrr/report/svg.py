@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Literal, NamedTuple
 
 from csrr._base.text import format_fixed, format_power_of_ten, format_short
-from csrr.data import DataError
+from csrr.data.errors import DataError
 
 PanelKind = Literal["lines", "points", "bars", "dots"]
 """Points joined by lines; points alone; or a row for each label, with bars from 0 to the means, or with dots."""

@@ -14,8 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from csrr._base.arrays import AnyArray, BoolArray, Float32Array, Int32Array, ObjectArray
-from csrr.data import IdMap
-from csrr.data.ids import Ids
+from csrr.data.ids import IdMap, Ids
 from csrr.results.table import SHOWN, ResultTable, TabularResult
 
 POPULAR = "popular"
