@@ -237,6 +237,21 @@ class Duration(Parameter):
         return value if self.allows(value) else None
 
 
+@dataclass(frozen=True, kw_only=True)
+class Service(Parameter):
+    """An object with these `methods`, which only a Python program can give: no file keeps it."""
+
+    methods: tuple[str, ...] = ()
+
+    def allows(self, value: Any) -> bool:
+        """Return whether a value has the methods."""
+        return all(callable(getattr(value, each, None)) for each in self.methods)
+
+    def describe_wanted(self) -> str:
+        """Return what a value must be, in words."""
+        return f"be an object with the methods {', '.join(self.methods)}"
+
+
 _UNITS = {"s": 1 / 86_400, "min": 1 / 1_440, "h": 1 / 24, "d": 1.0, "w": 7.0, "y": 365.25}
 _WORDS = {"second": "s", "minute": "min", "hour": "h", "day": "d", "week": "w", "year": "y"}
 _DURATION = re.compile(r"\s*([0-9]*\.?[0-9]+)\s*([a-z]+)\s*", re.IGNORECASE)
