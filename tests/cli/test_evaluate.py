@@ -156,7 +156,7 @@ def test_parameters_of_a_model_that_is_fitted(log_file):
         (("--at", "soon"), "'soon' is not a time"),
         (("-k", 61), "there are only 60 items"),
         (("--metric", "mean"), "--metric mean: there is no such metric; there are precision, recall"),
-        (("--miss-weight", 1.5), "--miss-weight=1.5: it must lie between 0 and 1"),
+        (("--miss-weight", 1.5), "'--miss-weight': 1.5 is not in the range 0<=x<=1"),
         (("--threshold", "nan"), "error: --threshold=nan: it must be a number"),
         (("--model", "ease", "--model", "wrmf", "-p", "reg"), "-p reg: write NAME=VALUE"),
         (("--model", "ease", "--model", "EASE"), "--model names the same kind twice"),
@@ -175,7 +175,8 @@ def test_what_cannot_be_asked(log_file, args, message):
 @pytest.mark.parametrize("args", [("--threshold", "nan"), ("--metric", "mean"), ("--miss-weight", 1.5)])
 def test_what_cannot_be_measured_is_refused_before_the_log_is_read(tmp_path, args):
     result = in_process("evaluate", tmp_path / "none.csv", *args)
-    assert f"error: {args[0]}" in result.stderr
+    assert args[0] in result.stderr
+    assert "none.csv" not in result.stderr
 
 
 def test_nothing_left_to_ask_is_an_error(log_file, model_file):

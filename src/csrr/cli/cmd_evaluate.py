@@ -72,7 +72,11 @@ SHARED = ("seed", "threads")
 @click.option("-k", "lengths", type=click.IntRange(min=1), multiple=True, help="Length of a list; may be repeated.")
 @click.option("--metric", "metrics", metavar="NAME", multiple=True, help="What to measure; may be repeated.")
 @click.option("--threshold", type=float, help="Scores above it count as recommended in cell_recall, sum and cost.")
-@click.option("--miss-weight", type=float, help="c_p in cost and mu_p in sum, of 1 in all (0.5 if nothing is said).")
+@click.option(
+    "--miss-weight",
+    type=click.FloatRange(0, 1),
+    help="c_p in cost and mu_p in sum, of 1 in all (0.5 if nothing is said).",
+)
 @click.option("--by", metavar="COLUMN", help="Column of the item table: shares and recall of its categories.")
 @add_options(*ITEM_OPTIONS, *RULE_OPTIONS, *LOG_OPTIONS, *MODEL_OPTIONS, json_option)
 def evaluate(log: str, models: tuple[str, ...], test: str | None, as_json: bool, **options: Any) -> None:
@@ -142,13 +146,23 @@ def evaluate(log: str, models: tuple[str, ...], test: str | None, as_json: bool,
     proofs = {name: each.certificate_ for name, each in fitted.items() if getattr(each, "certificate_", None)}
     if as_json:
         first = proofs.get(next(iter(fitted)))
-        summary = _summarise(train, asked, len(test_log), found)
-        summary |= {"comparison": comparison and comparison.summary(), "certificate": first and first.to_dict()}
-        print_json(summary)
-    else:
-        told = [f"{name}: {proof}" if len(models) > 1 else str(proof) for name, proof in proofs.items()]
-        rules = [line for name, each in found.items() for line in _describe_rules(name, each)]
-        say("\n".join([_format_table(found), *told, *(["", repr(comparison)] if comparison else []), *rules]))
+        sizes = {"n_users": train.n_users, "n_items": train.n_items, "n_train": len(train), "n_test": len(asked)}
+        print_json(
+            sizes
+            | {"n_test_left_out": len(test_log) - len(asked)}
+            | {"models": {name: each.summary() for name, each in found.items()}}
+            | {"comparison": comparison and comparison.summary(), "certificate": first and first.to_dict()}
+        )
+        return
+    say(_format_table(found))
+    for name, proof in proofs.items():
+        say(f"{name}: {proof}" if len(models) > 1 else proof)
+    if comparison is not None:
+        say(f"\n{comparison!r}")
+    for name, each in found.items():
+        for part in (each.rule_cost, each.by_category):
+            if part is not None:
+                say(f"\n{name}. {part!r}")
 
 
 def _roll(models: list[Any], log: str, options: dict[str, Any], *, as_json: bool) -> None:
@@ -246,19 +260,10 @@ def _fit(models: list[Any], train: csrr.Log, line: Line) -> dict[str, Any]:
 def _evaluate(model: Any, train: csrr.Log, test: csrr.Log, at: tuple[int, ...], options: dict[str, Any]) -> Evaluation:
     import csrr
 
-    chosen = select_given(options, ("threads", "threshold"))
-    if options["miss_weight"] is not None:
-        chosen["positive_cost"] = options["miss_weight"]
-    if options["metrics"]:
-        chosen["metrics"] = options["metrics"]
+    names = {"threads": "threads", "threshold": "threshold", "miss_weight": "positive_cost", "metrics": "metrics"}
+    chosen = {names[name]: value for name, value in select_given(options, names).items() if value != ()}
     rules: Any = read_rule_options(options, model.items_)
     return csrr.evaluate(model, train, test, at=at, rules=rules, by=options["by"], **chosen)
-
-
-def _describe_rules(name: str, found: Evaluation) -> list[str]:
-    """Return what rules change, and shares by category, where they were asked for."""
-    parts = (found.rule_cost, found.by_category)
-    return [line for each in parts if each is not None for line in ("", f"{name}. {each!r}")]
 
 
 def _compare(found: dict[str, Evaluation], metric: str) -> csrr.Comparison | None:
@@ -272,6 +277,8 @@ def _compare(found: dict[str, Evaluation], metric: str) -> csrr.Comparison | Non
 
 
 def _check_usage(models: tuple[str, ...], test: str | None, options: dict[str, Any]) -> None:
+    from csrr.ranking.metrics import list_metrics
+
     files = [name for name in models if find_kind(name) is None]
     if files and len(models) > 1:
         raise click.UsageError(f"--model {files[0]}: of several models each must be a kind to fit: {', '.join(KINDS)}")
@@ -284,21 +291,12 @@ def _check_usage(models: tuple[str, ...], test: str | None, options: dict[str, A
     params = [*(f"--{name.replace('_', '-')}" for name in fits), *(f"-p {text}" for text in options["param"])]
     if files and params:
         raise click.UsageError(f"{params[0]} is for fitting; the model is fitted already")
-    _check_measures(options)
-
-
-def _check_measures(options: dict[str, Any]) -> None:
-    """Raise an error, before anything is fitted, for what `csrr.evaluate` would refuse."""
-    from csrr.ranking.metrics import list_metrics
-
     for name in options["metrics"]:
         if name not in list_metrics():
             told = suggest_near(name, list_metrics()) or f"; there are {', '.join(list_metrics())}"
             raise click.UsageError(f"--metric {name}: there is no such metric{told}")
     if options["threshold"] is not None and math.isnan(options["threshold"]):
         raise click.UsageError("--threshold=nan: it must be a number; scores above it count as recommended")
-    if options["miss_weight"] is not None and not 0 <= options["miss_weight"] <= 1:
-        raise click.UsageError(f"--miss-weight={options['miss_weight']}: it must lie between 0 and 1")
 
 
 def _find_parts(model: Any, events: csrr.Log, test: str | None, options: dict[str, Any]) -> tuple[csrr.Log, csrr.Log]:
@@ -317,17 +315,6 @@ def _choose_lengths(lengths: tuple[int, ...], n_items: int) -> tuple[int, ...]:
     if lengths and max(lengths) > n_items:
         raise click.UsageError(f"-k {max(lengths)}: there are only {n_items:,} items")
     return tuple(sorted(set(lengths))) or tuple(k for k in LENGTHS if k <= n_items) or (n_items,)
-
-
-def _summarise(train: csrr.Log, test: csrr.Log, n_read: int, found: dict[str, Evaluation]) -> dict[str, Any]:
-    return {
-        "n_users": train.n_users,
-        "n_items": train.n_items,
-        "n_train": len(train),
-        "n_test": len(test),
-        "n_test_left_out": n_read - len(test),
-        "models": {name: each.summary() for name, each in found.items()},
-    }
 
 
 def _format_table(found: dict[str, Evaluation]) -> str:

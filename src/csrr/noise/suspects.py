@@ -17,7 +17,7 @@ from csrr.data.log import Log
 from csrr.noise.scores import STRONG, NoiseModel, RefittableModel, check_popularity, score_noise
 from csrr.parameters import ParameterError, check_number
 from csrr.registry import MODELS
-from csrr.results.table import SHOWN, ResultTable, TabularResult
+from csrr.results.table import SHOWN, HeadedTable, ResultTable, TabularResult
 
 DOUBT = 0.05
 """The scores are in doubt if clicks on the lowest ranks allow a share of noise that is larger by more than this."""
@@ -219,12 +219,11 @@ def find_suspects_in(data: Any, *, popularity: float = 0.0, model: Any = None) -
 
 SUSPECT = 0.5
 """Events with a larger score are called suspects here."""
-_HEADING = f"Share of V and of the suspects that stays (score > {SUSPECT:g}) after a change:"
 STEP = 0.05
 """The change of `reg_sparse`."""
 
 
-class Stability(ResultTable):
+class Stability(HeadedTable):
     """How much of V and of the suspects stays the same after a refit; one row per change.
 
     Attributes
@@ -247,11 +246,8 @@ class Stability(ResultTable):
     (6, ['change', 'v_kept', 'v_correlation', 'suspects_kept'])
     """
 
-    def __str__(self) -> str:
-        return f"{_HEADING}\n{super().__str__()}"
-
-    def _repr_html_(self) -> str:
-        return f"{format_html_words(_HEADING)}\n{super()._repr_html_()}"
+    def _heading(self) -> str:
+        return f"Share of V and of the suspects that stays (score > {SUSPECT:g}) after a change:"
 
 
 class _Change(NamedTuple):
@@ -318,7 +314,7 @@ LARGEST_SHARE = 0.01
 """The largest share of all events that is removed by default. So at most twice this share of the genuine events is
 lost, even if the scores are wrong, unless more than half of the log is noise."""
 SHOWN_SCORES = (0.5, 0.8, 0.9, 0.95)
-_CHOICES = "With `above`, by the scores:"
+_CHOICES = "With other thresholds, by the scores:"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
