@@ -16,7 +16,7 @@ from scipy import sparse
 import csrr
 from csrr.model_parameters import MOST
 from csrr.models.csrr_base import CSRRBase, Fit
-from csrr.parameters import Choice, Duration, Number, Parameter, Share, Whole, list_parameters, list_rivals
+from csrr.parameters import Choice, Duration, Number, Parameter, Service, Share, Whole, list_parameters, list_rivals
 from csrr.registry import HOMES, MODELS
 from fuzz.campaign import Finding
 from tests.reference import dense
@@ -145,6 +145,8 @@ def draw_value(rng: np.random.Generator, declared: Parameter, small: int) -> Any
     if declared.optional and rng.random() < 0.1:
         return None
     match declared:
+        case Service():
+            return None
         case Choice():
             return str(rng.choice(declared.choices))
         case Duration():
