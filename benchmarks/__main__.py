@@ -1,14 +1,17 @@
 """The solvers, measured: `python -m benchmarks` measures what docs/results/benchmarks.json has not got yet.
 
 Rows that are named are measured again. Every row is kept as it comes, so that a run that was stopped goes on; `make
-docs` makes docs/benchmarks.md of them. The defaults against tuned rivals: `python -m benchmarks.defaults`.
+docs` makes docs/benchmarks.md of them. The defaults against tuned rivals: `python -m benchmarks.defaults`; order
+against its rivals: `python -m benchmarks order`.
 """
 
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 
+from benchmarks import order
 from benchmarks.keep import RESULTS, describe_origin, keep_result, read_results
 from benchmarks.measure import timed
 from benchmarks.rows import ROWS
@@ -50,4 +53,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    order.main(sys.argv[2:]) if sys.argv[1:2] == ["order"] else main()

@@ -32,6 +32,8 @@ from csrr.evaluation.cost_curve import CostCurve as CostCurve
 from csrr.evaluation.cost_curve import cost_curve as cost_curve
 from csrr.evaluation.evaluate import Evaluation as Evaluation
 from csrr.evaluation.evaluate import evaluate as evaluate
+from csrr.evaluation.rolling import Rolling as Rolling
+from csrr.evaluation.rolling import evaluate_rolling as evaluate_rolling
 from csrr.evaluation.tuning import Tuning as Tuning
 from csrr.evaluation.tuning import tune as tune
 from csrr.interop.vectors import Export as Export
@@ -44,11 +46,11 @@ from csrr.models.schema import ModelFileError as ModelFileError
 from csrr.models.search_space import Range as Range
 from csrr.models.search_space import Walk as Walk
 from csrr.models.store import load as load
-from csrr.noise.cleaning import Cleaning as Cleaning
-from csrr.noise.cleaning import clean as clean
-from csrr.noise.cleaning import plan_cleaning as plan_cleaning
-from csrr.noise.stability import Stability as Stability
+from csrr.noise.suspects import Cleaning as Cleaning
+from csrr.noise.suspects import Stability as Stability
 from csrr.noise.suspects import Suspects as Suspects
+from csrr.noise.suspects import clean as clean
+from csrr.noise.suspects import plan_cleaning as plan_cleaning
 from csrr.parameters import ParameterError as ParameterError
 from csrr.ranking.calibration import Calibration as Calibration
 from csrr.ranking.metrics import register_metric as register_metric

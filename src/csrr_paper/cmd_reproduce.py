@@ -15,7 +15,7 @@ import click
 from csrr._base.progress import show_live_line
 from csrr.cli.errors import Failure, as_options, stoppable
 from csrr.cli.help import Command
-from csrr.cli.options import Decorated, check_writable, json_option
+from csrr.cli.options import Decorated, NewFile, json_option
 from csrr.cli.output import print_json, say
 
 if TYPE_CHECKING:
@@ -28,14 +28,7 @@ def _make_repeat_option(name: str, metavar: str, what: str) -> Callable[[Decorat
     return click.option(f"--{name}", f"{name}s", multiple=True, metavar=metavar, help=f"{what}; may be repeated.")
 
 
-@click.command(
-    cls=Command,
-    examples=(
-        ("All of it in small, on MovieLens-100K", "csrr reproduce --quick"),
-        ("What the whole would take", "csrr reproduce --plan"),
-        ("One table", "csrr reproduce --table comparison --data ml-100k --protocol numbers"),
-    ),
-)
+@click.command(cls=Command)
 @_make_repeat_option("table", "comparison|ablation", "A table to make")
 @_make_repeat_option("figure", "cost|step|strengths", "A figure to make")
 @_make_repeat_option("protocol", "numbers|text|all-ratings", "Which ratings count and how NDCG is normalized")
@@ -58,7 +51,7 @@ def _make_repeat_option(name: str, metavar: str, what: str) -> Callable[[Decorat
     show_default=True,
     help="The folder of results; what it holds is not run again.",
 )
-@click.option("--page", type=click.Path(path_type=Path), help="The page to write (RESULTS/page.html and .md).")
+@click.option("--page", type=NewFile(), help="The page to write (RESULTS/page.html and .md).")
 @click.option(
     "--robustness",
     type=click.Path(path_type=Path, exists=True, file_okay=False),
@@ -88,6 +81,16 @@ def reproduce(
     Without --table or --figure, all of them. Every result is kept in RESULTS as soon as it is there: stop it when you
     like and start it again, it goes on where it was. RESULTS/summary.json has all numbers of the page, rows.parquet
     every result with its parameters, seed, versions, commit, machine and time, lists.parquet the hits of every user.
+
+    Examples:
+      # All of it in small, on MovieLens-100K
+      csrr reproduce --quick
+
+      # What the whole would take
+      csrr reproduce --plan
+
+      # One table
+      csrr reproduce --table comparison --data ml-100k --protocol numbers
     """
     from csrr_paper.reproduce import Reproduction, check_data, plan
     from csrr_paper.results import ResultStore
@@ -104,8 +107,6 @@ def reproduce(
         _print_plan(Reproduction(ResultStore(results), asked, tuned=tune), as_json)
         return
     target = page or results / "page.html"
-    if page is not None:
-        check_writable(page)
     given = {"table": tables, "figure": figures, "protocol": protocols, "data": data, "system": systems}
     with ResultStore.open(results) as store:
         run = Reproduction(store, asked, tuned=tune)
@@ -137,7 +138,7 @@ def _leave_out_missing(asked: list[Experiment]) -> list[Experiment]:
 
 def _run(run: Reproduction, results: Path, workers: int) -> list[tuple[Job, Exception]]:
     """Run the remaining jobs and return the failed ones; an interruption says which results are kept."""
-    from csrr._base.threads import WorkerError
+    from csrr_paper.reproduce import WorkerError
 
     kept = f"the results so far are in {results}, the same command goes on from there"
     try:
@@ -192,9 +193,9 @@ def _write(run: Reproduction, command: str, more: dict[str, Figure], results: Pa
     from csrr_paper.lists import make_lists_table
     from csrr_paper.page import write_page
     from csrr_paper.results import make_results_table
-    from csrr_paper.summary import summarise
+    from csrr_paper.summary import summarize
 
-    found = summarise(run, command=command)
+    found = summarize(run, command=command)
     summary = replace(found, figures=found.figures | more)
     plain = summary.to_json()
     write_text(results / "summary.json", json.dumps(plain, indent=1, ensure_ascii=False, allow_nan=False) + "\n")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from csrr._base.progress import show_live_line
-from csrr.cli.errors import Failure, stoppable
+from csrr.cli.errors import stoppable
 from csrr.cli.help import Command
 from csrr.cli.options import LOG_OPTIONS, add_options, json_option, log_argument, read_log
 from csrr.cli.output import print_json, say
@@ -20,19 +20,7 @@ if TYPE_CHECKING:
     from csrr_paper.reproduce import Progress
 
 
-@click.command(
-    cls=Command,
-    examples=(
-        (
-            "Five kinds of noise; stop it when you like, it goes on from there",
-            "csrr robustness clicks.csv --results noise",
-        ),
-        (
-            "Random clicks only, 30 % of all, and one system",
-            "csrr robustness clicks.csv --kind random --share 0.3 --system EASE",
-        ),
-    ),
-)
+@click.command(cls=Command)
 @log_argument
 @click.option(
     "--kind",
@@ -63,6 +51,13 @@ def robustness(
     clicks, accidental ones (the more the busier a user is), clicks on popular items, crawlers who touch half of all
     items, or many accounts that push one item. Every system but "CSRR as it comes" is tuned on what is then there, as
     its user would have to.
+
+    Examples:
+      # Five kinds of noise; stop it when you like, it goes on from there
+      csrr robustness clicks.csv --results noise
+
+      # Random clicks only, 30 % of all, and one system
+      csrr robustness clicks.csv --kind random --share 0.3 --system EASE
     """
     events = read_log(log, options)
     given = {"kinds": kinds, "shares": shares, "systems": systems}
@@ -85,11 +80,8 @@ def _measure(events: csrr.Log, arguments: dict[str, Any], line: Line) -> csrr_pa
         if folder is None
         else f"the results so far are in {folder}, the same command goes on from there"
     )
-    try:
-        with stoppable(lambda: f"stopped: {go_on}"):
-            return csrr_paper.robustness(events, **arguments, callback=lambda progress: line.show(_describe(progress)))
-    except ImportError as error:
-        raise Failure(str(error)) from error
+    with stoppable(lambda: f"stopped: {go_on}"):
+        return csrr_paper.robustness(events, **arguments, callback=lambda progress: line.show(_describe(progress)))
 
 
 def _describe(progress: Progress) -> str:

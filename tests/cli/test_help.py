@@ -9,7 +9,7 @@ import click
 import pytest
 
 from csrr.cli import app
-from csrr.cli.commands import COMMANDS, EXAMPLES, GROUPS, find_plugins
+from csrr.cli.commands import COMMANDS, GROUPS, find_plugins
 from csrr.cli.help import SectionOption
 from tests.cli.conftest import find_wide, in_process, in_terminal
 
@@ -33,7 +33,7 @@ def list_example_words(words):
 def test_without_a_command_three_are_shown_and_how_to_see_all():
     text = in_terminal().stdout
     commands = re.findall(r"^    (csrr .*)$", text, re.MULTILINE)
-    assert commands == [line for _, line in EXAMPLES]
+    assert commands == [line for _, line in app.examples]
     assert [line.split()[1] for line in commands] == ["demo", "start", "recommend"]
     assert "csrr --help" in text
     assert len(text.splitlines()) < 20

@@ -89,7 +89,7 @@ class TestFiles:
 STOPPED = """
 import os, signal
 import csrr.models.base as lists
-from csrr.ranking import Recommendations
+from csrr.results.recommendations import Recommendations
 lists.BATCH_ROWS, plain, told = 35, Recommendations.to_arrow, []
 def to_arrow(self):
     told.append(len(self))
@@ -116,7 +116,7 @@ def test_ctrl_c_between_batches_leaves_the_file_as_it_was(model_file, tmp_path, 
         ((), "give one of --user, --history and --all-users"),
         (("--user", 7, "--all"), "give one of"),
         (("--all",), "--all-users needs a file"),
-        (("--user", 7, "-o", "recs.txt"), "must end in .csv, .parquet, .jsonl, .arrow"),
+        (("--user", 7, "-o", "recs.txt"), "must end in .csv, .parquet, .jsonl or .arrow"),
         (("--history", 1, "--explain"), "--explain goes with --user"),
         (("--user", 7, "-k", 0), "'-k'"),
         (("--user", 999), "unknown user id: 999"),

@@ -73,15 +73,16 @@ def test_a_ratio_of_the_whole_log():
     assert len(train) == 70
 
 
+@pytest.mark.filterwarnings("ignore:.* at one time")
 @given(PAIRS, st.integers(1, 4), st.integers(1, 5))
 def test_the_last_events_of_each_user_are_test(pairs, last, period):
     log = make_log(pairs, time=lambda user, item: (item * 7 + user) % period)
     train, test = split(log, last=last)
     expected = set()
     for user in {u for u, _ in pairs}:
-        latest = sorted((i * 7 + user) % period * 1000 + i for u, i in pairs if u == user)
-        n_test = min(last, len(latest) - 1)
-        expected |= {(user, key % 1000) for key in latest[len(latest) - n_test :]}
+        # A stable sort: of the same time, in the order of the rows.
+        latest = sorted((i for u, i in pairs if u == user), key=lambda item: (item * 7 + user) % period)
+        expected |= {(user, item) for item in latest[1:][-last:]}
     assert_partition(log, train, test)
     assert pairs_of(test) == expected
 

@@ -1,22 +1,18 @@
-"""Threads and the time that they have: work shared out to threads or processes, within a deadline."""
+"""Threads and the time that they have: work shared out to threads, within a deadline."""
 
 from __future__ import annotations
 
 import math
-import multiprocessing
 import os
-import signal
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from functools import cache
 from itertools import pairwise
 from queue import Empty, SimpleQueue
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from threadpoolctl import LibController, ThreadpoolController
 
@@ -81,7 +77,7 @@ def n_threads() -> int:
 
 @contextmanager
 def use_threads(n: int | None, *, blas: int | None = None) -> Iterator[int]:
-    """Limits kernels to `n` threads inside the block (None or 0: all cores), and BLAS to `blas` (None: as many).
+    """Limit kernels to `n` threads inside the block (None or 0: all cores), and BLAS to `blas` (None: as many).
 
     BLAS has one limit for the whole process: where blocks of several threads overlap, the least of theirs holds.
     """
@@ -105,7 +101,7 @@ class _BlasLimits:
 
     @contextmanager
     def hold(self, most: int) -> Iterator[None]:
-        """Limits BLAS to `most` threads, in place of what a block around this one asked for.
+        """Limit BLAS to `most` threads, in place of what a block around this one asked for.
 
         The last block to end restores what was before the first.
         """
@@ -129,7 +125,7 @@ class _BlasLimits:
                 self._apply(theirs)
 
     def _apply(self, here: int | None) -> None:
-        """Sets what holds now; `here` is this thread's own limit, if any."""
+        """Set what holds now; `here` is this thread's own limit, if any."""
         least = min(self._held.values(), default=None)
         for each in _blas():
             # With OpenMP, every thread has a limit of its own.
@@ -138,7 +134,7 @@ class _BlasLimits:
 
 
 def _set_blas(library: LibController, most: int | None) -> None:
-    """Limits a library, whichever thread was the last to: threadpoolctl 3.7 on ignores all threads but the first."""
+    """Limit a library, whichever thread was the last to: threadpoolctl 3.7 on ignores all threads but the first."""
     if most is None:
         return
     release = getattr(library, "clear_controlling_thread", lambda **_: None)
@@ -189,7 +185,7 @@ def _pool(size: int) -> _Pool:
 
 
 def _start_anew() -> None:
-    """In a forked child: the parent's threads are not here, and its locks may be held by them."""
+    """Make pools and locks anew in a forked child: the parent's threads, which may hold its locks, are not here."""
     global _pools_lock, _blas_limits, _worker
     _pools.clear()
     _pools_lock, _worker = threading.Lock(), threading.local()
@@ -201,7 +197,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def map_ranges(work: Callable[[int, int], Returned], bounds: Sequence[int]) -> list[Returned]:
-    """What `work(start, stop)` returns for each consecutive pair of `bounds`, in their order.
+    """Return what `work(start, stop)` returns for each consecutive pair of `bounds`, in their order.
 
     Runs on the threads in force, in any order: a range must change nothing that another one reads. What a range raises
     is raised here, and TimeUpError where the time is up (`cut_off`); ranges that have not begun by then never
@@ -228,13 +224,13 @@ class _Call(Generic[Returned]):
         self._ended: SimpleQueue[tuple[int, list[Returned], BaseException | None]] = SimpleQueue()
 
     def do(self, place: int) -> Returned:
-        """What a range returns."""
+        """Return what a range returns."""
         if self._latest < math.inf and time.perf_counter() > self._latest:
             raise TimeUpError
         return self._work(*self._ranges[place])
 
     def run(self) -> None:
-        """Works on ranges, on a thread of the pool. `next` is one step: no two threads get the same range."""
+        """Work on ranges, on a thread of the pool. `next` is one step: no two threads get the same range."""
         while (place := next(self._left, None)) is not None:
             try:
                 self._ended.put((place, [self.do(place)], None))
@@ -243,7 +239,7 @@ class _Call(Generic[Returned]):
                 self._ended.put((place, [], error))
 
     def wait(self) -> list[Returned]:
-        """What the ranges returned, in their order."""
+        """Return what the ranges returned, in their order."""
         found: dict[int, list[Returned]] = {}
         try:
             while len(found) < len(self._ranges):
@@ -259,46 +255,10 @@ class _Call(Generic[Returned]):
         return [each for place in range(len(self._ranges)) for each in found[place]]
 
     def _drop_rest(self) -> None:
-        """Leaves nothing for threads to take."""
+        """Leave nothing for threads to take."""
         self._left = iter(range(0))
 
 
 def run_ranges(work: Callable[[int, int], object], bounds: Sequence[int]) -> None:
-    """Calls `work(start, stop)` for each consecutive pair of `bounds` that is not empty, on the threads in force."""
+    """Call `work(start, stop)` for each consecutive pair of `bounds` that is not empty, on the threads in force."""
     map_ranges(work, list(dict.fromkeys(bounds)))
-
-
-T = TypeVar("T")
-
-
-class WorkerError(RuntimeError):
-    """A process ended before its work was done."""
-
-
-def run_in_processes(
-    work: Callable[..., list[T]], given: tuple[Any, ...], parts: Iterable[Any], workers: int
-) -> Iterator[T]:
-    """Give what `work(*given, part)` returns for each of the parts, in the order in which they are done.
-
-    The processes are new ones, so that no thread of this one is copied. They end with this generator, whatever ends it.
-    """
-    context = multiprocessing.get_context("spawn")
-    before = {child.pid for child in multiprocessing.active_children()}
-    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_leave_signals_to_parent)
-    try:
-        for future in as_completed([pool.submit(work, *given, part) for part in parts]):
-            yield from future.result()
-        pool.shutdown()
-    except BrokenProcessPool as error:
-        raise WorkerError(
-            "a worker was ended from outside, perhaps for want of memory; start again with fewer workers"
-        ) from error
-    finally:
-        pool.shutdown(wait=False, cancel_futures=True)
-        for child in multiprocessing.active_children():
-            if child.pid not in before:
-                child.terminate()
-
-
-def _leave_signals_to_parent() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)

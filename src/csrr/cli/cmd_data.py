@@ -13,31 +13,34 @@ from csrr.cli.options import json_option
 from csrr.cli.output import print_json, say
 
 
-@click.group(
-    cls=Group,
-    invoke_without_command=True,
-    examples=(
-        ("Which there are, and which are here", "csrr data list"),
-        ("Get one, and use it by its name", "csrr data fetch ml-100k"),
-    ),
-)
+@click.group(cls=Group, invoke_without_command=True)
 @click.pass_context
 def data(context: click.Context) -> None:
-    """List, find and fetch public data sets."""
+    """List, find and fetch public data sets.
+
+    Examples:
+      # Which there are, and which are here
+      csrr data list
+
+      # Get one, and use it by its name
+      csrr data fetch ml-100k
+    """
     if context.invoked_subcommand is None:
         context.invoke(list_, as_json=False)
 
 
-@data.command(
-    "list",
-    examples=(
-        ("Which there are, and which are here", "csrr data list"),
-        ("The same for a program", "csrr data list --json"),
-    ),
-)
+@data.command("list")
 @json_option
 def list_(as_json: bool) -> None:
-    """List the data sets that csrr knows by name."""
+    """List the data sets that csrr knows by name.
+
+    Examples:
+      # Which there are, and which are here
+      csrr data list
+
+      # The same for a program
+      csrr data list --json
+    """
     from csrr.data.catalog import DATASETS, locate
 
     rows: list[dict[str, Any]] = [
@@ -63,17 +66,19 @@ def _describe_state(path: str | None, can_be_fetched: bool) -> str:
     return "here" if path else "to fetch" if can_be_fetched else "by hand"
 
 
-@data.command(
-    examples=(
-        ("Where data sets are", "csrr data where"),
-        ("Somewhere else", "CSRR_DATA_DIR=data csrr data where"),
-    )
-)
+@data.command()
 @json_option
 def where(as_json: bool) -> None:
     """Print the folder of data sets.
 
     It is what CSRR_DATA_DIR says, or csrr in the cache folder.
+
+    Examples:
+      # Where data sets are
+      csrr data where
+
+      # Somewhere else
+      CSRR_DATA_DIR=data csrr data where
     """
     from csrr.data.catalog import data_dir
 
@@ -84,18 +89,20 @@ def where(as_json: bool) -> None:
         say(str(folder))
 
 
-@data.command(
-    examples=(
-        ("Get a data set, and use it by its name", "csrr data fetch ml-100k"),
-        ("Its path for a program", "csrr data fetch ml-100k --json"),
-    )
-)
+@data.command()
 @click.argument("name")
 @json_option
 def fetch(name: str, as_json: bool) -> None:
     """Download the data set NAME, and print its path.
 
     One that is here already is not downloaded again. What comes is checked.
+
+    Examples:
+      # Get a data set, and use it by its name
+      csrr data fetch ml-100k
+
+      # Its path for a program
+      csrr data fetch ml-100k --json
     """
     from csrr.data.catalog import fetch as fetch_data
 

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from csrr._base.progress import show_live_line
+from csrr._base.text import format_cell
 from csrr.cli.errors import as_id, as_ids, load_model, tell_known_ids
 from csrr.cli.help import Command
 from csrr.cli.options import (
     ITEM_OPTIONS,
     RULE_OPTIONS,
+    NewFile,
     add_options,
     check_can,
-    check_writable,
     json_option,
     k_option,
     model_argument,
@@ -26,10 +27,9 @@ from csrr.cli.options import (
 from csrr.cli.output import print_json, say, say_warnings
 
 if TYPE_CHECKING:
-    from csrr.ranking import Recommendations
+    from csrr.results.recommendations import Recommendations
 
 REASONS = 3
-SUFFIXES = (".csv", ".parquet", ".jsonl", ".arrow")
 
 
 def parse_least_probability(text: str) -> float | str:
@@ -43,21 +43,7 @@ def parse_least_probability(text: str) -> float | str:
     return value
 
 
-@click.command(
-    cls=Command,
-    examples=(
-        (
-            "Ten items for one user, and the past choices that led to each",
-            "csrr recommend model.csrr --user 42 --explain",
-        ),
-        ("For a visitor who is not in the model", "csrr recommend model.csrr --history 17,23 -k 5"),
-        ("For everyone, to a file", "csrr recommend model.csrr --all-users -k 20 -o lists.csv"),
-        (
-            "Only what can be sold, and three of a category at most",
-            "csrr recommend model.csrr --user 42 --where in_stock=true --at-most category=3",
-        ),
-    ),
-)
+@click.command(cls=Command)
 @model_argument
 @click.option("--user", "users", multiple=True, metavar="ID", help="A user of the model; may be repeated.")
 @click.option("--all-users", "--all", "everyone", is_flag=True, help="All users of the model.")
@@ -85,7 +71,7 @@ def parse_least_probability(text: str) -> float | str:
 @click.option(
     "-o",
     "--output",
-    type=click.Path(path_type=Path),
+    type=NewFile(".csv", ".parquet", ".jsonl", ".arrow"),
     help="Write .csv, .parquet, .jsonl or .arrow instead of printing: all users in little memory.",
 )
 @spreadsheet_option
@@ -105,11 +91,22 @@ def recommend(
 
     Conditions, boosts, caps and quotas ask columns of the item table, that of --items or the one that csrr fit --items
     left in MODEL. Scores shown are the model's own.
+
+    Examples:
+      # Ten items for one user, and the past choices that led to each
+      csrr recommend model.csrr --user 42 --explain
+
+      # For a visitor who is not in the model
+      csrr recommend model.csrr --history 17,23 -k 5
+
+      # For everyone, to a file
+      csrr recommend model.csrr --all-users -k 20 -o lists.csv
+
+      # Only what can be sold, and three of a category at most
+      csrr recommend model.csrr --user 42 --where in_stock=true --at-most category=3
     """
     output, as_json = options["output"], options["as_json"]
     _check_usage(bool(users), everyone, bool(history), explain, output, as_json)
-    if output is not None:
-        check_writable(output)
     fitted = load_model(model)
     set_items(fitted, options)
     with tell_known_ids(fitted):
@@ -122,8 +119,8 @@ def recommend(
                 chosen = as_ids(history, fitted.items_, unknown=options["unknown"])
                 recs = fitted.recommend_for(chosen, options["k"], **allowed)
             else:
-                wanted = None if everyone else [as_id(user, fitted.users_) for user in users]
-                recs = fitted.recommend(wanted, options["k"], **allowed)
+                ids = None if everyone else [as_id(user, fitted.users_) for user in users]
+                recs = fitted.recommend(ids, options["k"], **allowed)
     reasons = _find_reasons(fitted, recs) if explain else None
     if output is not None:
         from csrr.results.table import write_table_file
@@ -131,9 +128,12 @@ def recommend(
         write_table_file(output, recs.to_arrow(), spreadsheet=options["spreadsheet"])
         _say_written(output, len(recs), int(recs.fallback.sum()), recs.k, as_json=as_json)
     elif as_json:
-        print_json(_summarise(recs, reasons, is_new=bool(history)))
+        rows = [row | {"user": None} for row in recs.to_list()] if history else recs.to_list()
+        if reasons is not None:
+            rows = [row | {"because": reason} for row, reason in zip(rows, reasons, strict=True)]
+        print_json({"k": recs.k, "n_fallback": int(recs.fallback.sum()), "recommendations": rows})
     else:
-        say("\n".join(_describe(recs, reasons, is_new=bool(history))))
+        _print_lists(recs, reasons, is_new=bool(history))
 
 
 def _read_limits(model: Any, options: dict[str, Any]) -> dict[str, Any]:
@@ -178,8 +178,6 @@ def _check_usage(users: bool, everyone: bool, history: bool, explain: bool, outp
         raise click.UsageError("give one of --user, --history and --all-users")
     if everyone and output is None and not as_json:
         raise click.UsageError("--all-users needs a file to write, with -o, or --json")
-    if output is not None and output.suffix not in SUFFIXES:
-        raise click.UsageError(f"-o {output}: the name must end in {', '.join(SUFFIXES)}")
     if explain and (everyone or history or output is not None):
         raise click.UsageError("--explain goes with --user, and prints")
 
@@ -194,42 +192,24 @@ def _find_reasons(model: Any, recs: Recommendations) -> list[list[dict[str, Any]
     ]
 
 
-def _describe(recs: Recommendations, reasons: list[list[dict[str, Any]]] | None, *, is_new: bool) -> list[str]:
-    """Return the table, unless it is empty, and a line for each user without a recommendation."""
-    found = {row["user"] for row in recs.rows()}
-    from csrr._base.text import format_cell
-
-    names = ["someone with this history"] if is_new else [f"user {format_cell(user)}" for user in recs.users.tolist()]
-    idle = [name for name, user in zip(names, recs.users.tolist(), strict=True) if user not in found]
-    table = [_format_table(recs, reasons, name_users=not is_new)] if found else []
-    return [*table, *(f"nothing for {name} is worth recommending" for name in idle)]
-
-
-def _format_table(recs: Recommendations, reasons: list[list[dict[str, Any]]] | None, *, name_users: bool) -> str:
+def _print_lists(recs: Recommendations, reasons: list[list[dict[str, Any]]] | None, *, is_new: bool) -> None:
+    """Print the table, unless it is empty, and a line for each user without a recommendation."""
     from csrr.results.table import format_text_table
 
-    rows = list(recs.rows())
-    names = ["rank", "item", *(["title"] if recs.titles is not None else []), "score"]
-    names += ["probability"] if recs.probabilities is not None else []
-    names += list(recs.columns)
-    names += ["why"] if recs.fallback.any() else []
-    if name_users and len(recs) > 1:
-        names = ["user", *names]
-    lines = [[row[name] for name in names] for row in rows]
-    return format_text_table(names, lines, None if reasons is None else list(map(_format_reason, reasons)))
+    table = recs.table()
+    if len(table):
+        names = ["user"] if len(recs) > 1 else []
+        names += [name for name in ("rank", "item", "title", "score", "probability") if name in table.columns]
+        names += [name for name in (*recs.columns, "why") if name in table.columns]
+        lines = zip(*(table[name].tolist() for name in names), strict=True)
+        say(format_text_table(names, lines, None if reasons is None else list(map(_format_reason, reasons))))
+    found = set(table["user"].tolist())
+    for user in recs.users.tolist():
+        if user not in found:
+            who = "someone with this history" if is_new else f"user {format_cell(user)}"
+            say(f"nothing for {who} is worth recommending")
 
 
 def _format_reason(reason: list[dict[str, Any]]) -> str:
-    from csrr._base.text import format_cell
-
-    told = [f"{format_cell(row.get('title') or row['item'], 40)} ({row['amount']:+.3f})" for row in reason]
-    return f"      because of {', '.join(told)}" if told else ""
-
-
-def _summarise(recs: Recommendations, reasons: list[list[dict[str, Any]]] | None, *, is_new: bool) -> dict[str, Any]:
-    rows = recs.to_list()
-    if is_new:
-        rows = [row | {"user": None} for row in rows]
-    if reasons is not None:
-        rows = [row | {"because": reason} for row, reason in zip(rows, reasons, strict=True)]
-    return {"k": recs.k, "n_fallback": int(recs.fallback.sum()), "recommendations": rows}
+    reasons = [f"{format_cell(row.get('title') or row['item'], 40)} ({row['amount']:+.3f})" for row in reason]
+    return f"      because of {', '.join(reasons)}" if reasons else ""

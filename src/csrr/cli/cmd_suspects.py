@@ -12,16 +12,16 @@ from csrr.cli.errors import Failure, load_model
 from csrr.cli.help import Command
 from csrr.cli.options import (
     LOG_OPTIONS,
+    NewFile,
     add_options,
     check_can,
-    check_writable,
     json_option,
     log_argument,
     model_argument,
     read_log,
     spreadsheet_option,
 )
-from csrr.cli.output import print_json, say, write_csv
+from csrr.cli.output import print_json, say
 
 if TYPE_CHECKING:
     from csrr.noise.suspects import Suspects
@@ -36,16 +36,7 @@ popularity_option = click.option(
 )
 
 
-@click.command(
-    cls=Command,
-    examples=(
-        ("The most suspect clicks", "csrr suspects model.csrr"),
-        (
-            "The most suspect users, bots perhaps, all of them to a file",
-            "csrr suspects model.csrr --by user -o users.csv",
-        ),
-    ),
-)
+@click.command(cls=Command)
 @model_argument
 @click.option(
     "--by", type=click.Choice(["event", "user", "item"]), default="event", show_default=True, help="What to list."
@@ -54,20 +45,10 @@ popularity_option = click.option(
 @click.option("--min-score", type=click.FloatRange(0, 1), default=0.0, help="Only what has at least this score.")
 @popularity_option
 @click.option("--stability", is_flag=True, help="Refit with small changes, and say what stays.")
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write the whole list as CSV.")
+@click.option("-o", "--output", type=NewFile(".csv"), help="Write the whole list as CSV.")
 @spreadsheet_option
 @json_option
-def suspects(
-    model: Path,
-    by: str,
-    n: int,
-    min_score: float,
-    popularity: float,
-    stability: bool,
-    output: Path | None,
-    spreadsheet: bool,
-    as_json: bool,
-) -> None:
+def suspects(model: Path, by: str, n: int, stability: bool, output: Path | None, as_json: bool, **options: Any) -> None:
     """List the clicks of MODEL that look most like noise.
 
     Or their users or items, with --by: those that it was fitted to, most suspect first.
@@ -75,42 +56,43 @@ def suspects(
     The score of a click is a rate of noise under assumptions: noise falls on items regardless of taste, and taste fades
     where the model ranks lowest. A user's or an item's is the mean of its clicks. Diffuse taste and noise look alike: a
     share that is unreliable is marked as such.
-    """
 
-    if output is not None:
-        _check_csv("-o", output)
+    Examples:
+      # The most suspect clicks
+      csrr suspects model.csrr
+
+      # The most suspect users, bots perhaps, all of them to a file
+      csrr suspects model.csrr --by user -o users.csv
+    """
+    from csrr.results.table import write_table_file
+
     fitted: Any = load_model(model)
     check_can(fitted, "suspects", "tell noise from taste")
     if stability:
         check_can(fitted, "stability", "tell what small changes leave (--stability)")
     with show_live_line() as line:
         line.show("judging the clicks")
-        found: Suspects = fitted.suspects(popularity=popularity, **({"stability": True} if stability else {}))
-    steady = found.stability
+        found: Suspects = fitted.suspects(
+            popularity=options["popularity"], **({"stability": True} if stability else {})
+        )
     table: ResultTable = getattr(found, f"{by}s")
-    table = table.take(table["score" if by == "event" else "noise"] >= min_score)
+    table = table.take(table["score" if by == "event" else "noise"] >= options["min_score"])
     if output is not None:
-        write_csv(table.to_arrow(), output, spreadsheet=spreadsheet)
+        write_table_file(output, table.to_arrow(), spreadsheet=options["spreadsheet"])
     if as_json:
         facts = {"n_events": len(found), **_describe_share(found), "by": by, "n_suspects": len(table)}
-        shown = {"output": str(output)} if output is not None else {"suspects": list(table.head(n).rows())}
-        print_json(facts | shown | ({} if steady is None else {"stability": list(steady.rows())}))
+        listed = {"output": str(output)} if output is not None else {"suspects": list(table.head(n).rows())}
+        print_json(facts | listed | ({} if found.stability is None else {"stability": list(found.stability.rows())}))
         return
     say(found.describe_share())
     say(f"{output}: {len(table):,} {by}s" if output is not None else str(table.head(n)))
-    if steady is not None:
-        say(f"\n{steady}")
+    if found.stability is not None:
+        say(f"\n{found.stability}")
 
 
-@click.command(
-    cls=Command,
-    examples=(
-        ("See first how much would be removed, with examples", "csrr clean clicks.csv --dry-run"),
-        ("Then write what stays, and what goes", "csrr clean clicks.csv -o clean.csv --removed removed.csv"),
-    ),
-)
+@click.command(cls=Command)
 @log_argument
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="The CSV file to write.")
+@click.option("-o", "--output", type=NewFile(".csv"), help="The CSV file to write.")
 @click.option("--dry-run", is_flag=True, help="Show how much would be removed, and examples; write nothing.")
 @click.option(
     "--above",
@@ -118,27 +100,24 @@ def suspects(
     help="Remove events with a larger score.  [default: 1 % of the events at most, of those above 0.5]",
 )
 @popularity_option
-@click.option("--removed", type=click.Path(path_type=Path), help="Write what is removed, most suspect first, as CSV.")
+@click.option("--removed", type=NewFile(".csv"), help="Write what is removed, most suspect first, as CSV.")
 @add_options(spreadsheet_option, *LOG_OPTIONS, json_option)
-def clean(
-    log: str,
-    output: Path | None,
-    dry_run: bool,
-    above: float | None,
-    popularity: float,
-    removed: Path | None,
-    spreadsheet: bool,
-    as_json: bool,
-    **options: Any,
-) -> None:
+def clean(log: str, output: Path | None, dry_run: bool, removed: Path | None, as_json: bool, **options: Any) -> None:
     """Write LOG without the events that look most like noise.
 
     They are judged by a CSRR with --reg-sparse 0.5. Noise and diffuse taste look alike: see --dry-run first. By
     default the most suspect go, 1 % of all events at most. The file has the columns user, item and, where known,
     weight, time and title, for any program to train on: ids and titles as they are, unless --spreadsheet is given.
+
+    Examples:
+      # See first how much would be removed, with examples
+      csrr clean clicks.csv --dry-run
+
+      # Then write what stays, and what goes
+      csrr clean clicks.csv -o clean.csv --removed removed.csv
     """
-    from csrr.noise.cleaning import plan_cleaning
-    from csrr.results.table import SHOWN
+    from csrr.noise.suspects import plan_cleaning
+    from csrr.results.table import SHOWN, write_table_file
 
     if output is None and not dry_run:
         raise click.UsageError("Missing option '-o' / '--output' (or --dry-run, which writes nothing)")
@@ -147,56 +126,36 @@ def clean(
         line.show(f"reading {log}")
         events = read_log(log, options)
         line.show(f"judging {len(events):,} events")
-        planned = plan_cleaning(events, above=above, popularity=popularity)
-        if removed is not None and not dry_run:
-            write_csv(planned.removed.to_arrow(), removed, spreadsheet=spreadsheet)
-        if output is not None and not dry_run:
-            write_csv(planned.log.to_arrow(), output, spreadsheet=spreadsheet)
+        planned = plan_cleaning(events, above=options["above"], popularity=options["popularity"])
+        for path, table in ((removed, planned.removed), (output, planned.log)):
+            if path is not None and not dry_run:
+                write_table_file(path, table.to_arrow(), spreadsheet=options["spreadsheet"])
     n_removed = int(planned.mask.sum())
-    warning = planned.warning.replace("`above`", "--above")
     if as_json:
         files = {"output": output, "removed": removed}
-        told = {name: None if path is None or dry_run else str(path) for name, path in files.items()}
+        written = {name: None if path is None or dry_run else str(path) for name, path in files.items()}
         facts = {"n_events": len(events), "n_removed": n_removed, **_describe_share(planned.suspects)}
-        examples = (
-            {
-                "dry_run": True,
-                "examples": list(planned.removed.head(SHOWN).rows()),
-                "choices": list(planned.choices.rows()),
-            }
-            if dry_run
-            else {}
-        )
-        print_json(told | facts | {"warning": warning or None} | examples)
+        tables = {"examples": planned.removed.head(SHOWN), "choices": planned.choices} if dry_run else {}
+        shown: dict[str, Any] = {"dry_run": True} if dry_run else {}
+        shown |= {name: list(table.rows()) for name, table in tables.items()}
+        print_json(written | facts | {"warning": planned.warning or None} | shown)
     elif dry_run:
-        say(str(planned).replace("`above`", "--above"))
+        say(planned)
     else:
-        if warning:
-            say(f"warning: {warning}", err=True)
+        if planned.warning:
+            say(f"warning: {planned.warning}", err=True)
         say(f"{output}: {n_removed:,} of {len(events):,} events removed, {len(events) - n_removed:,} left")
 
 
 def _describe_share(found: Suspects) -> dict[str, Any]:
-    return {
-        "noise_share": found.noise_share,
-        "share_at_bottom": found.share_at_bottom,
-        "doubt": found.doubt or None,
-    }
+    shares = {name: getattr(found, name) for name in ("noise_share", "share_at_bottom")}
+    return shares | {"doubt": found.doubt or None}
 
 
 def _check_files(log: str, output: Path | None, removed: Path | None) -> None:
-    """Raise an error if a file to write cannot be written, or is the log."""
+    """Raise an error if a file to write is the log, or both are one."""
     for option, path in (("-o", output), ("--removed", removed)):
-        if path is None:
-            continue
-        _check_csv(option, path)
-        if path.exists() and Path(log).exists() and path.samefile(log):
+        if path is not None and path.exists() and Path(log).exists() and path.samefile(log):
             raise Failure(f"{option} {path} is the log itself; give another name")
     if removed is not None and output is not None and removed.absolute() == output.absolute():
         raise click.UsageError("-o and --removed name the same file")
-
-
-def _check_csv(option: str, path: Path) -> None:
-    if path.suffix != ".csv":
-        raise click.UsageError(f"{option} {path}: the name must end in .csv")
-    check_writable(path)

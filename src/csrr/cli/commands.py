@@ -16,46 +16,35 @@ import click
 from csrr._base.text import fit_tables
 from csrr.cli import interrupts
 from csrr.cli.errors import Failure, Interrupted, explain, hush, is_model_file, report, stoppable
-from csrr.cli.help import Group
+from csrr.cli.help import Command, Group
 from csrr.cli.output import find_width, say
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 GROUPS = {
-    "Start": {
-        "start": "start",
-        "demo": "demo",
-        "data": "data",
-        "completion": "completion",
-    },
+    "Start": {"start": "cmd_start", "demo": "cmd_demo", "data": "cmd_data", "completion": "commands"},
     "Every day": {
-        "fit": "fit",
-        "recommend": "recommend",
-        "similar": "inspect",
-        "update": "update",
-        "export": "export",
-        "info": "inspect",
+        "fit": "cmd_fit",
+        "recommend": "cmd_recommend",
+        "similar": "cmd_inspect",
+        "update": "cmd_fit",
+        "export": "cmd_inspect",
+        "info": "cmd_inspect",
     },
     "Judge": {
-        "evaluate": "evaluate",
-        "tune": "tune",
-        "calibrate": "calibrate",
-        "costs": "costs",
-        "suspects": "suspects",
-        "clean": "suspects",
+        "evaluate": "cmd_evaluate",
+        "tune": "cmd_tune",
+        "calibrate": "cmd_costs",
+        "costs": "cmd_costs",
+        "suspects": "cmd_suspects",
+        "clean": "cmd_suspects",
     },
 }
 """Where each command lives; imported when it is asked for, so that `csrr --version` answers at once."""
 COMMANDS = {name: home for group in GROUPS.values() for name, home in group.items()}
 PLUGINS = "csrr.commands"
 """The group of entry points by which other packages add commands."""
-
-EXAMPLES = (
-    ("See it work, on made-up data", "csrr demo"),
-    ("Find the best model for your log, with a user and an item in each row", "csrr start clicks.csv"),
-    ("Recommend with that model, and say why", "csrr recommend first-look/model.csrr --user 42 --explain"),
-)
 
 
 class App(Group):
@@ -68,7 +57,7 @@ class App(Group):
     def get_command(self, ctx: click.Context | None, name: str) -> click.Command | None:
         """Return the command of that name, or None."""
         if name in COMMANDS:
-            command = getattr(import_module(f"csrr.cli.cmd_{COMMANDS[name]}"), name)
+            command = getattr(import_module(f"csrr.cli.{COMMANDS[name]}"), name)
         elif (plugin := find_plugins().get(name)) is not None:
             command = _load_plugin(plugin)
         else:
@@ -137,12 +126,7 @@ class App(Group):
         return code if isinstance(code, int) else 0
 
 
-@click.group(
-    cls=App,
-    invoke_without_command=True,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    examples=EXAMPLES,
-)
+@click.group(cls=App, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--version", is_flag=True, help="Print the version.")
 @click.pass_context
 def app(ctx: click.Context, version: bool) -> None:
@@ -150,14 +134,50 @@ def app(ctx: click.Context, version: bool) -> None:
 
     LOG is a file, folder or archive with a row for each event, or the name of a data set. MODEL is a file that csrr
     start, fit or update wrote. Every command takes --help, and nearly all --json.
+
+    Examples:
+      # See it work, on made-up data
+      csrr demo
+
+      # Find the best model for your log, with a user and an item in each row
+      csrr start clicks.csv
+
+      # Recommend with that model, and say why
+      csrr recommend first-look/model.csrr --user 42 --explain
     """
     if version:
         say(f"csrr {_read_version()}")
     elif ctx.invoked_subcommand is None:
         say("csrr recommends from what people chose: clicks, plays, purchases.\n")
-        for what, line in EXAMPLES:
+        for what, line in app.examples:
             say(f"  {what}:\n    {line}\n")
         say("All commands: csrr --help. More about one of them: csrr start --help.")
+
+
+@click.command(cls=Command)
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]), metavar="SHELL")
+@click.pass_context
+def completion(ctx: click.Context, shell: str) -> None:
+    """Print the completion script for a shell.
+
+    SHELL is bash, zsh or fish. For bash, put `eval "$(csrr completion bash)"` into ~/.bashrc.
+
+    Examples:
+      # Complete commands, options and files in this bash
+      eval "$(csrr completion bash)"
+
+      # The same for every zsh
+      csrr completion zsh >> ~/.zshrc
+
+      # For fish
+      csrr completion fish > ~/.config/fish/completions/csrr.fish
+    """
+    from click.shell_completion import ShellComplete, get_completion_class
+
+    kind = get_completion_class(shell)
+    assert kind is not None
+    # ShellComplete.source, not the bash class's own: that one starts a bash to ask for its version.
+    click.echo(ShellComplete.source(kind(ctx.find_root().command, {}, "csrr", "_CSRR_COMPLETE")))
 
 
 @cache

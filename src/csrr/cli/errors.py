@@ -1,4 +1,4 @@
-"""Model files that a command reads or writes over: what is there, and what to do where it is something else."""
+"""What stops a command, as one line; ids and model files that a command line names."""
 
 from __future__ import annotations
 
@@ -117,6 +117,8 @@ def explain(error: Exception, options: Iterable[str]) -> str | None:
     )
     if isinstance(error, mendable):
         return as_options(str(error), options)
+    if isinstance(error, ImportError) and error.name is None:
+        return str(error)  # ours: it says which package to install
     if isinstance(error, MemoryError):
         return "this needs more memory than there is; take a smaller log, or a larger machine"
     if isinstance(error, OSError):
@@ -134,7 +136,7 @@ def as_options(message: str, options: Iterable[str]) -> str:
         message = re.sub(r'; unknown="ignore" [^;]*', "", message)
     message = message.replace('unknown="ignore"', "--unknown ignore")
     message = re.sub(r"^(\w+)(?= asks for columns)", lambda found: f"--{found[1].replace('_', '-')}", message)
-    message = message.replace("header=False", "--no-header")
+    message = message.replace("header=False", "--no-header").replace("ordered=True", "--ordered")
     message = WEIGHTS.sub(lambda found: re.sub(r'"([^"]*)": ([0-9.]+),?', r"--weight \1=\2", found[1]), message)
     message = re.sub(r"(?<![\w-])weights\b(?=[\[=:])", "--weight", message)
     message = re.sub(r"(?<=name the column of ids with )item=", "--items-id=", message)
@@ -210,7 +212,7 @@ def as_ids(texts: Iterable[str], known: IdMap, *, unknown: str) -> list[Id]:
     return found
 
 
-KEPT = "model.csrr"
+MODEL_NAME = "model.csrr"
 """What `csrr start` calls the model in its folder."""
 
 
@@ -219,13 +221,13 @@ def load_model(path: Path) -> Any:
     import csrr
 
     if path.is_dir():
-        inside = path / KEPT
+        inside = path / MODEL_NAME
         hint = f"did you mean {inside}?" if inside.exists() else "give the path of a file that csrr fit wrote"
         raise Failure(f"{path} is a folder, not a model file; {hint}")
     if not path.exists():
         folder = path.parent
-        beside = [each.name for each in folder.iterdir() if each.suffix == path.suffix] if folder.is_dir() else []
-        near = suggest_near(path.name, beside, 0.8)
+        siblings = [each.name for each in folder.iterdir() if each.suffix == path.suffix] if folder.is_dir() else []
+        near = suggest_near(path.name, siblings, 0.8)
         raise Failure(f"there is no model file {path}{near or f'; csrr fit LOG -o {path} makes one'}")
     return csrr.load(path)
 

@@ -1,16 +1,15 @@
-"""How commands explain themselves: options under headings, examples at the end, and a hint where one is mistyped."""
+"""The help of commands: options under headings, examples at the end, and a hint where a word is mistyped."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import inspect
+import re
+from collections.abc import Sequence
 from typing import Any
 
 import click
 
 from csrr.cli.errors import suggest_near
-
-Example = tuple[str, str]
-"""What is done, in a few words, and the command line that does it."""
 
 OPTIONS = "Options"
 
@@ -23,15 +22,30 @@ class SectionOption(click.Option):
         self.section = section
 
 
-class Command(click.Command):
-    """A command whose help ends with examples."""
+class Documented(click.Command):
+    """A command whose help ends with examples: in its docstring, under "Examples:", a comment and a line each."""
 
-    def __init__(self, *args: Any, examples: Sequence[Example], **kwargs: Any) -> None:
+    def __init__(self, *args: Any, help: str | None = None, **kwargs: Any) -> None:
+        help, _, lines = inspect.cleandoc(help or "").partition("\n\nExamples:\n")
+        kwargs["help"] = help
         super().__init__(*args, **kwargs)
-        self.examples = examples
+        self.examples: list[tuple[str, str]] = re.findall(r"^  # (.*)\n  (.*)$", lines, re.MULTILINE)
+        """For each example a few words on it, and the command line."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the examples, each as it is to be typed."""
+        with formatter.section("Examples"):
+            for place, (what, line) in enumerate(self.examples):
+                formatter.write("\n" if place else "")
+                formatter.write(f"{'':{formatter.current_indent}}# {what}\n")
+                formatter.write(f"{'':{formatter.current_indent}}{line}\n")
+
+
+class Command(Documented):
+    """A command with options under headings, whose errors say what was meant, or how it is done."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Read the words of the command line; an error says what was meant, or how it is done."""
+        """Read the words of the command line."""
         words = list(args)
         try:
             return super().parse_args(ctx, args)
@@ -39,22 +53,20 @@ class Command(click.Command):
             raise _add_hint(error, ctx, words, self.examples[0][1]) from error
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the options, those of a section under its heading."""
-        write_options(self.get_params(ctx), ctx, formatter)
+        """Write what each option does; those without a heading of their own come first."""
+        sections: dict[str, list[tuple[str, str]]] = {OPTIONS: []}
+        for each in self.get_params(ctx):
+            if isinstance(each, click.Option) and (record := each.get_help_record(ctx)) is not None:
+                sections.setdefault(getattr(each, "section", OPTIONS), []).append(record)
+        for title, records in sections.items():
+            with formatter.section(title):
+                formatter.write_dl(records)
 
-    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the examples."""
-        write_examples(self.examples, formatter)
 
-
-class Group(click.Group):
+class Group(Documented, click.Group):
     """A group of commands whose help ends with examples."""
 
     command_class = Command
-
-    def __init__(self, *args: Any, examples: Sequence[Example] = (), **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.examples = examples
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -67,33 +79,6 @@ class Group(click.Group):
     def suggest(self, ctx: click.Context, name: str) -> str:
         """Return what to add to the message that there is no command of that name."""
         return suggest_near(name, self.list_commands(ctx))
-
-    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the examples."""
-        write_examples(self.examples, formatter)
-
-
-def write_options(params: Iterable[click.Parameter], ctx: click.Context, formatter: click.HelpFormatter) -> None:
-    """Write what each option does; those without a heading of their own come first."""
-    sections: dict[str, list[tuple[str, str]]] = {OPTIONS: []}
-    for each in params:
-        if isinstance(each, click.Option) and (record := each.get_help_record(ctx)) is not None:
-            title = each.section if isinstance(each, SectionOption) else OPTIONS
-            sections.setdefault(title, []).append(record)
-    for title, records in sections.items():
-        with formatter.section(title):
-            formatter.write_dl(records)
-
-
-def write_examples(examples: Sequence[Example], formatter: click.HelpFormatter) -> None:
-    """Write what each example does, as a comment, and its line as it is to be typed."""
-    if not examples:
-        return
-    with formatter.section("Examples"):
-        for place, (what, line) in enumerate(examples):
-            formatter.write("\n" if place else "")
-            formatter.write(f"{'':{formatter.current_indent}}# {what}\n")
-            formatter.write(f"{'':{formatter.current_indent}}{line}\n")
 
 
 def _add_hint(error: click.UsageError, ctx: click.Context, words: Sequence[str], example: str) -> click.UsageError:

@@ -1,4 +1,4 @@
-"""Options for item tables and for rules of lists, and what they come to in Python."""
+"""Options and arguments that several commands have, and what they stand for in Python."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import inspect
 import json
 import os
 import re
+import tempfile
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
@@ -78,6 +79,12 @@ LOG_OPTIONS = (
     _log_option("--min-rating", type=float, help="Take only events rated at least this."),
     _log_option("--min-weight", type=float, help="Take only pairs whose weights add up to at least this."),
     *COLUMN_OPTIONS,
+    _log_option(
+        "--ordered",
+        is_flag=True,
+        default=None,
+        help="The events have no times, but are in the order in which they happened, oldest first.",
+    ),
     _log_option("--separator", help="What separates the columns of a text; \\t for a tab."),
     _log_option("--header/--no-header", default=None, help="Whether the first line names the columns."),
     _log_option("--format", help="Name the format, where it is not recognized."),
@@ -102,7 +109,7 @@ LOG_OPTIONS = (
 )
 LOG_NAMES = (
     *("min_rating", "min_weight", "user", "item", "rating", "weight", "event", "weights", "target", "time", "title"),
-    *("separator", "header", "format", "on_bad_rows", "missing", "query"),
+    *("separator", "header", "format", "on_bad_rows", "missing", "query", "ordered"),
 )
 
 
@@ -132,6 +139,35 @@ PARAM_OPTION = click.option(
 )
 MODEL_NAMES = tuple(each.name for each in OPTIONS)
 
+
+class NewFile(click.Path):
+    """A file to write: its folder exists, and its name ends in one of `suffixes`, if there are any."""
+
+    def __init__(self, *suffixes: str) -> None:
+        super().__init__(path_type=Path)
+        self.suffixes = suffixes
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        """Return the path; raise an error now if no file can be put there later."""
+        path = Path(os.fsdecode(super().convert(value, param, ctx)))
+        if self.suffixes and path.suffix.lower() not in self.suffixes:
+            option = "" if param is None else f"{param.opts[0]} "
+            endings = " or".join(", ".join(self.suffixes).rsplit(",", 1))
+            raise click.UsageError(f"{option}{path}: the name must end in {endings}", ctx)
+        if path.is_dir():
+            raise Failure(f"{path} is a folder; give the name of a file to write, such as {path / 'NAME'}")
+        if not path.parent.is_dir():
+            raise Failure(f"{path.parent}: there is no such folder; make it first, or give another name")
+        try:
+            with tempfile.TemporaryFile(dir=path.parent):
+                return path
+        except OSError as error:
+            raise OSError(error.errno, "cannot write to this folder", str(path.parent)) from error
+
+
+PLOT_FILE = NewFile(".svg", ".html")
+model_output = click.option("-o", "--output", type=NewFile(), required=True, help="The model file to write.")
+
 # Where a name of mixed case falls into words: Item|KNN, MC|Shift, CSRR|e.
 _WORDS = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z]{2})|(?<=[A-Z])(?=[a-z]$)")
 
@@ -145,6 +181,31 @@ KINDS = tuple(spell(name) for name in HOMES)
 
 SPLITS = ("ratio", "last", "at")
 """The ways to split a log."""
+_OF_SPLIT = {None: SPLITS, "user": ("ratio",), "last": ("ratio", "last"), "time": ("ratio", "at")}
+split_option = click.option(
+    "--split",
+    type=click.Choice(["user", "last", "time"]),
+    help="Hold out a random share of each user's events (user), their last one or share (last), or all from a time on"
+    " of users and items that were there before (time).",
+)
+
+
+def check_split(options: Mapping[str, Any], *others: str) -> None:
+    """Raise an error for ways to split a log that do not go together, with each other or with `others`."""
+    by, ways = options["split"], [f"--{name}" for name in SPLITS if options[name] is not None]
+    if by is not None and (others or not {*ways} <= {f"--{name}" for name in _OF_SPLIT[by]}):
+        ways.insert(0, f"--split {by}")
+    if len(chosen := [*others, *ways]) > 1:
+        raise click.UsageError(f"{' and '.join(chosen)} do not go together")
+
+
+def read_split(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of `csrr.split` that were given."""
+    chosen = select_given(options, SPLITS)
+    if "at" in chosen:
+        chosen["at"] = as_time(chosen["at"])
+    return chosen | ({} if options["split"] is None else {"by": options["split"]})
+
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 spreadsheet_option = click.option(
@@ -189,11 +250,24 @@ def read_log(source: str, options: Mapping[str, Any]) -> csrr.Log:
         log = csrr.read(source, **arguments)
     if log.columns is not None:
         Line().clear()  # what says that the log is being read
-        told = log.columns.describe(min_rating="--min-rating {}", weight="--weight-column {}")
+        roles = log.columns.describe(min_rating="--min-rating {}", weight="--weight-column {}")
         types = "" if log.types is None else f"; event types: {log.types.describe()}"
-        for line in (told + types, *log.columns.notes):
+        for line in (roles + types, *log.columns.notes):
             say(f"csrr: {name_source(source)}: {line}", err=True)
     return log
+
+
+def spell_log_options(options: Mapping[str, Any]) -> list[str]:
+    """Return the words of those options of reading that were given, as they stand on the command line."""
+    words: list[str] = []
+    for param in click.get_current_context().command.params:
+        value = options[param.name] if param.name in LOG_NAMES else None
+        if isinstance(value, bool) and getattr(param, "is_flag", False):
+            words.append(param.opts[-1] if value else param.secondary_opts[-1])
+        elif value is not None:
+            for each in value if isinstance(value, tuple) else (value,):
+                words += [param.opts[-1], "none" if each is False else str(each)]
+    return words
 
 
 def _read_weights(texts: Iterable[str]) -> dict[str, float]:
@@ -223,8 +297,8 @@ def list_kinds() -> dict[str, type[csrr.Recommender]]:
 
 def find_kind(text: str) -> type[csrr.Recommender] | None:
     """Return the model of that name, in any case, with or without hyphens, or None."""
-    wanted = _strip_name(text)
-    return next((kind for name, kind in list_kinds().items() if _strip_name(name) == wanted), None)
+    bare = _strip_name(text)
+    return next((kind for name, kind in list_kinds().items() if _strip_name(name) == bare), None)
 
 
 def complete_kind(ctx: click.Context, param: click.Parameter, text: str) -> list[str]:
@@ -232,11 +306,19 @@ def complete_kind(ctx: click.Context, param: click.Parameter, text: str) -> list
     return [name for name in KINDS if name.startswith(text)]
 
 
+def _read_kind(context: click.Context, option: click.Parameter, text: str) -> type[csrr.Recommender]:
+    kind = find_kind(text)
+    if kind is None:
+        raise click.UsageError(f"--model {text}: there is no such model{explain_no_kind(text)}", context)
+    return kind
+
+
 kind_option = click.option(
     "--model",
     default="csrr",
     metavar="NAME",
     show_default=True,
+    callback=_read_kind,
     shell_complete=complete_kind,
     help=f"The kind of model: {', '.join(KINDS)}.",
 )
@@ -287,8 +369,8 @@ def read_param(text: str) -> tuple[str, Any]:
 
 def _explain_lack(kind: type[csrr.Recommender], known: Iterable[str], name: str) -> str:
     has = ", ".join(known)
-    told = suggest_near(name, known) or ("; it has " + (f"{has} (-p NAME=VALUE)" if has else "none"))
-    return f"{kind.__name__} has no such parameter{told}"
+    hint = suggest_near(name, known) or ("; it has " + (f"{has} (-p NAME=VALUE)" if has else "none"))
+    return f"{kind.__name__} has no such parameter{hint}"
 
 
 def _read_value(text: str) -> Any:
@@ -323,21 +405,6 @@ def check_can(model: csrr.Recommender, method: str, what: str) -> None:
     if not type(model).can(method):
         able = ", ".join(name for name, kind in MODELS.items() if kind.can(method))
         raise Failure(f"{type(model).__name__} does not {what}; these do: {able}")
-
-
-def check_writable(path: Path) -> None:
-    """Raise an error now if no file can be put at `path` later."""
-    import tempfile
-
-    if path.is_dir():
-        raise Failure(f"{path} is a folder; give the name of a file to write, such as {path / 'NAME'}")
-    if not path.parent.is_dir():
-        raise Failure(f"{path.parent}: there is no such folder; make it first, or give another name")
-    try:
-        with tempfile.TemporaryFile(dir=path.parent):
-            pass
-    except OSError as error:
-        raise OSError(error.errno, "cannot write to this folder", str(path.parent)) from error
 
 
 _item_option = partial(click.option, cls=SectionOption, section="Facts about items")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import numpy as np
@@ -27,11 +27,15 @@ _MAYBE_THOUSANDS = r"^\s*[+-]?[0-9]{1,3},[0-9]{3}\s*$"
 
 @dataclass(frozen=True)
 class Column:
-    """A column as it was read: its name, its values, shape (n,), and the function that names its rows in errors."""
+    """A column as it was read: its name, its values, shape (n,), and the function that names its rows in errors.
+
+    `can_skip` says that bad rows can be skipped if the user asks for it, which errors then suggest.
+    """
 
     name: str
     array: pa.Array
     where: RowNamer = name_table_row
+    can_skip: bool = True
 
     @classmethod
     def read(cls, values: Any, name: str, where: RowNamer = name_table_row) -> Column:
@@ -84,7 +88,8 @@ class Column:
 
     def make_missing_error(self, row: int) -> DataError:
         """Return an error about a missing value."""
-        return self.make_error(row, f"the value is missing; remove the row or fill it in, {SKIP_HINT}")
+        way_out = f"remove the row or fill it in, {SKIP_HINT}" if self.can_skip else "leave it out"
+        return self.make_error(row, f"the value is missing; {way_out}")
 
     def reject_missing(self) -> None:
         """Raise DataError for the first missing value, if there is one."""
@@ -516,17 +521,30 @@ def _parse_text_times(column: Column) -> Times:
     return seconds
 
 
-def merge_by_key(
-    keys: Int64Array, weights: Float64Array | None, times: Times | None
-) -> tuple[Int64Array, Float64Array | None, Times | None]:
-    """Return the place of one row of each distinct key, in the order of keys, the sum of its weights, its latest time.
+class Merged(NamedTuple):
+    """The rows of each distinct key, in the order of keys: `first`, one of them, `last`, the latest; all (n_distinct,).
 
-    Inputs have shape (n,), keys are not negative. Outputs have shape (n_distinct,).
+    `weights` are summed, `times` the latest. Of rows with the same time, the last one is the latest.
     """
+
+    first: Int64Array
+    last: Int64Array
+    weights: Float64Array | None
+    times: Times | None
+
+
+def merge_by_key(keys: Int64Array, weights: Float64Array | None, times: Times | None) -> Merged:
+    """Return what rows with the same key come to; inputs have shape (n,), keys are not negative."""
     order = np.argsort(keys, kind="stable")
     starts = np.flatnonzero(np.diff(keys[order], prepend=-1))
     if weights is not None and len(starts) < len(keys):
         # A sum of floats depends on their order: sorting makes it the same for any order of the rows.
         order = np.lexsort((weights, keys))
     sums = None if weights is None else np.add.reduceat(weights[order], starts)
-    return order[starts], sums, None if times is None else np.maximum.reduceat(times[order], starts)
+    latest = None if times is None else np.maximum.reduceat(times[order], starts)
+    first = last = order[starts]
+    if len(starts) < len(keys):
+        if times is not None and latest is not None:
+            order = np.where(times[order] == np.repeat(latest, np.diff(starts, append=len(keys))), order, -1)
+        last = np.maximum.reduceat(order, starts)
+    return Merged(first, last, sums, latest)

@@ -26,6 +26,7 @@ from csrr.parameters import ParameterError
 
 RATINGS = ("user", "item", "rating", "timestamp")
 PARTS = ("train", "test")
+SEQUENCES = "sequences.txt"
 SQLITE_MAGIC = b"SQLite format 3\x00"
 
 
@@ -63,8 +64,9 @@ def recognize(files: FileSet, format: str | None) -> tuple[str, str]:
         raise DataError(f"format={format!r} is not known; choose one of {', '.join(FORMATS)}")
     if files.main is not None:
         return format or guess_format(files.main), files.main
-    if format in (None, "user-lists") and (lists := files.find("train.txt") or files.find("test.txt")):
-        return "user-lists", lists
+    for name in ("train.txt", "test.txt", SEQUENCES):
+        if format in (None, "user-lists") and (lists := files.find(name)):
+            return "user-lists", lists
     for name, layout in KNOWN_FILES.items():
         if format in (None, name) and (member := files.find(layout.file)):
             return name, member
@@ -183,7 +185,7 @@ def _get_suffix(name: str) -> str:
 
 def guess_format(name: str) -> str:
     """Return the format of a single file by its name."""
-    if name.lower() in ("train.txt", "test.txt"):
+    if name.lower() in ("train.txt", "test.txt", SEQUENCES):
         return "user-lists"
     if re.fullmatch(r"u[1-5ab]\.(base|test)", name):
         return "ml-100k"

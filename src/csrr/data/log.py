@@ -22,7 +22,7 @@ from csrr._base.arrays import (
     Rows,
     to_pandas,
 )
-from csrr._base.text import format_html_table, format_html_words
+from csrr._base.text import format_html_rows
 from csrr.data.columns import Column, Times, describe_doubtful_ids, format_times, merge_by_key, parse_time, read_ids
 from csrr.data.errors import DataError, DataWarning, show_value, warn_caller
 from csrr.data.event_types import EventTypes, RowTypes, join_types, narrow_weights
@@ -35,7 +35,6 @@ from csrr.data.tables import (
     OnBadRows,
     ReadOptions,
     Table,
-    check_options,
     open_table,
     pick_rows,
     read_events,
@@ -58,6 +57,7 @@ class DistinctEvents(NamedTuple):
     weights: Float32Array | None
     times: Times | None
     types: EventTypes | None = None
+    places: Int32Array | Int64Array | None = None
 
     def select(self, mask: BoolArray) -> DistinctEvents:
         """Return the events where `mask`, shape (n,), is true."""
@@ -79,10 +79,15 @@ def merge_repeats(
     times: Times | None,
     n_items: int,
     types: RowTypes | None = None,
+    *,
+    ordered: bool = False,
 ) -> DistinctEvents:
-    """Return distinct events: the weights of repeats summed, the latest time and all types kept, all of shape (n,)."""
+    """Return distinct events: the weights of repeats summed, the latest time and all types kept, all of shape (n,).
+
+    With times, or rows that are `ordered`, their places among the rows are kept, those of the latest of repeats.
+    """
     keys = number_pairs(user_rows, item_rows, n_items)
-    if weights is None and times is None:
+    if weights is None and times is None and not ordered:
         keys.sort()
         if n_repeats := int(np.count_nonzero(keys[1:] == keys[:-1])):
             _logger.info("merged %d repeated (user, item) rows", n_repeats)
@@ -91,14 +96,17 @@ def merge_repeats(
         np.floor_divide(keys, n_items, out=users, casting="unsafe")
         np.remainder(keys, n_items, out=items, casting="unsafe")
         return DistinctEvents(users, items, None, None)
-    first, summed, latest = merge_by_key(keys, weights, times)
+    first, last, summed, latest = merge_by_key(keys, weights, times)
     if len(first) < len(keys):
         _logger.info("merged %d repeated (user, item) rows", len(keys) - len(first))
     users, items = user_rows[first], item_rows[first]
+    places = None
+    if times is not None or ordered:
+        places = last.astype(np.int32) if len(keys) < 2**31 else last
     if types is None or weights is None:
-        return DistinctEvents(users, items, None if summed is None else narrow_weights(summed), latest)
+        return DistinctEvents(users, items, None if summed is None else narrow_weights(summed), latest, places=places)
     merged = types.merge(np.searchsorted(keys[first], keys), weights, times)
-    return DistinctEvents(users, items, merged.sum_weights(), latest, merged)
+    return DistinctEvents(users, items, merged.sum_weights(), latest, merged, places)
 
 
 def drop_unused(ids: IdMap, rows: Int32Array) -> tuple[IdMap, Int32Array]:
@@ -151,6 +159,30 @@ def decay_weights(
     return decayed
 
 
+MUCH_AT_ONCE = 0.5
+"""Times of a log where so many users have this share of their events at one time look like times of loading."""
+
+
+def describe_loaded_times(log: Log) -> str | None:
+    """Return why the times of a log look like those of when rows were loaded, and what to do; None if they do not."""
+    if log.times is None:
+        return None
+    order = np.lexsort((log.times, log.user_rows))
+    users, times = log.user_rows[order], log.times[order]
+    starts = np.flatnonzero((np.diff(users, prepend=-1) != 0) | (np.diff(times, prepend=times[:1]) != 0))
+    largest = np.zeros(log.n_users, np.int64)
+    np.maximum.at(largest, users[starts], np.diff(starts, append=len(users)))
+    counts = log.user_counts()
+    share = (largest > MUCH_AT_ONCE * counts)[counts >= 3].mean() if (counts >= 3).any() else 0
+    if share <= MUCH_AT_ONCE:
+        return None
+    return (
+        f"{share:.0%} of the users have most of their events at one time, as if it were when the rows were loaded: the"
+        " times do not say what came first. Read a column with the times of the events, or leave times out"
+        " (time=False) and split at random; if the rows are in order, pass ordered=True too"
+    )
+
+
 SHOWN = 5
 """The number of rows that a notebook shows."""
 
@@ -185,6 +217,9 @@ class Log:
     cut
         If the log is the training part of a split in time: "last" where each user's last events were held out, "time"
         where all from a time on were. It does not affect equality.
+    places
+        The rows of the table that events come from, shape (n_events,), if the log has times or was declared to be in
+        order: the latest row of a pair. Of events of the same time the one in a later row is later.
 
     Examples
     --------
@@ -206,13 +241,15 @@ class Log:
     columns: LogColumns | None = None
     types: EventTypes | None = None
     cut: Literal["last", "time"] | None = None
+    places: Int32Array | Int64Array | None = None
 
     def __post_init__(self) -> None:
         """Copy and check every array once, and make it read-only."""
         self._seal("user_rows", np.int32, len(self.user_rows))
         self._seal("item_rows", np.int32, len(self))
         self._seal("weights", np.float32, len(self))
-        self._seal("times", None, len(self))
+        for name in ("times", "places"):
+            self._seal(name, None, len(self))
         self._seal("titles", np.object_, self.n_items)
         if self.types is not None and self.types.amounts.shape != (len(self), len(self.types.names)):
             raise DataError(f"there are {len(self)} events, but types of {len(self.types.amounts)}")
@@ -255,6 +292,7 @@ class Log:
         min_rating: float | None = None,
         min_weight: float | None = None,
         titles: TitleMap | None = None,
+        ordered: bool = False,
         on_bad_rows: OnBadRows = "error",
     ) -> Log:
         """Read a log from a table with one row per event.
@@ -292,6 +330,9 @@ class Log:
             Keep events with at least this weight, summed over all rows of the pair.
         titles
             Titles by item id; they take precedence over a column.
+        ordered
+            Whether the rows are in the order in which things happened, oldest first: for tables without times. With
+            times, rows break ties.
         on_bad_rows
             Whether a row without an id, with an invalid number or time, or of an event type without a weight, is an
             error or is skipped, with a `DataWarning`.
@@ -310,9 +351,8 @@ class Log:
         """
         if titles is not None and not isinstance(titles, Mapping):
             raise ParameterError(f"titles={show_value(titles)}: give a dict of titles by item id")
-        options = check_options(
-            (user, item, rating, weight, event, time, title), weights, target, min_rating, min_weight, on_bad_rows
-        )
+        roles = (user, item, rating, weight, event, time, title)
+        options = ReadOptions(roles, weights, target, min_rating, min_weight, on_bad_rows, ordered=ordered)
         return read_log(open_table(table), options, titles=titles)
 
     @classmethod
@@ -436,7 +476,7 @@ class Log:
         mask = np.asarray(mask)
         if mask.dtype != np.bool_ or mask.shape != (len(self),):
             raise DataError(f"the mask is {mask.dtype} of shape {mask.shape}; it must be bool of shape ({len(self)},)")
-        names = ("user_rows", "item_rows", "weights", "times", "types")
+        names = ("user_rows", "item_rows", "weights", "times", "types", "places")
         return replace(self, **{name: pick_rows(getattr(self, name), mask) for name in names})
 
     def select_types(self, cells: BoolArray) -> Log:
@@ -500,6 +540,60 @@ class Log:
         amounts = self.types.amounts * decay_weights(None, self.times, half_life, now)[:, None]
         return replace(self, weights=weights, types=replace(self.types, amounts=amounts))
 
+    @property
+    def is_ordered(self) -> bool:
+        """Whether it is known which events of a user came first: there are times, or the rows were in order."""
+        return self.times is not None or self.places is not None
+
+    def find_order(self) -> Int64Array:
+        """Return the events of each user from the oldest to the latest; of the same time, in the order of the rows.
+
+        Returns
+        -------
+        order
+            The numbers of the events, shape (n_events,): first those of the first user.
+
+        Raises
+        ------
+        DataError
+            If the order is not known.
+
+        Examples
+        --------
+        >>> log = csrr.read({"user": [1, 1, 1], "item": [9, 7, 8]}, ordered=True)
+        >>> log.items.ids[log.item_rows[log.find_order()]].tolist()
+        [9, 7, 8]
+        """
+        if not self.is_ordered:
+            raise DataError(
+                "the log has no times, so what came first is unknown: read it with a column of times, or, if its rows"
+                " are in order, with ordered=True"
+            )
+        keys = (each for each in (self.places, self.times) if each is not None)
+        return np.lexsort((*keys, self.user_rows))
+
+    def find_ages(self) -> Int32Array:
+        """Return the number of later events of the same user, for each event.
+
+        Returns
+        -------
+        ages
+            Shape (n_events,); 0 for the latest event of a user.
+
+        Raises
+        ------
+        DataError
+            If the order is not known.
+
+        Examples
+        --------
+        >>> csrr.read({"user": [1, 1, 1], "item": [9, 7, 8]}, ordered=True).find_ages().tolist()
+        [1, 0, 2]
+        """
+        counts, ages = self.user_counts(), np.empty(len(self), np.int32)
+        ages[self.find_order()] = np.repeat(np.cumsum(counts), counts) - 1 - np.arange(len(self))
+        return ages
+
     def user_counts(self) -> Int64Array:
         """Return the number of events of each user.
 
@@ -558,18 +652,20 @@ class Log:
         Returns
         -------
         table
-            user, item and, where known, weight, types (such as view|buy), time and title.
+            user, item and, where known, weight, types (such as view|buy), time and title. If the log has an order
+            without times, the events of each user are in that order.
         """
         return self._list_first(len(self))
 
     def _list_first(self, n: int) -> pa.Table:
         """Return the first `n` events, as `to_arrow` has them."""
-        user_rows, item_rows = self.user_rows[:n], self.item_rows[:n]
+        shown: Any = slice(n) if self.times is not None or self.places is None else self.find_order()[:n]
+        user_rows, item_rows = self.user_rows[shown], self.item_rows[shown]
         columns = {"user": self.users.ids[user_rows], "item": self.items.ids[item_rows]}
         optional = {
-            "weight": None if self.weights is None else self.weights[:n],
-            "types": None if self.types is None else self.types.select(slice(n)).list_names(),
-            "time": None if self.times is None else self.times[:n],
+            "weight": None if self.weights is None else self.weights[shown],
+            "types": None if self.types is None else self.types.select(shown).list_names(),
+            "time": None if self.times is None else self.times[shown],
             "title": None if self.titles is None else self.titles[item_rows],
         }
         return pa.table(columns | {name: values for name, values in optional.items() if values is not None})
@@ -588,7 +684,10 @@ class Log:
         if not isinstance(other, Log):
             return NotImplemented
         names = ("user_rows", "item_rows", "weights", "times", "titles")
-        same = all(np.array_equal(getattr(self, name), getattr(other, name)) for name in names)
+        same = self.is_ordered == other.is_ordered
+        same &= all(np.array_equal(getattr(self, name), getattr(other, name)) for name in names)
+        if same and self.times is None and self.places is not None:
+            same = np.array_equal(self.find_order(), other.find_order())
         same_types = self.types is other.types or (self.types is not None and self.types.equals(other.types))
         return same and same_types and self.users == other.users and self.items == other.items
 
@@ -601,27 +700,30 @@ class Log:
         extras = [name for name in ("weights", "titles", "times") if getattr(self, name) is not None]
         about = f"\n{self.columns.describe()}" if self.columns is not None else ""
         types = f"\nevent types: {self.types.describe()}" if self.types is not None else ""
+        if self.places is not None and self.times is None:
+            extras.append("in order")
         return ", ".join([f"Log: {size}", *extras]) + about + types
 
     def _repr_html_(self) -> str:
         first = self._list_first(SHOWN).to_pydict()
         if self.times is not None:
             first["time"] = format_times(self.times[:SHOWN])
-        lines = list(zip(*first.values(), strict=True))
-        table = format_html_table(list(first), lines, len(self) - len(lines))
-        return f"{format_html_words(repr(self))}\n{table}"
+        return format_html_rows(repr(self), first, len(self))
 
 
 def read_log(table: Table, options: ReadOptions, titles: TitleMap | None = None) -> Log:
     """Return the log of a table; `titles` by item id take precedence over those of the table."""
-    return make_log(read_events(table, options), options.min_weight, titles)
+    return make_log(read_events(table, options), options.min_weight, titles, ordered=options.ordered)
 
 
-def make_log(events: Events, min_weight: float | None = None, titles: TitleMap | None = None) -> Log:
+def make_log(
+    events: Events, min_weight: float | None = None, titles: TitleMap | None = None, *, ordered: bool = False
+) -> Log:
     """Return the log of events, of which those of a pair become one, with a weight of at least `min_weight`."""
     users, user_rows = IdMap.encode(events.user)
     items, item_rows = IdMap.encode(events.item)
-    merged = merge_repeats(user_rows, item_rows, events.weight, events.time, len(items), events.types)
+    given = events.weight, events.time, len(items), events.types
+    merged = merge_repeats(user_rows, item_rows, *given, ordered=ordered)
     n_repeats = len(user_rows) - len(merged.user_rows)
     if min_weight is not None and merged.weights is not None:
         merged = merged.select(merged.weights >= min_weight)
@@ -638,15 +740,18 @@ def make_log(events: Events, min_weight: float | None = None, titles: TitleMap |
     for note in notes:
         warn_caller(note, DataWarning)
     columns = replace(events.columns, notes=tuple(notes), n_repeats=n_repeats)
-    return Log(users, items, user_rows, item_rows, merged.weights, merged.times, known, columns, merged.types)
+    rest = merged.weights, merged.times, known, columns, merged.types
+    return Log(users, items, user_rows, item_rows, *rest, places=merged.places)
 
 
 def join_logs(known: Log, new: Log) -> Log:
     """Return the events of both logs: of a pair that both have, the sum of the weights and the latest time.
 
     All users and items of either are in it. A title of the new log wins. Weights and times are in both logs or in none,
-    and so are event types if the known log has them.
+    and so are event types if the known log has them. Of events in order, or of the same time, the new ones are later.
     """
+    if known.is_ordered != new.is_ordered and known.times is new.times is None:
+        raise DataError("of the known events and the new ones, only some are in order; read both with ordered=True")
     users, known_users, new_users = join_ids(known.users, new.users, "user")
     items, known_items, new_items = join_ids(known.items, new.items, "item")
     weights, times = (
@@ -654,19 +759,29 @@ def join_logs(known: Log, new: Log) -> Log:
     )
     user_rows = np.concatenate([known_users[known.user_rows], new_users[new.user_rows]])
     item_rows = np.concatenate([known_items[known.item_rows], new_items[new.item_rows]])
+    by_row: Any = slice(None)
+    if known.is_ordered:
+        by_row = np.concatenate([_sort_by_place(known), len(known) + _sort_by_place(new)])
     merged = merge_repeats(
-        user_rows,
-        item_rows,
-        None if weights is None else weights.astype(np.float64),
-        times,
+        user_rows[by_row],
+        item_rows[by_row],
+        None if weights is None else weights[by_row].astype(np.float64),
+        None if times is None else times[by_row],
         len(items),
+        ordered=known.is_ordered,
     )
     titles = join_titles((known.titles, known_items), (new.titles, new_items), len(items))
     types = None
     if known.types is not None:
         _, places = np.unique(number_pairs(user_rows, item_rows, len(items)), return_inverse=True)
         types = join_types(known.types, new.types, (places[: len(known)], places[len(known) :]))
-    return Log(users, items, merged.user_rows, merged.item_rows, merged.weights, merged.times, titles, types=types)
+    rest = merged.weights, merged.times, titles
+    return Log(users, items, merged.user_rows, merged.item_rows, *rest, types=types, places=merged.places)
+
+
+def _sort_by_place(log: Log) -> Int64Array:
+    """Return the events in the order of the rows that they come from, shape (n_events,), if these are known."""
+    return np.arange(len(log)) if log.places is None else np.argsort(log.places)
 
 
 def join_ids(known: IdMap, new: IdMap, kind: str) -> tuple[IdMap, Int32Array, Int32Array]:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
 
 from csrr.data.errors import DataError, name_in_errors, show_value
-from csrr.data.formats import PARTS, join_parts, open_member, read_part, recognize
+from csrr.data.formats import PARTS, SEQUENCES, join_parts, open_member, read_part, recognize
 from csrr.data.log import Log, make_log, number_pairs, read_log
 from csrr.data.matrix import is_matrix
 from csrr.data.sources import FileSet, open_files
 from csrr.data.sql import fetch_table, is_database
-from csrr.data.tables import ColumnKey, OnBadRows, ReadOptions, Table, check_options, open_table, read_events
+from csrr.data.tables import ColumnKey, OnBadRows, ReadOptions, Table, open_table, read_events
 from csrr.parameters import Choice, ParameterError
 
 
@@ -44,14 +45,16 @@ def read(
     separator: str | None = None,
     header: bool | None = None,
     query: str | None = None,
+    ordered: bool = False,
     on_bad_rows: OnBadRows = "error",
     missing: Collection[str] | None = None,
 ) -> Log:
     """Read a log from a file, folder, zip archive, table, matrix or database.
 
-    Formats are MovieLens, EachMovie, Last.fm (HetRec 2011) and LightGCN's user lists, zipped, unpacked or their main
-    file alone; and a CSV, TSV, RecBole .inter, Parquet, Arrow or JSON-lines file, plain, compressed (gzip, bzip2, xz,
-    zstd) or zipped. `log.columns` says which column was used for what, and which were not used.
+    Formats are MovieLens, EachMovie, Last.fm (HetRec 2011) and user lists (LightGCN's train.txt and test.txt, or a
+    sequences.txt), zipped, unpacked or their main file alone; and a CSV, TSV, RecBole .inter, Parquet, Arrow or
+    JSON-lines file, plain, compressed (gzip, bzip2, xz, zstd) or zipped. `log.columns` says which
+    column was used for what, and which were not used.
 
     In text files, spaces around ids are dropped, and ids become integers only if all of them look like integers ("7" or
     "7.0", but not "007"). Repeated header lines are skipped, with a `DataWarning`.
@@ -86,6 +89,9 @@ def read(
         Whether a text file begins with column names.
     query
         The SQL query whose rows are the events.
+    ordered
+        Whether the rows of a source without times are in the order in which things happened, oldest first; of user
+        lists, the items of a user. Of a pair that repeats, the latest row counts. With times, rows break ties.
     on_bad_rows
         Whether a row without an id, with an invalid number or time, of an event type without a weight, or with too few
         or too many fields, is an error or is skipped, with a `DataWarning`.
@@ -112,7 +118,7 @@ def read(
     user 'user', item 'movieId', rating 'rating'; ratings from 3 on count
     """
     roles = (user, item, rating, weight, event, time, title)
-    options = check_options(roles, weights, target, min_rating, min_weight, on_bad_rows, missing)
+    options = ReadOptions(roles, weights, target, min_rating, min_weight, on_bad_rows, missing, ordered)
     check_file_options(format=format, separator=separator, header=header)
     Choice(name="part", choices=("train", "test", "all")).check(part)
     of_files = {"format": format, "separator": separator, "header": header, "part": None if part == "all" else part}
@@ -129,7 +135,13 @@ def read(
     if is_matrix(source):
         if columns := [name for name in options.given if name in options.columns]:
             raise DataError(f"a matrix has no columns to name; leave out {', '.join(columns)}")
+        if ordered:
+            raise DataError("a matrix does not say what came first; leave out ordered=True, or give a table")
         return Log.from_matrix(source, min_rating=min_rating, min_weight=min_weight)
+    if isinstance(source, Log) and source.places is not None and source.times is None:
+        options = replace(options, ordered=True)
+    elif isinstance(source, Log) and ordered:
+        raise ParameterError("ordered=True is for the table or file that a log is read from, and this is a log already")
     if isinstance(source, Log) and not options.given:
         return source
     if isinstance(source, Log) and source.types is not None:
@@ -199,7 +211,7 @@ def _open_file(
 ) -> Table:
     """Return the table of events in a file, a folder or an archive."""
     format, member = recognize(files, format)
-    if format == "user-lists" and files.main is None:
+    if format == "user-lists" and files.main is None and not member.endswith(SEQUENCES):
         present = [name for name in PARTS if files.find(f"{name}.txt")]
         names = (present if part == "all" else [part]) or PARTS
         return join_parts({name: read_part(files, name) for name in names})

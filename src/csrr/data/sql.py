@@ -17,7 +17,7 @@ from csrr.data.errors import DataError, name_in_errors, name_table_row, quote_na
 from csrr.data.formats import SQLITE_MAGIC
 from csrr.data.log import Log, read_log
 from csrr.data.sources import choose_limit
-from csrr.data.tables import ColumnKey, OnBadRows, ReadOptions, Table, check_names, check_options, choose_columns
+from csrr.data.tables import ColumnKey, OnBadRows, ReadOptions, Table, check_names, choose_columns
 
 if TYPE_CHECKING:
     import sqlite3
@@ -44,6 +44,7 @@ def read_sql(
     target: str | int | None = None,
     min_rating: float | None = None,
     min_weight: float | None = None,
+    ordered: bool = False,
     on_bad_rows: OnBadRows = "error",
 ) -> Log:
     """Read a log from a database query; each row is an event.
@@ -68,6 +69,8 @@ def read_sql(
         Leave out rows with a smaller rating.
     min_weight
         Leave out events with a smaller weight, summed over all rows of the pair.
+    ordered
+        Whether the query gives rows without times in the order in which things happened, as with ORDER BY.
     on_bad_rows
         As in `csrr.read`.
 
@@ -92,7 +95,7 @@ def read_sql(
     user 'customer_id', item 'sku'
     """
     roles = (user, item, rating, weight, event, time, title)
-    options = check_options(roles, weights, target, min_rating, min_weight, on_bad_rows)
+    options = ReadOptions(roles, weights, target, min_rating, min_weight, on_bad_rows, ordered=ordered)
     return read_log(fetch_table(query, connection, parameters, options), options)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -13,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from csrr._base.arrays import Float32Array, Float64Array
+from csrr._base.arrays import Float32Array, Float64Array, Int32Array
 from csrr._base.text import fold_html, format_html_facts, format_html_table, format_html_words
 from csrr.data.columns import Times
 from csrr.data.event_types import EventTypes
@@ -24,16 +25,7 @@ from csrr.data.read import as_log
 from csrr.models.schema import Arrays, FileSchema, ModelFileError, sparse_arrays, sparse_from
 from csrr.models.store import ModelState, read_plain_shape, write_model
 from csrr.models.update import join_events, uses_weights
-from csrr.parameters import (
-    ParameterError,
-    check_params,
-    explain_names,
-    is_fitted_name,
-    list_defaults,
-    list_fitted_names,
-    list_parameters,
-    refuse_names,
-)
+from csrr.parameters import ParameterError, check_params, explain_names, list_defaults, list_parameters, refuse_names
 from csrr.ranking.calibration import Calibration
 from csrr.ranking.rules import normalize_rows, sketch_rows
 from csrr.ranking.topk import ItemOrder, count_recent, measure_ages
@@ -104,6 +96,7 @@ class Estimator(ABC):
     seen_: sparse.csr_array[np.float32, tuple[int, int]]
     seen_weights_: Float32Array | None = None
     seen_times_: Times | None = None
+    seen_ages_: Int32Array | None = None
     calibration_: Calibration | None = None
     user_factors_: Float32Array
     item_factors_: Float32Array
@@ -191,6 +184,7 @@ class Estimator(ABC):
         self.event_types = None if log.types is None else replace(log.types, times=None)
         self.seen_weights_ = log.weights if uses_weights(self, log) else None
         self.seen_times_ = log.times
+        self.seen_ages_ = log.find_ages() if self.uses_order and log.is_ordered else None
         self.recent_popularity, self.item_ages = None, None
         if log.times is not None:
             events = log.item_rows, log.times, log.n_items
@@ -279,6 +273,36 @@ class Estimator(ABC):
         kind = getattr(self, "event_weights", "ignore")
         return self.seen_weights_ is not None if kind == "auto" else kind != "ignore"
 
+    @property
+    def uses_order(self) -> bool:
+        """Whether the model learns from the order of events, which is then kept. Your own model may override it."""
+        return getattr(self, "order", "ignore") != "ignore"
+
+    @property
+    def reads_order(self) -> bool:
+        """Whether scores depend on the order of histories, which are then as in `histories`, once the model is fitted.
+
+        That is so if the fit kept the order, unless a model finds that it is worth nothing.
+        """
+        return self.seen_ages_ is not None
+
+    @property
+    def histories(self) -> sparse.csr_array[np.float32, tuple[int, int]]:
+        """The training events as `score_histories` takes them, sparse of shape (n_users, n_items).
+
+        They are ones or, where `reads_order`, 1 for the latest event of a user, 2 for the one before it, and so on.
+        """
+        ages = self.seen_ages_
+        if ages is None or not self.reads_order:
+            return self.seen_
+
+        def compute() -> Any:
+            parts = (ages + 1).astype(np.float32), self.seen_.indices, self.seen_.indptr
+            return sparse.csr_array(parts, shape=self.seen_.shape)
+
+        found: sparse.csr_array[np.float32, tuple[int, int]] = self._compute_once("histories", compute)
+        return found
+
     @ask_one_state
     def training_log(self) -> Log:
         """Return the events that the model was fitted to.
@@ -286,10 +310,13 @@ class Estimator(ABC):
         Returns
         -------
         log
-            In their order, with event types if there were any, without weights or times.
+            In their order, with event types if there were any, without weights or times. If the model uses the order
+            of events, that is kept.
         """
         rows = np.repeat(np.arange(len(self.users_), dtype=np.int32), np.diff(self.seen_.indptr))
-        return Log(self.users_, self.items_, rows, self.seen_.indices, titles=self.titles_, types=self.event_types)
+        places = None if self.seen_ages_ is None else -self.seen_ages_
+        given = self.users_, self.items_, rows, self.seen_.indices
+        return Log(*given, titles=self.titles_, types=self.event_types, places=places)
 
     @property
     def popularity(self) -> Float64Array:
@@ -498,7 +525,7 @@ class Estimator(ABC):
         """
         arrays: Arrays = {}
         facts: dict[str, Any] = {}
-        for name in list_fitted_names(self):
+        for name in filter(is_fitted_name, vars(self)):
             value: Any = getattr(self, name)
             if isinstance(value, sparse.csr_array):
                 arrays |= sparse_arrays(name, value)
@@ -538,6 +565,14 @@ class Estimator(ABC):
             if not is_fitted_name(name):
                 raise ModelFileError(f"an array {name!r} is no fitted attribute of a {kind}")
             setattr(self, name, arrays[name])
+
+
+_KEPT_BY_ALL = re.compile("(users|items|titles|item_table|seen(_weights|_times|_ages)?|calibration)_")
+
+
+def is_fitted_name(name: str) -> bool:
+    """Return whether an attribute is one that a fit sets beyond what all models keep: its name ends in one `_`."""
+    return re.fullmatch(r"[^_].*[^_]_", name) is not None and not _KEPT_BY_ALL.fullmatch(name)
 
 
 def _list_facts(model: Estimator) -> dict[str, object]:

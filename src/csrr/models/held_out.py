@@ -16,8 +16,7 @@ from csrr.model_parameters import HoldOut
 from csrr.models.base import Recommender
 from csrr.models.recommend import rank_items
 from csrr.parameters import ParameterError
-from csrr.ranking import mark_hits
-from csrr.ranking.metrics import ndcg
+from csrr.ranking.metrics import mark_hits, ndcg
 
 LIST_LENGTH = 20
 """Choices maximize NDCG at this length."""
@@ -43,8 +42,9 @@ def hold_out(log: Log, seed: int, way: HoldOut = "auto") -> tuple[Log, Log] | No
     was, but at random where that leaves too few users.
     """
     rng = np.random.default_rng(seed)
-    if way in ("last", "time") and log.times is None:
-        raise ParameterError(f'hold_out="{way}" needs events with times, and these have none; read a time column')
+    if (way == "last" and not log.is_ordered) or (way == "time" and log.times is None):
+        also = ", or ordered=True if the rows are in order" if way == "last" else ""
+        raise ParameterError(f'hold_out="{way}" needs events with times, and these have none; read a time column{also}')
     counts = log.user_counts()
     kind = resolve_way(log, way)
     held = _mark_end(log) if kind == "time" else _mark_tenth(log, counts, rng, latest=kind == "last")
@@ -62,7 +62,7 @@ def hold_out(log: Log, seed: int, way: HoldOut = "auto") -> tuple[Log, Log] | No
 
 def resolve_way(log: Log, way: HoldOut) -> HoldOut:
     """Return how events are held out of a log: with "auto", as those of its own test were."""
-    return way if way != "auto" else (None if log.times is None else log.cut) or "random"
+    return way if way != "auto" else (log.cut if log.is_ordered else None) or "random"
 
 
 def _mark_tenth(log: Log, counts: Any, rng: np.random.Generator, *, latest: bool) -> BoolArray:
@@ -73,8 +73,7 @@ def _mark_tenth(log: Log, counts: Any, rng: np.random.Generator, *, latest: bool
     n_held = np.floor(np.minimum(SHARE * counts, most_of_target) + rng.random(log.n_users)).astype(np.int64)
     n_held[counts < LEAST_EVENTS] = 0
     if latest:
-        assert log.times is not None
-        return mark_leading(log, np.lexsort((-log.times, ~is_target, log.user_rows)), n_held)
+        return mark_leading(log, np.lexsort((log.find_ages(), ~is_target, log.user_rows)), n_held)
     drawn = (log.user_rows.astype(np.int64) << 33) | rng.integers(2**32, size=len(log))
     return mark_leading(log, np.argsort(drawn | (~is_target).astype(np.int64) << 32, kind="stable"), n_held)
 

@@ -51,6 +51,9 @@ class MCShift(CSRRBase):
         The floating-point precision of the computation.
     threads
         The number of threads; 0 for all cores.
+    engine
+        Where the work of a fit runs: an object with the methods of `csrr.numerics.engine.Engine`; None: on threads of
+        this process.
     seed
         Seed of the random numbers.
 
@@ -87,6 +90,8 @@ class MCShift(CSRRBase):
     seen_weights_, seen_times_
         The weights of these events, if the model uses weights, and their times, if the log has them: shape
         (n_events,) each, or None.
+    seen_ages_
+        The number of later events of the same user for each, shape (n_events,), if the model uses the order; or None.
     calibration_
         The calibration that `calibrate` learned, or None.
 
@@ -111,6 +116,7 @@ class MCShift(CSRRBase):
     time_limit: shared.TimeLimit = None
     dtype: shared.Dtype = "float32"
     threads: shared.Threads = 0
+    engine: shared.Engine = None
     seed: shared.Seed = 0
 
     def resolve_costs(self, log: Log) -> Costs:
@@ -149,6 +155,9 @@ class BiasMC(CSRRBase):
         The floating-point precision of the computation.
     threads
         The number of threads; 0 for all cores.
+    engine
+        Where the work of a fit runs: an object with the methods of `csrr.numerics.engine.Engine`; None: on threads of
+        this process.
     seed
         Seed of the random numbers.
 
@@ -185,6 +194,8 @@ class BiasMC(CSRRBase):
     seen_weights_, seen_times_
         The weights of these events, if the model uses weights, and their times, if the log has them: shape
         (n_events,) each, or None.
+    seen_ages_
+        The number of later events of the same user for each, shape (n_events,), if the model uses the order; or None.
     calibration_
         The calibration that `calibrate` learned, or None.
 
@@ -208,6 +219,7 @@ class BiasMC(CSRRBase):
     time_limit: shared.TimeLimit = None
     dtype: shared.Dtype = "float32"
     threads: shared.Threads = 0
+    engine: shared.Engine = None
     seed: shared.Seed = 0
 
     def resolve_costs(self, log: Log) -> Costs:

@@ -17,10 +17,9 @@ from csrr.data.items import Kind
 from csrr.data.matrix import check_sparse
 from csrr.models.filters import IdLookup, UserBatch, list_ids, need_table, read_asked, read_rules, restrict
 from csrr.parameters import ParameterError, check_number, check_whole, refuse_names
-from csrr.ranking import Recommendations, top_k
 from csrr.ranking.calibration import Calibration
-from csrr.ranking.topk import NO_ITEM, Products, Restrictions, RowScorer, Top, take_rows
-from csrr.results.recommendations import SHOWN_COLUMNS
+from csrr.ranking.topk import NO_ITEM, Products, Restrictions, RowScorer, Top, take_rows, top_k
+from csrr.results.recommendations import SHOWN_COLUMNS, Recommendations
 from csrr.rules import RULES, RuleOptions
 
 if TYPE_CHECKING:
@@ -74,7 +73,7 @@ def make_lists(
     # 3. The best items of each user: by popularity where nothing is known of the user.
     known = find_known(model, batch.activity, batch.rows)
     k, order = min(k, limits.count_left()), model.item_order
-    if isinstance(score_rows, Products) and rules is None:
+    if isinstance(score_rows, Products) and score_rows.is_single and rules is None:
         items, scores = score_rows.find_best(np.where(known, batch.rows, -1), k, limits, order)
     else:
         other = None if rules is None else score_popular(model)
@@ -101,7 +100,7 @@ def rank_items(model: Scorer, rows: Rows, k: int, *, seen: Any = None, candidate
     model.check_fitted()
     seen = check_sparse(seen, "seen") if sparse.issparse(seen) and seen is not model.seen_ else seen
     score_rows, order = model.row_scorer, model.item_order
-    if not isinstance(score_rows, Products):
+    if not (isinstance(score_rows, Products) and score_rows.is_single):
         score_rows = partial(score_lists, model)
         return top_k(score_rows, rows, len(model.items_), k, seen=seen, candidates=candidates, order=order)
     limits = Restrictions(len(model.items_))

@@ -22,6 +22,7 @@ from csrr.models.recommend import check_calibrated, name_items, rank_items
 from csrr.noise.scores import LeaveOneOut
 from csrr.noise.suspects import Suspects, find_suspects
 from csrr.numerics.problem import Pattern
+from csrr.numerics.thread_engine import THREADS
 from csrr.parameters import ParameterError, check_number, check_whole
 from csrr.ranking.calibration import Calibration
 from csrr.ranking.explanations import Explanation, spread_amounts
@@ -59,7 +60,7 @@ class Scorer(Estimator):
             A new float32 array of shape (len(rows), n_items).
         """
         products = self.make_products()
-        return self.score_histories(self.seen_, rows) if products is None else products(rows)
+        return self.score_histories(self.histories, rows) if products is None else products(rows)
 
     def make_products(self) -> Products | None:
         """Return the scores as products of factors and of weights between items; None where they are something else.
@@ -91,7 +92,7 @@ class Scorer(Estimator):
     def row_scorer(self) -> RowScorer:
         """What scores users by row for lists: products, unless a subclass has a `score_rows` of its own."""
         products = self.make_products() if type(self).score_rows is Scorer.score_rows else None
-        return self.score_rows if products is None or not products.is_single else products
+        return self.score_rows if products is None else products
 
     def score_histories(self, seen: Any, rows: Rows) -> Float32Array:
         """Return the scores of all items, given histories.
@@ -99,7 +100,7 @@ class Scorer(Estimator):
         Parameters
         ----------
         seen
-            Histories, a row each: csr of shape (n, n_items).
+            Histories, a row each: csr of shape (n, n_items), with values as in `histories`.
         rows
             The rows to score.
 
@@ -434,7 +435,7 @@ class Scorer(Estimator):
             The values of clicks are leave-one-out.
         """
         return LeaveOneOut(
-            Pattern.of(self.seen_), self.score_own(), lambda rows, items: self.score_rows(rows)[:, items]
+            Pattern.of(self.seen_, THREADS), self.score_own(), lambda rows, items: self.score_rows(rows)[:, items]
         )
 
     def explained_shares(self) -> Float32Array:

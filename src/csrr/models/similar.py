@@ -12,8 +12,8 @@ from csrr._base.arrays import Float32Array, Rows
 from csrr.models.filters import IdLookup, Unknown, is_for_each, is_one_id, list_ids, need_table, read_asked
 from csrr.models.recommend import check_k
 from csrr.parameters import ParameterError
-from csrr.ranking import NeighborLists, Neighbors, top_k
-from csrr.ranking.topk import Restrictions, RowScorer
+from csrr.ranking.topk import Restrictions, RowScorer, top_k
+from csrr.results.recommendations import NeighborLists, Neighbors
 
 if TYPE_CHECKING:
     from csrr.models.base import Recommender
@@ -56,7 +56,7 @@ def find_similar(
     limits = Restrictions(n_known)
     if (where := options.get("where")) is not None:
         limits.keep(np.flatnonzero(need_table(model, "where").match(where)))
-    ids = read_asked(list_ids(queries), reader)
+    ids = read_asked(list_ids(queries), reader, kind)
     place = f"the {kind}{'' if is_one_id(queries) else 's'} asked for"
     rows = reader.find(known, ids, kind, place)
     reader.count(place, int((rows < 0).sum()), len(rows))
