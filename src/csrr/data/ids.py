@@ -34,7 +34,8 @@ RARE = 50
 def _read(ids: Any, name: str) -> pa.Array:
     few = ids.tolist() if isinstance(ids, np.ndarray) and ids.ndim == 1 and len(ids) <= FEW else ids
     if isinstance(few, list) and len(few) <= FEW:
-        kind = {(int,): pa.int64(), (str,): pa.large_string()}.get(tuple({type(each) for each in few}))
+        types = {type(each) for each in few}
+        kind = pa.int64() if types == {int} else pa.large_string() if types == {str} else None
         with suppress(OverflowError, UnicodeEncodeError):
             if kind is not None:
                 return pa.array(few, kind)
