@@ -138,6 +138,32 @@ class Share(Number):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Shares(Parameter):
+    """A number between 0 and 1, both excluded, or several different ones, at most `most`."""
+
+    most: int = 1
+
+    def allows(self, value: Any) -> bool:
+        """Return whether a value is such a number, or a list of them."""
+        each = list(value) if isinstance(value, list | tuple) else [value]
+        are_inside = all(is_number(one) and 0 < one < 1 for one in each)
+        return are_inside and 0 < len(set(each)) == len(each) <= self.most
+
+    def describe_wanted(self) -> str:
+        """Return what a value must be, in words."""
+        return f"lie between 0 and 1, both excluded, or be up to {self.most} such numbers"
+
+    def _parse(self, text: str) -> float | list[float]:
+        parts = text.split(",")
+        if not all(is_float(part) for part in parts):
+            raise ValueError(self._describe_mismatch("a number, nor several like 0.3,0.8", text))
+        return float(text) if len(parts) == 1 else [float(part) for part in parts]
+
+    def _name_kind(self) -> str:
+        return "NUMBER|NUMBER,..."
+
+
+@dataclass(frozen=True, kw_only=True)
 class Whole(Parameter):
     """A whole number >= `least`, and no larger than what an index can be."""
 

@@ -170,6 +170,10 @@ class CSRR(CSRRBase):
     neighbors: shared.Neighbors = "auto"
     reg_neighbors: shared.RegNeighbors = "auto"
     neighbor_scaling: shared.NeighborScaling = 0.0
+    order: shared.Order = "ignore"
+    decay: shared.Decay = "auto"
+    history_scaling: shared.HistoryScaling = "auto"
+    rare_scaling: shared.RareScaling = "auto"
     denoise: shared.Denoise = "auto"
     l1: shared.L1 = None
     l2: shared.L2 = None
