@@ -63,10 +63,11 @@ def _attack(name: str, seconds: float, options: argparse.Namespace) -> int:
         say=lambda text: print(text, flush=True) if sys.stdout.isatty() else None,
         report=report,
     )
+    missing = getattr(CAMPAIGNS[name], "left_out", "")
     rate = progress.done / max(progress.seconds, 1e-9)
     print(
         f"{name}: {progress.done:,} cases, {progress.failed} failed, {progress.seconds:,.0f} s"
-        f" ({rate:,.1f} a second), seed {progress.seed}",
+        f" ({rate:,.1f} a second), seed {progress.seed}{missing and f', without {missing}, which is not installed'}",
         flush=True,
     )
     return int(progress.failed > 0)

@@ -54,7 +54,7 @@ class Fits:
             "cells": cells.tolist(),
             "values": values.flat[cells].tolist(),
             "history": rng.integers(values.shape[1], size=rng.integers(0, 4)).tolist(),
-            "is_saved": bool(rng.random() < 0.1),
+            "is_saved": bool(rng.random() < 0.5),
             "times": rng.integers(0, 10 ** rng.integers(1, 12), len(cells)).tolist() if rng.random() < 0.3 else None,
             "update": rng.integers(values.shape, size=(3, 2)).tolist() if rng.random() < 0.2 else None,
         }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import io
 import json
 import warnings
@@ -11,8 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
-import polars as pl
 import pyarrow as pa
 from pyarrow import parquet
 from scipy import sparse
@@ -35,13 +34,21 @@ SIMPLE = (pa.types.is_integer, pa.types.is_floating, pa.types.is_string, pa.type
 
 def _to_polars(table: pa.Table) -> Any:
     """A frame of simple types: of others polars panics, which is loud."""
+    import polars as pl
+
     return pl.from_arrow(table) if all(any(test(kind) for test in SIMPLE) for kind in table.schema.types) else None
+
+
+def _to_pandas_of_arrow(table: pa.Table) -> Any:
+    import pandas as pd
+
+    return table.to_pandas(types_mapper=pd.ArrowDtype)
 
 
 VIEWS: dict[str, Callable[[pa.Table], Any]] = {
     "arrow": lambda table: table,
     "pandas": lambda table: table.to_pandas(),
-    "pandas of arrow": lambda table: table.to_pandas(types_mapper=pd.ArrowDtype),
+    "pandas of arrow": _to_pandas_of_arrow,
     "polars": _to_polars,
     "columns": lambda table: table.to_pydict(),
     "numpy": lambda table: {name: table[name].to_numpy() for name in table.column_names},
@@ -57,6 +64,11 @@ class Tables:
     name = "tables"
     about = "matrices that lie and tables of any type, in memory: sound logs and lists, or errors with words; no crash"
     patience = 20.0
+
+    @property
+    def left_out(self) -> str:
+        """The libraries that are not installed, whose tables are not tried."""
+        return " and ".join(name for name in ("pandas", "polars") if importlib.util.find_spec(name) is None)
 
     def prepare(self) -> None:
         """Fit the model that matrices are asked of, and compile what a case runs."""

@@ -319,8 +319,9 @@ def check_whole(name: str, value: Any, *, least: int) -> None:
 
 
 def _describe_range(above: float | None, least: float | None, most: float) -> str:
-    low = f"> {above}" if above is not None else f">= {least}" if least is not None else "finite"
-    return f"be a number {low}" + ("" if most == math.inf else f" and <= {most:g}")
+    low = [f"> {above}"] if above is not None else [f">= {least}"] if least is not None else []
+    bounds = " and ".join([*low, *([] if most == math.inf else [f"<= {most:g}"])])
+    return f"be a number {bounds}" if bounds else "be a finite number"
 
 
 # Models that declare their parameters
@@ -353,7 +354,17 @@ def _find_parameters(kind: type) -> dict[str, Parameter]:
     return found
 
 
-_COMMON = ("users_", "items_", "titles_", "item_table_", "seen_", "seen_weights_", "seen_times_", "calibration_")
+_COMMON = (
+    "users_",
+    "items_",
+    "titles_",
+    "item_table_",
+    "seen_",
+    "seen_weights_",
+    "seen_times_",
+    "seen_ages_",
+    "calibration_",
+)
 
 
 def list_fitted_names(model: Any) -> list[str]:

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypedDict, get_type_hints
 
+from csrr.data.errors import show_value
 from csrr.parameters import Duration, ParameterError, check_number, is_float, is_number, is_whole, read_days
 
 if TYPE_CHECKING:
@@ -144,9 +145,6 @@ class Boost(Rule):
         """Add the logarithms of the factors."""
         import numpy as np
 
-        from csrr.data.errors import show_value
-        from csrr.data.items import find_name
-
         if isinstance(value, str):
             lists.add(self._read_column(value, lists))
             return
@@ -163,7 +161,7 @@ class Boost(Rule):
                 categories = lists.categories("boost", name)
                 for category, factor in factors.items():
                     weights = np.zeros(len(categories.names))
-                    place = find_name(categories.names, name, category)
+                    place = categories.find(name, category)
                     weights[place] = self._read_factor(factor, f"of {show_value(name)} {show_value(category)}")
                     bonus += categories.members @ weights
         single = {item: factor for item, factor in value.items() if not isinstance(factor, Mapping)}
@@ -176,8 +174,6 @@ class Boost(Rule):
     def _read_factor(self, factor: Any, of_what: str) -> float:
         import numpy as np
 
-        from csrr.data.errors import show_value
-
         if not is_number(factor, above=0):
             raise ParameterError(
                 f"boost: the factor {of_what}, {show_value(factor)}, must be a number > 0; 1 changes nothing, less than"
@@ -188,8 +184,6 @@ class Boost(Rule):
     def _read_column(self, name: str, lists: RuledLists) -> Float64Array:
         """Return the logarithms of a column of factors; those missing have the mean of the others."""
         import numpy as np
-
-        from csrr.data.errors import show_value
 
         column = lists.table("boost")[name]
         if column.is_text or column.kind == "date":
@@ -237,8 +231,6 @@ class Fresh(Rule):
         """Add the logarithm of the factor, halved with each half-life of an item's age."""
         import numpy as np
 
-        from csrr.data.errors import show_value
-
         asked = dict(value) if isinstance(value, Mapping) else {"half_life": value}
         if "half_life" not in asked or set(asked) - {"half_life", "factor", "by"}:
             raise ParameterError(f"fresh={show_value(value)}: give half_life, and perhaps factor and by")
@@ -250,7 +242,6 @@ class Fresh(Rule):
 
     def _read_half_life(self, value: Any) -> float:
         """Return a number as it is, and a text or timedelta in seconds."""
-        from csrr.data.errors import show_value
 
         if is_number(value, above=0):
             return float(value)
@@ -264,8 +255,6 @@ class Fresh(Rule):
     def _find_ages(self, by: str | None, lists: RuledLists) -> Float64Array:
         """Return the ages of items, shape (n_items,), inf where unknown."""
         import numpy as np
-
-        from csrr.data.errors import show_value
 
         if by is None and (ages := lists.model.item_ages) is not None:
             return ages
@@ -347,7 +336,6 @@ class AtLeast(CategoryRule):
 
     def apply(self, value: Any, lists: RuledLists) -> None:
         """Reserve places for a category that a list lacks."""
-        from csrr.data.errors import show_value
 
         for name, least in _check_columns("at_least", value).items():
             if least is not None and not isinstance(least, Mapping):
@@ -409,7 +397,6 @@ RULES: dict[str, Rule] = {
 
 def _check_columns(rule: str, value: Any) -> Mapping[str, Any]:
     """Return what a rule asks of columns."""
-    from csrr.data.errors import show_value
 
     if not isinstance(value, Mapping):
         raise ParameterError(f"{rule}={show_value(value)}: give a dict from columns of the item table to numbers")
@@ -420,18 +407,15 @@ def _count_by_category(rule: str, name: str, given: Any, lists: RuledLists, othe
     """Return the number that is asked of each category of a column: one for all, or by category, or `otherwise`."""
     import numpy as np
 
-    from csrr.data.errors import show_value
-    from csrr.data.items import find_name
-
-    names = lists.categories(rule, name).names
-    counts = np.full(len(names), otherwise, np.int64)
+    categories = lists.categories(rule, name)
+    counts = np.full(len(categories.names), otherwise, np.int64)
     for category, number in given.items() if isinstance(given, Mapping) else ((None, given),):
         if not is_whole(number, 1):
             raise ParameterError(
                 f"{rule}: {show_value(name)} has {show_value(number)}; it must be a whole number, at least 1 (what must"
                 " not be in a list at all is for exclude or where)"
             )
-        counts[slice(None) if category is None else find_name(names, name, category)] = number
+        counts[slice(None) if category is None else categories.find(name, category)] = number
     return counts
 
 

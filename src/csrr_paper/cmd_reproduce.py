@@ -138,7 +138,7 @@ def _leave_out_missing(asked: list[Experiment]) -> list[Experiment]:
 
 def _run(run: Reproduction, results: Path, workers: int) -> list[tuple[Job, Exception]]:
     """Run the remaining jobs and return the failed ones; an interruption says which results are kept."""
-    from csrr._base.threads import WorkerError
+    from csrr_paper.reproduce import WorkerError
 
     kept = f"the results so far are in {results}, the same command goes on from there"
     try:

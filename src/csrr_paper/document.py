@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from csrr._base.text import UNKNOWN, compute_half_width, format_duration, format_fixed, format_short
+from csrr._base.text import UNKNOWN, format_duration, format_fixed, format_short
 from csrr.report.svg import Panel, Point, draw_panel, list_series_names
 from csrr_paper.evidence import write_notice
 from csrr_paper.jobs import FIGURES, TABLES
 from csrr_paper.method import DIFFERENCES
 from csrr_paper.overview import Overview, make_overview
-from csrr_paper.page_tables import RANKED_BY, ShownTable, show_table
+from csrr_paper.page_tables import RANKED_BY, ShownTable, compute_half_width, show_table
 from csrr_paper.summary_types import Claim, Figure, Made, MissingPart, ResultPanel, Summary
 from csrr_paper.today import ShownToday, show_today
 

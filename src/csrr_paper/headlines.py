@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from csrr._base.text import compute_relative, format_percent, to_finite
+from csrr._base.text import format_percent, to_finite
 from csrr_paper.claims import index_tables
 from csrr_paper.evidence import FULL_RESULTS, explain_weakness
 from csrr_paper.printed import PRINTED_FOR_OTHER_USERS
 from csrr_paper.summary_types import STANDARD, Claim, Summary, SystemTable
-from csrr_paper.today import Today, say_places
+from csrr_paper.today import Today, compute_relative, say_places
 
 CLOSE = 0.05
 """The largest relative difference from a printed number that counts as near."""

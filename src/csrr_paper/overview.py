@@ -6,12 +6,13 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from csrr._base.text import UNKNOWN, compute_relative, format_percent
+from csrr._base.text import UNKNOWN, format_percent
 from csrr.report.charts import draw_document
 from csrr.report.svg import Chart, Panel, Point, Series, draw_panel
 from csrr_paper.claims import index_tables
 from csrr_paper.headlines import NEAR_IN, PAPERS_BEST, list_differences, list_standard
 from csrr_paper.summary_types import STANDARD, Cell, Summary, SystemTable
+from csrr_paper.today import compute_relative
 
 WIDTH = 420
 WORDS = (

@@ -8,9 +8,6 @@ from typing import Any, NamedTuple
 
 from csrr._base.text import (
     UNKNOWN,
-    compute_half_width,
-    compute_relative,
-    format_count,
     format_duration,
     format_fixed,
     format_p_value,
@@ -19,6 +16,7 @@ from csrr._base.text import (
     to_finite,
 )
 from csrr_paper.summary_types import Cell, CertificateFacts, PairedTest, SystemRow, SystemTable, Times
+from csrr_paper.today import compute_relative
 
 RANKED_BY = "NDCG@5"
 TEST_COLUMNS = (
@@ -146,7 +144,7 @@ def _find_best(cells: Sequence[dict[str, Cell]], column: str) -> str:
 
 def _list_facts(table: SystemTable) -> str:
     sizes = {"users": table.n_users, "items": table.n_items, "events": table.n_events}
-    facts = [f"{format_count(number)} {name}" for name, number in sizes.items() if number is not None]
+    facts = [f"{format_fixed(number, 0)} {name}" for name, number in sizes.items() if number is not None]
     if table.splits:
         facts.append("1 split" if len(table.splits) == 1 else f"{len(table.splits)} splits")
     if table.tuned:
@@ -158,7 +156,7 @@ def _show_settings(row: SystemRow) -> ShownSettings:
     seconds = row.seconds or Times()
     tune, fit, evaluate = map(format_duration, (seconds.tune, seconds.fit, seconds.evaluate))
     params, certificate = _show_params(row.params), _show_certificate(row.certificate)
-    return ShownSettings(row.system, row.about, params, format_count(row.tried), tune, fit, evaluate, certificate)
+    return ShownSettings(row.system, row.about, params, format_fixed(row.tried, 0), tune, fit, evaluate, certificate)
 
 
 def _show_params(chosen: Sequence[dict[str, Any]]) -> str:
@@ -178,7 +176,7 @@ def _show_params(chosen: Sequence[dict[str, Any]]) -> str:
 def _show_certificate(certificate: CertificateFacts | None) -> str:
     if certificate is None:
         return UNKNOWN
-    rank = "" if certificate.rank is None else f"rank {format_count(certificate.rank)}"
+    rank = "" if certificate.rank is None else f"rank {format_fixed(certificate.rank, 0)}"
     return ", ".join(each for each in (f"gap {format_short(certificate.gap)}", rank, certificate.status) if each)
 
 
@@ -210,5 +208,11 @@ def _show_test(test: PairedTest) -> tuple[str, ...]:
         format_fixed(test.effect, 2, signed=True),
         format_percent(test.better),
         format_percent(test.worse),
-        format_count(test.n_users),
+        format_fixed(test.n_users, 0),
     )
+
+
+def compute_half_width(low: float | None, high: float | None) -> float | None:
+    """Return half the length of an interval, None where an end is not known."""
+    low, high = to_finite(low), to_finite(high)
+    return None if low is None or high is None else (high - low) / 2

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
+import signal
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
 from csrr._base.files import write_text
-from csrr._base.threads import available_cores, run_in_processes
+from csrr._base.threads import available_cores
 from csrr.data.catalog import DATASETS, data_dir, locate
 from csrr.data.errors import DataError
 from csrr.data.log import Log
@@ -100,12 +104,7 @@ def find_missing_data(experiments: Iterable[Experiment]) -> dict[str, str]:
     for name in dict.fromkeys(each.data for each in experiments):
         if locate(name) is None:
             known = DATASETS[name]
-            get = (
-                f"csrr.fetch({name!r}) downloads it"
-                if known.url
-                else f"it cannot be downloaded: put {known.source} there"
-            )
-            missing[name] = f"{known.file} ({known.description}) is not in {data_dir()}: {get}"
+            missing[name] = f"{known.file} ({known.description}) is not in {data_dir()}: {known.how_to_get}"
     return missing
 
 
@@ -203,9 +202,10 @@ class Reproduction:
             if self.find_result(job) is None:
                 groups.setdefault(self._make_tuning_key(job), []).append(place)
         longest = sorted(groups.values(), key=lambda each: -self._estimate(self.jobs[place] for place in each))
-        given = (str(self.store.folder), self.experiments, self.tuned, max(1, available_cores() // workers))
+        threads = max(1, available_cores() // workers)
+        work = partial(do_jobs, str(self.store.folder), self.experiments, self.tuned, threads)
         done, failed = len(self.list_results()), []
-        for place, error in run_in_processes(do_jobs, given, longest, workers):
+        for place, error in _do_in_processes(work, longest, workers):
             job, done = self.jobs[place], done + 1
             if error is not None:
                 failed.append((job, error))
@@ -363,3 +363,33 @@ def _read_file(path: str, at_least: float | None) -> Log:
 def _drop_infinite(facts: dict[str, Any]) -> dict[str, Any]:
     """Return the facts for JSON, with None for numbers that are not finite."""
     return {name: None if isinstance(v, float) and not np.isfinite(v) else v for name, v in facts.items()}
+
+
+class WorkerError(RuntimeError):
+    """A process ended before its work was done."""
+
+
+def _do_in_processes(
+    work: Callable[[list[int]], list[tuple[int, Exception | None]]], groups: list[list[int]], workers: int
+) -> Iterator[tuple[int, Exception | None]]:
+    """Yield what `work` returns for each of the groups of jobs, in the order in which they are done.
+
+    The processes are new ones, so that no thread of this one is copied, and leave Ctrl-C to this one. They end with
+    this generator, whatever ends it.
+    """
+    context = multiprocessing.get_context("spawn")
+    before = {child.pid for child in multiprocessing.active_children()}
+    pool = ProcessPoolExecutor(workers, context, signal.signal, (signal.SIGINT, signal.SIG_IGN))
+    try:
+        for future in as_completed([pool.submit(work, group) for group in groups]):
+            yield from future.result()
+        pool.shutdown()
+    except BrokenProcessPool as error:
+        raise WorkerError(
+            "a worker was ended from outside, perhaps for want of memory; start again with fewer workers"
+        ) from error
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+        for child in multiprocessing.active_children():
+            if child.pid not in before:
+                child.terminate()

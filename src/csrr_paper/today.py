@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Self
 
-from csrr._base.text import UNKNOWN, compute_relative, format_fixed, format_percent
+from csrr._base.text import UNKNOWN, format_fixed, format_percent, to_finite
 from csrr.data.errors import DataError
 from csrr.report.charts import read_dataclass
 
@@ -182,3 +182,9 @@ def _show_cells(
 def _name_column(column: TodayColumn) -> ShownColumn:
     splits = "fixed split" if column.fixed else f"{column.splits} split{'s' if column.splits > 1 else ''}"
     return ShownColumn(column.data, column.measure, splits)
+
+
+def compute_relative(mean: float, printed: float | None) -> float | None:
+    """Return by how much `mean` differs from `printed`, as a share of it; None where that is not defined."""
+    ours, theirs = to_finite(mean), to_finite(printed)
+    return None if ours is None or not theirs else (ours - theirs) / abs(theirs)

@@ -73,7 +73,7 @@ def test_weights_given_as_a_column(read):
     [
         ({"user": False}, "user=False: it must be the name of a column, its number (from 0) or None"),
         ({"weight": [1, 2, 3, 4]}, "values belong into the table, as a column with a name"),
-        ({"min_rating": "3"}, "min_rating='3' must be a number finite"),
+        ({"min_rating": "3"}, "min_rating='3' must be a finite number"),
         ({"separator": ";"}, "separator= is for files of text; leave it out for a table in memory"),
         ({"missing": ["-"]}, "missing= is for files of text; leave it out for a table in memory"),
         ({"missing": 5}, "missing=5: give a list of strings, such as ['-', 'NULL']"),

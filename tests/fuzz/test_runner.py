@@ -135,6 +135,15 @@ def test_failures_are_kept_where_asked(tmp_path, monkeypatch, capsys):
             assert "Traceback" in about
 
 
+def test_what_is_left_out_is_told(monkeypatch, capsys, tmp_path):
+    monkeypatch.setitem(CAMPAIGNS, "odd", partial := Odd())
+    monkeypatch.setattr("fuzz.__main__.run", lambda *_, **__: Progress("odd", 0, done=3))
+    monkeypatch.setattr("sys.argv", ["fuzz", "odd", "--found", str(tmp_path)])
+    partial.left_out = "polars"
+    assert main() == 0
+    assert capsys.readouterr().out.endswith("seed 0, without polars, which is not installed\n")
+
+
 def test_campaigns_share_the_time(monkeypatch, capsys, tmp_path):
     given = []
 

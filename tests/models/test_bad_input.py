@@ -289,5 +289,11 @@ def test_a_scaling_may_be_a_whole_number(log):
 
 def test_who_is_no_number_is_not_recommended_to(model):
     for ids in (math.nan, [1, math.nan]):
-        with pytest.raises(DataError, match=r"user ids.*the value is missing"):
+        with pytest.raises(DataError, match=r"user ids.*the value is missing; leave it out"):
             model.recommend(ids)
+
+
+def test_what_is_no_id_of_an_item_is_told_as_one(model):
+    for ids in (None, math.nan, [1, None], True):
+        with pytest.raises(DataError, match=r"item ids"):
+            model.similar_items(ids)

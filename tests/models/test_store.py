@@ -24,6 +24,19 @@ from csrr.models import store as model_file
 PREFIX = 52  # magic 8, version 4, length 8, SHA-256 32
 
 
+class Counted(csrr.Recommender):
+    """A model from outside, saved as it is."""
+
+    def __init__(self, damping=0.5):
+        self.damping = damping
+
+    def fit(self, data):
+        log = self.read(data)
+        self.remember(log)
+        self.mean_ = float(log.item_counts().mean())
+        return self
+
+
 @pytest.fixture(scope="module")
 def saved(log, tmp_path_factory):
     path = tmp_path_factory.mktemp("store") / "model.csrr"
@@ -352,6 +365,19 @@ def test_what_follows_from_times_is_in_a_file_with_them_or_not_at_all(weighing, 
     refused(tmp_path, data, f"array '{name}' is missing")
 
 
+@pytest.mark.parametrize(("place", "age"), [(0, -1), (0, 10**6), (0, None)])
+def test_ages_number_the_events_of_each_user(log, tmp_path, monkeypatch, place, age):
+    monkeypatch.setattr(csrr.PopRank, "uses_order", True)
+    csrr.PopRank().fit(replace(log, places=np.arange(len(log)))).save(tmp_path / "PopRank")
+    assert csrr.load(tmp_path / "PopRank").seen_ages_[0] == log.user_counts()[0] - 1
+
+    def change(header, arrays):
+        arrays["seen.ages"][place] = arrays["seen.ages"][place + 1] if age is None else age
+
+    data = altered(tmp_path, "PopRank", tmp_path, change).read_bytes()
+    refused(tmp_path, data, r"seen\.ages' (has values from|does not number the events of each user)")
+
+
 def test_curves_of_groups_need_the_common_curve(log, tmp_path):
     model = csrr.PopRank().fit(log.select(np.arange(len(log)) % 2 == 0))
     model.calibrate(log, n_groups=2)
@@ -427,6 +453,28 @@ def test_every_fact_of_every_kind_has_its_type(kinds, tmp_path):
 def test_header_parameters_and_facts(kinds, tmp_path, kind, change, words):
     path = altered(kinds, kind, tmp_path, lambda header, arrays: change(header))
     refused(tmp_path, path.read_bytes(), words)
+
+
+@pytest.mark.parametrize(
+    ("kind", "spoil", "words"),
+    [
+        (
+            CSRR(),
+            lambda model: setattr(model, "certificate_", replace(model.certificate_, primal=np.inf)),
+            "certificate=",
+        ),
+        (csrr.EASE(), lambda model: setattr(model, "reg_", np.nan), "reg=nan holds a number that is not finite"),
+        (csrr.EASE(), lambda model: setattr(model, "reg_", -1.0), "reg=-1.0 must be a number > 0"),
+        (Counted(), lambda model: setattr(model, "mean_", np.inf), "mean_=inf holds a number that is not finite"),
+        (Counted(damping=np.inf), lambda model: None, "damping=inf holds a number that is not finite"),
+    ],
+)
+def test_what_could_not_be_read_again_is_not_written(log, tmp_path, kind, spoil, words):
+    model = kind.fit(log)
+    spoil(model)
+    with pytest.raises(ModelFileError, match=words):
+        model.save(tmp_path / "model.csrr")
+    assert not list(tmp_path.iterdir())
 
 
 def test_arrays_that_no_model_has(kinds, tmp_path):

@@ -412,3 +412,29 @@ def assert_same_lists(found, expected):
     np.testing.assert_array_equal(found.users, expected.users)
     np.testing.assert_array_equal(found.items, expected.items)
     np.testing.assert_array_equal(found.scores, expected.scores)
+
+
+def list_in_order(model):
+    log = model.training_log()
+    return [(int(log.user_rows[each]), log.items.ids[log.item_rows[each]]) for each in log.find_order()]
+
+
+@pytest.mark.parametrize("timed", [False, True])
+def test_a_model_that_uses_the_order_keeps_it(timed, tmp_path, monkeypatch):
+    events = [(1, "c"), (1, "a"), (2, "b"), (1, "b"), (2, "a"), (1, "c")]
+    tables = [
+        {"user": [u for u, _ in rows], "item": [i for _, i in rows]}
+        | ({"time": [first, *[9] * (len(rows) - 1)]} if timed else {})
+        for first, rows in ((1, events[:3]), (9, events[3:]))
+    ]
+    old, new = (csrr.read(each, ordered=not timed) for each in tables)
+    assert csrr.PopRank().fit(old).seen_ages_ is None
+    monkeypatch.setattr(csrr.PopRank, "uses_order", True)
+    model = csrr.PopRank().fit(old)
+    assert list_in_order(model) == [(0, "c"), (0, "a"), (1, "b")]
+    model.save(tmp_path / "m.csrr")
+    for each in (model, csrr.load(tmp_path / "m.csrr")):
+        each.update(new)
+        assert list_in_order(each) == [(0, "a"), (0, "b"), (0, "c"), (1, "b"), (1, "a")]
+        with pytest.raises(DataError, match="learns from the order of events, and the new ones have none"):
+            each.update({"user": [1], "item": ["a"]})

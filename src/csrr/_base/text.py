@@ -175,6 +175,12 @@ def format_html_words(text: str) -> str:
     return f"<p>{'<br>'.join(html.escape(make_printable(line)) for line in text.splitlines())}</p>"
 
 
+def format_html_rows(text: str, columns: Mapping[str, Sequence[object]], n_rows: int) -> str:
+    """Return a text over a table of the first of `n_rows` rows, given by column, as HTML."""
+    lines = list(zip(*columns.values(), strict=True))
+    return f"{format_html_words(text)}\n{format_html_table(list(columns), lines, n_rows - len(lines))}"
+
+
 def fold_html(title: str, body: str, *, is_open: bool = False) -> str:
     """Return HTML that folds under a title."""
     opening = "<details open>" if is_open else "<details>"
@@ -239,18 +245,6 @@ def format_power_of_ten(exponent: int) -> str:
     return "10" + str(exponent).translate(SUPERSCRIPTS)
 
 
-def compute_half_width(low: float | None, high: float | None) -> float | None:
-    """Return half the length of an interval, None where an end is not known."""
-    low, high = to_finite(low), to_finite(high)
-    return None if low is None or high is None else (high - low) / 2
-
-
-def compute_relative(mean: float, printed: float | None) -> float | None:
-    """Return by how much `mean` differs from `printed`, as a share of it; None where that is not defined."""
-    ours, theirs = to_finite(mean), to_finite(printed)
-    return None if ours is None or not theirs else (ours - theirs) / abs(theirs)
-
-
 def format_percent(share: float | None, *, signed: bool = False) -> str:
     """Return a share in percent: 45.0 %; with `signed`, +1.2 %, −1.2 % or 0.0 %."""
     number = to_finite(share)
@@ -282,9 +276,3 @@ def format_duration(seconds: Any) -> str:
 def format_number_of(n: int, thing: str) -> str:
     """Return a number of things in words: 1 user, 2,000 users."""
     return f"{n:,} {thing if n == 1 else thing + 's'}"
-
-
-def format_count(value: Any) -> str:
-    """Return a whole number with its thousands apart: 6,039."""
-    number = to_finite(value)
-    return UNKNOWN if number is None else f"{number:,.0f}"

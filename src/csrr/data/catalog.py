@@ -8,12 +8,11 @@ import logging
 import os
 import zipfile
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from csrr._base.files import PARTS, write_text
+from csrr._base.files import atomic_write, write_text
 from csrr._base.text import describe_size
 from csrr.data.errors import DataError
 
@@ -43,6 +42,12 @@ class Dataset:
     url: str | None = None
     md5: str | None = None
     source: str = ""
+
+    @property
+    def how_to_get(self) -> str:
+        """How to get the archive, in words."""
+        fetched = f"csrr.fetch({self.name!r}) downloads it"
+        return fetched if self.url else f"it cannot be downloaded: put {self.source} there"
 
 
 def _movielens(name: str, description: str, md5: str | None = None) -> Dataset:
@@ -175,18 +180,16 @@ def fetch(name: str, *, progress: Progress | None = None) -> Path:
     from urllib.error import HTTPError
 
     _logger.info("downloading %s (%s)", data.url, data.licence)
-    partial = target.with_name(f"{data.file}.{os.getpid()}.part")
-    PARTS.add(str(partial))
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with partial.open("wb") as file:
+        with atomic_write(target) as file:
             md5, sha256 = _download(data.url, file, progress)
-        if data.md5 not in (None, md5):
-            raise DataError(f"{data.url} has the md5 {md5}, not the published {data.md5}; nothing was kept, try again")
-        if not zipfile.is_zipfile(partial):
-            raise DataError(f"{data.url} did not answer with a zip archive; nothing was kept, try again later")
-        _pin(data, target, sha256)
-        partial.replace(target)
+            if data.md5 not in (None, md5):
+                what = f"has the md5 {md5}, not the published {data.md5}; nothing was kept, try again"
+                raise DataError(f"{data.url} {what}")
+            if not zipfile.is_zipfile(file):
+                raise DataError(f"{data.url} did not answer with a zip archive; nothing was kept, try again later")
+            _pin(data, target, sha256)
     except DataError:
         raise
     except (OSError, HTTPException, ValueError) as error:  # ValueError: an invalid address or header
@@ -196,10 +199,6 @@ def fetch(name: str, *, progress: Progress | None = None) -> Path:
             f"could not download {data.url} ({getattr(error, 'reason', None) or error});"
             f" get it by hand from {data.source} and put it at {target}"
         ) from error
-    finally:
-        with suppress(OSError):
-            partial.unlink(missing_ok=True)
-        PARTS.discard(str(partial))
     return target
 
 

@@ -27,11 +27,15 @@ _MAYBE_THOUSANDS = r"^\s*[+-]?[0-9]{1,3},[0-9]{3}\s*$"
 
 @dataclass(frozen=True)
 class Column:
-    """A column as it was read: its name, its values, shape (n,), and the function that names its rows in errors."""
+    """A column as it was read: its name, its values, shape (n,), and the function that names its rows in errors.
+
+    `can_skip` says that bad rows can be skipped if the user asks for it, which errors then suggest.
+    """
 
     name: str
     array: pa.Array
     where: RowNamer = name_table_row
+    can_skip: bool = True
 
     @classmethod
     def read(cls, values: Any, name: str, where: RowNamer = name_table_row) -> Column:
@@ -84,7 +88,8 @@ class Column:
 
     def make_missing_error(self, row: int) -> DataError:
         """Return an error about a missing value."""
-        return self.make_error(row, f"the value is missing; remove the row or fill it in, {SKIP_HINT}")
+        way_out = f"remove the row or fill it in, {SKIP_HINT}" if self.can_skip else "leave it out"
+        return self.make_error(row, f"the value is missing; {way_out}")
 
     def reject_missing(self) -> None:
         """Raise DataError for the first missing value, if there is one."""

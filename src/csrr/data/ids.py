@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -24,7 +25,7 @@ def convert_ids(ids: Any, kind: str = "user") -> Ids:
 
 
 def _read(ids: Any, name: str) -> pa.Array:
-    return read_ids(Column.read(ids, name))
+    return read_ids(replace(Column.read(ids, name), can_skip=False))
 
 
 class IdMap:

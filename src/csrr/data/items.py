@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from scipy import sparse
 
 from csrr._base.arrays import AnyArray, BoolArray, Float64Array, Int64Array, ObjectArray, Rows, to_pandas
-from csrr._base.text import format_html_table, format_html_words
+from csrr._base.text import format_html_rows
 from csrr.data.columns import (
     Column,
     is_number_type,
@@ -57,8 +57,15 @@ KINDS: tuple[Kind, ...] = ("number", "whole", "flag", "date", "category", "categ
 NO_DATE = np.datetime64("NaT", "s")
 FARTHEST = 3e11
 """Seconds from 1970 to a date, some ten thousand years at most."""
-_NUMBER = r"^-?(0|[1-9][0-9]*)(\.[0-9]*)?([eE][+-]?[0-9]+)?$"
-_DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}([ T][0-9:.]+Z?)?$"
+_PATTERNS: dict[str, Callable[[pa.Array], pa.Array]] = {
+    CANONICAL_INTEGER: lambda texts: texts.cast(pa.int64()),
+    r"^-?(0|[1-9][0-9]*)(\.[0-9]*)?([eE][+-]?[0-9]+)?$": lambda texts: texts.cast(pa.float64()),
+    "^(?i:true|false)$": lambda texts: pc.utf8_lower(texts).cast(pa.bool_()),
+    r"^[0-9]{4}-[0-9]{2}-[0-9]{2}([ T][0-9:.]+Z?)?$": lambda texts: pc.replace_substring_regex(texts, "Z$", "").cast(
+        pa.timestamp("us")
+    ),
+}
+"""How numbers, flags and dates are written in a text, and how such texts are read."""
 
 
 class Categories(NamedTuple):
@@ -70,16 +77,22 @@ class Categories(NamedTuple):
     @classmethod
     def collect(cls, rows: Rows, texts: pa.Array, n: int) -> Categories:
         """Return the categories of pairs of an item row and a text, shapes (m,)."""
-        encoded = texts.cast(pa.large_string()).dictionary_encode()
-        order = pc.array_sort_indices(encoded.dictionary).to_numpy()
-        place = np.empty(len(order), np.int32)
-        place[order] = np.arange(len(order), dtype=np.int32)
-        columns = place[encoded.indices.to_numpy()] if len(texts) else np.empty(0, np.int32)
-        members = sparse.csr_array((np.ones(len(rows), np.float32), (rows, columns)), shape=(n, len(order)))
+        names, columns = IdMap.encode(texts.cast(pa.large_string()))
+        members = sparse.csr_array((np.ones(len(rows), np.float32), (rows, columns)), shape=(n, len(names)))
         members.sum_duplicates()
         members.data[:] = 1
-        names = np.array(encoded.dictionary.take(pa.array(order)).to_pylist(), np.object_)
-        return cls(names, members)
+        return cls(np.asarray(names.ids, np.object_), members)
+
+    def find(self, column: str, category: Any) -> int:
+        """Return the place of a category among the names, which are those of a column."""
+        place = int(np.searchsorted(self.names, str(category))) if len(self.names) else 0
+        if place < len(self.names) and self.names[place] == str(category):
+            return place
+        near = difflib.get_close_matches(str(category), self.names.tolist(), 1)
+        hint = (
+            f"did you mean {show_value(near[0])}?" if near else f"there are {list_names(self.names.tolist()) or 'none'}"
+        )
+        raise DataError(f"no item has {show_value(column)} {show_value(category)}; {hint}")
 
     def take(self, rows: Rows) -> Categories:
         """Return the categories of some items, none for row -1; names that no item has any more are dropped."""
@@ -213,25 +226,13 @@ def find_far_dates(dates: AnyArray) -> BoolArray:
 
 def _guess(texts: pa.Array) -> ItemColumn | None:
     """Return texts as numbers, flags or dates where every one that is there is such; else None."""
-    known = texts.drop_null()
-    if len(known) == 0:
-        return None
-    distinct = pc.unique(known)
-
-    def all_match(pattern: str) -> bool:
-        return bool(pc.all(pc.match_substring_regex(distinct, pattern)).as_py())
-
-    try:
-        if all_match(CANONICAL_INTEGER):
-            return _read_plain(texts.cast(pa.int64()))
-        if all_match(_NUMBER):
-            return _read_plain(texts.cast(pa.float64()))
-        if all_match("^(?i:true|false)$"):
-            return _read_plain(pc.utf8_lower(texts).cast(pa.bool_()))
-        if all_match(_DATE):
-            return _read_plain(pc.replace_substring_regex(texts, "Z$", "").cast(pa.timestamp("us")))
-    except pa.ArrowException:
-        return None
+    distinct = pc.unique(texts.drop_null())
+    for pattern, parse in _PATTERNS.items() if len(distinct) else ():
+        if pc.all(pc.match_substring_regex(distinct, pattern)).as_py():
+            try:
+                return _read_plain(parse(texts))
+            except pa.ArrowException:
+                return None
     return None
 
 
@@ -273,7 +274,7 @@ def match_column(column: ItemColumn, name: str, value: Any) -> BoolArray:
     if not several:
         raise DataError(f"where: {show_value(name)} is given no values; name at least one")
     if column.is_text:
-        places = [find_category(column, name, each) for each in several]
+        places = [column.values.find(name, each) for each in several]
         return np.asarray(column.values.members[:, places].sum(axis=1)).ravel() > 0
     met = np.zeros(len(column.values), np.bool_)
     for each in several:
@@ -302,23 +303,6 @@ def _read_bound(column: ItemColumn, name: str, value: Any) -> float:
     if isinstance(value, bool | int | float | np.number | np.bool_) and not np.isnan(value):
         return float(value)
     raise DataError(f"where: {show_value(name)} holds numbers or true and false, which {show_value(value)} is not")
-
-
-def find_category(column: ItemColumn, name: str, category: Any) -> int:
-    """Return the place of a category among the names of a column."""
-    if not column.is_text:
-        raise DataError(f"the column {show_value(name)} holds {column.kind} values, not categories")
-    return find_name(column.values.names, name, category)
-
-
-def find_name(names: ObjectArray, column: str, category: Any) -> int:
-    """Return the place of a category among sorted names."""
-    place = int(np.searchsorted(names, str(category))) if len(names) else 0
-    if place < len(names) and names[place] == str(category):
-        return place
-    near = difflib.get_close_matches(str(category), names.tolist(), 1)
-    hint = f"did you mean {show_value(near[0])}?" if near else f"there are {list_names(names.tolist()) or 'none'}"
-    raise DataError(f"no item has {show_value(column)} {show_value(category)}; {hint}")
 
 
 SHOWN = 5
@@ -455,9 +439,7 @@ class ItemTable:
 
     def _repr_html_(self) -> str:
         first = self._list_rows(np.arange(min(SHOWN, len(self))))
-        lines = zip(*first.to_pydict().values(), strict=True)
-        table = format_html_table(first.column_names, lines, len(self) - len(first))
-        return f"{format_html_words(repr(self))}\n{table}"
+        return format_html_rows(repr(self), first.to_pydict(), len(self))
 
 
 def _as_type_of(items: IdMap, known: IdMap) -> Any:

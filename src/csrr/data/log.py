@@ -22,7 +22,7 @@ from csrr._base.arrays import (
     Rows,
     to_pandas,
 )
-from csrr._base.text import format_html_table, format_html_words
+from csrr._base.text import format_html_rows
 from csrr.data.columns import Column, Times, describe_doubtful_ids, format_times, merge_by_key, parse_time, read_ids
 from csrr.data.errors import DataError, DataWarning, show_value, warn_caller
 from csrr.data.event_types import EventTypes, RowTypes, join_types, narrow_weights
@@ -692,9 +692,7 @@ class Log:
         first = self._list_first(SHOWN).to_pydict()
         if self.times is not None:
             first["time"] = format_times(self.times[:SHOWN])
-        lines = list(zip(*first.values(), strict=True))
-        table = format_html_table(list(first), lines, len(self) - len(lines))
-        return f"{format_html_words(repr(self))}\n{table}"
+        return format_html_rows(repr(self), first, len(self))
 
 
 def read_log(table: Table, options: ReadOptions, titles: TitleMap | None = None) -> Log:

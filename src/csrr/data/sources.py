@@ -253,10 +253,8 @@ def _resolve(source: str | os.PathLike[str]) -> Path:
     near = difflib.get_close_matches(path.name, names, cutoff=0.8)
     hint = f"; did you mean {' or '.join(near)}?" if near else ""
     known = next((data for data in DATASETS.values() if bare and str(path) in (data.name, data.file)), None)
-    if known and known.url:
-        hint = f"; csrr.fetch({known.name!r}) downloads it"
-    elif known:
-        hint = f"; it cannot be downloaded: put {known.source} there"
+    if known:
+        hint = f"; {known.how_to_get}"
     raise DataError(f"there is no {path.name} in {' or '.join(str(place) for place in places)}{hint}")
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from csrr._base.arrays import Float32Array, Float64Array
+from csrr._base.arrays import Float32Array, Float64Array, Int32Array
 from csrr._base.text import fold_html, format_html_facts, format_html_table, format_html_words
 from csrr.data.columns import Times
 from csrr.data.event_types import EventTypes
@@ -104,6 +104,7 @@ class Estimator(ABC):
     seen_: sparse.csr_array[np.float32, tuple[int, int]]
     seen_weights_: Float32Array | None = None
     seen_times_: Times | None = None
+    seen_ages_: Int32Array | None = None
     calibration_: Calibration | None = None
     user_factors_: Float32Array
     item_factors_: Float32Array
@@ -191,6 +192,7 @@ class Estimator(ABC):
         self.event_types = None if log.types is None else replace(log.types, times=None)
         self.seen_weights_ = log.weights if uses_weights(self, log) else None
         self.seen_times_ = log.times
+        self.seen_ages_ = log.find_ages() if self.uses_order and log.is_ordered else None
         self.recent_popularity, self.item_ages = None, None
         if log.times is not None:
             events = log.item_rows, log.times, log.n_items
@@ -279,6 +281,11 @@ class Estimator(ABC):
         kind = getattr(self, "event_weights", "ignore")
         return self.seen_weights_ is not None if kind == "auto" else kind != "ignore"
 
+    @property
+    def uses_order(self) -> bool:
+        """Whether the model learns from the order of events, which is then kept. Your own model may override it."""
+        return getattr(self, "order", "ignore") != "ignore"
+
     @ask_one_state
     def training_log(self) -> Log:
         """Return the events that the model was fitted to.
@@ -286,10 +293,13 @@ class Estimator(ABC):
         Returns
         -------
         log
-            In their order, with event types if there were any, without weights or times.
+            In their order, with event types if there were any, without weights or times. If the model uses the order
+            of events, that is kept.
         """
         rows = np.repeat(np.arange(len(self.users_), dtype=np.int32), np.diff(self.seen_.indptr))
-        return Log(self.users_, self.items_, rows, self.seen_.indices, titles=self.titles_, types=self.event_types)
+        places = None if self.seen_ages_ is None else -self.seen_ages_
+        given = self.users_, self.items_, rows, self.seen_.indices
+        return Log(*given, titles=self.titles_, types=self.event_types, places=places)
 
     @property
     def popularity(self) -> Float64Array:

@@ -75,13 +75,13 @@ class IdLookup:
             self._left_out = {}
 
 
-def read_asked(ids: Any, reader: IdLookup) -> AnyArray:
+def read_asked(ids: Any, reader: IdLookup, kind: str = "user") -> AnyArray:
     """Return ids as an array, shape (n,); they may be of both types if unknown ones are ignored."""
     if reader.ignores and _has_both_types(ids):
         mixed = np.empty(len(ids), np.object_)
         mixed[:] = ids
         return mixed
-    return convert_ids(ids)
+    return convert_ids(ids, kind)
 
 
 def find_rows(known: IdMap, ids: Any, kind: str = "user") -> Rows:

@@ -37,6 +37,8 @@ class PopRank(Recommender):
     seen_weights_, seen_times_
         The weights of these events, if the model uses weights, and their times, if the log has them: shape
         (n_events,) each, or None.
+    seen_ages_
+        The number of later events of the same user for each, shape (n_events,), if the model uses the order; or None.
     calibration_
         The calibration that `calibrate` learned, or None.
 

@@ -56,7 +56,7 @@ def find_similar(
     limits = Restrictions(n_known)
     if (where := options.get("where")) is not None:
         limits.keep(np.flatnonzero(need_table(model, "where").match(where)))
-    ids = read_asked(list_ids(queries), reader)
+    ids = read_asked(list_ids(queries), reader, kind)
     place = f"the {kind}{'' if is_one_id(queries) else 's'} asked for"
     rows = reader.find(known, ids, kind, place)
     reader.count(place, int((rows < 0).sum()), len(rows))

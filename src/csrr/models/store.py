@@ -72,7 +72,7 @@ def write(path: str | os.PathLike[str], header: dict[str, Any], arrays: Arrays) 
             raise TypeError(f"an array of type {array.dtype}, {name!r}, cannot be saved")
         places.append({"name": name, "dtype": array.dtype.name, "shape": array.shape, "offset": offset})
         offset += _padded(array.nbytes)
-    text = json.dumps({**header, "arrays": places}, allow_nan=False, default=_plain).encode()
+    text = json.dumps({**header, "arrays": places}, allow_nan=False).encode()
     text += b" " * (-(len(text) + _PREFIX) % _ALIGN)
     if len(text) > LARGEST_HEADER:
         raise ValueError(f"parameters and facts of {len(text):,} bytes cannot be saved; keep large ones as arrays")
@@ -306,6 +306,7 @@ COMMON: tuple[FilePart, ...] = (
     OptionalGroup(Texts("titles", "items")),
     SparseArray("seen", ("users", "items"), None, "events"),
     Values("seen.weights", ("events",), above=0, most=FLOAT32_MOST, optional=True),
+    Values("seen.ages", ("events",), ("int32",), least=0, optional=True),
     OptionalGroup(
         Values("seen.times", ("events",), ("int32", "int64", "float64"), least=-FLOAT64_MOST, most=FLOAT64_MOST),
         Values("recent_popularity", ("items",), ("float64",), least=0),
@@ -391,7 +392,11 @@ def write_model(path: str | os.PathLike[str], model: Estimator) -> None:
         arrays |= text_arrays("titles", model.titles_)
     arrays |= sparse_arrays("seen", model.seen_, with_data=False)
     columns = {"seen.weights": model.seen_weights_, "seen.times": _narrow_times(model.seen_times_)}
-    columns |= {"recent_popularity": model.recent_popularity, "item_ages": model.item_ages}
+    columns |= {
+        "seen.ages": model.seen_ages_,
+        "recent_popularity": model.recent_popularity,
+        "item_ages": model.item_ages,
+    }
     arrays |= {name: column for name, column in columns.items() if column is not None}
     if model.event_types is not None:
         arrays |= _type_arrays(model.event_types)
@@ -402,9 +407,23 @@ def write_model(path: str | os.PathLike[str], model: Estimator) -> None:
     arrays |= own
     # A file that could not be read again is not written.
     model.check_params()
-    _check_sizes(model, make_schema(model, arrays).check(arrays))
-    facts = {name: write_record(value) for name, value in facts.items()}
-    write(path, {"model": type(model).__name__, "params": model.get_params(), "facts": facts}, arrays)
+    schema = make_schema(model, arrays)
+    _check_sizes(model, schema.check(arrays))
+    params, facts = _as_json(model.get_params()), _as_json({name: write_record(each) for name, each in facts.items()})
+    schema.read_facts(facts)
+    write(path, {"model": type(model).__name__, "params": params, "facts": facts}, arrays)
+
+
+def _as_json(values: dict[str, Any]) -> dict[str, Any]:
+    """Return values by name as they are read back; raise ModelFileError for a number that JSON does not have."""
+    found = {}
+    for name, value in values.items():
+        try:
+            found[name] = json.loads(json.dumps(value, allow_nan=False, default=_plain))
+        except ValueError:
+            what = f"{name}={shorten(repr(value))} holds a number that is not finite"
+            raise ModelFileError(f"{what}; a model file cannot have it") from None
+    return found
 
 
 def _type_arrays(types: EventTypes) -> Arrays:
@@ -446,6 +465,7 @@ def restore_model(model: Estimator, arrays: Arrays, facts: dict[str, Any]) -> No
     model.titles_ = text_from(arrays, "titles") if "titles.text" in arrays else None
     model.seen_ = sparse_from(arrays, "seen", (sizes["users"], sizes["items"]))
     model.seen_weights_, model.seen_times_ = arrays.get("seen.weights"), arrays.get("seen.times")
+    model.seen_ages_ = _check_ages(arrays.get("seen.ages"), model.seen_.indptr)
     model.event_types = _types_from(arrays)
     model.recent_popularity, model.item_ages = arrays.get("recent_popularity"), arrays.get("item_ages")
     model.item_table_ = item_table_from(arrays, model.items_, model.titles_)
@@ -453,6 +473,17 @@ def restore_model(model: Estimator, arrays: Arrays, facts: dict[str, Any]) -> No
     shared = {name for part in list_shared_parts(arrays) for name in part.names}
     model.restore({name: array for name, array in arrays.items() if name not in shared}, facts)
     _check_sizes(model, sizes)
+
+
+def _check_ages(ages: Any, indptr: Any) -> Any:
+    """Return the numbers of later events, shape (n_events,); ModelFileError unless each user has 0, 1, 2, ... once."""
+    if ages is not None:
+        counts, found = np.diff(indptr), np.zeros(len(ages), np.bool_)
+        if (ages < np.repeat(counts, counts)).all():
+            found[np.repeat(indptr[1:], counts) - 1 - ages] = True
+        if not found.all():
+            raise ModelFileError("'seen.ages' does not number the events of each user from the latest to the oldest")
+    return ages
 
 
 def _check_sizes(model: Estimator, sizes: Sizes) -> None:

@@ -51,12 +51,20 @@ def join_events(model: Estimator, new_events: Any) -> Log:
             )
         if is_needed and of_new is None:
             raise DataError(f"this {type(model).__name__} weighs events by their {name}, and the new ones have none")
-    # Weights that the model does not use are dropped. Times give recent popularity, if all events have them.
+    if model.seen_ages_ is not None and not new.is_ordered:
+        raise DataError(
+            f"this {type(model).__name__} learns from the order of events, and the new ones have none: read them with a"
+            " column of times, or, if their rows are in order, with ordered=True"
+        )
+    # Weights and an order that the model does not use are dropped. Times give recent popularity if all events have
+    # them.
     weights = (model.seen_weights_, new.weights) if model.weighs_events else (None, None)
     times = (model.seen_times_, new.times)
     times = times if all(each is not None for each in times) else (None, None)
+    places = None if model.seen_ages_ is None else -new.find_ages()
     return join_logs(
-        replace(known, weights=weights[0], times=times[0]), replace(new, weights=weights[1], times=times[1])
+        replace(known, weights=weights[0], times=times[0]),
+        replace(new, weights=weights[1], times=times[1], places=places),
     )
 
 
