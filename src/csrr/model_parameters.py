@@ -242,8 +242,8 @@ Seed: TypeAlias = Annotated[int, Whole("Seed of the random numbers.")]
 
 _OF_CSRR = (
     "loss cost_ratio positive_cost miss_cost false_alarm_cost recall_weight event_weights half_life reg_low_rank"
-    " reg_sparse neighbors reg_neighbors neighbor_scaling order decay history_scaling rare_scaling denoise l1 l2 user_scaling item_scaling max_rank hold_out"
-    " box step tol max_iter time_limit dtype threads seed"
+    " reg_sparse neighbors reg_neighbors neighbor_scaling order decay history_scaling rare_scaling denoise l1 l2"
+    " user_scaling item_scaling max_rank hold_out box step tol max_iter time_limit dtype threads seed"
 )
 OPTIONS: tuple[Parameter, ...] = tuple(
     read_declaration(globals()[name.title().replace("_", "")], name) for name in _OF_CSRR.split()

@@ -43,8 +43,9 @@ class Chosen(ResultTable):
     - decay, decay_2, decay_3 (0: none), history_scaling, rare_scaling, where the order of events was tried;
     - ndcg: the mean over users of the NDCG@20 of their held-out events, and its standard error, `error`.
 
-    `settings` is what the fit took, `order` what the order of events is for in it, `note` how it came to it. Without rows nothing was searched. `n_events` is the size
-    of the log at the choice (0: not known), `n_now` that after updates, which keep the choice.
+    `settings` is what the fit took, `order` what the order of events is for in it, `note` how it came to it. Without
+    rows nothing was searched. `n_events` is the size of the log at the choice (0: not known), `n_now` that after
+    updates, which keep the choice.
     """
 
     settings: Settings = RULE
@@ -106,7 +107,8 @@ class Chosen(ResultTable):
 
 def list_order(order: OrderSettings) -> tuple[float, ...]:
     """Return what the order is for as values of ORDER_COLUMNS."""
-    return (*order.decays, 0.0, 0.0, 0.0)[:3] + (order.history_scaling, order.rare_scaling)
+    decays = (*order.decays, 0.0, 0.0, 0.0)[:3]
+    return (*decays, order.history_scaling, order.rare_scaling)
 
 
 def find_search_space(model: CSRRBase, kind: str | None = None) -> SearchSpace:

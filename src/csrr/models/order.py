@@ -56,6 +56,7 @@ class OrderFacts(NamedTuple):
     rare_scaling: Annotated[float, Number(least=0, most=1)] = 0.0
 
 
+IN_NO_ORDER = OrderFacts()
 ORDER_PARTS = OptionalGroup(
     Values("order.decays", ("predictors",), ("float64",), above=0, most=1),
     Values("order.shares", ("decays",), ("float64",)),

@@ -15,7 +15,8 @@ from csrr.models.fitted_problem import Neighborhood
 from csrr.models.held_out import LEAST_EVENTS, LEAST_USERS, LIST_LENGTH
 from csrr.models.order import IGNORE, FadedScores, OrderSettings, divide_rare, fade_scores, list_sequences, make_taste
 from csrr.models.scaling import Settings
-from csrr.models.search import LIKELY, NEIGHBORS, SettingsTrial, compute_error
+from csrr.models.search import LEAST_GAIN, LIKELY, NEIGHBORS, SettingsTrial, compute_error
+from csrr.numerics.factored import Factors
 from csrr.numerics.transitions import NextItems, Sequences, Taste, rank_next
 
 if TYPE_CHECKING:
@@ -137,7 +138,7 @@ class OrderSearch:
             for more in MORE:
                 if more >= self.last.log.n_items or point.settings.neighbors < more // 2:
                     break
-                point = self._take(point, self._try(_change(point, neighbors=more)))
+                point = self._take(point, self._try(_change(point, neighbors=more)), gain=LEAST_GAIN / 2)
         if "decay" in self.open:
             memory = -1 / np.log(point.order.decays[0])
             for factors in SEVERAL:
@@ -149,8 +150,8 @@ class OrderSearch:
 
     def _is_cheap(self, point: Point) -> bool:
         """Whether the systems of a point take few enough multiplications."""
-        width = point.settings.neighbors * len(point.order.decays)
-        return self.last.log.n_items * width**3 / 3 * len(RIDGES) <= MOST_WORK
+        found = self._find_next(point)
+        return float(((found.support >= 0).sum(axis=1) ** 3.0).sum()) / 3 * len(RIDGES) <= MOST_WORK
 
     def _walk(self, point: Point, ladder: Sequence[float], change: Any, middle: float) -> Point:
         """The point with the best value of a ladder, from the middle on in both directions while that gains."""
@@ -168,11 +169,12 @@ class OrderSearch:
                 break
         return self._take(point, best)
 
-    def _take(self, point: Point, *others: Point) -> Point:
-        """The best of several points, but the first if the gain is not more than its standard error."""
+    def _take(self, point: Point, *others: Point, gain: float = 0.0) -> Point:
+        """The best of several points, but the first if the gain is not more than its standard error and a share."""
         best = max(others, key=lambda each: self.trials[each].mean)
         gains = self.trials[best].scores - self.trials[point].scores
-        return best if gains.mean() > LIKELY * compute_error(gains) else point
+        least = max(LIKELY * compute_error(gains), gain * self.trials[point].mean)
+        return best if gains.mean() > least else point
 
     def _try(self, base: Point) -> Point:
         """The point with the best penalty and scaling of rare items, both tried together."""
@@ -182,12 +184,9 @@ class OrderSearch:
             mine = base.settings.reg_neighbors
             ridges = list(RIDGES) if has_open else [mine]
             best = self._measure_next(base, ridges)
-            while (
-                has_open
-                and best.settings.reg_neighbors in (ridges[0], ridges[-1])
-                and ridges[0] > 0.05
-                and ridges[-1] < 1e3
-            ):
+            while has_open and 0.05 < best.settings.reg_neighbors < 1000:
+                if best.settings.reg_neighbors not in (ridges[0], ridges[-1]):
+                    break
                 at_end = best.settings.reg_neighbors == ridges[-1]
                 ridges = [ridges[-1] * 3] if at_end else [float(f"{ridges[0] / 3:.2g}")]
                 best = max(best, self._measure_next(base, ridges), key=lambda each: self.trials[each].mean)
@@ -239,7 +238,7 @@ class OrderSearch:
         if key not in self._tastes:
             plain = NEXT_RULE._replace(strength=settings.strength, max_rank=settings.max_rank)
             u, l1 = self.search.threshold(plain)
-            self._tastes = {key: make_taste(u.trim().split()[1], l1, self.search.built.scaling.item)}
+            self._tastes = {key: make_taste(Factors.of(u.trim()).items, l1, self.search.built.scaling.item)}
         return self._tastes[key]
 
     def _find_shared(self, point: Point, found: NextItems) -> Taste:
@@ -269,7 +268,7 @@ class OrderSearch:
         u, l1 = self.search.threshold(settings)
         built = self.search.built.with_settings(settings._replace(cost_ratio=1.0, reg_sparse=1.0))
         neighborhood = Neighborhood.of(built, u.split(), self.user_scaling)
-        taste = make_taste(u.trim().split()[1], l1, built.scaling.item)
+        taste = make_taste(Factors.of(u.trim()).items, l1, built.scaling.item)
         given, weights, ones = self.given.order, neighborhood.weights, np.ones((1, self.last.log.n_items), np.float32)
 
         def measure(decays: tuple[float, ...]) -> Point:

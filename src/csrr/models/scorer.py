@@ -471,7 +471,8 @@ def explain_score(
 ) -> Explanation:
     """Return what each item row of `history` adds to the score of an item: `amounts`, of which `neighbors` are a part.
 
-    `ages` are the numbers of later events of the user, where order counts, (n_events,). The rest of the score is spread over the amounts in proportion; the part of neighbors is exact.
+    The rest of the score is spread over the amounts in proportion; the part of neighbors is exact. `ages` are the
+    numbers of later events of the user, (n,), where order counts.
     """
     pair = np.array([model.users_.row(user)]), np.array([model.items_.row(item, "item")])
     score = float(model.score_pairs(*pair)[0])
