@@ -12,7 +12,8 @@ import pandas as pd
 
 import csrr
 from csrr._base.arrays import Float64Array, Int64Array
-from csrr.data import IdMap, Log
+from csrr.data.ids import IdMap
+from csrr.data.log import Log
 from csrr.numerics.transitions import Sequences
 from csrr.ranking.topk import RowScorer, score_blocks
 
