@@ -187,7 +187,11 @@ def resolve_order(model: CSRRBase, kind: Any, chosen: OrderSettings = IGNORE) ->
     """Return what the order is for by a model's parameters, and which of them are open; `chosen` stands for these."""
     if kind == "ignore":
         return IGNORE, frozenset()
-    values = {"decays": model.decay, "history_scaling": model.history_scaling, "rare_scaling": model.rare_scaling}
+    values: dict[str, Any] = {
+        "decays": model.decay,
+        "history_scaling": model.history_scaling,
+        "rare_scaling": model.rare_scaling,
+    }
     given = {name: value for name, value in values.items() if value != "auto"}
     if "decays" in given:
         decay = given["decays"]

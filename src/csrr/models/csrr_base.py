@@ -608,8 +608,9 @@ class CSRRBase(Recommender):
 
     def _fade_seen(self) -> Any:
         """The histories of all users, faded, csr of shape (n_users, C*n_items)."""
-        assert self._faded is not None
-        return self._compute_once("faded", lambda: self._faded.fade(self.seen_, self._ages))
+        faded = self._faded
+        assert faded is not None
+        return self._compute_once("faded", lambda: faded.fade(self.seen_, self._ages))
 
     def score_rows(self, rows: Rows) -> npt.NDArray[np.float32]:
         scores = super().score_rows(rows)

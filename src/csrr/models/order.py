@@ -99,7 +99,7 @@ class FadedScores:
 
     def _weigh(self, ages: Int32Array) -> Float64Array:
         """How much events of these ages count in common taste, (n_events,)."""
-        weights: Float64Array = sum(share * d**ages for share, d in zip(self.shares, self.decays, strict=True))  # type: ignore[assignment]
+        weights: Float64Array = sum(share * d**ages for share, d in zip(self.shares, self.decays, strict=True))
         return weights
 
     def add(self, scores: Float32Array, faded: Any, rows: Rows) -> None:
@@ -116,7 +116,7 @@ class FadedScores:
         """Return what each event of a history adds to the score of an item, by common taste and by neighbors."""
         taste = self._weigh(ages) * (self.left[history] @ self.right[item])
         column = self.weights[:, [item]].toarray()[:, 0].reshape(len(self.decays), -1)[:, history]
-        return taste, sum(d**ages * mine for d, mine in zip(self.decays, column, strict=True))  # type: ignore[return-value]
+        return taste, sum(d**ages * mine for d, mine in zip(self.decays, column, strict=True))
 
     def state(self) -> Arrays:
         """Return the arrays for a file."""
@@ -184,7 +184,7 @@ def fit_next(
         rho = settings.reg_neighbors * found.compute_mean_diagonal(order.history_scaling)
         weights = found.make_matrix(found.solve(mine, order.history_scaling, [rho])[0])
         weights.data *= factor[weights.indices]
-    return FadedScores(order.decays, mine.shares, taste[0], taste[1] * factor[:, None], weights)
+    return FadedScores(order.decays, mine.shares, mine.left, mine.right * factor[:, None], weights)
 
 
 def fade_scores(

@@ -26,13 +26,16 @@ FIRST_DECAY, DECAYS = 0.8, (0.3, 0.5, 0.65, 0.8, 0.9, 0.95, 0.98)
 """The decay that is tried first, and those between which the search then moves."""
 SEVERAL = ((0.33, 2.0), (0.2, 1.0, 7.0))
 """Several decays that are tried, by the factors on the memory of the best one, -1/ln d."""
-RIDGES, RARE = (1.0, 3.0, 10.0, 30.0), (0.0, 0.1, 0.2, 0.3)
-"""The penalties on neighbors and the `rare_scaling` that are tried with everything else; the first also beyond."""
-HISTORY_SCALINGS, NEXT_STRENGTHS, MORE = (0.0, 0.3), (0.35, 0.5, 0.72), (100, 200)
+FIRST, NEAR, MORE_WEIGHTS = (1 / 3, 1, 3, 10), (1 / 3, 1, 3), (1, 3)
+"""The factors on the penalty on neighbors that are tried first, with every later point, and with more weights. Where
+the first or the last of them is best, the search goes on from there."""
+RARE = (0.0, 0.1, 0.2, 0.3)
+"""The `rare_scaling` that are tried with everything else."""
+HISTORY_SCALINGS, NEXT_STRENGTHS, MORE = (0.0, 0.3), (0.35, 0.5, 0.72), (100,)
 """The `history_scaling`, the strengths on the rank and the larger numbers of neighbors that are tried."""
-NEXT_RULE = Settings(cost_ratio=1.0, reg_sparse=1.0, max_rank=256, neighbors=NEIGHBORS, reg_neighbors=3.0)
+NEXT_RULE = Settings(cost_ratio=1.0, reg_sparse=1.0, max_rank=128, neighbors=NEIGHBORS, reg_neighbors=3.0)
 """The settings of a fit for the next event without a search: U by one SVD."""
-MOST_SCORES, LEAST_MEASURED, MOST_WORK = 2.5e8, 2500, 1.5e11
+MOST_SCORES, LEAST_MEASURED, MOST_WORK = 1.2e8, 2500, 4e10
 """The largest number of scores of a trial, the users that are measured in any case, and the largest number of
 multiplications that solving for neighbors may take to be tried."""
 ORDER_COLUMNS = ("decay", "decay_2", "decay_3", "history_scaling", "rare_scaling")
@@ -125,7 +128,7 @@ class OrderSearch:
     # What comes next
 
     def _choose_next(self) -> Point:
-        point = self._try(self.given)
+        point = self._try(self.given, FIRST)
         if "history_scaling" in self.open:
             others = [_change(point, history_scaling=power) for power in HISTORY_SCALINGS]
             point = self._take(point, *map(self._try, others))
@@ -134,24 +137,33 @@ class OrderSearch:
         if "strength" in self.open:
             middle = point.settings.strength
             point = self._walk(point, NEXT_STRENGTHS, lambda p, each: _change(p, strength=each), middle)
-        if "neighbors" in self.open:
-            for more in MORE:
-                if more >= self.last.log.n_items or point.settings.neighbors < more // 2:
-                    break
-                point = self._take(point, self._try(_change(point, neighbors=more)), gain=LEAST_GAIN / 2)
         if "decay" in self.open:
             memory = -1 / np.log(point.order.decays[0])
             for factors in SEVERAL:
                 decays = tuple(float(f"{np.exp(-1 / (memory * factor)):.2g}") for factor in factors)
-                other = _change(point, decays=decays)
-                if len(set(decays)) == len(decays) and decays[-1] < 1 and decays[0] > 0 and self._is_cheap(other):
-                    point = self._take(point, self._try(other))
+                point = self._take_larger(point, _change(point, decays=decays))
+        if "neighbors" in self.open:
+            for more in MORE:
+                if point.settings.neighbors == more // 2 and more < self.last.log.n_items:
+                    point = self._take_larger(point, _change(point, neighbors=more))
+        if "max_rank" in self.open:
+            most = min(self.search.built.problem.pattern.shape)
+            while self.trials[point].rank == (bound := point.settings.max_rank or most) and bound < most:
+                wider = self._take(point, self._try(_change(point, max_rank=min(2 * bound, most))), gain=LEAST_GAIN)
+                if wider == point:
+                    break
+                point = wider
         return point
 
-    def _is_cheap(self, point: Point) -> bool:
-        """Whether the systems of a point take few enough multiplications."""
-        found = self._find_next(point)
-        return float(((found.support >= 0).sum(axis=1) ** 3.0).sum()) / 3 * len(RIDGES) <= MOST_WORK
+    def _take_larger(self, point: Point, other: Point) -> Point:
+        """The other point, with more weights, if that surely gains, and its systems take little enough to be tried."""
+        decays = other.order.decays
+        if len(set(decays)) < len(decays) or not 0 < decays[0] <= decays[-1] < 1:
+            return point
+        widths = (self._find_next(other).support >= 0).sum(axis=1)
+        if float((widths**3.0).sum()) / 3 > MOST_WORK:
+            return point
+        return self._take(point, self._try(other, MORE_WEIGHTS), gain=LEAST_GAIN)
 
     def _walk(self, point: Point, ladder: Sequence[float], change: Any, middle: float) -> Point:
         """The point with the best value of a ladder, from the middle on in both directions while that gains."""
@@ -176,19 +188,19 @@ class OrderSearch:
         least = max(LIKELY * compute_error(gains), gain * self.trials[point].mean)
         return best if gains.mean() > least else point
 
-    def _try(self, base: Point) -> Point:
-        """The point with the best penalty and scaling of rare items, both tried together."""
+    def _try(self, base: Point, factors: Sequence[float] = NEAR) -> Point:
+        """The point with the best penalty, near that of the base, and scaling of rare items, both tried together."""
         key = _change(base, reg_neighbors=0.0, rare_scaling=0.0)
         if key not in self._best:
             has_open = "reg_neighbors" in self.open and base.settings.neighbors
             mine = base.settings.reg_neighbors
-            ridges = list(RIDGES) if has_open else [mine]
+            ridges = [_scale(mine, factor) for factor in factors] if has_open else [mine]
             best = self._measure_next(base, ridges)
             while has_open and 0.05 < best.settings.reg_neighbors < 1000:
                 if best.settings.reg_neighbors not in (ridges[0], ridges[-1]):
                     break
                 at_end = best.settings.reg_neighbors == ridges[-1]
-                ridges = [ridges[-1] * 3] if at_end else [float(f"{ridges[0] / 3:.2g}")]
+                ridges = [_scale(ridges[-1], 3) if at_end else _scale(ridges[0], 1 / 3)]
                 best = max(best, self._measure_next(base, ridges), key=lambda each: self.trials[each].mean)
             self._best[key] = best
         return self._best[key]
@@ -294,6 +306,10 @@ def _change(point: Point, **changes: Any) -> Point:
     """The point with other settings by name."""
     of_order = {name: changes.pop(name) for name in list(changes) if name in OrderSettings._fields}
     return Point(point.settings._replace(**changes), point.order._replace(**of_order))
+
+
+def _scale(ridge: float, factor: float) -> float:
+    return float(f"{ridge * factor:.2g}")
 
 
 def _compute_ndcg(ranks: Float64Array) -> Float64Array:
