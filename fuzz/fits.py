@@ -16,7 +16,7 @@ from scipy import sparse
 import csrr
 from csrr.model_parameters import MOST
 from csrr.models.csrr_base import CSRRBase, Fit
-from csrr.parameters import Choice, Duration, Number, Parameter, Share, Whole, list_parameters, list_rivals
+from csrr.parameters import Choice, Duration, Number, Parameter, Service, Share, Whole, list_parameters, list_rivals
 from csrr.registry import HOMES, MODELS
 from fuzz.campaign import Finding
 from tests.reference import dense
@@ -56,6 +56,7 @@ class Fits:
             "history": rng.integers(values.shape[1], size=rng.integers(0, 4)).tolist(),
             "is_saved": bool(rng.random() < 0.5),
             "times": rng.integers(0, 10 ** rng.integers(1, 12), len(cells)).tolist() if rng.random() < 0.3 else None,
+            "is_ordered": bool(rng.random() < 0.2),
             "update": rng.integers(values.shape, size=(3, 2)).tolist() if rng.random() < 0.2 else None,
         }
         return json.dumps(case).encode()
@@ -68,7 +69,7 @@ class Fits:
         found: list[tuple[Any, Fit]] = []
         model: Any = watch(KINDS[drawn["model"]], found)(**drawn["params"])
         try:
-            model.fit(_make_log(X, drawn.get("times")))
+            model.fit(_make_log(X, drawn.get("times"), is_ordered=drawn.get("is_ordered", False)))
         except (csrr.ParameterError, csrr.DataError) as error:
             if not str(error):
                 raise Finding(f"{type(error).__name__} without a word") from error
@@ -94,9 +95,11 @@ class Fits:
             check_certificate(problem, fit)
 
 
-def _make_log(X: Any, times: list[int] | None) -> csrr.Log:
-    """The log of a matrix, its events at these times."""
+def _make_log(X: Any, times: list[int] | None, *, is_ordered: bool) -> csrr.Log:
+    """The log of a matrix, its events at these times, or else in the order of the cells."""
     log = csrr.Log.from_matrix(sparse.csr_array(X))
+    if is_ordered:
+        log = replace(log, places=np.arange(len(log)))
     return log if times is None else replace(log, times=np.resize(np.array(times), len(log)))
 
 
@@ -130,7 +133,7 @@ def draw_parameters(rng: np.random.Generator, kind: Any, small: int) -> dict[str
         if set(list_rivals(name, declared)) & chosen.keys() or name in ("threads", "time_limit"):
             continue
         chosen[name] = draw_value(rng, declared[name], small)
-        for other in declared[name].beside:
+        for other in declared[name].given_with:
             chosen[other] = draw_value(rng, declared[other], small)
     return chosen | {name: most for name, most in _SLOW.items() if name in declared and name not in chosen}
 
@@ -142,6 +145,8 @@ def draw_value(rng: np.random.Generator, declared: Parameter, small: int) -> Any
     if declared.optional and rng.random() < 0.1:
         return None
     match declared:
+        case Service():
+            return None
         case Choice():
             return str(rng.choice(declared.choices))
         case Duration():

@@ -17,6 +17,7 @@ from click.testing import CliRunner
 import csrr
 from csrr._base.text import make_printable
 from csrr.cli import app
+from csrr.data.log import join_logs
 from fuzz.alter import alter
 from fuzz.arrow_tables import draw_table_file
 from fuzz.campaign import Finding, set_environment
@@ -37,6 +38,8 @@ OPTIONS: tuple[dict[str, Any], ...] = (
         {"missing": []},
         {"query": "SELECT * FROM log"},
     ),
+    *({"ordered": True}, {"ordered": True, "time": False}, {"ordered": True, "on_bad_rows": "skip"}),
+    *({"event": each, "weights": {"a": 1, "7": 0, "title 1": 2}, "target": "a"} for each in ("title", "extra", "item")),
     *({"min_rating": 3.0}, {"min_rating": float("nan")}, {"min_weight": 1.0}, {"part": "train"}, {"part": "test"}),
 )
 CLI_NAMES = {name: f"--{name}-column" for name in ("user", "item", "rating", "weight", "time", "title")}
@@ -84,7 +87,7 @@ class Logs:
             if rng.random() < 0.4:
                 data = alter(data, rng)
         about = {"name": name, "options": options}
-        if rng.random() < 0.02:
+        if rng.random() < 0.02 and "weights" not in options:
             about["cli"] = True
         return json.dumps(about).encode() + b"\n" + data
 
@@ -180,14 +183,38 @@ def check_log(log: csrr.Log, *, is_matrix: bool = False) -> None:
         raise Finding("the matrix is not the log")
     # Of numbers far from today, reading guesses another unit.
     is_far = log.times is not None and np.abs(log.times).max() > 1e11
-    if not (is_matrix or is_far) and csrr.Log.from_table(log.to_arrow()) != log:
+    is_declared = log.times is None and log.is_ordered
+    is_plain = not is_matrix and not is_far and log.types is None
+    if is_plain and csrr.Log.from_table(log.to_arrow(), ordered=is_declared) != log:
         raise Finding("the log as a table is another log")
+    if log.is_ordered:
+        _check_order(log)
     train, test = csrr.split(log, 0.5)
     if len(train) + len(test) != len(log):
         raise Finding("a split loses events")
     model = csrr.PopRank().fit(log)
     if not np.isfinite(model.score_rows(np.arange(min(2, log.n_users)))).all():
         raise Finding("a score is not finite")
+
+
+def _check_order(log: csrr.Log) -> None:
+    """A finding where the order of events is not theirs, or a split by it takes others than the latest."""
+    order, ages = log.find_order(), log.find_ages()
+    users = log.user_rows[order]
+    if (np.sort(order) != np.arange(len(log))).any() or (np.diff(users) < 0).any():
+        raise Finding("the order of events is not one of users")
+    times = np.zeros(len(log)) if log.times is None else log.times[order]
+    if ((times[1:] < times[:-1]) & (users[1:] == users[:-1])).any():
+        raise Finding("a later event is older")
+    if log.types is not None and log.types.target is not None:
+        return
+    train, test = csrr.split(log, last=1)
+    latest = log.select((ages == 0) & (log.user_counts()[log.user_rows] > 1))
+    if len(train) + len(test) != len(log) or not np.array_equal(test.item_rows, latest.item_rows):
+        raise Finding("the last events are not the latest")
+    twice = join_logs(log, log)
+    if not np.array_equal(twice.find_order(), order):
+        raise Finding("the same events once more are in another order")
 
 
 def _check_command(path: Path, options: dict[str, Any]) -> None:
@@ -221,6 +248,8 @@ def _as_arguments(options: dict[str, Any]) -> list[str]:
     for name, value in options.items():
         if name == "header":
             arguments.append("--header" if value else "--no-header")
+        elif name == "ordered":
+            arguments.append("--ordered")
         elif name != "part":
             option = CLI_NAMES.get(name, f"--{name.replace('_', '-')}")
             arguments.append(f"{option}={'none' if value is False else value}")

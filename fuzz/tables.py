@@ -84,7 +84,8 @@ class Tables:
             return json.dumps(_draw_matrix(rng)).encode()
         name, data = draw_table_file(rng)
         view = str(rng.choice(list(VIEWS)))
-        return json.dumps({"view": view, "name": name}).encode() + b"\n" + data
+        about = {"view": view, "name": name} | ({"ordered": True} if rng.random() < 0.2 else {})
+        return json.dumps(about).encode() + b"\n" + data
 
     def check(self, case: bytes, folder: Path) -> None:
         """Give it to all that takes such data."""
@@ -94,7 +95,7 @@ class Tables:
             if "view" in about:
                 table = _view(about, data)
                 if table is not None:
-                    check_log(csrr.read(table))
+                    check_log(csrr.read(table, ordered=about.get("ordered", False)))
                 return
             _use_matrix(self._known, matrix := _build(about))
             check_log(csrr.read(matrix), is_matrix=True)

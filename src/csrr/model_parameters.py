@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
-from csrr.parameters import Choice, Duration, Number, Parameter, Share, Shares, Whole, read_declaration
+from csrr.parameters import Choice, Duration, Number, Parameter, Service, Share, Shares, Whole, read_declaration
 
 LEAST_COST, MOST_COST = 1e-4, 1e4
 """The range of the cost of a miss, relative to that of a false alarm."""
@@ -25,8 +25,8 @@ CostRatio: TypeAlias = Annotated[
         " held-out events, or 2.",
         least=LEAST_COST,
         most=MOST_COST,
-        says="cost",
-        beside=("miss_cost", "false_alarm_cost"),
+        quantity="cost",
+        given_with=("miss_cost", "false_alarm_cost"),
     ),
 ]
 PositiveCost: TypeAlias = Annotated[
@@ -34,7 +34,7 @@ PositiveCost: TypeAlias = Annotated[
     Share(
         "The same as a share: the cost of a miss, if a miss and a false alarm together cost 1.",
         letters="c_p, with c_n = 1 - c_p",
-        says="cost",
+        quantity="cost",
     ),
 ]
 MissCost: TypeAlias = Annotated[
@@ -42,8 +42,8 @@ MissCost: TypeAlias = Annotated[
     Number(
         "The cost of a miss in your own units, for decisions; needs `false_alarm_cost`.",
         above=0,
-        says="cost",
-        beside=("false_alarm_cost", "cost_ratio"),
+        quantity="cost",
+        given_with=("false_alarm_cost", "cost_ratio"),
     ),
 ]
 FalseAlarmCost: TypeAlias = Annotated[
@@ -51,8 +51,8 @@ FalseAlarmCost: TypeAlias = Annotated[
     Number(
         "The cost of a false alarm in the same units; needs `miss_cost`.",
         above=0,
-        says="cost",
-        beside=("miss_cost", "cost_ratio"),
+        quantity="cost",
+        given_with=("miss_cost", "cost_ratio"),
     ),
 ]
 RecallWeight: TypeAlias = Annotated[
@@ -61,7 +61,7 @@ RecallWeight: TypeAlias = Annotated[
         "The same as the weight of recall, that of specificity being 1 minus it; the share of positives is estimated"
         " from the clicks.",
         letters="mu_p, with mu_n = 1 - mu_p",
-        says="cost",
+        quantity="cost",
     ),
 ]
 EventWeights: TypeAlias = Annotated[
@@ -85,7 +85,7 @@ RegLowRank: TypeAlias = Annotated[
         " targets with random signs.",
         least=0,
         most=MOST,
-        says="regularization of the rank",
+        quantity="regularization of the rank",
     ),
 ]
 RegSparse: TypeAlias = Annotated[
@@ -94,7 +94,7 @@ RegSparse: TypeAlias = Annotated[
         "Regularization of the user-specific choices V, as a fraction of the value that gives V = 0; 1 or more: no V.",
         least=0,
         most=MOST,
-        says="regularization of V",
+        quantity="regularization of V",
     ),
 ]
 Neighbors: TypeAlias = Annotated[
@@ -123,7 +123,7 @@ L1: TypeAlias = Annotated[
         "The nuclear-norm regularization as an absolute value, in place of `reg_low_rank`.",
         above=0,
         most=MOST,
-        says="regularization of the rank",
+        quantity="regularization of the rank",
     ),
 ]
 L2: TypeAlias = Annotated[
@@ -132,7 +132,7 @@ L2: TypeAlias = Annotated[
         "The regularization of V as an absolute value, in place of `reg_sparse`.",
         above=0,
         most=MOST,
-        says="regularization of V",
+        quantity="regularization of V",
     ),
 ]
 UserScaling: TypeAlias = Annotated[
@@ -238,6 +238,14 @@ TimeLimit: TypeAlias = Annotated[
 ]
 Dtype: TypeAlias = Annotated[Literal["float32", "float64"], Choice("The floating-point precision of the computation.")]
 Threads: TypeAlias = Annotated[int, Whole("The number of threads; 0 for all cores.")]
+Engine: TypeAlias = Annotated[
+    Any | None,
+    Service(
+        "Where the work of a fit runs: an object with the methods of `csrr.numerics.engine.Engine`; None: on threads of"
+        " this process.",
+        methods=("put", "put_cells", "get"),
+    ),
+]
 Seed: TypeAlias = Annotated[int, Whole("Seed of the random numbers.")]
 
 _OF_CSRR = (

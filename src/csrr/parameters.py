@@ -1,4 +1,4 @@
-"""A parameter is declared once: its name, what it may be, what says the same, and what it means.
+"""A parameter is declared once: its name, its values, the parameters that exclude it, and its meaning.
 
 From a declaration come the checks of a fit, the option of the command line, the rivals in tuning and the text of the
 documentation. A model names it as a type:
@@ -27,14 +27,40 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from numbers import Integral, Real
-from typing import Annotated, Any, Literal, TypeVar, Union, dataclass_transform, get_args, get_origin
+from typing import Annotated, Any, ClassVar, Literal, TypeVar, Union, dataclass_transform, get_args, get_origin
 
 Kind = TypeVar("Kind", bound=type)
 Named = TypeVar("Named")
 
 
 class ParameterError(ValueError):
-    """Raised for an invalid parameter; the message names it and says what is valid."""
+    """Raised for an invalid parameter; the message names it and says what is valid.
+
+    Parameters
+    ----------
+    message
+        The message.
+    parameter
+        The name of the parameter, where it is one alone.
+    value
+        The value that it must not have.
+    hint
+        The valid values or, for an unknown name, the one that may be meant.
+
+    Examples
+    --------
+    >>> try:
+    ...     csrr.EASE(reg=-1).fit({"user": [1], "item": [2]})
+    ... except csrr.ParameterError as error:
+    ...     error.parameter, error.value
+    ('reg', -1)
+    """
+
+    def __init__(
+        self, message: str = "", *, parameter: str | None = None, value: Any = None, hint: str | None = None
+    ) -> None:
+        super().__init__(message)
+        self.parameter, self.value, self.hint = parameter, value, hint
 
 
 class UnknownArgumentError(ParameterError, TypeError):
@@ -43,26 +69,32 @@ class UnknownArgumentError(ParameterError, TypeError):
 
 @dataclass(frozen=True, kw_only=True)
 class Parameter:
-    """What a parameter may be and what it means.
+    """The values that a parameter may have, and its meaning.
 
     `words` are texts that may stand in place of a value, `optional` says that None may; in a declaration the type says
-    both, and the field the name. Parameters that `says` the
-    same exclude each other, but for those `beside`, which say it together.
+    both, and the field the name. Parameters that set the same `quantity` exclude each other, but for those
+    `given_with`, which set it together.
     """
+
+    value_name: ClassVar[str] = "TEXT"
+    noun: ClassVar[str] = "a text"
 
     meaning: str = dataclasses.field(default="", kw_only=False)
     name: str = ""
     words: tuple[str, ...] = ()
     optional: bool = False
-    says: str = ""
-    beside: tuple[str, ...] = ()
+    quantity: str = ""
+    given_with: tuple[str, ...] = ()
 
     def check(self, value: Any) -> None:
         """Raise ParameterError unless a value is one that the parameter may have."""
         if (value is None and self.optional) or (isinstance(value, str) and value in self.words):
             return
         if not self.allows(value):
-            raise ParameterError(f"{self.name}={value!r} must {self.describe_wanted()}{self._describe_otherwise()}")
+            others = ["None"] * self.optional + [f'"{word}"' for word in self.words]
+            wanted = " or ".join([self.describe_wanted(), *others])
+            what = f"{self.name}={value!r} must {wanted}"
+            raise ParameterError(what, parameter=self.name, value=value, hint=wanted)
 
     def allows(self, value: Any) -> bool:
         """Return whether a value other than a word or None will do."""
@@ -74,32 +106,29 @@ class Parameter:
 
     def read(self, text: str) -> Any:
         """Return the value that a text of the command line stands for; ValueError if it stands for none."""
-        return text if text in self.words else self._parse(text)
+        if text in self.words:
+            return text
+        if (value := self._parse(text)) is None:
+            kinds = f"neither {' nor '.join([self.noun, *self.words])}" if self.words else f"not {self.noun}"
+            raise ValueError(f"{text!r} is {kinds}")
+        return value
 
     def _parse(self, text: str) -> Any:
+        """Return the value that a text spells, None for what is no value."""
         return text
-
-    def _describe_mismatch(self, kind: str, text: str) -> str:
-        """What a text is not, in words."""
-        return f"{text!r} is " + (f"neither {' nor '.join([kind, *self.words])}" if self.words else f"not {kind}")
 
     @property
     def placeholder(self) -> str:
-        """What stands for a value in the help."""
-        return "|".join([self._name_kind(), *self.words])
-
-    def _name_kind(self) -> str:
-        return "TEXT"
-
-    def _describe_otherwise(self) -> str:
-        others = ["None"] * self.optional + [f'"{word}"' for word in self.words]
-        return "".join(f" or {each}" for each in others)
+        """The text that stands for a value in the help."""
+        return "|".join([self.value_name, *self.words])
 
 
 @dataclass(frozen=True, kw_only=True)
 class Number(Parameter):
     """A finite number, > `above` or >= `least`, and <= `most`."""
 
+    value_name = "NUMBER"
+    noun = "a number"
     above: float | None = None
     least: float | None = None
     most: float = math.inf
@@ -110,16 +139,12 @@ class Number(Parameter):
 
     def describe_wanted(self) -> str:
         """Return what a value must be, in words."""
-        return _describe_range(self.above, self.least, self.most)
+        bounds = {">": self.above, ">=": self.least, "<=": None if self.most == math.inf else f"{self.most:g}"}
+        limits = " and ".join(f"{sign} {bound}" for sign, bound in bounds.items() if bound is not None)
+        return f"be a number {limits}" if limits else "be a finite number"
 
-    def _parse(self, text: str) -> float:
-        try:
-            return float(text)
-        except ValueError:
-            raise ValueError(self._describe_mismatch("a number", text)) from None
-
-    def _name_kind(self) -> str:
-        return "NUMBER"
+    def _parse(self, text: str) -> float | None:
+        return float(text) if is_float(text) else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,7 +155,7 @@ class Share(Number):
 
     def allows(self, value: Any) -> bool:
         """Return whether a value lies between 0 and 1."""
-        return is_number(value) and 0 < value < 1
+        return is_number(value, above=0) and value < 1
 
     def describe_wanted(self) -> str:
         """Return what a value must be, in words."""
@@ -141,38 +166,39 @@ class Share(Number):
 class Shares(Parameter):
     """A number between 0 and 1, both excluded, or several different ones, at most `most`."""
 
+    value_name = "NUMBER|NUMBER,..."
+    noun = "a number, or several like 0.3,0.8"
     most: int = 1
 
     def allows(self, value: Any) -> bool:
         """Return whether a value is such a number, or a list of them."""
         each = list(value) if isinstance(value, list | tuple) else [value]
-        are_inside = all(is_number(one) and 0 < one < 1 for one in each)
-        return are_inside and 0 < len(set(each)) == len(each) <= self.most
+        return all(is_number(one, above=0) and one < 1 for one in each) and 0 < len(set(each)) == len(each) <= self.most
 
     def describe_wanted(self) -> str:
         """Return what a value must be, in words."""
-        return f"lie between 0 and 1, both excluded, or be up to {self.most} such numbers"
+        return f"lie between 0 and 1, both excluded, or be up to {self.most} different such numbers"
 
-    def _parse(self, text: str) -> float | list[float]:
+    def _parse(self, text: str) -> float | list[float] | None:
         parts = text.split(",")
         if not all(is_float(part) for part in parts):
-            raise ValueError(self._describe_mismatch("a number, nor several like 0.3,0.8", text))
+            return None
         return float(text) if len(parts) == 1 else [float(part) for part in parts]
-
-    def _name_kind(self) -> str:
-        return "NUMBER|NUMBER,..."
 
 
 @dataclass(frozen=True, kw_only=True)
 class Whole(Parameter):
     """A whole number >= `least`, and no larger than what an index can be."""
 
+    value_name = "NUMBER"
+    noun = "a whole number"
     least: int = 0
 
     def check(self, value: Any) -> None:
         """Raise ParameterError unless a value is one that the parameter may have."""
         if is_whole(value, sys.maxsize + 1):
-            raise ParameterError(f"{self.name}={value!r} must be at most {sys.maxsize}")
+            hint = f"be at most {sys.maxsize}"
+            raise ParameterError(f"{self.name}={value!r} must {hint}", parameter=self.name, value=value, hint=hint)
         super().check(value)
 
     def allows(self, value: Any) -> bool:
@@ -183,13 +209,8 @@ class Whole(Parameter):
         """Return what a value must be, in words."""
         return f"be a whole number >= {self.least}"
 
-    def _parse(self, text: str) -> int:
-        if not re.fullmatch(r"-?[0-9]+", text):
-            raise ValueError(self._describe_mismatch("a whole number", text))
-        return int(text)
-
-    def _name_kind(self) -> str:
-        return "NUMBER"
+    def _parse(self, text: str) -> int | None:
+        return int(text) if re.fullmatch(r"-?[0-9]+", text) else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -208,12 +229,15 @@ class Choice(Parameter):
             return "be " + " or ".join(f'"{each}"' for each in self.choices)
         return f"be one of {', '.join(self.choices)}"
 
-    def _parse(self, text: str) -> str:
+    def read(self, text: str) -> str:
+        """Return a text of the command line; ValueError if it is none of the choices."""
         if text not in self.choices:
             raise ValueError(f"{text!r} is not one of {', '.join(self.choices)}")
         return text
 
-    def _name_kind(self) -> str:
+    @property
+    def placeholder(self) -> str:
+        """The text that stands for a value in the help."""
         return "|".join(self.choices)
 
 
@@ -221,21 +245,35 @@ class Choice(Parameter):
 class Duration(Parameter):
     """A time above 0: a number of days, a text like "90d", "12h" or "2 weeks", or a timedelta."""
 
+    value_name = "DAYS|90d"
+    noun = "a number of days, nor a time like 90d or 12h"
+
     def allows(self, value: Any) -> bool:
         """Return whether a value is such a time."""
-        return _count_days(value) is not None
+        return count_days(value) is not None
 
     def describe_wanted(self) -> str:
         """Return what a value must be, in words."""
         return 'be a number of days > 0, a text like "90d", "12h" or "2 weeks", or a timedelta'
 
-    def _parse(self, text: str) -> float | str:
-        if not self.allows(value := float(text) if is_float(text) else text):
-            raise ValueError(self._describe_mismatch("a number of days, nor a time like 90d or 12h", text))
-        return value
+    def _parse(self, text: str) -> float | str | None:
+        value = float(text) if is_float(text) else text
+        return value if self.allows(value) else None
 
-    def _name_kind(self) -> str:
-        return "DAYS|90d"
+
+@dataclass(frozen=True, kw_only=True)
+class Service(Parameter):
+    """An object with these `methods`, which only a Python program can give: no file keeps it."""
+
+    methods: tuple[str, ...] = ()
+
+    def allows(self, value: Any) -> bool:
+        """Return whether a value has the methods."""
+        return all(callable(getattr(value, each, None)) for each in self.methods)
+
+    def describe_wanted(self) -> str:
+        """Return what a value must be, in words."""
+        return f"be an object with the methods {', '.join(self.methods)}"
 
 
 _UNITS = {"s": 1 / 86_400, "min": 1 / 1_440, "h": 1 / 24, "d": 1.0, "w": 7.0, "y": 365.25}
@@ -246,12 +284,12 @@ _DURATION = re.compile(r"\s*([0-9]*\.?[0-9]+)\s*([a-z]+)\s*", re.IGNORECASE)
 def read_days(name: str, value: Any) -> float:
     """Return a time as a number of days; ParameterError for what is none."""
     Duration(name=name).check(value)
-    days = _count_days(value)
+    days = count_days(value)
     assert days is not None
     return days
 
 
-def _count_days(value: Any) -> float | None:
+def count_days(value: Any) -> float | None:
     """Return a time as a number of days, or None for what is no time above 0."""
     if isinstance(value, timedelta):
         value = value / timedelta(days=1)
@@ -303,25 +341,19 @@ def check_texts(name: str, value: Any, example: str) -> None:
     is_list = isinstance(value, Collection) and not isinstance(value, str | bytes | Mapping)
     is_list = is_list and getattr(value, "ndim", 1) == 1
     if value is not None and not (is_list and all(isinstance(each, str) for each in value)):
-        raise ParameterError(f"{name}={value!r}: give a list of {example}")
+        raise ParameterError(f"{name}={value!r}: give a list of {example}", parameter=name, value=value)
 
 
 def check_seed(seed: Any) -> None:
     """Raise ParameterError unless a value seeds random numbers: a whole number >= 0, or several."""
     parts = seed if isinstance(seed, list | tuple) and seed else [seed]
     if not all(is_whole(each, 0) for each in parts):
-        raise ParameterError(f"seed={seed!r} must be a whole number >= 0")
+        raise ParameterError(f"seed={seed!r} must be a whole number >= 0", parameter="seed", value=seed)
 
 
 def check_whole(name: str, value: Any, *, least: int) -> None:
     """Raise ParameterError unless a value is a whole number >= least."""
     Whole(name=name, least=least).check(value)
-
-
-def _describe_range(above: float | None, least: float | None, most: float) -> str:
-    low = [f"> {above}"] if above is not None else [f">= {least}"] if least is not None else []
-    bounds = " and ".join([*low, *([] if most == math.inf else [f"<= {most:g}"])])
-    return f"be a number {bounds}" if bounds else "be a finite number"
 
 
 # Models that declare their parameters
@@ -340,60 +372,28 @@ def declare(kind: Kind) -> Kind:
     return result
 
 
-def list_parameters(kind: type) -> dict[str, Parameter]:
+@functools.cache
+def list_parameters(kind: type) -> Mapping[str, Parameter]:
     """Return the declared parameters of a model by name, in the order of its signature."""
-    return dict(_find_parameters(kind))
+    fields = dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else ()
+    found = {each.name: _find_declaration(kind, each) for each in fields}
+    return types.MappingProxyType({name: declared for name, declared in found.items() if declared is not None})
 
 
 @functools.cache
-def _find_parameters(kind: type) -> dict[str, Parameter]:
-    found = {}
-    for field in dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else ():
-        if (declared := _find_declaration(kind, field)) is not None:
-            found[field.name] = declared
-    return found
-
-
-_COMMON = (
-    "users_",
-    "items_",
-    "titles_",
-    "item_table_",
-    "seen_",
-    "seen_weights_",
-    "seen_times_",
-    "seen_ages_",
-    "calibration_",
-)
-
-
-def list_fitted_names(model: Any) -> list[str]:
-    """Return the attributes of a model that its fit set beyond what all models keep."""
-    return [name for name in vars(model) if is_fitted_name(name)]
-
-
-def is_fitted_name(name: str) -> bool:
-    """Return whether an attribute is one that a fit sets beyond what all models keep: its name ends in one `_`."""
-    return re.fullmatch(r"[^_].*[^_]_", name) is not None and name not in _COMMON
-
-
-def list_defaults(kind: type) -> dict[str, Any]:
+def list_defaults(kind: type) -> Mapping[str, Any]:
     """Return the default of each parameter of a model, declared or not."""
-    return dict(_find_defaults(kind))
-
-
-@functools.cache
-def _find_defaults(kind: type) -> dict[str, Any]:
-    return {each.name: each.default for each in inspect.signature(kind).parameters.values()}
+    signature = inspect.signature(kind).parameters
+    return types.MappingProxyType({each.name: each.default for each in signature.values()})
 
 
 def list_rivals(name: str, declared: Mapping[str, Parameter]) -> tuple[str, ...]:
-    """Return the parameters that say the same as another in another way, and must be left out where it is given."""
-    own = declared.get(name)
-    if own is None or not own.says:
-        return ()
+    """Return the parameters that set the quantity of another, and must be left out where it is given."""
+    own = declared.get(name, Parameter())
     return tuple(
-        each.name for each in declared.values() if each.says == own.says and each.name not in (name, *own.beside)
+        each.name
+        for each in declared.values()
+        if own.quantity and each.quantity == own.quantity and each.name not in (name, *own.given_with)
     )
 
 
@@ -506,4 +506,4 @@ def refuse_names(where: str, names: Iterable[str], valid: Iterable[str]) -> None
             hint = f"did you mean {near[0]!r}?"
         else:
             hint = f"it is called {ours[0]!r} here" if ours else f"it has: {', '.join(known) or 'none'}"
-        raise UnknownArgumentError(f"{where} has no parameter {name!r}; {hint}") from None
+        raise UnknownArgumentError(f"{where} has no parameter {name!r}; {hint}", parameter=name, hint=hint) from None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from csrr._base.progress import show_live_line
-from csrr.cli.errors import Failure, stoppable
+from csrr.cli.errors import stoppable
 from csrr.cli.help import Command
 from csrr.cli.options import LOG_OPTIONS, add_options, json_option, log_argument, read_log
 from csrr.cli.output import print_json, say
@@ -80,11 +80,8 @@ def _measure(events: csrr.Log, arguments: dict[str, Any], line: Line) -> csrr_pa
         if folder is None
         else f"the results so far are in {folder}, the same command goes on from there"
     )
-    try:
-        with stoppable(lambda: f"stopped: {go_on}"):
-            return csrr_paper.robustness(events, **arguments, callback=lambda progress: line.show(_describe(progress)))
-    except ImportError as error:
-        raise Failure(str(error)) from error
+    with stoppable(lambda: f"stopped: {go_on}"):
+        return csrr_paper.robustness(events, **arguments, callback=lambda progress: line.show(_describe(progress)))
 
 
 def _describe(progress: Progress) -> str:

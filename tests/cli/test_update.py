@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import csrr
+from csrr.cli.cmd_fit import _name_like
 from tests.cli.conftest import COMMAND, as_json, in_process, on_one_core, write_log
 
 
@@ -87,6 +88,15 @@ def test_ids_that_look_like_integers_are_texts_where_the_model_s_are(tmp_path):
     model = csrr.load(file)
     assert list(model.users_) == ["12", "13", "ann", "bob"]
     assert model.titles_.tolist() == ["B", "C", "A"]
+
+
+def test_events_keep_their_order_where_integers_become_texts():
+    model = csrr.PopRank().fit(csrr.read({"user": ["ann", "12"], "item": ["a1", "7"]}))
+    events = csrr.read({"user": [2, 2, 10, 10], "item": [9, 10, 10, 9]}, ordered=True)
+    named = _name_like(events, model)
+    order = named.find_order()
+    users, items = named.users.ids[named.user_rows[order]], named.items.ids[named.item_rows[order]]
+    assert list(zip(users, items, strict=True)) == [("10", "10"), ("10", "9"), ("2", "9"), ("2", "10")]
 
 
 def test_ids_of_another_type_are_refused_and_nothing_is_written(parts, tmp_path):

@@ -5,7 +5,7 @@ import sqlite3
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import csrr
@@ -40,7 +40,6 @@ def order_naively(rows):
     return found
 
 
-@settings(deadline=None)
 @given(ROWS)
 def test_times_give_the_order_and_rows_break_ties(rows):
     log = read(rows)
@@ -51,14 +50,12 @@ def test_times_give_the_order_and_rows_break_ties(rows):
     assert np.array_equal(np.sort(theirs), np.arange(len(log)))
 
 
-@settings(deadline=None)
 @given(ROWS)
 def test_declared_order_is_that_of_the_rows(rows):
     rows = [row[:2] for row in rows]
     assert list_histories(read(rows, ordered=True)) == order_naively(rows)
 
 
-@settings(deadline=None)
 @given(ROWS, st.randoms())
 def test_order_survives_selecting_splitting_and_joining(rows, random):
     pairs = [row[:2] for row in rows]
@@ -184,3 +181,82 @@ def test_noise_and_pickles_keep_an_order():
     noisy = csrr.add_noise(log, "crawler", 0.2)
     assert list_histories(noisy.log.select(~noisy.planted)) == list_histories(log)
     assert pickle.loads(pickle.dumps(log)) == log
+
+
+@pytest.mark.filterwarnings("ignore:.* at one time")
+@given(ROWS, st.floats(0.05, 0.95))
+def test_the_last_share_of_each_user(rows, ratio):
+    for log in (read(rows), read([row[:2] for row in rows], ordered=True)):
+        train, test = csrr.split(log, ratio, by="last")
+        for user, items in list_histories(log).items():
+            n_train = max(1, int(ratio * len(items) + 0.5 + 1e-9))
+            assert list_histories(train)[user] == items[:n_train]
+            assert list_histories(test).get(user, []) == items[n_train:]
+        train, test = csrr.split(log, by="last")
+        assert (train, test) == csrr.split(log, last=1)
+
+
+@pytest.mark.filterwarnings("ignore:.* at one time")
+@given(ROWS, st.integers(1, 4))
+def test_a_cut_in_time_keeps_what_was_there_before(rows, at):
+    log = read(rows)
+    before = {(u, i) for (u, i), t in latest_times(rows).items() if t < at}
+    after = {pair for pair in latest_times(rows) if pair not in before}
+    users, items = ({pair[place] for pair in before} for place in (0, 1))
+    wanted = {(u, i) for u, i in after if u in users and i in items}
+    if not wanted:
+        with pytest.raises(csrr.DataError, match=r"one side of the time|cut elsewhere"):
+            csrr.split(log, by="time", at=at)
+        return
+    train, test = csrr.split(log, by="time", at=at)
+    assert train.cut == "time"
+    assert list_pairs(train) == before
+    assert list_pairs(test) == wanted
+
+
+def latest_times(rows):
+    found = {}
+    for user, item, time in rows:
+        found[user, item] = max(time, found.get((user, item), -1))
+    return found
+
+
+def list_pairs(log):
+    return {(u, i) for u, items in list_histories(log).items() for i in items}
+
+
+def test_a_share_of_all_events_in_time_is_a_quantile():
+    rng = np.random.default_rng(0)
+    rows = [(int(u), int(i), int(t)) for u, i, t in rng.integers(0, [20, 30, 10_000], (600, 3))]
+    train = csrr.split(read(rows), 0.7, by="time")[0]
+    assert train == csrr.split(read(rows), time_quantile=0.7)[0]
+    assert train == csrr.split(read(rows), time_quantile=0.7, by="time")[0]
+    assert abs(len(train) / len(latest_times(rows)) - 0.7) < 0.01
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"by": "last", "at": 3}, "by='last' goes with last or ratio, not at"),
+        ({"by": "time", "last": 2}, "by='time' goes with at or ratio or time_quantile, not last"),
+        ({"by": "first"}, "by='first': choose 'user' .*, 'last' .* or 'time'"),
+        ({"by": "last", "ratio": 1}, "ratio=1: it must lie strictly between 0 and 1"),
+        ({"by": "time"}, "the log has no times"),
+        ({"by": "last", "held_out_users": 1}, "by='last' goes with last or ratio, not held_out_users"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(options, words):
+    with pytest.raises((csrr.DataError, csrr.ParameterError), match=words):
+        csrr.split(read([(1, 2), (1, 3)], ordered=True), **options)
+
+
+@pytest.mark.parametrize("options", [{"by": "last"}, {"last": 2}, {"at": 5}, {"time_quantile": 0.5}])
+def test_times_of_loading_are_warned_of(options):
+    loaded = [(user, item, user) for user in range(9) for item in range(6)]
+    with pytest.warns(csrr.DataWarning, match="100% of the users have most of their events at one time.*ordered=True"):
+        csrr.split(read(loaded), **options)
+    # Two events at one time are no sign of it, nor are single events.
+    several = [(user, item, item // 2) for user in range(9) for item in range(6)]
+    csrr.split(read(several), by="last")
+    csrr.split(read([(user, 0, 1) for user in range(9)] + [(0, 1, 2)]), last=1)
+    csrr.split(read(loaded), 0.5)

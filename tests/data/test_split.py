@@ -73,6 +73,7 @@ def test_a_ratio_of_the_whole_log():
     assert len(train) == 70
 
 
+@pytest.mark.filterwarnings("ignore:.* at one time")
 @given(PAIRS, st.integers(1, 4), st.integers(1, 5))
 def test_the_last_events_of_each_user_are_test(pairs, last, period):
     log = make_log(pairs, time=lambda user, item: (item * 7 + user) % period)

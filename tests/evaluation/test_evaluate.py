@@ -10,7 +10,7 @@ from csrr.data.errors import DataError
 from csrr.data.read import as_log
 from csrr.data.split import split
 from csrr.data.synthetic import synthetic
-from csrr.evaluation import evaluate
+from csrr.evaluation.evaluate import evaluate
 from csrr.evaluation.statistics import combine_f1
 from csrr.models.ease import EASE
 from csrr.models.estimator import NotFittedError
@@ -80,6 +80,8 @@ def test_metrics_of_items_and_cells_equal_the_naive_loop(parts):
         lists.append(reference.best_items(scores, 4, seen))
         counts.append(reference.cells(scores, relevant, seen, 0.15))
         assert found.per_user["auc"][place] == pytest.approx(reference.auc(scores, relevant, seen))
+        ranks = [1 + sum(scores[i] > scores[j] for i in range(60) if i not in seen) for j in relevant]
+        assert found.per_user["full_mrr"][place] == pytest.approx(1 / min(ranks))
         assert found.per_user["novelty@4"][place] == pytest.approx(reference.novelty(lists[-1], 4, histories))
     assert found["coverage@4"] == reference.coverage(lists, 4, 60)
     positives, missed, negatives, false = np.array(counts, float).T

@@ -24,7 +24,7 @@ def objective(P, problem, Q):
 def setting(loss, l2, alpha, n=6):
     problem, _ = make(clicks((n, 20), 0.3), loss=loss, l2=l2, alpha=alpha, strength=0.1)
     Q = np.random.default_rng(5).standard_normal((20, 3)) * 0.7
-    return problem, Q, ItemSide.of(Q, problem.l1)
+    return problem, Q, ItemSide.of(Q, problem.l1, problem.engine)
 
 
 @CASES
@@ -39,7 +39,7 @@ def test_is_the_minimum(loss, l2, alpha):
 
 
 @given(seed=st.integers(0, 10**6), size=st.floats(1e-4, 1))
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 def test_no_neighbour_is_better(seed, size):
     problem, Q, side = setting("II", 0.5, 4.0)
     P = fold_in(problem, side, tol=1e-10, max_iter=5000)
@@ -68,5 +68,5 @@ def test_a_start_is_left_as_it_was_and_users_do_not_depend_on_each_other():
 
 def test_no_factors():
     problem, _, _ = setting("I", None, 3.0)
-    side = ItemSide.of(np.zeros((20, 0)), problem.l1)
+    side = ItemSide.of(np.zeros((20, 0)), problem.l1, problem.engine)
     assert fold_in(problem, side).shape == (6, 0)

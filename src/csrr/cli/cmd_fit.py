@@ -1,8 +1,9 @@
-"""`csrr fit`: a log becomes a model file."""
+"""`csrr fit` and `csrr update`: a log becomes a model file, and new events are added to one."""
 
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ import click
 from csrr._base.progress import show_live_line
 from csrr._base.text import describe_size
 from csrr.cli import interrupts
-from csrr.cli.errors import check_expendable, tell_written
+from csrr.cli.errors import check_expendable, load_model, tell_written
 from csrr.cli.help import Command
 from csrr.cli.options import (
     ITEM_OPTIONS,
@@ -19,18 +20,17 @@ from csrr.cli.options import (
     MODEL_OPTIONS,
     PARAM_OPTION,
     add_options,
-    explain_no_kind,
-    find_kind,
     fit_model,
     json_option,
     kind_option,
     log_argument,
     make_model,
+    model_argument,
     model_output,
     read_log,
     set_items,
 )
-from csrr.cli.output import print_json, say
+from csrr.cli.output import describe_fit, print_json, say, summarize_model
 
 if TYPE_CHECKING:
     import csrr
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 @kind_option
 @add_options(PARAM_OPTION, *LOG_OPTIONS, *MODEL_OPTIONS, *ITEM_OPTIONS, json_option)
 @click.option("--force", is_flag=True, help="Write over a file even if it is no model.")
-def fit(log: str, output: Path, model: str, as_json: bool, force: bool, **options: Any) -> None:
+def fit(log: str, output: Path, model: type[csrr.Recommender], as_json: bool, force: bool, **options: Any) -> None:
     """Fit a model to LOG and write it to a file.
 
     What is not given is chosen on held-out events of LOG, and a line says what that was.
@@ -64,10 +64,7 @@ def fit(log: str, output: Path, model: str, as_json: bool, force: bool, **option
       # Titles, categories and prices go into the model
       csrr fit clicks.csv -o model.csrr --items items.csv
     """
-    kind = find_kind(model)
-    if kind is None:
-        raise click.UsageError(f"--model {model}: there is no such model{explain_no_kind(model)}")
-    fitted = make_model(kind, options)
+    fitted = make_model(model, options)
     if not force:
         check_expendable(output, ", or --force to write over it")
     interrupts.say_at_the_end(tell_written(output))
@@ -82,30 +79,101 @@ def fit(log: str, output: Path, model: str, as_json: bool, force: bool, **option
         line.show(f"writing {output}")
         fitted.save(output)
     if as_json:
-        print_json(_summarise(fitted, events, output, seconds))
-    else:
-        size = describe_size(output.stat().st_size)
-        say(f"{output}: {events.n_users:,} users x {events.n_items:,} items, {len(events):,} events, {size}")
-        if (chosen := getattr(fitted, "chosen_", None)) is not None:
-            say(chosen.note)
-        certificate = getattr(fitted, "certificate_", None)
-        say(f"{type(fitted).__name__}, fitted in {seconds:.2f} s" if certificate is None else str(certificate))
-        if getattr(fitted, "recall_weight", None) is not None and (costs := getattr(fitted, "costs_", None)):
-            say(str(costs))
+        print_json(summarize_model(fitted, output) | {"seconds": seconds})
+        return
+    size = describe_size(output.stat().st_size)
+    say(f"{output}: {events.n_users:,} users x {events.n_items:,} items, {len(events):,} events, {size}")
+    say("\n".join(describe_fit(fitted, seconds)))
+    if getattr(fitted, "recall_weight", None) is not None and (costs := getattr(fitted, "costs_", None)):
+        say(str(costs))
 
 
-def _summarise(model: csrr.Recommender, events: csrr.Log, output: Path, seconds: float) -> dict[str, Any]:
-    certificate = getattr(model, "certificate_", None)
-    return {
-        "model": str(output),
-        "kind": type(model).__name__,
-        "bytes": output.stat().st_size,
-        "n_users": events.n_users,
-        "n_items": events.n_items,
-        "n_events": len(events),
-        "params": model.get_params(),
-        "seconds": seconds,
-        "costs": str(model.costs_) if hasattr(model, "costs_") else None,
-        "certificate": certificate and certificate.to_dict(),
-        "chosen": model.chosen_.summary() if hasattr(model, "chosen_") else None,
-    }
+@click.command(cls=Command)
+@model_argument
+@log_argument
+@model_output
+@click.option("--choose", is_flag=True, help="Choose settings anew on held-out events, as fit does.")
+@add_options(*LOG_OPTIONS, json_option)
+def update(model: Path, log: str, output: Path, choose: bool, as_json: bool, **options: Any) -> None:
+    """Add the events of LOG to MODEL.
+
+    The model is fitted to them and to those that it was fitted to before. Users and items may be new. The fit begins
+    where MODEL is and keeps the settings that it chose on held-out events; a line says by how much the log has grown
+    since, and --choose chooses anew. LOG is read by the options that `csrr fit` had: give the same.
+
+    The model is written to -o, which may be MODEL itself, atomically: whatever interrupts this, the file
+    that was there stays. To add the same events again changes nothing, unless the model weighs them: weights add up.
+    A calibration is dropped; `csrr calibrate` makes a new one.
+
+    Examples:
+      # Last night's clicks; the file is replaced atomically
+      csrr update model.csrr new.csv -o model.csrr
+
+      # On Sundays, choose settings anew
+      csrr update model.csrr new.csv -o model.csrr --choose
+    """
+
+    check_expendable(output)
+    fitted = load_model(model)
+    before = _measure_sizes(fitted)
+    was_calibrated = fitted.calibration_ is not None
+    interrupts.say_at_the_end(tell_written(output))
+    with show_live_line() as line:
+        line.show(f"reading {log}")
+        events = _name_like(read_log(log, options), fitted)
+        line.show(f"adding {len(events):,} events to {before['events']:,}")
+        began = time.perf_counter()
+        fit_model(fitted, events, line, by=fitted.update, choose=choose)
+        seconds = time.perf_counter() - began
+        line.show(f"writing {output}")
+        fitted.save(output)
+    sizes = _measure_sizes(fitted)
+    added = {name: n - before[name] for name, n in sizes.items()}
+    if as_json:
+        print_json(summarize_model(fitted, output) | {"added": added, "seconds": seconds})
+        return
+    users, items, n_events = (f"{n:,} {name} ({added[name]:,} new)" for name, n in sizes.items())
+    say(f"{output}: {users} x {items}, {n_events}, {describe_size(output.stat().st_size)}")
+    say("\n".join(describe_fit(fitted, seconds)))
+    if was_calibrated:
+        say("the calibration was of other scores and is dropped: csrr calibrate makes a new one")
+
+
+def _measure_sizes(model: csrr.Recommender) -> dict[str, int]:
+    return {"users": len(model.users_), "items": len(model.items_), "events": int(model.seen_.nnz)}
+
+
+def _name_like(events: csrr.Log, model: csrr.Recommender) -> csrr.Log:
+    """Return events whose ids are texts where the model's are: of a few lines all ids may look like integers."""
+    import numpy as np
+
+    users, users_to = _spell_like(events.users, model.users_)
+    items, items_to = _spell_like(events.items, model.items_)
+    user_rows, item_rows = users_to[events.user_rows], items_to[events.item_rows]
+    order = np.lexsort((item_rows, user_rows))
+    return replace(
+        events,
+        users=users,
+        items=items,
+        user_rows=user_rows[order],
+        item_rows=item_rows[order],
+        **{
+            name: None if (each := getattr(events, name)) is None else each[order]
+            for name in ("weights", "times", "places")
+        },
+        titles=None if events.titles is None else events.titles[np.argsort(items_to)],
+        types=None if events.types is None else events.types.select(order),
+    )
+
+
+def _spell_like(ids: csrr.IdMap, known: csrr.IdMap) -> tuple[csrr.IdMap, Any]:
+    """Return ids, integers as texts where the known ones are texts, and where each row goes, shape (n,)."""
+    import numpy as np
+
+    import csrr
+
+    if not (known.ids.dtype == object and ids.ids.dtype != object):
+        return ids, np.arange(len(ids))
+    spelled = [str(each) for each in ids.ids.tolist()]
+    texts = csrr.IdMap(spelled)
+    return texts, texts.rows(spelled)

@@ -1,4 +1,4 @@
-"""`csrr similar` and `csrr info`: what a model file holds."""
+"""`csrr similar`, `csrr info` and `csrr export`: what a model file holds."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from typing import Any
 
 import click
 
+from csrr._base.progress import show_live_line
 from csrr._base.text import describe_size
-from csrr.cli.errors import as_id, load_model, tell_known_ids
+from csrr.cli.errors import Failure, as_id, load_model, tell_known_ids
 from csrr.cli.help import Command
 from csrr.cli.options import check_can, json_option, k_option, model_argument
-from csrr.cli.output import print_json, say
+from csrr.cli.output import print_json, say, summarize_model
 
 FOUND = ("rank_", "reg_", "l1_", "l2_")
 """What a fit settles where a parameter leaves it open."""
@@ -68,24 +69,14 @@ def info(model: Path, as_json: bool) -> None:
     """
 
     fitted: Any = load_model(model)
-    facts = {
-        "model": str(model),
-        "kind": type(fitted).__name__,
-        "bytes": model.stat().st_size,
-        "n_users": len(fitted.users_),
-        "n_items": len(fitted.items_),
-        "n_events": int(fitted.seen_.nnz),
+    neighbors, specific = (getattr(fitted, name, None) for name in ("neighbors_", "specific_"))
+    table = fitted.item_table_
+    facts = summarize_model(fitted, model) | {
         "event_types": None if fitted.event_types is None else fitted.event_types.describe(),
-        "n_specific": int(fitted.specific_.nnz) if hasattr(fitted, "specific_") else None,
-        "params": fitted.get_params(),
+        "n_specific": None if specific is None else int(specific.nnz),
+        "n_neighbors": None if neighbors is None else int(neighbors.nnz),
         "found": {name: getattr(fitted, name) for name in FOUND if getattr(fitted, name, None) is not None},
-        "costs": str(fitted.costs_) if hasattr(fitted, "costs_") else None,
-        "certificate": fitted.certificate_.to_dict() if hasattr(fitted, "certificate_") else None,
-        "chosen": fitted.chosen_.summary() if hasattr(fitted, "chosen_") else None,
-        "n_neighbors": int(fitted.neighbors_.nnz) if hasattr(fitted, "neighbors_") else None,
-        "item_columns": None
-        if (table := fitted.item_table_) is None
-        else {n: c.kind for n, c in table.columns.items()},
+        "item_columns": None if table is None else {name: each.kind for name, each in table.columns.items()},
     }
     if as_json:
         print_json(facts)
@@ -103,9 +94,67 @@ def info(model: Path, as_json: bool) -> None:
         say(f"  {name} = {value}")
     for name, value in facts["found"].items():
         say(f"  {name} = {value:g} (found by the fit)")
-    if facts["costs"] is not None:
-        say(str(fitted.costs_))
-    if facts["chosen"] is not None:
-        say(fitted.chosen_.note)
-    if facts["certificate"] is not None:
-        say(str(fitted.certificate_))
+    told = getattr(fitted, "costs_", None), fitted.chosen_.note if facts["chosen"] else None
+    for each in (*told, getattr(fitted, "certificate_", None)):
+        if each is not None:
+            say(str(each))
+
+
+@click.command(cls=Command)
+@model_argument
+@click.option(
+    "--to",
+    type=click.Choice(["faiss", "hnswlib", "parquet"]),
+    default="parquet",
+    show_default=True,
+    help="An index of the items, or the vectors alone.",
+)
+@click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="The folder to write.")
+@click.option(
+    "--part",
+    type=click.Choice(["all", "factors"]),
+    default="all",
+    show_default=True,
+    help="All of the scores, or those of the factors, without neighbors.",
+)
+@click.option("--dims", type=click.IntRange(min=1), help="Number of dimensions; without it, as few as keep --recall.")
+@click.option("--index", metavar="KIND", help="What faiss's index_factory takes; Flat is exact.")
+@click.option("-k", type=click.IntRange(min=1), default=20, show_default=True, help="Length of the lists compared.")
+@click.option(
+    "--recall",
+    type=click.FloatRange(min=0, max=1, min_open=True),
+    default=0.99,
+    show_default=True,
+    help="Share of the lists to keep if the model ranks the candidates.",
+)
+@click.option(
+    "--sample", type=click.IntRange(min=1), default=1000, show_default=True, help="Number of users to compare."
+)
+@json_option
+def export(model: Path, output: Path, as_json: bool, **options: Any) -> None:
+    """Write the vectors of MODEL to a folder, for vector search.
+
+    A user's vector times an item's is a score. Where scores are more than factors (neighbors, EASE, ItemKNN) all of
+    them are approximated. How much of the model's own lists is found again is measured and printed, and how many
+    candidates the model has to rank to keep --recall of them.
+
+    Examples:
+      # Vectors for any search engine
+      csrr export model.csrr -o vectors
+
+      # An index for faiss
+      csrr export model.csrr --to faiss -o index --dims 64
+    """
+    import csrr
+
+    if output.exists() and not output.is_dir():
+        raise Failure(f"{output} is a file; -o names a folder")
+    with show_live_line() as line:
+        line.show(f"reading {model}")
+        fitted = load_model(model)
+        line.show("making vectors")
+        found = csrr.export(fitted, output, **options)
+    if as_json:
+        print_json(found.summary())
+    else:
+        say(str(found))

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
 
 from csrr._base.progress import show_live_line
-from csrr.cli.errors import Failure, stoppable, tell_written
+from csrr.cli.errors import stoppable, tell_written
 from csrr.cli.help import Command
 from csrr.cli.interrupts import NOTHING_WRITTEN
 from csrr.cli.options import (
@@ -22,6 +22,7 @@ from csrr.cli.options import (
     log_argument,
     read_item_table,
     read_log,
+    spell_log_options,
 )
 from csrr.cli.output import print_json, say, say_command
 
@@ -48,22 +49,7 @@ from csrr.cli.output import print_json, say, say_command
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of what is drawn at random.")
 @click.option("--ease", is_flag=True, help="Fit EASE however long it takes, beyond --minutes.")
 @add_options(*LOG_OPTIONS, *ITEM_OPTIONS, json_option)
-@click.pass_context
-def start(
-    context: click.Context,
-    /,
-    log: str,
-    output: Path,
-    minutes: float | None,
-    miss: float,
-    false_alarm: float,
-    seed: int,
-    ease: bool,
-    items_file: str | None,
-    items_id: str | int | bool | None,
-    as_json: bool,
-    **options: Any,
-) -> None:
+def start(log: str, output: Path, as_json: bool, **options: Any) -> None:
     """Find the best model for LOG, and write a page about it.
 
     Says what the log is and what is odd in it, holds out a test, fits popularity, the classics and CSRR, compares them,
@@ -90,24 +76,11 @@ def start(
     with show_live_line() as line, stoppable(tell_kept(output)):
         check_folder(output)
         line.show(f"reading {log}")
-        items = read_item_table({"items_file": items_file, "items_id": items_id})
+        items = read_item_table(options)
         events = read_log(log, options)
-        try:
-            look = start_look(
-                events,
-                minutes,
-                output,
-                items=items,
-                miss=miss,
-                false_alarm=false_alarm,
-                ease=ease,
-                seed=seed,
-                callback=line.show,
-                source=log,
-                options=spell_options(context, options),
-            )
-        except ImportError as error:
-            raise Failure(str(error)) from error
+        given = {name: options[name] for name in ("minutes", "miss", "false_alarm", "ease", "seed")}
+        spelled = shlex.join(spell_log_options(options))
+        look = start_look(events, folder=output, items=items, callback=line.show, source=log, options=spelled, **given)
     if as_json:
         print_json(look.summary())
         return
@@ -118,21 +91,6 @@ def start(
         say(command.what)
         say_command(shlex.split(command.line))
     say(f"the page: {output / PAGE}")
-
-
-def spell_options(context: click.Context, options: Mapping[str, Any]) -> str:
-    """Return the given options of reading as they stand on a command line."""
-    words: list[str] = []
-    for param in context.command.params:
-        value = options.get(param.name or "")
-        if not isinstance(param, click.Option) or value is None:
-            continue
-        if isinstance(value, bool) and param.secondary_opts:
-            words.append(param.opts[-1] if value else param.secondary_opts[-1])
-            continue
-        for each in value if isinstance(value, tuple) else (value,):
-            words += [param.opts[-1], "none" if each is False else str(each)]
-    return shlex.join(words)
 
 
 def tell_kept(output: Path) -> Callable[[], str]:

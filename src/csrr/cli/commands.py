@@ -16,34 +16,29 @@ import click
 from csrr._base.text import fit_tables
 from csrr.cli import interrupts
 from csrr.cli.errors import Failure, Interrupted, explain, hush, is_model_file, report, stoppable
-from csrr.cli.help import Group
+from csrr.cli.help import Command, Group
 from csrr.cli.output import find_width, say
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 GROUPS = {
-    "Start": {
-        "start": "start",
-        "demo": "demo",
-        "data": "data",
-        "completion": "completion",
-    },
+    "Start": {"start": "cmd_start", "demo": "cmd_demo", "data": "cmd_data", "completion": "commands"},
     "Every day": {
-        "fit": "fit",
-        "recommend": "recommend",
-        "similar": "inspect",
-        "update": "update",
-        "export": "export",
-        "info": "inspect",
+        "fit": "cmd_fit",
+        "recommend": "cmd_recommend",
+        "similar": "cmd_inspect",
+        "update": "cmd_fit",
+        "export": "cmd_inspect",
+        "info": "cmd_inspect",
     },
     "Judge": {
-        "evaluate": "evaluate",
-        "tune": "tune",
-        "calibrate": "calibrate",
-        "costs": "costs",
-        "suspects": "suspects",
-        "clean": "suspects",
+        "evaluate": "cmd_evaluate",
+        "tune": "cmd_tune",
+        "calibrate": "cmd_costs",
+        "costs": "cmd_costs",
+        "suspects": "cmd_suspects",
+        "clean": "cmd_suspects",
     },
 }
 """Where each command lives; imported when it is asked for, so that `csrr --version` answers at once."""
@@ -62,7 +57,7 @@ class App(Group):
     def get_command(self, ctx: click.Context | None, name: str) -> click.Command | None:
         """Return the command of that name, or None."""
         if name in COMMANDS:
-            command = getattr(import_module(f"csrr.cli.cmd_{COMMANDS[name]}"), name)
+            command = getattr(import_module(f"csrr.cli.{COMMANDS[name]}"), name)
         elif (plugin := find_plugins().get(name)) is not None:
             command = _load_plugin(plugin)
         else:
@@ -157,6 +152,32 @@ def app(ctx: click.Context, version: bool) -> None:
         for what, line in app.examples:
             say(f"  {what}:\n    {line}\n")
         say("All commands: csrr --help. More about one of them: csrr start --help.")
+
+
+@click.command(cls=Command)
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]), metavar="SHELL")
+@click.pass_context
+def completion(ctx: click.Context, shell: str) -> None:
+    """Print the completion script for a shell.
+
+    SHELL is bash, zsh or fish. For bash, put `eval "$(csrr completion bash)"` into ~/.bashrc.
+
+    Examples:
+      # Complete commands, options and files in this bash
+      eval "$(csrr completion bash)"
+
+      # The same for every zsh
+      csrr completion zsh >> ~/.zshrc
+
+      # For fish
+      csrr completion fish > ~/.config/fish/completions/csrr.fish
+    """
+    from click.shell_completion import ShellComplete, get_completion_class
+
+    kind = get_completion_class(shell)
+    assert kind is not None
+    # ShellComplete.source, not the bash class's own: that one starts a bash to ask for its version.
+    click.echo(ShellComplete.source(kind(ctx.find_root().command, {}, "csrr", "_CSRR_COMPLETE")))
 
 
 @cache

@@ -12,14 +12,11 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from csrr._base.text import make_printable, measure_width, to_plain
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 _GLUE = "\x1f"
 """Holds an option and its value together where lines are broken."""
@@ -105,21 +102,30 @@ def say_error(message: str) -> None:
     click.echo(shown, err=True)
 
 
-def write_csv(table: pa.Table, path: Path, *, spreadsheet: bool = False) -> None:
-    """Write a table as CSV; the file appears only when it is complete.
-
-    Values are written as they are, so that what reads the file gets them back. With `spreadsheet`, texts that a
-    spreadsheet would run as a formula get an apostrophe in front.
-    """
-    from pyarrow import csv
-
-    from csrr._base.files import atomic_write
-    from csrr.results.table import disarm
-
-    with atomic_write(path) as file:
-        csv.write_csv(disarm(table) if spreadsheet else table, file)
-
-
 def print_json(data: Mapping[str, Any]) -> None:
     """Print one JSON object; numpy values become plain ones, NaN and infinities null."""
     click.echo(json.dumps(to_plain(data), allow_nan=False))
+
+
+def summarize_model(model: Any, path: Path) -> dict[str, Any]:
+    """Return what there is to know of a fitted model and its file, for JSON."""
+    costs, certificate, chosen = (getattr(model, name, None) for name in ("costs_", "certificate_", "chosen_"))
+    return {
+        "model": str(path),
+        "kind": type(model).__name__,
+        "bytes": path.stat().st_size,
+        "n_users": len(model.users_),
+        "n_items": len(model.items_),
+        "n_events": int(model.seen_.nnz),
+        "params": model.get_params(),
+        "costs": None if costs is None else str(costs),
+        "certificate": None if certificate is None else certificate.to_dict(),
+        "chosen": None if chosen is None else chosen.summary(),
+    }
+
+
+def describe_fit(model: Any, seconds: float) -> list[str]:
+    """Return lines on what a fit chose, and its certificate; of a model without one, the time."""
+    chosen, certificate = (getattr(model, name, None) for name in ("chosen_", "certificate_"))
+    notes = [] if chosen is None else [each for each in (chosen.note, chosen.growth_note) if each]
+    return [*notes, f"{type(model).__name__}, fitted in {seconds:.2f} s" if certificate is None else str(certificate)]

@@ -35,7 +35,6 @@ from csrr.data.tables import (
     OnBadRows,
     ReadOptions,
     Table,
-    check_options,
     open_table,
     pick_rows,
     read_events,
@@ -158,6 +157,30 @@ def decay_weights(
         halvings = np.clip((latest - times.astype(np.float64)) / (days * _DAY), 0, MOST_HALVINGS)
     decayed: Float32Array = ((1 if weights is None else weights) * np.exp2(-halvings)).astype(np.float32)
     return decayed
+
+
+MUCH_AT_ONCE = 0.5
+"""Times of a log where so many users have this share of their events at one time look like times of loading."""
+
+
+def describe_loaded_times(log: Log) -> str | None:
+    """Return why the times of a log look like those of when rows were loaded, and what to do; None if they do not."""
+    if log.times is None:
+        return None
+    order = np.lexsort((log.times, log.user_rows))
+    users, times = log.user_rows[order], log.times[order]
+    starts = np.flatnonzero((np.diff(users, prepend=-1) != 0) | (np.diff(times, prepend=times[:1]) != 0))
+    largest = np.zeros(log.n_users, np.int64)
+    np.maximum.at(largest, users[starts], np.diff(starts, append=len(users)))
+    counts = log.user_counts()
+    share = (largest > MUCH_AT_ONCE * counts)[counts >= 3].mean() if (counts >= 3).any() else 0
+    if share <= MUCH_AT_ONCE:
+        return None
+    return (
+        f"{share:.0%} of the users have most of their events at one time, as if it were when the rows were loaded: the"
+        " times do not say what came first. Read a column with the times of the events, or leave times out"
+        " (time=False) and split at random; if the rows are in order, pass ordered=True too"
+    )
 
 
 SHOWN = 5
@@ -328,15 +351,8 @@ class Log:
         """
         if titles is not None and not isinstance(titles, Mapping):
             raise ParameterError(f"titles={show_value(titles)}: give a dict of titles by item id")
-        options = check_options(
-            (user, item, rating, weight, event, time, title),
-            weights,
-            target,
-            min_rating,
-            min_weight,
-            on_bad_rows,
-            ordered=ordered,
-        )
+        roles = (user, item, rating, weight, event, time, title)
+        options = ReadOptions(roles, weights, target, min_rating, min_weight, on_bad_rows, ordered=ordered)
         return read_log(open_table(table), options, titles=titles)
 
     @classmethod

@@ -11,10 +11,13 @@ import numpy as np
 
 from csrr._base.arrays import BoolArray, Int64Array
 from csrr.data.columns import Times, format_cuts, parse_time
-from csrr.data.errors import DataError, show_value
-from csrr.data.log import Log
+from csrr.data.errors import DataError, DataWarning, show_value, warn_caller
+from csrr.data.log import Log, describe_loaded_times
 from csrr.data.read import as_log
 from csrr.parameters import ParameterError, check_seed, is_number, is_whole
+
+By = Literal["user", "log", "last", "time"]
+"""The test events: a random share of each user's events, or of all; each user's last ones; or all from a time on."""
 
 
 class HeldOut(NamedTuple):
@@ -47,7 +50,7 @@ def split(
     ratio: float | None = None,
     *,
     seed: int = 0,
-    by: Literal["user", "log"] = "user",
+    by: By = "user",
     last: int | None = None,
     at: float | str | date | None = None,
     time_quantile: float | None = None,
@@ -62,7 +65,7 @@ def split(
     ratio: float | None = None,
     *,
     seed: int = 0,
-    by: Literal["user", "log"] = "user",
+    by: By = "user",
     last: int | None = None,
     at: float | str | date | None = None,
     time_quantile: float | None = None,
@@ -76,7 +79,7 @@ def split(
     ratio: float | None = None,
     *,
     seed: int = 0,
-    by: Literal["user", "log"] = "user",
+    by: By = "user",
     last: int | None = None,
     at: float | str | date | None = None,
     time_quantile: float | None = None,
@@ -86,7 +89,7 @@ def split(
     """Split a log into (train, test), or a `HeldOut`; all parts share the log's row numbers.
 
     Give one of `ratio`, `last`, `at`, `time_quantile` and `held_out_users`; the default is a `ratio` of 0.8. The result
-    depends on the events and the seed; on the order of the input rows only where `last` finds equal times.
+    depends on the events and the seed; on the order of the input rows only where it decides between equal times.
 
     Of a log with a target (`csrr.read(..., target="buy")`), only events of the target type are held out, and `ratio`,
     `last` and `time_quantile` count these. What else happened between a user and an item can be train, so that what is
@@ -103,7 +106,9 @@ def split(
     seed
         Seed of the random numbers.
     by
-        With "log", `ratio` is a share of all events, not of each user's.
+        What `ratio` is a share of: with "user" each user's events, with "log" all events, both drawn at random; with
+        "last" each user's first events, and without a ratio all but the last one; with "time" all events in the order
+        of time. Of the events after that time, or after `at`, test has those whose users and items have events before.
     last
         The number of each user's latest events in test. The log needs times, whose ties the rows that were read break,
         or an order (`csrr.read(..., ordered=True)`). At least one event stays in train, so a user with few events has
@@ -128,12 +133,21 @@ def split(
     DataError
         If the arguments contradict each other or the log, such as a time for a log without times.
 
+    Warns
+    -----
+    DataWarning
+        Before a split by order or time, if most users have most of their events at one time.
+
     Examples
     --------
     >>> log = csrr.synthetic(60, 40, events_per_user=10).log
     >>> train, test = csrr.split(log, ratio=0.8, seed=1)
     >>> len(train) + len(test) == len(log)
     True
+    >>> plays = csrr.read({"user": [1, 1, 1, 2, 2], "item": [7, 9, 8, 8, 7]}, ordered=True)
+    >>> train, test = csrr.split(plays, by="last")
+    >>> test.items.ids[test.item_rows].tolist()
+    [8, 7]
     """
     events = as_log(log)
     ways = {"ratio": ratio, "last": last, "at": at, "time_quantile": time_quantile, "held_out_users": held_out_users}
@@ -141,10 +155,15 @@ def split(
     if len(chosen) > 1 and chosen != {"held_out_users", "last"}:
         raise DataError(f"split takes one of {', '.join(ways)}, not {' and '.join(sorted(chosen))} together")
     check_seed(seed)
-    if not isinstance(by, str) or by not in ("user", "log"):
-        raise DataError(f"by={show_value(by)}: choose 'user' (a share of each user's events) or 'log' (of all events)")
-    if by == "log" and chosen - {"ratio"}:
-        raise ParameterError("by='log' goes with ratio alone")
+    if not isinstance(by, str) or by not in _GO_WITH:
+        raise DataError(
+            f"by={show_value(by)}: choose 'user' (a random share of each user's events), 'log' (of all events), 'last'"
+            " (each user's last events) or 'time' (all from a time on)"
+        )
+    if chosen - _GO_WITH[by]:
+        raise ParameterError(
+            f"by={by!r} goes with {' or '.join(sorted(_GO_WITH[by]))}, not {', '.join(sorted(chosen))}"
+        )
     if given is not None and (held_out_users is None or last is not None):
         raise ParameterError("given= goes with held_out_users, without last")
     rng = np.random.default_rng(seed)
@@ -152,20 +171,34 @@ def split(
         return _split_users(
             events, _draw_users(events, held_out_users, rng), last, 0.8 if given is None else given, rng
         )
-    if last is not None:
-        return _tell_cut(_hold_out_last(events, last), "last")
-    if at is not None:
-        return _tell_cut(_split_at(events, parse_time(at)), "time")
-    if time_quantile is not None:
-        quantile = _check_fraction("time_quantile", time_quantile)
-        cut = float(np.quantile(_require_target_times(events), quantile, method="higher"))
-        return _tell_cut(_split_at(events, cut), "time")
+    is_of_order = by in ("last", "time") or chosen & {"last", "at", "time_quantile"}
+    if is_of_order and (doubt := describe_loaded_times(events)) is not None:
+        warn_caller(doubt, DataWarning)
+    if last is not None or by == "last":
+        many: int | float = 1 if last is None else last
+        if ratio is not None:
+            many = _check_fraction("ratio", ratio)
+        return _tell_cut(_hold_out_last(events, many, is_share=ratio is not None), "last")
+    if by == "time" or at is not None or time_quantile is not None:
+        name, share = ("ratio", ratio) if time_quantile is None else ("time_quantile", time_quantile)
+        quantile = _check_fraction(name, 0.8 if share is None else share)
+        moment = np.quantile(_require_target_times(events), quantile, method="higher") if at is None else parse_time(at)
+        parts = _split_at(events, float(moment))
+        return _tell_cut(_keep_known(*parts) if by == "time" else parts, "time")
     ratio = _check_fraction("ratio", 0.8 if ratio is None else ratio)
     if by == "log":
         parts = _cut(events, lambda each: rng.permutation(len(each)) < _round_share(ratio, np.array([len(each)])))
     else:
         parts = _cut(events, lambda each: _draw_share_of_each_user(each, ratio, rng))
     return _tell_cut(parts, None)
+
+
+_GO_WITH = {
+    "user": {"ratio", "last", "at", "time_quantile", "held_out_users"},
+    "log": {"ratio"},
+    "last": {"ratio", "last"},
+    "time": {"ratio", "at", "time_quantile"},
+}
 
 
 def _tell_cut(parts: tuple[Log, Log], how: Literal["last", "time"] | None) -> tuple[Log, Log]:
@@ -205,13 +238,17 @@ def _cut(log: Log, choose: Callable[[Log], BoolArray]) -> tuple[Log, Log]:
     return log.select_types(~cells), log.select_types(cells)
 
 
-def _hold_out_last(log: Log, last: int) -> tuple[Log, Log]:
-    """Return (train, test): test has each user's `last` latest events, train those before."""
-    if not is_whole(last, 1):
-        raise DataError(f"last={show_value(last)}: it must be a whole number of events, at least 1")
-    last, order = min(int(last), len(log)), log.find_order()
+def _hold_out_last(log: Log, many: float, *, is_share: bool = False) -> tuple[Log, Log]:
+    """Return (train, test): test has each user's `many` latest events, train those before.
+
+    With `is_share`, `many` is the share of each user's events in train.
+    """
+    if not is_share and not is_whole(many, 1):
+        raise DataError(f"last={show_value(many)}: it must be a whole number of events, at least 1")
+    order, counts = log.find_order(), np.bincount(log.user_rows[log.is_target], minlength=log.n_users)
+    # The number of each user's test events, (n_users,).
+    last = counts - _round_share(many, counts) if is_share else np.full(log.n_users, min(int(many), len(log)))
     if log.types is None or log.types.target is None:
-        counts = log.user_counts()
         train = mark_leading(log, order, np.maximum(counts - last, np.minimum(1, counts)))
         return log.select(train), log.select(~train)
     events, kinds = np.nonzero(log.types.cells)
@@ -228,7 +265,7 @@ def _hold_out_last(log: Log, last: int) -> tuple[Log, Log]:
     may_be_held = is_goal & ~is_first
     after = np.cumsum(may_be_held[::-1])[::-1]  # the number of candidates from here on, of all users
     ends = np.append(after, 0)[np.searchsorted(users, users, side="right")]
-    is_held = may_be_held & (after - ends <= last)
+    is_held = may_be_held & (after - ends <= last[users])
     # Train is everything of a user before the first held-out event.
     begun = np.cumsum(is_held)
     is_train = begun - (begun - is_held)[np.flatnonzero(is_first)][np.cumsum(is_first) - 1] == 0
@@ -278,6 +315,17 @@ def _split_at(log: Log, cut: float) -> tuple[Log, Log]:
         given = format_cuts(np.array([cut, times.max()]))[0]
         raise DataError(f"no event of the target type {types.target!r} is at or after the time {given}")
     return log.select_types(early), log.select_types(late)
+
+
+def _keep_known(train: Log, test: Log) -> tuple[Log, Log]:
+    """Return (train, test), test without events of users or items that have none in train."""
+    known = (train.user_counts()[test.user_rows] > 0) & (train.item_counts()[test.item_rows] > 0)
+    if not known.any():
+        raise DataError(
+            "no event after the cut is of a user and an item with events before it; cut elsewhere, or at= without"
+            " by='time' keeps the others"
+        )
+    return train, test.select(known)
 
 
 def _draw_users(log: Log, wanted: Any, rng: np.random.Generator) -> BoolArray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -105,9 +105,6 @@ class CostCurve(TabularResult, Sequence[CostPoint]):
 
     def __getitem__(self, which: Any) -> Any:
         return self.points[which]
-
-    def __iter__(self) -> Iterator[CostPoint]:
-        return iter(self.points)
 
     @property
     def recommended(self) -> CostPoint:

@@ -14,3 +14,4 @@ from csrr.models.mcshift import BiasMC as BiasMC
 from csrr.models.ease import EASE as EASE
 from csrr.models.itemknn import ItemKNN as ItemKNN
 from csrr.models.markov import MarkovChain as MarkovChain
+from csrr.models.vsknn import VSKNN as VSKNN

@@ -35,8 +35,8 @@ from csrr.models.recommend import (
 from csrr.models.scorer import Scorer
 from csrr.models.similar import SimilarItemsOptions, SimilarUsersOptions, compute_cosines, find_similar
 from csrr.parameters import check_whole
-from csrr.ranking import NeighborLists, Neighbors, Recommendations
 from csrr.ranking.topk import take_rows
+from csrr.results.recommendations import NeighborLists, Neighbors, Recommendations
 from csrr.results.table import check_table_path, open_table_file
 from csrr.rules import RuleOptions
 

@@ -36,6 +36,15 @@ class CSRR(CSRRBase):
     tried. Numbers that you give are kept. With `reg_low_rank` or `l1` given, only the neighbors are chosen, and other
     "auto" parameters have the values for logs too small for a search: cost ratio 2, `reg_sparse` 0.85, `max_rank` 1000.
 
+    With `order` "next", scores are for what comes next. A user's history is x = sum of decay^(later events) * e(item);
+    scores are gamma*U(x) + x*S, where U(x) is how U is folded in and gamma is by least squares, and S minimizes
+
+        rho/2*||D^h S||_F^2 + 1/2*sum of ||e(i_t) - gamma*U(x_t) - x_t*S||^2,   D: the events of each item,
+
+    over all events i_t of all users, x_t the history before them, on the `neighbors` items most predictive of each;
+    h is `history_scaling`. Each score is divided by the item's number of events to the power `rare_scaling`. Parameters
+    that are "auto" are chosen on each user's last training event. The log has times, or is read with ``ordered=True``.
+
     `event_weights` multiply a click's weight (loss II: its target) and its penalty in V. With `denoise` an event counts
     in A, and in D, as q^denoise, q its probability of being genuine by a first fit (see `suspects`); events of new
     histories count 1, and seen items stay seen. "auto" tries that, by held-out events, where the first fit finds noise.
@@ -104,6 +113,9 @@ class CSRR(CSRRBase):
         The floating-point precision of the computation.
     threads
         The number of threads; 0 for all cores.
+    engine
+        Where the work of a fit runs: an object with the methods of `csrr.numerics.engine.Engine`; None: on threads of
+        this process.
     seed
         Seed of the random numbers.
 
@@ -137,15 +149,16 @@ class CSRR(CSRRBase):
         The item table set by `set_items`, or None.
     seen_
         The training events: ones, sparse of shape (n_users, n_items).
-    seen_weights_, seen_times_
-        The weights of these events, if the model uses weights, and their times, if the log has them: shape
-        (n_events,) each, or None.
+    seen_weights_, seen_times_, seen_ages_
+        The weights of these events, if the model uses weights, their times, if the log has them, and, with `order`, the
+        number of later events of the user: shape (n_events,) each, or None.
     seen_ages_
         The number of later events of the same user for each, shape (n_events,), if the model uses the order; or None.
     calibration_
         The calibration that `calibrate` learned, or None.
     neighbors_
-        S: what item i in a history adds to the score of item j, sparse of shape (n_items, n_items).
+        S: what item i in a history, or as its latest item with `order`, adds to the score of item j, sparse of shape
+        (n_items, n_items).
 
     Examples
     --------
@@ -190,6 +203,7 @@ class CSRR(CSRRBase):
     time_limit: shared.TimeLimit = None
     dtype: shared.Dtype = "float32"
     threads: shared.Threads = 0
+    engine: shared.Engine = None
     seed: shared.Seed = 0
 
     search_space: ClassVar = SEARCH_SPACE
@@ -201,6 +215,8 @@ class CSRR(CSRRBase):
 
     def check_params(self) -> None:
         super().check_params()
+        if self.order != "ignore" and self.is_paper_form:
+            raise ParameterError('order goes with box="none" only: the paper\'s algorithm knows no order')
         if self.step != "auto" and self.box == "none":
             raise ParameterError(f'step={self.step!r} is for box="paper"; the exact solver finds its own steps')
 
@@ -244,7 +260,9 @@ class CSRR(CSRRBase):
         cut = most is not None and int(keep.sum()) > most
         keep[most:] = False
         low_rank = LowRank(
-            left[:, keep].astype(self.dtype), s[keep], np.ascontiguousarray(right[keep].T).astype(self.dtype)
+            problem.engine.put(problem.pattern, left[:, keep].astype(self.dtype)),
+            s[keep],
+            np.ascontiguousarray(right[keep].T).astype(self.dtype),
         )
         gap = compute_gap(problem, low_rank, np.random.default_rng(self.seed), rtol=1e-5, in_span=cut)
         seconds = history[-1].seconds if history else 0.0

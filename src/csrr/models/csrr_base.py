@@ -57,27 +57,21 @@ from csrr.models.search_space import LOW_RANK_WALK, Range
 from csrr.models.similar import SimilarItemsOptions, find_similar, mark_nothing
 from csrr.models.store import STEPS, ModelState, step_arrays, steps_from
 from csrr.models.update import join_events, place_rows_by_id, uses_times, uses_weights, weigh
-from csrr.noise import (
-    STRONG,
-    LeaveOneOut,
-    Preferences,
-    Stability,
-    Suspects,
-    Tastes,
-    find_stability,
-    find_suspects,
-    judge_choices,
-)
+from csrr.noise.scores import STRONG, LeaveOneOut
+from csrr.noise.suspects import Stability, Suspects, find_stability, find_suspects
+from csrr.noise.tastes import Preferences, Tastes, judge_choices
 from csrr.numerics.certificate import Certificate
+from csrr.numerics.engine import Engine
 from csrr.numerics.factored import Factors
 from csrr.numerics.lowrank import LowRank
 from csrr.numerics.neighbors import SingularError
 from csrr.numerics.problem import Loss
 from csrr.numerics.solver import Callback, Options, Solution, Step, solve
+from csrr.numerics.thread_engine import THREADS
 from csrr.parameters import ParameterError, list_defaults
-from csrr.ranking import NeighborLists, Neighbors
 from csrr.ranking.explanations import Explanation
 from csrr.ranking.topk import multiply_factors
+from csrr.results.recommendations import NeighborLists, Neighbors
 
 Start = Factors | LowRank | None
 """The U that a solver begins at, or None."""
@@ -151,6 +145,7 @@ class CSRRBase(Recommender):
     time_limit: float | None
     dtype: Literal["float32", "float64"]
     threads: int
+    engine: Engine | None = None
     seed: int
     fixed_settings: Settings | None = None
     """Settings in place of all that the parameters leave open; None: these are chosen."""
@@ -234,6 +229,8 @@ class CSRRBase(Recommender):
             problem = build_problem(self, weighed, chosen.settings, user_costs, item_costs)
             # 4. U, to its certificate. 5. S and V, by what U leaves over.
             first = None if start is None else start.fitted_.make_factors(self.dtype)
+            if first is not None:
+                first = Factors(problem.problem.engine.put(problem.problem.pattern, first.users), first.items)
             return self._solve_all(log, problem, first, chosen, report)
 
     @contextmanager
@@ -337,7 +334,7 @@ class CSRRBase(Recommender):
     def _solve(self, problem: ClickProblem, start: Start, callback: Callback | None) -> Fit:
         """U: here the optimum of the convex problem, to a relative gap of `tol`."""
         options = self._make_options(problem.settings)
-        first = start.to_low_rank() if isinstance(start, Factors) else start
+        first = start.to_low_rank(problem.problem.engine) if isinstance(start, Factors) else start
         return Fit.of(solve(problem.problem, options, start=first, callback=callback))
 
     def _make_options(self, settings: Settings) -> Options:
@@ -712,7 +709,7 @@ class CSRRBase(Recommender):
         items: Any,
         k: int = 10,
         *,
-        by: Literal["auto", "neighbors", "factors"] = "auto",
+        by: Literal["auto", "neighbors", "factors", "next"] = "auto",
         candidates: Any = None,
         exclude: Any = None,
         where: Mapping[str, Any] | None = None,
@@ -727,8 +724,9 @@ class CSRRBase(Recommender):
         k
             The maximal number of similar items.
         by
-            "neighbors": the items with the largest positive weights for it; "factors": the largest cosine of item
-            factors; "auto": by neighbors if the item has any.
+            "neighbors": the items with the largest positive weights for it, with `order` those that it comes after;
+            "next": with order "next", the items that come after it: those whose scores it raises most as the latest
+            item; "factors": the largest cosine of item factors; "auto": by neighbors if the item has any.
         candidates
             The ids of the items to choose among; None for all.
         exclude
@@ -743,8 +741,10 @@ class CSRRBase(Recommender):
         neighbors
             The similar items, most similar first: `Neighbors` of one item, `NeighborLists` of several.
         """
-        if by not in ("auto", "neighbors", "factors"):
-            raise ParameterError(f'by={by!r} must be "auto", "neighbors" or "factors"')
+        if by not in ("auto", "neighbors", "factors", "next"):
+            raise ParameterError(f'by={by!r} must be "auto", "neighbors", "factors" or "next"')
+        if by == "next" and self.is_fitted and self.chosen_.order.kind != "next":
+            raise ParameterError('by="next" needs a model of what comes next: fit one with order="next"')
         options = SimilarItemsOptions(candidates=candidates, exclude=exclude, unknown=unknown, where=where)
         return find_similar(self, "item", items, k, partial(self._score_similar, by), options)
 
@@ -752,7 +752,9 @@ class CSRRBase(Recommender):
         """Return the similarities of items to all, shape (len(rows), n_items), by neighbors or factors."""
         if by == "factors":
             return self.score_similar_items(rows)
-        weights = self.fitted_.neighborhood.weights[:, rows].toarray().T
+        if by == "next" and self._faded is not None:
+            return self._faded.score_after(rows)
+        weights = self.neighbors_[:, rows].toarray().T
         scores = mark_nothing(np.maximum(weights, 0))
         if by == "auto" and (alone := ~(weights > 0).any(axis=1)).any():
             scores[alone] = self.score_similar_items(rows[alone])
@@ -978,7 +980,8 @@ class CSRRBase(Recommender):
             raise ModelFileError(
                 "what the order of events is for, its arrays and the ages of events do not go together"
             )
-        self._take(FittedProblem.from_state(arrays, facts, is_bounded=self._is_bounded(facts["posed"])), faded)
+        is_bounded = self._is_bounded(facts["posed"])
+        self._take(FittedProblem.from_state(arrays, facts, self.engine or THREADS, is_bounded=is_bounded), faded)
         self.specific_ = sparse_from(arrays, "specific", self.seen_.shape)
         self.history_, self.rank_, self.certificate_ = steps_from(arrays), facts["rank"], facts["certificate"]
         names = (*TRIAL_COLUMNS[:-2], *ORDER_COLUMNS, *TRIAL_COLUMNS[-2:], COST_COLUMN)

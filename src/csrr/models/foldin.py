@@ -20,8 +20,8 @@ from csrr.models.filters import IdLookup, Unknown, UserBatch, find_user_rows, is
 from csrr.models.recommend import Least, RecommendOptions, check_k, find_known, make_lists, score_known
 from csrr.models.update import uses_times, weigh
 from csrr.parameters import ParameterError, check_number, list_defaults
-from csrr.ranking import Recommendations, top_k
-from csrr.ranking.topk import NO_ITEM, ItemOrder, RowScorer, add_products, multiply_factors, take_rows
+from csrr.ranking.topk import NO_ITEM, ItemOrder, RowScorer, add_products, multiply_factors, take_rows, top_k
+from csrr.results.recommendations import Recommendations
 from csrr.rules import RuleOptions
 
 if TYPE_CHECKING:

@@ -102,6 +102,11 @@ class FadedScores:
         weights: Float64Array = sum(share * d**ages for share, d in zip(self.shares, self.decays, strict=True))
         return weights
 
+    def score_after(self, rows: Rows) -> Float32Array:
+        """Return the scores of all items by histories of one item each, at these rows, (len(rows), m)."""
+        latest, ages = self.latest[rows].toarray(), np.zeros(1, np.int32)
+        return (latest + float(self._weigh(ages)[0]) * (self.left[rows] @ self.right.T)).astype(np.float32)
+
     def add(self, scores: Float32Array, faded: Any, rows: Rows) -> None:
         """Add what neighbors say to the scores, (len(rows), m), of users at these rows of the faded histories."""
         ones = np.ones(faded.shape[0], np.float32)

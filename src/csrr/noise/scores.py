@@ -43,7 +43,9 @@ class LeaveOneOut:
         """Return the common taste of some users, by row."""
         pattern = self.pattern
         some = pattern.make_matrix(self.values)[users]
-        return LeaveOneOut(Pattern.of(some), some.data, lambda rows, items: self.score_cells(users[rows], items))
+        return LeaveOneOut(
+            Pattern.of(some, pattern.engine), some.data, lambda rows, items: self.score_cells(users[rows], items)
+        )
 
 
 def check_popularity(popularity: float) -> None:

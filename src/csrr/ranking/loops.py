@@ -114,10 +114,11 @@ def count_twice_above(values, bound):  # type: ignore[no-untyped-def]
 
 
 @compile_loop()
-def count_cell_rows(start, stop, block, indptr, indices, rows, n_seen, thresholds, missed, false_alarms, beaten):  # type: ignore[no-untyped-def]
+def count_cell_rows(start, stop, block, indptr, indices, rows, n_seen, thresholds, missed, false_alarms, beaten, best):  # type: ignore[no-untyped-def]
     # Of row i, whose n_seen[i] seen cells are -inf, P the cells that CSR row rows[i] stores, N the other unseen ones:
     # missed[i, q] = #(P <= thresholds[q]), false_alarms[i, q] = #(N > thresholds[q]),
-    # beaten[i] = sum over p in P of 2 #(N > p) + #(N == p); no column of `beaten`, no such count.
+    # beaten[i] = sum over p in P of 2 #(N > p) + #(N == p), best[i] = the least of these terms;
+    # nothing in `beaten`, no such counts.
     for i in range(start, stop):
         row, mine = block[i], indices[indptr[rows[i]] : indptr[rows[i] + 1]]
         positives = row[mine]
@@ -127,13 +128,14 @@ def count_cell_rows(start, stop, block, indptr, indices, rows, n_seen, threshold
             false_alarms[i, q] = count_above(row, thresholds[q]) - found
         if beaten.size == 0:
             continue
-        # Among P itself every pair counts 2 and every cell 1, ties or not: their square.
-        total = -positives.size * positives.size
+        total, least = np.int64(0), np.int64(2 * row.size)
         for score in positives:
-            total += count_twice_above(row, score)
+            found = np.int64(count_twice_above(row, score)) - count_twice_above(positives, score)
             if score == -np.inf:
-                total -= n_seen[i]
-        beaten[i] = total
+                found -= n_seen[i]
+            total += found
+            least = min(least, found)
+        beaten[i], best[i] = total, least
 
 
 @compile_loop(fastmath=True)

@@ -97,6 +97,8 @@ HIT_METRICS: dict[str, HitMetric] = {
     "mrr": reciprocal_rank,
     "hit_rate": hit_rate,
 }
+NEXT_ITEM = ("hit_rate", "ndcg", "full_mrr")
+"""The usual metrics where each user has one test event, the next one: HR@k, NDCG@k, and MRR over all items."""
 STANDARD = ("precision", "recall", "f1", "ndcg")
 _BUILT_IN = (*HIT_METRICS, "f1_of_means")
 
@@ -217,7 +219,8 @@ class CellCounts:
 
     `positives` and `negatives` have shape (n,); `missed`, the positives not above each threshold, and
     `false_alarms`, the negatives above it, have shape (n, n_thresholds). `beaten`, shape (n,) or (0,) where not asked
-    for, counts pairs of a positive and a negative: 2 where the negative has the larger score, 1 where they tie.
+    for, counts pairs of a positive and a negative: 2 where the negative has the larger score, 1 where they tie. `best`,
+    of the same shape, is that count for the best positive alone.
     """
 
     rows: Rows
@@ -229,6 +232,7 @@ class CellCounts:
     missed: Int64Array
     false_alarms: Int64Array
     beaten: Int64Array
+    best: Int64Array
 
     @classmethod
     def empty(cls, rows: Rows, relevant: Any, seen: Any, thresholds: npt.ArrayLike = (), *, auc: bool) -> CellCounts:
@@ -245,7 +249,7 @@ class CellCounts:
             relevant.shape[1] - n_seen - positives,
             missed,
             false_alarms,
-            np.zeros(len(rows) if auc else 0, np.int64),
+            *np.zeros((2, len(rows) if auc else 0), np.int64),
         )
 
     @classmethod
@@ -261,13 +265,12 @@ class CellCounts:
     def add(self, part: slice, scores: Float32Array) -> None:
         """Count the rows `part`, whose scores are `scores`, shape (b, n_items), seen cells -inf."""
         rows, n_seen = self.rows[part], self.n_seen[part]
-        missed, false_alarms, beaten = self.missed[part], self.false_alarms[part], self.beaten[part]
+        counted = self.missed[part], self.false_alarms[part], self.beaten[part], self.best[part]
         indptr, indices = self.relevant.indptr, self.relevant.indices
         check_rows(rows, len(scores), len(indptr) - 1)
 
         def count(start: int, stop: int) -> None:
-            bounds = self.thresholds
-            count_cell_rows(start, stop, scores, indptr, indices, rows, n_seen, bounds, missed, false_alarms, beaten)
+            count_cell_rows(start, stop, scores, indptr, indices, rows, n_seen, self.thresholds, *counted)
 
         run_ranges(count, split_rows(len(scores)))
 
@@ -514,6 +517,17 @@ class AUC(Metric):
         return _average_users(lists.counts.auc())
 
 
+class FullMRR(Metric):
+    """1 / the rank of the user's best ranked test event among all unseen items, ties half. Its mean is MRR."""
+
+    name = "full_mrr"
+    source = "order"
+
+    def measure(self, lists: EvaluatedLists) -> MetricValues:
+        """Return the mean over users."""
+        return _average_users(np.where(lists.counts.positives > 0, 2 / (lists.counts.best + 2), np.nan))
+
+
 @dataclass(frozen=True)
 class ThresholdMetric(Metric):
     """A measure of the paper, by its name in `Measures`, over all cells of all users together."""
@@ -537,6 +551,7 @@ OTHER_METRICS: dict[str, Metric] = {
         Diversity(),
         LongTail(),
         AUC(),
+        FullMRR(),
         *(ThresholdMetric(measure.name) for measure in fields(Measures)),
     )
 }
