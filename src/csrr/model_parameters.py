@@ -171,7 +171,7 @@ Decay: TypeAlias = Annotated[
     Shares(
         "With `order`: the factor by which an event counts less for each later one of the user, between 0 and 1; or up"
         " to three such factors, each with neighbors of its own.",
-        most=3,
+        count=3,
     ),
 ]
 HistoryScaling: TypeAlias = Annotated[

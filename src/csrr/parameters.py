@@ -163,23 +163,25 @@ class Share(Number):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shares(Parameter):
-    """A number between 0 and 1, both excluded, or several different ones, at most `most`."""
+class Shares(Number):
+    """A number between 0 and 1, both excluded, or several different ones, at most `count`."""
 
     value_name = "NUMBER|NUMBER,..."
     noun = "a number, or several like 0.3,0.8"
-    most: int = 1
+    count: int = 1
 
     def allows(self, value: Any) -> bool:
         """Return whether a value is such a number, or a list of them."""
         each = list(value) if isinstance(value, list | tuple) else [value]
-        return all(is_number(one, above=0) and one < 1 for one in each) and 0 < len(set(each)) == len(each) <= self.most
+        return (
+            all(is_number(one, above=0) and one < 1 for one in each) and 0 < len(set(each)) == len(each) <= self.count
+        )
 
     def describe_wanted(self) -> str:
         """Return what a value must be, in words."""
-        return f"lie between 0 and 1, both excluded, or be up to {self.most} different such numbers"
+        return f"lie between 0 and 1, both excluded, or be up to {self.count} different such numbers"
 
-    def _parse(self, text: str) -> float | list[float] | None:
+    def _parse(self, text: str) -> Any:
         parts = text.split(",")
         if not all(is_float(part) for part in parts):
             return None

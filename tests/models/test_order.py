@@ -86,11 +86,13 @@ def test_planted_order_is_found_where_no_order_finds_nothing():
     table, after = plant()
     log, items = read(table, last=1)
     model = CSRR(order="next").fit(log)
-    assert measure_hits(model, items) > 0.75
-    assert measure_hits(CSRR().fit(log), items) < 0.3
+    assert measure_hits(model, items, k=1) > 0.7
+    assert measure_hits(CSRR().fit(log), items, k=1) < 0.5
     by_next = [model.similar_items(i, k=1, by="next").ids[0] for i in range(60)]
     assert np.mean(np.array(by_next) == after) > 0.9
-    assert model.chosen_.order.kind == "next" and len(model.chosen_) > 20 and model.chosen_.taken is not None
+    assert model.chosen_.order.kind == "next"
+    assert len(model.chosen_) > 20
+    assert model.chosen_.taken is not None
     assert "last event of 400 users" in model.chosen_.note
 
 
@@ -114,7 +116,8 @@ def test_the_search_never_sees_an_event_after_the_one_it_predicts(planted):
     log = planted[0]
     last = cut_last(log, 0)
     ages = log.find_ages()
-    assert len(last.rows) == 400 and len(last.log) == len(log) - 400
+    assert len(last.rows) == 400
+    assert len(last.log) == len(log) - 400
     newest = log.item_rows[ages == 0]
     assert last.items.tolist() == newest[last.rows].tolist()
     assert last.log.find_ages().max() == ages.max() - 1
@@ -141,7 +144,7 @@ def test_an_explanation_has_each_event_with_its_age_and_its_part(model, planted)
     why = model.explain(5, item)
     assert why.amounts.sum() == pytest.approx(model.score(5, item)[0], rel=1e-4)
     places = {item: len(history) - 1 - place for place, item in enumerate(history.tolist())}
-    assert {i: age for i, age in zip(why.items.tolist(), why.ages.tolist(), strict=True)} == places
+    assert dict(zip(why.items.tolist(), why.ages.tolist(), strict=True)) == places
     # Without its newest event the score is lower by that event's part, but for what then has become newer.
     alone = write_out_scores(model, [history[-1]])[item]
     assert why.amounts[why.ages.tolist().index(0)] == pytest.approx(alone, rel=1e-3, abs=1e-6)
@@ -152,7 +155,8 @@ def test_a_saved_model_gives_the_same(model, tmp_path):
     model.save(tmp_path / "next.csrr")
     loaded = csrr.load(tmp_path / "next.csrr")
     np.testing.assert_array_equal(loaded.recommend(k=7).items, model.recommend(k=7).items)
-    assert loaded.recommend_for([5, 9, 3], k=5) == model.recommend_for([5, 9, 3], k=5)
+    lists = [each.recommend_for([5, 9, 3], k=5).items.tolist() for each in (loaded, model)]
+    assert lists[0] == lists[1]
     assert loaded.chosen_.order == model.chosen_.order
     loaded.update(csrr.read({"user": [0, 0], "item": [1, 2]}, ordered=True))
     assert loaded.is_fitted
@@ -177,7 +181,8 @@ def test_an_update_with_tomorrows_events_equals_a_fit_to_all(planted):
 def test_settled_params_refit_to_the_same_without_a_search(planted):
     model = CSRR(order="auto").fit(planted[0])
     again = CSRR(**model.settled_params()).fit(planted[0])
-    assert again.chosen_.order == model.chosen_.order and not len(again.chosen_)
+    assert again.chosen_.order == model.chosen_.order
+    assert not len(again.chosen_)
     np.testing.assert_allclose(again.score([0]), model.score([0]), rtol=1e-3, atol=1e-4)
 
 
@@ -185,27 +190,29 @@ def test_rules_candidates_calibration_suspects_and_new_users_work(planted, tmp_p
     log, items = planted
     model = CSRR(**GIVEN).fit(log)
     heldout = {"user": np.arange(400), "item": items[:, -1]}
-    assert 0 < model.calibrate(heldout).threshold(5, 1)
+    assert model.calibrate(heldout).threshold(5, 1) > 0
     assert model.recommend([0], k=3, candidates=[1, 2, 3, 4]).items.shape == (1, 3)
     assert model.recommend([0], k=60, exclude_seen=False).items.shape == (1, 60)
     assert len(model.suspects()) == len(log)
     assert sum(len(batch) for batch in model.recommend_batches(k=3, batch_users=64)) == 400
-    assert model.fold_in([[]]).recommend(k=3).fallback.all()
+    with pytest.warns(csrr.NoHistoryWarning):
+        assert model.fold_in([[]]).recommend(k=3).fallback.all()
     new = model.fold_in_items({"user": [0, 1], "item": [99, 99]})
     assert new.recommend(0, k=3).items.shape == (1, 3)
     assert model.specific_preferences(0).amounts.shape[0] >= 0
-    assert csrr.evaluate(model, log, heldout, at=(5,))["hit_rate@5"].mean > 0.6
+    assert csrr.evaluate(model, log, heldout, at=(5,))["recall@5"] > 0.6
 
 
 def test_a_result_does_not_depend_on_threads(planted):
     one, two = (CSRR(order="next", threads=n).fit(planted[0]) for n in (1, 2))
     np.testing.assert_array_equal(one.score([0, 9]), two.score([0, 9]))
-    assert one.chosen_ == two.chosen_ or one.chosen_.order == two.chosen_.order
+    assert one.chosen_.order == two.chosen_.order
 
 
 def test_short_of_time_the_rule_is_taken(planted):
     model = CSRR(order="next", time_limit=1e-6).fit(planted[0])
-    assert model.chosen_.order.decays == (0.8,) and "time limit" in model.chosen_.note
+    assert model.chosen_.order.decays == (0.8,)
+    assert "time limit" in model.chosen_.note
 
 
 def test_a_small_log_has_the_rule(planted):
@@ -247,8 +254,10 @@ def test_data_without_an_order_are_refused_with_what_to_do(planted):
 def test_wrong_histories_are_refused(model):
     with pytest.raises(csrr.UnknownIdError, match="77"):
         model.recommend_for([3, 77])
-    assert model.recommend_for([3, 77], k=2, unknown="ignore").items.shape == (1, 2)
-    assert model.recommend_for([3], k=1000).items.shape == (1, 59)
+    with pytest.warns(csrr.UnknownIdWarning):
+        known = model.recommend_for([3, 77], k=4, unknown="ignore")
+    assert known.items.tolist() == model.recommend_for([3], k=4).items.tolist()
+    assert model.recommend_for([3], k=1000).items[0, 58:].tolist()[1:] == [None]
     with pytest.raises(ParameterError, match="by="):
         model.similar_items(3, by="before")
     with pytest.raises(ParameterError, match="order"):

@@ -82,6 +82,17 @@ class CSRR(CSRRBase):
         Ridge penalty on the weights of neighbors, in units of the mean diagonal of X'X.
     neighbor_scaling
         Before neighbors are fitted, a user's clicks are divided by this power of their number.
+    order
+        What the order of events is for: "next" predicts what comes next from recent histories; "recent" only lets
+        recent events count more; "auto": what ranks each user's last training event best; "ignore": nothing.
+    decay
+        With `order`: the factor by which an event counts less for each later one of the user, between 0 and 1; or up to
+        three such factors, each with neighbors of its own.
+    history_scaling
+        With order "next": before neighbors are fitted, events are divided by this power of the number of events of
+        their item.
+    rare_scaling
+        With order "next": the power of its number of events by which the score of an item is divided.
     denoise
         How much less events count that a first fit takes for noise: by this power of their probability of being
         genuine; 0: not at all.

@@ -27,16 +27,7 @@ from csrr.models.estimator import ask_one_state
 from csrr.models.filters import Unknown
 from csrr.models.fitted_problem import KEPT, CSRRFacts, FittedProblem, Neighborhood, refold_users
 from csrr.models.foldin import FoldedFactors, FoldedItems, make_scorer
-from csrr.models.order import (
-    ORDER_PARTS,
-    FadedScores,
-    OrderFacts,
-    OrderSettings,
-    fade_scores,
-    fit_next,
-    list_sequences,
-    make_taste,
-)
+from csrr.models.order import ORDER_PARTS, FadedScores, OrderFacts, OrderSettings, fit_faded
 from csrr.models.order_search import ORDER_COLUMNS
 from csrr.models.recommend import name_items
 from csrr.models.scaling import RULE, Settings
@@ -45,7 +36,6 @@ from csrr.models.schema import (
     WHOLE,
     Arrays,
     FileSchema,
-    ModelFileError,
     SparseArray,
     Values,
     sparse_arrays,
@@ -372,7 +362,8 @@ class CSRRBase(Recommender):
             factors = refold_users(built.problem, factors)
         faded, neighborhood = None, self._find_neighborhood(built, factors, balanced, chosen.order)
         if chosen.order.kind != "ignore":
-            faded, neighborhood = self._fade(log, built, factors, neighborhood, chosen.order)
+            faded = fit_faded(log, built, factors.items, neighborhood, chosen.order)
+            neighborhood = Neighborhood.none(log.n_items)
         if neighborhood is None:
             neighborhood = Neighborhood.none(log.n_items)
             note = f"{chosen.note}; then none: the time limit left no time for neighbors"
@@ -389,17 +380,6 @@ class CSRRBase(Recommender):
         self.certificate_ = replace(found.certificate, has_neighbors=has_neighbors)
         self.rank_, self.history_ = found.certificate.rank, found.history
         return self
-
-    def _fade(
-        self, log: Log, built: ClickProblem, own: Factors, neighborhood: Neighborhood | None, order: OrderSettings
-    ) -> tuple[FadedScores, Neighborhood]:
-        """The scores of histories that fade, and no neighbors beside them."""
-        n_items, level = log.n_items, built.costs.alpha * built.clicks.level
-        taste = make_taste(own.items, built.problem.l1 / level, built.scaling.item)
-        if order.kind == "next":
-            return fit_next(list_sequences(log), taste, built.settings, order), Neighborhood.none(n_items)
-        found = Neighborhood.none(n_items) if neighborhood is None else neighborhood
-        return fade_scores(taste, found.weights, found.power, order.decays), Neighborhood.none(n_items)
 
     def _find_neighborhood(
         self, built: ClickProblem, own: Factors, balanced: LowRank | None, order: OrderSettings
@@ -637,7 +617,7 @@ class CSRRBase(Recommender):
 
     def fold_users(self, users: npt.NDArray[Any], seen: Any) -> FoldedFactors:
         if self._faded is not None:
-            return self._fold_ordered(users, seen, self._faded)
+            return self._faded.fold(self, users, seen)
         if self.uses_order:
             # Their values are places in the order, which was not found to help.
             usual = 1.0 if self.history_weight is None else self.history_weight
@@ -652,18 +632,6 @@ class CSRRBase(Recommender):
             return scores
 
         return FoldedFactors(users, seen, self, score_rows, factors, specific)
-
-    def _fold_ordered(self, users: npt.NDArray[Any], seen: Any, scores: FadedScores) -> FoldedFactors:
-        """New users by their histories, whose values are places from the latest, 1, on."""
-        ages = seen.data.astype(np.int32) - 1
-        factors, faded = scores.find_users(seen, ages), scores.fade(seen, ages)
-
-        def score_rows(rows: Rows) -> npt.NDArray[np.float32]:
-            block = multiply_factors(factors[rows], scores.right)
-            scores.add(block, faded, rows)
-            return block
-
-        return FoldedFactors(users, seen, self, score_rows, factors)
 
     def fold_items(self, log: Log, chosen: Any) -> FoldedItems:
         neighborhood, genuine = self.fitted_.neighborhood, self.fitted_.genuine
@@ -969,17 +937,11 @@ class CSRRBase(Recommender):
         facts |= {"settings": chosen.settings, "chosen": chosen.note, "chosen_events": chosen.n_events}
         if self._faded is not None:
             arrays |= self._faded.state()
-            order = chosen.order
-            facts["order"] = OrderFacts(order.kind, order.history_scaling, order.rare_scaling)
+            facts["order"] = OrderFacts.of(chosen.order)
         return arrays, facts | {"certificate": self.certificate_, "rank": self.rank_}
 
     def restore(self, arrays: Arrays, facts: dict[str, Any]) -> None:
-        faded = FadedScores.from_state(arrays) if "order.decays" in arrays else None
-        order = facts["order"]
-        if (faded is None) != (order.kind == "ignore") or (faded is not None and self.seen_ages_ is None):
-            raise ModelFileError(
-                "what the order of events is for, its arrays and the ages of events do not go together"
-            )
+        faded = FadedScores.from_state(arrays, facts["order"].kind, self.seen_ages_)
         is_bounded = self._is_bounded(facts["posed"])
         self._take(FittedProblem.from_state(arrays, facts, self.engine or THREADS, is_bounded=is_bounded), faded)
         self.specific_ = sparse_from(arrays, "specific", self.seen_.shape)
@@ -987,8 +949,7 @@ class CSRRBase(Recommender):
         names = (*TRIAL_COLUMNS[:-2], *ORDER_COLUMNS, *TRIAL_COLUMNS[-2:], COST_COLUMN)
         columns = {name: arrays[key] for name in names if (key := f"chosen.{name}") in arrays}
         chosen = facts["settings"], facts["chosen"], facts["chosen_events"], self.seen_.nnz
-        decays = () if faded is None else faded.decays
-        self.chosen_ = Chosen(columns, *chosen, OrderSettings(order.kind, decays, *order[1:]))
+        self.chosen_ = Chosen(columns, *chosen, facts["order"].make_settings(faded))
 
 
 def _check_start(start: Any, log: Log) -> None:

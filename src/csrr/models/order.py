@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -12,6 +12,7 @@ from scipy import sparse
 from csrr._base.arrays import Float32Array, Float64Array, FloatArray, Int32Array, Rows
 from csrr.data.errors import DataError
 from csrr.data.log import Log
+from csrr.models.foldin import FoldedFactors
 from csrr.models.scaling import Settings
 from csrr.models.schema import (
     FLOATS,
@@ -25,7 +26,12 @@ from csrr.models.schema import (
 )
 from csrr.numerics.transitions import NextItems, Sequences, fade_histories
 from csrr.parameters import Number
-from csrr.ranking.topk import add_products, multiply_pairs
+from csrr.ranking.topk import add_products, multiply_factors, multiply_pairs
+
+if TYPE_CHECKING:
+    from csrr.models.base import Recommender
+    from csrr.models.build_problem import ClickProblem
+    from csrr.models.fitted_problem import Neighborhood
 
 Kind = Literal["ignore", "next", "recent"]
 
@@ -54,6 +60,15 @@ class OrderFacts(NamedTuple):
     kind: Kind = "ignore"
     history_scaling: Annotated[float, Number(least=0, most=1)] = 0.0
     rare_scaling: Annotated[float, Number(least=0, most=1)] = 0.0
+
+    @classmethod
+    def of(cls, order: OrderSettings) -> OrderFacts:
+        """Return the facts of settings."""
+        return cls(order.kind, order.history_scaling, order.rare_scaling)
+
+    def make_settings(self, scores: FadedScores | None) -> OrderSettings:
+        """Return the settings, given the scores of the same file."""
+        return OrderSettings(self.kind, () if scores is None else scores.decays, *self[1:])
 
 
 IN_NO_ORDER = OrderFacts()
@@ -105,7 +120,8 @@ class FadedScores:
     def score_after(self, rows: Rows) -> Float32Array:
         """Return the scores of all items by histories of one item each, at these rows, (len(rows), m)."""
         latest, ages = self.latest[rows].toarray(), np.zeros(1, np.int32)
-        return (latest + float(self._weigh(ages)[0]) * (self.left[rows] @ self.right.T)).astype(np.float32)
+        scores: Float32Array = latest + np.float32(self._weigh(ages)[0]) * (self.left[rows] @ self.right.T)
+        return scores
 
     def add(self, scores: Float32Array, faded: Any, rows: Rows) -> None:
         """Add what neighbors say to the scores, (len(rows), m), of users at these rows of the faded histories."""
@@ -129,9 +145,27 @@ class FadedScores:
         arrays |= {"order.left": self.left, "order.right": self.right}
         return arrays | sparse_arrays("order.weights", self.weights)
 
+    def fold(self, model: Recommender, users: Any, seen: Any) -> FoldedFactors:
+        """Return new users by their histories, csr (n, m), whose values are places from the latest, 1, on."""
+        ages = seen.data.astype(np.int32) - 1
+        factors, faded = self.find_users(seen, ages), self.fade(seen, ages)
+
+        def score_rows(rows: Rows) -> Float32Array:
+            scores = multiply_factors(factors[rows], self.right)
+            self.add(scores, faded, rows)
+            return scores
+
+        return FoldedFactors(users, seen, model, score_rows, factors)
+
     @classmethod
-    def from_state(cls, arrays: Arrays) -> FadedScores:
-        """Return the scores whose `state` these are."""
+    def from_state(cls, arrays: Arrays, kind: Kind, ages: Any) -> FadedScores | None:
+        """Return the scores whose `state` these are, None where order is ignored; `ages` are those of the events."""
+        if ("order.decays" in arrays) != (kind != "ignore") or (kind != "ignore" and ages is None):
+            raise ModelFileError(
+                "what the order of events is for, its arrays and the ages of events do not go together"
+            )
+        if kind == "ignore":
+            return None
         right, each, shares = arrays["order.right"], arrays["order.decays"], arrays["order.shares"]
         decays = each.reshape(len(shares), -1) if len(each) == len(shares) * len(right) else np.ones((1, 1))
         if not len(decays) or (decays != decays[:, :1]).any() or (decays >= 1).any():
@@ -175,6 +209,18 @@ def divide_rare(sequences: Sequences, power: float) -> Float32Array:
     counts = np.maximum(np.bincount(sequences.items, minlength=sequences.n_items), 1)
     divided: Float32Array = (counts ** -float(power)).astype(np.float32)
     return divided
+
+
+def fit_faded(
+    log: Log, built: ClickProblem, items: FloatArray, neighborhood: Neighborhood | None, order: OrderSettings
+) -> FadedScores:
+    """Return the scores of histories that fade, by the factors of items, (m, r), and the neighbors without order."""
+    taste = make_taste(items, built.problem.l1 / (built.costs.alpha * built.clicks.level), built.scaling.item)
+    if order.kind == "next":
+        return fit_next(list_sequences(log), taste, built.settings, order)
+    if neighborhood is None:
+        return fade_scores(taste, sparse.csr_array((len(items), len(items)), dtype=np.float32), 0.0, order.decays)
+    return fade_scores(taste, neighborhood.weights, neighborhood.power, order.decays)
 
 
 def fit_next(
