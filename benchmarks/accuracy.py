@@ -31,8 +31,8 @@ import csrr
 from benchmarks import rivals
 from benchmarks.datasets import DATASETS
 from benchmarks.keep import RESULTS, describe_origin, keep_result, read_results
-from csrr.ranking import mark_hits, top_k
-from csrr.ranking.metrics import ndcg, recall
+from csrr.ranking.metrics import mark_hits, ndcg, recall
+from csrr.ranking.topk import top_k
 
 KEPT = RESULTS / "defaults.json"
 EASE_ITEMS = 10_000

@@ -21,8 +21,7 @@ import numpy as np
 import csrr
 from benchmarks.datasets import read_whole
 from benchmarks.measure import Row, Values
-from csrr.ranking import measure_cells
-from csrr.ranking.metrics import CellCounts
+from csrr.ranking.metrics import CellCounts, measure_cells
 from csrr.ranking.topk import score_blocks
 
 RATIOS = (2.0, 5.0, 20.0)

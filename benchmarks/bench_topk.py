@@ -8,8 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from benchmarks.measure import Row, Values, timed
-from csrr.ranking import top_k
-from csrr.ranking.topk import choose_block_rows
+from csrr.ranking.topk import choose_block_rows, top_k
 
 K = 20
 

@@ -22,8 +22,8 @@ from benchmarks import rivals
 from benchmarks.datasets import DATASETS, Dataset
 from benchmarks.keep import describe_origin
 from benchmarks.measure import READ_PEAK, in_fresh_process, timed
-from csrr.ranking import mark_hits, top_k
-from csrr.ranking.metrics import ndcg, recall
+from csrr.ranking.metrics import mark_hits, ndcg, recall
+from csrr.ranking.topk import top_k
 from csrr.results.table import format_text_table
 from csrr_paper.results import describe_machine
 

@@ -15,8 +15,8 @@ import numpy as np
 
 import csrr
 from benchmarks import rivals
-from csrr.ranking import mark_hits, top_k
-from csrr.ranking.metrics import ndcg, recall
+from csrr.ranking.metrics import mark_hits, ndcg, recall
+from csrr.ranking.topk import top_k
 
 T = TypeVar("T")
 

@@ -11,8 +11,9 @@ import numpy as np
 import pandas as pd
 
 import csrr
-from csrr._base.arrays import Float64Array, Int64Array
-from csrr.data import IdMap, Log
+from csrr._base.arrays import BoolArray, Float64Array, Int64Array
+from csrr.data.ids import IdMap
+from csrr.data.log import Log
 from csrr.numerics.transitions import Sequences
 from csrr.ranking.topk import RowScorer, score_blocks
 
@@ -70,13 +71,34 @@ def cut_fifth(own: Sequences) -> Cut:
     return _cut_off(own, np.diff(own.starts) // 5)
 
 
+def cut_random(own: Sequences) -> Cut:
+    """Cut off a fifth of the events of each user at random: for most of them a later event is known."""
+    draw = np.random.default_rng(0).random(len(own.items))
+    ranks = np.empty(len(draw), np.int64)
+    ranks[np.lexsort((draw, own.users))] = own.ages
+    return _divide(own, ranks >= (np.diff(own.starts) // 5)[own.users])
+
+
+def cut_shuffled(own: Sequences) -> Cut:
+    """Cut off the last event of each user, and shuffle what is known: its order says nothing."""
+    known, following = cut_last(own)
+    return Cut(_shuffle(known), following)
+
+
+def _shuffle(own: Sequences) -> Sequences:
+    """Return the events of each user in a random order."""
+    draw = np.random.default_rng(0).random(len(own.items))
+    return Sequences(own.starts, own.items[np.lexsort((draw, own.users))], own.n_items)
+
+
 def _cut_off(own: Sequences, n_last: Int64Array) -> Cut:
-    is_known = own.ages >= n_last[own.users]
-    parts = []
-    for mask in (is_known, ~is_known):
-        lengths = np.bincount(own.users[mask], minlength=len(n_last))
-        parts.append(Sequences(np.concatenate(([0], np.cumsum(lengths))), own.items[mask], own.n_items))
-    return Cut(*parts)
+    return _divide(own, own.ages >= n_last[own.users])
+
+
+def _divide(own: Sequences, is_known: BoolArray) -> Cut:
+    counts = (np.bincount(own.users[mask], minlength=len(own.starts) - 1) for mask in (is_known, ~is_known))
+    items = own.items[is_known], own.items[~is_known]
+    return Cut(*(Sequences.of(n, each, own.n_items) for n, each in zip(counts, items, strict=True)))
 
 
 def make_log(own: Sequences) -> Log:
@@ -94,7 +116,7 @@ def list_sequences(log: Log) -> Sequences:
     """Return the events of a log of `make_log`, oldest first."""
     assert log.times is not None
     order = np.lexsort((log.times, log.user_rows))
-    return Sequences(np.concatenate(([0], np.cumsum(log.user_counts()))), log.item_rows[order], log.n_items)
+    return Sequences.of(log.user_counts(), log.item_rows[order], log.n_items)
 
 
 def rank_last(scores: RowScorer, known: Log, following: Sequences) -> Float64Array:

@@ -17,9 +17,8 @@ from csrr._base.threads import available_cores
 from csrr.data.log import Log
 from csrr.data.split import split
 from csrr.models import EASE, WRMF
-from csrr.ranking import mark_hits, top_k
-from csrr.ranking.metrics import ndcg
-from csrr.ranking.topk import RowScorer
+from csrr.ranking.metrics import mark_hits, ndcg
+from csrr.ranking.topk import RowScorer, top_k
 
 Floats = NDArray[np.float32]
 

@@ -12,6 +12,7 @@ from csrr._base.text import fold_html, format_html_facts, format_html_table, for
 from csrr.numerics.certificate import Certificate
 from csrr.registry import HOMES
 from csrr.results.table import ResultTable
+from tests.in_order import suit
 
 EVIL = "<script>alert(1)</script>&\"'\x1b[2J"
 PLAIN = {"IdMap", "EventTypes", "LogColumns", "HeldOut", "Noisy", "Range", "Walk", "Plot"}
@@ -198,7 +199,7 @@ def test_a_model_shows_its_parameters_its_size_and_its_certificate(shown):
 def test_every_model_shows_itself_before_and_after_a_fit(name):
     model = getattr(csrr, name)()
     assert f"{name}(), not fitted yet" in check(model._repr_html_()).words
-    fitted = model.fit(csrr.synthetic(60, 40, events_per_user=10).log)
+    fitted = model.fit(suit(model, csrr.synthetic(60, 40, events_per_user=10).log))
     assert any(word.startswith(f"{name}(), fitted to 60 users") for word in check(fitted._repr_html_()).words)
 
 

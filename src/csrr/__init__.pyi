@@ -44,11 +44,11 @@ from csrr.models.schema import ModelFileError as ModelFileError
 from csrr.models.search_space import Range as Range
 from csrr.models.search_space import Walk as Walk
 from csrr.models.store import load as load
-from csrr.noise.cleaning import Cleaning as Cleaning
-from csrr.noise.cleaning import clean as clean
-from csrr.noise.cleaning import plan_cleaning as plan_cleaning
-from csrr.noise.stability import Stability as Stability
+from csrr.noise.suspects import Cleaning as Cleaning
+from csrr.noise.suspects import Stability as Stability
 from csrr.noise.suspects import Suspects as Suspects
+from csrr.noise.suspects import clean as clean
+from csrr.noise.suspects import plan_cleaning as plan_cleaning
 from csrr.parameters import ParameterError as ParameterError
 from csrr.ranking.calibration import Calibration as Calibration
 from csrr.ranking.metrics import register_metric as register_metric

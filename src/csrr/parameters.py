@@ -198,7 +198,7 @@ class Duration(Parameter):
 
     def allows(self, value: Any) -> bool:
         """Return whether a value is such a time."""
-        return _count_days(value) is not None
+        return count_days(value) is not None
 
     def describe_wanted(self) -> str:
         """Return what a value must be, in words."""
@@ -217,12 +217,12 @@ _DURATION = re.compile(r"\s*([0-9]*\.?[0-9]+)\s*([a-z]+)\s*", re.IGNORECASE)
 def read_days(name: str, value: Any) -> float:
     """Return a time as a number of days; ParameterError for what is none."""
     Duration(name=name).check(value)
-    days = _count_days(value)
+    days = count_days(value)
     assert days is not None
     return days
 
 
-def _count_days(value: Any) -> float | None:
+def count_days(value: Any) -> float | None:
     """Return a time as a number of days, or None for what is no time above 0."""
     if isinstance(value, timedelta):
         value = value / timedelta(days=1)

@@ -14,11 +14,10 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypedDict, get_type_hints
 
 from csrr.data.errors import show_value
-from csrr.parameters import Duration, ParameterError, check_number, is_float, is_number, is_whole, read_days
+from csrr.parameters import ParameterError, check_number, count_days, is_float, is_number, is_whole
 
 if TYPE_CHECKING:
     from csrr._base.arrays import Float64Array, Int64Array
@@ -243,14 +242,12 @@ class Fresh(Rule):
     def _read_half_life(self, value: Any) -> float:
         """Return a number as it is, and a text or timedelta in seconds."""
 
-        if is_number(value, above=0):
-            return float(value)
-        if not isinstance(value, str | timedelta) or not Duration("", name="fresh").allows(value):
+        if (days := count_days(value)) is None:
             raise ParameterError(
                 f"fresh: the half-life {show_value(value)} must be a number > 0 in the unit of the log's times, or,"
                 " where these are seconds, a text like 30d (s, min, h, d, w, y)"
             )
-        return 86_400 * read_days("fresh", value)
+        return days if is_number(value) else 86_400 * days
 
     def _find_ages(self, by: str | None, lists: RuledLists) -> Float64Array:
         """Return the ages of items, shape (n_items,), inf where unknown."""

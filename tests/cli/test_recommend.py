@@ -89,7 +89,7 @@ class TestFiles:
 STOPPED = """
 import os, signal
 import csrr.models.base as lists
-from csrr.ranking import Recommendations
+from csrr.results.recommendations import Recommendations
 lists.BATCH_ROWS, plain, told = 35, Recommendations.to_arrow, []
 def to_arrow(self):
     told.append(len(self))

@@ -26,7 +26,13 @@ def without_times(summary):
 
 @pytest.mark.parametrize(
     ("args", "split"),
-    [((), {"ratio": 0.9}), (("--ratio", 0.7, "--seed", 3), {"ratio": 0.7, "seed": 3}), (("--last", 2), {"last": 2})],
+    [
+        ((), {"ratio": 0.9}),
+        (("--ratio", 0.7, "--seed", 3), {"ratio": 0.7, "seed": 3}),
+        (("--last", 2), {"last": 2}),
+        (("--split", "last"), {"by": "last"}),
+        (("--split", "time", "--ratio", 0.8), {"by": "time", "ratio": 0.8}),
+    ],
 )
 def test_the_numbers_are_those_of_python(log_file, space_file, args, split):
     told = as_json("tune", log_file, "--model", "item-knn", "--space", space_file, *args)

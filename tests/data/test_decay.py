@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import csrr
@@ -35,7 +35,6 @@ def test_ages_are_counted_from_now():
     assert log.decay("30d", now="2026-01-01").weights.tolist() == [1, 1]
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(0, 10**6), min_size=1), st.floats(1e-3, 1e4))
 def test_the_formula(days, half_life):
     decayed = log_of(days).decay(half_life).weights

@@ -174,7 +174,7 @@ EVENTS = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(EVENTS, st.integers(1, 3))
 @pytest.mark.filterwarnings("ignore::csrr.DataWarning")
 def test_the_last_by_a_naive_loop(events, last):

@@ -6,7 +6,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from csrr.data.errors import DataError, UnknownIdError
@@ -356,7 +356,6 @@ def make(rows, *, id_type=int):
     return Log.from_table(columns | {"weight": weight, "time": time})
 
 
-@settings(deadline=None)
 @given(ROWS, ROWS, st.sampled_from([int, lambda number: f"id {number}"]))
 def test_it_is_the_log_of_all_rows(old, new, id_type):
     joined = join_logs(make(old, id_type=id_type), make(new, id_type=id_type))

@@ -5,7 +5,7 @@ import sqlite3
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import csrr
@@ -40,7 +40,6 @@ def order_naively(rows):
     return found
 
 
-@settings(deadline=None)
 @given(ROWS)
 def test_times_give_the_order_and_rows_break_ties(rows):
     log = read(rows)
@@ -51,14 +50,12 @@ def test_times_give_the_order_and_rows_break_ties(rows):
     assert np.array_equal(np.sort(theirs), np.arange(len(log)))
 
 
-@settings(deadline=None)
 @given(ROWS)
 def test_declared_order_is_that_of_the_rows(rows):
     rows = [row[:2] for row in rows]
     assert list_histories(read(rows, ordered=True)) == order_naively(rows)
 
 
-@settings(deadline=None)
 @given(ROWS, st.randoms())
 def test_order_survives_selecting_splitting_and_joining(rows, random):
     pairs = [row[:2] for row in rows]
@@ -186,7 +183,6 @@ def test_noise_and_pickles_keep_an_order():
     assert pickle.loads(pickle.dumps(log)) == log
 
 
-@settings(deadline=None)
 @pytest.mark.filterwarnings("ignore:.* at one time")
 @given(ROWS, st.floats(0.05, 0.95))
 def test_the_last_share_of_each_user(rows, ratio):
@@ -200,7 +196,6 @@ def test_the_last_share_of_each_user(rows, ratio):
         assert (train, test) == csrr.split(log, last=1)
 
 
-@settings(deadline=None)
 @pytest.mark.filterwarnings("ignore:.* at one time")
 @given(ROWS, st.integers(1, 4))
 def test_a_cut_in_time_keeps_what_was_there_before(rows, at):

@@ -3,7 +3,7 @@ import gzip
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import csrr
@@ -257,7 +257,6 @@ NUMBERS = st.sampled_from(["1", "2.5", "-1", "1e3", "0", ".5", "", "nan", "x", "
 TIMES = st.sampled_from(["2020-01-01", "2020-01-01T10:00Z", "", "soon", "2020-13-01"])
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(IDS, IDS, NUMBERS, NUMBERS, TIMES), max_size=8))
 @pytest.mark.filterwarnings("ignore::csrr.DataWarning")
 def test_skipping_leaves_just_the_rows_that_are_good_alone(tmp_path_factory, rows):

@@ -111,7 +111,7 @@ def cells(log, mask=None):
     )
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.sampled_from(NOISE_KINDS), st.floats(0, 0.6), st.integers(0, 100))
 def test_the_share_is_met_and_the_genuine_events_are_all_there(kind, share, seed):
     noisy = csrr.add_noise(TRAIN, kind, share, seed=seed, avoid=TEST)
@@ -248,3 +248,96 @@ def test_what_is_to_be_avoided_must_have_the_same_rows(kind):
 def test_a_log_without_events_has_nothing_to_hide_noise_among():
     with pytest.raises(csrr.DataError, match="the log has no events"):
         csrr.add_noise(TRAIN.select(np.zeros(len(TRAIN), bool)), "random", 0.1)
+
+
+def list_walks(data):
+    """The items of each user in order, repeats too, each with its cause."""
+    events = data.events.to_pydict()
+    walks = {}
+    for user, item, cause in zip(events["user"], events["item"], events["cause"], strict=True):
+        walks.setdefault(user, []).append((item, cause))
+    return walks
+
+
+def test_order_follows_the_planted_transitions():
+    data = csrr.synthetic(300, 80, events_per_user=12, order=0.7, decay=0.4, noise=0, specific=0, seed=2)
+    led, found, expected = data.transitions.toarray(), np.zeros((80, 80)), np.zeros((80, 80))
+    assert led.sum(axis=1) == pytest.approx(np.ones(80))
+    for walk in list_walks(data).values():
+        faded, is_new = np.zeros(80), np.ones(80)
+        for place, (item, cause) in enumerate(walk):
+            if cause == 3:
+                weights = faded @ led * is_new
+                assert weights[item] > 0
+                expected[walk[place - 1][0]] += weights / weights.sum()
+                found[walk[place - 1][0], item] += 1
+            faded *= 0.4
+            faded[item], is_new[item] = 1, 0
+    # As often as the truth says, pair by pair, within what chance allows.
+    often = expected > 8
+    assert often.sum() > 30
+    z = (found - expected)[often] / np.sqrt(expected[often])
+    assert abs(z.mean()) < 0.3
+    assert 0.4 < z.std() < 1.2
+    share = np.mean([cause == 3 for walk in list_walks(data).values() for _, cause in walk[1:]])
+    assert 0.55 < share <= 0.75
+
+
+def test_a_log_in_order_says_so_and_the_rest_stays_as_it_was():
+    data = csrr.synthetic(60, 40, events_per_user=10, order=0.5, seed=3)
+    log, walks = data.log, list_walks(data)
+    assert log.is_ordered
+    assert log.weights is None
+    ages = log.find_ages()
+    for user, walk in walks.items():
+        mine = np.flatnonzero(log.user_rows == user)
+        assert [item for item, _ in walk] == log.item_rows[mine[np.argsort(-ages[mine])]].tolist()
+        by_item = dict(walk)
+        assert data.truth[mine].tolist() == [by_item[item] for item in log.item_rows[mine].tolist()]
+    assert csrr.synthetic(60, 40, events_per_user=10, order=0.5, seed=3).log == log
+    plain = csrr.synthetic(60, 40, events_per_user=10, seed=3)
+    assert (plain.log.times, plain.events, plain.transitions) == (None, None, None)
+
+
+def test_repeats_are_counted_and_of_late_items():
+    data = csrr.synthetic(300, 80, events_per_user=15, repeats=0.5, decay=0.3, seed=4)
+    walks = list_walks(data)
+    assert data.log.weights.sum() == sum(map(len, walks.values()))
+    gaps = []
+    for walk in walks.values():
+        items = [item for item, _ in walk]
+        for place, (item, cause) in enumerate(walk):
+            assert (cause == 4) == (item in items[:place])
+            if cause == 4:
+                gaps.append(items[:place][::-1].index(item) + 1)
+    # Weights .3^0, .3^1, ...: seven of ten repeats are of the last item.
+    assert 0.65 < np.mean(np.array(gaps) == 1) < 0.85
+    assert 0.4 < len(gaps) / sum(map(len, walks.values())) < 0.5
+
+
+def test_tastes_move():
+    data = csrr.synthetic(200, 80, events_per_user=20, drift=1.0, noise=0, specific=0, seed=5)
+    likes = [users @ data.taste[1].T for users in (data.taste[0], data.late_taste)]
+    events = data.events.to_pydict()
+    shares = []
+    start, span = min(events["time"]), 365 * 86_400
+    for user, item, time in zip(events["user"], events["item"], events["time"], strict=True):
+        early, late = (each[user, item] / each[user].sum() for each in likes)
+        shares.append(((time - start) / span, late > early))
+    moments, is_late = map(np.array, zip(*shares, strict=True))
+    assert is_late[moments < 0.2].mean() < 0.35
+    assert is_late[moments > 0.8].mean() > 0.65
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"order": 0.7, "repeats": 0.4}, "order=0.7, repeats=0.4"),
+        ({"order": 1.5}, "order"),
+        ({"order": 0.5, "decay": 1}, "decay lies strictly between 0 and 1"),
+        ({"drift": -1}, "drift"),
+    ],
+)
+def test_shares_of_order_that_cannot_be(given, words):
+    with pytest.raises((csrr.DataError, csrr.ParameterError), match=words):
+        csrr.synthetic(60, 40, events_per_user=10, **given)

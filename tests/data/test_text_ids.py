@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import csrr
@@ -144,7 +144,6 @@ def test_a_file_of_an_archive_is_named(write):
 CELLS = st.text(st.sampled_from('ab1 ,"\n\r;é'), max_size=5)
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.tuples(CELLS, CELLS, st.sampled_from(["row", "row", "blank", "header"])), max_size=12),
     st.sampled_from(["\n", "\r\n", "\r"]),

@@ -5,7 +5,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import csrr
@@ -86,7 +86,6 @@ def test_a_date_among_datetimes_takes_no_time_of_day_away():
     assert log.times.tolist() == [1_599_955_200, SECONDS[1]]
 
 
-@settings(deadline=None)
 @given(st.dates(date(1900, 1, 1), date(2100, 12, 31)))
 def test_numbers_that_are_dates(day):
     number = day.year * 10_000 + day.month * 100 + day.day
@@ -110,7 +109,6 @@ def test_a_time_to_split_at_is_in_any_unit():
     assert parse_time(SECONDS[1]) == parse_time(SECONDS[1] * 10**3) == parse_time(SECONDS[1] * 10**9) == SECONDS[1]
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=9))
 def test_scaling_keeps_the_order_and_is_done_once(numbers):
     scaled = scale_to_seconds(np.array(numbers))

@@ -10,7 +10,7 @@ from csrr.data.errors import DataError
 from csrr.data.read import as_log
 from csrr.data.split import split
 from csrr.data.synthetic import synthetic
-from csrr.evaluation import evaluate
+from csrr.evaluation.evaluate import evaluate
 from csrr.evaluation.statistics import combine_f1
 from csrr.models.ease import EASE
 from csrr.models.estimator import NotFittedError

@@ -22,7 +22,6 @@ def test_holm_by_hand():
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=8), st.floats(0.01, 0.2))
-@settings(deadline=None)
 def test_holm_rejects_what_the_steps_reject(p, level):
     adjusted = correct_holm(p)
     rejected = set()
@@ -56,7 +55,7 @@ def test_effect_sizes_by_hand():
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=2, max_size=30))
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 def test_turning_the_pair_round_turns_the_signs(values):
     a, b = np.array(values, float).T
     there, back = compare_paired(a, b), compare_paired(b, a)

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -127,7 +128,7 @@ def test_time_ends_a_search(log, monkeypatch):
 def test_a_walk_finds_the_best_strength_and_ends_after_it(log):
     strengths = tuple(np.geomspace(0.8, 0.01, 16))
     steps = []
-    validation = make_validation(log, None, "ndcg@10", ratio=0.8, folds=2, seed=0, threads=1)
+    validation = make_validation(log, None, "ndcg@10", by="user", ratio=0.8, folds=2, seed=0, threads=1)
     model = csrr.CSRR(tol=1e-4)
     walk, report = Walk(strengths), lambda *step: steps.append(step)
     value, strength = validation.measure_walk(model, "reg_low_rank", walk, report, lambda: False)
@@ -397,3 +398,23 @@ def test_a_record_torn_in_its_first_line_is_begun_anew(log, tmp_path, kept):
     path.write_bytes(path.read_bytes()[:kept])
     again = csrr.tune(csrr.ItemKNN, log, space=GRID, storage=path)
     assert [each.value for each in again.trials] == [each.value for each in whole.trials]
+
+
+@pytest.mark.parametrize("how", [{"by": "last"}, {"by": "time"}])
+def test_validation_follows_the_split_of_train(how):
+    rng = np.random.default_rng(0)
+    log = csrr.synthetic(80, 40, events_per_user=10).log
+    log = replace(log, times=rng.permutation(len(log)))
+    train = csrr.split(log, **how)[0]
+    space, ratio = {"reg": [1.0, 100.0]}, {"ratio": 0.9} if how == {"by": "time"} else {}
+    part, valid = csrr.split(train, **how, **ratio)
+    by_hand = [csrr.evaluate(csrr.EASE(reg).fit(part), part, valid, at=5)["ndcg@5"] for reg in (1.0, 100.0)]
+    for given in ({}, how):
+        found = csrr.tune("ease", train, space=space, metric="ndcg@5", defaults=False, **given)
+        assert {each.params["reg"]: each.value for each in found.trials} == dict(
+            zip((1.0, 100.0), by_hand, strict=True)
+        )
+    random = csrr.tune("ease", train, space=space, metric="ndcg@5", defaults=False, by="user")
+    assert random.best_value not in by_hand
+    with pytest.raises(csrr.ParameterError, match="folds=2 does not go with by="):
+        csrr.tune("ease", train, space=space, folds=2)

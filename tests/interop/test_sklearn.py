@@ -144,7 +144,7 @@ def test_what_cannot_be_scored_is_said(events):
     ratio=st.none() | st.floats(0.1, 1),
     seed=st.integers(0, 9),
 )
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_every_user_is_in_every_train_and_every_event_in_one_part(users, n_splits, ratio, seed):
     users = np.array(users)
     table = {"user": users, "item": np.arange(len(users))}

@@ -13,18 +13,22 @@ import csrr
 from csrr import BPRMF, CSRR, NotFittedError
 from csrr.parameters import list_parameters
 from csrr.registry import MODELS as BY_NAME
+from tests.in_order import put_in_order, suit
 
 MODELS = list(BY_NAME.values())
 
 
 @pytest.fixture(params=MODELS)
-def kind(request):
+def kind(request, monkeypatch):
+    if request.param().uses_order:
+        for module in ("estimator", "foldin"):
+            monkeypatch.setattr(f"csrr.models.{module}.as_log", put_in_order)
     return request.param
 
 
 @pytest.fixture(scope="module")
 def fitted(log):
-    return {kind: kind().fit(log) for kind in MODELS}
+    return {kind: kind().fit(suit(kind, log)) for kind in MODELS}
 
 
 @pytest.fixture
@@ -149,9 +153,14 @@ def test_new_people_by_lists_by_a_table_and_alone(model, log):
     assert set(lists.recommend(60, exclude_seen=False).items[0]) == set(range(60))
 
 
-def test_the_order_of_a_history_and_repeats_are_nothing(model, log):
+def test_the_order_of_a_history_and_repeats_are_nothing_or_what_the_model_is_for(model, log):
     history = log.history(3).tolist()
     scores = model.fold_in([history]).score()
+    if model.uses_order:
+        assert np.abs(model.fold_in([history[::-1]]).score() - scores).max() > 1e-3
+        later = model.fold_in([history[2:] + history[:2], history + history[:2]]).score()
+        np.testing.assert_array_equal(*later)
+        return
     np.testing.assert_allclose(model.fold_in([history[::-1]]).score(), scores, atol=1e-5)
     np.testing.assert_allclose(model.fold_in([history + history[:2]]).score(), scores, atol=1e-5)
 
@@ -310,7 +319,17 @@ def test_an_event_told_twice_is_one(kind, log, model):
     np.testing.assert_array_equal(twice.score(np.arange(80)), model.score(np.arange(80)))
 
 
+def test_a_model_that_uses_order_says_how_to_give_it(model, log, monkeypatch):
+    if model.uses_order:
+        monkeypatch.undo()
+        for use in (model.fit, model.fold_in, model.update):
+            with pytest.raises(csrr.DataError, match="ordered=True"):
+                use(log)
+
+
 def test_the_order_of_users_and_items_is_next_to_nothing(kind, clicks, model):
+    if model.uses_order:
+        pytest.skip("other numbers of items are another order here")
     users, items = np.random.default_rng(5).permutation(80), np.random.default_rng(6).permutation(60)
     turned = kind().fit(clicks[users][:, items]).score(np.arange(80))
     scores = model.score(np.arange(80))[users][:, items]

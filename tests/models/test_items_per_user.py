@@ -125,7 +125,7 @@ def test_new_people_have_their_own_too(model):
 
 
 @given(st.integers(0, 2**32 - 1))
-@settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_wishes_are_those_of_each_alone(model, seed):
     rng = np.random.default_rng(seed)
     users = rng.permutation(80)[: rng.integers(1, 6)].tolist()

@@ -8,6 +8,7 @@ import pytest
 import csrr
 from csrr import NoHistoryWarning, ParameterError, UnknownIdError, UnknownIdWarning
 from csrr.registry import MODELS
+from tests.in_order import suit
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +63,7 @@ def test_nothing_is_said_where_all_are_known(model):
 
 @pytest.mark.parametrize("kind", MODELS.values())
 def test_an_unknown_user_gets_what_is_popular(kind, log):
-    model = kind().fit(log)
+    model = kind().fit(suit(kind, log))
     with pytest.warns(NoHistoryWarning, match=r"^2 of 3 users have no history \(2 unknown\) and get popular items"):
         recs = model.recommend([777, 3, 999], k=5, unknown="ignore")
     assert recs.users.tolist() == [777, 3, 999]
@@ -120,7 +121,7 @@ def test_a_history_of_unknown_items_alone_is_an_empty_one(model, log):
 
 @pytest.mark.parametrize("kind", [kind for kind in MODELS.values() if kind.can("similar_items")])
 def test_nothing_is_like_an_unknown_item(kind, log):
-    model = kind().fit(log)
+    model = kind().fit(suit(kind, log))
     with pytest.warns(UnknownIdWarning, match="1 of 1 in the item asked for"):
         near = model.similar_items(999, unknown="ignore")
     assert len(near) == 0

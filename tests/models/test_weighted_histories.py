@@ -6,6 +6,7 @@ import pytest
 import csrr
 from csrr import ParameterError
 from csrr.registry import MODELS
+from tests.in_order import suit
 
 WEIGHING = [
     (csrr.WRMF, {"event_weights": "linear", "rank": 6, "reg": 3.0}),
@@ -49,7 +50,7 @@ def test_what_weighs_nothing_did_not_happen_and_lists_go_beside_dicts(weighted):
 
 @pytest.mark.parametrize("kind", MODELS.values())
 def test_models_without_weights_refuse_them(kind, log):
-    model = kind().fit(log)
+    model = kind().fit(suit(kind, log))
     with pytest.raises(ParameterError, match=f"history 0 has weights, and this {kind.__name__} .*give the item ids"):
         model.recommend_for({1: 100.0, 4: 3.0})
     plain = model.recommend_for({1: 1, 4: 1.0}, 5)

@@ -154,7 +154,7 @@ def test_the_text_counts_shows_examples_and_what_else_could_be_done(clear):
     assert second == planned.suspects.describe_share()
     assert third == UNTOLD
     assert header.split()[:2] == ["user", "item"]
-    assert "With `above`, by the scores:" in rows
+    assert "With other thresholds, by the scores:" in rows
     nothing = csrr.Cleaning(planned.suspects, 1.0)
     assert str(nothing).startswith("0 of ")
     assert not nothing.mask.any()

@@ -3,7 +3,7 @@ import pytest
 
 import csrr
 from csrr.noise.scores import score_noise
-from csrr.noise.stability import _list_changes, find_stability
+from csrr.noise.suspects import _list_changes, find_stability
 
 BY_RULE = {"reg_low_rank": "noise", "neighbors": 0}
 

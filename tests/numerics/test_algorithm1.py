@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
@@ -71,13 +71,11 @@ def points(draw: st.DrawFn) -> Any:
 
 
 @given(problems(), points())
-@settings(deadline=None)
 def test_eliminating_v_is_putting_its_closed_form_in(p: Dense, U: Any) -> None:
     assert objective_eliminated(U, p) == pytest.approx(objective(U, specific(U, p), p), rel=1e-10, abs=1e-10)
 
 
 @given(problems(), points(), points())
-@settings(deadline=None)
 def test_no_other_v_in_the_box_is_better(p: Dense, U: Any, direction: Any) -> None:
     best = specific(U, p)
     other = np.where(p.observed & np.isfinite(p.cap), np.clip(best + direction, 0, 1), 0)
@@ -85,7 +83,6 @@ def test_no_other_v_in_the_box_is_better(p: Dense, U: Any, direction: Any) -> No
 
 
 @given(problems(), points(), points())
-@settings(deadline=None)
 def test_dual_value_is_the_least_of_the_loss_plus_a_linear_term(p: Dense, U: Any, Y: Any) -> None:
     # dual_value(Y) = min over U of smooth(U) + <Y, U>, reached where Y = -grad smooth(U)
     G = pull(U, p)
@@ -95,7 +92,6 @@ def test_dual_value_is_the_least_of_the_loss_plus_a_linear_term(p: Dense, U: Any
 
 
 @given(problems(), points(), points())
-@settings(deadline=None)
 def test_gap_is_never_negative_and_every_dual_point_is_a_bound(p: Dense, U: Any, W: Any) -> None:
     primal = objective_eliminated(U, p)
     assert gap(U, p) >= -1e-10 * max(1, primal)

@@ -39,7 +39,7 @@ def test_is_the_minimum(loss, l2, alpha):
 
 
 @given(seed=st.integers(0, 10**6), size=st.floats(1e-4, 1))
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 def test_no_neighbour_is_better(seed, size):
     problem, Q, side = setting("II", 0.5, 4.0)
     P = fold_in(problem, side, tol=1e-10, max_iter=5000)

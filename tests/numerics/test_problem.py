@@ -84,7 +84,7 @@ def one_cell(target, alpha, l2, loss):
 
 
 @given(cell)
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 def test_v_is_the_best_on_a_grid_and_the_pull_is_minus_the_slope(drawn):
     u, target, alpha, l2, loss = drawn
     problem = one_cell(target, alpha, l2, loss)
@@ -102,7 +102,7 @@ def test_v_is_the_best_on_a_grid_and_the_pull_is_minus_the_slope(drawn):
 
 
 @given(cell, st.floats(-10, 10))
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 def test_the_dual_of_a_cell_is_its_conjugate(drawn, y):
     """-h*(-y) <= h(u) + y*u for all u, with equality at y = pull(u)."""
     u, target, alpha, l2, loss = drawn

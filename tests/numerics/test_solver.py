@@ -174,7 +174,7 @@ def test_everyone_has_one_item_of_their_own():
     strength=st.floats(0.01, 1.2),
     size=st.floats(0.01, 30),
 )
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 def test_the_gap_is_never_negative(seed, loss, l2, strength, size):
     """At any U; loss II with alpha 4 and a small l2 has cells where V = 1, its upper bound."""
     problem, reference = make(clicks((14, 18), 0.3, seed % 7), loss=loss, alpha=4.0, l2=l2, strength=strength)

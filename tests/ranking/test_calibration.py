@@ -4,8 +4,8 @@ from scipy import sparse
 from scipy.optimize import isotonic_regression
 
 from csrr.data.errors import DataError
-from csrr.ranking import measure_cells
 from csrr.ranking.calibration import MOST_BINS, Calibration
+from csrr.ranking.metrics import measure_cells
 from csrr.ranking.reliability import Reliability
 
 

@@ -61,7 +61,7 @@ def test_ties_count_half():
 
 
 @given(st.integers(0, 10**6), st.integers(1, 4), st.floats(-0.5, 1.5))
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_counts_equal_the_naive_loop(seed, levels, threshold):
     scores, relevant, seen = random_cells(seed, 6, 9, levels)
     scores[seen & (scores == 0)] = np.inf  # what is seen never matters

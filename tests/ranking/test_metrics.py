@@ -3,12 +3,11 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
 import csrr
-from csrr.ranking import mark_hits, measure_users
 from csrr.ranking.metrics import (
     HIT_METRICS,
     Coverage,
@@ -21,6 +20,8 @@ from csrr.ranking.metrics import (
     find_metric,
     hit_rate,
     list_ndcg,
+    mark_hits,
+    measure_users,
     ndcg,
     precision,
     recall,
@@ -115,7 +116,6 @@ def test_users_without_relevant_items_are_in_no_mean():
 
 
 @given(st.data())
-@settings(deadline=None)
 def test_every_metric_equals_the_naive_loop(data):
     n_items = data.draw(st.integers(1, 12))
     ranked = data.draw(st.permutations(range(n_items)))

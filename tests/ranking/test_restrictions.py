@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
@@ -22,7 +22,6 @@ def wishes(draw):
 
 
 @given(wishes(), st.sampled_from([1, 2]))
-@settings(deadline=None)
 def test_what_is_left_is_what_every_wish_leaves(problem, threads):
     n, n_items, made = problem
     limits, left = Restrictions(n_items), np.ones((n, n_items), bool)

@@ -42,7 +42,7 @@ def problems(draw):
 
 
 @given(problems(), st.sampled_from([1, 2]))
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 def test_lists_are_those_of_the_specification(problem, threads):
     scores, k, allowed, bonus, diversity, vectors, groups, most, least, popularity = problem
     order = ItemOrder.by_popularity(popularity)
@@ -70,7 +70,7 @@ def test_lists_are_those_of_the_specification(problem, threads):
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 4), st.integers(1, 3))
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_caps_on_single_categories_give_the_best_list_there_is(seed, k, cap):
     rng = np.random.default_rng(seed)
     scores, codes = rng.standard_normal(9).astype(np.float32), rng.integers(0, 3, 9)
@@ -143,7 +143,7 @@ def test_a_bonus_is_in_units_of_the_spread_of_the_hundred_best():
 
 
 @given(st.floats(-3, 3), st.floats(0.01, 100), st.integers(0, 2**32 - 1))
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 def test_boosts_do_not_depend_on_where_scores_begin_or_their_unit(shift, unit, seed):
     rng = np.random.default_rng(seed)
     scores = rng.standard_normal((2, 60)).astype(np.float32)

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
@@ -24,7 +24,6 @@ def joined(rows, n_items=5, scores=SCORES, **options):
     block_rows=st.none() | st.integers(1, 5),
     density=st.sampled_from([0.0, 0.5, 1.0]),
 )
-@settings(deadline=None)
 def test_blocks_are_the_rows_asked_for_whatever_their_size(rows, items, block_rows, density):
     rows = np.array(rows, np.int64)
     seen = np.random.default_rng(len(rows)).random(SCORES.shape) < density

@@ -1,14 +1,13 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import sparse
 
 from csrr._base.threads import use_threads
-from csrr.ranking import block_top_k, mask_cells, top_k
 from csrr.ranking.loops import CHUNK
-from csrr.ranking.topk import BLOCK_BYTES, ItemOrder, Restrictions, choose_block_rows
+from csrr.ranking.topk import BLOCK_BYTES, ItemOrder, Restrictions, block_top_k, choose_block_rows, mask_cells, top_k
 
 FEW_VALUES = st.sampled_from([-np.inf, -1.0, 0.0, -0.0, 0.5, 2.0, np.inf])
 SHAPES = st.tuples(st.integers(0, 6), st.integers(0, 3 * CHUNK))
@@ -34,7 +33,6 @@ def assert_same(found, expected):
 
 
 @given(hnp.arrays(np.float32, SHAPES, elements=FEW_VALUES), st.integers(0, 150))
-@settings(deadline=None)
 def test_block_top_k_is_a_stable_sort_with_many_ties(scores, k):
     assert_same(block_top_k(scores, k), by_lexsort(scores, k))
 
@@ -45,7 +43,6 @@ def test_block_top_k_is_a_stable_sort_with_many_ties(scores, k):
     st.integers(0, 2**32 - 1),
     st.sampled_from([1, 5, 10**6]),
 )
-@settings(deadline=None)
 def test_equal_scores_go_by_popularity_then_by_row(scores, k, seed, most):
     popularity = np.random.default_rng(seed).integers(most, size=scores.shape[1])
     order = ItemOrder.by_popularity(popularity)
@@ -71,7 +68,6 @@ def test_ties_fall_alike_whatever_the_blocks_and_threads(block_rows, threads):
 
 
 @given(hnp.arrays(np.float32, SHAPES, elements=FEW_VALUES), st.integers(0, 150), st.integers(0, 2**32 - 1))
-@settings(deadline=None)
 def test_what_is_not_allowed_is_in_no_list(scores, k, seed):
     rng = np.random.default_rng(seed)
     allowed, popularity = rng.random(scores.shape[1]) < rng.random(), rng.integers(4, size=scores.shape[1])
@@ -98,7 +94,6 @@ def test_an_order_of_other_items_is_refused():
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 40), st.sampled_from(["random", "rising", "falling"]))
-@settings(deadline=None)
 def test_block_top_k_in_any_order_of_scores(seed, k, order):
     scores = np.random.default_rng(seed).standard_normal((3, 500), dtype=np.float32)
     if order != "random":
@@ -174,7 +169,6 @@ def problems(draw):
 
 
 @given(problems())
-@settings(deadline=None)
 def test_top_k_leaves_out_what_it_must_and_nothing_else(problem):
     scores, rows, seen, exclude = (problem[name] for name in ("scores", "rows", "seen", "exclude"))
     n_items = scores.shape[1]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from csrr.data.ids import IdMap
-from csrr.ranking import Neighbors, Recommendations
+from csrr.results.recommendations import Neighbors, Recommendations
 
 ITEMS = IdMap([10, 20, 30])
 TITLES = np.array(["Heat", None, "Alien"], object)

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from csrr.data.ids import IdMap
-from csrr.ranking import Neighbors, Recommendations
+from csrr.results.recommendations import Neighbors, Recommendations
 from csrr.results.table import SHOWN_IN_HTML, ResultTable, format_latex_table
 
 NASTY = r"100% <b>R&D</b> $x_1^2$ #{a}~\b | "

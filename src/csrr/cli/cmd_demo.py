@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -73,7 +74,8 @@ def demo(seed: int, as_json: bool) -> None:
 
 def _collect_facts(model: csrr.CSRR, made: Synthetic, train: csrr.Log, test: csrr.Log) -> dict[str, Any]:
     """Return what the demo tells of a fitted model, as plain values."""
-    user = _find_surest(model)
+    # The user whose first recommendation has the highest score.
+    user = max(model.recommend(None, 1).rows(), key=lambda row: row["score"])["user"]
     later = set(test.items.ids[test.item_rows[test.user_rows == test.users.row(user)]].tolist())
     recommended = [row | {"chosen": row["item"] in later} for row in model.recommend(user, SHOWN).rows()]
     best = recommended[0]["item"]
@@ -89,27 +91,20 @@ def _collect_facts(model: csrr.CSRR, made: Synthetic, train: csrr.Log, test: csr
         "because": model.explain(user, best).rows()[:SHOWN],
         "similar": model.similar_items(best, SHOWN).to_list(),
         "suspects": suspects.events.head(SHOWN).to_list(),
-        "planted": _count_planted(suspects, made, train),
+        "planted": _count_planted(suspects, made),
     }
 
 
-def _find_surest(model: csrr.CSRR) -> Any:
-    """Return the user whose first recommendation has the highest score."""
-    return max(model.recommend(None, 1).rows(), key=lambda row: row["score"])["user"]
+def _count_planted(suspects: Suspects, made: Synthetic) -> dict[str, Any]:
+    """Return the share of planted clicks among the most suspect ones, beside that among all training events."""
+    planted = set(_list_pairs(made.log.select(made.truth > 0)))
+    found = [pair in planted for pair in _list_pairs(suspects.log)]
+    top = [found[place] for place in suspects.order[:TOP]]
+    return {"n_top": len(top), "share_of_top": sum(top) / len(top), "share_of_all": sum(found) / len(found)}
 
 
-def _count_planted(suspects: Suspects, made: Synthetic, train: csrr.Log) -> dict[str, Any]:
-    """Return how many of the most suspect clicks are planted, beside the share of all training events."""
-    log = made.log
-    ids = zip(log.users.ids[log.user_rows].tolist(), log.items.ids[log.item_rows].tolist(), strict=True)
-    planted = {pair for pair, kind in zip(ids, made.truth.tolist(), strict=True) if kind > 0}
-    top = [(row["user"], row["item"]) in planted for row in suspects.events.head(TOP).rows()]
-    learned = zip(train.users.ids[train.user_rows].tolist(), train.items.ids[train.item_rows].tolist(), strict=True)
-    return {
-        "n_top": len(top),
-        "share_of_top": sum(top) / len(top),
-        "share_of_all": sum(pair in planted for pair in learned) / len(train),
-    }
+def _list_pairs(log: csrr.Log) -> Iterator[tuple[int, int]]:
+    return zip(log.user_rows.tolist(), log.item_rows.tolist(), strict=True)
 
 
 def _print(facts: dict[str, Any], certificate: str) -> None:

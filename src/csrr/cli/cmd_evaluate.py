@@ -19,9 +19,8 @@ from csrr.cli.options import (
     MODEL_OPTIONS,
     PARAM_OPTION,
     RULE_OPTIONS,
-    SPLITS,
     add_options,
-    as_time,
+    check_split,
     complete_kind,
     explain_no_kind,
     find_kind,
@@ -32,8 +31,10 @@ from csrr.cli.options import (
     read_log,
     read_param,
     read_rule_options,
+    read_split,
     select_given,
     set_items,
+    split_option,
 )
 from csrr.cli.output import print_json, say
 from csrr.parameters import list_defaults
@@ -41,7 +42,7 @@ from csrr.parameters import list_defaults
 if TYPE_CHECKING:
     import csrr
     from csrr._base.progress import Line
-    from csrr.evaluation import Evaluation
+    from csrr.evaluation.evaluate import Evaluation
 
 LENGTHS = (5, 10, 20)
 SHARED = ("seed", "threads")
@@ -59,13 +60,18 @@ SHARED = ("seed", "threads")
 )
 @PARAM_OPTION
 @click.option("--test", metavar="LOG2", help="Fit to LOG and test on this log.")
+@split_option
 @click.option("--ratio", type=float, help="Fit to this share of each user's events (0.8 if nothing is said).")
 @click.option("--last", type=click.IntRange(min=1), help="Test on each user's last events, this many.")
 @click.option("--at", metavar="TIME", help="Test on events from this time on, such as 2000-12-31.")
 @click.option("-k", "lengths", type=click.IntRange(min=1), multiple=True, help="Length of a list; may be repeated.")
 @click.option("--metric", "metrics", metavar="NAME", multiple=True, help="What to measure; may be repeated.")
 @click.option("--threshold", type=float, help="Scores above it count as recommended in cell_recall, sum and cost.")
-@click.option("--miss-weight", type=float, help="c_p in cost and mu_p in sum, of 1 in all (0.5 if nothing is said).")
+@click.option(
+    "--miss-weight",
+    type=click.FloatRange(0, 1),
+    help="c_p in cost and mu_p in sum, of 1 in all (0.5 if nothing is said).",
+)
 @click.option("--by", metavar="COLUMN", help="Column of the item table: shares and recall of its categories.")
 @add_options(*ITEM_OPTIONS, *RULE_OPTIONS, *LOG_OPTIONS, *MODEL_OPTIONS, json_option)
 def evaluate(log: str, models: tuple[str, ...], test: str | None, as_json: bool, **options: Any) -> None:
@@ -74,12 +80,14 @@ def evaluate(log: str, models: tuple[str, ...], test: str | None, as_json: bool,
     They are compared with each other and with PopRank, which recommends to everyone what most people have. Without a
     model file, CSRR, or every kind that --model names, and PopRank are fitted to a part of LOG and tested on the rest:
     a random fifth of each user's events unless --ratio, --last, --at or --test say otherwise. --seed decides the random
-    split too. A file that is called like a kind of model needs its folder: ./ease. Of several models, each gets the
+    split too. --split last tests on what each user chose last, by hit_rate, ndcg and full_mrr. A file that is
+    called like a kind of model needs its folder: ./ease. Of several models, each gets the
     parameters that it has.
 
     Metrics of lists: precision, recall, f1, ndcg, list_ndcg, map, mrr, hit_rate, coverage, novelty, diversity,
-    long_tail; of all items: auc, and at the threshold cell_recall, specificity, sum, cost, where --miss-weight weighs a
-    missed choice. Below the table, paired tests over users against the first model, on the longest ndcg.
+    long_tail; of all items: auc, full_mrr, and at the threshold cell_recall, specificity, sum, cost, where
+    --miss-weight weighs a missed choice. Below the table, paired tests over users against the first model, on the
+    longest ndcg.
 
     With rules, such as --diversity 0.3, lists follow them, and a table says what they change.
 
@@ -90,12 +98,23 @@ def evaluate(log: str, models: tuple[str, ...], test: str | None, as_json: bool,
       # Several models, on everybody's last two events
       csrr evaluate clicks.csv --model csrr --model ease --last 2
 
+      # What everybody chooses next
+      csrr evaluate clicks.csv --split last
+
       # A fitted model, on events that it has not seen
       csrr evaluate heldout.csv --model model.csrr -k 10
     """
     from csrr.models.scorer import find_unseen_events
+    from csrr.ranking.metrics import NEXT_ITEM
 
     _check_usage(models, test, options)
+    if (
+        options["split"] == "last"
+        and not options["metrics"]
+        and options["ratio"] is None
+        and options["last"] in (None, 1)
+    ):
+        options["metrics"] = NEXT_ITEM
     unfitted = _find_models(models, options)
     with show_live_line() as line:
         line.show(f"reading {log}")
@@ -112,13 +131,23 @@ def evaluate(log: str, models: tuple[str, ...], test: str | None, as_json: bool,
     proofs = {name: each.certificate_ for name, each in fitted.items() if getattr(each, "certificate_", None)}
     if as_json:
         first = proofs.get(next(iter(fitted)))
-        summary = _summarise(train, asked, len(test_log), found)
-        summary |= {"comparison": comparison and comparison.summary(), "certificate": first and first.to_dict()}
-        print_json(summary)
-    else:
-        told = [f"{name}: {proof}" if len(models) > 1 else str(proof) for name, proof in proofs.items()]
-        rules = [line for name, each in found.items() for line in _describe_rules(name, each)]
-        say("\n".join([_format_table(found), *told, *(["", repr(comparison)] if comparison else []), *rules]))
+        sizes = {"n_users": train.n_users, "n_items": train.n_items, "n_train": len(train), "n_test": len(asked)}
+        print_json(
+            sizes
+            | {"n_test_left_out": len(test_log) - len(asked)}
+            | {"models": {name: each.summary() for name, each in found.items()}}
+            | {"comparison": comparison and comparison.summary(), "certificate": first and first.to_dict()}
+        )
+        return
+    say(_format_table(found))
+    for name, proof in proofs.items():
+        say(f"{name}: {proof}" if len(models) > 1 else proof)
+    if comparison is not None:
+        say(f"\n{comparison!r}")
+    for name, each in found.items():
+        for part in (each.rule_cost, each.by_category):
+            if part is not None:
+                say(f"\n{name}. {part!r}")
 
 
 def _find_models(names: tuple[str, ...], options: dict[str, Any]) -> list[Any]:
@@ -180,19 +209,10 @@ def _fit(models: list[Any], train: csrr.Log, line: Line) -> dict[str, Any]:
 def _evaluate(model: Any, train: csrr.Log, test: csrr.Log, at: tuple[int, ...], options: dict[str, Any]) -> Evaluation:
     import csrr
 
-    chosen = select_given(options, ("threads", "threshold"))
-    if options["miss_weight"] is not None:
-        chosen["positive_cost"] = options["miss_weight"]
-    if options["metrics"]:
-        chosen["metrics"] = options["metrics"]
+    names = {"threads": "threads", "threshold": "threshold", "miss_weight": "positive_cost", "metrics": "metrics"}
+    chosen = {names[name]: value for name, value in select_given(options, names).items() if value != ()}
     rules: Any = read_rule_options(options, model.items_)
     return csrr.evaluate(model, train, test, at=at, rules=rules, by=options["by"], **chosen)
-
-
-def _describe_rules(name: str, found: Evaluation) -> list[str]:
-    """Return what rules change, and shares by category, where they were asked for."""
-    parts = (found.rule_cost, found.by_category)
-    return [line for each in parts if each is not None for line in ("", f"{name}. {each!r}")]
 
 
 def _compare(found: dict[str, Evaluation], metric: str) -> csrr.Comparison | None:
@@ -206,35 +226,25 @@ def _compare(found: dict[str, Evaluation], metric: str) -> csrr.Comparison | Non
 
 
 def _check_usage(models: tuple[str, ...], test: str | None, options: dict[str, Any]) -> None:
+    from csrr.ranking.metrics import list_metrics
+
     files = [name for name in models if find_kind(name) is None]
     if files and len(models) > 1:
         raise click.UsageError(f"--model {files[0]}: of several models each must be a kind to fit: {', '.join(KINDS)}")
     kinds = [find_kind(name) for name in models]
     if len(set(kinds)) < len(kinds):
         raise click.UsageError("--model names the same kind twice")
-    ways = {"model": files or None, "test": test} | {name: options[name] for name in SPLITS}
-    chosen = [f"--{name}" for name, value in ways.items() if value is not None]
-    if len(chosen) > 1:
-        raise click.UsageError(f"{' and '.join(chosen)} do not go together")
+    check_split(options, *(["--model"] if files else []), *(["--test"] if test is not None else []))
     fits = [name for name in select_given(options, MODEL_NAMES) if name != "threads"]
     params = [*(f"--{name.replace('_', '-')}" for name in fits), *(f"-p {text}" for text in options["param"])]
     if files and params:
         raise click.UsageError(f"{params[0]} is for fitting; the model is fitted already")
-    _check_measures(options)
-
-
-def _check_measures(options: dict[str, Any]) -> None:
-    """Raise an error, before anything is fitted, for what `csrr.evaluate` would refuse."""
-    from csrr.ranking.metrics import list_metrics
-
     for name in options["metrics"]:
         if name not in list_metrics():
             told = suggest_near(name, list_metrics()) or f"; there are {', '.join(list_metrics())}"
             raise click.UsageError(f"--metric {name}: there is no such metric{told}")
     if options["threshold"] is not None and math.isnan(options["threshold"]):
         raise click.UsageError("--threshold=nan: it must be a number; scores above it count as recommended")
-    if options["miss_weight"] is not None and not 0 <= options["miss_weight"] <= 1:
-        raise click.UsageError(f"--miss-weight={options['miss_weight']}: it must lie between 0 and 1")
 
 
 def _find_parts(model: Any, events: csrr.Log, test: str | None, options: dict[str, Any]) -> tuple[csrr.Log, csrr.Log]:
@@ -245,10 +255,7 @@ def _find_parts(model: Any, events: csrr.Log, test: str | None, options: dict[st
         return model.training_log(), events
     if test is not None:
         return events, read_log(test, options)
-    chosen = select_given(options, (*SPLITS, "seed"))
-    if "at" in chosen:
-        chosen["at"] = as_time(chosen["at"])
-    train, asked = csrr.split(events, **chosen)
+    train, asked = csrr.split(events, **read_split(options), **select_given(options, ["seed"]))
     return train, asked
 
 
@@ -256,17 +263,6 @@ def _choose_lengths(lengths: tuple[int, ...], n_items: int) -> tuple[int, ...]:
     if lengths and max(lengths) > n_items:
         raise click.UsageError(f"-k {max(lengths)}: there are only {n_items:,} items")
     return tuple(sorted(set(lengths))) or tuple(k for k in LENGTHS if k <= n_items) or (n_items,)
-
-
-def _summarise(train: csrr.Log, test: csrr.Log, n_read: int, found: dict[str, Evaluation]) -> dict[str, Any]:
-    return {
-        "n_users": train.n_users,
-        "n_items": train.n_items,
-        "n_train": len(train),
-        "n_test": len(test),
-        "n_test_left_out": n_read - len(test),
-        "models": {name: each.summary() for name, each in found.items()},
-    }
 
 
 def _format_table(found: dict[str, Evaluation]) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from csrr._base.progress import show_live_line
+from csrr._base.text import format_cell
 from csrr.cli.errors import as_id, as_ids, load_model, tell_known_ids
 from csrr.cli.help import Command
 from csrr.cli.options import (
@@ -26,7 +27,7 @@ from csrr.cli.options import (
 from csrr.cli.output import print_json, say, say_warnings
 
 if TYPE_CHECKING:
-    from csrr.ranking import Recommendations
+    from csrr.results.recommendations import Recommendations
 
 REASONS = 3
 
@@ -127,9 +128,12 @@ def recommend(
         write_table_file(output, recs.to_arrow(), spreadsheet=options["spreadsheet"])
         _say_written(output, len(recs), int(recs.fallback.sum()), recs.k, as_json=as_json)
     elif as_json:
-        print_json(_summarise(recs, reasons, is_new=bool(history)))
+        rows = [row | {"user": None} for row in recs.to_list()] if history else recs.to_list()
+        if reasons is not None:
+            rows = [row | {"because": reason} for row, reason in zip(rows, reasons, strict=True)]
+        print_json({"k": recs.k, "n_fallback": int(recs.fallback.sum()), "recommendations": rows})
     else:
-        say("\n".join(_describe(recs, reasons, is_new=bool(history))))
+        _print_lists(recs, reasons, is_new=bool(history))
 
 
 def _read_limits(model: Any, options: dict[str, Any]) -> dict[str, Any]:
@@ -188,42 +192,24 @@ def _find_reasons(model: Any, recs: Recommendations) -> list[list[dict[str, Any]
     ]
 
 
-def _describe(recs: Recommendations, reasons: list[list[dict[str, Any]]] | None, *, is_new: bool) -> list[str]:
-    """Return the table, unless it is empty, and a line for each user without a recommendation."""
-    found = {row["user"] for row in recs.rows()}
-    from csrr._base.text import format_cell
-
-    names = ["someone with this history"] if is_new else [f"user {format_cell(user)}" for user in recs.users.tolist()]
-    idle = [name for name, user in zip(names, recs.users.tolist(), strict=True) if user not in found]
-    table = [_format_table(recs, reasons, name_users=not is_new)] if found else []
-    return [*table, *(f"nothing for {name} is worth recommending" for name in idle)]
-
-
-def _format_table(recs: Recommendations, reasons: list[list[dict[str, Any]]] | None, *, name_users: bool) -> str:
+def _print_lists(recs: Recommendations, reasons: list[list[dict[str, Any]]] | None, *, is_new: bool) -> None:
+    """Print the table, unless it is empty, and a line for each user without a recommendation."""
     from csrr.results.table import format_text_table
 
-    rows = list(recs.rows())
-    names = ["rank", "item", *(["title"] if recs.titles is not None else []), "score"]
-    names += ["probability"] if recs.probabilities is not None else []
-    names += list(recs.columns)
-    names += ["why"] if recs.fallback.any() else []
-    if name_users and len(recs) > 1:
-        names = ["user", *names]
-    lines = [[row[name] for name in names] for row in rows]
-    return format_text_table(names, lines, None if reasons is None else list(map(_format_reason, reasons)))
+    table = recs.table()
+    if len(table):
+        names = ["user"] if len(recs) > 1 else []
+        names += [name for name in ("rank", "item", "title", "score", "probability") if name in table.columns]
+        names += [name for name in (*recs.columns, "why") if name in table.columns]
+        lines = zip(*(table[name].tolist() for name in names), strict=True)
+        say(format_text_table(names, lines, None if reasons is None else list(map(_format_reason, reasons))))
+    found = set(table["user"].tolist())
+    for user in recs.users.tolist():
+        if user not in found:
+            who = "someone with this history" if is_new else f"user {format_cell(user)}"
+            say(f"nothing for {who} is worth recommending")
 
 
 def _format_reason(reason: list[dict[str, Any]]) -> str:
-    from csrr._base.text import format_cell
-
     told = [f"{format_cell(row.get('title') or row['item'], 40)} ({row['amount']:+.3f})" for row in reason]
     return f"      because of {', '.join(told)}" if told else ""
-
-
-def _summarise(recs: Recommendations, reasons: list[list[dict[str, Any]]] | None, *, is_new: bool) -> dict[str, Any]:
-    rows = recs.to_list()
-    if is_new:
-        rows = [row | {"user": None} for row in rows]
-    if reasons is not None:
-        rows = [row | {"because": reason} for row, reason in zip(rows, reasons, strict=True)]
-    return {"k": recs.k, "n_fallback": int(recs.fallback.sum()), "recommendations": rows}

@@ -21,7 +21,7 @@ from csrr.cli.options import (
     read_log,
     spreadsheet_option,
 )
-from csrr.cli.output import print_json, say, write_csv
+from csrr.cli.output import print_json, say
 
 if TYPE_CHECKING:
     from csrr.noise.suspects import Suspects
@@ -48,17 +48,7 @@ popularity_option = click.option(
 @click.option("-o", "--output", type=NewFile(".csv"), help="Write the whole list as CSV.")
 @spreadsheet_option
 @json_option
-def suspects(
-    model: Path,
-    by: str,
-    n: int,
-    min_score: float,
-    popularity: float,
-    stability: bool,
-    output: Path | None,
-    spreadsheet: bool,
-    as_json: bool,
-) -> None:
+def suspects(model: Path, by: str, n: int, stability: bool, output: Path | None, as_json: bool, **options: Any) -> None:
     """List the clicks of MODEL that look most like noise.
 
     Or their users or items, with --by: those that it was fitted to, most suspect first.
@@ -74,6 +64,7 @@ def suspects(
       # The most suspect users, bots perhaps, all of them to a file
       csrr suspects model.csrr --by user -o users.csv
     """
+    from csrr.results.table import write_table_file
 
     fitted: Any = load_model(model)
     check_can(fitted, "suspects", "tell noise from taste")
@@ -81,16 +72,18 @@ def suspects(
         check_can(fitted, "stability", "tell what small changes leave (--stability)")
     with show_live_line() as line:
         line.show("judging the clicks")
-        found: Suspects = fitted.suspects(popularity=popularity, **({"stability": True} if stability else {}))
+        found: Suspects = fitted.suspects(
+            popularity=options["popularity"], **({"stability": True} if stability else {})
+        )
     steady = found.stability
     table: ResultTable = getattr(found, f"{by}s")
-    table = table.take(table["score" if by == "event" else "noise"] >= min_score)
+    table = table.take(table["score" if by == "event" else "noise"] >= options["min_score"])
     if output is not None:
-        write_csv(table.to_arrow(), output, spreadsheet=spreadsheet)
+        write_table_file(output, table.to_arrow(), spreadsheet=options["spreadsheet"])
     if as_json:
         facts = {"n_events": len(found), **_describe_share(found), "by": by, "n_suspects": len(table)}
-        shown = {"output": str(output)} if output is not None else {"suspects": list(table.head(n).rows())}
-        print_json(facts | shown | ({} if steady is None else {"stability": list(steady.rows())}))
+        listed = {"output": str(output)} if output is not None else {"suspects": list(table.head(n).rows())}
+        print_json(facts | listed | ({} if steady is None else {"stability": list(steady.rows())}))
         return
     say(found.describe_share())
     say(f"{output}: {len(table):,} {by}s" if output is not None else str(table.head(n)))
@@ -110,17 +103,7 @@ def suspects(
 @popularity_option
 @click.option("--removed", type=NewFile(".csv"), help="Write what is removed, most suspect first, as CSV.")
 @add_options(spreadsheet_option, *LOG_OPTIONS, json_option)
-def clean(
-    log: str,
-    output: Path | None,
-    dry_run: bool,
-    above: float | None,
-    popularity: float,
-    removed: Path | None,
-    spreadsheet: bool,
-    as_json: bool,
-    **options: Any,
-) -> None:
+def clean(log: str, output: Path | None, dry_run: bool, removed: Path | None, as_json: bool, **options: Any) -> None:
     """Write LOG without the events that look most like noise.
 
     They are judged by a CSRR with --reg-sparse 0.5. Noise and diffuse taste look alike: see --dry-run first. By
@@ -134,8 +117,8 @@ def clean(
       # Then write what stays, and what goes
       csrr clean clicks.csv -o clean.csv --removed removed.csv
     """
-    from csrr.noise.cleaning import plan_cleaning
-    from csrr.results.table import SHOWN
+    from csrr.noise.suspects import plan_cleaning
+    from csrr.results.table import SHOWN, write_table_file
 
     if output is None and not dry_run:
         raise click.UsageError("Missing option '-o' / '--output' (or --dry-run, which writes nothing)")
@@ -144,41 +127,30 @@ def clean(
         line.show(f"reading {log}")
         events = read_log(log, options)
         line.show(f"judging {len(events):,} events")
-        planned = plan_cleaning(events, above=above, popularity=popularity)
-        if removed is not None and not dry_run:
-            write_csv(planned.removed.to_arrow(), removed, spreadsheet=spreadsheet)
-        if output is not None and not dry_run:
-            write_csv(planned.log.to_arrow(), output, spreadsheet=spreadsheet)
+        planned = plan_cleaning(events, above=options["above"], popularity=options["popularity"])
+        for path, table in ((removed, planned.removed), (output, planned.log)):
+            if path is not None and not dry_run:
+                write_table_file(path, table.to_arrow(), spreadsheet=options["spreadsheet"])
     n_removed = int(planned.mask.sum())
-    warning = planned.warning.replace("`above`", "--above")
     if as_json:
         files = {"output": output, "removed": removed}
         told = {name: None if path is None or dry_run else str(path) for name, path in files.items()}
         facts = {"n_events": len(events), "n_removed": n_removed, **_describe_share(planned.suspects)}
-        examples = (
-            {
-                "dry_run": True,
-                "examples": list(planned.removed.head(SHOWN).rows()),
-                "choices": list(planned.choices.rows()),
-            }
-            if dry_run
-            else {}
-        )
-        print_json(told | facts | {"warning": warning or None} | examples)
+        tables = {"examples": planned.removed.head(SHOWN), "choices": planned.choices} if dry_run else {}
+        shown: dict[str, Any] = {"dry_run": True} if dry_run else {}
+        shown |= {name: list(table.rows()) for name, table in tables.items()}
+        print_json(told | facts | {"warning": planned.warning or None} | shown)
     elif dry_run:
-        say(str(planned).replace("`above`", "--above"))
+        say(planned)
     else:
-        if warning:
-            say(f"warning: {warning}", err=True)
+        if planned.warning:
+            say(f"warning: {planned.warning}", err=True)
         say(f"{output}: {n_removed:,} of {len(events):,} events removed, {len(events) - n_removed:,} left")
 
 
 def _describe_share(found: Suspects) -> dict[str, Any]:
-    return {
-        "noise_share": found.noise_share,
-        "share_at_bottom": found.share_at_bottom,
-        "doubt": found.doubt or None,
-    }
+    shares = {name: getattr(found, name) for name in ("noise_share", "share_at_bottom")}
+    return shares | {"doubt": found.doubt or None}
 
 
 def _check_files(log: str, output: Path | None, removed: Path | None) -> None:

@@ -18,10 +18,9 @@ from csrr.cli.options import (
     LOG_OPTIONS,
     MODEL_NAMES,
     PARAM_OPTION,
-    SPLITS,
     NewFile,
     add_options,
-    as_time,
+    check_split,
     fit_model,
     json_option,
     kind_option,
@@ -30,8 +29,10 @@ from csrr.cli.options import (
     make_model,
     read_log,
     read_param,
+    read_split,
     select_given,
     spell_log_options,
+    split_option,
 )
 from csrr.cli.output import print_json, say, say_command
 from csrr.parameters import list_parameters, list_rivals
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
 @click.option("--trials", type=click.IntRange(min=1), help="Stop after this many trials.")
 @click.option("--minutes", type=click.FloatRange(min=0, min_open=True), help="Stop after this many minutes.")
 @click.option("--metric", default="ndcg@10", show_default=True, help="What makes a model good.")
+@split_option
 @click.option("--ratio", type=float, help="Fit to this share of each user's events (0.9 if nothing is said).")
 @click.option("--last", type=click.IntRange(min=1), help="Validate on each user's last events, this many.")
 @click.option("--at", metavar="TIME", help="Validate on events from this time on, such as 2000-12-31.")
@@ -105,11 +107,10 @@ def _read_question(kind: type[csrr.Recommender], options: dict[str, Any]) -> tup
     """Return the model with its fixed parameters, and the space without them."""
     from csrr.evaluation.spaces import find_space
 
-    chosen = [f"--{name}" for name in SPLITS if options[name] is not None]
-    if options["folds"] is not None:
-        chosen += ["--folds"] if chosen not in ([], ["--ratio"]) else []
-    if len(chosen) > 1:
-        raise click.UsageError(f"{' and '.join(chosen)} do not go together")
+    given = [name for name in ("last", "at") if options[name] is not None]
+    if options["folds"] is not None and (given or options["split"] in ("last", "time")):
+        raise click.UsageError(f"{f'--{given[0]}' if given else '--split'} and --folds do not go together")
+    check_split(options)
     own = make_model(kind, dict.fromkeys(MODEL_NAMES) | {"param": options["param"]})
     named = options["space"]
     space = find_space(named, kind) if named in ("csrr", "paper") else _read_space(Path(named))
@@ -144,10 +145,11 @@ def _search(own: csrr.Recommender, space: Any, events: csrr.Log, options: dict[s
         line.show(_describe_progress(found, time.perf_counter() - began))
 
     arguments = select_given(options, ("metric", "trials", "minutes", "folds", "seed", "storage", "threads"))
-    if options["last"] is not None or options["at"] is not None:
-        events, arguments["valid"] = csrr.split(events, last=options["last"], at=as_time(options["at"]))
-    elif options["ratio"] is not None:
-        arguments["ratio"] = options["ratio"]
+    how = read_split(options)
+    if {"last", "at"} & how.keys():
+        events, arguments["valid"] = csrr.split(events, **how)
+    else:
+        arguments |= how
     line.show(f"trial 1, {events.n_users:,} users x {events.n_items:,} items, {len(events):,} events")
     with stoppable(lambda: _describe_kept(so_far[0] if so_far else None, options["storage"])):
         return csrr.tune(own, events, space=space, prune=not options["no_prune"], callback=show, **arguments)

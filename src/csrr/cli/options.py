@@ -181,6 +181,31 @@ KINDS = tuple(spell(name) for name in HOMES)
 
 SPLITS = ("ratio", "last", "at")
 """The ways to split a log."""
+_OF_SPLIT = {None: SPLITS, "user": ("ratio",), "last": ("ratio", "last"), "time": ("ratio", "at")}
+split_option = click.option(
+    "--split",
+    type=click.Choice(["user", "last", "time"]),
+    help="Hold out a random share of each user's events (user), their last one or share (last), or all from a time on"
+    " of users and items that were there before (time).",
+)
+
+
+def check_split(options: Mapping[str, Any], *others: str) -> None:
+    """Raise an error for ways to split a log that do not go together, with each other or with `others`."""
+    by, ways = options["split"], [f"--{name}" for name in SPLITS if options[name] is not None]
+    if by is not None and (others or not {*ways} <= {f"--{name}" for name in _OF_SPLIT[by]}):
+        ways.insert(0, f"--split {by}")
+    if len(chosen := [*others, *ways]) > 1:
+        raise click.UsageError(f"{' and '.join(chosen)} do not go together")
+
+
+def read_split(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of `csrr.split` that were given."""
+    chosen = select_given(options, SPLITS)
+    if "at" in chosen:
+        chosen["at"] = as_time(chosen["at"])
+    return chosen | ({} if options["split"] is None else {"by": options["split"]})
+
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 spreadsheet_option = click.option(
@@ -237,7 +262,7 @@ def spell_log_options(options: Mapping[str, Any]) -> list[str]:
     words: list[str] = []
     for param in click.get_current_context().command.params:
         value = options[param.name] if param.name in LOG_NAMES else None
-        if isinstance(value, bool) and param.secondary_opts:
+        if isinstance(value, bool) and getattr(param, "is_flag", False):
             words.append(param.opts[-1] if value else param.secondary_opts[-1])
         elif value is not None:
             for each in value if isinstance(value, tuple) else (value,):

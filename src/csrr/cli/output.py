@@ -12,14 +12,11 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from csrr._base.text import make_printable, measure_width, to_plain
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 _GLUE = "\x1f"
 """Holds an option and its value together where lines are broken."""
@@ -103,21 +100,6 @@ def say_error(message: str) -> None:
     if colored:
         shown = click.style(label, fg="red", bold=True) + shown.removeprefix(label)
     click.echo(shown, err=True)
-
-
-def write_csv(table: pa.Table, path: Path, *, spreadsheet: bool = False) -> None:
-    """Write a table as CSV; the file appears only when it is complete.
-
-    Values are written as they are, so that what reads the file gets them back. With `spreadsheet`, texts that a
-    spreadsheet would run as a formula get an apostrophe in front.
-    """
-    from pyarrow import csv
-
-    from csrr._base.files import atomic_write
-    from csrr.results.table import disarm
-
-    with atomic_write(path) as file:
-        csv.write_csv(disarm(table) if spreadsheet else table, file)
 
 
 def print_json(data: Mapping[str, Any]) -> None:

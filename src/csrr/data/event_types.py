@@ -144,12 +144,8 @@ class EventTypes:
         """
         if other is None or (self.names, self.target) != (other.names, other.target):
             return False
-        same_times = (self.times is None) == (other.times is None) and (
-            self.times is None
-            or other.times is None
-            or np.array_equal(np.where(self.cells, self.times, 0), np.where(other.cells, other.times, 0))
-        )
-        return same_times and np.array_equal(self.amounts, other.amounts)
+        times: list[Any] = [each.times if each.times is None else each.times * each.cells for each in (self, other)]
+        return np.array_equal(self.amounts, other.amounts) and np.array_equal(*times)
 
     def __repr__(self) -> str:
         return f"EventTypes: {self.describe()}"

@@ -35,7 +35,6 @@ from csrr.data.tables import (
     OnBadRows,
     ReadOptions,
     Table,
-    check_options,
     open_table,
     pick_rows,
     read_events,
@@ -352,15 +351,8 @@ class Log:
         """
         if titles is not None and not isinstance(titles, Mapping):
             raise ParameterError(f"titles={show_value(titles)}: give a dict of titles by item id")
-        options = check_options(
-            (user, item, rating, weight, event, time, title),
-            weights,
-            target,
-            min_rating,
-            min_weight,
-            on_bad_rows,
-            ordered=ordered,
-        )
+        roles = (user, item, rating, weight, event, time, title)
+        options = ReadOptions(roles, weights, target, min_rating, min_weight, on_bad_rows, ordered=ordered)
         return read_log(open_table(table), options, titles=titles)
 
     @classmethod

@@ -15,7 +15,7 @@ from csrr.data.log import Log, make_log, number_pairs, read_log
 from csrr.data.matrix import is_matrix
 from csrr.data.sources import FileSet, open_files
 from csrr.data.sql import fetch_table, is_database
-from csrr.data.tables import ColumnKey, OnBadRows, ReadOptions, Table, check_options, open_table, read_events
+from csrr.data.tables import ColumnKey, OnBadRows, ReadOptions, Table, open_table, read_events
 from csrr.parameters import Choice, ParameterError
 
 
@@ -118,7 +118,7 @@ def read(
     user 'user', item 'movieId', rating 'rating'; ratings from 3 on count
     """
     roles = (user, item, rating, weight, event, time, title)
-    options = check_options(roles, weights, target, min_rating, min_weight, on_bad_rows, missing, ordered=ordered)
+    options = ReadOptions(roles, weights, target, min_rating, min_weight, on_bad_rows, missing, ordered)
     check_file_options(format=format, separator=separator, header=header)
     Choice(name="part", choices=("train", "test", "all")).check(part)
     of_files = {"format": format, "separator": separator, "header": header, "part": None if part == "all" else part}

@@ -17,7 +17,7 @@ from csrr.data.errors import DataError, name_in_errors, name_table_row, quote_na
 from csrr.data.formats import SQLITE_MAGIC
 from csrr.data.log import Log, read_log
 from csrr.data.sources import choose_limit
-from csrr.data.tables import ColumnKey, OnBadRows, ReadOptions, Table, check_names, check_options, choose_columns
+from csrr.data.tables import ColumnKey, OnBadRows, ReadOptions, Table, check_names, choose_columns
 
 if TYPE_CHECKING:
     import sqlite3
@@ -95,7 +95,7 @@ def read_sql(
     user 'customer_id', item 'sku'
     """
     roles = (user, item, rating, weight, event, time, title)
-    options = check_options(roles, weights, target, min_rating, min_weight, on_bad_rows, ordered=ordered)
+    options = ReadOptions(roles, weights, target, min_rating, min_weight, on_bad_rows, ordered=ordered)
     return read_log(fetch_table(query, connection, parameters, options), options)
 
 

@@ -7,19 +7,27 @@ from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+from scipy import sparse
 
-from csrr._base.arrays import BoolArray, Float64Array, Int64Array
+from csrr._base.arrays import BoolArray, Float64Array, Int32Array, Int64Array
 from csrr.data.errors import DataError, show_value
 from csrr.data.ids import IdMap
-from csrr.data.log import Log
+from csrr.data.log import Log, merge_repeats, number_pairs
 from csrr.data.read import as_log
 from csrr.parameters import check_number, check_seed, check_whole, is_number
 
 GENRES = ["jazz", "folk", "opera", "techno", "metal", "blues", "reggae", "salsa", "soul", "punk", "disco", "swing"]
-TASTE, SPECIFIC, NOISE = 0, 1, 2
+TASTE, SPECIFIC, NOISE, ORDER, REPEAT = range(5)
 BLOCK = 4
 """Number of items in a user's specific choice."""
+FOLLOWERS = 3
+"""Number of items that an item may lead to."""
+SPAN = 365 * 86_400
+"""The seconds from the first to the last event of a log in order; it begins in 2024."""
 MOST_CELLS = 10**10
+
+Rng = np.random.Generator
 
 
 @dataclass(frozen=True)
@@ -31,15 +39,26 @@ class Synthetic:
     log
         The log.
     truth
-        Why each event happened, shape (n_events,): 0 for taste, 1 for a choice that is the user's own, 2 for noise.
+        Why each event happened, shape (n_events,): 0 for taste, 1 for a choice that is the user's own, 2 for noise, 3
+        because it follows from what came before.
     taste
         The factors behind the 0s: of users, shape (n_users, rank), and of items, shape (n_items, rank). A user is drawn
         to an item in proportion to their product.
+    late_taste
+        The factors of users toward which theirs drift, shape (n_users, rank); None without order.
+    transitions
+        What each item leads to, sparse of shape (n_items, n_items), rows of sum 1; None without order.
+    events
+        A table of every event, repeats too, by user, then time: user, item, time, cause (as `truth`, 4 for a repeat);
+        None without order.
     """
 
     log: Log
     truth: npt.NDArray[np.int8]
     taste: tuple[Float64Array, Float64Array]
+    late_taste: Float64Array | None = None
+    transitions: sparse.csr_array[np.float64, tuple[int, int]] | None = None
+    events: pa.Table | None = None
 
 
 def synthetic(
@@ -50,11 +69,16 @@ def synthetic(
     events_per_user: float = 30,
     specific: float = 0.05,
     noise: float = 0.05,
+    order: float = 0.0,
+    decay: float = 0.5,
+    drift: float = 0.0,
+    repeats: float = 0.0,
     seed: int = 0,
 ) -> Synthetic:
     """Generate a log of about n_users*events_per_user events from a known low-rank taste; return it with the truth.
 
-    A user mixes a few genres; an item belongs mostly to one and has a long-tailed popularity.
+    A user mixes a few genres; an item belongs mostly to one and has a long-tailed popularity. With `order`, `drift` or
+    `repeats` events have times, a year of them, and what is chosen depends on when, and on what came before.
 
     Parameters
     ----------
@@ -70,6 +94,17 @@ def synthetic(
         The share of events in blocks of four items of one genre that is not the user's.
     noise
         The share of events drawn uniformly from all items.
+    order
+        The share of the other events that follow from what came before: an item is drawn in proportion to the sum, over
+        the user's history, of ``decay ** (number of events since)`` times the probability that the item there leads to
+        it. Each item leads to three of its genre.
+    decay
+        How fast the history fades, between 0 and 1.
+    drift
+        How far a user's taste has moved at the end of the year toward a second one, between 0 and 1.
+    repeats
+        The share of the other events that repeat an item of the user's history, of late ones rather; their number is
+        the weight in the log.
     seed
         Seed of the random numbers.
 
@@ -77,27 +112,40 @@ def synthetic(
     -------
     data
         `log`, the log; `truth`, shape (n_events,), the cause of each event: 0 for taste, 1 for a user-specific
-        choice, 2 for noise; `taste`, the factors of users, shape (n_users, rank), and of items, shape (n_items, rank).
+        choice, 2 for noise, 3 for order; `taste`, the factors of users, shape (n_users, rank), and of items, shape
+        (n_items, rank); what else was planted.
 
     Examples
     --------
     >>> data = csrr.synthetic(60, 40, events_per_user=10, seed=1)
     >>> data.log.n_users, len(data.truth) == len(data.log)
     (60, True)
+    >>> train, test = csrr.split(csrr.synthetic(60, 40, events_per_user=10, order=0.8).log, by="last")
     """
     _check(n_users, n_items, rank, events_per_user, specific, noise)
+    for name, value in (("order", order), ("decay", decay), ("drift", drift), ("repeats", repeats)):
+        check_number(name, value, least=0, most=1)
+    if order + repeats > 1 or decay in (0, 1):
+        raise DataError(
+            f"order={order}, repeats={repeats}, decay={decay}: order and repeats are shares that add up to at most 1,"
+            " and decay lies strictly between 0 and 1"
+        )
     check_seed(seed)
     rng = np.random.default_rng(seed)
     genre = np.arange(n_items) % rank
     users = rng.dirichlet(np.full(rank, 0.2), n_users)
     items = _draw_item_taste(genre, rank, rng)
     sizes = _draw_sizes(n_users, n_items, events_per_user, rng)
+    genres = [*GENRES[:rank], *(f"genre {number}" for number in range(len(GENRES), rank))]
+    titles = np.array([f"{genres[item % rank]} {item // rank + 1}" for item in range(n_items)], np.object_)
+    if order or drift or repeats:
+        planted = _Planted(order, decay, drift, repeats, _draw_transitions(genre, rng))
+        late = rng.dirichlet(np.full(rank, 0.2), n_users)
+        return _make_ordered((users, late, items), genre, sizes, (specific, noise), planted, titles, rng)
     kinds = np.full((n_users, n_items), -1, np.int8)
     for user in range(n_users):
         _choose(kinds[user], users[user], items, genre, int(sizes[user]), (specific, noise), rng)
     user_rows, item_rows = np.nonzero(kinds >= 0)
-    genres = [*GENRES[:rank], *(f"genre {number}" for number in range(len(GENRES), rank))]
-    titles = np.array([f"{genres[item % rank]} {item // rank + 1}" for item in range(n_items)], np.object_)
     log = Log(
         IdMap.range(n_users),
         IdMap.range(n_items),
@@ -125,14 +173,14 @@ def _check(n_users: int, n_items: int, rank: int, events_per_user: float, specif
         raise DataError(f"specific={specific}, noise={noise}: they must be >= 0 and add up to at most 0.5")
 
 
-def _draw_item_taste(genre: Int64Array, rank: int, rng: np.random.Generator) -> Float64Array:
+def _draw_item_taste(genre: Int64Array, rank: int, rng: Rng) -> Float64Array:
     """Return how much each item has of each genre, times its popularity, shape (n_items, rank)."""
     mixture = 0.97 * np.eye(rank)[genre] + 0.03 * rng.dirichlet(np.ones(rank), len(genre))
     popularity = rng.lognormal(0.0, 0.8, len(genre))
     return np.asarray(mixture * popularity[:, None])
 
 
-def _draw_sizes(n_users: int, n_items: int, mean: float, rng: np.random.Generator) -> Int64Array:
+def _draw_sizes(n_users: int, n_items: int, mean: float, rng: Rng) -> Int64Array:
     """Return the number of events of each user, shape (n_users,): skewed, with about the given mean."""
     spread = 0.5
     sizes = mean * rng.lognormal(-(spread**2) / 2, spread, n_users)
@@ -146,7 +194,7 @@ def _choose(
     genre: Int64Array,
     size: int,
     shares: tuple[float, float],
-    rng: np.random.Generator,
+    rng: Rng,
 ) -> None:
     """Write the kind of a user's `size` choices into `kinds`, shape (n_items,), where -1 is no choice."""
     specific, noise = shares
@@ -158,11 +206,105 @@ def _choose(
     _draw(kinds, NOISE, n_noise, np.ones(len(kinds)), rng)
 
 
-def _draw(kinds: npt.NDArray[np.int8], kind: int, size: int, weights: Float64Array, rng: np.random.Generator) -> None:
+def _draw(kinds: npt.NDArray[np.int8], kind: int, size: int, weights: Float64Array, rng: Rng) -> None:
     """Mark `size` items that have no kind yet, drawn in proportion to `weights`, shape (n_items,)."""
     if size:
         free = np.where(kinds < 0, weights, 0.0)
         kinds[rng.choice(len(kinds), size, replace=False, p=free / free.sum())] = kind
+
+
+class _Planted(NamedTuple):
+    """What makes the order of events matter: the arguments of `synthetic`, and what each item leads to."""
+
+    order: float
+    decay: float
+    drift: float
+    repeats: float
+    transitions: sparse.csr_array[np.float64, tuple[int, int]]
+
+
+def _draw_transitions(genre: Int64Array, rng: Rng) -> sparse.csr_array[np.float64, tuple[int, int]]:
+    """Return the probabilities that an item leads to others of its genre, sparse of shape (n_items, n_items)."""
+    n = len(genre)
+    followers = np.empty((n, FOLLOWERS), np.int64)
+    for item in range(n):
+        others = np.flatnonzero(genre == genre[item])
+        followers[item] = np.sort(rng.choice(others[others != item], FOLLOWERS, replace=False))
+    weights = rng.dirichlet(np.ones(FOLLOWERS), n)
+    return sparse.csr_array((weights.ravel(), followers.ravel(), np.arange(n + 1) * FOLLOWERS), shape=(n, n))
+
+
+def _make_ordered(
+    tastes: tuple[Float64Array, Float64Array, Float64Array],
+    genre: Int64Array,
+    sizes: Int64Array,
+    shares: tuple[float, float],
+    planted: _Planted,
+    titles: Any,
+    rng: Rng,
+) -> Synthetic:
+    """Return a log in order; `tastes` are those of users, early and late, and of items."""
+    users, late, items = tastes
+    times = [np.sort(rng.choice(SPAN - 1, size, replace=False)) for size in sizes]
+    walks = [
+        _walk((users[user], late[user], items), genre, times[user] / SPAN, shares, planted, rng)
+        for user in range(len(users))
+    ]
+    user_rows = np.repeat(np.arange(len(users), dtype=np.int32), sizes)
+    item_rows, causes = (np.concatenate([walk[place] for walk in walks]) for place in (0, 1))
+    seconds = np.concatenate(times) + int(np.datetime64("2024-01-01", "s").astype(np.int64))
+    ones = np.ones(len(item_rows)) if planted.repeats else None
+    merged = merge_repeats(user_rows, item_rows, ones, seconds, len(items))
+    ids = IdMap.range(len(users)), IdMap.range(len(items))
+    log = Log(*ids, merged.user_rows, merged.item_rows, merged.weights, merged.times, titles, places=merged.places)
+    # The cause of the first of each pair.
+    _, first = np.unique(number_pairs(user_rows, item_rows, len(items)), return_index=True)
+    columns = {"user": user_rows, "item": item_rows, "time": seconds, "cause": causes}
+    truth = causes[first]
+    truth.flags.writeable = False
+    return Synthetic(log, truth, (users, items), late, planted.transitions, pa.table(columns))
+
+
+def _walk(
+    tastes: tuple[Float64Array, Float64Array, Float64Array],
+    genre: Int64Array,
+    moments: Float64Array,
+    shares: tuple[float, float],
+    planted: _Planted,
+    rng: Rng,
+) -> tuple[Int32Array, npt.NDArray[np.int8]]:
+    """Return a user's items in order, and why each was chosen, shape (n,) both; `moments`, (n,), from 0 to 1."""
+    early, late, items = tastes
+    specific, noise = shares
+    size, n_items = len(moments), len(items)
+    causes = np.zeros(size, np.int8)
+    causes[rng.random(size) < noise] = NOISE
+    if size >= 2 * BLOCK and rng.random() < specific * size / BLOCK:
+        causes[rng.choice(size, BLOCK, replace=False)] = SPECIFIC
+    of_kind = {
+        SPECIFIC: (genre == rng.choice(np.flatnonzero(early <= np.median(early)))).astype(float),
+        NOISE: np.ones(n_items),
+    }
+    faded, chosen = np.zeros(n_items), np.empty(size, np.int32)
+    is_new = np.ones(n_items, np.bool_)
+    at_random = planted.order, planted.repeats, 1 - planted.order - planted.repeats
+    for place, moment in enumerate(moments):
+        if causes[place] == TASTE and place:
+            causes[place] = rng.choice((ORDER, REPEAT, TASTE), p=at_random)
+        if causes[place] == REPEAT:
+            weights: Any = faded
+        else:
+            weights = (
+                faded @ planted.transitions if causes[place] == ORDER else of_kind.get(causes[place], 0)
+            ) * is_new
+            if not weights.any():
+                causes[place] = TASTE
+                weights = items @ (early + planted.drift * moment * (late - early)) * is_new
+        chosen[place] = rng.choice(n_items, p=weights / weights.sum())
+        is_new[chosen[place]] = False
+        faded *= planted.decay
+        faded[chosen[place]] = 1
+    return chosen, causes
 
 
 NoiseKind = Literal["random", "accidental", "popular", "crawler", "push"]
@@ -172,8 +314,6 @@ CRAWLED = 0.5
 """The share of all items that a crawler touches."""
 RARE = 0.25
 """A push lifts one of the items whose number of events is among this share of the smallest."""
-
-Rng = np.random.Generator
 
 
 @dataclass(frozen=True, eq=False)

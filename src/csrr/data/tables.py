@@ -7,7 +7,7 @@ import re
 from array import array
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import InitVar, dataclass, field, replace
 from functools import partial
 from typing import Any, Literal, get_args
 
@@ -405,22 +405,47 @@ OnBadRows = Literal["error", "skip"]
 """Whether a row without an id, or with an invalid number or time, is an error or is left out."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass
 class ReadOptions:
-    """The arguments that all readers of events share, checked.
+    """The arguments that all readers of events share, checked: ParameterError for an invalid one.
 
-    `columns` gives the column of a role, or None where it is to be recognized; `weights` is the weight of each event
-    type.
+    `roles` are given in the order of `NAMES`; `columns` has the column of each role, None where it is to be recognized.
+    `weights` is the weight of each event type.
     """
 
-    columns: Mapping[str, ColumnKey] = field(default_factory=dict)
-    weights: Mapping[str, float] | None = None
+    roles: InitVar[Sequence[Any]] = (None,) * len(NAMES)
+    weights: Any = None
     target: Any = None
     min_rating: float | None = None
     min_weight: float | None = None
     on_bad_rows: OnBadRows = "error"
     missing: Collection[str] | None = None
     ordered: bool = False
+    columns: dict[str, ColumnKey] = field(init=False)
+
+    def __post_init__(self, roles: Sequence[Any]) -> None:
+        """Check everything."""
+        self.columns = dict(zip(NAMES, roles, strict=True))
+        for role, column in self.columns.items():
+            check_column(role, column)
+        for name in ("min_rating", "min_weight"):
+            if (bound := getattr(self, name)) is not None:
+                check_number(name, bound)
+                setattr(self, name, float(bound))
+        if not isinstance(self.on_bad_rows, str) or self.on_bad_rows not in get_args(OnBadRows):
+            raise DataError(f"on_bad_rows={show_value(self.on_bad_rows)} is not known; choose 'error' or 'skip'")
+        if not isinstance(self.ordered, bool | np.bool_):
+            raise ParameterError(f"ordered={show_value(self.ordered)}: it must be True or False")
+        if isinstance(self.missing, str):
+            self.missing = (self.missing,)
+        check_texts("missing", self.missing, "strings, such as ['-', 'NULL']")
+        event = self.columns["event"]
+        if event is not None and event is not False:
+            self.weights = read_weights(event, self.weights, self.target)
+            return
+        for name in ("weights", "target"):
+            if (value := getattr(self, name)) is not None:
+                raise ParameterError(f"{name}={show_value(value)} needs the column of event types: event='...'")
 
     @property
     def given(self) -> list[str]:
@@ -430,48 +455,6 @@ class ReadOptions:
 
 
 DEFAULTS = ReadOptions()
-
-
-def check_options(
-    columns: Sequence[Any],
-    weights: Any,
-    target: Any,
-    min_rating: Any,
-    min_weight: Any,
-    on_bad_rows: Any,
-    missing: Any = None,
-    *,
-    ordered: Any = False,
-) -> ReadOptions:
-    """Return the arguments of a reader, `columns` in the order of `NAMES`; ParameterError for an invalid one."""
-    column_of = dict(zip(NAMES, columns, strict=True))
-    for role, column in column_of.items():
-        check_column(role, column)
-    for name, bound in (("min_rating", min_rating), ("min_weight", min_weight)):
-        if bound is not None:
-            check_number(name, bound)
-    if not isinstance(on_bad_rows, str) or on_bad_rows not in get_args(OnBadRows):
-        raise DataError(f"on_bad_rows={show_value(on_bad_rows)} is not known; choose 'error' or 'skip'")
-    if not isinstance(ordered, bool | np.bool_):
-        raise ParameterError(f"ordered={show_value(ordered)}: it must be True or False")
-    if isinstance(missing, str):
-        missing = (missing,)
-    check_texts("missing", missing, "strings, such as ['-', 'NULL']")
-    event = column_of["event"]
-    if no_event := event is None or event is False:
-        for name, value in (("weights", weights), ("target", target)):
-            if value is not None:
-                raise ParameterError(f"{name}={show_value(value)} needs the column of event types: event='...'")
-    return ReadOptions(
-        columns=column_of,
-        weights=None if no_event else read_weights(event, weights, target),
-        target=target,
-        min_rating=None if min_rating is None else float(min_rating),
-        min_weight=None if min_weight is None else float(min_weight),
-        on_bad_rows="skip" if on_bad_rows == "skip" else "error",
-        missing=None if missing is None else tuple(missing),
-        ordered=bool(ordered),
-    )
 
 
 def pick_rows(values: Any, mask: Any) -> Any:

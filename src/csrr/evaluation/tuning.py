@@ -20,7 +20,7 @@ from csrr._base.files import write_text
 from csrr.data.errors import DataError
 from csrr.data.log import Log
 from csrr.data.read import as_log
-from csrr.data.split import split
+from csrr.data.split import By, split
 from csrr.evaluation.evaluate import evaluate
 from csrr.evaluation.spaces import Space, encode_space, find_model, resolve_space
 from csrr.evaluation.study import Params, State, Study, Trial, make_grid, open_study
@@ -280,9 +280,9 @@ def _fit_along_walk(model: Recommender, name: str, walk: Walk, train: Log) -> It
 
 
 def make_validation(
-    log: Log, valid: Any, metric: str, *, ratio: float, folds: int, seed: int, threads: int | None
+    log: Log, valid: Any, metric: str, *, by: By, ratio: float | None, folds: int, seed: int, threads: int | None
 ) -> Validation:
-    """Return the validation on random splits of a log, seeds `seed`, `seed` + 1, ..., or on `valid`."""
+    """Return the validation on splits of a log, random ones with seeds `seed`, `seed` + 1, ..., or on `valid`."""
     check_whole("folds", folds, least=1)
     check_whole("seed", seed, least=0)
     _, k = split_metric(metric, [*HIT_METRICS, "f1_of_means"])
@@ -295,9 +295,12 @@ def make_validation(
         if not len(unseen):
             raise DataError("valid has no event with a user and an item of train that is not in train")
         return Validation([(log, unseen)], metric, threads)
-    splits = [split(log, ratio=ratio, seed=seed + number) for number in range(folds)]
+    if folds != 1 and by in ("last", "time"):
+        raise ParameterError(f"folds={folds!r} does not go with by={by!r}: there is one such split; leave out folds")
+    splits = [split(log, ratio=ratio, seed=seed + number, by=by) for number in range(folds)]
     if not len(splits[0][1]):
-        raise DataError(f"ratio={ratio!r} leaves no event to validate on; give a smaller one, or more events")
+        given = "one event a user" if ratio is None else f"ratio={ratio!r}"
+        raise DataError(f"{given} leaves no event to validate on; give a smaller ratio, or more events")
     return Validation([(train, held) for train, held in splits], metric, threads)
 
 
@@ -315,7 +318,8 @@ def tune(
     trials: int | None = None,
     minutes: float | None = None,
     valid: Any = None,
-    ratio: float = 0.9,
+    by: By | None = None,
+    ratio: float | None = None,
     folds: int = 1,
     seed: int = 0,
     storage: str | os.PathLike[str] | None = None,
@@ -347,10 +351,13 @@ def tune(
         The time after which no new trial starts.
     valid
         Your own validation log, in place of held-out events.
+    by
+        How events are held out of `train`: as in `csrr.split`. None: as `train` was split off itself, "last" or "time"
+        after such a split, else "user".
     ratio
-        The share of each user's events for fitting; the rest, drawn at random, is for validation.
+        The share for fitting; the rest is for validation. None: 0.9, or with "last" all but each user's last event.
     folds
-        The number of validation splits, with seeds `seed`, `seed` + 1, ...
+        The number of random validation splits, with seeds `seed`, `seed` + 1, ...
     seed
         Seed of splits and search.
     storage
@@ -393,11 +400,17 @@ def tune(
     if minutes is not None:
         check_number("minutes", minutes, above=0)
     log = as_log(train)
-    validation = make_validation(log, valid, metric, ratio=ratio, folds=folds, seed=seed, threads=threads)
+    if by is None:
+        by = (log.cut if log.is_ordered else None) or "user"
+    if ratio is None and by != "last":
+        ratio = 0.9
+    how: dict[str, Any] = {"by": by, "ratio": ratio, "folds": folds, "seed": seed}
+    validation = make_validation(log, valid, metric, **how, threads=threads)
     seed = int(seed)  # JSON knows no numbers of numpy
     resolved = resolve_space(space, own, log)
     grid = make_grid(resolved, own.get_params() if defaults else None, seed)
-    parts: dict[str, Any] = {"ratio": float(ratio), "folds": int(folds)}
+    parts: dict[str, Any] = {"ratio": None if ratio is None else float(ratio), "folds": int(folds)}
+    parts |= {} if by == "user" else {"by": by}
     if valid is not None:
         parts = {"valid": hash_log(validation.splits[0][1])}
     made_for = {

@@ -16,8 +16,8 @@ from csrr.data.read import as_log
 from csrr.interop.implicit import OutsideModel
 from csrr.models.base import Recommender
 from csrr.parameters import ParameterError, list_defaults
-from csrr.ranking import Recommendations
 from csrr.registry import MODELS
+from csrr.results.recommendations import Recommendations
 
 AS_USUAL = TrainingOptions()
 

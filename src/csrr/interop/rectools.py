@@ -14,8 +14,8 @@ from csrr.interop.implicit import OutsideModel
 from csrr.models.base import Recommender
 from csrr.models.recommend import rank_items
 from csrr.parameters import ParameterError
-from csrr.ranking import Recommendations
 from csrr.ranking.topk import RowScorer
+from csrr.results.recommendations import Recommendations
 
 AT_ONCE = 64
 """The number of users that RecTools is asked for at a time: it answers with a table of all items for each."""

@@ -22,8 +22,7 @@ from csrr.data.ids import IdMap
 from csrr.models.base import Recommender
 from csrr.models.recommend import rank_items
 from csrr.parameters import ParameterError, check_number, check_whole
-from csrr.ranking import top_k
-from csrr.ranking.topk import score_blocks
+from csrr.ranking.topk import score_blocks, top_k
 from csrr.results.table import open_table_file
 
 Part = Literal["all", "factors"]

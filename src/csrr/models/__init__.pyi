@@ -13,3 +13,5 @@ from csrr.models.mcshift import MCShift as MCShift
 from csrr.models.mcshift import BiasMC as BiasMC
 from csrr.models.ease import EASE as EASE
 from csrr.models.itemknn import ItemKNN as ItemKNN
+from csrr.models.markov import MarkovChain as MarkovChain
+from csrr.models.vsknn import VSKNN as VSKNN

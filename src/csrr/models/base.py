@@ -35,8 +35,8 @@ from csrr.models.recommend import (
 from csrr.models.scorer import Scorer
 from csrr.models.similar import SimilarItemsOptions, SimilarUsersOptions, compute_cosines, find_similar
 from csrr.parameters import check_whole
-from csrr.ranking import NeighborLists, Neighbors, Recommendations
 from csrr.ranking.topk import take_rows
+from csrr.results.recommendations import NeighborLists, Neighbors, Recommendations
 from csrr.results.table import check_table_path, open_table_file
 from csrr.rules import RuleOptions
 
@@ -330,9 +330,10 @@ class Recommender(Scorer):
         Parameters
         ----------
         histories
-            A list of histories, each a list of item ids or a dict from item ids to weights; or a log (table, matrix)
-            of the model's items. Weights are used as in `fit`: a model fitted without weights refuses a dict with
-            weights other than 1, and ignores those of a log.
+            A list of histories, each a list of item ids or a dict from item ids to weights, the newest item last; or a
+            log (table, matrix) of the model's items. Weights are used as in `fit`: a model fitted without weights
+            refuses a dict with weights other than 1, and ignores those of a log. Where order counts, a log has times,
+            or was read with ``ordered=True``.
         unknown
             What to do with items that the model does not know: "raise" an error, or "ignore" them, with an
             `UnknownIdWarning`.
@@ -370,7 +371,7 @@ class Recommender(Scorer):
         users
             Their ids, shape (n,).
         seen
-            Their histories: ones or weights, csr of shape (n, n_items).
+            Their histories: weights, or values as in `histories`, csr of shape (n, n_items).
 
         Returns
         -------
@@ -444,8 +445,8 @@ class Recommender(Scorer):
         Parameters
         ----------
         history
-            The ids of the user's items, or one id; or a dict from item ids to weights, as for `fold_in`. An empty
-            history gives popular items.
+            The ids of the user's items, or one id; or a dict from item ids to weights, as for `fold_in`. A model that
+            uses order takes the last item for the newest. An empty history gives popular items.
         k
             The number of items.
         unknown

@@ -36,17 +36,9 @@ from csrr.models.search_space import LOW_RANK_WALK, Range
 from csrr.models.similar import SimilarItemsOptions, find_similar, mark_nothing
 from csrr.models.store import STEPS, ModelState, step_arrays, steps_from
 from csrr.models.update import join_events, place_rows_by_id, uses_times, uses_weights, weigh
-from csrr.noise import (
-    STRONG,
-    LeaveOneOut,
-    Preferences,
-    Stability,
-    Suspects,
-    Tastes,
-    find_stability,
-    find_suspects,
-    judge_choices,
-)
+from csrr.noise.scores import STRONG, LeaveOneOut
+from csrr.noise.suspects import Stability, Suspects, find_stability, find_suspects
+from csrr.noise.tastes import Preferences, Tastes, judge_choices
 from csrr.numerics.certificate import Certificate
 from csrr.numerics.factored import Factors
 from csrr.numerics.lowrank import LowRank
@@ -54,9 +46,9 @@ from csrr.numerics.neighbors import SingularError
 from csrr.numerics.problem import Loss
 from csrr.numerics.solver import Callback, Options, Solution, Step, solve
 from csrr.parameters import ParameterError, list_defaults
-from csrr.ranking import NeighborLists, Neighbors
 from csrr.ranking.explanations import Explanation
 from csrr.ranking.topk import multiply_factors
+from csrr.results.recommendations import NeighborLists, Neighbors
 
 Start = Factors | LowRank | None
 """The U that a solver begins at, or None."""

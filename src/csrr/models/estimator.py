@@ -286,6 +286,31 @@ class Estimator(ABC):
         """Whether the model learns from the order of events, which is then kept. Your own model may override it."""
         return getattr(self, "order", "ignore") != "ignore"
 
+    @property
+    def reads_order(self) -> bool:
+        """Whether scores depend on the order of histories, which are then as in `histories`, once the model is fitted.
+
+        That is so if the fit kept the order, unless a model finds that it is worth nothing.
+        """
+        return self.seen_ages_ is not None
+
+    @property
+    def histories(self) -> sparse.csr_array[np.float32, tuple[int, int]]:
+        """The training events as `score_histories` takes them, sparse of shape (n_users, n_items).
+
+        They are ones or, where `reads_order`, 1 for the latest event of a user, 2 for the one before it, and so on.
+        """
+        ages = self.seen_ages_
+        if ages is None or not self.reads_order:
+            return self.seen_
+
+        def compute() -> Any:
+            parts = (ages + 1).astype(np.float32), self.seen_.indices, self.seen_.indptr
+            return sparse.csr_array(parts, shape=self.seen_.shape)
+
+        found: sparse.csr_array[np.float32, tuple[int, int]] = self._compute_once("histories", compute)
+        return found
+
     @ask_one_state
     def training_log(self) -> Log:
         """Return the events that the model was fitted to.

@@ -20,8 +20,8 @@ from csrr.models.filters import IdLookup, Unknown, UserBatch, find_user_rows, is
 from csrr.models.recommend import Least, RecommendOptions, check_k, find_known, make_lists, score_known
 from csrr.models.update import uses_times, weigh
 from csrr.parameters import ParameterError, check_number, list_defaults
-from csrr.ranking import Recommendations, top_k
-from csrr.ranking.topk import NO_ITEM, ItemOrder, RowScorer, add_products, multiply_factors, take_rows
+from csrr.ranking.topk import NO_ITEM, ItemOrder, RowScorer, add_products, multiply_factors, take_rows, top_k
+from csrr.results.recommendations import Recommendations
 from csrr.rules import RuleOptions
 
 if TYPE_CHECKING:
@@ -34,30 +34,47 @@ _MOST = 1e15
 
 
 class Clicks(NamedTuple):
-    """Clicks of `users`: user rows, item rows (-1: unknown) and weights (NaN: not given), shapes (n_clicks,)."""
+    """Clicks of `users`: user rows, item rows (-1: unknown), weights (NaN: not given), (n_clicks,), oldest first."""
 
     users: npt.NDArray[Any]
     rows: Rows
     columns: Rows
     weights: Float64Array
 
+    def select(self, which: Any) -> Clicks:
+        """Return some of the clicks, in the order of `which`."""
+        return self._replace(rows=self.rows[which], columns=self.columns[which], weights=self.weights[which])
+
 
 def read_histories(model: Recommender, histories: Any, reader: IdLookup) -> tuple[npt.NDArray[Any], Any]:
     """Return the ids of users and their histories, csr of shape (n, n_items); a history may be empty.
 
-    Its values are ones or, in a model that uses weights, the given ones, or `history_weight` where none is given.
+    Its values are ones or, in a model that uses weights, the given ones, or `history_weight` where none is given. In
+    one that `reads_order`, they are those of `histories`.
     """
     is_listed = isinstance(histories, list | tuple)
     clicks = _read_lists(model, histories, reader) if is_listed else _read_log(model, histories, reader)
     reader.count(_PLACE, int((clicks.columns < 0).sum()), len(clicks.columns))
     n_items = len(model.items_)
     # As in a log, a click of weight 0 does not count.
-    there = (clicks.columns >= 0) & (clicks.weights != 0)
-    pairs, first = np.unique(clicks.rows[there] * n_items + clicks.columns[there], return_index=True)
-    weights = clicks.weights[there][first]
+    clicks = clicks.select((clicks.columns >= 0) & (clicks.weights != 0))
+    pairs, first = np.unique(clicks.rows * n_items + clicks.columns, return_index=True)
     usual = 1.0 if model.history_weight is None else model.history_weight
-    values = np.where(np.isnan(weights), usual, weights).astype(np.float32)
+    values = np.where(np.isnan(clicks.weights), usual, clicks.weights)[first].astype(np.float32)
+    if model.reads_order:
+        pairs, values = _count_back(clicks, n_items)
     return clicks.users, sparse.csr_array((values, np.divmod(pairs, n_items)), shape=(len(clicks.users), n_items))
+
+
+def _count_back(clicks: Clicks, n_items: int) -> tuple[npt.NDArray[np.int64], Float32Array]:
+    """Return the cells of clicks, rising, and their places counted from the latest of a row, 1: that of its repeats."""
+    # The first of equal numbers is the latest, since the order is turned.
+    pairs, latest = np.unique((clicks.rows * n_items + clicks.columns)[::-1], return_index=True)
+    rows = pairs // n_items
+    newest_first = np.lexsort((latest, rows))
+    values = np.empty(len(pairs), np.float32)
+    values[newest_first] = np.arange(len(pairs)) - np.searchsorted(rows, rows) + 1
+    return pairs, values
 
 
 def _read_new_log(model: Recommender, clicks: Any) -> Log:
@@ -74,7 +91,8 @@ def _read_log(model: Recommender, histories: Any, reader: IdLookup) -> Clicks:
     columns = reader.find(model.items_, log.items.ids, "item", _PLACE)[log.item_rows]
     is_weighted = model.history_weight is not None and log.weights is not None
     weights = np.asarray(log.weights, np.float64) if is_weighted else np.full(len(log), np.nan)
-    return Clicks(log.users.ids, log.user_rows.astype(np.int64), columns, weights)
+    clicks = Clicks(log.users.ids, log.user_rows.astype(np.int64), columns, weights)
+    return clicks.select(log.find_order()) if model.reads_order else clicks
 
 
 def _read_lists(model: Recommender, histories: Sequence[Any], reader: IdLookup) -> Clicks:

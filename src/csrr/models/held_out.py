@@ -16,8 +16,7 @@ from csrr.model_parameters import HoldOut
 from csrr.models.base import Recommender
 from csrr.models.recommend import rank_items
 from csrr.parameters import ParameterError
-from csrr.ranking import mark_hits
-from csrr.ranking.metrics import ndcg
+from csrr.ranking.metrics import mark_hits, ndcg
 
 LIST_LENGTH = 20
 """Choices maximize NDCG at this length."""

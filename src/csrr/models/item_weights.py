@@ -1,4 +1,4 @@
-"""Models that score an item by its weights from the items a user has: EASE and neighborhoods."""
+"""Models that score an item by its weights from the items a user has: EASE, neighborhoods and transitions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from csrr.ranking.topk import add_products, check_rows, multiply_pairs, split_ro
 
 
 class ItemWeightsModel(Recommender):
-    """A recommender whose scores are X @ W: X the users' clicks (ones), W = `weights_`.
+    """A recommender whose scores are X @ W: X the users' clicks (ones, or as `weigh_history` says), W = `weights_`.
 
     `weights_`, of shape (n_items, n_items), float32, is dense or a csr array; `weights_[i, j]` is what item i in a
     history adds to the score of item j. The diagonal is zero: an item does not affect its own score.
@@ -30,10 +30,25 @@ class ItemWeightsModel(Recommender):
 
     weights_: Any
 
+    def weigh_history(self, seen: Any) -> Float32Array | None:
+        """Return how much each event of histories counts. Only a model with sparse weights may give numbers.
+
+        Parameters
+        ----------
+        seen
+            Histories, a row each: csr of shape (n, n_items), with values as in `histories`.
+
+        Returns
+        -------
+        amounts
+            Shape (n_events,), or None for 1.
+        """
+        return None
+
     def score_histories(self, seen: Any, rows: Rows) -> Float32Array:
         if self._is_sparse:
             sums = np.zeros((len(rows), seen.shape[1]), np.float32)
-            add_products(sums, seen, rows, self.weights_, _make_ones(seen))
+            add_products(sums, seen, rows, self.weights_, _make_ones(seen), self.weigh_history(seen))
             return sums
         check_rows(rows, len(rows), seen.shape[0])
         out = np.empty((len(rows), seen.shape[1]), np.float32)
@@ -43,7 +58,8 @@ class ItemWeightsModel(Recommender):
 
     def score_pairs(self, user_rows: Rows, item_rows: Rows) -> Float32Array:
         if self._is_sparse:
-            return multiply_pairs(self.seen_, user_rows, item_rows, self.weights_, _make_ones(self.seen_))
+            given = self.weights_, _make_ones(self.seen_), self.weigh_history(self.histories)
+            return multiply_pairs(self.seen_, user_rows, item_rows, *given)
         check_rows(user_rows, len(user_rows), self.seen_.shape[0])
         check_rows(item_rows, len(user_rows), self.seen_.shape[1])
         out = np.empty(len(user_rows), np.float32)
@@ -75,8 +91,11 @@ class ItemWeightsModel(Recommender):
         """
         self.check_fitted()
         row, column = self.users_.row(user), self.items_.row(item, "item")
-        history = self.seen_.indices[self.seen_.indptr[row] : self.seen_.indptr[row + 1]]
-        return explain_score(self, user, item, history, self._copy_column(column)[history])
+        mine = self.histories[[row]]
+        amounts = self._copy_column(column)[mine.indices]
+        if (counts := self.weigh_history(mine)) is not None:
+            amounts *= counts
+        return explain_score(self, user, item, mine.indices, amounts)
 
     def _copy_column(self, column: int) -> Float32Array:
         """Return a copy of the weights for one item, shape (n_items,)."""

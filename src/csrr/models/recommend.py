@@ -17,10 +17,9 @@ from csrr.data.items import Kind
 from csrr.data.matrix import check_sparse
 from csrr.models.filters import IdLookup, UserBatch, list_ids, need_table, read_asked, read_rules, restrict
 from csrr.parameters import ParameterError, check_number, check_whole, refuse_names
-from csrr.ranking import Recommendations, top_k
 from csrr.ranking.calibration import Calibration
-from csrr.ranking.topk import NO_ITEM, RowScorer, Top
-from csrr.results.recommendations import SHOWN_COLUMNS
+from csrr.ranking.topk import NO_ITEM, RowScorer, Top, top_k
+from csrr.results.recommendations import SHOWN_COLUMNS, Recommendations
 from csrr.rules import RULES, RuleOptions
 
 if TYPE_CHECKING:

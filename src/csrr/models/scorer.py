@@ -60,7 +60,7 @@ class Scorer(Estimator):
         """
         if self.has_factors:
             return multiply_factors(self.user_factors_[rows], self.item_factors_)
-        return self.score_histories(self.seen_, rows)
+        return self.score_histories(self.histories, rows)
 
     def score_histories(self, seen: Any, rows: Rows) -> Float32Array:
         """Return the scores of all items, given histories.
@@ -68,7 +68,7 @@ class Scorer(Estimator):
         Parameters
         ----------
         seen
-            Histories, a row each: csr of shape (n, n_items).
+            Histories, a row each: csr of shape (n, n_items), with values as in `histories`.
         rows
             The rows to score.
 

@@ -12,8 +12,8 @@ from csrr._base.arrays import Float32Array, Rows
 from csrr.models.filters import IdLookup, Unknown, is_for_each, is_one_id, list_ids, need_table, read_asked
 from csrr.models.recommend import check_k
 from csrr.parameters import ParameterError
-from csrr.ranking import NeighborLists, Neighbors, top_k
-from csrr.ranking.topk import Restrictions, RowScorer
+from csrr.ranking.topk import Restrictions, RowScorer, top_k
+from csrr.results.recommendations import NeighborLists, Neighbors
 
 if TYPE_CHECKING:
     from csrr.models.base import Recommender

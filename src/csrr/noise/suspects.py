@@ -1,19 +1,21 @@
-"""`model.suspects()`: the clicks, users and items of a log that look most like noise."""
+"""The clicks, users and items of a log that look most like noise: how stable that is, and the log without the worst."""
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from csrr._base.arrays import FloatArray
+from csrr._base.text import format_html_words
 from csrr.data.log import Log
-from csrr.noise.scores import STRONG, NoiseModel, check_popularity, score_noise
-from csrr.noise.stability import Stability
-from csrr.parameters import ParameterError
+from csrr.noise.scores import STRONG, NoiseModel, RefittableModel, check_popularity, score_noise
+from csrr.parameters import ParameterError, check_number
 from csrr.registry import MODELS
 from csrr.results.table import SHOWN, ResultTable, TabularResult
 
@@ -193,10 +195,10 @@ class Suspects(TabularResult):
 
 
 def find_suspects(model: NoiseModel, *, popularity: float = 0.0, steady: Stability | None = None) -> Suspects:
-    """Return how suspect the clicks of a fitted model are, by the model that judges for it."""
+    """Return how suspect the clicks of a fitted model are, by the model that scores them for it."""
     check_popularity(popularity)
-    judge = model.noise_model()
-    scores, bottom = score_noise(judge.leave_out(), popularity, getattr(judge, "seed", 0))
+    scorer = model.noise_model()
+    scores, bottom = score_noise(scorer.leave_out(), popularity, getattr(scorer, "seed", 0))
     return Suspects(model.training_log(), scores, np.clip(1 - model.explained_shares(), 0, 1), steady, bottom)
 
 
@@ -211,3 +213,271 @@ def find_suspects_in(data: Any, *, popularity: float = 0.0, model: Any = None) -
     log = model.read(data)
     found = find_suspects(model.make_strict(log).fit(log), popularity=popularity)
     return replace(found, log=log)
+
+
+# After small changes of the model
+
+SUSPECT = 0.5
+"""Events with a larger score are called suspects here."""
+_HEADING = f"Share of V and of the suspects that stays (score > {SUSPECT:g}) after a change:"
+STEP = 0.05
+"""The change of `reg_sparse`."""
+
+
+class Stability(ResultTable):
+    """How much of V and of the suspects stays the same after a refit; one row per change.
+
+    Attributes
+    ----------
+    columns
+        Arrays of shape (n_changes,), NaN where there is nothing to keep:
+
+        - change: the change of the model or its clicks;
+        - v_kept: the share of V's nonzero entries that are nonzero again;
+        - v_correlation: the correlation of V before and after, over common clicks;
+        - suspects_kept: the share of events with a score above 0.5 that have one again.
+    types
+        The Arrow types of columns whose values may not tell.
+
+    Examples
+    --------
+    >>> model = csrr.CSRR(reg_low_rank="noise", reg_sparse=0.5, neighbors=0)
+    >>> found = model.fit(csrr.synthetic(60, 40, events_per_user=10).log).stability()
+    >>> len(found), list(found.columns)
+    (6, ['change', 'v_kept', 'v_correlation', 'suspects_kept'])
+    """
+
+    def __str__(self) -> str:
+        return f"{_HEADING}\n{super().__str__()}"
+
+    def _repr_html_(self) -> str:
+        return f"{format_html_words(_HEADING)}\n{super()._repr_html_()}"
+
+
+class _Change(NamedTuple):
+    """A change of the parameters of a model, and which of its events, (n_events,), it is fitted to."""
+
+    words: str
+    params: dict[str, Any]
+    kept: npt.NDArray[np.bool_]
+
+
+def find_stability(model: RefittableModel, *, popularity: float = 0.0) -> Stability:
+    """Return how much of V, and of the suspects, stays after each change; a row takes one fit, or two."""
+    check_popularity(popularity)
+    scorer = model.noise_model()
+    before, scores = _get_v(model), score_noise(scorer.leave_out(), popularity, scorer.seed).scores
+    rows = []
+    for change, same_change in zip(_list_changes(model), _list_changes(scorer), strict=True):
+        fitted = model.refit(change.kept, **change.params)
+        after = _get_v(fitted)
+        new = fitted if scorer is model else scorer.refit(same_change.kept, **same_change.params)
+        again = score_noise(new.leave_out(), popularity, new.seed).scores
+        mine = before[change.kept]
+        kept = _compute_share((after != 0) & (mine != 0), mine != 0)
+        suspect = scores[change.kept] > SUSPECT
+        rows.append((change.words, kept, _correlate(mine, after), _compute_share((again > SUSPECT) & suspect, suspect)))
+    names = ("change", "v_kept", "v_correlation", "suspects_kept")
+    return Stability({name: np.array(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)})
+
+
+def _get_v(model: RefittableModel) -> FloatArray:
+    """V on the training events, (n_events,)."""
+    seen = model.seen_
+    rows = np.repeat(np.arange(seen.shape[0]), np.diff(seen.indptr))
+    return np.asarray(model.specific_[rows, seen.indices]).ravel()
+
+
+def _list_changes(model: RefittableModel) -> Iterator[_Change]:
+    n_events = len(model.training_log())
+    everything = np.ones(n_events, np.bool_)
+    yield _Change("another seed", {"seed": model.seed + 1}, everything)
+    for factor in (0.9, 1.1):
+        yield _Change(f"reg_low_rank x {factor:g}", {"l1": factor * model.l1_}, everything)
+    for step in (-STEP, STEP):
+        changed = {"reg_sparse": max(0.0, model.fitted_.own_share + step), "l2": None}
+        yield _Change(f"reg_sparse {step:+g}", changed, everything)
+    yield _Change("nine tenths of the clicks", {}, np.random.default_rng(model.seed).random(n_events) < 0.9)
+
+
+def _compute_share(part: npt.NDArray[np.bool_], whole: npt.NDArray[np.bool_]) -> float:
+    return float(part.sum() / whole.sum()) if whole.any() else float("nan")
+
+
+def _correlate(left: FloatArray, right: FloatArray) -> float:
+    if left.std() == 0 or right.std() == 0:
+        return float("nan")
+    return float(np.corrcoef(left, right)[0, 1])
+
+
+# The log without them
+
+LEAST_SCORE = 0.5
+"""By default only events with a larger score are removed."""
+LARGEST_SHARE = 0.01
+"""The largest share of all events that is removed by default. So at most twice this share of the genuine events is
+lost, even if the scores are wrong, unless more than half of the log is noise."""
+SHOWN_SCORES = (0.5, 0.8, 0.9, 0.95)
+_CHOICES = "With other thresholds, by the scores:"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Cleaning(TabularResult):
+    """The result of `csrr.plan_cleaning`: what `clean` would remove. Print it to see how much, with examples.
+
+    Attributes
+    ----------
+    suspects
+        The events and their scores.
+    above
+        Events with a larger score are removed; None: the cautious default, see `clean`.
+
+    Examples
+    --------
+    >>> planned = csrr.plan_cleaning(csrr.synthetic(60, 40, events_per_user=10).log)
+    >>> len(planned.log) + len(planned.removed) == len(planned.suspects)
+    True
+    """
+
+    suspects: Suspects
+    above: float | None = None
+
+    @cached_property
+    def mask(self) -> npt.NDArray[np.bool_]:
+        """Which events would be removed, shape (n_events,)."""
+        found = self.suspects
+        if self.above is not None:
+            return found.above(self.above)
+        worst = found.order[found.scores[found.order] > LEAST_SCORE][: int(LARGEST_SHARE * len(found))]
+        mask = np.zeros(len(found), np.bool_)
+        mask[worst] = True
+        return mask
+
+    @property
+    def log(self) -> Log:
+        """The remaining events, with their weights, times and titles."""
+        return self.suspects.log.select(~self.mask)
+
+    @property
+    def removed(self) -> ResultTable:
+        """The events that would be removed, most suspect first: user, item, title (if known), score, unexplained."""
+        return self.suspects.events.take(self.mask[self.suspects.order])
+
+    @property
+    def choices(self) -> ResultTable:
+        """The effect of other values of `above`: above, removed, share of all events, genuine (by the scores)."""
+        scores = self.suspects.scores.astype(np.float64)
+        masks = [self.suspects.above(each) for each in SHOWN_SCORES]
+        columns = {"above": np.array(SHOWN_SCORES), "removed": np.array([mask.sum() for mask in masks])}
+        genuine = np.array([(1 - scores[mask]).mean() if mask.any() else np.nan for mask in masks])
+        return ResultTable(columns | {"share": columns["removed"] / len(scores), "genuine": genuine})
+
+    @property
+    def warning(self) -> str:
+        """A warning if the estimate is unreliable; else empty."""
+        if not self.suspects.is_doubtful:
+            return ""
+        return f"{self.suspects.describe_share()}, so many of the removed events may be genuine"
+
+    def table(self) -> ResultTable:
+        """Return the removed events as a table.
+
+        Returns
+        -------
+        table
+            `removed`: most suspect first.
+        """
+        return self.removed
+
+    def _heading(self) -> str:
+        n, total = int(self.mask.sum()), len(self.suspects)
+        told = f"{n:,} of {total:,} events ({n / total:.1%}) would be removed, {total - n:,} would remain"
+        return f"{told}\n{self.warning or self.suspects.describe_share()}\n{UNTOLD}"
+
+    def __str__(self) -> str:
+        shown = [str(self.removed.head(SHOWN))] if len(self.removed) else []
+        return "\n".join([self._heading(), *shown, _CHOICES, str(self.choices)])
+
+    def _repr_html_(self) -> str:
+        return "\n".join([super()._repr_html_(), format_html_words(_CHOICES), self.choices._repr_html_()])
+
+    def __repr__(self) -> str:
+        return f"Cleaning: {int(self.mask.sum()):,} of {len(self.suspects):,} events removed"
+
+
+def plan_cleaning(data: Any, *, above: float | None = None, popularity: float = 0.0, model: Any = None) -> Cleaning:
+    """Show what `clean` would remove from a log, before doing it.
+
+    Parameters
+    ----------
+    data
+        A log, a table with user and item columns, or a users x items matrix.
+    above
+        As for `clean`.
+    popularity
+        As for `clean`.
+    model
+        As for `clean`.
+
+    Returns
+    -------
+    cleaning
+        What would be removed, and `log`, what would remain.
+
+    Raises
+    ------
+    ParameterError
+        As for `clean`.
+
+    Examples
+    --------
+    >>> planned = csrr.plan_cleaning(csrr.synthetic(60, 40, events_per_user=10).log, above=0.5)
+    >>> bool((planned.removed["score"] > 0.5).all())
+    True
+    """
+    if above is not None:
+        check_number("above", above, above=0, most=1)
+    return Cleaning(find_suspects_in(data, popularity=popularity, model=model), above)
+
+
+def clean(data: Any, *, above: float | None = None, popularity: float = 0.0, model: Any = None) -> Log:
+    """Return a log without the events that look most like noise; warns if the estimate is unreliable.
+
+    The default takes out so little that models hardly change by it: it is there to get rid of the worst. To keep noise
+    from a model, let the events count by their scores instead, as `CSRR(denoise="auto")` does.
+
+    Weights, times, titles, and all users and items stay. Use `plan_cleaning` first to see what would be removed.
+
+    Parameters
+    ----------
+    data
+        A log, a table with user and item columns, or a users x items matrix.
+    above
+        Remove events with a larger score. None is cautious: it removes the most suspect of those above 0.5, at most
+        1 % of all events.
+    popularity
+        Noise is assumed to hit an item in proportion to (its clicks + 1)^popularity.
+    model
+        A CSRR or CSRRe whose parameters are used for the scores; it is not fitted itself.
+
+    Returns
+    -------
+    log
+        The remaining events.
+
+    Raises
+    ------
+    ParameterError
+        For another model, or an invalid `above` or `popularity`.
+
+    Examples
+    --------
+    >>> log = csrr.synthetic(60, 40, events_per_user=10).log
+    >>> found = csrr.CSRR(reg_low_rank="noise", reg_sparse=0.5, neighbors=0).fit(log).suspects()
+    >>> csrr.plan_cleaning(log, above=0.5).log == log.select(~found.above(0.5))
+    True
+    """
+    planned = plan_cleaning(data, above=above, popularity=popularity, model=model)
+    if planned.warning:
+        warnings.warn(planned.warning, UserWarning, stacklevel=2)
+    return planned.log

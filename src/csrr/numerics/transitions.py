@@ -36,6 +36,11 @@ class Sequences:
     items: Int32Array
     n_items: int
 
+    @classmethod
+    def of(cls, counts: Int64Array, items: Int32Array, n_items: int) -> Sequences:
+        """Return the sequences of users with so many events each, (n,), of all their items in order, (n_events,)."""
+        return cls(np.concatenate(([0], np.cumsum(counts))), items, n_items)
+
     @cached_property
     def users(self) -> Int32Array:
         """The user of each event, (n_events,)."""
@@ -303,6 +308,11 @@ class NextItems:
     def support(self) -> Int32Array:
         """The predictors of each item, (m, C*width): c*m + i for item i at decay c, -1 after the last."""
         return self._found[0]
+
+    @property
+    def crossed(self) -> Float32Array:
+        """C, the decayed transitions, from the predictors of each item to it, (m, C*width); zero after the last."""
+        return self._found[1]
 
     def compute_mean_diagonal(self, power: float) -> float:
         """Return the mean of the diagonal of DGD over the items with events: the unit of rho."""
