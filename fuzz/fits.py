@@ -16,7 +16,7 @@ from scipy import sparse
 import csrr
 from csrr.model_parameters import MOST
 from csrr.models.csrr_base import CSRRBase, Fit
-from csrr.parameters import Choice, Duration, Number, Parameter, Share, Whole, list_parameters, list_rivals
+from csrr.parameters import Choice, Duration, Number, Parameter, Service, Share, Whole, list_parameters, list_rivals
 from csrr.registry import HOMES, MODELS
 from fuzz.campaign import Finding
 from tests.reference import dense
@@ -56,7 +56,7 @@ class Fits:
             "history": rng.integers(values.shape[1], size=rng.integers(0, 4)).tolist(),
             "is_saved": bool(rng.random() < 0.5),
             "times": rng.integers(0, 10 ** rng.integers(1, 12), len(cells)).tolist() if rng.random() < 0.3 else None,
-            "is_ordered": bool(rng.random() < (0.9 if kind().uses_order else 0.2)),
+            "is_ordered": bool(rng.random() < 0.2) or kind().uses_order,
             "update": rng.integers(values.shape, size=(3, 2)).tolist() if rng.random() < 0.2 else None,
         }
         return json.dumps(case).encode()
@@ -145,6 +145,8 @@ def draw_value(rng: np.random.Generator, declared: Parameter, small: int) -> Any
     if declared.optional and rng.random() < 0.1:
         return None
     match declared:
+        case Service():
+            return None
         case Choice():
             return str(rng.choice(declared.choices))
         case Duration():

@@ -54,6 +54,16 @@ def test_imports_go_one_way(path):
         assert imported_parts(path.read_text()) <= MAY_IMPORT.get(part, {"_base", *DECLARED})
 
 
+@pytest.mark.parametrize("room", ["numerics", "noise"])
+def test_no_engine_is_a_default_below_the_models(room):
+    for path in (SOURCE / room).glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef):
+                own = node.args
+                optional = [*own.args[len(own.args) - len(own.defaults) :], *own.kwonlyargs]
+                assert "engine" not in [each.arg for each in optional], f"{path.name}, {node.name}"
+
+
 def test_every_room_has_its_place():
     assert {path.name for path in SOURCE.iterdir() if (path / "__init__.py").exists()} == set(ROOMS)
 

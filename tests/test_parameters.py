@@ -3,6 +3,7 @@
 import inspect
 import math
 import pickle
+import sys
 from datetime import timedelta
 
 import numpy as np
@@ -16,6 +17,7 @@ from csrr.parameters import (
     Choice,
     Duration,
     Number,
+    Service,
     Share,
     Whole,
     list_defaults,
@@ -45,7 +47,7 @@ def test_every_default_may_be(kind):
 @pytest.mark.parametrize("bad", [object(), -1, math.nan, "much", True, [1]])
 def test_what_may_not_be_is_refused_by_name(kind, bad):
     for name, declared in list_parameters(kind).items():
-        if isinstance(declared, Whole | Choice | Duration) or not (
+        if isinstance(declared, Whole | Choice | Duration | Service) or not (
             bad == -1 and declared.above is declared.least is None
         ):
             with pytest.raises(csrr.ParameterError, match=rf"^{name}="):
@@ -86,8 +88,7 @@ def test_a_time_in_days(value, days):
 
 
 def test_the_options_of_the_command_line_are_the_parameters_of_csrr():
-    assert [each.name for each in OPTIONS] == list(list_defaults(csrr.CSRR))
-    assert tuple(list_parameters(csrr.CSRR).values()) == OPTIONS
+    assert tuple(each for each in list_parameters(csrr.CSRR).values() if not isinstance(each, Service)) == OPTIONS
     assert len(MODEL_OPTIONS) == len(OPTIONS)
 
 
@@ -243,3 +244,18 @@ def test_public_names_are_still_found_by_pickle_and_described():
     assert pickle.loads(pickle.dumps(csrr.evaluate)) is csrr.evaluate
     assert list(inspect.signature(csrr.CSRR).parameters)[:2] == ["loss", "cost_ratio"]
     assert csrr.PopRank.fit.__qualname__ == "PopRank.fit"
+
+
+def test_an_error_about_a_parameter_carries_its_data():
+    with pytest.raises(csrr.ParameterError) as caught:
+        csrr.EASE(reg=-1).check_params()
+    assert (caught.value.parameter, caught.value.value) == ("reg", -1)
+    assert str(caught.value) == f"reg=-1 must {caught.value.hint}"
+    with pytest.raises(csrr.ParameterError) as caught:
+        csrr.CSRR(threads=sys.maxsize + 1).check_params()
+    assert (caught.value.parameter, caught.value.hint) == ("threads", f"be at most {sys.maxsize}")
+    with pytest.raises(csrr.ParameterError) as caught:
+        csrr.EASE(regg=1)
+    assert (caught.value.parameter, caught.value.hint) == ("regg", "did you mean 'reg'?")
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert (str(again), again.parameter) == (str(caught.value), "regg")

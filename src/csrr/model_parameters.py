@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
-from csrr.parameters import Choice, Duration, Number, Parameter, Share, Whole, read_declaration
+from csrr.parameters import Choice, Duration, Number, Parameter, Service, Share, Whole, read_declaration
 
 LEAST_COST, MOST_COST = 1e-4, 1e4
 """The range of the cost of a miss, relative to that of a false alarm."""
@@ -203,6 +203,14 @@ TimeLimit: TypeAlias = Annotated[
 ]
 Dtype: TypeAlias = Annotated[Literal["float32", "float64"], Choice("The floating-point precision of the computation.")]
 Threads: TypeAlias = Annotated[int, Whole("The number of threads; 0 for all cores.")]
+Engine: TypeAlias = Annotated[
+    Any | None,
+    Service(
+        "Where the work of a fit runs: an object with the methods of `csrr.numerics.engine.Engine`; None: on threads of"
+        " this process.",
+        methods=("put", "put_cells", "get"),
+    ),
+]
 Seed: TypeAlias = Annotated[int, Whole("Seed of the random numbers.")]
 
 _OF_CSRR = (

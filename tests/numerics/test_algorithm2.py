@@ -13,7 +13,9 @@ from csrr.numerics.algorithm2 import (
     take_nonnegative_part,
 )
 from csrr.numerics.factored import Factors, compute_objective
+from csrr.numerics.problem import Pattern
 from csrr.numerics.solver import Options
+from csrr.numerics.thread_engine import THREADS
 from tests.numerics.test_factored import product, random_factors, rises
 from tests.numerics.test_problem import LOSSES, clicks, make
 from tests.reference import factored as reference
@@ -193,7 +195,8 @@ class TestStart:
 
     def test_the_larger_half_of_each_column_pair_is_kept(self):
         P, Q = np.array([[-3.0, 1.0], [0.1, 1.0]]), np.array([[-2.0, 1.0], [0.5, -0.1]])
-        half = take_nonnegative_part(Factors(P, Q), np.random.default_rng(0))
+        pattern = Pattern.of(np.ones((2, 2)), THREADS)
+        half = take_nonnegative_part(pattern, Factors(P, Q), np.random.default_rng(0))
         np.testing.assert_allclose(half.users, [[3, 1], [0, 1]], atol=0.13)
         np.testing.assert_allclose(half.items, [[2, 1], [0, 0]], atol=0.1)
         assert min(half.users.min(), half.items.min()) > 0

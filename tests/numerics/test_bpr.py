@@ -8,6 +8,7 @@ from csrr._base.threads import use_threads
 from csrr.numerics import bpr
 from csrr.numerics.factored import Factors
 from csrr.numerics.problem import Pattern
+from csrr.numerics.thread_engine import THREADS
 
 RATES = bpr.Rates.of(0.5, 0.3, 0.2, 0.1)
 
@@ -40,7 +41,7 @@ def clicks():
 
 @pytest.fixture(scope="module")
 def pattern(clicks):
-    return Pattern.of(clicks)
+    return Pattern.of(clicks, THREADS)
 
 
 def test_a_step_follows_the_gradient():
@@ -144,7 +145,7 @@ def test_users_with_nothing_to_compare_are_left_alone(pattern):
 def test_an_epoch_where_everyone_has_everything():
     factors = random_factors((20, 16), 3)
     before = factors.items.copy()
-    assert bpr.run_epoch(Pattern.of(np.ones((20, 16))), factors, RATES, np.random.default_rng(0)) == 0
+    assert bpr.run_epoch(Pattern.of(np.ones((20, 16)), THREADS), factors, RATES, np.random.default_rng(0)) == 0
     np.testing.assert_array_equal(factors.items, before)
 
 
@@ -178,7 +179,7 @@ def test_fold_in_comes_near_the_maximum(clicks, pattern):
 
 def test_fold_in_knows_only_the_history(clicks, pattern):
     items = random_factors(pattern.shape, 5).items
-    alone = bpr.fold_in(Pattern.of(sparse.csr_array(clicks[[25]])), items, 0.02)
+    alone = bpr.fold_in(Pattern.of(sparse.csr_array(clicks[[25]]), THREADS), items, 0.02)
     np.testing.assert_array_equal(alone[0], bpr.fold_in(pattern, items, 0.02)[25])
 
 

@@ -11,11 +11,11 @@ from csrr.numerics.factored import (
     find_leading_factors,
     guess_factors,
     solve_factored,
-    sum_pulls,
     widen,
 )
 from csrr.numerics.lowrank import LowRank
 from csrr.numerics.solver import Options, solve
+from csrr.numerics.thread_engine import THREADS
 from tests.numerics.test_problem import LOSSES, clicks, make
 from tests.reference import dense
 from tests.reference import factored as reference
@@ -123,7 +123,7 @@ class TestWithoutV:
 
     def test_many_steps_solve_each_row_exactly(self):
         problem, spec, regs = self.both()
-        factors, curvature = random_factors(problem, rank=5).diagonalize()
+        factors, curvature = random_factors(problem, rank=5).diagonalize(THREADS)
         exact = reference.best_rows(factors.items, spec.weight, spec.target, regs[0])
         # Conjugate gradients need one step a dimension, and not one less.
         own, _ = descend(problem, np.zeros_like(factors.users), factors.items, curvature, regs[0], steps=5)
@@ -132,7 +132,7 @@ class TestWithoutV:
     def test_each_row_has_its_own_strength(self):
         problem, spec, _ = self.both()
         reg = np.linspace(0.1, 9, 22)
-        factors, curvature = random_factors(problem, rank=5).diagonalize()
+        factors, curvature = random_factors(problem, rank=5).diagonalize(THREADS)
         own, _ = descend(problem, np.zeros_like(factors.users), factors.items, curvature, reg, steps=12)
         np.testing.assert_allclose(own, reference.best_rows(factors.items, spec.weight, spec.target, reg), atol=1e-10)
 
@@ -140,7 +140,7 @@ class TestWithoutV:
 class TestCalculus:
     def setting(self, loss, l2, alpha, scaling=0.2):
         problem, spec = make(clicks((9, 12), 0.4), loss=loss, l2=l2, alpha=alpha, strength=0.1, scaling=scaling)
-        factors, curvature = random_factors(problem).diagonalize()
+        factors, curvature = random_factors(problem).diagonalize(THREADS)
         return problem, spec, factors, curvature
 
     @CASES
@@ -154,7 +154,7 @@ class TestCalculus:
     def test_the_sum_of_pulls_is_the_gradient_of_the_observed_cells(self, loss, l2, alpha):
         problem, spec, factors, _ = self.setting(loss, l2, alpha)
         P, Q = factors.users, factors.items
-        sums, loss_sum = sum_pulls(problem, P, Q)
+        sums, loss_sum = problem.engine.pull_rows(problem, P, Q)
         by_calculus = problem.l1 * P + P @ (Q.T @ Q) - sums
         np.testing.assert_allclose(by_calculus, reference.gradient(P, Q, spec), atol=1e-12)
         numeric = np.empty_like(P)
@@ -210,7 +210,7 @@ class TestCalculus:
         assert (flipped.cap is None) == (problem.cap is None)
         assert flipped.l1 == problem.l1
         assert compute_objective(flipped, factors.T) == pytest.approx(compute_objective(problem, factors), rel=1e-12)
-        sums, _ = sum_pulls(flipped, factors.items, factors.users)
+        sums, _ = problem.engine.pull_rows(flipped, factors.items, factors.users)
         by_calculus = problem.l1 * factors.items + factors.items @ (factors.users.T @ factors.users) - sums
         exact = reference.gradient(factors.items, factors.users, reference.transposed(spec))
         np.testing.assert_allclose(by_calculus, exact, atol=1e-12)
@@ -222,12 +222,12 @@ class TestFactors:
         factors = random_factors(problem, rank=6)
         U = product(factors)
         s = np.linalg.svd(U, compute_uv=False)[:6]
-        balanced, curvature = factors.balance()
+        balanced, curvature = factors.balance(THREADS)
         np.testing.assert_allclose(product(balanced), U, atol=1e-10)
         for side in (balanced.users, balanced.items):
             np.testing.assert_allclose(side.T @ side, np.diag(s), atol=1e-9)
         np.testing.assert_allclose(curvature, s, rtol=1e-9)
-        turned, curvature = factors.diagonalize()
+        turned, curvature = factors.diagonalize(THREADS)
         np.testing.assert_allclose(product(turned), U, atol=1e-10)
         np.testing.assert_allclose(turned.items.T @ turned.items, np.diag(curvature), atol=1e-9)
         assert np.linalg.norm(turned.users) == pytest.approx(np.linalg.norm(factors.users))
@@ -237,7 +237,7 @@ class TestFactors:
         factors = random_factors(problem, rank=6)
         factors.users[:, 3:] *= 1e-7
         factors.items[:, 4:] *= 1e-8
-        balanced, curvature = factors.balance()
+        balanced, curvature = factors.balance(THREADS)
         np.testing.assert_allclose(curvature, (balanced.items**2).sum(0), rtol=1e-6, atol=0)
         np.testing.assert_allclose(product(balanced), product(factors), atol=1e-10)
 
@@ -245,18 +245,18 @@ class TestFactors:
     def test_a_matrix_that_is_nothing(self, dtype):
         for size in (0.0, 1e-30):
             factors = Factors(np.full((5, 3), size, dtype), np.full((4, 3), size, dtype))
-            balanced, curvature = factors.balance()
+            balanced, curvature = factors.balance(THREADS)
             assert np.isfinite(balanced.users).all()
             assert np.isfinite(balanced.items).all()
             assert (curvature >= 0).all()
-            assert factors.to_low_rank().rank == 0
+            assert factors.to_low_rank(THREADS).rank == 0
 
     def test_singular_triplets(self):
         problem, _ = make(clicks())
         factors = random_factors(problem, rank=6)
         factors.users[:, 5] = factors.users[:, 4]  # of rank 5
         factors.items[:, 5] = factors.items[:, 4]
-        found = factors.to_low_rank()
+        found = factors.to_low_rank(THREADS)
         assert found.rank == 5
         np.testing.assert_allclose((found.left * found.s) @ found.right.T, product(factors), atol=1e-9)
         np.testing.assert_allclose(found.left.T @ found.left, np.eye(5), atol=1e-8)
@@ -286,10 +286,10 @@ class TestFactors:
     def test_widening_and_cutting(self):
         problem, _ = make(clicks())
         factors, rng = random_factors(problem, rank=4), np.random.default_rng(0)
-        wider = widen(factors, 7, rng)
+        wider = widen(problem.pattern, factors, 7, rng)
         np.testing.assert_array_equal(wider.users[:, :4], factors.users)
         assert 0 < np.abs(wider.users[:, 4:]).max() < 0.1 * np.abs(factors.users).max()
-        narrow = widen(factors, 2, rng)
+        narrow = widen(problem.pattern, factors, 2, rng)
         np.testing.assert_array_equal(narrow.items, factors.items[:, :2])
         assert narrow.items.flags.c_contiguous
 
@@ -353,7 +353,7 @@ class TestSolving:
         problem, _ = make(clicks((22, 18)), alpha=2.0)
         options = Options(tol=1e-4, max_iter=500)
         left, right = np.linalg.qr(np.eye(22, 4))[0], np.linalg.qr(np.eye(18, 4))[0]
-        for start in (LowRank(left, np.full(4, size), right), LowRank.zero((22, 18), np.float64)):
+        for start in (LowRank(left, np.full(4, size), right), LowRank.zero(problem.pattern, np.float64)):
             warm = solve_factored(problem, 18, options, start=start)
             assert warm.certificate.is_global
             assert warm.certificate.primal == pytest.approx(

@@ -24,7 +24,7 @@ def objective(P, problem, Q):
 def setting(loss, l2, alpha, n=6):
     problem, _ = make(clicks((n, 20), 0.3), loss=loss, l2=l2, alpha=alpha, strength=0.1)
     Q = np.random.default_rng(5).standard_normal((20, 3)) * 0.7
-    return problem, Q, ItemSide.of(Q, problem.l1)
+    return problem, Q, ItemSide.of(Q, problem.l1, problem.engine)
 
 
 @CASES
@@ -68,5 +68,5 @@ def test_a_start_is_left_as_it_was_and_users_do_not_depend_on_each_other():
 
 def test_no_factors():
     problem, _, _ = setting("I", None, 3.0)
-    side = ItemSide.of(np.zeros((20, 0)), problem.l1)
+    side = ItemSide.of(np.zeros((20, 0)), problem.l1, problem.engine)
     assert fold_in(problem, side).shape == (6, 0)

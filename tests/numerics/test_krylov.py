@@ -25,6 +25,11 @@ class Plain:
     def __init__(self, matrix):
         self.matrix, self.shape = matrix, matrix.shape
 
+    def put_right(self, x):
+        return x
+
+    put_left = put_right
+
     def times(self, x):
         return self.matrix @ x
 
@@ -194,7 +199,7 @@ def test_a_cluster_of_singular_values_at_the_top():
 
 def test_low_rank_plus_sparse():
     A = clicks((20, 30))
-    pattern, r = Pattern.of(sparse.csr_array(A)), np.random.default_rng(3)
+    pattern, r = Pattern.of(sparse.csr_array(A), THREADS), np.random.default_rng(3)
     left, right = (np.linalg.qr(r.standard_normal((n, 3)))[0] for n in (20, 30))
     low_rank = LowRank(left, np.array([3.0, 1.0, 0.0]), right)
     values = r.standard_normal(pattern.nnz)

@@ -7,6 +7,7 @@ from scipy import sparse
 from csrr.numerics import neighbors
 from csrr.numerics.neighbors import Regression, Ridge, find_nearest
 from csrr.numerics.problem import Pattern
+from csrr.numerics.thread_engine import THREADS
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +24,7 @@ def clicks():
 
 def parts_of(clicks, k, dtype=np.float32):
     rng = np.random.default_rng(0)
-    pattern = Pattern.of(sparse.csr_array(clicks))
+    pattern = Pattern.of(sparse.csr_array(clicks), THREADS)
     target = rng.uniform(0.2, 1, pattern.nnz).astype(dtype)
     user, item = rng.uniform(0.5, 1, 60).astype(dtype), rng.uniform(0.5, 1, 25).astype(dtype)
     regression = Regression(pattern, target, user, item, find_nearest(pattern, k))
@@ -102,7 +103,7 @@ class TestTheSystems:
 
     def test_without_a_penalty_dependent_neighbours_are_refused(self):
         twice = np.array([[1, 1, 1], [1, 1, 0], [0, 0, 1], [1, 1, 1]], np.float32)
-        pattern = Pattern.of(sparse.csr_array(twice))
+        pattern = Pattern.of(sparse.csr_array(twice), THREADS)
         ones = np.ones
         regression = Regression(
             pattern, ones(pattern.nnz, np.float32), ones(4, np.float32), ones(3, np.float32), find_nearest(pattern, 2)
@@ -115,7 +116,7 @@ class TestTheSystems:
 
 class TestTheNearest:
     def test_they_have_the_largest_cosines(self, clicks):
-        pattern = Pattern.of(sparse.csr_array(clicks))
+        pattern = Pattern.of(sparse.csr_array(clicks), THREADS)
         norms = np.maximum(np.linalg.norm(clicks, axis=0), 1)
         cosines = clicks.T @ clicks / norms[:, None] / norms
         np.fill_diagonal(cosines, -1)
@@ -127,16 +128,16 @@ class TestTheNearest:
                 assert (np.diff(cosines[near, j]) <= 1e-6).all()
 
     def test_items_that_share_no_user_are_no_neighbours(self, clicks):
-        found = find_nearest(Pattern.of(sparse.csr_array(clicks)), 6)
+        found = find_nearest(Pattern.of(sparse.csr_array(clicks), THREADS), 6)
         assert (found[23:] == -1).all()
         assert not np.isin(found, [23, 24]).any()
 
     @pytest.mark.parametrize("k", [0, 24, 1000])
     def test_at_most_all_others(self, clicks, k):
-        assert find_nearest(Pattern.of(sparse.csr_array(clicks)), k).shape == (25, min(k, 24))
+        assert find_nearest(Pattern.of(sparse.csr_array(clicks), THREADS), k).shape == (25, min(k, 24))
 
     def test_one_item_has_none(self):
-        assert find_nearest(Pattern.of(sparse.csr_array(np.ones((3, 1)))), 5).shape == (1, 0)
+        assert find_nearest(Pattern.of(sparse.csr_array(np.ones((3, 1))), THREADS), 5).shape == (1, 0)
 
 
 def test_a_matrix_of_few_weights_leaves_the_layout_as_it_is(clicks):

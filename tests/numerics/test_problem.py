@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from csrr.numerics.problem import Pattern, build
+from csrr.numerics.thread_engine import THREADS
 from tests.reference import dense
 
 LOSSES = pytest.mark.parametrize("loss", ["I", "II"])
@@ -30,7 +31,7 @@ def make(A, *, loss="I", alpha=2.0, strength=0.3, l2=None, scaling=0.0, dtype=np
     reference = dense.Dense(A, alpha, 0.0, l2, loss, scaling, scaling, own)
     l1 = strength * alpha * float(np.linalg.norm(reference.T * own, 2))
     reference = dense.Dense(A, alpha, l1, l2, loss, scaling, scaling, own)
-    pattern = Pattern.of(sparse.csr_array(A))
+    pattern = Pattern.of(sparse.csr_array(A), THREADS)
     scaled = reference.T[reference.observed].astype(dtype)
     observed = None if costs is None else costs[reference.observed].astype(dtype)
     return build(pattern, scaled, loss=loss, cost_ratio=alpha, l1=l1, l2=l2, costs=observed), reference
@@ -79,7 +80,7 @@ cell = st.tuples(
 
 
 def one_cell(target, alpha, l2, loss):
-    pattern = Pattern.of(sparse.csr_array(np.ones((1, 1))))
+    pattern = Pattern.of(sparse.csr_array(np.ones((1, 1))), THREADS)
     return build(pattern, np.array([target]), loss=loss, cost_ratio=alpha, l1=1.0, l2=l2)
 
 
@@ -136,7 +137,7 @@ class TestPattern:
     def test_products_are_those_of_the_sparse_matrix(self, shape, dtype):
         rng = np.random.default_rng(2)
         S = sparse.random_array(shape, density=0.3, rng=rng, format="csr") + sparse.csr_array(np.eye(*shape))
-        pattern, values = Pattern.of(S), sparse.csr_array(S).data.astype(dtype)
+        pattern, values = Pattern.of(S, THREADS), sparse.csr_array(S).data.astype(dtype)
         left, right = (
             rng.standard_normal((shape[0], 3)).astype(dtype),
             rng.standard_normal((shape[1], 3)).astype(dtype),
@@ -145,7 +146,7 @@ class TestPattern:
         tol = 1e-5 if dtype == np.float32 else 1e-12
         np.testing.assert_allclose(pattern.fill(values).times(right), exact @ right, atol=tol)
         np.testing.assert_allclose(pattern.fill(values).transposed_times(left), exact.T @ left, atol=tol)
-        by_item = pattern.T.fill(pattern.transpose_values(values))
+        by_item = pattern.T.fill(THREADS.transpose_cells(pattern, values))
         np.testing.assert_array_equal(by_item.times(left), pattern.fill(values).transposed_times(left))
         full = left @ right.T
         np.testing.assert_allclose(pattern.dots(left, right), full[pattern.rows, pattern.indices], atol=tol)
@@ -155,14 +156,14 @@ class TestPattern:
     def test_rows_without_cells(self):
         A = np.zeros((30, 5))
         A[[0, 17], [1, 4]] = 1
-        pattern = Pattern.of(sparse.csr_array(A))
+        pattern = Pattern.of(sparse.csr_array(A), THREADS)
         assert pattern.nnz == 2
         assert pattern.rows.tolist() == [0, 17]
         np.testing.assert_array_equal(pattern.fill(np.ones(2)).times(np.eye(5)), A)
         np.testing.assert_array_equal(pattern.fill(np.ones(2)).transposed_times(np.eye(30)), A.T)
 
     def test_a_matrix_may_be_changed_without_changing_the_pattern(self):
-        pattern = Pattern.of(sparse.csr_array(np.eye(5)))
+        pattern = Pattern.of(sparse.csr_array(np.eye(5)), THREADS)
         before = pattern.indptr.copy(), pattern.indices.copy()
         pattern.make_matrix(np.array([0.0, 1.0, 0.0, 1.0, 1.0])).eliminate_zeros()
         np.testing.assert_array_equal(pattern.indptr, before[0])

@@ -350,7 +350,7 @@ class TestStopping:
         r = np.random.default_rng(0)
         left, right = (np.linalg.qr(r.standard_normal((n, 4)))[0] for n in (60, 80))
         start = LowRank(left, factor * np.array([4.0, 3.0, 2.0, 1.0]), right)
-        for begin in (start, LowRank.zero((60, 80), np.float64)):
+        for begin in (start, LowRank.zero(problem.pattern, np.float64)):
             found = solve(problem, tight(tol=1e-6), start=begin)
             assert found.certificate.primal == pytest.approx(exact, rel=1e-6)
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from csrr._base.arrays import BoolArray, Float64Array, Int32Array, Int64Array, ObjectArray, Rows
+from csrr._base.arrays import BoolArray, Float64Array, Int32Array, Int64Array, Rows
 from csrr._base.text import format_html_words
 from csrr._base.threads import use_threads
 from csrr.data.errors import DataError, UnknownIdError
@@ -46,50 +46,31 @@ from csrr.ranking.metrics import (
 )
 from csrr.ranking.rules import Rules
 from csrr.ranking.topk import block_top_k, score_blocks
-from csrr.results.table import ResultTable, TabularResult, format_text_table
+from csrr.results.table import HeadedTable, ResultTable, TabularResult, format_text_table
 from csrr.rules import RuleOptions
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class RuleCost(TabularResult):
+class RuleCost(HeadedTable):
     """The mean of each metric with and without rules, and its paired difference over users.
 
     Attributes
     ----------
-    metrics
-        Their names, like "ndcg@10".
-    without, with_rules
-        The means, shapes (n,).
-    difference
-        With the rules less without, shape (n,).
-    low, high
-        Its 95 % interval over users, shapes (n,); NaN for a single user.
+    columns
+        Arrays of shape (n,):
+
+        - metric: its name, like "ndcg@10";
+        - without, with: the means;
+        - difference: with the rules less without;
+        - low, high: its 95 % interval over users, NaN for a single user.
+    types
+        The Arrow types of columns whose values may not tell.
     """
-
-    metrics: tuple[str, ...]
-    without: Float64Array
-    with_rules: Float64Array
-    difference: Float64Array
-    low: Float64Array
-    high: Float64Array
-
-    def table(self) -> ResultTable:
-        """Return a row for each metric.
-
-        Returns
-        -------
-        table
-            metric, without, with, difference, low, high.
-        """
-        names = np.array(self.metrics, np.object_)
-        means = {"metric": names, "without": self.without, "with": self.with_rules, "difference": self.difference}
-        return ResultTable(means | {"low": self.low, "high": self.high})
 
     def display_table(self) -> ResultTable:
         """Return the same, with the difference and half the width of its interval as one text."""
         lines = [
             {"": name, "without": f"{before:.4f}", "with": f"{after:.4f}", "difference": _show(change, high - low)}
-            for name, before, after, change, low, high in self.table().lines()
+            for name, before, after, change, low, high in self.lines()
         ]
         return ResultTable.from_rows(lines)
 
@@ -106,8 +87,9 @@ def measure_rule_cost(before: Mapping[str, Float64Array], after: Mapping[str, Fl
         change = float(np.mean(new - old)) if len(old) else np.nan
         means = (float(np.mean(old)), float(np.mean(new))) if len(old) else (np.nan, np.nan)
         rows.append((*means, change, *compute_mean_interval(new - old)))
-    columns = np.array(rows, np.float64).reshape(-1, 5).T
-    return RuleCost(tuple(after), *columns)
+    names = ("without", "with", "difference", "low", "high")
+    columns = dict(zip(names, np.array(rows, np.float64).reshape(-1, 5).T, strict=True))
+    return RuleCost({"metric": np.array(list(after), np.object_), **columns})
 
 
 def _show(change: float, width: float) -> str:
@@ -118,7 +100,7 @@ SHOWN_CATEGORIES = 20
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class CategoryShares(TabularResult):
+class CategoryShares(HeadedTable):
     """The share of each category of a column in lists, beside its share in training and test events.
 
     An item of several categories counts for each by 1 / their number, so that shares add up to 1 over all categories
@@ -126,62 +108,30 @@ class CategoryShares(TabularResult):
 
     Attributes
     ----------
-    column
-        The column of the item table.
+    columns
+        Arrays of shape (n,), categories with most training events first:
+
+        - the column of the item table: the names of the categories;
+        - items: how many items have each;
+        - train, test, lists: the shares of training events, of test events and of places in lists;
+        - recall: the share of the test events on items of a category that are in the lists, NaN without any.
+    types
+        The Arrow types of columns whose values may not tell.
     k
         The length of the lists.
-    categories
-        The names of the categories, those with most training events first; shape (n,).
-    n_items
-        How many items have each, shape (n,).
-    train, test, lists
-        The shares of training events, of test events and of places in lists, shapes (n,).
-    recall
-        The share of the test events on items of a category that are in the lists, shape (n,); NaN without any.
     """
 
-    column: str
-    k: int
-    categories: ObjectArray
-    n_items: Int64Array
-    train: Float64Array
-    test: Float64Array
-    lists: Float64Array
-    recall: Float64Array
-
-    def table(self) -> ResultTable:
-        """Return a row for each category: category, items, train, test, lists, recall.
-
-        Returns
-        -------
-        table
-            Those with most training events first.
-        """
-        return ResultTable(
-            {
-                self.column: self.categories,
-                "items": self.n_items,
-                "train": self.train,
-                "test": self.test,
-                "lists": self.lists,
-                "recall": self.recall,
-            }
-        )
+    k: int = 0
 
     def display_table(self) -> ResultTable:
         """Return the categories with most training events, 20 at most."""
-        return self.table().head(SHOWN_CATEGORIES)
+        return super().display_table().head(SHOWN_CATEGORIES)
 
     def _heading(self) -> str:
-        shown = (
-            f" (first {SHOWN_CATEGORIES} of {len(self.categories):,})"
-            if len(self.categories) > SHOWN_CATEGORIES
-            else ""
-        )
-        return (
-            f"By {self.column}{shown}: shares of training events, test events and places in lists of {self.k};"
-            f" recall@{self.k}"
-        )
+        name = next(iter(self.columns))
+        shown = f" (first {SHOWN_CATEGORIES} of {len(self):,})" if len(self) > SHOWN_CATEGORIES else ""
+        shares = f"shares of training events, test events and places in lists of {self.k}; recall@{self.k}"
+        return f"By {name}{shown}: {shares}"
 
 
 def measure_categories(column: str, categories: Categories, evaluated: EvaluatedLists) -> CategoryShares:
@@ -199,8 +149,9 @@ def measure_categories(column: str, categories: Categories, evaluated: Evaluated
     train, test, lists = (weights.T @ counts / max(counts.sum(), 1) for counts in (trained, tested, listed))
     order = np.lexsort((categories.names, -train))
     n_members = np.bincount(members.indices, minlength=len(categories.names))
-    shares = (each[order] for each in (train, test, lists, recall))
-    return CategoryShares(column, items.shape[1], categories.names[order], n_members[order], *shares)
+    columns = {column: categories.names, "items": n_members, "train": train, "test": test, "lists": lists}
+    ordered = {name: each[order] for name, each in (columns | {"recall": recall}).items()}
+    return CategoryShares(ordered, k=items.shape[1])
 
 
 _log = logging.getLogger(__name__)
@@ -347,8 +298,8 @@ class Evaluation(TabularResult):
             "means": dict(self.means),
             "intervals": {name: None if np.isnan(ends).any() else ends for name, ends in intervals.items()},
             **({"by_history": apart} if apart else {}),
-            **({"rule_cost": self.rule_cost.table().summary()["rows"]} if self.rule_cost else {}),
-            **({"by_category": self.by_category.table().summary()["rows"]} if self.by_category else {}),
+            **({"rule_cost": self.rule_cost.to_list()} if self.rule_cost else {}),
+            **({"by_category": self.by_category.to_list()} if self.by_category else {}),
         }
 
     def table(self) -> ResultTable:

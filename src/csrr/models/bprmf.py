@@ -26,6 +26,7 @@ from csrr.models.update import join_events, place_rows_by_id
 from csrr.numerics.bpr import Rates, fold_in, run_epoch
 from csrr.numerics.factored import Factors
 from csrr.numerics.problem import Pattern
+from csrr.numerics.thread_engine import THREADS
 from csrr.parameters import Number, ParameterError, Whole, declare, parameter
 
 DEFAULT_RANK = 50
@@ -225,7 +226,7 @@ class BPRMF(Recommender):
 
     def _fit_log(self, log: Log, callback: Callable[[Epoch], object] | None, start: Factors | None = None) -> Self:
         """Fit from new factors, or from a `start` by the last half of the epochs, and return the model."""
-        pattern, rng = Pattern.of(log.to_csr()), np.random.default_rng(self.seed)
+        pattern, rng = Pattern.of(log.to_csr(), THREADS), np.random.default_rng(self.seed)
         factors, first = (self._draw_start(pattern, rng), 0) if start is None else (start, self.epochs // 2)
         reg_negative = self.reg if self.reg_negative is None else self.reg_negative
         history: list[float] = []
@@ -282,7 +283,7 @@ class BPRMF(Recommender):
 
     def _carry_factors(self, log: Log) -> Factors:
         """The factors for the ids of a log: drawn for new items, folded in for new users."""
-        pattern = Pattern.of(log.to_csr())
+        pattern = Pattern.of(log.to_csr(), THREADS)
         drawn = self._draw_start(pattern, np.random.default_rng(self.seed))
         users, new_users = place_rows_by_id(self.user_factors_, self.users_, log.users)
         items, new_items = place_rows_by_id(self.item_factors_, self.items_, log.items)
@@ -291,7 +292,9 @@ class BPRMF(Recommender):
         items[new_items] = drawn.items[new_items]
         if new_users.any():
             with use_threads(self.threads):
-                users[new_users] = fold_in(Pattern.of(log.to_csr()[np.flatnonzero(new_users)]), items, self._reg)
+                users[new_users] = fold_in(
+                    Pattern.of(log.to_csr()[np.flatnonzero(new_users)], THREADS), items, self._reg
+                )
         counts = np.diff(pattern.indptr)
         nothing = (counts == 0) | (counts == pattern.shape[1])
         users[nothing] = drawn.users[nothing]
@@ -300,7 +303,7 @@ class BPRMF(Recommender):
     def fold_users(self, users: npt.NDArray[Any], seen: Any) -> FoldedFactors:
         # A concave problem for each user, with the items as they are, solved by averaged stochastic steps.
         with use_threads(self.threads):
-            factors = fold_in(Pattern.of(seen), self.item_factors_, self._reg)
+            factors = fold_in(Pattern.of(seen, THREADS), self.item_factors_, self._reg)
         return FoldedFactors.of(self, users, seen, factors)
 
     def state(self) -> ModelState:

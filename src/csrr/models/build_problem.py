@@ -23,6 +23,7 @@ from csrr.numerics.lowrank import LowRank
 from csrr.numerics.neighbors import Regression, find_nearest
 from csrr.numerics.problem import Loss, Pattern, Problem, build
 from csrr.numerics.solver import Options, guess_low_rank, solve
+from csrr.numerics.thread_engine import THREADS
 from csrr.parameters import ParameterError
 
 if TYPE_CHECKING:
@@ -61,13 +62,12 @@ class ClickProblem:
     @property
     def targets(self) -> FloatArray:
         """The scaled targets, (nnz,)."""
-        targets = self.scaling.make_targets(self.problem.pattern)
-        return targets if self.genuine is None else targets * self.genuine
+        return make_targets(self.problem.pattern, self.scaling, self.genuine)
 
     @property
     def weighted_targets(self) -> FloatArray:
         """The scaled target of each click times its own cost, (nnz,)."""
-        return self.clicks.multiply(self.targets)
+        return self.clicks.multiply(self.problem.pattern, self.targets)
 
     @property
     def is_balanced(self) -> bool:
@@ -80,7 +80,7 @@ class ClickProblem:
         if self.loss == "II":
             return replace(problem, cap=None)
         l1 = problem.l1 / (self.costs.alpha * self.clicks.level)
-        return Problem(problem.pattern, problem.target, np.ones_like(problem.weight), None, l1)
+        return Problem(problem.pattern, problem.target, 0 * problem.weight + 1, None, l1)
 
     def find_balanced(self) -> LowRank:
         """Return U of the balanced problem, whose residual neighbors are fitted to, with spare directions.
@@ -113,10 +113,18 @@ class ClickProblem:
 
     def build_regression(self, neighbors: int, neighbor_scaling: float) -> Regression:
         """Return the regression for the weights between items; a power of their number of clicks scales users."""
-        problem, support = self.problem, find_nearest(self.problem.pattern, neighbors, self.genuine)
-        counts = count_clicks(problem.pattern, self.genuine)
-        user = (counts ** -float(neighbor_scaling)).astype(problem.target.dtype)
-        return Regression(problem.pattern, problem.target, user, self.scaling.item, support, self.genuine)
+        problem, pattern, engine = self.problem, self.problem.pattern, self.problem.engine
+        amounts = None if self.genuine is None else engine.put_cells(pattern, self.genuine)
+        counts = count_clicks(pattern, self.genuine)
+        user = engine.put(pattern, (counts ** -float(neighbor_scaling)).astype(problem.target.dtype))
+        support = find_nearest(pattern, neighbors, amounts)
+        return Regression(pattern, problem.target, user, self.scaling.item, support, amounts)
+
+
+def make_targets(pattern: Pattern, scaling: Scaling, genuine: FloatArray | None) -> FloatArray:
+    """Return the scaled targets, (nnz,), times what each click counts for, (nnz,); None: 1."""
+    targets = scaling.make_targets(pattern)
+    return targets if genuine is None else targets * pattern.engine.put_cells(pattern, genuine)
 
 
 def is_balanced(loss: Loss, cost_ratio: float, costs: FloatArray | None) -> bool:
@@ -147,16 +155,14 @@ def build_problem(
     clicks = ClickCosts.of(log, weighing, user_costs, item_costs, model.dtype, decides_only=costs.decides_only)
     clicks.check(alpha, log)
     clicks.check_decisions(costs.ratio)
-    pattern = Pattern.of(log.to_csr())
+    pattern = Pattern.of(log.to_csr(), model.engine or THREADS)
     scaling = Scaling.of(pattern, model.user_scaling, model.item_scaling, model.dtype, amounts)
-    targets = scaling.make_targets(pattern)
-    if amounts is not None:
-        targets *= amounts
+    targets = make_targets(pattern, scaling, amounts)
     l1, l2 = model.l1, model.l2
     if l2 is None and settings.reg_sparse < 1:
         l2 = settings.reg_sparse * alpha
     if l1 is None and not isinstance(model.reg_low_rank, str):
-        norm = compute_target_norm(pattern, clicks.multiply(targets), model.seed)
+        norm = compute_target_norm(pattern, clicks.multiply(pattern, targets), model.seed)
         # A strength next to 0 must not become 0, which no fit may have.
         l1 = max(alpha * model.reg_low_rank * norm, math.ulp(0.0))
     problem = build(pattern, targets, loss=model.loss, cost_ratio=alpha, l1=l1 or 0.0, l2=l2, costs=clicks.values)
@@ -206,17 +212,19 @@ def leave_out_own(problem: Problem, factors: Factors) -> LeaveOneOut:
     A click enters its user's equation with the coefficient c = pull + u and moves u by c*f to first order, where
     1 - f = (1 - h)*(1 - g) and h, g are the leverages of item and user: h = q'(Q'Q + l1*I)^-1 q.
     """
-    pattern, users = problem.pattern, factors.users
-    u = pattern.dots(users, factors.items)
-    of_user = _compute_leverages(users, problem.l1)[pattern.rows]
-    of_item = _compute_leverages(factors.items, problem.l1)[pattern.indices]
+    pattern, engine = problem.pattern, problem.engine
+    explained = pattern.dots(factors.users, factors.items)
+    # Noise is found from numpy arrays.
+    u, pulls, users = (engine.get(each) for each in (explained, problem.pull(explained) + explained, factors.users))
+    of_user = _compute_leverages(users, problem)[pattern.rows]
+    of_item = _compute_leverages(factors.items, problem)[pattern.indices]
     influence = 1 - (1 - of_user) * (1 - of_item)
-    values = (u - (problem.pull(u) + u) * influence).astype(u.dtype)
+    values = (u - pulls * influence).astype(u.dtype)
     return LeaveOneOut(pattern, values, lambda rows, items: users[rows] @ factors.items[items].T)
 
 
-def _compute_leverages(factors: FloatArray, l1: float) -> FloatArray:
-    """Return f'(F'F + l1*I)^-1 f for each row f of F, shape (len(factors),)."""
-    side = ItemSide.of(factors, l1)
+def _compute_leverages(factors: FloatArray, problem: Problem) -> FloatArray:
+    """Return f'(F'F + l1*I)^-1 f for each row f of F, a numpy array, shape (len(factors),)."""
+    side = ItemSide.of(factors, problem.l1, problem.engine)
     leverages: FloatArray = side.turned**2 @ (1 / (side.curvature + side.l1))
     return leverages

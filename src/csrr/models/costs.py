@@ -182,9 +182,9 @@ class ClickCosts:
         """The root mean square of the factors: they raise the norm of noise by this if they fall at random."""
         return 1.0 if self.values is None else float(np.sqrt(np.mean(self.values.astype(np.float64) ** 2)))
 
-    def multiply(self, targets: FloatArray) -> FloatArray:
+    def multiply(self, pattern: Pattern, targets: FloatArray) -> FloatArray:
         """Return the target of each click times its factor, (nnz,)."""
-        return targets if self.values is None else targets * self.values
+        return targets if self.values is None else targets * pattern.engine.put_cells(pattern, self.values)
 
     def check(self, ratio: float, log: Log) -> None:
         """Raise ParameterError where a click's cost is beyond the range in which the problem can be solved."""

@@ -104,6 +104,9 @@ class CSRR(CSRRBase):
         The floating-point precision of the computation.
     threads
         The number of threads; 0 for all cores.
+    engine
+        Where the work of a fit runs: an object with the methods of `csrr.numerics.engine.Engine`; None: on threads of
+        this process.
     seed
         Seed of the random numbers.
 
@@ -186,6 +189,7 @@ class CSRR(CSRRBase):
     time_limit: shared.TimeLimit = None
     dtype: shared.Dtype = "float32"
     threads: shared.Threads = 0
+    engine: shared.Engine = None
     seed: shared.Seed = 0
 
     search_space: ClassVar = SEARCH_SPACE
@@ -240,7 +244,9 @@ class CSRR(CSRRBase):
         cut = most is not None and int(keep.sum()) > most
         keep[most:] = False
         low_rank = LowRank(
-            left[:, keep].astype(self.dtype), s[keep], np.ascontiguousarray(right[keep].T).astype(self.dtype)
+            problem.engine.put(problem.pattern, left[:, keep].astype(self.dtype)),
+            s[keep],
+            np.ascontiguousarray(right[keep].T).astype(self.dtype),
         )
         gap = compute_gap(problem, low_rank, np.random.default_rng(self.seed), rtol=1e-5, in_span=cut)
         seconds = history[-1].seconds if history else 0.0

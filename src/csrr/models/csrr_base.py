@@ -40,11 +40,13 @@ from csrr.noise.scores import STRONG, LeaveOneOut
 from csrr.noise.suspects import Stability, Suspects, find_stability, find_suspects
 from csrr.noise.tastes import Preferences, Tastes, judge_choices
 from csrr.numerics.certificate import Certificate
+from csrr.numerics.engine import Engine
 from csrr.numerics.factored import Factors
 from csrr.numerics.lowrank import LowRank
 from csrr.numerics.neighbors import SingularError
 from csrr.numerics.problem import Loss
 from csrr.numerics.solver import Callback, Options, Solution, Step, solve
+from csrr.numerics.thread_engine import THREADS
 from csrr.parameters import ParameterError, list_defaults
 from csrr.ranking.explanations import Explanation
 from csrr.ranking.topk import multiply_factors
@@ -116,6 +118,7 @@ class CSRRBase(Recommender):
     time_limit: float | None
     dtype: Literal["float32", "float64"]
     threads: int
+    engine: Engine | None = None
     seed: int
     fixed_settings: Settings | None = None
     """Settings in place of all that the parameters leave open; None: these are chosen."""
@@ -197,6 +200,8 @@ class CSRRBase(Recommender):
             problem = build_problem(self, weighed, chosen.settings, user_costs, item_costs)
             # 4. U, to its certificate. 5. S and V, by what U leaves over.
             first = None if start is None else start.fitted_.make_factors(self.dtype)
+            if first is not None:
+                first = Factors(problem.problem.engine.put(problem.problem.pattern, first.users), first.items)
             return self._solve_all(log, problem, first, chosen, report)
 
     @contextmanager
@@ -298,7 +303,7 @@ class CSRRBase(Recommender):
     def _solve(self, problem: ClickProblem, start: Start, callback: Callback | None) -> Fit:
         """U: here the optimum of the convex problem, to a relative gap of `tol`."""
         options = self._make_options(problem.settings)
-        first = start.to_low_rank() if isinstance(start, Factors) else start
+        first = start.to_low_rank(problem.problem.engine) if isinstance(start, Factors) else start
         return Fit.of(solve(problem.problem, options, start=first, callback=callback))
 
     def _make_options(self, settings: Settings) -> Options:
@@ -720,8 +725,8 @@ class CSRRBase(Recommender):
             A score for each event: the probability of noise under the assumptions of `Suspects`.
         """
         self.check_fitted()
-        steady = self.stability(popularity=popularity) if stability else None
-        return find_suspects(self, popularity=popularity, steady=steady)
+        found = self.stability(popularity=popularity) if stability else None
+        return find_suspects(self, popularity=popularity, stability=found)
 
     @classmethod
     def can(cls, ability: str) -> bool:
@@ -864,7 +869,8 @@ class CSRRBase(Recommender):
         return arrays, facts | {"certificate": self.certificate_, "rank": self.rank_}
 
     def restore(self, arrays: Arrays, facts: dict[str, Any]) -> None:
-        self._take(FittedProblem.from_state(arrays, facts, is_bounded=self._is_bounded(facts["posed"])))
+        is_bounded = self._is_bounded(facts["posed"])
+        self._take(FittedProblem.from_state(arrays, facts, self.engine or THREADS, is_bounded=is_bounded))
         self.specific_ = sparse_from(arrays, "specific", self.seen_.shape)
         self.history_, self.rank_, self.certificate_ = steps_from(arrays), facts["rank"], facts["certificate"]
         columns = {name: arrays[key] for name in (*TRIAL_COLUMNS, COST_COLUMN) if (key := f"chosen.{name}") in arrays}

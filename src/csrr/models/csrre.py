@@ -104,6 +104,9 @@ class CSRRe(CSRRBase):
         The floating-point precision of the computation.
     threads
         The number of threads; 0 for all cores.
+    engine
+        Where the work of a fit runs: an object with the methods of `csrr.numerics.engine.Engine`; None: on threads of
+        this process.
     seed
         Seed of the random numbers.
 
@@ -183,6 +186,7 @@ class CSRRe(CSRRBase):
     time_limit: shared.TimeLimit = None
     dtype: shared.Dtype = "float32"
     threads: shared.Threads = 0
+    engine: shared.Engine = None
     seed: shared.Seed = 0
 
     # No walk: a start of low rank holds the factors back, and the fits take longer.
@@ -215,7 +219,7 @@ class CSRRe(CSRRBase):
         core, options = problem.problem, self._make_options(problem.settings)
         rank = resolve_rank(self.rank, DEFAULT_RANK, core.pattern.shape)
         if not self.is_paper_form:
-            first = start.to_low_rank() if isinstance(start, Factors) else start
+            first = start.to_low_rank(core.engine) if isinstance(start, Factors) else start
             solution = solve_factored(core, rank, options, start=first, callback=callback)
         else:
             step = None if self.step == "auto" else float(self.step)
@@ -231,5 +235,6 @@ class CSRRe(CSRRBase):
         """
         rng = np.random.default_rng(self.seed)
         if start.users.shape[1] != rank or min(start.users.min(), start.items.min()) < 0:
-            start = take_nonnegative_part(widen(Factors.of(start.to_low_rank()), rank, rng), rng)
+            wide = widen(problem.pattern, Factors.of(start.to_low_rank(problem.engine)), rank, rng)
+            start = take_nonnegative_part(problem.pattern, wide, rng)
         return pick_lower(problem, start, guess_nonnegative(problem, rank, rng))

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from csrr._base.arrays import AnyArray, BoolArray, Float32Array, FloatArray, Rows
-from csrr.models.build_problem import ClickProblem, ProblemSpec, is_balanced, leave_out_own
+from csrr.models.build_problem import ClickProblem, ProblemSpec, is_balanced, leave_out_own, make_targets
 from csrr.models.costs import ClickCosts, Costs
 from csrr.models.scaling import Scaling, Settings, count_clicks, solve_penalized
 from csrr.models.schema import FLOATS, Arrays, FilePart, ModelFileError, SparseArray, Values, sparse_arrays, sparse_from
@@ -20,6 +20,7 @@ from csrr.noise.scores import LeaveOneOut
 from csrr.noise.tastes import Tastes
 from csrr.numerics.algorithm2 import compute_upper_bound, fold_in_nonnegative
 from csrr.numerics.certificate import Certificate
+from csrr.numerics.engine import Engine
 from csrr.numerics.factored import Factors
 from csrr.numerics.foldin import ItemSide, explain_value, fold_in
 from csrr.numerics.lowrank import LowRank
@@ -32,6 +33,7 @@ from csrr.numerics.neighbors import (
     weigh_neighbors,
 )
 from csrr.numerics.problem import Pattern, Problem, build, select_rows
+from csrr.numerics.thread_engine import THREADS
 from csrr.parameters import Number, Whole
 from csrr.ranking.topk import add_products, multiply_own, multiply_pairs
 
@@ -185,6 +187,7 @@ class FittedProblem:
     l1: float
     l2: float | None
     own_l2: float | None
+    engine: Engine
     is_bounded: bool = False
     genuine: FloatArray | None = None
 
@@ -205,23 +208,23 @@ class FittedProblem:
         `seen`, csr, are the training events, `factors` are U in the units of the problem. With `always_has_v`, V also
         exists where U's problem has none: it is what neither U nor neighbors explain.
         """
-        problem, scaling = built.problem, built.scaling
+        problem, scaling, engine = built.problem, built.scaling, built.problem.engine
         units = scaling.make_targets(problem.pattern)
-        explained = problem.pattern.dots(factors.users, factors.items)
-        explained += neighborhood.score_clicks(seen, built.genuine).astype(units.dtype) * units
+        explained = _explain_clicks(problem, factors, neighborhood.score_clicks(seen, built.genuine), units)
         own_l2 = built.l2
         if own_l2 is None and always_has_v:
-            own_l2 = built.costs.alpha * (1 - LITTLE * float(np.mean(np.clip(explained / problem.target, 0, 1))))
+            own_l2 = built.costs.alpha * (1 - LITTLE * float((explained / problem.target).clip(0, 1).mean()))
         specific = _find_specific(problem, explained, units, built.weighted_targets, own_l2)
-        users = (factors.users / scaling.user[:, None]).astype(np.float32)
+        users = (engine.get(factors.users) / scaling.user[:, None]).astype(np.float32)
         items = (factors.items / scaling.item[:, None]).astype(np.float32)
-        rest = scaling, built.clicks, built.costs, neighborhood, problem.l1, built.l2, own_l2, is_bounded, built.genuine
+        strengths = problem.l1, built.l2, own_l2
+        rest = scaling, built.clicks, built.costs, neighborhood, *strengths, engine, is_bounded, built.genuine
         return cls(spec, users, items, *rest), specific
 
     @cached_property
     def side(self) -> ItemSide:
         """The item side, in the units of the problem."""
-        return ItemSide.of(self.items * self.scaling.item[:, None], self.l1)
+        return ItemSide.of(self.items * self.scaling.item[:, None], self.l1, self.engine)
 
     @cached_property
     def own_share(self) -> float:
@@ -238,7 +241,7 @@ class FittedProblem:
         return Factors(users.astype(dtype), items.astype(dtype))
 
     def make_start(
-        self, built: ClickProblem, users: tuple[AnyArray, BoolArray], items: tuple[AnyArray, BoolArray]
+        self, built: ClickProblem, old_users: tuple[AnyArray, BoolArray], old_items: tuple[AnyArray, BoolArray]
     ) -> LowRank | None:
         """Return U for a problem of more users and items: the factors at their rows, and which rows are new.
 
@@ -248,12 +251,14 @@ class FittedProblem:
         if self.users.shape[1] == 0:
             return None
         problem = built.problem
-        (P, new_users), (Q, new_items) = users, items
+        (P, new_users), (Q, new_items) = old_users, old_items
         P = (P * built.scaling.user[:, None]).astype(problem.target.dtype)
         Q = (Q * built.scaling.item[:, None]).astype(problem.target.dtype)
+        engine = problem.engine
         P[new_users] = _fold_rows(problem, new_users, Q)
-        Q[new_items] = _fold_rows(problem.T, new_items, P)
-        start = Factors(P, Q).to_low_rank(problem.engine)
+        users = engine.put(problem.pattern, P)
+        Q[new_items] = _fold_rows(problem.T, new_items, users)
+        start = Factors(users, Q).to_low_rank(engine)
         return start if problem.l1 * float(start.s.sum()) < problem.value_at_zero else None
 
     # Users and their histories
@@ -263,9 +268,7 @@ class FittedProblem:
     ) -> tuple[Problem, FloatArray]:
         """Return the problem of users with these histories and click costs, items as in training, and their D_u^-a."""
         user = (count_clicks(pattern, genuine) ** -self.spec.user_scaling).astype(self.scaling.item.dtype)
-        targets = Scaling(user, self.scaling.item).make_targets(pattern)
-        if genuine is not None:
-            targets *= genuine
+        targets = make_targets(pattern, Scaling(user, self.scaling.item), genuine)
         loss, alpha = self.spec.loss, self.spec.alpha
         return build(pattern, targets, loss=loss, cost_ratio=alpha, l1=self.l1, l2=self.l2, costs=costs), user
 
@@ -274,15 +277,16 @@ class FittedProblem:
 
         The items stay as they are; for each user a small convex problem is solved, V included.
         """
-        pattern = Pattern.of(seen)
+        pattern = Pattern.of(seen, self.engine)
         costs = self.clicks.resolve_new(pattern, seen.data, self.spec.event_weights, self.spec.alpha)
         problem, user_scaling = self.build_problem(pattern, costs)
         factors = self._fold_in(problem, self.side)
-        units = user_scaling[pattern.rows] * self.scaling.item[pattern.indices]
-        explained = pattern.dots(factors, self.side.factors)
-        explained += self.neighborhood.score_clicks(seen).astype(units.dtype) * units
-        specific = _find_specific(problem, explained, units, units if costs is None else units * costs, self.own_l2)
-        return (factors / user_scaling[:, None]).astype(np.float32), specific
+        units = Scaling(user_scaling, self.scaling.item).make_targets(pattern)
+        own = Factors(factors, self.side.factors)
+        explained = _explain_clicks(problem, own, self.neighborhood.score_clicks(seen), units)
+        weighted = units if costs is None else units * self.engine.put_cells(pattern, costs)
+        specific = _find_specific(problem, explained, units, weighted, self.own_l2)
+        return (self.engine.get(factors) / user_scaling[:, None]).astype(np.float32), specific
 
     def _fold_in(self, problem: Problem, side: ItemSide) -> FloatArray:
         """The best factors of the rows of a problem, (n, d), given those of the other side."""
@@ -298,7 +302,7 @@ class FittedProblem:
         `chosen`, csr (new, n), has the users who chose them. Weights are csr, or None for a model without neighbors.
         Users and known items stay as they are: for each new item small problems are solved.
         """
-        pattern = Pattern.of(chosen)
+        pattern, engine = Pattern.of(chosen, self.engine), self.engine
         counts = np.maximum(np.diff(pattern.indptr), 1)
         item = (counts ** -self._find_item_power(seen)).astype(self.scaling.item.dtype)
         targets = Scaling(item, self.scaling.user).make_targets(pattern)
@@ -307,14 +311,14 @@ class FittedProblem:
         costs = replace(self.clicks, item=None).resolve_new(pattern, chosen.data, spec.event_weights, spec.alpha)
         problem = build(pattern, targets, loss=spec.loss, cost_ratio=spec.alpha, l1=self.l1, l2=self.l2, costs=costs)
         users = self.users * self.scaling.user[:, None]
-        factors = self._fold_in(problem, ItemSide.of(users, self.l1))
+        factors = engine.get(self._fold_in(problem, ItemSide.of(users, self.l1, engine)))
         weights = None
         if not self.neighborhood.is_empty:
             base, level = factors, spec.alpha * self.clicks.level
             if not is_balanced(spec.loss, spec.alpha, costs):
                 # The weights are fitted to the residual of factors of the balanced problem.
-                even = replace(problem, weight=np.ones_like(problem.weight), cap=None, l1=self.l1 / level)
-                base = fold_in(even, ItemSide.of(users, even.l1), tol=FOLD_IN_TOL / 10)
+                even = replace(problem, weight=0 * problem.weight + 1, cap=None, l1=self.l1 / level)
+                base = engine.get(fold_in(even, ItemSide.of(users, even.l1, engine), tol=FOLD_IN_TOL / 10))
             weights = fold_neighbors(problem, (users, base), item, histories, self.scaling.item, settings)
         return (factors / item[:, None]).astype(np.float32), weights
 
@@ -326,7 +330,8 @@ class FittedProblem:
 
     def explain(self, seen: Any, row: int, item: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
         """Return the item rows of a user's history, (k,), and what each adds to the common taste for an item row."""
-        pattern, mine = Pattern.of(seen[[row]]), slice(seen.indptr[row], seen.indptr[row + 1])
+        # The problem of one user, on this machine.
+        pattern, mine = Pattern.of(seen[[row]], THREADS), slice(seen.indptr[row], seen.indptr[row + 1])
         genuine = None if self.genuine is None else self.genuine[mine]
         problem, user_scaling = self.build_problem(pattern, self.clicks.select_row(seen.indptr, row), genuine)
         factors = (self.users[[row]] * user_scaling[:, None]).astype(self.scaling.item.dtype)
@@ -351,12 +356,13 @@ class FittedProblem:
 
     def leave_out(self, seen: Any, dtype: str) -> LeaveOneOut:
         """Return U on the clicked cells without the influence of each cell's own click."""
-        problem, _ = self.build_problem(Pattern.of(seen), self.clicks.values, self.genuine)
-        return leave_out_own(problem, self.make_factors(dtype))
+        problem, _ = self.build_problem(Pattern.of(seen, self.engine), self.clicks.values, self.genuine)
+        factors = self.make_factors(dtype)
+        return leave_out_own(problem, Factors(self.engine.put(problem.pattern, factors.users), factors.items))
 
     def find_tastes(self, seen: Any) -> Tastes:
         """Return the similarities of items, from which a user's own influence can be removed."""
-        pattern = Pattern.of(seen)
+        pattern = Pattern.of(seen, THREADS)
         problem, _ = self.build_problem(pattern, self.clicks.values, self.genuine)
         factors = self.make_factors("float64")
         users, items = factors.users, factors.items
@@ -382,7 +388,7 @@ class FittedProblem:
         return arrays, facts | {"mean_weight": clicks.mean, "neighbor_power": self.neighborhood.power}
 
     @classmethod
-    def from_state(cls, arrays: Arrays, facts: dict[str, Any], *, is_bounded: bool) -> FittedProblem:
+    def from_state(cls, arrays: Arrays, facts: dict[str, Any], engine: Engine, *, is_bounded: bool) -> FittedProblem:
         """Return the problem whose `state` these are."""
         users, items, costs = arrays["user_factors"], arrays["item_factors"], facts["costs"]
         if costs.weight is None:
@@ -396,7 +402,7 @@ class FittedProblem:
             _check_bounds("item_factors", items, scaling.item)
         rest = (scaling, clicks, costs, Neighborhood(weights, facts["neighbor_power"]))
         strengths = facts["l1"], facts["l2"], facts["own_l2"]
-        return cls(facts["posed"], users, items, *rest, *strengths, is_bounded, arrays.get("genuine"))
+        return cls(facts["posed"], users, items, *rest, *strengths, engine, is_bounded, arrays.get("genuine"))
 
 
 def _check_bounds(name: str, factors: FloatArray, scaling: FloatArray) -> None:
@@ -409,15 +415,23 @@ def _check_bounds(name: str, factors: FloatArray, scaling: FloatArray) -> None:
 
 def refold_users(problem: Problem, factors: Factors) -> Factors:
     """Return the factors with the best users for their items."""
-    side = ItemSide.of(factors.items, problem.l1)
+    side = ItemSide.of(factors.items, problem.l1, problem.engine)
     return Factors(fold_in(problem, side, factors.users, tol=FOLD_IN_TOL), factors.items)
 
 
 def _fold_rows(problem: Problem, which: BoolArray, other: FloatArray) -> FloatArray:
-    """The best factors of some rows of a problem, (rows, k), given those of the other side, (m, k)."""
+    """The best factors of some rows of a problem, a numpy array, (rows, k), given those of the other side, (m, k)."""
     if not which.any():
         return np.zeros((0, other.shape[1]), other.dtype)
-    return fold_in(select_rows(problem, which), ItemSide.of(other, problem.l1, problem.engine), tol=ROUGH_TOL)
+    side = ItemSide.of(other, problem.l1, problem.engine)
+    return problem.engine.get(fold_in(select_rows(problem, which), side, tol=ROUGH_TOL))
+
+
+def _explain_clicks(problem: Problem, factors: Factors, of_neighbors: AnyArray, units: FloatArray) -> FloatArray:
+    """What U and neighbors explain of each click, (nnz,), the latter in units of a click, (nnz,)."""
+    pattern, engine = problem.pattern, problem.engine
+    more = engine.put_cells(pattern, of_neighbors.astype(units.dtype))
+    return pattern.dots(factors.users, factors.items) + more * units
 
 
 def _find_specific(

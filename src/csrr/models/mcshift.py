@@ -51,6 +51,9 @@ class MCShift(CSRRBase):
         The floating-point precision of the computation.
     threads
         The number of threads; 0 for all cores.
+    engine
+        Where the work of a fit runs: an object with the methods of `csrr.numerics.engine.Engine`; None: on threads of
+        this process.
     seed
         Seed of the random numbers.
 
@@ -113,6 +116,7 @@ class MCShift(CSRRBase):
     time_limit: shared.TimeLimit = None
     dtype: shared.Dtype = "float32"
     threads: shared.Threads = 0
+    engine: shared.Engine = None
     seed: shared.Seed = 0
 
     def resolve_costs(self, log: Log) -> Costs:
@@ -151,6 +155,9 @@ class BiasMC(CSRRBase):
         The floating-point precision of the computation.
     threads
         The number of threads; 0 for all cores.
+    engine
+        Where the work of a fit runs: an object with the methods of `csrr.numerics.engine.Engine`; None: on threads of
+        this process.
     seed
         Seed of the random numbers.
 
@@ -212,6 +219,7 @@ class BiasMC(CSRRBase):
     time_limit: shared.TimeLimit = None
     dtype: shared.Dtype = "float32"
     threads: shared.Threads = 0
+    engine: shared.Engine = None
     seed: shared.Seed = 0
 
     def resolve_costs(self, log: Log) -> Costs:

@@ -68,12 +68,12 @@ class Scaling:
 
     def make_targets(self, pattern: Pattern) -> FloatArray:
         """Return the scaled targets in (0, 1], (nnz,)."""
-        return self.user[pattern.rows] * self.item[pattern.indices]
+        return pattern.engine.scale_cells(pattern, pattern.engine.put(pattern, self.user), self.item)
 
 
 def compute_target_norm(pattern: Pattern, targets: FloatArray, seed: int) -> float:
     """Return ||T||_2, rounded up: times alpha, it is an l1 at which U is 0."""
-    zero = LowRank.zero(pattern.shape, targets.dtype.type)
+    zero = LowRank.zero(pattern, targets.dtype.type)
     operator = LowRankPlusSparse(zero, pattern, targets)
     norm = estimate_spectral_norm(operator, np.random.default_rng(seed), dtype=targets.dtype.type)[0]
     return norm * (1 + 100 * float(np.finfo(targets.dtype).eps))
@@ -82,7 +82,7 @@ def compute_target_norm(pattern: Pattern, targets: FloatArray, seed: int) -> flo
 def compute_noise_level(pattern: Pattern, targets: FloatArray, seed: int) -> float:
     """Return ||T o random signs||_2: the norm that the same clicks would have if they were noise."""
     signs = np.random.default_rng(seed).integers(0, 2, len(targets)).astype(targets.dtype) * 2 - 1
-    return compute_target_norm(pattern, targets * signs, seed)
+    return compute_target_norm(pattern, targets * pattern.engine.put_cells(pattern, signs), seed)
 
 
 class Settings(NamedTuple):

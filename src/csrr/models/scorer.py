@@ -22,6 +22,7 @@ from csrr.models.recommend import check_calibrated, name_items, rank_items
 from csrr.noise.scores import LeaveOneOut
 from csrr.noise.suspects import Suspects, find_suspects
 from csrr.numerics.problem import Pattern
+from csrr.numerics.thread_engine import THREADS
 from csrr.parameters import ParameterError, check_number, check_whole
 from csrr.ranking.calibration import Calibration
 from csrr.ranking.explanations import Explanation, spread_amounts
@@ -403,7 +404,7 @@ class Scorer(Estimator):
             The values of clicks are leave-one-out.
         """
         return LeaveOneOut(
-            Pattern.of(self.seen_), self.score_own(), lambda rows, items: self.score_rows(rows)[:, items]
+            Pattern.of(self.seen_, THREADS), self.score_own(), lambda rows, items: self.score_rows(rows)[:, items]
         )
 
     def explained_shares(self) -> Float32Array:

@@ -373,7 +373,7 @@ class Search:
         built = self.built.with_settings(point._replace(cost_ratio=1.0, reg_sparse=1.0))
         problem, max_rank = built.balance(), point.max_rank
         if self._svd is None or _falls_short(*self._svd, max_rank, problem.l1):
-            operator = LowRankPlusSparse(LowRank.zero(problem.pattern.shape), problem.pattern, problem.target)
+            operator = LowRankPlusSparse(LowRank.zero(problem.pattern), problem.pattern, problem.target)
             weakest = min(STRENGTHS[0], point.strength) if "strength" in self.space else point.strength
             above = weakest * problem.l1 / point.strength
             found = compute_partial_svd(
@@ -409,10 +409,12 @@ class Search:
         indptr, indices, places = regression.by_neighbor
         between = np.repeat(item, np.diff(indptr)) / item[indices]
         flat = weights.reshape(len(weights), -1).take(places, axis=1) * between
-        mine, theirs = left[rows].astype(np.float32), (right / item[:, None]).astype(np.float32)
+        mine = self.built.problem.engine.get(left, rows).astype(np.float32)
+        theirs = (right / item[:, None]).astype(np.float32)
         ranks = np.empty((len(weights), self.heldout.nnz))
         clicks, heldout = self.clicks, self.heldout
-        histories = regression.user, clicks.indptr, clicks.indices, self.built.genuine
+        user = self.built.problem.engine.get(regression.user)
+        histories = user, clicks.indptr, clicks.indices, self.built.genuine
         parts = (*histories, indptr, indices, flat, heldout.indptr, heldout.indices)
 
         def rank(start: int, stop: int) -> None:
@@ -434,7 +436,8 @@ class Search:
         """
         left, right = u
         scaling, n_items, ratio = self.built.scaling, self.clicks.shape[1], self.built.costs.ratio
-        matrix, scale = make_click_weights(regression, weights, scaling.item), regression.user / scaling.user
+        left, user = (self.built.problem.engine.get(each) for each in (left, regression.user))
+        matrix, scale = make_click_weights(regression, weights, scaling.item), user / scaling.user
         mine = (left / scaling.user[:, None]).astype(np.float32)
         theirs = (right / scaling.item[:, None]).astype(np.float32)
 

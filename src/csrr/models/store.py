@@ -42,7 +42,7 @@ from csrr.models.schema import (
     write_record,
 )
 from csrr.numerics.solver import Step
-from csrr.parameters import ParameterError, list_defaults
+from csrr.parameters import ParameterError, Service, list_defaults, list_parameters
 from csrr.ranking.calibration import Calibration
 from csrr.registry import HOMES, MODELS
 
@@ -409,7 +409,9 @@ def write_model(path: str | os.PathLike[str], model: Estimator) -> None:
     model.check_params()
     schema = make_schema(model, arrays)
     _check_sizes(model, schema.check(arrays))
-    params, facts = _as_json(model.get_params()), _as_json({name: write_record(each) for name, each in facts.items()})
+    services = {name for name, each in list_parameters(type(model)).items() if isinstance(each, Service)}
+    params = _as_json({name: value for name, value in model.get_params().items() if name not in services})
+    facts = _as_json({name: write_record(each) for name, each in facts.items()})
     schema.read_facts(facts)
     write(path, {"model": type(model).__name__, "params": params, "facts": facts}, arrays)
 

@@ -14,7 +14,7 @@ from csrr._base.progress import follow_steps
 from csrr._base.threads import use_threads
 from csrr.data.ids import Id
 from csrr.data.log import Log
-from csrr.model_parameters import MOST, AutoReg, HalfLife, MaxIter, Rank, Seed, Threads
+from csrr.model_parameters import MOST, AutoReg, Engine, HalfLife, MaxIter, Rank, Seed, Threads
 from csrr.models.base import Recommender
 from csrr.models.estimator import ask_one_state
 from csrr.models.foldin import FoldedFactors, FoldedItems, make_scorer
@@ -29,6 +29,7 @@ from csrr.numerics.factored import Factors, alternate, compute_objective, descen
 from csrr.numerics.foldin import ItemSide
 from csrr.numerics.problem import Pattern, Problem, select_rows
 from csrr.numerics.solver import Callback, Options, Step
+from csrr.numerics.thread_engine import THREADS
 from csrr.parameters import Choice, Number, ParameterError, declare, parameter
 from csrr.ranking.explanations import Explanation
 
@@ -68,8 +69,7 @@ class Penalty(NamedTuple):
 
     def list_strengths(self, problem: Problem) -> Float64Array:
         """Return the strength for each row, (n,)."""
-        strengths: Float64Array = self.reg * (_sum_row_weights(problem) / self.mean) ** self.exponent
-        return strengths
+        return self.reg * (_sum_row_weights(problem) / self.mean) ** self.exponent
 
 
 @dataclass(frozen=True)
@@ -121,6 +121,9 @@ class WRMF(Recommender):
         Stop after this many iterations.
     threads
         The number of threads; 0 for all cores.
+    engine
+        Where the work of a fit runs: an object with the methods of `csrr.numerics.engine.Engine`; None: on threads of
+        this process.
     seed
         Seed of the random numbers.
 
@@ -175,6 +178,7 @@ class WRMF(Recommender):
     tol: Gain = 1e-3
     max_iter: MaxIter = 50
     threads: Threads = 0
+    engine: Engine = None
     seed: Seed = 0
 
     def fit(self, data: Any, y: Any = None, *, callback: Callback | None = None, verbose: bool = False) -> Self:
@@ -262,7 +266,7 @@ class WRMF(Recommender):
         regs = penalties[0].list_strengths(problem), penalties[1].list_strengths(problem.T)
         options = Options(self.tol, self.max_iter)
         factors, _, history = alternate(problem, regs, first, options, callback=callback, began=began)
-        users = _solve_rows(problem, penalties[0], factors.items, factors.users)
+        users = problem.engine.get(_solve_rows(problem, penalties[0], factors.items, factors.users))
         self.remember(log)
         self.user_factors_, self.item_factors_ = (np.ascontiguousarray(f, np.float32) for f in (users, factors.items))
         self.history_: list[Step] = history
@@ -275,17 +279,19 @@ class WRMF(Recommender):
 
         If their objective is above that of 0, as may be with those of any file, the start of a new fit.
         """
+        engine = problem.engine
         users, new_users = place_rows_by_id(self.user_factors_, self.users_, log.users)
         items, new_items = place_rows_by_id(self.item_factors_, self.items_, log.items)
         if new_users.any():
             penalty = Penalty.make(problem, self.reg_exponent)
-            users[new_users] = _solve_rows(select_rows(problem, new_users), penalty, items)
+            users[new_users] = engine.get(_solve_rows(select_rows(problem, new_users), penalty, items))
+        placed = engine.put(problem.pattern, users)
         if new_items.any():
             penalty = Penalty.make(problem.T, self.reg_exponent)
-            items[new_items] = _solve_rows(select_rows(problem.T, new_items), penalty, users)
+            items[new_items] = engine.get(_solve_rows(select_rows(problem.T, new_items), penalty, placed))
         rank = resolve_rank(self.rank, DEFAULT_RANK, problem.pattern.shape)
         rng = np.random.default_rng(self.seed)
-        carried = widen(Factors(users, items), rank, rng)
+        carried = widen(problem.pattern, Factors(placed, items), rank, rng)
         with np.errstate(over="ignore", invalid="ignore"):
             is_better = 0 <= compute_objective(problem, carried) <= problem.value_at_zero
         return carried if is_better else guess_factors(problem, rank, rng)
@@ -324,9 +330,14 @@ class WRMF(Recommender):
             Its l1 is the value of `reg`; with "auto", the start of its search.
         """
         matrix = log.to_csr(weighted=self._is_weighted(log))
-        pattern, weight = Pattern.of(matrix), _weigh_cells(matrix.data, float(self.confidence))
+        pattern, weight = self._place_cells(matrix, float(self.confidence))
         reg = _guess_reg(pattern, weight, self.seed) if self.reg == "auto" else float(self.reg)
-        return Problem(pattern, np.ones_like(weight), weight, None, reg)
+        return Problem(pattern, 0 * weight + 1, weight, None, reg)
+
+    def _place_cells(self, matrix: Any, confidence: float) -> tuple[Pattern, FloatArray]:
+        """The pattern of a matrix of weights, csr, and c on its cells, (nnz,)."""
+        pattern = Pattern.of(matrix, self.engine or THREADS)
+        return pattern, pattern.engine.put_cells(pattern, _weigh_cells(matrix.data, confidence))
 
     @property
     def history_weight(self) -> float | None:
@@ -335,13 +346,13 @@ class WRMF(Recommender):
 
     def _build_from_histories(self, seen: Any) -> Problem:
         """The problem of users with these histories; values of `seen` are weights."""
-        pattern, weight = Pattern.of(seen), _weigh_cells(seen.data, self._confidence)
-        return Problem(pattern, np.ones_like(weight), weight, None, self._penalty.reg)
+        pattern, weight = self._place_cells(seen, self._confidence)
+        return Problem(pattern, 0 * weight + 1, weight, None, self._penalty.reg)
 
     def fold_users(self, users: npt.NDArray[Any], seen: Any) -> FoldedFactors:
         problem = self._build_from_histories(seen)
         with use_threads(self.threads, blas=1):
-            factors = _solve_rows(problem, self._penalty, self.item_factors_)
+            factors = problem.engine.get(_solve_rows(problem, self._penalty, self.item_factors_))
         return FoldedFactors.of(self, users, seen, factors)
 
     def fold_items(self, log: Log, chosen: Any) -> FoldedItems:
@@ -349,7 +360,7 @@ class WRMF(Recommender):
         total = self.seen_.nnz if self._weights is None else self._weights.sum(dtype=np.float64)
         penalty = self._penalty._replace(mean=len(self.users_) + float(self._confidence * total) / len(self.items_))
         with use_threads(self.threads, blas=1):
-            factors = _solve_rows(problem, penalty, self.user_factors_)
+            factors = problem.engine.get(_solve_rows(problem, penalty, self.user_factors_))
         return FoldedItems.of(self, log, chosen, make_scorer(self, factors), factors)
 
     @ask_one_state
@@ -374,11 +385,14 @@ class WRMF(Recommender):
         if self._weights is not None:
             seen.data = self._weights[self.seen_.indptr[row] : self.seen_.indptr[row + 1]]
         problem = self._build_from_histories(seen)
+        weight, strengths = (
+            problem.engine.get(each) for each in (problem.weight, self._penalty.list_strengths(problem))
+        )
         Q = self.item_factors_.astype(np.float64)
         mine = Q[problem.pattern.indices]
-        system = Q.T @ Q + (mine.T * (problem.weight - 1)) @ mine
-        system[np.diag_indices_from(system)] += self._penalty.list_strengths(problem)[0]
-        amounts = problem.weight * (mine @ solve_penalized(system, Q[column]))
+        system = Q.T @ Q + (mine.T * (weight - 1)) @ mine
+        system[np.diag_indices_from(system)] += strengths[0]
+        amounts = weight * (mine @ solve_penalized(system, Q[column]))
         return explain_score(self, user, item, problem.pattern.indices, amounts)
 
     def state(self) -> ModelState:
@@ -416,9 +430,7 @@ def _guess_reg(pattern: Pattern, weight: FloatArray, seed: int) -> float:
 
 def _sum_row_weights(problem: Problem) -> Float64Array:
     """The sum of the weights of all cells of each row, (n,): 1 for a cell, and more for an observed one."""
-    n, m = problem.pattern.shape
-    more = np.bincount(problem.pattern.rows, problem.weight - 1.0, minlength=n).astype(np.float64)
-    return more + m
+    return problem.engine.sum_rows(problem.pattern, problem.weight - 1.0) + problem.pattern.shape[1]
 
 
 def _solve_rows(problem: Problem, penalty: Penalty, other: FloatArray, start: FloatArray | None = None) -> FloatArray:
@@ -426,15 +438,17 @@ def _solve_rows(problem: Problem, penalty: Penalty, other: FloatArray, start: Fl
 
     Both known and new rows are solved for in this way, so that they are alike.
     """
-    side, regs = ItemSide.of(other, problem.l1), penalty.list_strengths(problem)
-    nothing = np.zeros((problem.pattern.shape[0], other.shape[1]), other.dtype)
-    users = problem.engine.multiply(nothing if start is None else start, side.turn)
+    engine, regs = problem.engine, penalty.list_strengths(problem)
+    side = ItemSide.of(other, problem.l1, engine)
+    if start is None:
+        start = engine.put(problem.pattern, np.zeros((problem.pattern.shape[0], other.shape[1]), other.dtype))
+    users = engine.multiply(start, side.turn)
     for steps in _STEPS:
         before = users
         users, _ = descend(problem, users, side.turned, side.curvature, regs, steps=steps)
-        if np.abs(users - before).max(initial=0) <= _EXACT * np.abs(users).max(initial=0):
+        if abs(users - before).max(initial=0) <= _EXACT * abs(users).max(initial=0):
             break
-    return problem.engine.multiply(users, side.turn.T)
+    return engine.multiply(users, side.turn.T)
 
 
 # Conjugate gradient steps of each run, and the relative change that ends the runs. Large weights need long runs.

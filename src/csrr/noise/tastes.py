@@ -97,7 +97,7 @@ class Tastes:
     @classmethod
     def of(cls, pattern: Pattern, users: FloatArray, items: FloatArray, entered: FloatArray, l1: float) -> Tastes:
         """Return the tastes of factors of U at a regularization `l1`."""
-        return cls(pattern, users, items, entered, ItemSide.of(users, l1).inverse)
+        return cls(pattern, users, items, entered, ItemSide.of(users, l1, pattern.engine).inverse)
 
     @cached_property
     def chance(self) -> FloatArray:

@@ -11,8 +11,8 @@ import numpy as np
 
 from csrr._base.arrays import FloatArray
 from csrr.numerics.certificate import Status
-from csrr.numerics.factored import FactoredSolution, Factors, certify, compute_objective, guess_factors, sum_pulls
-from csrr.numerics.problem import Problem
+from csrr.numerics.factored import FactoredSolution, Factors, certify, compute_objective, guess_factors
+from csrr.numerics.problem import Pattern, Problem
 from csrr.numerics.solver import Callback, Options, Step, Trace
 
 Moves = Iterator[tuple[Factors, float]]
@@ -64,7 +64,7 @@ def algorithm2(
     left = options.max_iter
     deadline = np.inf if options.time_limit is None else began + options.time_limit
     v_step = step or 1 / problem.smoothness
-    v = np.zeros_like(problem.target) if single_v_step and problem.cap is not None else None
+    v = 0 * problem.target if single_v_step and problem.cap is not None else None
     while status is None:
         here = trace.add(_measure(problem, factors, v), float("nan"), rank)
         status = _find_reason(trace.history, options.tol, left, is_late=began + here.seconds > deadline)
@@ -88,7 +88,7 @@ def _measure(problem: Problem, factors: Factors, v: FloatArray | None) -> float:
     """The objective at P, Q and V = v, (nnz,); None: at the best V."""
     if v is None or problem.cap is None:
         return compute_objective(problem, factors)
-    penalty = float(np.sum(problem.cap * v, dtype=np.float64))
+    penalty = float((problem.cap * v).sum(dtype=np.float64))
     return compute_objective(_fix_specific(problem, v), factors) + penalty
 
 
@@ -105,7 +105,7 @@ def _step_specific(problem: Problem, factors: Factors, v: FloatArray, step: floa
     """V after one proximal step from v, kept in [0, 1], (nnz,)."""
     assert problem.cap is not None
     gradient = problem.weight * (problem.pattern.dots(factors.users, factors.items) + v - problem.target)
-    return np.clip(v - v.dtype.type(step) * (gradient + problem.cap), 0, 1)
+    return (v - v.dtype.type(step) * (gradient + problem.cap)).clip(0, 1)
 
 
 def _find_reason(history: list[Step], tol: float, left: int, *, is_late: bool) -> Status | None:
@@ -162,51 +162,51 @@ def _choose_momentum(pace: float, *, has_risen: bool) -> tuple[float, float]:
 
 def _go_beyond(now: FloatArray, last: FloatArray, beta: float, bound: float) -> FloatArray:
     """now + beta*(now - last), kept in [0, bound]."""
-    return np.clip(now + now.dtype.type(beta) * (now - last), 0, now.dtype.type(bound))
+    return (now + now.dtype.type(beta) * (now - last)).clip(0, now.dtype.type(bound))
 
 
 def _step_users(
     problem: Problem, factors: Factors, bound: float, step: float | None = None
 ) -> tuple[FloatArray, float]:
     """P after a projected gradient step, Q fixed, and the objective before it."""
-    P, Q = factors.users, factors.items
-    sums, loss = sum_pulls(problem, P, Q)
-    gram = problem.engine.cross(Q, Q)
-    gradient = problem.engine.multiply(P, gram.astype(P.dtype))
-    value = loss + 0.5 * float(np.einsum("ik,ik->", P, gradient, dtype=np.float64))
-    value += 0.5 * problem.l1 * sum(float(np.einsum("ik,ik->", f, f, dtype=np.float64)) for f in (P, Q))
+    P, Q, engine = factors.users, factors.items, problem.engine
+    sums, loss = engine.pull_rows(problem, P, Q)
+    gram = engine.cross(Q, Q)
+    gradient = engine.multiply(P, gram.astype(P.dtype))
+    value = loss + 0.5 * engine.dot(P, gradient)
+    value += 0.5 * problem.l1 * sum(engine.dot(f, f) for f in (P, Q))
     if step is None:
         step = 1 / max(problem.smoothness * float(np.linalg.eigvalsh(gram)[-1]), 1e-30)
     gradient -= sums
     scale = P.dtype.type(1 / (1 + step * problem.l1))
-    return np.clip((P - P.dtype.type(step) * gradient) * scale, 0, P.dtype.type(bound)), value
+    return ((P - P.dtype.type(step) * gradient) * scale).clip(0, P.dtype.type(bound)), value
 
 
 def guess_nonnegative(problem: Problem, rank: int, rng: np.random.Generator) -> Factors:
     """Factors to begin with: what is positive of a rough SVD of the targets."""
-    return take_nonnegative_part(guess_factors(problem, rank, rng), rng)
+    return take_nonnegative_part(problem.pattern, guess_factors(problem, rank, rng), rng)
 
 
-def take_nonnegative_part(factors: Factors, rng: np.random.Generator) -> Factors:
+def take_nonnegative_part(pattern: Pattern, factors: Factors, rng: np.random.Generator) -> Factors:
     """Of each column pair of P and Q its positive or its negative half, the larger; zeros become small.
 
     A coordinate that is 0 on both sides would stay so.
     """
-    norms = [
-        np.linalg.norm(np.maximum(sign * f, 0), axis=0) for sign in (1, -1) for f in (factors.users, factors.items)
-    ]
-    signs = np.where(norms[0] * norms[1] >= norms[2] * norms[3], 1, -1)
+    users, items, engine = factors.users, factors.items, pattern.engine
+    halves = [(sign * f).clip(0) for sign in (1, -1) for f in (users, items)]
+    norms = [np.sqrt(engine.dot_columns(half, half)) for half in halves]
+    signs = np.where(norms[0] * norms[1] >= norms[2] * norms[3], 1, -1).astype(users.dtype)
 
-    def take_half(f: FloatArray) -> FloatArray:
-        noise = rng.random(f.shape).astype(f.dtype)
-        return np.maximum(f * signs.astype(f.dtype), 0) + f.dtype.type(0.1 * np.abs(f).mean()) * noise
+    def take_half(f: FloatArray, noise: FloatArray) -> FloatArray:
+        return (f * signs).clip(0) + f.dtype.type(0.1 * abs(f).mean()) * noise
 
-    return Factors(take_half(factors.users), take_half(factors.items))
+    noise = [rng.random(f.shape).astype(f.dtype) for f in (users, items)]
+    return Factors(take_half(users, engine.put(pattern, noise[0])), take_half(items, noise[1]))
 
 
 def _clip(factors: Factors, bound: float) -> Factors:
     dtype = factors.users.dtype.type
-    return Factors(*(np.clip(f, 0, dtype(bound)) for f in (factors.users, factors.items)))
+    return Factors(*(f.clip(0, dtype(bound)) for f in (factors.users, factors.items)))
 
 
 def fold_in_nonnegative(problem: Problem, items: FloatArray, *, tol: float = 1e-4, max_iter: int = 500) -> FloatArray:
@@ -216,15 +216,15 @@ def fold_in_nonnegative(problem: Problem, items: FloatArray, *, tol: float = 1e-
 
     Accelerated projected gradient, until no step moves a user by more than tol of the largest factor norm.
     """
-    rank = items.shape[1]
+    rank, engine = items.shape[1], problem.engine
     bound = compute_upper_bound(rank)
-    P = ahead = np.full((problem.pattern.shape[0], rank), 0.1 * bound, items.dtype)
+    P = ahead = engine.put(problem.pattern, np.full((problem.pattern.shape[0], rank), 0.1 * bound, items.dtype))
     pace, before = 1.0, np.inf
     for _ in range(max_iter):
         moved, value = _step_users(problem, Factors(ahead, items), bound)
         pace, beta = _choose_momentum(pace, has_risen=value > before)
-        ahead, shift = _go_beyond(moved, P, beta, bound), np.linalg.norm(moved - P, axis=1)
+        ahead, shift = _go_beyond(moved, P, beta, bound), engine.find_largest_norm(moved - P)
         P, before = moved, value
-        if shift.max(initial=0) <= tol * np.linalg.norm(P, axis=1).max(initial=0):
+        if shift <= tol * engine.find_largest_norm(P):
             break
     return P

@@ -288,5 +288,4 @@ def fold_in(pattern: Pattern, items: Float32Array, reg: float, *, n_steps: int =
     fixed = (np.ascontiguousarray(items), order, np.float32(reg), longest, n_steps)
     bounds = [0, *range(_TOGETHER, pattern.shape[0], _TOGETHER), pattern.shape[0]]
     cells = pattern.indptr, pattern.indices
-    (users,) = pattern.engine.map_ranges(lambda a, b: (_fold_rows(a, b, *cells, *fixed),), bounds)
-    return users
+    return np.concatenate(map_ranges(lambda a, b: _fold_rows(a, b, *cells, *fixed), bounds))

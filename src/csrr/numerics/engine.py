@@ -3,44 +3,57 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol
 
-from csrr._base.arrays import AnyArray, Float64Array, FloatArray
+from csrr._base.arrays import AnyArray, Float32Array, Float64Array, FloatArray, Int32Array, Int64Array
 
 if TYPE_CHECKING:
-    from csrr.numerics.problem import Pattern, Sparse
-
-Part = TypeVar("Part")
+    from csrr.numerics.neighbors import Likeness, Regression
+    from csrr.numerics.problem import Pattern, Problem, Sparse
 
 
 class Engine(Protocol):
     """The operations of a fit on an (n, m) matrix whose rows, users, may lie in blocks in many places.
 
-    Arrays are of three kinds. The *user side*, (n, k), and *cells*, (nnz,), one value an observed cell in row order,
-    lie with the blocks of users. The *item side*, (m, k), and what is small, (k, c), is everywhere. Solvers do no more
-    to the first two than arithmetic among themselves and with numbers and rows, (k,), column slices, `shape` and
-    `dtype`; once a problem, a sum or a maximum over cells. Everything else is a method below, each of them one of:
+    Arrays are of three kinds. The *user side*, (n,) or (n, k), and *cells*, (nnz,), one value an observed cell in row
+    order, lie with the blocks of users, in a type of the engine's own. The *item side*, (m,) or (m, k), and what is
+    small, (k, c), are numpy arrays, which are everywhere. Solvers use the first two only in the methods below, and in
+    arithmetic and comparisons among themselves, with numbers and with rows, (k,); and by `shape`, `dtype`, `len`,
+    `abs`, `astype`, `clip`, slices and masks of columns, and `sum`, `mean`, `min`, `max`, `any` and `all`.
+    Everything else is a method, each of them one of:
 
+    - the way there and back: `put`, `put_cells`, `get`;
     - a map over blocks whose results stay where they are: `multiply_sparse`, `dot_rows`, `multiply`, `map_cells`,
-      `map_rows`, `map_ranges`, `scatter_ranges`, `join_columns`;
+      `scale_cells`, `transpose_cells`, `sum_rows`, `join_columns`, `descend_rows`, `pull_rows`;
     - a map over blocks whose results, none larger than (m, k), are added up: `multiply_transposed`, `cross`,
-      `dot_columns`, `sum_cells`. The order of the additions depends on the data alone, never on how many workers
-      there are or which is first, so that a fit has the same bits anywhere.
+      `dot_columns`, `dot`, `find_largest_norm`, `sum_cells`, `sum_columns`. The order of the additions depends on the
+      data alone, never on how many workers there are or which is first, so that a fit has the same bits anywhere;
+    - a map over items: `find_nearest`, `cross_targets`, `gather_grams`, `cross_low_rank`, `solve_items`.
 
-    As solvers take turns between the sides, `multiply`, `cross`, `dot_columns` and `join_columns` are asked of
-    either side. Functions that are handed to a map get the arrays of their block and return new ones: they change
-    nothing that they were given, so that a block may be a copy on another machine. What a method returns is new, and
-    theirs who asked; only `put` may give back what it got.
+    As solvers take turns between the sides, `multiply`, `cross`, `dot_columns`, `dot` and `join_columns` are asked of
+    either side; and a problem's transpose, whose rows are items, is given to `descend_rows`, `pull_rows` and
+    `sum_rows` where solvers alternate in factors. Functions that are handed to a map get the arrays of their block and
+    return new ones: they change nothing that they were given, so that a block may be a copy on another machine. What a
+    method returns is new, and belongs to the caller; only `put`, `put_cells` and `get` may give back what they got.
 
-    An engine on a GPU keeps the pattern, cells and both sides on the device and has to bring the methods as kernels or
-    library calls there, `put` as the copy to it, and its own versions of the functions handed to `map_rows`,
-    `map_ranges` and `scatter_ranges`, which are compiled for a CPU. An engine on many machines keeps blocks with
-    workers, gives user side and cells a type of its own for the arithmetic above, and adds up (m, k) numbers a step,
-    however many users there are. Alternating in factors (`problem.T`) needs the cells by item as well.
+    An engine on a GPU keeps the pattern, cells and the user side on the device and has to bring the methods as kernels
+    or library calls there. An engine on many machines keeps blocks with workers and adds up (m, k) numbers a step,
+    however many users there are.
     """
 
-    def put(self, x: FloatArray) -> FloatArray:
-        """An array of the user or the item side, (rows, k), drawn or made here, as one of the engine's own."""
+    def put(self, pattern: Pattern, x: FloatArray) -> FloatArray:
+        """A numpy array of the user side, (n,) or (n, k), as one of the engine's own."""
+        ...
+
+    def put_cells(self, pattern: Pattern, values: FloatArray) -> FloatArray:
+        """A numpy array of cells, (nnz,), as one of the engine's own."""
+        ...
+
+    def get(self, x: FloatArray, rows: AnyArray | None = None) -> FloatArray:
+        """An array of the user side, or cells, as a numpy array: all of it, or some rows by number.
+
+        A numpy array is one already.
+        """
         ...
 
     def multiply_sparse(self, matrix: Sparse, x: FloatArray) -> FloatArray:
@@ -55,12 +68,28 @@ class Engine(Protocol):
         """left @ right.T on the observed cells, (nnz,): left (n, k), right (m, k), their first `width` columns."""
         ...
 
+    def scale_cells(self, pattern: Pattern, user: FloatArray, item: FloatArray) -> FloatArray:
+        """user[i] * item[j] for each observed cell (i, j), (nnz,): user (n,), item (m,)."""
+        ...
+
+    def transpose_cells(self, pattern: Pattern, values: FloatArray) -> FloatArray:
+        """Cells, (nnz,), in the order of the transposed pattern, (nnz,)."""
+        ...
+
     def map_cells(self, work: Callable[..., FloatArray], *cells: FloatArray) -> FloatArray:
         """`work` of arrays of (nnz,), (nnz,): it is given the same range of each, and returns one value a cell."""
         ...
 
     def sum_cells(self, work: Callable[..., float], *cells: FloatArray) -> float:
         """The sum of `work` over ranges of arrays of (nnz,): it returns what its range adds, in double precision."""
+        ...
+
+    def sum_rows(self, pattern: Pattern, values: FloatArray) -> Float64Array:
+        """The sum of the cells of each row, (n,), in double precision."""
+        ...
+
+    def sum_columns(self, pattern: Pattern, values: FloatArray) -> Float64Array:
+        """The sum of the cells of each column, (m,), in double precision."""
         ...
 
     def multiply(self, x: FloatArray, small: FloatArray) -> FloatArray:
@@ -75,42 +104,73 @@ class Engine(Protocol):
         """The dot product of every column of x with that of y, (rows, k) both, in double precision, (k,)."""
         ...
 
+    def dot(self, x: FloatArray, y: FloatArray) -> float:
+        """The sum of x * y, (rows, k) both, in double precision."""
+        ...
+
+    def find_largest_norm(self, x: FloatArray) -> float:
+        """The largest norm of a row of x, (n, k); 0 for none."""
+        ...
+
     def join_columns(self, arrays: Sequence[FloatArray]) -> FloatArray:
         """Arrays of (rows, ...) side by side, (rows, the sum of their widths)."""
         ...
 
-    def map_rows(
+    def descend_rows(
         self,
-        work: Callable[..., tuple[FloatArray, ...]],
-        pattern: Pattern,
-        cells: Sequence[FloatArray],
-        rows: Sequence[FloatArray],
-    ) -> tuple[FloatArray, ...]:
-        """What `work` returns for blocks of users, each array, (n, ...), put together in their order.
+        problem: Problem,
+        own: FloatArray,
+        other: FloatArray,
+        curvature: FloatArray,
+        reg: FloatArray,
+        steps: int,
+        relax: float,
+    ) -> tuple[FloatArray, float]:
+        """A lower point than `own`, (n, d), with `other`, (m, d), fixed, and the objective at `own`.
 
-        `work` is given a block's `indptr`, from 0, and `indices`, and its parts of `cells`, (nnz,), and of
-        `rows`, (n, ...); it returns arrays with one entry a user of the block.
+        See `csrr.numerics.factored.descend`.
         """
         ...
 
-    def map_ranges(
-        self, work: Callable[[int, int], tuple[AnyArray, ...]], bounds: Sequence[int]
-    ) -> tuple[AnyArray, ...]:
-        """What `work(start, stop)` returns for each consecutive pair of `bounds`, put together in order.
+    def pull_rows(self, problem: Problem, own: FloatArray, other: FloatArray) -> tuple[FloatArray, float]:
+        """(-h'(u) + u on the observed cells) @ other, (n, d), and sum_obs (h(u) - u^2/2), u = own other'.
 
-        For maps over items. It returns arrays with one entry for each of start to stop.
+        `own` is (n, d), `other` (m, d).
         """
         ...
 
-    def scatter_ranges(
-        self,
-        work: Callable[[int, int], Part],
-        place: Callable[[int, int, Part, FloatArray], object],
-        bounds: Sequence[int],
-        whole: FloatArray,
-    ) -> FloatArray:
-        """`whole`, a new array, with what `work(start, stop)` returns for each consecutive pair of `bounds` in it.
+    def find_nearest(
+        self, pattern: Pattern, likeness: Likeness, width: int, amounts: FloatArray | None
+    ) -> tuple[Float32Array, Int32Array, Int64Array]:
+        """The largest likenesses to each item, whose they are, best first, and how many each item has.
 
-        `place(start, stop, part, whole)` puts a part where it belongs; no two parts have a place in common.
+        Shapes (m, width) twice and (m,). `amounts`, (nnz,), are the entries; None: all 1.
+        """
+        ...
+
+    def cross_targets(self, regression: Regression) -> Float64Array:
+        """X'T on the support, (m, K)."""
+        ...
+
+    def gather_grams(self, regression: Regression, support: Int32Array) -> Float32Array:
+        """X'X among the neighbors of some items, (items, K*(K + 1)/2): lower triangles, row by row.
+
+        `support` is (items, K).
+        """
+        ...
+
+    def cross_low_rank(
+        self, image: FloatArray, right: FloatArray, support: Int32Array, along: Float64Array
+    ) -> Float32Array:
+        """along - image @ right.T on the support, (m, K): image (m, d), right (m, d), along (m, K)."""
+        ...
+
+    def solve_items(
+        self, support: Int32Array, grams: Float32Array, crossed: Float32Array, ks: AnyArray, rhos: AnyArray
+    ) -> tuple[Float32Array, int]:
+        """(grams + rho*I)^-1 crossed for each item and each rho, of the first k neighbors, and a singular item or -1.
+
+        `support`, `grams` and crossed[v] are of the same items; the weights have shape (len(crossed), len(rhos), items,
+        K).
         """
         ...

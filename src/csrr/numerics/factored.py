@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from csrr._base.arrays import AnyArray, Float64Array, FloatArray
+from csrr._base.arrays import Float64Array, FloatArray
 from csrr._base.lazy_jit import compile_loop, compile_part
 from csrr.numerics.certificate import SLACK, Certificate, Status, compute_gap
 from csrr.numerics.engine import Engine
@@ -16,7 +16,6 @@ from csrr.numerics.krylov import eigh_falling, orthonormalize
 from csrr.numerics.lowrank import LowRank
 from csrr.numerics.problem import Pattern, Problem
 from csrr.numerics.solver import Callback, Options, Step, Trace
-from csrr.numerics.thread_engine import THREADS
 
 
 @compile_part(fastmath=True)
@@ -135,21 +134,20 @@ class Factors:
         root = np.sqrt(u.s).astype(u.left.dtype)
         return cls(u.left * root, np.ascontiguousarray(u.right * root))
 
-    def to_low_rank(self, engine: Engine = THREADS) -> LowRank:
+    def to_low_rank(self, engine: Engine) -> LowRank:
         """The singular triplets of P Q', those that are nothing left out."""
         return self.split_low_rank(engine)[0]
 
-    def split_low_rank(self, engine: Engine = THREADS) -> tuple[LowRank, float]:
+    def split_low_rank(self, engine: Engine) -> tuple[LowRank, float]:
         """The singular triplets of P Q' but for those that are nothing, and the sum of the singular values of these."""
-        balanced, s = self.balance(engine=engine)
+        balanced, s = self.balance(engine)
         keep = s > max(_choose_cutoff(self.users.dtype) * s.max(initial=0), _LEAST)
         scale = (s[keep] ** -0.5).astype(self.users.dtype)
-        left, right = (np.ascontiguousarray(f[:, keep]) for f in (balanced.users, balanced.items))
-        left *= scale
-        right *= scale
+        select = np.eye(len(s), dtype=scale.dtype)[:, keep] * scale
+        left, right = (engine.multiply(f, select) for f in (balanced.users, balanced.items))
         return LowRank(left, s[keep], right), float(s[~keep].sum())
 
-    def balance(self, diagonal: FloatArray | None = None, *, engine: Engine = THREADS) -> tuple[Factors, Float64Array]:
+    def balance(self, engine: Engine, diagonal: FloatArray | None = None) -> tuple[Factors, Float64Array]:
         """Factors of the same matrix with P'P = Q'Q = diag(s), s its singular values: the least ||P||^2 + ||Q||^2.
 
         With P'P = E diag(g) E' and R = E diag(sqrt(g)), the squares of the singular values are the eigenvalues of
@@ -173,7 +171,7 @@ class Factors:
         # Not squares/s: where that is rounding it is far from the diagonal, and the next step would rise.
         return Factors(users, items), engine.dot_columns(items, items)
 
-    def diagonalize(self, engine: Engine = THREADS) -> tuple[Factors, FloatArray]:
+    def diagonalize(self, engine: Engine) -> tuple[Factors, FloatArray]:
         """Factors of the same matrix, turned so that Q'Q is diagonal, and that diagonal, (d,)."""
         g, E = eigh_falling(engine.cross(self.items, self.items))
         turn = E.astype(self.users.dtype)
@@ -187,15 +185,6 @@ _LEAST = 1e-30
 def _choose_cutoff(dtype: Any) -> float:
     """The share of the largest singular value below which another is rounding."""
     return 1e-6 if dtype == np.float32 else 1e-9
-
-
-def _list_cells(problem: Problem) -> tuple[tuple[FloatArray, FloatArray, FloatArray], bool]:
-    """Target, weight and V's penalty, (nnz,) each, as the compiled loops take them, and whether there is V.
-
-    Without V, its penalty is any array.
-    """
-    cap = problem.target if problem.cap is None else problem.cap
-    return (problem.target, problem.weight, cap), problem.cap is not None
 
 
 def descend(
@@ -216,42 +205,15 @@ def descend(
     only evaluate. The last step is `relax` times as long as is best for `own` alone, which may be better for what
     follows.
     """
-    cells, has_cap = _list_cells(problem)
-    fixed = (has_cap, np.ascontiguousarray(other), curvature.astype(own.dtype), steps, relax)
     # A strength too small for the type is the least one: what it is added to may be 0.
-    rows = (own, np.maximum(reg, np.finfo(own.dtype).tiny).astype(own.dtype))
-
-    def work(*block: AnyArray) -> tuple[AnyArray, ...]:
-        *given, start, strengths = block
-        lower, loss = start.copy(), np.empty(len(start))
-        scratch = np.empty((4, lower.shape[1]), lower.dtype)
-        descend_rows(*given, lower, strengths, *fixed, scratch, loss)
-        return lower, loss
-
-    lower, loss = problem.engine.map_rows(work, problem.pattern, cells, rows)
-    return lower, float(loss.sum())
-
-
-def sum_pulls(problem: Problem, own: FloatArray, other: FloatArray) -> tuple[FloatArray, float]:
-    """(-h'(u) + u on the observed cells) @ other, (n, d), and sum_obs (h(u) - u^2/2), u = own other'.
-
-    `own` is (n, d), `other` (m, d).
-    """
-    cells, has_cap = _list_cells(problem)
-
-    def work(*block: AnyArray) -> tuple[AnyArray, ...]:
-        sums, loss = np.zeros_like(block[-1]), np.empty(len(block[-1]))
-        pull_rows(*block, has_cap, other, sums, loss)
-        return sums, loss
-
-    sums, loss = problem.engine.map_rows(work, problem.pattern, cells, (own,))
-    return sums, float(loss.sum())
+    strengths = reg.clip(np.finfo(own.dtype).tiny).astype(own.dtype)
+    return problem.engine.descend_rows(problem, own, other, curvature.astype(own.dtype), strengths, steps, relax)
 
 
 def compute_objective(problem: Problem, factors: Factors) -> float:
     """l1/2*(||P||^2 + ||Q||^2) + sum_obs h(P Q') + 1/2*sum_unobs (P Q')^2."""
     P, Q = factors.users, factors.items
-    _, loss = sum_pulls(problem, P, Q)
+    _, loss = problem.engine.pull_rows(problem, P, Q)
     grams = [problem.engine.cross(f, f) for f in (P, Q)]
     return loss + 0.5 * float(np.sum(grams[0] * grams[1])) + 0.5 * problem.l1 * float(sum(map(np.trace, grams)))
 
@@ -266,7 +228,7 @@ def find_leading_factors(
     dtype, engine = values.dtype, pattern.engine
     width = min(rank + rank // 10 + 8, *pattern.shape)
     matrix = pattern.fill(values)
-    right = engine.put(rng.standard_normal((pattern.shape[1], width), dtype.type))
+    right = rng.standard_normal((pattern.shape[1], width), dtype.type)
     for is_later in range(passes):
         start = orthonormalize(engine, right, rounds=1) if is_later else right
         left = orthonormalize(engine, matrix.times(start), rounds=1)
@@ -278,7 +240,7 @@ def find_leading_factors(
     kept = np.sqrt(np.maximum(s - threshold, 1e-3 * np.maximum(s, floor)))
     users = engine.multiply(left, (turn * kept).astype(dtype))
     items = engine.multiply(right, (turn * (kept / np.maximum(s, floor))).astype(dtype))
-    return widen(Factors(users, items), rank, rng)
+    return widen(pattern, Factors(users, items), rank, rng)
 
 
 def guess_factors(problem: Problem, rank: int, rng: np.random.Generator) -> Factors:
@@ -288,20 +250,22 @@ def guess_factors(problem: Problem, rank: int, rng: np.random.Generator) -> Fact
     return find_leading_factors(problem.pattern, values, rank, problem.l1 / scale, rng)
 
 
-def widen(factors: Factors, rank: int, rng: np.random.Generator) -> Factors:
+def widen(pattern: Pattern, factors: Factors, rank: int, rng: np.random.Generator) -> Factors:
     """The factors with exactly `rank` columns: the last ones cut off, or small random ones added.
 
     A column that is zero in both would stay so.
     """
-    missing = rank - factors.users.shape[1]
+    users, items, engine = factors.users, factors.items, pattern.engine
+    missing = rank - users.shape[1]
     if missing <= 0:
-        return Factors(*(np.ascontiguousarray(f[:, :rank]) for f in (factors.users, factors.items)))
+        return Factors(*(engine.join_columns([f[:, :rank]]) for f in (users, items)))
 
-    def extend(f: FloatArray) -> FloatArray:
-        size = 1e-2 * np.sqrt(np.mean(f**2)) if f.size else 1e-2
-        return np.hstack([f, (size * rng.standard_normal((len(f), missing))).astype(f.dtype)])
+    def draw(f: FloatArray) -> FloatArray:
+        size = 1e-2 * np.sqrt((f**2).mean()) if 0 not in f.shape else 1e-2
+        return (size * rng.standard_normal((len(f), missing))).astype(f.dtype)
 
-    return Factors(extend(factors.users), extend(factors.items))
+    more = engine.put(pattern, draw(users))
+    return Factors(engine.join_columns([users, more]), engine.join_columns([items, draw(items)]))
 
 
 def pick_lower(problem: Problem, start: Factors, other: Factors) -> Factors:
@@ -341,7 +305,7 @@ def alternate(
     is_uniform = min(r.min() for r in regs) == max(r.max() for r in regs)
 
     def prepare(factors: Factors, diagonal: FloatArray | None) -> tuple[Factors, FloatArray]:
-        return factors.balance(diagonal, engine=engine) if is_uniform else factors.diagonalize(engine)
+        return factors.balance(engine, diagonal) if is_uniform else factors.diagonalize(engine)
 
     steps = 1 if problem.smoothness <= _ONE_STEP_UP_TO else 2
     curvature = None
@@ -395,14 +359,14 @@ def solve_factored(
     rng = np.random.default_rng(options.seed)
     factors = guess_factors(problem, rank, rng)
     if start is not None:
-        factors = pick_lower(problem, widen(Factors.of(start), rank, rng), factors)
+        factors = pick_lower(problem, widen(problem.pattern, Factors.of(start), rank, rng), factors)
     n, m = problem.pattern.shape
-    regs = np.full(n, problem.l1), np.full(m, problem.l1)
+    regs = problem.engine.put(problem.pattern, np.full(n, problem.l1)), np.full(m, problem.l1)
     factors, status, history = alternate(problem, regs, factors, options, callback=callback, began=began)
     certificate = certify(problem, factors, options, history, status, began, rng)
     if certificate.rank == 0:
         # What is left is rounding; the certificate is that of zero.
-        factors = Factors(np.zeros_like(factors.users), np.zeros_like(factors.items))
+        factors = Factors(abs(0 * factors.users), abs(0 * factors.items))
     return FactoredSolution(factors, certificate, history)
 
 

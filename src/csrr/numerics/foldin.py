@@ -11,7 +11,6 @@ from csrr.numerics.engine import Engine
 from csrr.numerics.factored import descend
 from csrr.numerics.krylov import eigh_falling
 from csrr.numerics.problem import Problem
-from csrr.numerics.thread_engine import THREADS
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +27,7 @@ class ItemSide:
     l1: float
 
     @classmethod
-    def of(cls, factors: FloatArray, l1: float, engine: Engine = THREADS) -> ItemSide:
+    def of(cls, factors: FloatArray, l1: float, engine: Engine) -> ItemSide:
         """The item side with factors Q, (m, k)."""
         curvature, turn = eigh_falling(engine.cross(factors, factors))
         turn = turn.astype(factors.dtype)
@@ -53,21 +52,19 @@ def fold_in(
     Alternates V at its best and two steps of conjugate gradients, until none moves a user by more than tol of
     the largest factor norm; at the minimum P is a sum over the user's items (see `explain_value`).
     """
-    rows, engine = problem.pattern.shape[0], problem.engine
-    factors = np.zeros((rows, len(side.turn)), side.turn.dtype) if start is None else engine.multiply(start, side.turn)
-    reg = np.full(rows, side.l1)
+    pattern, engine = problem.pattern, problem.engine
+    if start is None:
+        factors = engine.put(pattern, np.zeros((pattern.shape[0], len(side.turn)), side.turn.dtype))
+    else:
+        factors = engine.multiply(start, side.turn)
+    reg = engine.put(pattern, np.full(pattern.shape[0], side.l1))
     for _ in range(max_iter):
         before = factors
         factors, _ = descend(problem, before, side.turned, side.curvature, reg, steps=2)
-        moved, largest = _find_largest_norm(before - factors), _find_largest_norm(factors)
+        moved, largest = engine.find_largest_norm(before - factors), engine.find_largest_norm(factors)
         if moved <= tol * largest or moved == 0:
             break
     return engine.multiply(factors, side.turn.T)
-
-
-def _find_largest_norm(x: FloatArray) -> float:
-    """The largest norm of a row of x, (n, k)."""
-    return float(np.sqrt(np.einsum("ik,ik->i", x, x).max(initial=0)))
 
 
 def explain_value(problem: Problem, side: ItemSide, factors: FloatArray, item: int) -> FloatArray:

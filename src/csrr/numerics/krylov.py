@@ -20,6 +20,14 @@ class Operator(Protocol):
     def shape(self) -> tuple[int, int]: ...
     @property
     def engine(self) -> Engine: ...
+    def put_right(self, x: FloatArray) -> FloatArray:
+        """A numpy array, (m, k), as one that `times` takes."""
+        ...
+
+    def put_left(self, y: FloatArray) -> FloatArray:
+        """A numpy array, (n, k), as one that `transposed_times` takes."""
+        ...
+
     def times(self, x: FloatArray) -> FloatArray:
         """The matrix times x, (m, k): (n, k)."""
         ...
@@ -38,6 +46,14 @@ class LowRankPlusSparse:
         self.a: np.floating[Any] = values.dtype.type(a)
         self.shape: tuple[int, int] = pattern.shape
         self.engine: Engine = pattern.engine
+
+    def put_right(self, x: FloatArray) -> FloatArray:
+        """The array itself, (m, k): the item side."""
+        return x
+
+    def put_left(self, y: FloatArray) -> FloatArray:
+        """An array of the user side, (n, k), as one of the engine's own."""
+        return self.engine.put(self.sparse.pattern, y)
 
     def times(self, x: FloatArray) -> FloatArray:
         """The matrix times x, (m, k): (n, k)."""
@@ -58,6 +74,7 @@ class _Flipped:
     def __init__(self, op: Operator) -> None:
         self.shape, self.engine = (op.shape[1], op.shape[0]), op.engine
         self.times, self.transposed_times = op.transposed_times, op.times
+        self.put_left, self.put_right = op.put_right, op.put_left
 
 
 def eigh_falling(gram: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -218,7 +235,7 @@ def compute_partial_svd(
 
 def _draw(op: Operator, columns: int, rng: np.random.Generator, dtype: type) -> FloatArray:
     """A random block for `op` to multiply, (m, columns)."""
-    return op.engine.put(rng.standard_normal((op.shape[1], columns)).astype(dtype))
+    return op.put_right(rng.standard_normal((op.shape[1], columns)).astype(dtype))
 
 
 def _pick_short_side(op: Operator) -> tuple[Operator, bool]:

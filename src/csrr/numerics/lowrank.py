@@ -23,9 +23,10 @@ class LowRank:
     right: FloatArray
 
     @classmethod
-    def zero(cls, shape: tuple[int, int], dtype: type = np.float32) -> LowRank:
-        """The zero matrix, without a direction."""
-        return cls(np.zeros((shape[0], 0), dtype), np.zeros(0), np.zeros((shape[1], 0), dtype))
+    def zero(cls, pattern: Pattern, dtype: type = np.float32) -> LowRank:
+        """The zero matrix of a pattern's shape, without a direction."""
+        left = pattern.engine.put(pattern, np.zeros((pattern.shape[0], 0), dtype))
+        return cls(left, np.zeros(0), np.zeros((pattern.shape[1], 0), dtype))
 
     @property
     def T(self) -> LowRank:
@@ -63,7 +64,7 @@ class LowRank:
     def split(self) -> tuple[FloatArray, FloatArray]:
         """Factors, (n, r) and (m, r), whose product it is."""
         used = self.trim()
-        return np.ascontiguousarray(used.scaled_left), np.ascontiguousarray(used.right)
+        return used.scaled_left, np.ascontiguousarray(used.right)
 
     def compute_nuclear_norm(self, engine: Engine) -> float:
         """||.||_*, from above: 1/2*(||left*sqrt(s)||^2 + ||right*sqrt(s)||^2), exact for orthonormal factors."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,9 +13,8 @@ from scipy import sparse
 from csrr._base.arrays import AnyArray, Float32Array, Float64Array, FloatArray, Int32Array, Int64Array
 from csrr._base.heap import add_to_heap, is_below, replace_worst, sort_heap
 from csrr._base.lazy_jit import compile_loop, compile_part
-from csrr.numerics.engine import Engine
+from csrr._base.threads import run_ranges
 from csrr.numerics.problem import Pattern, Sparse
-from csrr.numerics.thread_engine import THREADS
 
 _TOGETHER = 64
 """Number of items whose neighbors are found with one scratch row of n_items."""
@@ -28,7 +27,7 @@ class Likeness(NamedTuple):
     (n,), the others (m,).
     """
 
-    user: Float64Array
+    user: FloatArray
     item: Float64Array
     had: Float64Array
     scored: Float64Array
@@ -43,10 +42,10 @@ def find_nearest_items(
     width: int,
     first: int,
     stop: int,
-    engine: Engine = THREADS,
     amounts: tuple[FloatArray, FloatArray] | None = None,
 ) -> tuple[Float32Array, Int32Array, Int64Array]:
-    """The largest likenesses to items `first` to `stop`, whose they are, best first, and how many each item has.
+    """The largest likenesses to items `first` to `stop`, whose they are, best first, and how many each item has, found
+    on this machine.
 
     Shapes (stop - first, width) twice and (stop - first,). `clicks` is csr, (n, m), `by_item` its transpose, csr;
     `amounts` are the entries of both, (nnz,) each; None: all 1.
@@ -54,14 +53,14 @@ def find_nearest_items(
     mine, theirs = (None, None) if amounts is None else amounts
     shapes = (by_item.indptr, by_item.indices, clicks.indptr, clicks.indices)
 
-    def find(a: int, b: int) -> tuple[Float32Array, Int32Array, Int64Array]:
-        values, items = np.zeros((b - a, width), np.float32), np.zeros((b - a, width), np.int32)
-        found = np.zeros(b - a, np.int64)
-        together, touched = np.zeros(len(likeness.item)), np.empty(len(likeness.item), np.int32)
-        _find_nearest(a, b, *shapes, mine, theirs, *likeness, together, touched, values, items, found)
-        return values, items, found
+    values, items = np.zeros((stop - first, width), np.float32), np.zeros((stop - first, width), np.int32)
+    found = np.zeros(stop - first, np.int64)
 
-    values, items, found = engine.map_ranges(find, [first, *range(first + _TOGETHER, stop, _TOGETHER), stop])
+    def find(a: int, b: int) -> None:
+        work, part = (np.zeros(len(likeness.item)), np.empty(len(likeness.item), np.int32)), slice(a - first, b - first)
+        _find_nearest(a, b, *shapes, mine, theirs, *likeness, *work, values[part], items[part], found[part])
+
+    run_ranges(find, [first, *range(first + _TOGETHER, stop, _TOGETHER), stop])
     return values, items, found
 
 
@@ -184,12 +183,12 @@ def gather_grams(  # type: ignore[no-untyped-def]
     item,
     support,
     sums,
-    out,
+    grams,
 ):
-    # One after the other for all places at[firsts[start]:firsts[stop]], (j, p) each:
-    # (X'X)[support[j, p], support[j, q]] for q = 0 to p. The row of X'X of the item rows[t] serves
+    # grams[j, p*(p + 1)/2 + q] = (X'X)[support[j, p], support[j, q]] for q = 0 to p, for all places
+    # at[firsts[start]:firsts[stop]], (j, p) each. The row of X'X of the item rows[t] serves
     # all places at[firsts[t]:firsts[t + 1]]. `sums` is there to work in, (m,).
-    width, end = support.shape[1], 0
+    width = support.shape[1]
     for t in range(start, stop):
         for place in range(firsts[t], firsts[t + 1]):
             j, p = at[place] // width, at[place] % width
@@ -198,22 +197,10 @@ def gather_grams(  # type: ignore[no-untyped-def]
         add_users(rows[t], item_indptr, item_users, user_indptr, user_items, amounts, item_of_cell, weights, sums)
         for place in range(firsts[t], firsts[t + 1]):
             j, p = at[place] // width, at[place] % width
+            row = grams[j, p * (p + 1) // 2 : (p + 1) * (p + 2) // 2]
             for q in range(p + 1):
                 other = support[j, q]
-                out[end] = sums[other] * item[other]
-                end += 1
-
-
-@compile_loop(fastmath=True)
-def place_grams(part, at, width, grams):  # type: ignore[no-untyped-def]
-    # grams[j, p*(p + 1)/2 + q] = (X'X)[support[j, p], support[j, q]], which `gather_grams` found for the places `at`
-    first = 0
-    for place in at:
-        j, p = place // width, place % width
-        row = grams[j, p * (p + 1) // 2 : (p + 1) * (p + 2) // 2]
-        for q in range(p + 1):
-            row[q] = part[first + q]
-        first += p + 1
+                row[q] = sums[other] * item[other]
 
 
 @compile_part(fastmath=True)
@@ -238,8 +225,8 @@ def factorize(gram, k, rho, lower):  # type: ignore[no-untyped-def]
 
 
 @compile_loop(fastmath=True)
-def solve_items(start, stop, first, support, grams, asked, ks, rhos, lower, x, out):  # type: ignore[no-untyped-def]
-    # out[v, r, j - start] = (grams[j] + rhos[r]*I)^-1 asked[v, first + j], of the first ks[r] neighbors, by Cholesky,
+def solve_items(start, stop, support, grams, crossed, ks, rhos, lower, x, out):  # type: ignore[no-untyped-def]
+    # out[v, r, j] = (grams[j] + rhos[r]*I)^-1 crossed[v, j], of the first ks[r] neighbors, by Cholesky,
     # where out is 0; returns the first item whose system is singular, -1 if none is.
     # `lower`, (K, K), and `x`, (K,), are there to work in.
     width, singular = support.shape[1], -1
@@ -251,9 +238,9 @@ def solve_items(start, stop, first, support, grams, asked, ks, rhos, lower, x, o
             k = min(there, ks[r])
             if not factorize(grams[j], k, rhos[r], lower) and singular < 0:
                 singular = j
-            for v in range(len(asked)):
+            for v in range(len(crossed)):
                 for a in range(k):
-                    total = np.float64(asked[v, first + j, a])
+                    total = np.float64(crossed[v, j, a])
                     for c in range(a):
                         total -= lower[a, c] * x[c]
                     x[a] = total / lower[a, a]
@@ -262,14 +249,13 @@ def solve_items(start, stop, first, support, grams, asked, ks, rhos, lower, x, o
                     for c in range(a + 1, k):
                         total -= lower[c, a] * x[c]
                     x[a] = total / lower[a, a]
-                    out[v, r, j - start, a] = x[a]
+                    out[v, r, j, a] = x[a]
     return singular
 
 
 _GRAM_BYTES = 2**28
 """How much the Gram blocks that are kept may take; more are made again each time, in parts of a quarter of this."""
 _LEAST_ITEMS = 256
-_RANGES = 64
 
 Support = Int32Array
 """The neighbors of each item, nearest first, (m, K); -1 where there are fewer."""
@@ -282,16 +268,17 @@ def find_nearest(pattern: Pattern, k: int, amounts: FloatArray | None = None) ->
 
     Equally near items go by row. `amounts`, (nnz,), are the entries of the columns; None: all 1.
     """
-    n, m = pattern.shape
-    squares = None if amounts is None else amounts.astype(np.float64) ** 2
-    counts = np.bincount(pattern.indices, squares, minlength=m)
-    sizes = np.sqrt(np.maximum(counts, 1) if squares is None else np.where(counts > 0, counts, 1))
-    likeness = Likeness(np.ones(n), np.ones(m), sizes, sizes)
+    (n, m), engine = pattern.shape, pattern.engine
+    if amounts is None:
+        counts: AnyArray = np.bincount(pattern.indices, minlength=m)
+    else:
+        counts = engine.sum_columns(pattern, amounts.astype(np.float64) ** 2)
+    sizes = np.sqrt(np.where(counts > 0, counts, 1))
+    likeness = Likeness(engine.put(pattern, np.ones(n)), np.ones(m), sizes, sizes)
     width = min(k, m - 1)
     if width == 0:
         return np.empty((m, 0), np.int32)
-    both = None if amounts is None else (amounts, pattern.transpose_values(amounts))
-    _, items, found = find_nearest_items(pattern, pattern.T, likeness, width, 0, m, pattern.engine, both)
+    _, items, found = engine.find_nearest(pattern, likeness, width, amounts)
     items[np.arange(width) >= found[:, None]] = -1
     return items
 
@@ -336,11 +323,11 @@ class Regression:
     @cached_property
     def mean_diagonal(self) -> float:
         """The mean of the diagonal of X'X over the items with clicks: the unit of rho."""
-        entries = self.user.astype(np.float64)[self.pattern.rows]
+        engine, pattern = self.pattern.engine, self.pattern
+        entries = engine.scale_cells(pattern, self.user.astype(np.float64), np.ones(pattern.shape[1]))
         if self.amounts is not None:
-            entries *= self.amounts
-        squares = np.bincount(self.pattern.indices, entries**2, self.pattern.shape[1])
-        diagonal = squares * self.item.astype(np.float64) ** 2
+            entries = entries * self.amounts
+        diagonal = engine.sum_columns(pattern, entries**2) * self.item.astype(np.float64) ** 2
         return float(diagonal[diagonal > 0].mean())
 
     def solve(self, parts: Sequence[Factored], ridges: Sequence[Ridge]) -> Float32Array:
@@ -352,47 +339,25 @@ class Regression:
         found = np.zeros((len(parts), len(ridges), m, width), np.float32)
         if found.size == 0:
             return found
-        asked = self._cross_left_over(parts)
+        crossed, engine = self._cross_left_over(parts), self.pattern.engine
         ks, rhos = np.array([r.k for r in ridges]), np.array([r.rho for r in ridges])
-        size = m if self._keeps_grams else max(_LEAST_ITEMS, _GRAM_BYTES // (8 * width * (width + 1)))
+        if self._keeps_grams:
+            found, singular = engine.solve_items(self.support, self._all_grams, crossed, ks, rhos)
+            _check_regular(singular)
+            return found
+        size = max(_LEAST_ITEMS, _GRAM_BYTES // (8 * width * (width + 1)))
         for first in range(0, m, size):
-            support = self.support[first : first + size]
-            grams = self._all_grams if self._keeps_grams else self._gather_grams(support)
-            given = (first, support, grams, asked, ks, rhos)
-            self.pattern.engine.scatter_ranges(
-                partial(_solve_range, given),
-                partial(_place_weights, first),
-                _cut_items(len(support)),
-                found,
-            )
+            mine = slice(first, first + size)
+            grams = engine.gather_grams(self, self.support[mine])
+            some = np.ascontiguousarray(crossed[:, mine])
+            found[:, :, mine], singular = engine.solve_items(self.support[mine], grams, some, ks, rhos)
+            _check_regular(singular, first)
         return found
-
-    def _map_items(self, loop: Callable[[int, int, AnyArray], object], dtype: type[np.floating]) -> AnyArray:
-        """What `loop` puts into an array for a range of items, (items, K), for all of them, (m, K)."""
-        m, width = self.support.shape
-
-        def work(start: int, stop: int) -> tuple[AnyArray, ...]:
-            out = np.empty((stop - start, width), dtype)
-            loop(start, stop, out)
-            return (out,)
-
-        (found,) = self.pattern.engine.map_ranges(work, _cut_items(m))
-        return found
-
-    @property
-    def _clicks(self) -> tuple[Int64Array, Int32Array, Int64Array, Int32Array, FloatArray | None]:
-        """The pattern by item and by user, and the amounts by user, as the compiled loops take them."""
-        by_item = self.pattern.T
-        return by_item.indptr, by_item.indices, self.pattern.indptr, self.pattern.indices, self.amounts
 
     @cached_property
     def _targets_along(self) -> Float64Array:
         """X'T on the support, (m, K)."""
-        targets, user = self.pattern.transpose_values(self.target), self.user.astype(np.float64)
-        given = (*self._clicks, targets, user, self.item, self.support)
-        return self._map_items(
-            lambda start, stop, out: cross_targets(start, stop, *given, np.zeros(len(self.item)), out), np.float64
-        )
+        return self.pattern.engine.cross_targets(self)
 
     def _cross_left_over(self, parts: Sequence[Factored]) -> Float32Array:
         """(X'(T - U)) on the support, one for each of `parts`, (len(parts), m, K)."""
@@ -401,14 +366,14 @@ class Regression:
         for left, right in parts:
             if id(left) not in images:
                 images = {id(left): self._x.transposed_times(left)}
-            given = (images[id(left)], right, self.support, self._targets_along)
-            found.append(self._map_items(partial(_cross_low_rank, given), np.float32))
+            along = self._targets_along
+            found.append(self.pattern.engine.cross_low_rank(images[id(left)], right, self.support, along))
         return np.stack(found)
 
     @cached_property
     def _x(self) -> Sparse:
         """X, (n, m)."""
-        entries = self.user[self.pattern.rows] * self.item[self.pattern.indices]
+        entries = self.pattern.engine.scale_cells(self.pattern, self.user, self.item)
         return self.pattern.fill(entries if self.amounts is None else entries * self.amounts)
 
     @property
@@ -418,44 +383,13 @@ class Regression:
 
     @cached_property
     def _all_grams(self) -> Float32Array:
-        return self._gather_grams(self.support)
-
-    def _gather_grams(self, support: Support) -> Float32Array:
-        """X'X among the neighbors of some items, (items, K*(K + 1)/2): lower triangles, row by row.
-
-        `support` is (items, K).
-        """
-        width = support.shape[1]
-        at = _sort_places(support)
-        rows, firsts = np.unique(support.ravel()[at], return_index=True)
-        firsts = np.append(firsts, len(at))
-        weights = self.user.astype(np.float64) ** 2
-        given = (rows.astype(np.int64), firsts, at, *self._clicks, self._item_of_cell, weights, self.item, support)
-
-        def gather(start: int, stop: int) -> Float32Array:
-            places = at[firsts[start] : firsts[stop]]
-            part = np.empty(len(places) + (places % width).sum(), np.float32)
-            gather_grams(start, stop, *given, np.zeros(len(self.item)), part)
-            return part
-
-        return self.pattern.engine.scatter_ranges(
-            gather,
-            lambda start, stop, part, grams: place_grams(part, at[firsts[start] : firsts[stop]], width, grams),
-            _cut_items(len(rows), 8 * _RANGES),
-            np.zeros((len(support), width * (width + 1) // 2), np.float32),
-        )
-
-    @cached_property
-    def _item_of_cell(self) -> FloatArray:
-        """The factor of each cell's item times its amount, in the order of the transposed pattern, (nnz,)."""
-        factors = self.item[self.pattern.T.rows]
-        return factors if self.amounts is None else factors * self.pattern.transpose_values(self.amounts)
+        return self.pattern.engine.gather_grams(self, self.support)
 
     @cached_property
     def by_neighbor(self) -> SupportIndex:
         """Where the places of the support stand in a csr array of shape (m, m), columns as in S."""
         m, width = self.support.shape
-        there = _sort_places(self.support)
+        there = sort_places(self.support)
         counts = np.bincount(self.support.ravel()[there], minlength=m)
         indptr = np.concatenate(([0], np.cumsum(counts)))
         return SupportIndex(indptr, (there // max(width, 1)).astype(np.int32), there)
@@ -470,37 +404,17 @@ class Regression:
         return matrix
 
 
-def _cross_low_rank(given: tuple[Any, ...], start: int, stop: int, out: Float32Array) -> None:
-    """Fills `out`, (items, K), for a range of items; `given` are the loop's other arguments."""
-    cross_low_rank(start, stop, *given, out)
-
-
-def _solve_range(given: tuple[Any, ...], start: int, stop: int) -> tuple[Float32Array, int]:
-    """What `solve_items` returns for a range of items: weights, (U's, ridges, items, K), and a singular one or -1."""
-    _, support, _, asked, ks, _ = given
-    width = support.shape[1]
-    weights = np.zeros((len(asked), len(ks), stop - start, width), np.float32)
-    return weights, solve_items(start, stop, *given, np.empty((width, width)), np.empty(width), weights)
-
-
-def _place_weights(first: int, start: int, stop: int, part: tuple[Float32Array, int], found: Float32Array) -> None:
-    """Puts the weights of items `first` + start to stop into `found`, (U's, ridges, m, K), unless one is singular."""
-    weights, singular = part
+def _check_regular(singular: int, first: int = 0) -> None:
+    """Raise SingularError if `solve_items` found a singular system of the items from `first` on."""
     if singular >= 0:
         raise SingularError(f"the neighbors of item row {first + singular} are linearly dependent")
-    found[:, :, first + start : first + stop] = weights
 
 
-def _sort_places(support: Support) -> Int64Array:
+def sort_places(support: Support) -> Int64Array:
     """The places of the support, (items, K), that are taken, by the neighbor there, then in order, (taken,)."""
     flat = support.ravel()
     there = np.flatnonzero(flat >= 0)
     return there[np.argsort(flat[there], kind="stable")]
-
-
-def _cut_items(items: int, most: int = _RANGES) -> list[int]:
-    ranges = max(1, min(most, items))
-    return [items * i // ranges for i in range(ranges + 1)]
 
 
 def list_nearest(clicks: Any, chosen: Any, likeness: Likeness, k: int) -> tuple[AnyArray, AnyArray, AnyArray]:

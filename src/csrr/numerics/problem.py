@@ -11,7 +11,6 @@ from scipy import sparse
 
 from csrr._base.arrays import BoolArray, FloatArray, Int32Array, Int64Array
 from csrr.numerics.engine import Engine
-from csrr.numerics.thread_engine import THREADS
 
 __all__ = ["FloatArray", "Pattern", "Sparse"]
 
@@ -34,9 +33,7 @@ class Pattern:
     row numbers, cut the rows into blocks of about equally many cells.
     """
 
-    def __init__(
-        self, shape: tuple[int, int], indptr: Int64Array, indices: Int32Array, engine: Engine = THREADS
-    ) -> None:
+    def __init__(self, shape: tuple[int, int], indptr: Int64Array, indices: Int32Array, engine: Engine) -> None:
         self.shape = shape
         self.indptr = indptr
         self.indices = indices
@@ -44,7 +41,7 @@ class Pattern:
         self.bounds: list[int] = _balance_bounds(indptr)
 
     @classmethod
-    def of(cls, matrix: Any, engine: Engine = THREADS) -> Pattern:
+    def of(cls, matrix: Any, engine: Engine) -> Pattern:
         """The pattern of a sparse matrix, (n, m); explicit zeros count as observed."""
         csr = sparse.csr_array(matrix)
         csr.sum_duplicates()
@@ -75,13 +72,14 @@ class Pattern:
         """The transposed pattern."""
         return self._by_item[0]
 
-    def transpose_values(self, values: FloatArray) -> FloatArray:
-        """The values, (nnz,), in the order of the transposed pattern, (nnz,)."""
-        return values[self._by_item[1]]
+    @property
+    def order_by_item(self) -> Int32Array:
+        """Where each cell of the transposed pattern stands in this one, (nnz,)."""
+        return self._by_item[1]
 
     def make_matrix(self, values: FloatArray) -> Any:
         """The (n, m) sparse array with `values`, (nnz,), on the observed cells."""
-        return sparse.csr_array((values, self.indices, self.indptr), shape=self.shape, copy=True)
+        return sparse.csr_array((self.engine.get(values), self.indices, self.indptr), shape=self.shape, copy=True)
 
     def fill(self, values: FloatArray) -> Sparse:
         """The (n, m) matrix with `values`, (nnz,), on the observed cells, for products."""
@@ -105,7 +103,7 @@ class Sparse:
     @cached_property
     def values_by_item(self) -> FloatArray:
         """The values in the order of the transposed pattern, (nnz,), for an engine that wants them so."""
-        return self.pattern.transpose_values(self.values)
+        return self.pattern.engine.transpose_cells(self.pattern, self.values)
 
     def times(self, x: FloatArray) -> FloatArray:
         """The matrix times x, (m, k): (n, k)."""
@@ -157,9 +155,8 @@ class Problem:
     @cached_property
     def T(self) -> Problem:
         """The problem of the transposed matrix."""
-        flip = self.pattern.transpose_values
-        cap = None if self.cap is None else flip(self.cap)
-        return Problem(self.pattern.T, flip(self.target), flip(self.weight), cap, self.l1)
+        target, weight, *caps = (self.engine.transpose_cells(self.pattern, each) for each in self.given)
+        return Problem(self.pattern.T, target, weight, caps[0] if caps else None, self.l1)
 
     @cached_property
     def smoothness(self) -> float:
@@ -169,13 +166,13 @@ class Problem:
     @cached_property
     def value_at_zero(self) -> float:
         """The objective at U = 0."""
-        return self.sum_observed_loss(np.zeros_like(self.target))
+        return self.sum_observed_loss(0 * self.target)
 
     @cached_property
     def typical_curvature(self) -> float:
         """The curvature that the pull at zero meets: the mean of w over cells that count w*t^2 each, at least 1."""
         weight, square = self.weight.astype(np.float64), self.target.astype(np.float64) ** 2
-        mean = float(np.sum(weight**2 * square) / np.sum(weight * square))
+        mean = float((weight**2 * square).sum() / (weight * square).sum())
         return min(max(1.0, mean), self.smoothness)
 
     @cached_property
@@ -247,12 +244,14 @@ def build(
 ) -> Problem:
     """The CSRR problem for scaled targets in (0, 1], (nnz,).
 
-    Loss I puts weight `cost_ratio`, times the cell's own factor in `costs`, (nnz,), on observed cells; loss II
-    multiplies their targets by it. V's penalty on a cell is l2 times its scaled target times that factor, so that V
-    is zero at the same l2 everywhere; l2 None leaves V out.
+    Loss I puts weight `cost_ratio`, times the cell's own factor in `costs`, a numpy array, (nnz,), on observed cells;
+    loss II multiplies their targets by it. V's penalty on a cell is l2 times its scaled target times that factor, so
+    that V is zero at the same l2 everywhere; l2 None leaves V out.
     """
+    if costs is not None:
+        costs = pattern.engine.put_cells(pattern, costs)
     ratio = scaled.dtype.type(cost_ratio) if costs is None else costs * scaled.dtype.type(cost_ratio)
-    weight = np.full_like(scaled, ratio if loss == "I" else 1)
+    weight = 0 * scaled + (ratio if loss == "I" else 1)
     target = scaled if loss == "I" else scaled * ratio
     asked = scaled if costs is None else scaled * costs
     cap = None if l2 is None else asked * scaled.dtype.type(l2)
@@ -265,6 +264,7 @@ def select_rows(problem: Problem, which: BoolArray) -> Problem:
     cells = which[pattern.rows]
     indptr = np.concatenate(([0], np.cumsum(np.diff(pattern.indptr)[which])))
     shape = int(np.count_nonzero(which)), pattern.shape[1]
-    part = Pattern(shape, indptr, pattern.indices[cells], pattern.engine)
-    cap = None if problem.cap is None else problem.cap[cells]
-    return Problem(part, problem.target[cells], problem.weight[cells], cap, problem.l1)
+    engine, places = pattern.engine, np.flatnonzero(cells)
+    part = Pattern(shape, indptr, pattern.indices[cells], engine)
+    target, weight, *caps = (engine.put_cells(part, engine.get(each, places)) for each in problem.given)
+    return Problem(part, target, weight, caps[0] if caps else None, problem.l1)

@@ -199,7 +199,7 @@ def search_directions(problem: Problem, state: State, ahead: Ahead, cap: int | N
     z = LowRankPlusSparse(state.low_rank, problem.pattern, ahead.values, 1 - step, -step)
     forth, back = (z.transposed_times, z.times) if state.by_item else (z.times, z.transposed_times)
     wanted = min(max(32, u.width // 3), state.count_room(z.shape, cap))
-    block = engine.put(rng.standard_normal((len(u.left), -(-wanted // _KRYLOV_DEPTH))).astype(dtype))
+    block = _put(problem, state, rng.standard_normal((len(u.left), -(-wanted // _KRYLOV_DEPTH))).astype(dtype))
     right = u.right
     for _ in range(_KRYLOV_DEPTH):
         fresh = orthonormalize(engine, back(block), right)[:, : u.width + wanted - right.shape[1]]
@@ -218,11 +218,16 @@ def absorb_directions(problem: Problem, state: State, leading: LowRank, cap: int
     return _add_directions(problem, state, engine.join_columns([u.right, fresh]))
 
 
+def _put(problem: Problem, state: State, x: FloatArray) -> FloatArray:
+    """A numpy array, (rows, k), of the side that is not kept, for the engine."""
+    return x if state.by_item else problem.engine.put(problem.pattern, x)
+
+
 def _add_directions(problem: Problem, state: State, right: FloatArray) -> State:
     """The state with `right`, (rows, width), which begins with the directions there are, as the side that is kept."""
     u, engine = state.facing, problem.engine
     added = right.shape[1] - u.width
-    zeros = engine.put(np.zeros((len(u.left), added), problem.target.dtype))
+    zeros = _put(problem, state, np.zeros((len(u.left), added), problem.target.dtype))
     return state.with_facing(LowRank(engine.join_columns([u.left, zeros]), np.append(u.s, np.zeros(added)), right))
 
 
@@ -336,9 +341,9 @@ def guess_low_rank(problem: Problem, options: Options) -> LowRank:
     are not computed.
     """
     scale = problem.typical_curvature
-    pull = problem.pull(np.zeros_like(problem.target)) if problem.is_slack else problem.weight * problem.target
+    pull = problem.pull(0 * problem.target) if problem.is_slack else problem.weight * problem.target
     values = pull / problem.target.dtype.type(scale)
-    operator = LowRankPlusSparse(LowRank.zero(problem.pattern.shape), problem.pattern, values)
+    operator = LowRankPlusSparse(LowRank.zero(problem.pattern), problem.pattern, values)
     threshold = problem.l1 / scale
     cap = options.rank_cap
     found = compute_partial_svd(
@@ -391,7 +396,7 @@ class Trace:
 def _draw_probe(problem: Problem, rng: np.random.Generator) -> FloatArray:
     """A random block of the item side, (m, 4 or fewer), for `_estimate_norm`."""
     m = problem.pattern.shape[1]
-    return problem.engine.put(rng.standard_normal((m, min(4, m))).astype(problem.target.dtype))
+    return rng.standard_normal((m, min(4, m))).astype(problem.target.dtype)
 
 
 def _estimate_norm(problem: Problem, point: Point, probe: FloatArray, rounds: int) -> tuple[float, FloatArray]:
@@ -469,7 +474,7 @@ def solve_path(
         for solution in solutions if callback else ():
             callback(solution)  # type: ignore[misc]
         return solutions
-    solutions, start = [], LowRank.zero(problem.pattern.shape, problem.target.dtype.type)
+    solutions, start = [], LowRank.zero(problem.pattern, problem.target.dtype.type)
     for l1 in strengths:
         solution = solve(problem.with_strength(l1), options, start=start)
         solutions.append(solution)

@@ -8,16 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from threading import Lock
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from csrr._base.arrays import AnyArray, Float64Array, FloatArray
+from csrr._base.arrays import AnyArray, Float32Array, Float64Array, FloatArray, Int32Array, Int64Array
 from csrr._base.lazy_jit import compile_loop
-from csrr._base.threads import map_ranges
+from csrr._base.threads import map_ranges, run_ranges
+from csrr.numerics.factored import descend_rows, pull_rows
+from csrr.numerics.neighbors import (
+    cross_low_rank,
+    cross_targets,
+    find_nearest_items,
+    gather_grams,
+    solve_items,
+    sort_places,
+)
 
 if TYPE_CHECKING:
-    from csrr.numerics.problem import Pattern, Sparse
+    from csrr.numerics.neighbors import Likeness, Regression
+    from csrr.numerics.problem import Pattern, Problem, Sparse
 
 
 @compile_loop(fastmath=True)
@@ -50,8 +60,8 @@ def dot_observed(start, stop, indptr, indices, left, right, width, out):  # type
 
 
 _MOST_RANGES, _LEAST_ROWS, _LEAST_CELLS = 16, 1024, 2**15
-
-Part = TypeVar("Part")
+_ITEM_RANGES = 64
+"""The largest number of ranges of items."""
 
 
 def cut_rows(rows: int, least: int = _LEAST_ROWS) -> list[int]:
@@ -61,11 +71,22 @@ def cut_rows(rows: int, least: int = _LEAST_ROWS) -> list[int]:
 
 
 class ThreadEngine:
-    """`Engine` on this machine. Its methods may fill one array from many threads; those who call it see whole ones."""
+    """`Engine` on this machine: its own arrays are numpy's.
 
-    def put(self, x: FloatArray) -> FloatArray:
-        """The array itself, (rows, k)."""
+    Its methods may fill one array from many threads; those who call it see whole ones.
+    """
+
+    def put(self, pattern: Pattern, x: FloatArray) -> FloatArray:
+        """The array itself, (n,) or (n, k)."""
         return x
+
+    def put_cells(self, pattern: Pattern, values: FloatArray) -> FloatArray:
+        """The array itself, (nnz,)."""
+        return values
+
+    def get(self, x: FloatArray, rows: AnyArray | None = None) -> FloatArray:
+        """The array itself, or some of its rows."""
+        return x if rows is None else x[rows]
 
     def multiply_sparse(self, matrix: Sparse, x: FloatArray) -> FloatArray:
         """matrix @ x, (n, k), for a matrix of (n, m) and x of (m, k)."""
@@ -86,16 +107,34 @@ class ThreadEngine:
         map_ranges(lambda a, b: dot_observed(a, b, *given), pattern.bounds)
         return out
 
+    def scale_cells(self, pattern: Pattern, user: FloatArray, item: FloatArray) -> FloatArray:
+        """user[i] * item[j] for each observed cell (i, j), (nnz,): user (n,), item (m,)."""
+        return user[pattern.rows] * item[pattern.indices]
+
+    def transpose_cells(self, pattern: Pattern, values: FloatArray) -> FloatArray:
+        """Cells, (nnz,), in the order of the transposed pattern, (nnz,)."""
+        return values[pattern.order_by_item]
+
     def map_cells(self, work: Callable[..., FloatArray], *cells: FloatArray) -> FloatArray:
         """`work` of arrays of (nnz,), (nnz,), range by range."""
         bounds = cut_rows(len(cells[0]), _LEAST_CELLS)
-        (found,) = self.map_ranges(lambda a, b: (work(*(c[a:b] for c in cells)),), bounds)
+        (found,) = _join_ranges(lambda a, b: (work(*(c[a:b] for c in cells)),), bounds)
         return found
 
     def sum_cells(self, work: Callable[..., float], *cells: FloatArray) -> float:
         """The sum of `work` over ranges of arrays of (nnz,)."""
         bounds = cut_rows(len(cells[0]), _LEAST_CELLS)
         return sum(map_ranges(lambda a, b: work(*(c[a:b] for c in cells)), bounds))
+
+    def sum_rows(self, pattern: Pattern, values: FloatArray) -> Float64Array:
+        """The sum of the cells of each row, (n,), in double precision."""
+        sums: Float64Array = np.bincount(pattern.rows, values, pattern.shape[0]).astype(np.float64, copy=False)
+        return sums
+
+    def sum_columns(self, pattern: Pattern, values: FloatArray) -> Float64Array:
+        """The sum of the cells of each column, (m,), in double precision."""
+        sums: Float64Array = np.bincount(pattern.indices, values, pattern.shape[1]).astype(np.float64, copy=False)
+        return sums
 
     def multiply(self, x: FloatArray, small: FloatArray) -> FloatArray:
         """x @ small, (rows, c), for x of (rows, k) and small of (k, c)."""
@@ -115,56 +154,113 @@ class ThreadEngine:
         dots: Float64Array = np.einsum("ik,ik->k", x, y, dtype=np.float64)
         return dots
 
+    def dot(self, x: FloatArray, y: FloatArray) -> float:
+        """The sum of x * y, (rows, k) both, in double precision."""
+        return float(np.einsum("ik,ik->", x, y, dtype=np.float64))
+
+    def find_largest_norm(self, x: FloatArray) -> float:
+        """The largest norm of a row of x, (n, k); 0 for none."""
+        return float(np.sqrt(np.einsum("ik,ik->i", x, x).max(initial=0)))
+
     def join_columns(self, arrays: Sequence[FloatArray]) -> FloatArray:
         """Arrays of (rows, ...) side by side, (rows, the sum of their widths)."""
         return np.concatenate(arrays, axis=1)
 
-    def map_rows(
+    # In factors
+
+    def descend_rows(
         self,
-        work: Callable[..., tuple[FloatArray, ...]],
-        pattern: Pattern,
-        cells: Sequence[FloatArray],
-        rows: Sequence[FloatArray],
-    ) -> tuple[FloatArray, ...]:
-        """What `work` returns for blocks of users (see `Engine`), each array, (n, ...), put together in their order."""
+        problem: Problem,
+        own: FloatArray,
+        other: FloatArray,
+        curvature: FloatArray,
+        reg: FloatArray,
+        steps: int,
+        relax: float,
+    ) -> tuple[FloatArray, float]:
+        """A lower point than `own`, (n, d), with `other`, (m, d), fixed, and the objective at `own`."""
+        fixed = (problem.cap is not None, np.ascontiguousarray(other), curvature, steps, relax)
 
-        def run(a: int, b: int) -> tuple[FloatArray, ...]:
-            first, last = pattern.indptr[a], pattern.indptr[b]
-            block = pattern.indptr[a : b + 1] - first, pattern.indices[first:last]
-            return work(*block, *(c[first:last] for c in cells), *(r[a:b] for r in rows))
+        def work(*block: AnyArray) -> tuple[AnyArray, ...]:
+            *given, start, strengths = block
+            lower, loss = start.copy(), np.empty(len(start))
+            scratch = np.empty((4, lower.shape[1]), lower.dtype)
+            descend_rows(*given, lower, strengths, *fixed, scratch, loss)
+            return lower, loss
 
-        return self.map_ranges(run, pattern.bounds)
+        lower, loss = _map_rows(work, problem, own, reg)
+        return lower, float(loss.sum())
 
-    def map_ranges(
-        self, work: Callable[[int, int], tuple[AnyArray, ...]], bounds: Sequence[int]
-    ) -> tuple[AnyArray, ...]:
-        """What `work(start, stop)` returns for each consecutive pair of `bounds`, put together in order."""
-        wholes: list[AnyArray] = []
-        first, length = bounds[0], bounds[-1] - bounds[0]
-        lock = Lock()
+    def pull_rows(self, problem: Problem, own: FloatArray, other: FloatArray) -> tuple[FloatArray, float]:
+        """(-h'(u) + u on the observed cells) @ other, (n, d), and sum_obs (h(u) - u^2/2), u = own other'."""
 
-        def run(a: int, b: int) -> None:
-            parts = work(a, b)
-            with lock:
-                if not wholes:
-                    wholes.extend(np.empty((length, *part.shape[1:]), part.dtype) for part in parts)
-            # At once, while the part is in the cache of the core that made it.
-            for whole, part in zip(wholes, parts, strict=True):
-                whole[a - first : b - first] = part
+        def work(*block: AnyArray) -> tuple[AnyArray, ...]:
+            sums, loss = np.zeros_like(block[-1]), np.empty(len(block[-1]))
+            pull_rows(*block, problem.cap is not None, other, sums, loss)
+            return sums, loss
 
-        map_ranges(run, bounds)
-        return tuple(wholes)
+        sums, loss = _map_rows(work, problem, own)
+        return sums, float(loss.sum())
 
-    def scatter_ranges(
-        self,
-        work: Callable[[int, int], Part],
-        place: Callable[[int, int, Part, FloatArray], object],
-        bounds: Sequence[int],
-        whole: FloatArray,
-    ) -> FloatArray:
-        """`whole`, a new array, with what `work` returns for ranges of `bounds` put in it by `place` (see `Engine`)."""
-        map_ranges(lambda a, b: place(a, b, work(a, b), whole), bounds)
-        return whole
+    # Neighbors
+
+    def find_nearest(
+        self, pattern: Pattern, likeness: Likeness, width: int, amounts: FloatArray | None
+    ) -> tuple[Float32Array, Int32Array, Int64Array]:
+        """The largest likenesses to each item, whose they are, best first, and how many each item has."""
+        both = None if amounts is None else (amounts, self.transpose_cells(pattern, amounts))
+        return find_nearest_items(pattern, pattern.T, likeness, width, 0, pattern.shape[1], both)
+
+    def cross_targets(self, regression: Regression) -> Float64Array:
+        """X'T on the support, (m, K)."""
+        own, support = regression, regression.support
+        targets, user = self.transpose_cells(own.pattern, own.target), own.user.astype(np.float64)
+        given = (*_list_clicks(own), targets, user, own.item, support)
+        out = np.empty(support.shape)
+        run_ranges(
+            lambda a, b: cross_targets(a, b, *given, np.zeros(len(own.item)), out[a:b]), _cut_items(len(support))
+        )
+        return out
+
+    def gather_grams(self, regression: Regression, support: Int32Array) -> Float32Array:
+        """X'X among the neighbors of some items, (items, K*(K + 1)/2): lower triangles, row by row."""
+        own, width = regression, support.shape[1]
+        at = sort_places(support)
+        rows, firsts = np.unique(support.ravel()[at], return_index=True)
+        firsts = np.append(firsts, len(at))
+        weights = own.user.astype(np.float64) ** 2
+        item_of_cell = own.item[own.pattern.T.rows]
+        if own.amounts is not None:
+            item_of_cell = item_of_cell * self.transpose_cells(own.pattern, own.amounts)
+        given = (rows.astype(np.int64), firsts, at, *_list_clicks(own), item_of_cell, weights, own.item, support)
+        grams = np.zeros((len(support), width * (width + 1) // 2), np.float32)
+        run_ranges(
+            lambda a, b: gather_grams(a, b, *given, np.zeros(len(own.item)), grams),
+            _cut_items(len(rows), 8 * _ITEM_RANGES),
+        )
+        return grams
+
+    def cross_low_rank(
+        self, image: FloatArray, right: FloatArray, support: Int32Array, along: Float64Array
+    ) -> Float32Array:
+        """along - image @ right.T on the support, (m, K): image (m, d), right (m, d), along (m, K)."""
+        out = np.empty(support.shape, np.float32)
+        run_ranges(lambda a, b: cross_low_rank(a, b, image, right, support, along, out[a:b]), _cut_items(len(support)))
+        return out
+
+    def solve_items(
+        self, support: Int32Array, grams: Float32Array, crossed: Float32Array, ks: AnyArray, rhos: AnyArray
+    ) -> tuple[Float32Array, int]:
+        """(grams + rho*I)^-1 crossed for items and rhos, of the first k neighbors, and a singular item or -1."""
+        width = support.shape[1]
+        weights = np.zeros((len(crossed), len(ks), *support.shape), np.float32)
+        given = support, grams, crossed, ks, rhos
+
+        def solve(start: int, stop: int) -> int:
+            return int(solve_items(start, stop, *given, np.empty((width, width)), np.empty(width), weights))
+
+        singular = map_ranges(solve, _cut_items(len(support)))
+        return weights, next((item for item in singular if item >= 0), -1)
 
 
 def _multiply(pattern: Pattern, values: FloatArray, x: FloatArray) -> FloatArray:
@@ -173,6 +269,51 @@ def _multiply(pattern: Pattern, values: FloatArray, x: FloatArray) -> FloatArray
     given = (pattern.indptr, pattern.indices, values, np.ascontiguousarray(x), out)
     map_ranges(lambda a, b: multiply_rows(a, b, *given), pattern.bounds)
     return out
+
+
+def _join_ranges(work: Callable[[int, int], tuple[AnyArray, ...]], bounds: Sequence[int]) -> tuple[AnyArray, ...]:
+    """What `work(start, stop)` returns for each consecutive pair of `bounds`, put together in order."""
+    wholes: list[AnyArray] = []
+    lock = Lock()
+
+    def run(a: int, b: int) -> None:
+        parts = work(a, b)
+        with lock:
+            if not wholes:
+                wholes.extend(np.empty((bounds[-1], *part.shape[1:]), part.dtype) for part in parts)
+        # At once, while the part is in the cache of the core that made it.
+        for whole, part in zip(wholes, parts, strict=True):
+            whole[a:b] = part
+
+    map_ranges(run, bounds)
+    return tuple(wholes)
+
+
+def _map_rows(work: Callable[..., tuple[AnyArray, ...]], problem: Problem, *rows: FloatArray) -> tuple[AnyArray, ...]:
+    """What `work` returns for blocks of users, each array, (n, ...), put together in their order.
+
+    It is given a block's `indptr`, from 0, and `indices`; target, weight and V's penalty of its cells, any array in
+    place of the last without V; and its part of `rows`, (n, ...) each.
+    """
+    pattern, cells = problem.pattern, (*problem.given, problem.target)[:3]
+
+    def run(a: int, b: int) -> tuple[AnyArray, ...]:
+        first, last = pattern.indptr[a], pattern.indptr[b]
+        block = pattern.indptr[a : b + 1] - first, pattern.indices[first:last]
+        return work(*block, *(c[first:last] for c in cells), *(r[a:b] for r in rows))
+
+    return _join_ranges(run, pattern.bounds)
+
+
+def _list_clicks(regression: Regression) -> tuple[Any, ...]:
+    """The pattern by item and by user, and the amounts by user, as the compiled loops take them."""
+    pattern = regression.pattern
+    return pattern.T.indptr, pattern.T.indices, pattern.indptr, pattern.indices, regression.amounts
+
+
+def _cut_items(items: int, most: int = _ITEM_RANGES) -> list[int]:
+    ranges = max(1, min(most, items))
+    return [items * i // ranges for i in range(ranges + 1)]
 
 
 THREADS = ThreadEngine()

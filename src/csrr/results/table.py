@@ -8,7 +8,7 @@ import os
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Self
@@ -310,6 +310,26 @@ class ResultTable(TabularResult):
         return "\n".join([str(self.head()), *more])
 
 
+class HeadedTable(ResultTable):
+    """A table that is shown under a heading."""
+
+    def display_table(self) -> ResultTable:
+        """Return the table without its heading.
+
+        Returns
+        -------
+        table
+            The same columns.
+        """
+        return ResultTable(self.columns, types=self.types)
+
+    def __str__(self) -> str:
+        return TabularResult.__repr__(self)
+
+    __repr__ = __str__
+    _repr_html_ = TabularResult._repr_html_
+
+
 def _as_column(values: Sequence[Any]) -> AnyArray:
     """Return values as an array, shape (n,): of objects, unless they are all numbers or all bools."""
     kinds = {type(value) for value in values}
@@ -329,6 +349,7 @@ def _as_arrow(column: AnyArray, kind: pa.DataType | None) -> pa.Array:
         return pa.array([None if value is None else str(value) for value in column.tolist()])
 
 
+TABLE_SUFFIXES = (".parquet", ".csv", ".jsonl", ".arrow")
 TableWriter = Callable[[pa.Table], None]
 """Writes the rows of a table behind those that were written before."""
 
@@ -342,8 +363,9 @@ def open_table_file(
     With `spreadsheet`, texts of a CSV that a spreadsheet would run as a formula get an apostrophe in front.
     """
     suffix = check_table_path(path)
-    with atomic_write(path) as file, _WRITERS[suffix](file, schema) as write:
-        yield (lambda table: write(disarm(table))) if spreadsheet and suffix == ".csv" else write
+    with atomic_write(path) as file, _open_writer(suffix, file, schema) as writer:
+        is_armed = spreadsheet and suffix == ".csv"
+        yield lambda table: writer.write_table(disarm(table) if is_armed else table)
 
 
 def write_table_file(path: str | os.PathLike[str], table: pa.Table, *, spreadsheet: bool = False) -> None:
@@ -355,8 +377,8 @@ def write_table_file(path: str | os.PathLike[str], table: pa.Table, *, spreadshe
 def check_table_path(path: str | os.PathLike[str]) -> str:
     """Return the ending of a name, if it is one that tables are written to."""
     suffix = Path(path).suffix
-    if suffix not in _WRITERS:
-        raise ParameterError(f"{os.fspath(path)}: the name must end in {', '.join(_WRITERS)}")
+    if suffix not in TABLE_SUFFIXES:
+        raise ParameterError(f"{os.fspath(path)}: the name must end in {', '.join(TABLE_SUFFIXES)}")
     return suffix
 
 
@@ -369,39 +391,27 @@ def disarm(table: pa.Table) -> pa.Table:
     return table
 
 
-@contextmanager
-def _open_parquet(file: BinaryIO, schema: pa.Schema) -> Iterator[TableWriter]:
-    from pyarrow import parquet
+class _JsonLinesWriter(nullcontext[Any]):
+    """Writes rows as lines of JSON, with the methods of Arrow's writers."""
 
-    with parquet.ParquetWriter(file, schema) as writer:
-        yield writer.write_table
+    def __init__(self, file: BinaryIO) -> None:
+        super().__init__(self)
+        self.file = file
 
-
-@contextmanager
-def _open_csv(file: BinaryIO, schema: pa.Schema) -> Iterator[TableWriter]:
-    from pyarrow import csv
-
-    with csv.CSVWriter(file, schema) as writer:
-        yield writer.write_table
+    def write_table(self, table: pa.Table) -> None:
+        """Write the rows of a table."""
+        self.file.writelines(f"{json.dumps(row)}\n".encode() for row in table.to_pylist())
 
 
-@contextmanager
-def _open_json_lines(file: BinaryIO, _schema: pa.Schema) -> Iterator[TableWriter]:
-    yield lambda table: file.writelines(f"{json.dumps(row)}\n".encode() for row in table.to_pylist())
+def _open_writer(suffix: str, file: BinaryIO, schema: pa.Schema) -> Any:
+    """Return a writer of tables of `schema`, a context manager, for the ending of a name."""
+    from pyarrow import csv, parquet
 
-
-@contextmanager
-def _open_arrow(file: BinaryIO, schema: pa.Schema) -> Iterator[TableWriter]:
-    with pa.ipc.new_file(file, schema) as writer:
-        yield writer.write_table
-
-
-_WRITERS: dict[str, Any] = {
-    ".parquet": _open_parquet,
-    ".csv": _open_csv,
-    ".jsonl": _open_json_lines,
-    ".arrow": _open_arrow,
-}
+    if suffix == ".parquet":
+        return parquet.ParquetWriter(file, schema)
+    if suffix == ".csv":
+        return csv.CSVWriter(file, schema)
+    return pa.ipc.new_file(file, schema) if suffix == ".arrow" else _JsonLinesWriter(file)
 
 
 _LEAST = 16
@@ -447,8 +457,8 @@ def format_text_table(
     ]
     folded = [[(" " * gap).join(line[place] for place in part).rstrip() for line in filled] for part in parts]
     if notes is not None:
-        told = zip(folded[0], ("", *notes), strict=True)
-        folded[0] = [text for line, note in told for text in (line, *([note] if note else []))]
+        noted = zip(folded[0], ("", *notes), strict=True)
+        folded[0] = [text for line, note in noted for text in (line, *([note] if note else []))]
     return "\n\n".join("\n".join(part) for part in folded)
 
 
