@@ -137,19 +137,19 @@ def evaluate(log: str, models: tuple[str, ...], test: str | None, as_json: bool,
         train, test_log = _find_parts(unfitted[0], events, test, options)
         at = _choose_lengths(options["lengths"], train.n_items)
         fitted = _fit(unfitted, train, line)
-        asked = find_unseen_events(test_log, next(iter(fitted.values())))
+        unseen = find_unseen_events(test_log, next(iter(fitted.values())))
         for each in fitted.values():
             set_items(each, options)
         line.show("testing")
-        found = {name: _evaluate(each, train, asked, at, options) for name, each in fitted.items()}
+        found = {name: _evaluate(each, train, unseen, at, options) for name, each in fitted.items()}
     comparison = _compare(found, f"ndcg@{at[-1]}")
     proofs = {name: each.certificate_ for name, each in fitted.items() if getattr(each, "certificate_", None)}
     if as_json:
         first = proofs.get(next(iter(fitted)))
-        sizes = {"n_users": train.n_users, "n_items": train.n_items, "n_train": len(train), "n_test": len(asked)}
+        sizes = {"n_users": train.n_users, "n_items": train.n_items, "n_train": len(train), "n_test": len(unseen)}
         print_json(
             sizes
-            | {"n_test_left_out": len(test_log) - len(asked)}
+            | {"n_test_left_out": len(test_log) - len(unseen)}
             | {"models": {name: each.summary() for name, each in found.items()}}
             | {"comparison": comparison and comparison.summary(), "certificate": first and first.to_dict()}
         )
@@ -225,9 +225,9 @@ def _find_models(names: tuple[str, ...], options: dict[str, Any]) -> list[Any]:
 
 def _check_known(known: set[str], options: dict[str, Any]) -> None:
     """Raise an error for a parameter that none of several models has."""
-    asked = {f"--{name.replace('_', '-')}": name for name in select_given(options, MODEL_NAMES) if name not in SHARED}
-    asked |= {f"-p {text}": read_param(text)[0] for text in options["param"]}
-    for text, name in asked.items():
+    given = {f"--{name.replace('_', '-')}": name for name in select_given(options, MODEL_NAMES) if name not in SHARED}
+    given |= {f"-p {text}": read_param(text)[0] for text in options["param"]}
+    for text, name in given.items():
         if name not in known:
             raise click.UsageError(f"{text}: none of the models has such a parameter")
 
@@ -235,8 +235,8 @@ def _check_known(known: set[str], options: dict[str, Any]) -> None:
 def _load(file: Path) -> Any:
     """Return the model in a file whose name is no kind of model."""
     if not file.exists() and not file.suffix:
-        told = explain_no_kind(str(file))
-        raise click.UsageError(f"--model {file}: there is no such file, nor such a kind of model{told}")
+        hint = explain_no_kind(str(file))
+        raise click.UsageError(f"--model {file}: there is no such file, nor such a kind of model{hint}")
     return load_model(file)
 
 
@@ -293,8 +293,8 @@ def _check_usage(models: tuple[str, ...], test: str | None, options: dict[str, A
         raise click.UsageError(f"{params[0]} is for fitting; the model is fitted already")
     for name in options["metrics"]:
         if name not in list_metrics():
-            told = suggest_near(name, list_metrics()) or f"; there are {', '.join(list_metrics())}"
-            raise click.UsageError(f"--metric {name}: there is no such metric{told}")
+            hint = suggest_near(name, list_metrics()) or f"; there are {', '.join(list_metrics())}"
+            raise click.UsageError(f"--metric {name}: there is no such metric{hint}")
     if options["threshold"] is not None and math.isnan(options["threshold"]):
         raise click.UsageError("--threshold=nan: it must be a number; scores above it count as recommended")
 
@@ -307,8 +307,8 @@ def _find_parts(model: Any, events: csrr.Log, test: str | None, options: dict[st
         return model.training_log(), events
     if test is not None:
         return events, read_log(test, options)
-    train, asked = csrr.split(events, **read_split(options), **select_given(options, ["seed"]))
-    return train, asked
+    train, tested = csrr.split(events, **read_split(options), **select_given(options, ["seed"]))
+    return train, tested
 
 
 def _choose_lengths(lengths: tuple[int, ...], n_items: int) -> tuple[int, ...]:
