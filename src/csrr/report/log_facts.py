@@ -216,9 +216,7 @@ def _check_times(log: Log, facts: LogFacts) -> Iterator[tuple[str, str]]:
         what = f"{format_percent(facts.largest_moment)} of the events have the same time."
         yield what, "Perhaps it is the time of an import; look for a column with the time of the event."
     elif (doubt := describe_loaded_times(log)) is not None:
-        action = (
-            "Name a column with the times of events; or --time-column none, and --ordered if rows are in order."
-        )
+        action = "Name a column with the times of events; or --time-column none, and --ordered if rows are in order."
         yield f"{doubt.split('. ')[0]}.", action
     if facts.first < EARLIEST or facts.last > time.time() + 86_400:
         what = f"Times run from {format_day(facts.first)} to {format_day(facts.last)}."
