@@ -13,8 +13,8 @@ from csrr._base.arrays import AnyArray
 from csrr._base.text import describe_size, format_duration, format_number_of
 from csrr._base.threads import TimeUpError, cut_off, limit_time
 from csrr.data.errors import DataError
-from csrr.data.log import Log, describe_loaded_times, number_pairs
-from csrr.data.split import split
+from csrr.data.log import Log, number_pairs
+from csrr.data.split import describe_loaded_times, split
 from csrr.evaluation.cost_curve import CostCurve, cost_curve
 from csrr.evaluation.evaluate import Evaluation, evaluate
 from csrr.evaluation.statistics import compute_mean_interval

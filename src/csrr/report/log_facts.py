@@ -13,7 +13,8 @@ import numpy as np
 from csrr._base.arrays import Int64Array
 from csrr._base.text import format_number_of, format_percent, make_printable
 from csrr.data.errors import show_value
-from csrr.data.log import Log, describe_loaded_times
+from csrr.data.log import Log
+from csrr.data.split import describe_loaded_times
 from csrr.data.tables import format_range, is_amount
 
 SHORT = 5
