@@ -172,7 +172,7 @@ def split(
             events, _draw_users(events, held_out_users, rng), last, 0.8 if given is None else given, rng
         )
     is_of_order = by in ("last", "time") or chosen & {"last", "at", "time_quantile"}
-    if is_of_order and (doubt := _describe_loaded_times(events)) is not None:
+    if is_of_order and (doubt := describe_loaded_times(events)) is not None:
         warn_caller(doubt, DataWarning)
     if last is not None or by == "last":
         many: int | float = 1 if last is None else last
@@ -361,7 +361,7 @@ MUCH_AT_ONCE = 0.5
 """Times of a log where so many users have this share of their events at one time look like times of loading."""
 
 
-def _describe_loaded_times(log: Log) -> str | None:
+def describe_loaded_times(log: Log) -> str | None:
     """Return why the times of a log look like those of when rows were loaded, and what to do; None if they do not."""
     if log.times is None:
         return None
