@@ -716,7 +716,7 @@ class CSRRBase(Recommender):
             return self.score_similar_items(rows)
         if by == "next" and self._faded is not None:
             return self._faded.score_after(rows)
-        weights = self.neighbors_[:, rows].toarray().T
+        weights = self._compute_once("neighbors by item", lambda: self.neighbors_.T.tocsr())[rows].toarray()
         scores = mark_nothing(np.maximum(weights, 0))
         if by == "auto" and (alone := ~(weights > 0).any(axis=1)).any():
             scores[alone] = self.score_similar_items(rows[alone])
