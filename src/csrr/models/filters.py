@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from csrr.models.estimator import Estimator
 
 
-Unknown = Literal["raise", "ignore"]
-"""What to do with unknown ids: raise an error, or leave out items and give users popular items."""
+Unknown = Literal["raise", "ignore", "mark"]
+"""What to do with unknown ids: raise an error, or leave out items and give users popular ones, with warnings or not."""
 
 _WAY_OUT = {
     "item": 'unknown="ignore" leaves out unknown items',
@@ -39,9 +39,10 @@ class IdLookup:
     """Finds the rows of ids; an unknown id is an error, or is counted for one warning if it is to be ignored."""
 
     def __init__(self, unknown: Unknown) -> None:
-        if unknown not in ("raise", "ignore"):
-            raise ParameterError(f'unknown={unknown!r}: it must be "raise" or "ignore"')
-        self.ignores: bool = unknown == "ignore"
+        if unknown not in ("raise", "ignore", "mark"):
+            raise ParameterError(f'unknown={unknown!r}: it must be "raise", "ignore" or "mark"')
+        self.ignores: bool = unknown != "raise"
+        self.warns: bool = unknown != "mark"
         self._left_out: dict[str, tuple[int, int]] = {}
 
     def find(self, known: IdMap, ids: Any, kind: Literal["user", "item"] = "user", place: str = "") -> Rows:
@@ -69,7 +70,7 @@ class IdLookup:
 
     def warn(self) -> None:
         """Warn once of the ids that were left out."""
-        if self._left_out:
+        if self._left_out and self.warns:
             counts = ", ".join(f"{n:,} of {n_ids:,} in {place}" for place, (n, n_ids) in self._left_out.items())
             warn_caller(f"unknown ids were left out: {counts}", UnknownIdWarning)
             self._left_out = {}

@@ -86,7 +86,8 @@ def make_lists(
         )
     # 4. The lists in the caller's ids.
     reader.warn()
-    warn_of_no_history(int((~known).sum()), len(batch), "`fallback` marks them", int((batch.rows < 0).sum()))
+    if reader.warns:
+        warn_of_no_history(int((~known).sum()), len(batch), "`fallback` marks them", int((batch.rows < 0).sum()))
     scores = np.where(~known[:, None] & (items >= 0), np.float32(0), scores)
     return name_lists(model, batch, (items, scores), cut, ~known, columns)
 
@@ -205,7 +206,7 @@ def name_lists(
     items, scores = np.take_along_axis(items, order, 1), np.take_along_axis(scores, order, 1)
     known = None if known is None else np.take_along_axis(known, order, 1)
     recs = Recommendations.from_rows(batch.ids, items, scores, model.items_, model.titles_, known, fallback)
-    return replace(recs, columns=_look_up(model, items, columns)) if columns else recs
+    return replace(recs, unknown=batch.rows < 0, columns=_look_up(model, items, columns) if columns else {})
 
 
 def check_columns(model: Recommender, columns: Sequence[str]) -> Sequence[str]:
@@ -284,7 +285,7 @@ def make_list_schema(model: Recommender, users: Any, options: dict[str, Any]) ->
     if model.item_table_ is not None:
         columns = model.item_table_.columns
         kinds |= {name: _COLUMN_TYPES[columns[name].kind] for name in options.get("columns", ()) if name in columns}
-    may_fall_back = options.get("unknown") == "ignore" or not (np.diff(model.seen_.indptr) > 0).all()
+    may_fall_back = options.get("unknown", "raise") != "raise" or not (np.diff(model.seen_.indptr) > 0).all()
     return pa.schema(kinds | ({"why": pa.string()} if may_fall_back else {}))
 
 
