@@ -168,6 +168,32 @@ class Share(Number):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Shares(Number):
+    """A number between 0 and 1, both excluded, or several different ones, at most `count`."""
+
+    value_name = "NUMBER|NUMBER,..."
+    noun = "a number, or several like 0.3,0.8"
+    count: int = 1
+
+    def allows(self, value: Any) -> bool:
+        """Return whether a value is such a number, or a list of them."""
+        each = list(value) if isinstance(value, list | tuple) else [value]
+        return (
+            all(is_number(one, above=0) and one < 1 for one in each) and 0 < len(set(each)) == len(each) <= self.count
+        )
+
+    def describe_wanted(self) -> str:
+        """Return what a value must be, in words."""
+        return f"lie between 0 and 1, both excluded, or be up to {self.count} different such numbers"
+
+    def _parse(self, text: str) -> Any:
+        parts = text.split(",")
+        if not all(is_float(part) for part in parts):
+            return None
+        return float(text) if len(parts) == 1 else [float(part) for part in parts]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Whole(Parameter):
     """A whole number >= `least`, and no larger than what an index can be."""
 

@@ -13,6 +13,7 @@ from scipy import sparse
 from csrr._base.arrays import AnyArray, BoolArray, Float32Array, FloatArray, Rows
 from csrr.models.build_problem import ClickProblem, ProblemSpec, is_balanced, leave_out_own, make_targets
 from csrr.models.costs import ClickCosts, Costs
+from csrr.models.order import IN_NO_ORDER, OrderFacts
 from csrr.models.scaling import Scaling, Settings, count_clicks, solve_penalized
 from csrr.models.schema import FLOATS, Arrays, FilePart, ModelFileError, SparseArray, Values, sparse_arrays, sparse_from
 from csrr.models.store import ModelState, factors
@@ -166,6 +167,7 @@ class CSRRFacts:
     costs: Costs
     mean_weight: Annotated[float, Number("What weights were divided by.", above=0)]
     neighbor_power: Annotated[float, Number("That of a neighborhood.", least=-1, most=1)]
+    order: OrderFacts = IN_NO_ORDER
 
 
 @dataclass(frozen=True, eq=False)

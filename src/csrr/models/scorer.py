@@ -468,11 +468,12 @@ def measure_heldout(model: Scorer, heldout: Any, metric: HitMetric = ndcg, k: in
 
 
 def explain_score(
-    model: Scorer, user: Id, item: Id, history: Rows, amounts: npt.NDArray[Any], neighbors: Any = None
+    model: Scorer, user: Id, item: Id, history: Rows, amounts: npt.NDArray[Any], neighbors: Any = None, ages: Any = None
 ) -> Explanation:
     """Return what each item row of `history` adds to the score of an item: `amounts`, of which `neighbors` are a part.
 
-    The rest of the score is spread over the amounts in proportion; the part of neighbors is exact.
+    The rest of the score is spread over the amounts in proportion; the part of neighbors is exact. `ages` are the
+    numbers of later events of the user, (n,), where order counts.
     """
     pair = np.array([model.users_.row(user)]), np.array([model.items_.row(item, "item")])
     score = float(model.score_pairs(*pair)[0])
@@ -482,7 +483,8 @@ def explain_score(
     parts = None if neighbors is None else neighbors[order].astype(np.float32)
     _, titles = name_items(model, pair[1])
     title = None if titles is None else titles[0] or None
-    return Explanation(*named, amounts[order].astype(np.float32), user, item, score, parts, title)
+    ages = None if ages is None else ages[order]
+    return Explanation(*named, amounts[order].astype(np.float32), user, item, score, parts, title, ages)
 
 
 def _find_prices(model: Scorer, miss: float | None, false_alarm: float | None) -> tuple[float, float]:
