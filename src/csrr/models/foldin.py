@@ -14,8 +14,7 @@ from scipy import sparse
 from csrr._base.arrays import Float32Array, Float64Array, Rows
 from csrr.data.errors import show_value
 from csrr.data.ids import IdMap, join_ids, join_titles
-from csrr.data.log import Log
-from csrr.data.read import as_log
+from csrr.data.log import Log, as_log
 from csrr.models.filters import IdLookup, Unknown, UserBatch, find_user_rows, is_one_id, list_ids, restrict
 from csrr.models.recommend import Least, RecommendOptions, check_k, find_known, make_lists, score_known
 from csrr.models.update import uses_times, weigh

@@ -13,8 +13,7 @@ from scipy import sparse
 from csrr._base.arrays import Float32Array, Float64Array, Rows
 from csrr.data.errors import DataWarning, warn_caller
 from csrr.data.ids import Id
-from csrr.data.log import Log
-from csrr.data.read import as_log
+from csrr.data.log import Log, as_log
 from csrr.data.tables import is_table
 from csrr.models.estimator import Estimator, ask_one_state
 from csrr.models.filters import find_user_rows, is_one_id, list_ids
