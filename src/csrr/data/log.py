@@ -23,7 +23,7 @@ from csrr._base.arrays import (
     to_pandas,
 )
 from csrr._base.text import format_html_rows
-from csrr.data.columns import Times, describe_doubtful_ids, format_times, merge_by_key, parse_time
+from csrr.data.columns import Times, describe_doubtful_ids, format_times, merge_by_key, parse_time, pick_rows
 from csrr.data.errors import DataError, DataWarning, show_value, warn_caller
 from csrr.data.event_types import EventTypes, RowTypes, join_types, narrow_weights
 from csrr.data.ids import Id, IdMap, Ids, TitleMap, align_titles, drop_unused, join_ids, join_titles, place_rows
@@ -36,7 +36,6 @@ from csrr.data.tables import (
     ReadOptions,
     Table,
     open_table,
-    pick_rows,
     read_events,
     require_some,
 )
@@ -647,6 +646,13 @@ class Log:
         if self.times is not None:
             first["time"] = format_times(self.times[:SHOWN])
         return format_html_rows(repr(self), first, len(self))
+
+
+def as_log(data: Any) -> Log:
+    """Return `data` as a log: a log itself, a table with user and item columns, or a users x items matrix."""
+    if isinstance(data, Log):
+        return data
+    return Log.from_matrix(data) if is_matrix(data) else Log.from_table(data)
 
 
 def read_log(table: Table, options: ReadOptions, titles: TitleMap | None = None) -> Log:

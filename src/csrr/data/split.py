@@ -12,8 +12,7 @@ import numpy as np
 from csrr._base.arrays import BoolArray, Int64Array
 from csrr.data.columns import Times, format_cuts, parse_time
 from csrr.data.errors import DataError, DataWarning, show_value, warn_caller
-from csrr.data.log import Log
-from csrr.data.read import as_log
+from csrr.data.log import Log, as_log
 from csrr.parameters import ParameterError, check_seed, is_number, is_whole
 
 By = Literal["user", "log", "last", "time"]

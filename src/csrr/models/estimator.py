@@ -20,8 +20,7 @@ from csrr.data.columns import Times
 from csrr.data.event_types import EventTypes
 from csrr.data.ids import IdMap
 from csrr.data.items import ItemTable, read_items
-from csrr.data.log import Log
-from csrr.data.read import as_log
+from csrr.data.log import Log, as_log
 from csrr.models.schema import Arrays, FileSchema, ModelFileError, sparse_arrays, sparse_from
 from csrr.models.store import ModelState, read_plain_shape, write_model
 from csrr.models.update import join_events, uses_weights

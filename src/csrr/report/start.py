@@ -13,8 +13,8 @@ from typing import Any
 
 from csrr._base.threads import limit_time
 from csrr.data.items import ItemTable, read_items
-from csrr.data.log import Log
-from csrr.data.read import as_log, read
+from csrr.data.log import Log, as_log
+from csrr.data.read import read
 from csrr.evaluation.compare import compare
 from csrr.models.base import Recommender
 from csrr.parameters import check_number, check_whole
