@@ -19,20 +19,20 @@ from csrr.numerics.solver import Callback, Options, Step, Trace
 
 
 @compile_part(fastmath=True)
-def weigh_cell(u, target, weight, cap, has_cap):  # type: ignore[no-untyped-def]
+def weigh_cell(u, target, weight, v_penalty, has_v):  # type: ignore[no-untyped-def]
     # (h(u) - u^2/2, -h'(u) + u): what an observed cell adds to the loss and to the right-hand side, beyond its
     # share in the all-cells term 1/2*||P Q'||^2
     error = target - u
     penalty = 0.0
-    if has_cap:
-        v = min(max(error - cap / weight, 0.0), 1.0)
-        penalty = cap * v
+    if has_v:
+        v = min(max(error - v_penalty / weight, 0.0), 1.0)
+        penalty = v_penalty * v
         error -= v
     return penalty + 0.5 * (weight * error * error - u * u), weight * error + u
 
 
 @compile_part(fastmath=True)
-def add_pulls(first, last, indices, target, weight, cap, has_cap, mine, other, out):  # type: ignore[no-untyped-def]
+def add_pulls(first, last, indices, target, weight, v_penalty, has_v, mine, other, out):  # type: ignore[no-untyped-def]
     # out += sum_j c_j * other[j], c = -h'(u) + u, over the cells of one row; returns sum_j (h(u) - u^2/2)
     width, kind = len(mine), mine.dtype.type
     total = 0.0
@@ -41,7 +41,7 @@ def add_pulls(first, last, indices, target, weight, cap, has_cap, mine, other, o
         u = kind(0)
         for k in range(width):
             u += mine[k] * theirs[k]
-        value, pull = weigh_cell(u, target[p], weight[p], cap[p] if has_cap else 0.0, has_cap)
+        value, pull = weigh_cell(u, target[p], weight[p], v_penalty[p] if has_v else 0.0, has_v)
         total += value
         pull = kind(pull)
         for k in range(width):
@@ -50,15 +50,15 @@ def add_pulls(first, last, indices, target, weight, cap, has_cap, mine, other, o
 
 
 @compile_loop(fastmath=True)
-def pull_rows(indptr, indices, target, weight, cap, own, has_cap, other, out, loss):  # type: ignore[no-untyped-def]
+def pull_rows(indptr, indices, target, weight, v_penalty, own, has_v, other, out, loss):  # type: ignore[no-untyped-def]
     # out[i] += sum_j c_ij * other[j], c = -h'(u) + u, and loss[i] = sum_j (h(u) - u^2/2), u = own[i] . other[j]
     for i in range(len(own)):
-        loss[i] = add_pulls(indptr[i], indptr[i + 1], indices, target, weight, cap, has_cap, own[i], other, out[i])
+        loss[i] = add_pulls(indptr[i], indptr[i + 1], indices, target, weight, v_penalty, has_v, own[i], other, out[i])
 
 
 @compile_loop(fastmath=True)
 def descend_rows(  # type: ignore[no-untyped-def]
-    indptr, indices, target, weight, cap, own, reg, has_cap, other, curvature, steps, relax, scratch, loss
+    indptr, indices, target, weight, v_penalty, own, reg, has_v, other, curvature, steps, relax, scratch, loss
 ):
     # Moves the rows of `own`, and fills `loss`; `scratch` is there to work in, (4, d).
     # With other' @ other = diag(curvature), each row p of `own` has the objective
@@ -78,7 +78,7 @@ def descend_rows(  # type: ignore[no-untyped-def]
             residual[k] = -m[k] * mine[k]
             total -= 0.5 * mine[k] * residual[k]
         first, last = indptr[i], indptr[i + 1]
-        loss[i] = total + add_pulls(first, last, indices, target, weight, cap, has_cap, mine, other, residual)
+        loss[i] = total + add_pulls(first, last, indices, target, weight, v_penalty, has_v, mine, other, residual)
         size = kind(0)
         for k in range(width):
             direction[k] = residual[k] / m[k]
