@@ -21,7 +21,7 @@ _TOGETHER = 64
 
 
 class CellIndex(NamedTuple):
-    """The observed cells both ways: the users of item j are item_users[item_indptr[j]:item_indptr[j + 1]], and so on."""
+    """Cells both ways: the users of item j are item_users[item_indptr[j]:item_indptr[j + 1]], and so on."""
 
     item_indptr: Int64Array
     item_users: Int32Array

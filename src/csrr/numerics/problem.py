@@ -123,8 +123,8 @@ class Problem:
     minimize  l1*||U||_* + sum_obs v_penalty*V + sum_obs w/2*(U + V - t)^2 + 1/2*sum_unobs U^2
 
     over U of (n, m) and 0 <= V <= 1 on the observed cells (off them V = 0 is optimal). `target` t, `weight` w
-    and `v_penalty` (the penalty of V) have one value an observed cell, (nnz,); v_penalty None leaves V out. Given U, V has
-    a closed form; with it, an observed cell costs h(U) = min_V, quadratic with a linear middle of slope v_penalty.
+    and `v_penalty` have one value an observed cell, (nnz,); v_penalty None leaves V out. Given U, V has a closed form;
+    with it, an observed cell costs h(U) = min_V, quadratic with a linear middle of slope v_penalty.
     """
 
     pattern: Pattern
@@ -207,33 +207,29 @@ class Problem:
         return self.engine.sum_cells(_sum_dual, y, *self.given)
 
 
-# Of a range of observed cells: u or y, then what is given, all of one shape. Nothing that is passed in is changed.
+# Of a range of observed cells: u or y, then target, weight and, with V, its penalty; nothing that is passed in changes.
 
 
-def _find_specific(
-    u: FloatArray, target: FloatArray, weight: FloatArray, v_penalty: FloatArray | None = None
-) -> FloatArray:
-    return np.zeros_like(u) if v_penalty is None else np.clip(target - u - v_penalty / weight, 0, 1)
+def _find_specific(u: FloatArray, target: FloatArray, weight: FloatArray, cost: FloatArray | None = None) -> FloatArray:
+    return np.zeros_like(u) if cost is None else np.clip(target - u - cost / weight, 0, 1)
 
 
-def _find_pull(
-    u: FloatArray, target: FloatArray, weight: FloatArray, v_penalty: FloatArray | None = None
-) -> FloatArray:
+def _find_pull(u: FloatArray, target: FloatArray, weight: FloatArray, cost: FloatArray | None = None) -> FloatArray:
     residual = weight * (target - u)
-    return residual if v_penalty is None else np.maximum(np.minimum(residual, v_penalty), residual - weight)
+    return residual if cost is None else np.maximum(np.minimum(residual, cost), residual - weight)
 
 
-def _sum_loss(u: FloatArray, target: FloatArray, weight: FloatArray, v_penalty: FloatArray | None = None) -> float:
-    v = _find_specific(u, target, weight, v_penalty)
+def _sum_loss(u: FloatArray, target: FloatArray, weight: FloatArray, cost: FloatArray | None = None) -> float:
+    v = _find_specific(u, target, weight, cost)
     residual = (target - u - v).astype(np.float64)
     loss = 0.5 * float(np.sum(weight * residual**2))
-    return loss if v_penalty is None else loss + float(np.sum(v_penalty * v, dtype=np.float64))
+    return loss if cost is None else loss + float(np.sum(cost * v, dtype=np.float64))
 
 
-def _sum_dual(y: FloatArray, target: FloatArray, weight: FloatArray, v_penalty: FloatArray | None = None) -> float:
+def _sum_dual(y: FloatArray, target: FloatArray, weight: FloatArray, cost: FloatArray | None = None) -> float:
     y = y.astype(np.float64)
     value = float(np.sum(y * target - y**2 / (2 * weight)))
-    return value if v_penalty is None else value - float(np.sum(np.maximum(y - v_penalty, 0)))
+    return value if cost is None else value - float(np.sum(np.maximum(y - cost, 0)))
 
 
 def build(
