@@ -3,6 +3,7 @@
 import inspect
 import math
 import pickle
+import sys
 from datetime import timedelta
 
 import numpy as np
@@ -243,3 +244,18 @@ def test_public_names_are_still_found_by_pickle_and_described():
     assert pickle.loads(pickle.dumps(csrr.evaluate)) is csrr.evaluate
     assert list(inspect.signature(csrr.CSRR).parameters)[:2] == ["loss", "cost_ratio"]
     assert csrr.PopRank.fit.__qualname__ == "PopRank.fit"
+
+
+def test_an_error_about_a_parameter_carries_its_data():
+    with pytest.raises(csrr.ParameterError) as caught:
+        csrr.EASE(reg=-1).check_params()
+    assert (caught.value.parameter, caught.value.value) == ("reg", -1)
+    assert str(caught.value) == f"reg=-1 must {caught.value.hint}"
+    with pytest.raises(csrr.ParameterError) as caught:
+        csrr.CSRR(threads=sys.maxsize + 1).check_params()
+    assert (caught.value.parameter, caught.value.hint) == ("threads", f"be at most {sys.maxsize}")
+    with pytest.raises(csrr.ParameterError) as caught:
+        csrr.EASE(regg=1)
+    assert (caught.value.parameter, caught.value.hint) == ("regg", "did you mean 'reg'?")
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert (str(again), again.parameter) == (str(caught.value), "regg")

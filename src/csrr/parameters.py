@@ -34,7 +34,33 @@ Named = TypeVar("Named")
 
 
 class ParameterError(ValueError):
-    """Raised for an invalid parameter; the message names it and says what is valid."""
+    """Raised for an invalid parameter; the message names it and says what is valid.
+
+    Parameters
+    ----------
+    message
+        The message.
+    parameter
+        The name of the parameter, where it is one alone.
+    value
+        The value that it must not have.
+    hint
+        The valid values or, for an unknown name, the one that may be meant.
+
+    Examples
+    --------
+    >>> try:
+    ...     csrr.EASE(reg=-1).fit({"user": [1], "item": [2]})
+    ... except csrr.ParameterError as error:
+    ...     error.parameter, error.value
+    ('reg', -1)
+    """
+
+    def __init__(
+        self, message: str = "", *, parameter: str | None = None, value: Any = None, hint: str | None = None
+    ) -> None:
+        super().__init__(message)
+        self.parameter, self.value, self.hint = parameter, value, hint
 
 
 class UnknownArgumentError(ParameterError, TypeError):
@@ -67,7 +93,8 @@ class Parameter:
         if not self.allows(value):
             others = ["None"] * self.optional + [f'"{word}"' for word in self.words]
             wanted = " or ".join([self.describe_wanted(), *others])
-            raise ParameterError(f"{self.name}={value!r} must {wanted}")
+            what = f"{self.name}={value!r} must {wanted}"
+            raise ParameterError(what, parameter=self.name, value=value, hint=wanted)
 
     def allows(self, value: Any) -> bool:
         """Return whether a value other than a word or None will do."""
@@ -92,7 +119,7 @@ class Parameter:
 
     @property
     def placeholder(self) -> str:
-        """What stands for a value in the help."""
+        """The text that stands for a value in the help."""
         return "|".join([self.value_name, *self.words])
 
 
@@ -146,7 +173,8 @@ class Whole(Parameter):
     def check(self, value: Any) -> None:
         """Raise ParameterError unless a value is one that the parameter may have."""
         if is_whole(value, sys.maxsize + 1):
-            raise ParameterError(f"{self.name}={value!r} must be at most {sys.maxsize}")
+            hint = f"be at most {sys.maxsize}"
+            raise ParameterError(f"{self.name}={value!r} must {hint}", parameter=self.name, value=value, hint=hint)
         super().check(value)
 
     def allows(self, value: Any) -> bool:
@@ -185,7 +213,7 @@ class Choice(Parameter):
 
     @property
     def placeholder(self) -> str:
-        """What stands for a value in the help."""
+        """The text that stands for a value in the help."""
         return "|".join(self.choices)
 
 
@@ -289,14 +317,14 @@ def check_texts(name: str, value: Any, example: str) -> None:
     is_list = isinstance(value, Collection) and not isinstance(value, str | bytes | Mapping)
     is_list = is_list and getattr(value, "ndim", 1) == 1
     if value is not None and not (is_list and all(isinstance(each, str) for each in value)):
-        raise ParameterError(f"{name}={value!r}: give a list of {example}")
+        raise ParameterError(f"{name}={value!r}: give a list of {example}", parameter=name, value=value)
 
 
 def check_seed(seed: Any) -> None:
     """Raise ParameterError unless a value seeds random numbers: a whole number >= 0, or several."""
     parts = seed if isinstance(seed, list | tuple) and seed else [seed]
     if not all(is_whole(each, 0) for each in parts):
-        raise ParameterError(f"seed={seed!r} must be a whole number >= 0")
+        raise ParameterError(f"seed={seed!r} must be a whole number >= 0", parameter="seed", value=seed)
 
 
 def check_whole(name: str, value: Any, *, least: int) -> None:
@@ -320,51 +348,19 @@ def declare(kind: Kind) -> Kind:
     return result
 
 
-def list_parameters(kind: type) -> dict[str, Parameter]:
+@functools.cache
+def list_parameters(kind: type) -> Mapping[str, Parameter]:
     """Return the declared parameters of a model by name, in the order of its signature."""
-    return dict(_find_parameters(kind))
+    fields = dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else ()
+    found = {each.name: _find_declaration(kind, each) for each in fields}
+    return types.MappingProxyType({name: declared for name, declared in found.items() if declared is not None})
 
 
 @functools.cache
-def _find_parameters(kind: type) -> dict[str, Parameter]:
-    found = {}
-    for field in dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else ():
-        if (declared := _find_declaration(kind, field)) is not None:
-            found[field.name] = declared
-    return found
-
-
-_COMMON = (
-    "users_",
-    "items_",
-    "titles_",
-    "item_table_",
-    "seen_",
-    "seen_weights_",
-    "seen_times_",
-    "seen_ages_",
-    "calibration_",
-)
-
-
-def list_fitted_names(model: Any) -> list[str]:
-    """Return the attributes of a model that its fit set beyond what all models keep."""
-    return [name for name in vars(model) if is_fitted_name(name)]
-
-
-def is_fitted_name(name: str) -> bool:
-    """Return whether an attribute is one that a fit sets beyond what all models keep: its name ends in one `_`."""
-    return re.fullmatch(r"[^_].*[^_]_", name) is not None and name not in _COMMON
-
-
-def list_defaults(kind: type) -> dict[str, Any]:
+def list_defaults(kind: type) -> Mapping[str, Any]:
     """Return the default of each parameter of a model, declared or not."""
-    return dict(_find_defaults(kind))
-
-
-@functools.cache
-def _find_defaults(kind: type) -> dict[str, Any]:
-    return {each.name: each.default for each in inspect.signature(kind).parameters.values()}
+    signature = inspect.signature(kind).parameters
+    return types.MappingProxyType({each.name: each.default for each in signature.values()})
 
 
 def list_rivals(name: str, declared: Mapping[str, Parameter]) -> tuple[str, ...]:
@@ -486,4 +482,4 @@ def refuse_names(where: str, names: Iterable[str], valid: Iterable[str]) -> None
             hint = f"did you mean {near[0]!r}?"
         else:
             hint = f"it is called {ours[0]!r} here" if ours else f"it has: {', '.join(known) or 'none'}"
-        raise UnknownArgumentError(f"{where} has no parameter {name!r}; {hint}") from None
+        raise UnknownArgumentError(f"{where} has no parameter {name!r}; {hint}", parameter=name, hint=hint) from None

@@ -1,6 +1,6 @@
-"""How loops are compiled: when one is first called, once for a machine, and without what nobody calls.
+"""Compiled loops: each is compiled when it is first called, once for a machine, and only if it is called.
 
-numba is imported then too, so that nobody waits for it who only reads, asks for help or looks at a result.
+numba is imported then too, so that nobody waits for it to read a log, to see the help or to look at a result.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Loop:
         return (self._compiled or self.compile())(*arguments)
 
     def compile(self) -> Any:
-        """What numba makes of the function; it compiles for the types of the first call."""
+        """Return the function compiled by numba, for the types of the first call."""
         with _LOCK:
             if self._compiled is None:
                 from numba import njit
@@ -43,7 +43,7 @@ class Loop:
         return self._compiled
 
     def _with_compiled_names(self) -> FunctionType:
-        """The function, for which the loops that its module names are what numba makes of them."""
+        """Return the function with compiled loops in place of those that its module names."""
         old, names = self._function, dict(self._function.__globals__)
         for name in old.__code__.co_names:
             if isinstance(names.get(name), Loop):
@@ -64,25 +64,25 @@ class InlinedLoop(Loop):
 
 
 def compile_loop(**options: Any) -> Callable[[Any], Any]:
-    """A decorator for a loop that Python calls, with more options of numba's.
+    """Return a decorator for a loop that Python calls, with more options of numba's.
 
-    The interpreter lock is released. Arrays that a loop fills or works in are given to it: to make one is quick in
-    Python, and a tenth of a second for the compiler.
+    The interpreter lock is released. Arrays that a loop fills or works in are given to it: making one is quick in
+    Python, but compiling that takes a tenth of a second.
     """
     return lambda function: Loop(function, options)
 
 
 def compile_part(**options: Any) -> Callable[[Any], Any]:
-    """A decorator for what only compiled loops call, which is less to compile."""
+    """Return a decorator for a function that only compiled loops call: Python needs no wrapper for it."""
     return lambda function: InlinedLoop(function, options)
 
 
 @cache
 def _cache_class() -> Any:
-    """numba's cache of compiled loops, for disks that are full, damaged or not ours to write: it never stops a call.
+    """Return numba's cache of compiled loops, changed so that a full, damaged or read-only disk never stops a call.
 
-    A folder that can only be read is read: what an administrator, or the build of an image, has compiled there is
-    used. What is machine code may not be damaged, so its checksum is kept with it.
+    A folder that can only be read is used: an administrator, or the build of an image, may have compiled loops there.
+    Damaged machine code could crash the process, so its checksum is stored with it.
     """
     from numba.core import caching
     from numba.core.serialize import dumps

@@ -1,4 +1,4 @@
-"""How far a run is, in one line on stderr."""
+"""Progress of a run, in one line on stderr."""
 
 from __future__ import annotations
 

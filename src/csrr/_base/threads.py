@@ -77,7 +77,7 @@ def n_threads() -> int:
 
 @contextmanager
 def use_threads(n: int | None, *, blas: int | None = None) -> Iterator[int]:
-    """Limits kernels to `n` threads inside the block (None or 0: all cores), and BLAS to `blas` (None: as many).
+    """Limit kernels to `n` threads inside the block (None or 0: all cores), and BLAS to `blas` (None: as many).
 
     BLAS has one limit for the whole process: where blocks of several threads overlap, the least of theirs holds.
     """
@@ -101,7 +101,7 @@ class _BlasLimits:
 
     @contextmanager
     def hold(self, most: int) -> Iterator[None]:
-        """Limits BLAS to `most` threads, in place of what a block around this one asked for.
+        """Limit BLAS to `most` threads, in place of what a block around this one asked for.
 
         The last block to end restores what was before the first.
         """
@@ -125,7 +125,7 @@ class _BlasLimits:
                 self._apply(theirs)
 
     def _apply(self, here: int | None) -> None:
-        """Sets what holds now; `here` is this thread's own limit, if any."""
+        """Set what holds now; `here` is this thread's own limit, if any."""
         least = min(self._held.values(), default=None)
         for each in _blas():
             # With OpenMP, every thread has a limit of its own.
@@ -134,7 +134,7 @@ class _BlasLimits:
 
 
 def _set_blas(library: LibController, most: int | None) -> None:
-    """Limits a library, whichever thread was the last to: threadpoolctl 3.7 on ignores all threads but the first."""
+    """Limit a library, whichever thread was the last to: threadpoolctl 3.7 on ignores all threads but the first."""
     if most is None:
         return
     release = getattr(library, "clear_controlling_thread", lambda **_: None)
@@ -185,7 +185,7 @@ def _pool(size: int) -> _Pool:
 
 
 def _start_anew() -> None:
-    """In a forked child: the parent's threads are not here, and its locks may be held by them."""
+    """Make pools and locks anew in a forked child: the parent's threads, which may hold its locks, are not here."""
     global _pools_lock, _blas_limits, _worker
     _pools.clear()
     _pools_lock, _worker = threading.Lock(), threading.local()
@@ -197,7 +197,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def map_ranges(work: Callable[[int, int], Returned], bounds: Sequence[int]) -> list[Returned]:
-    """What `work(start, stop)` returns for each consecutive pair of `bounds`, in their order.
+    """Return what `work(start, stop)` returns for each consecutive pair of `bounds`, in their order.
 
     Runs on the threads in force, in any order: a range must change nothing that another one reads. What a range raises
     is raised here, and TimeUpError where the time is up (`cut_off`); ranges that have not begun by then never
@@ -224,13 +224,13 @@ class _Call(Generic[Returned]):
         self._ended: SimpleQueue[tuple[int, list[Returned], BaseException | None]] = SimpleQueue()
 
     def do(self, place: int) -> Returned:
-        """What a range returns."""
+        """Return what a range returns."""
         if self._latest < math.inf and time.perf_counter() > self._latest:
             raise TimeUpError
         return self._work(*self._ranges[place])
 
     def run(self) -> None:
-        """Works on ranges, on a thread of the pool. `next` is one step: no two threads get the same range."""
+        """Work on ranges, on a thread of the pool. `next` is one step: no two threads get the same range."""
         while (place := next(self._left, None)) is not None:
             try:
                 self._ended.put((place, [self.do(place)], None))
@@ -239,7 +239,7 @@ class _Call(Generic[Returned]):
                 self._ended.put((place, [], error))
 
     def wait(self) -> list[Returned]:
-        """What the ranges returned, in their order."""
+        """Return what the ranges returned, in their order."""
         found: dict[int, list[Returned]] = {}
         try:
             while len(found) < len(self._ranges):
@@ -255,10 +255,10 @@ class _Call(Generic[Returned]):
         return [each for place in range(len(self._ranges)) for each in found[place]]
 
     def _drop_rest(self) -> None:
-        """Leaves nothing for threads to take."""
+        """Leave nothing for threads to take."""
         self._left = iter(range(0))
 
 
 def run_ranges(work: Callable[[int, int], object], bounds: Sequence[int]) -> None:
-    """Calls `work(start, stop)` for each consecutive pair of `bounds` that is not empty, on the threads in force."""
+    """Call `work(start, stop)` for each consecutive pair of `bounds` that is not empty, on the threads in force."""
     map_ranges(work, list(dict.fromkeys(bounds)))

@@ -17,7 +17,7 @@ from csrr.data.read import as_log
 from csrr.parameters import ParameterError, check_seed, is_number, is_whole
 
 By = Literal["user", "log", "last", "time"]
-"""What is held out: a random share of each user's events, or of all; each user's last ones; or all from a time on."""
+"""The test events: a random share of each user's events, or of all; each user's last ones; or all from a time on."""
 
 
 class HeldOut(NamedTuple):

@@ -214,7 +214,7 @@ def _draw(kinds: npt.NDArray[np.int8], kind: int, size: int, weights: Float64Arr
 
 
 class _Planted(NamedTuple):
-    """What makes the order of events matter: the arguments of `synthetic`, and what each item leads to."""
+    """The arguments of `synthetic` that make the order of events matter, and the items that each item leads to."""
 
     order: float
     decay: float

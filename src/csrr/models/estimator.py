@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -24,16 +25,7 @@ from csrr.data.read import as_log
 from csrr.models.schema import Arrays, FileSchema, ModelFileError, sparse_arrays, sparse_from
 from csrr.models.store import ModelState, read_plain_shape, write_model
 from csrr.models.update import join_events, uses_weights
-from csrr.parameters import (
-    ParameterError,
-    check_params,
-    explain_names,
-    is_fitted_name,
-    list_defaults,
-    list_fitted_names,
-    list_parameters,
-    refuse_names,
-)
+from csrr.parameters import ParameterError, check_params, explain_names, list_defaults, list_parameters, refuse_names
 from csrr.ranking.calibration import Calibration
 from csrr.ranking.rules import normalize_rows, sketch_rows
 from csrr.ranking.topk import ItemOrder, count_recent, measure_ages
@@ -533,7 +525,7 @@ class Estimator(ABC):
         """
         arrays: Arrays = {}
         facts: dict[str, Any] = {}
-        for name in list_fitted_names(self):
+        for name in filter(is_fitted_name, vars(self)):
             value: Any = getattr(self, name)
             if isinstance(value, sparse.csr_array):
                 arrays |= sparse_arrays(name, value)
@@ -573,6 +565,14 @@ class Estimator(ABC):
             if not is_fitted_name(name):
                 raise ModelFileError(f"an array {name!r} is no fitted attribute of a {kind}")
             setattr(self, name, arrays[name])
+
+
+_KEPT_BY_ALL = re.compile("(users|items|titles|item_table|seen(_weights|_times|_ages)?|calibration)_")
+
+
+def is_fitted_name(name: str) -> bool:
+    """Return whether an attribute is one that a fit sets beyond what all models keep: its name ends in one `_`."""
+    return re.fullmatch(r"[^_].*[^_]_", name) is not None and not _KEPT_BY_ALL.fullmatch(name)
 
 
 def _list_facts(model: Estimator) -> dict[str, object]:
