@@ -13,7 +13,7 @@ from csrr.numerics.factored import (
     solve_factored,
     widen,
 )
-from csrr.numerics.lowrank import LowRank
+from csrr.numerics.problem import LowRank
 from csrr.numerics.solver import Options, solve
 from csrr.numerics.thread_engine import THREADS
 from tests.numerics.test_problem import LOSSES, clicks, make

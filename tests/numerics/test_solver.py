@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from csrr._base.threads import use_threads
 from csrr.numerics.certificate import compute_gap, compute_relative_gap
-from csrr.numerics.lowrank import LowRank
-from csrr.numerics.problem import Problem
+from csrr.numerics.problem import LowRank, Problem
 from csrr.numerics.solver import Options, improve, solve
 from tests.numerics.test_problem import LOSSES, clicks, make
 from tests.reference import dense

@@ -17,11 +17,9 @@ from csrr.model_parameters import UserScaling
 from csrr.models.costs import ClickCosts, Costs, Ratio, Weighing
 from csrr.models.scaling import RULE, Scaling, Settings, compute_noise_level, compute_target_norm, count_clicks
 from csrr.noise.scores import STRONG, LeaveOneOut, score_noise
-from csrr.numerics.factored import Factors
-from csrr.numerics.foldin import ItemSide
-from csrr.numerics.lowrank import LowRank
+from csrr.numerics.factored import Factors, ItemSide
 from csrr.numerics.neighbors import Regression, find_nearest
-from csrr.numerics.problem import Loss, Pattern, Problem, build
+from csrr.numerics.problem import Loss, LowRank, Pattern, Problem, build
 from csrr.numerics.solver import Options, guess_low_rank, solve
 from csrr.numerics.thread_engine import THREADS
 from csrr.parameters import ParameterError

@@ -11,7 +11,7 @@ from csrr.models.build_problem import ClickProblem
 from csrr.models.csrr_base import SEARCH_SPACE, CSRRBase, Fit, Start
 from csrr.numerics.algorithm1 import Iteration, algorithm1
 from csrr.numerics.certificate import compute_gap
-from csrr.numerics.lowrank import LowRank
+from csrr.numerics.problem import LowRank
 from csrr.numerics.solver import Callback, Solution, Step
 from csrr.parameters import ParameterError, declare, parameter
 

@@ -21,9 +21,7 @@ from csrr.noise.tastes import Tastes
 from csrr.numerics.algorithm2 import compute_upper_bound, fold_in_nonnegative
 from csrr.numerics.certificate import Certificate
 from csrr.numerics.engine import Engine
-from csrr.numerics.factored import Factors
-from csrr.numerics.foldin import ItemSide, explain_value, fold_in
-from csrr.numerics.lowrank import LowRank
+from csrr.numerics.factored import Factors, ItemSide, explain_value, fold_in
 from csrr.numerics.neighbors import (
     Factored,
     Regression,
@@ -32,7 +30,7 @@ from csrr.numerics.neighbors import (
     make_weights,
     weigh_neighbors,
 )
-from csrr.numerics.problem import Pattern, Problem, build, select_rows
+from csrr.numerics.problem import LowRank, Pattern, Problem, build, select_rows
 from csrr.numerics.thread_engine import THREADS
 from csrr.parameters import Number, Whole
 from csrr.ranking.topk import add_products, multiply_own, multiply_pairs
