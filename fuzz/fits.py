@@ -40,7 +40,7 @@ class Fits:
         warnings.simplefilter("ignore")
         X = (np.random.default_rng(0).random((8, 6)) < 0.5).astype(float)
         for kind in KINDS.values():
-            kind().fit(X).recommend(0, 2)
+            kind().fit(_make_log(X, None, is_ordered=True)).recommend(0, 2)
 
     def make(self, rng: np.random.Generator) -> bytes:
         """A model, its parameters and a matrix, as JSON."""
@@ -56,7 +56,7 @@ class Fits:
             "history": rng.integers(values.shape[1], size=rng.integers(0, 4)).tolist(),
             "is_saved": bool(rng.random() < 0.5),
             "times": rng.integers(0, 10 ** rng.integers(1, 12), len(cells)).tolist() if rng.random() < 0.3 else None,
-            "is_ordered": bool(rng.random() < 0.2),
+            "is_ordered": bool(rng.random() < 0.2) or kind().uses_order,
             "update": rng.integers(values.shape, size=(3, 2)).tolist() if rng.random() < 0.2 else None,
         }
         return json.dumps(case).encode()

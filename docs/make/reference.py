@@ -16,7 +16,16 @@ GROUPS: dict[str, tuple[str, ...]] = {
         *("Log", "LogColumns", "ItemTable", "IdMap", "HeldOut", "Noisy"),
         *("DATASETS", "fetch", "locate", "data_dir"),
     ),
-    "Evaluation and tuning": ("evaluate", "tabulate", "compare", "cost_curve", "tune", "Range", "Walk"),
+    "Evaluation and tuning": (
+        "evaluate",
+        "evaluate_rolling",
+        "tabulate",
+        "compare",
+        "cost_curve",
+        "tune",
+        "Range",
+        "Walk",
+    ),
     "Noise": ("clean", "plan_cleaning"),
     "A first report, and plots": ("start", "plot", "plot_lines", "plot_points"),
     "Other libraries": ("export", "interop"),
@@ -79,7 +88,7 @@ def list_groups() -> dict[str, list[str]]:
     return found
 
 
-def summarise(value: object) -> str:
+def summarize(value: object) -> str:
     """Return the first line of a docstring; a plain value has none of its own."""
     words = "Data sets that csrr knows, by name." if isinstance(value, dict) else inspect.getdoc(value) or ""
     return words.partition("\n")[0].replace("|", r"\|")
@@ -93,7 +102,7 @@ def describe(qualified: str, value: object) -> str:
     if kind == "functions":
         return f".. autofunction:: {qualified}\n"
     if kind == "data":
-        return f".. py:data:: {qualified.rpartition('.')[2]}\n\n   {summarise(value)}\n\n" + "".join(
+        return f".. py:data:: {qualified.rpartition('.')[2]}\n\n   {summarize(value)}\n\n" + "".join(
             f"   - ``{each}``\n"
             for each in value  # type: ignore[attr-defined]
         )
@@ -126,7 +135,7 @@ def write_index() -> str:
     for heading, names in list_groups().items():
         pages = {name: f"{tell_kind(getattr(csrr, name))}/{name}" for name in names}
         rows = "".join(
-            f"   * - :doc:`{name} <{page}>`\n     - {summarise(getattr(csrr, name))}\n" for name, page in pages.items()
+            f"   * - :doc:`{name} <{page}>`\n     - {summarize(getattr(csrr, name))}\n" for name, page in pages.items()
         )
         tree = "".join(f"   {name} <{page}>\n" for name, page in pages.items())
         parts.append(

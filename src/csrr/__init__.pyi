@@ -32,6 +32,8 @@ from csrr.evaluation.cost_curve import CostCurve as CostCurve
 from csrr.evaluation.cost_curve import cost_curve as cost_curve
 from csrr.evaluation.evaluate import Evaluation as Evaluation
 from csrr.evaluation.evaluate import evaluate as evaluate
+from csrr.evaluation.rolling import Rolling as Rolling
+from csrr.evaluation.rolling import evaluate_rolling as evaluate_rolling
 from csrr.evaluation.tuning import Tuning as Tuning
 from csrr.evaluation.tuning import tune as tune
 from csrr.interop.vectors import Export as Export

@@ -43,7 +43,7 @@ def _judge_count(good: int, all_: int) -> Verdict:
     return "holds" if good == all_ else "partly" if good else "fails"
 
 
-def _judge_favourable(summary: Summary) -> Finding | None:
+def _judge_favorable(summary: Summary) -> Finding | None:
     """Compare CSRR-I, which the paper recommends, with the best baseline in each column, and test NDCG@5."""
     words, good, total, is_passed = [], 0, 0, False
     tables = [table for table in index_tables(summary.comparison).values() if table.has_systems("CSRR-I", *BASELINES)]
@@ -326,7 +326,7 @@ _CLAIMS: list[tuple[str, str, str, Judge]] = [
         "“CSRR outperforms or at least compares favorably with all other baselines over all the datasets.”",
         "Comparison Results",
         "CSRR-I is at least as good as all baselines",
-        _judge_favourable,
+        _judge_favorable,
     ),
     (
         "“… the improvement over the MF-based methods (BPRMF and WRMF) are significant, e.g. at least 10% improvement"

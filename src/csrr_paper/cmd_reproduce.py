@@ -193,9 +193,9 @@ def _write(run: Reproduction, command: str, more: dict[str, Figure], results: Pa
     from csrr_paper.lists import make_lists_table
     from csrr_paper.page import write_page
     from csrr_paper.results import make_results_table
-    from csrr_paper.summary import summarise
+    from csrr_paper.summary import summarize
 
-    found = summarise(run, command=command)
+    found = summarize(run, command=command)
     summary = replace(found, figures=found.figures | more)
     plain = summary.to_json()
     write_text(results / "summary.json", json.dumps(plain, indent=1, ensure_ascii=False, allow_nan=False) + "\n")

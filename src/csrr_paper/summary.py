@@ -107,7 +107,7 @@ class SystemResults:
 BySystem = dict[str, SystemResults]
 
 
-def summarise(run: Reproduction, *, command: str) -> Summary:
+def summarize(run: Reproduction, *, command: str) -> Summary:
     """Return the summary of the results of a run, from which the page is made."""
     found = run.list_results()
     tables: dict[str, Any] = {name: [] for name in TABLES}

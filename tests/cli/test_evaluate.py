@@ -207,3 +207,29 @@ def test_the_last_item_is_judged_by_the_metrics_of_next_items(log_file):
     model = csrr.ItemKNN().fit(train)
     wanted = csrr.evaluate(model, train, test, at=10, metrics=["hit_rate", "ndcg", "full_mrr"]).summary()
     assert found == wanted
+
+
+def test_rolling_is_that_of_python(log_file, tmp_path):
+    args = ("evaluate", log_file, "--rolling", "--model", "item-knn", "--metric", "recall", "-k", 5)
+    found = csrr.evaluate_rolling("item-knn", csrr.read(log_file), metric="recall@5")
+    assert as_json(*args)["models"]["ItemKNN"] == found.summary()
+    told = in_process(*args, "--model", "pop-rank").stdout
+    assert repr(found) in told
+    assert found.recommendation in told
+    assert in_process(*args, "--plot", tmp_path / "ages.svg").exit_code == 0
+    assert "How ItemKNN ages" in (tmp_path / "ages.svg").read_text()
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (("--rolling", "--ratio", 0.5), "--ratio and --rolling do not go together"),
+        (("--rolling", "--test", "other.csv"), "--test and --rolling do not go together"),
+        (("--every", "30d"), "--every goes with --rolling"),
+        (("--rolling", "--every", "soon"), "--every='soon'"),
+        (("--rolling", "--plot", "a.svg", "--model", "ease", "--model", "pop-rank"), "--plot draws one model"),
+    ],
+)
+def test_what_does_not_go_with_rolling(log_file, args, words):
+    result = in_process("evaluate", log_file, *args)
+    assert (result.exit_code, words in result.stderr) == (2, True), result.stderr

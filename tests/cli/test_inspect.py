@@ -4,9 +4,9 @@ from tests.cli.conftest import as_json, in_process
 
 def test_similar_items_and_users_are_those_of_python(model, model_file):
     told = as_json("similar", model_file, "--item", "7", "-k", 4)
-    assert told == {"of": 7, "neighbours": model.similar_items(7, 4).to_arrow().to_pylist()}
+    assert told == {"of": 7, "neighbors": model.similar_items(7, 4).to_arrow().to_pylist()}
     told = as_json("similar", model_file, "--user", "7", "-k", 4)
-    assert told == {"of": 7, "neighbours": model.similar_users(7, 4).to_arrow().to_pylist()}
+    assert told == {"of": 7, "neighbors": model.similar_users(7, 4).to_arrow().to_pylist()}
 
 
 def test_the_table_of_similar_items_has_titles(model, model_file):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import csrr
 from csrr.data.ids import IdMap
 from csrr.noise.scores import mark_accompanied
-from csrr.noise.suspects import UNTOLD
+from csrr.noise.suspects import UNDETECTED
 
 
 def make_log(weigh, n=400, m=500, typical=35, seed=0):
@@ -152,7 +152,7 @@ def test_the_text_counts_shows_examples_and_what_else_could_be_done(clear):
     first, second, third, header, *rows = str(planned).splitlines()
     assert first.startswith(f"{planned.mask.sum():,} of {len(planned.suspects):,} events")
     assert second == planned.suspects.describe_share()
-    assert third == UNTOLD
+    assert third == UNDETECTED
     assert header.split()[:2] == ["user", "item"]
     assert "With other thresholds, by the scores:" in rows
     nothing = csrr.Cleaning(planned.suspects, 1.0)

@@ -16,7 +16,7 @@ from csrr_paper.jobs import SAME_STRENGTHS, Experiment, change_cost
 from csrr_paper.printed import COLUMNS, DATA, PRINTED, PROTOCOLS, WITHOUT_V, name_metric
 from csrr_paper.reproduce import Reproduction, _read_file, check_data, plan, read_log
 from csrr_paper.results import ResultStore
-from csrr_paper.summary import summarise
+from csrr_paper.summary import summarize
 from csrr_paper.summary_types import Summary
 from csrr_paper.systems import COMPARED, SYSTEMS
 
@@ -26,7 +26,7 @@ def made(folder, *names, **options):
     with ResultStore.open(folder) as store:
         run = Reproduction(store, plan(names, quick=True, **options))
         run.run()
-        return run, summarise(run, command="csrr reproduce")
+        return run, summarize(run, command="csrr reproduce")
 
 
 @pytest.fixture(scope="module")
@@ -141,7 +141,7 @@ def test_the_first_split_alone_is_told_of_where_it_alone_was_tuned(whole, tmp_pa
     with ResultStore.open(tmp_path) as store:
         run = Reproduction(store, plan(["comparison"], quick=True, systems=systems), tuned="once")
         run.run()
-        summary = summarise(run, command="csrr reproduce")
+        summary = summarize(run, command="csrr reproduce")
         results = run.list_results()
     for table in summary.comparison:
         own = [each for each in results if each.task.at_least == DATA[table.data].at_least[table.protocol]]
@@ -198,7 +198,7 @@ def test_a_second_run_does_nothing_again(whole, monkeypatch):
         assert len(again.list_results()) == len(again.jobs)
         again.run()
         assert again.estimate_seconds_left() < run.estimate_seconds_left() + 1e-9
-        assert summarise(again, command="csrr reproduce").comparison == summary.comparison
+        assert summarize(again, command="csrr reproduce").comparison == summary.comparison
 
 
 def test_the_time_it_takes_is_said_before_and_falls(tmp_path, ratings):

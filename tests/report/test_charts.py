@@ -182,7 +182,7 @@ def test_points_have_names_and_groups():
     plot = csrr.plot_points({"jazz": [[0, 0], [1, 1]], "folk": [[2, 0]]}, labels={"jazz": ["one", None]}, title="Map")
     assert plot.title == "Map"
     assert plot.svg.count('class="point"') == 3
-    assert re.findall('class="beside">([^<]*)<', plot.svg) == ["one"]
+    assert re.findall('class="point-name">([^<]*)<', plot.svg) == ["one"]
 
 
 @pytest.mark.parametrize(

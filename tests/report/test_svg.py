@@ -277,7 +277,7 @@ def point_marks(svg):
 
 def names(svg):
     """Return the names beside points: text, and the place of its anchor."""
-    found = [each for each in ElementTree.fromstring(svg).iter("text") if each.get("class") == "beside"]
+    found = [each for each in ElementTree.fromstring(svg).iter("text") if each.get("class") == "point-name"]
     return [(each.text, float(each.get("x")), float(each.get("y")), each.get("text-anchor")) for each in found]
 
 

@@ -154,8 +154,8 @@ def _describe_worst(what: str, found: GroupReliability) -> str:
     """Return a line on the items, or the users, whose probabilities are furthest off."""
     row = found.worst
     events = f"{row['from']} or more" if row["to"] is None else f"{row['from']} to {row['to']}"
-    told = f"{row['probability']:.4f} said, {row['rate']:.4f} true"
-    return f"furthest off by {found.by}: {what} of {events} training events, {told}, ECE {row['ece']:.4f}"
+    rates = f"{row['probability']:.4f} said, {row['rate']:.4f} true"
+    return f"furthest off by {found.by}: {what} of {events} training events, {rates}, ECE {row['ece']:.4f}"
 
 
 def _describe_choice(choice: dict[str, Any]) -> str:

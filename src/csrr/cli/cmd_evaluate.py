@@ -18,8 +18,10 @@ from csrr.cli.options import (
     MODEL_NAMES,
     MODEL_OPTIONS,
     PARAM_OPTION,
+    PLOT_FILE,
     RULE_OPTIONS,
     add_options,
+    as_time,
     check_split,
     complete_kind,
     explain_no_kind,
@@ -64,6 +66,9 @@ SHARED = ("seed", "threads")
 @click.option("--ratio", type=float, help="Fit to this share of each user's events (0.8 if nothing is said).")
 @click.option("--last", type=click.IntRange(min=1), help="Test on each user's last events, this many.")
 @click.option("--at", metavar="TIME", help="Test on events from this time on, such as 2000-12-31.")
+@click.option("--rolling", is_flag=True, help="Fit until one time after another, and test on all that comes after.")
+@click.option("--every", metavar="DAYS", help="With --rolling: the time from one fit to the next, such as 30d or 12h.")
+@click.option("--plot", type=PLOT_FILE, help="With --rolling: draw it, .svg or .html.")
 @click.option("-k", "lengths", type=click.IntRange(min=1), multiple=True, help="Length of a list; may be repeated.")
 @click.option("--metric", "metrics", metavar="NAME", multiple=True, help="What to measure; may be repeated.")
 @click.option("--threshold", type=float, help="Scores above it count as recommended in cell_recall, sum and cost.")
@@ -89,6 +94,10 @@ def evaluate(log: str, models: tuple[str, ...], test: str | None, as_json: bool,
     --miss-weight weighs a missed choice. Below the table, paired tests over users against the first model, on the
     longest ndcg.
 
+    --rolling tells how a model ages: it is fitted to the first half of the events, or to those before --at, and again
+    after each time of --every. The new fit and all older ones are tested on the window that follows, by the first
+    metric at the first length, or ndcg@10.
+
     With rules, such as --diversity 0.3, lists follow them, and a table says what they change.
 
     Examples:
@@ -97,6 +106,9 @@ def evaluate(log: str, models: tuple[str, ...], test: str | None, as_json: bool,
 
       # Several models, on everybody's last two events
       csrr evaluate clicks.csv --model csrr --model ease --last 2
+
+      # How often to fit again
+      csrr evaluate clicks.csv --rolling --plot ages.svg
 
       # What everybody chooses next
       csrr evaluate clicks.csv --split last
@@ -116,25 +128,28 @@ def evaluate(log: str, models: tuple[str, ...], test: str | None, as_json: bool,
     ):
         options["metrics"] = NEXT_ITEM
     unfitted = _find_models(models, options)
+    if options["rolling"]:
+        _roll(unfitted, log, options, as_json=as_json)
+        return
     with show_live_line() as line:
         line.show(f"reading {log}")
         events = read_log(log, options)
         train, test_log = _find_parts(unfitted[0], events, test, options)
         at = _choose_lengths(options["lengths"], train.n_items)
         fitted = _fit(unfitted, train, line)
-        asked = find_unseen_events(test_log, next(iter(fitted.values())))
+        unseen = find_unseen_events(test_log, next(iter(fitted.values())))
         for each in fitted.values():
             set_items(each, options)
         line.show("testing")
-        found = {name: _evaluate(each, train, asked, at, options) for name, each in fitted.items()}
+        found = {name: _evaluate(each, train, unseen, at, options) for name, each in fitted.items()}
     comparison = _compare(found, f"ndcg@{at[-1]}")
     proofs = {name: each.certificate_ for name, each in fitted.items() if getattr(each, "certificate_", None)}
     if as_json:
         first = proofs.get(next(iter(fitted)))
-        sizes = {"n_users": train.n_users, "n_items": train.n_items, "n_train": len(train), "n_test": len(asked)}
+        sizes = {"n_users": train.n_users, "n_items": train.n_items, "n_train": len(train), "n_test": len(unseen)}
         print_json(
             sizes
-            | {"n_test_left_out": len(test_log) - len(asked)}
+            | {"n_test_left_out": len(test_log) - len(unseen)}
             | {"models": {name: each.summary() for name, each in found.items()}}
             | {"comparison": comparison and comparison.summary(), "certificate": first and first.to_dict()}
         )
@@ -148,6 +163,42 @@ def evaluate(log: str, models: tuple[str, ...], test: str | None, as_json: bool,
         for part in (each.rule_cost, each.by_category):
             if part is not None:
                 say(f"\n{name}. {part!r}")
+
+
+def _roll(models: list[Any], log: str, options: dict[str, Any], *, as_json: bool) -> None:
+    """Print how models age, and draw it."""
+    import csrr
+
+    name, k = (options["metrics"] or ["ndcg"])[0], (options["lengths"] or [10])[0]
+    metric = name if name in ("auc", "full_mrr") else f"{name}@{k}"
+    found: list[csrr.Rolling] = []
+    with show_live_line() as line:
+        line.show(f"reading {log}")
+        events, every, threads = read_log(log, options), options["every"], options["threads"]
+        given = {"every": every, "first": as_time(options["at"]), "metric": metric, "threads": threads}
+        for model in models:
+            line.show(f"fitting {type(model).__name__}")
+            found.append(csrr.evaluate_rolling(model, events, callback=line.show, **given))
+    if options["plot"] is not None:
+        csrr.plot(found[0], options["plot"])
+    if as_json:
+        print_json({"models": {each.model: each.summary() for each in found}})
+    else:
+        say("\n\n".join(map(repr, found)))
+
+
+def _check_rolling(files: list[str], models: tuple[str, ...], test: str | None, options: dict[str, Any]) -> None:
+    """Raise an error for options that do not go with --rolling, or only with it."""
+    others = {"ratio": "ratio", "last": "last", "split": "split", "threshold": "threshold", "by": "by"}
+    others |= {"miss_weight": "miss-weight", "items_file": "items"}
+    given = ["a model file"] * bool(files) + ["--test"] * (test is not None)
+    given += [f"--{spelled}" for name, spelled in others.items() if options[name] is not None]
+    if options["rolling"] and given:
+        raise click.UsageError(f"{given[0]} and --rolling do not go together")
+    if options["rolling"] and options["plot"] is not None and len(models) > 1:
+        raise click.UsageError("--plot draws one model; name one")
+    if not options["rolling"] and (wrong := [name for name in ("every", "plot") if options[name] is not None]):
+        raise click.UsageError(f"--{wrong[0]} goes with --rolling")
 
 
 def _find_models(names: tuple[str, ...], options: dict[str, Any]) -> list[Any]:
@@ -174,9 +225,9 @@ def _find_models(names: tuple[str, ...], options: dict[str, Any]) -> list[Any]:
 
 def _check_known(known: set[str], options: dict[str, Any]) -> None:
     """Raise an error for a parameter that none of several models has."""
-    asked = {f"--{name.replace('_', '-')}": name for name in select_given(options, MODEL_NAMES) if name not in SHARED}
-    asked |= {f"-p {text}": read_param(text)[0] for text in options["param"]}
-    for text, name in asked.items():
+    given = {f"--{name.replace('_', '-')}": name for name in select_given(options, MODEL_NAMES) if name not in SHARED}
+    given |= {f"-p {text}": read_param(text)[0] for text in options["param"]}
+    for text, name in given.items():
         if name not in known:
             raise click.UsageError(f"{text}: none of the models has such a parameter")
 
@@ -184,8 +235,8 @@ def _check_known(known: set[str], options: dict[str, Any]) -> None:
 def _load(file: Path) -> Any:
     """Return the model in a file whose name is no kind of model."""
     if not file.exists() and not file.suffix:
-        told = explain_no_kind(str(file))
-        raise click.UsageError(f"--model {file}: there is no such file, nor such a kind of model{told}")
+        hint = explain_no_kind(str(file))
+        raise click.UsageError(f"--model {file}: there is no such file, nor such a kind of model{hint}")
     return load_model(file)
 
 
@@ -235,14 +286,15 @@ def _check_usage(models: tuple[str, ...], test: str | None, options: dict[str, A
     if len(set(kinds)) < len(kinds):
         raise click.UsageError("--model names the same kind twice")
     check_split(options, *(["--model"] if files else []), *(["--test"] if test is not None else []))
+    _check_rolling(files, models, test, options)
     fits = [name for name in select_given(options, MODEL_NAMES) if name != "threads"]
     params = [*(f"--{name.replace('_', '-')}" for name in fits), *(f"-p {text}" for text in options["param"])]
     if files and params:
         raise click.UsageError(f"{params[0]} is for fitting; the model is fitted already")
     for name in options["metrics"]:
         if name not in list_metrics():
-            told = suggest_near(name, list_metrics()) or f"; there are {', '.join(list_metrics())}"
-            raise click.UsageError(f"--metric {name}: there is no such metric{told}")
+            hint = suggest_near(name, list_metrics()) or f"; there are {', '.join(list_metrics())}"
+            raise click.UsageError(f"--metric {name}: there is no such metric{hint}")
     if options["threshold"] is not None and math.isnan(options["threshold"]):
         raise click.UsageError("--threshold=nan: it must be a number; scores above it count as recommended")
 
@@ -255,8 +307,8 @@ def _find_parts(model: Any, events: csrr.Log, test: str | None, options: dict[st
         return model.training_log(), events
     if test is not None:
         return events, read_log(test, options)
-    train, asked = csrr.split(events, **read_split(options), **select_given(options, ["seed"]))
-    return train, asked
+    train, tested = csrr.split(events, **read_split(options), **select_given(options, ["seed"]))
+    return train, tested
 
 
 def _choose_lengths(lengths: tuple[int, ...], n_items: int) -> tuple[int, ...]:

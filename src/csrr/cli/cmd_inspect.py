@@ -39,8 +39,8 @@ def similar(model: Path, item: str | None, user: str | None, k: int, as_json: bo
     if (item is None) == (user is None):
         raise click.UsageError("give one of --item and --user")
     fitted: Any = load_model(model)
-    wanted = "items" if item is not None else "users"
-    check_can(fitted, f"similar_{wanted}", f"say which {wanted} are alike")
+    kind = "items" if item is not None else "users"
+    check_can(fitted, f"similar_{kind}", f"say which {kind} are alike")
     with tell_known_ids(fitted):
         if item is not None:
             found = fitted.similar_items(as_id(item, fitted.items_), k)
@@ -48,7 +48,7 @@ def similar(model: Path, item: str | None, user: str | None, k: int, as_json: bo
             found = fitted.similar_users(as_id(user or "", fitted.users_), k)
     table = found.to_arrow()
     if as_json:
-        print_json({"of": found.of, "neighbours": table.to_pylist()})
+        print_json({"of": found.of, "neighbors": table.to_pylist()})
     else:
         names = [name for name in ("id", "title", "score") if name in table.column_names]
         say(format_text_table(names, [[row[name] for name in names] for row in table.to_pylist()]))
@@ -94,8 +94,8 @@ def info(model: Path, as_json: bool) -> None:
         say(f"  {name} = {value}")
     for name, value in facts["found"].items():
         say(f"  {name} = {value:g} (found by the fit)")
-    told = getattr(fitted, "costs_", None), fitted.chosen_.note if facts["chosen"] else None
-    for each in (*told, getattr(fitted, "certificate_", None)):
+    notes = getattr(fitted, "costs_", None), fitted.chosen_.note if facts["chosen"] else None
+    for each in (*notes, getattr(fitted, "certificate_", None)):
         if each is not None:
             say(str(each))
 

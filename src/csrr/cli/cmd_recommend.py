@@ -119,8 +119,8 @@ def recommend(
                 chosen = as_ids(history, fitted.items_, unknown=options["unknown"])
                 recs = fitted.recommend_for(chosen, options["k"], **allowed)
             else:
-                wanted = None if everyone else [as_id(user, fitted.users_) for user in users]
-                recs = fitted.recommend(wanted, options["k"], **allowed)
+                ids = None if everyone else [as_id(user, fitted.users_) for user in users]
+                recs = fitted.recommend(ids, options["k"], **allowed)
     reasons = _find_reasons(fitted, recs) if explain else None
     if output is not None:
         from csrr.results.table import write_table_file
@@ -211,5 +211,5 @@ def _print_lists(recs: Recommendations, reasons: list[list[dict[str, Any]]] | No
 
 
 def _format_reason(reason: list[dict[str, Any]]) -> str:
-    told = [f"{format_cell(row.get('title') or row['item'], 40)} ({row['amount']:+.3f})" for row in reason]
-    return f"      because of {', '.join(told)}" if told else ""
+    reasons = [f"{format_cell(row.get('title') or row['item'], 40)} ({row['amount']:+.3f})" for row in reason]
+    return f"      because of {', '.join(reasons)}" if reasons else ""

@@ -75,7 +75,6 @@ def suspects(model: Path, by: str, n: int, stability: bool, output: Path | None,
         found: Suspects = fitted.suspects(
             popularity=options["popularity"], **({"stability": True} if stability else {})
         )
-    steady = found.stability
     table: ResultTable = getattr(found, f"{by}s")
     table = table.take(table["score" if by == "event" else "noise"] >= options["min_score"])
     if output is not None:
@@ -83,12 +82,12 @@ def suspects(model: Path, by: str, n: int, stability: bool, output: Path | None,
     if as_json:
         facts = {"n_events": len(found), **_describe_share(found), "by": by, "n_suspects": len(table)}
         listed = {"output": str(output)} if output is not None else {"suspects": list(table.head(n).rows())}
-        print_json(facts | listed | ({} if steady is None else {"stability": list(steady.rows())}))
+        print_json(facts | listed | ({} if found.stability is None else {"stability": list(found.stability.rows())}))
         return
     say(found.describe_share())
     say(f"{output}: {len(table):,} {by}s" if output is not None else str(table.head(n)))
-    if steady is not None:
-        say(f"\n{steady}")
+    if found.stability is not None:
+        say(f"\n{found.stability}")
 
 
 @click.command(cls=Command)
@@ -134,12 +133,12 @@ def clean(log: str, output: Path | None, dry_run: bool, removed: Path | None, as
     n_removed = int(planned.mask.sum())
     if as_json:
         files = {"output": output, "removed": removed}
-        told = {name: None if path is None or dry_run else str(path) for name, path in files.items()}
+        written = {name: None if path is None or dry_run else str(path) for name, path in files.items()}
         facts = {"n_events": len(events), "n_removed": n_removed, **_describe_share(planned.suspects)}
         tables = {"examples": planned.removed.head(SHOWN), "choices": planned.choices} if dry_run else {}
         shown: dict[str, Any] = {"dry_run": True} if dry_run else {}
         shown |= {name: list(table.rows()) for name, table in tables.items()}
-        print_json(told | facts | {"warning": planned.warning or None} | shown)
+        print_json(written | facts | {"warning": planned.warning or None} | shown)
     elif dry_run:
         say(planned)
     else:

@@ -212,7 +212,7 @@ def as_ids(texts: Iterable[str], known: IdMap, *, unknown: str) -> list[Id]:
     return found
 
 
-KEPT = "model.csrr"
+MODEL_NAME = "model.csrr"
 """What `csrr start` calls the model in its folder."""
 
 
@@ -221,13 +221,13 @@ def load_model(path: Path) -> Any:
     import csrr
 
     if path.is_dir():
-        inside = path / KEPT
+        inside = path / MODEL_NAME
         hint = f"did you mean {inside}?" if inside.exists() else "give the path of a file that csrr fit wrote"
         raise Failure(f"{path} is a folder, not a model file; {hint}")
     if not path.exists():
         folder = path.parent
-        beside = [each.name for each in folder.iterdir() if each.suffix == path.suffix] if folder.is_dir() else []
-        near = suggest_near(path.name, beside, 0.8)
+        siblings = [each.name for each in folder.iterdir() if each.suffix == path.suffix] if folder.is_dir() else []
+        near = suggest_near(path.name, siblings, 0.8)
         raise Failure(f"there is no model file {path}{near or f'; csrr fit LOG -o {path} makes one'}")
     return csrr.load(path)
 

@@ -152,8 +152,8 @@ class NewFile(click.Path):
         path = Path(os.fsdecode(super().convert(value, param, ctx)))
         if self.suffixes and path.suffix.lower() not in self.suffixes:
             option = "" if param is None else f"{param.opts[0]} "
-            wanted = " or".join(", ".join(self.suffixes).rsplit(",", 1))
-            raise click.UsageError(f"{option}{path}: the name must end in {wanted}", ctx)
+            endings = " or".join(", ".join(self.suffixes).rsplit(",", 1))
+            raise click.UsageError(f"{option}{path}: the name must end in {endings}", ctx)
         if path.is_dir():
             raise Failure(f"{path} is a folder; give the name of a file to write, such as {path / 'NAME'}")
         if not path.parent.is_dir():
@@ -250,9 +250,9 @@ def read_log(source: str, options: Mapping[str, Any]) -> csrr.Log:
         log = csrr.read(source, **arguments)
     if log.columns is not None:
         Line().clear()  # what says that the log is being read
-        told = log.columns.describe(min_rating="--min-rating {}", weight="--weight-column {}")
+        roles = log.columns.describe(min_rating="--min-rating {}", weight="--weight-column {}")
         types = "" if log.types is None else f"; event types: {log.types.describe()}"
-        for line in (told + types, *log.columns.notes):
+        for line in (roles + types, *log.columns.notes):
             say(f"csrr: {name_source(source)}: {line}", err=True)
     return log
 
@@ -297,8 +297,8 @@ def list_kinds() -> dict[str, type[csrr.Recommender]]:
 
 def find_kind(text: str) -> type[csrr.Recommender] | None:
     """Return the model of that name, in any case, with or without hyphens, or None."""
-    wanted = _strip_name(text)
-    return next((kind for name, kind in list_kinds().items() if _strip_name(name) == wanted), None)
+    bare = _strip_name(text)
+    return next((kind for name, kind in list_kinds().items() if _strip_name(name) == bare), None)
 
 
 def complete_kind(ctx: click.Context, param: click.Parameter, text: str) -> list[str]:
@@ -369,8 +369,8 @@ def read_param(text: str) -> tuple[str, Any]:
 
 def _explain_lack(kind: type[csrr.Recommender], known: Iterable[str], name: str) -> str:
     has = ", ".join(known)
-    told = suggest_near(name, known) or ("; it has " + (f"{has} (-p NAME=VALUE)" if has else "none"))
-    return f"{kind.__name__} has no such parameter{told}"
+    hint = suggest_near(name, known) or ("; it has " + (f"{has} (-p NAME=VALUE)" if has else "none"))
+    return f"{kind.__name__} has no such parameter{hint}"
 
 
 def _read_value(text: str) -> Any:

@@ -81,11 +81,11 @@ def say_warnings() -> Iterator[None]:
     import csrr
 
     kinds = (csrr.NoHistoryWarning, csrr.UnknownIdWarning)
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as caught:
         for kind in kinds:
             warnings.simplefilter("always", kind)
         yield
-    for each in told:
+    for each in caught:
         if issubclass(each.category, kinds):
             say(f"csrr: {str(each.message).partition(';')[0]}", err=True)
         else:

@@ -251,14 +251,14 @@ def cost_curve(
     choose, check = split(held, ratio=0.5, seed=seed)
     if not len(choose) or not len(check):
         raise DataError(f"{len(log):,} events are too few to hold out two parts; a cost curve needs users with five")
-    measured, model, settled, l1 = [], None, dict(params), 0.0
+    measured, model, shared, l1 = [], None, dict(params), 0.0
     for number, ratio in enumerate(chosen):
         # What the first fit chose holds for all, but for the strength, which grows with the costs.
-        settled |= {"l1": l1 * ratio} if l1 else {}
-        model = CSRR(**settled | {"cost_ratio": ratio}).fit(train, start=model)
+        shared |= {"l1": l1 * ratio} if l1 else {}
+        model = CSRR(**shared | {"cost_ratio": ratio}).fit(train, start=model)
         if number == 0:
-            settled |= model.settled_params()
-            l1 = settled.get("l1", 0.0) / ratio
+            shared |= model.settled_params()
+            l1 = shared.get("l1", 0.0) / ratio
         measured.append(_TestedFit.of(model, train, choose, check, miss, false_alarm))
         if callback is not None:
             callback(number + 1, len(chosen))

@@ -110,10 +110,10 @@ class Study:
         return found
 
     def _list_ended(self) -> list[optuna.trial.FrozenTrial]:
-        """Return the trials whose end was told; one that a kill cut short is closed as failed, without a reason."""
-        finished = [each for each in self._study.get_trials(deepcopy=False) if each.state.is_finished()]
-        told = [each for each in finished if "seconds" in each.user_attrs]
-        return [each for each in told if each.state.name != "FAIL" or "reason" in each.user_attrs]
+        """Return the trials that ended; one that a kill cut short is closed as failed, without a reason."""
+        done = [each for each in self._study.get_trials(deepcopy=False) if each.state.is_finished()]
+        ended = [each for each in done if "seconds" in each.user_attrs]
+        return [each for each in ended if each.state.name != "FAIL" or "reason" in each.user_attrs]
 
     def keep_first(self, trial: Trial) -> None:
         """Keep the trial of the model's own parameters, which need not lie in the space."""

@@ -18,7 +18,7 @@ from csrr.ranking.topk import RowScorer
 from csrr.results.recommendations import Recommendations
 
 AT_ONCE = 64
-"""The number of users that RecTools is asked for at a time: it answers with a table of all items for each."""
+"""The number of users that go to RecTools at a time: it answers with a table of all items for each."""
 
 
 def from_rectools(model: Any, dataset: Any) -> OutsideModel:
@@ -34,14 +34,14 @@ def from_rectools(model: Any, dataset: Any) -> OutsideModel:
     return OutsideModel.of(lambda rows: _score_in_parts(score_some, rows), log, f"RecTools {type(model).__name__}")
 
 
-def _place_scores(users: Any, items: Any, scores: Any, asked: Any, log: Log) -> Float32Array:
-    """Return the scores of a table of user ids and item ids, as (len(asked), n_items); -inf for the other cells.
+def _place_scores(users: Any, items: Any, scores: Any, user_rows: Any, log: Log) -> Float32Array:
+    """Return the scores of a table of user ids and item ids, as (len(user_rows), n_items); -inf for the other cells.
 
-    `asked` are the rows of the users in the table.
+    `user_rows` are the rows of the users in the table.
     """
     place = np.full(log.n_users, -1)
-    place[asked] = np.arange(len(asked))
-    block = np.full((len(asked), log.n_items), -np.inf, np.float32)
+    place[user_rows] = np.arange(len(user_rows))
+    block = np.full((len(user_rows), log.n_items), -np.inf, np.float32)
     if len(scores):
         block[place[log.users.rows(users)], log.items.rows(items, "item")] = scores
     return block

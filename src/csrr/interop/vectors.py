@@ -89,9 +89,9 @@ def make_score_vectors(
         covers = "all of the scores, exactly" if factors_only else "common taste U alone, without neighbors S"
         return ScoreVectors(model.user_factors_, model.item_factors_, covers, factors_only)
     most = min(model.seen_.shape)
-    wanted = [min(dims, most)] if dims is not None else [*(each for each in DIMS if each < most), min(most, DIMS[-1])]
+    sizes = [min(dims, most)] if dims is not None else [*(each for each in DIMS if each < most), min(most, DIMS[-1])]
     users = items = np.empty((0, 0), np.float32)
-    for each in wanted:
+    for each in sizes:
         if each > items.shape[1]:
             width = each if dims is not None else min(max(each, AT_ONCE), most)
             users, items = approximate_scores(model, width, np.random.default_rng(seed))
@@ -220,8 +220,8 @@ class HnswlibIndex(VectorIndex):
 
     def write(self, folder: Path) -> None:
         # hnswlib writes to a path only, so it writes to a temporary file, which then takes the place of the file.
-        with tempfile.TemporaryDirectory(dir=folder) as beside:
-            made = os.path.join(beside, self.file_name)
+        with tempfile.TemporaryDirectory(dir=folder) as scratch:
+            made = os.path.join(scratch, self.file_name)
             self.index.save_index(made)
             os.replace(made, folder / self.file_name)
 
@@ -401,19 +401,19 @@ def export(
     check_whole("k", k, least=1)
     check_whole("sample", sample, least=1)
     check_number("recall", recall, above=0, most=1)
-    judged, chosen = _draw_users(model, sample, seed)
+    compared, chosen = _draw_users(model, sample, seed)
     k = min(k, len(model.items_))
-    wanted = RecallGoal(chosen, rank_items(model, chosen, k, seen=model.seen_)[0], recall)
+    goal = RecallGoal(chosen, rank_items(model, chosen, k, seen=model.seen_)[0], recall)
     vectors = make_score_vectors(
-        model, part=part, dims=dims, seed=seed, suffice=lambda each: wanted.count_candidates(model, each) <= FEW * k
+        model, part=part, dims=dims, seed=seed, suffice=lambda each: goal.count_candidates(model, each) <= FEW * k
     )
-    built = INDEXES[to](vectors.items, index) if to in INDEXES else None
-    n_candidates = _count_candidates(model, vectors, built, wanted)
-    of_vectors, of_index, of_candidates = _measure_recalls(model, vectors, built, judged, k, n_candidates)
-    told = Export(
+    made_index = INDEXES[to](vectors.items, index) if to in INDEXES else None
+    n_candidates = _count_candidates(model, vectors, made_index, goal)
+    of_vectors, of_index, of_candidates = _measure_recalls(model, vectors, made_index, compared, k, n_candidates)
+    about = Export(
         path=os.fspath(path),
         to=to,
-        kind=built.kind if built else None,
+        kind=made_index.kind if made_index else None,
         model=type(model).__name__,
         n_users=len(model.users_),
         n_items=len(model.items_),
@@ -421,15 +421,15 @@ def export(
         covers=vectors.covers,
         is_exact=vectors.is_exact,
         k=k,
-        n_compared=len(judged),
+        n_compared=len(compared),
         vector_recall=of_vectors,
         index_recall=of_index,
         n_candidates=n_candidates,
         candidate_recall=of_candidates,
-        files=("users.parquet", "items.parquet", *([built.file_name] if built else []), "about.json"),
+        files=("users.parquet", "items.parquet", *([made_index.file_name] if made_index else []), "about.json"),
     )
-    _write(Path(path), model, vectors, built, told)
-    return told
+    _write(Path(path), model, vectors, made_index, about)
+    return about
 
 
 class RecallGoal(NamedTuple):
@@ -456,20 +456,20 @@ def _draw_users(model: Recommender, sample: int, seed: int) -> tuple[Rows, Rows]
     # Users without a history get popular items, which vectors do not give.
     known = np.flatnonzero(np.diff(model.seen_.indptr))
     rng = np.random.default_rng(seed)
-    judged = np.sort(rng.choice(known, min(sample, len(known)), replace=False))
-    others = np.setdiff1d(known, judged)
+    compared = np.sort(rng.choice(known, min(sample, len(known)), replace=False))
+    others = np.setdiff1d(known, compared)
     chosen = np.sort(rng.choice(others, min(sample, len(others)), replace=False))
-    return judged, chosen if len(chosen) else judged
+    return compared, chosen if len(chosen) else compared
 
 
-def _count_candidates(model: Recommender, vectors: ScoreVectors, index: VectorIndex | None, wanted: RecallGoal) -> int:
+def _count_candidates(model: Recommender, vectors: ScoreVectors, index: VectorIndex | None, goal: RecallGoal) -> int:
     """Return the number of candidates that keeps the share, from the index or by exact products."""
-    n, n_items = wanted.count_candidates(model, vectors), len(model.items_)
+    n, n_items = goal.count_candidates(model, vectors), len(model.items_)
     if index is None:
         return n
     while n < n_items:
-        found = search_unseen(index, vectors.users, wanted.rows, model.seen_, n)
-        if measure_overlap(found, wanted.exact) >= wanted.recall:
+        found = search_unseen(index, vectors.users, goal.rows, model.seen_, n)
+        if measure_overlap(found, goal.exact) >= goal.recall:
             break
         n = min(n + max(n // 4, 1), n_items)
     return n
@@ -505,7 +505,7 @@ def measure_overlap(found: Int64Array | Int32Array, exact: Int32Array) -> float:
     return float(np.mean(hit)) if hit else 1.0
 
 
-def _write(folder: Path, model: Recommender, vectors: ScoreVectors, index: VectorIndex | None, told: Export) -> None:
+def _write(folder: Path, model: Recommender, vectors: ScoreVectors, index: VectorIndex | None, about: Export) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     # The description of an earlier export is not true of this one.
     (folder / "about.json").unlink(missing_ok=True)
@@ -513,9 +513,9 @@ def _write(folder: Path, model: Recommender, vectors: ScoreVectors, index: Vecto
     _write_vectors(folder / "items.parquet", model.items_, vectors.items)
     if index is not None:
         index.write(folder)
-    about = told.summary() | {"path": None, "metric": "inner product", "label": "row of items.parquet"}
-    about |= {"ef": EF_SEARCH} if index is not None else {}
-    write_text(folder / "about.json", json.dumps(about, indent=1) + "\n")
+    plain = about.summary() | {"path": None, "metric": "inner product", "label": "row of items.parquet"}
+    plain |= {"ef": EF_SEARCH} if index is not None else {}
+    write_text(folder / "about.json", json.dumps(plain, indent=1) + "\n")
 
 
 def _write_vectors(path: Path, ids: IdMap, vectors: Float32Array) -> None:

@@ -722,8 +722,8 @@ class CSRRBase(Recommender):
             A score for each event: the probability of noise under the assumptions of `Suspects`.
         """
         self.check_fitted()
-        steady = self.stability(popularity=popularity) if stability else None
-        return find_suspects(self, popularity=popularity, steady=steady)
+        found = self.stability(popularity=popularity) if stability else None
+        return find_suspects(self, popularity=popularity, stability=found)
 
     @classmethod
     def can(cls, ability: str) -> bool:

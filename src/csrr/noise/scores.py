@@ -182,12 +182,12 @@ def _discount_taste(
     of such a user sum to `n_noise`, (n,), the number of noisy clicks, or to all but one.
     """
     clicks = np.bincount(rows, minlength=len(n_noise))
-    wanted = np.minimum(n_noise, np.maximum(clicks - 1, 0))
+    target = np.minimum(n_noise, np.maximum(clicks - 1, 0))
     low, high = np.full(len(n_noise), -20.0), np.zeros(len(n_noise))
     for _ in range(40):
         middle = (low + high) / 2
         total = np.bincount(rows, _compute_share(expected, np.exp(middle)[rows] * taste), minlength=len(n_noise))
-        low, high = np.where(total > wanted, middle, low), np.where(total > wanted, high, middle)
+        low, high = np.where(total > target, middle, low), np.where(total > target, high, middle)
     factor: FloatArray = np.where(n_noise > clicks / 2, np.exp(high), 1.0)[rows]
     return factor
 
@@ -200,7 +200,7 @@ def _compute_share(part: FloatArray, rest: FloatArray) -> FloatArray:
 
 
 STRONG = 0.5
-"""The largest `reg_sparse` of a noise model: no click pulls the common taste by more than half of its target."""
+"""The largest `reg_sparse` of a noise model: no click moves the common taste by more than half of its target."""
 
 
 class NoiseModel(Protocol):
@@ -210,7 +210,7 @@ class NoiseModel(Protocol):
         """Return the events that the model was fitted to, without weights."""
 
     def noise_model(self) -> Any:
-        """Return the model that gives the scores: itself, or a similar one with a weaker pull of single clicks."""
+        """Return the model that gives the scores: itself, or one on which single clicks have less influence."""
 
     def leave_out(self) -> LeaveOneOut:
         """Return the common taste of cells, of clicked ones without their own click."""

@@ -25,7 +25,7 @@ APART = 0.9
 """They are in doubt if the AUC that they promise is smaller than this."""
 KNOWN = 5
 """They are in doubt if the median user has fewer genuine clicks: these say too little about a taste."""
-UNTOLD = "Noise on popular items, and of accounts that act together, passes for taste."
+UNDETECTED = "Noise on popular items, and of accounts that act together, passes for taste."
 """A warning that holds for every log."""
 
 
@@ -105,11 +105,11 @@ class Suspects(TabularResult):
         text
             One line.
         """
-        told = f"{self.noise_share:.1%} of {len(self):,} events look like noise"
+        share = f"{self.noise_share:.1%} of {len(self):,} events look like noise"
         other = (
             f"{max(self.noise_share, self.share_at_bottom):.1%} if no genuine click falls on the lowest-ranked items"
         )
-        return f"{told} ({other})" + (f"; unreliable: {self.doubt}" if self.is_doubtful else "")
+        return f"{share} ({other})" + (f"; unreliable: {self.doubt}" if self.is_doubtful else "")
 
     def __len__(self) -> int:
         return len(self.scores)
@@ -178,15 +178,15 @@ class Suspects(TabularResult):
 
     def _heading(self) -> str:
         assumed = "Scores assume that noise falls evenly over the items, and taste does not."
-        return f"{self.describe_share()}.\n{assumed}\n{UNTOLD}"
+        return f"{self.describe_share()}.\n{assumed}\n{UNDETECTED}"
 
     def __str__(self) -> str:
-        steady = [] if self.stability is None else [str(self.stability)]
-        return "\n".join([self._heading(), str(self.events.head(SHOWN)), *steady])
+        more = [] if self.stability is None else [str(self.stability)]
+        return "\n".join([self._heading(), str(self.events.head(SHOWN)), *more])
 
     def _repr_html_(self) -> str:
-        steady = [] if self.stability is None else [self.stability._repr_html_()]
-        return "\n".join([super()._repr_html_(), *steady])
+        more = [] if self.stability is None else [self.stability._repr_html_()]
+        return "\n".join([super()._repr_html_(), *more])
 
     def __repr__(self) -> str:
         return f"Suspects: {len(self):,} events, {self.noise_share:.1%} of them noise (estimated)" + (
@@ -194,12 +194,12 @@ class Suspects(TabularResult):
         )
 
 
-def find_suspects(model: NoiseModel, *, popularity: float = 0.0, steady: Stability | None = None) -> Suspects:
+def find_suspects(model: NoiseModel, *, popularity: float = 0.0, stability: Stability | None = None) -> Suspects:
     """Return how suspect the clicks of a fitted model are, by the model that scores them for it."""
     check_popularity(popularity)
     scorer = model.noise_model()
     scores, bottom = score_noise(scorer.leave_out(), popularity, getattr(scorer, "seed", 0))
-    return Suspects(model.training_log(), scores, np.clip(1 - model.explained_shares(), 0, 1), steady, bottom)
+    return Suspects(model.training_log(), scores, np.clip(1 - model.explained_shares(), 0, 1), stability, bottom)
 
 
 def find_suspects_in(data: Any, *, popularity: float = 0.0, model: Any = None) -> Suspects:
@@ -208,7 +208,7 @@ def find_suspects_in(data: Any, *, popularity: float = 0.0, model: Any = None) -
     if model is None:
         model = MODELS["CSRR"](reg_sparse=STRONG, reg_low_rank="noise", neighbors=0)
     if not hasattr(model, "make_strict"):
-        raise ParameterError(f"model={model!r} must be a CSRR or CSRRe with the parameters to judge by")
+        raise ParameterError(f"model={model!r} must be a CSRR or CSRRe with the parameters to score by")
     model.check_params()
     log = model.read(data)
     found = find_suspects(model.make_strict(log).fit(log), popularity=popularity)
@@ -387,8 +387,8 @@ class Cleaning(TabularResult):
 
     def _heading(self) -> str:
         n, total = int(self.mask.sum()), len(self.suspects)
-        told = f"{n:,} of {total:,} events ({n / total:.1%}) would be removed, {total - n:,} would remain"
-        return f"{told}\n{self.warning or self.suspects.describe_share()}\n{UNTOLD}"
+        counts = f"{n:,} of {total:,} events ({n / total:.1%}) would be removed, {total - n:,} would remain"
+        return f"{counts}\n{self.warning or self.suspects.describe_share()}\n{UNDETECTED}"
 
     def __str__(self) -> str:
         shown = [str(self.removed.head(SHOWN))] if len(self.removed) else []

@@ -453,13 +453,13 @@ class Calibration(TabularResult):
             Of the same shape. Below the scores of all positives it is 0, above them that of the last bin; NaN stays
             NaN.
         """
-        asked = np.asarray(scores, np.float32)
-        bins = np.searchsorted(self.edges, asked)
+        values = np.asarray(scores, np.float32)
+        bins = np.searchsorted(self.edges, values)
         if self.curves is None or activity is None or item_rows is None:
             found = self.probabilities[bins]
         else:
             found = self.curves.find(bins, activity, item_rows)
-        return np.where(np.isnan(asked), np.nan, found)
+        return np.where(np.isnan(values), np.nan, found)
 
     def threshold(self, miss: float, false_alarm: float) -> float:
         """Return the score above which recommending costs less than not recommending: p*miss > (1 - p)*false_alarm.

@@ -93,9 +93,9 @@ class Reliability(TabularResult):
         place = np.minimum((said * n_bins).astype(np.int64), n_bins - 1)
         total, k, expected = (np.bincount(place, each, n_bins) for each in (cells, positives, said * cells))
         n = np.where(total > 0, total, np.nan)
-        centre = (k + _NORMAL_95**2 / 2) / (n + _NORMAL_95**2)
+        center = (k + _NORMAL_95**2 / 2) / (n + _NORMAL_95**2)
         half = _NORMAL_95 / (n + _NORMAL_95**2) * np.sqrt(np.maximum(k * (n - k) / n, 0) + _NORMAL_95**2 / 4)
-        low, high = (np.clip(end, 0, 1) / label_rate for end in (centre - half, centre + half))
+        low, high = (np.clip(end, 0, 1) / label_rate for end in (center - half, center + half))
         # Sums of whole numbers in float64.
         n_cells_in, n_positives_in = (np.rint(each).astype(np.int64) for each in (total, k))
         return cls(n_cells_in, n_positives_in, expected / n, k / n / label_rate, low, high, label_rate)
@@ -239,5 +239,5 @@ class GroupReliability(TabularResult):
 
     def _heading(self) -> str:
         row = self.worst
-        told = f"{row['probability']:.4f} said, {row['rate']:.4f} true"
-        return f"Reliability by {self.by}: worst ECE {row['ece']:.4f}, {told}"
+        rates = f"{row['probability']:.4f} said, {row['rate']:.4f} true"
+        return f"Reliability by {self.by}: worst ECE {row['ece']:.4f}, {rates}"

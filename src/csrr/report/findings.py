@@ -295,13 +295,13 @@ def _tell_significance(look: FirstLook) -> str:
         return ""
     rows = look.comparison.rows
     agreeing = {row.model: _count_significant(row) for row in rows}
-    judged = {
+    verdicts = {
         2: "is more than chance (5 % level)",
         0: "may be chance",
         1: "is more than chance by one of two tests only",
     }
-    groups = {n: [model for model, own in agreeing.items() if own == n] for n in judged}
-    leads = [f"over {_join(models)} {judged[n]}" for n, models in groups.items() if models]
+    groups = {n: [model for model, own in agreeing.items() if own == n] for n in verdicts}
+    leads = [f"over {_join(models)} {verdicts[n]}" for n, models in groups.items() if models]
     words = (
         "No personal model makes better lists than PopRank, the most popular items"
         if look.best.name == BASELINE

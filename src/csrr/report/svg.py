@@ -288,8 +288,8 @@ def _draw_plane(panel: Panel, names: Sequence[str], size: Size) -> Chart:
     is_map = panel.kind == "points" and not (panel.x or panel.y)
     x, y, ground = _lay_map(points, size) if is_map else _lay_axes(panel, points, size)
     series = [_draw_series(name, own, names.index(name), x, y, panel.kind) for name, own in drawn]
-    beside = _place_names(points, x, y) if panel.kind == "points" else ()
-    return _finish_chart(panel, size, [ground, *series, *beside])
+    labels = _place_names(points, x, y) if panel.kind == "points" else ()
+    return _finish_chart(panel, size, [ground, *series, *labels])
 
 
 def _lay_axes(panel: Panel, points: Sequence[Point], size: Size) -> tuple[Axis, Axis, str]:
@@ -350,7 +350,7 @@ def _place_names(points: Sequence[Point], x: Axis, y: Axis) -> Iterator[str]:
             if box.lies_in(frame) and not any(box.overlaps(other) for other in taken):
                 taken.append(box)
                 at = {"start": box.left, "end": box.right, "middle": (box.left + box.right) / 2}[anchor]
-                yield _draw_text(at, box.bottom - 3, point.label, anchor, "beside")
+                yield _draw_text(at, box.bottom - 3, point.label, anchor, "point-name")
                 break
 
 

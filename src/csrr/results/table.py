@@ -457,8 +457,8 @@ def format_text_table(
     ]
     folded = [[(" " * gap).join(line[place] for place in part).rstrip() for line in filled] for part in parts]
     if notes is not None:
-        told = zip(folded[0], ("", *notes), strict=True)
-        folded[0] = [text for line, note in told for text in (line, *([note] if note else []))]
+        noted = zip(folded[0], ("", *notes), strict=True)
+        folded[0] = [text for line, note in noted for text in (line, *([note] if note else []))]
     return "\n\n".join("\n".join(part) for part in folded)
 
 

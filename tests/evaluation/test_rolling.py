@@ -1,0 +1,104 @@
+"""How models ages: each fit on each later window, recomputed by hand, and planted drift that it must find."""
+
+import numpy as np
+import pytest
+
+import csrr
+
+DAY = 86_400
+
+
+@pytest.fixture(scope="module")
+def log():
+    return csrr.synthetic(300, 80, rank=4, events_per_user=20, drift=1, seed=3).log
+
+
+@pytest.fixture(scope="module")
+def found(log):
+    return csrr.evaluate_rolling(csrr.EASE(10), log, every="30d", metric="recall@10")
+
+
+def test_every_number_is_that_of_splits_by_hand(log, found):
+    first = float(np.quantile(log.times, 0.5, method="higher"))
+    cuts = first + 30 * DAY * np.arange(7)
+    assert [(each.fitted_until, each.start) for each in found.windows] == [
+        (cuts[i], cuts[j]) for i in range(6) for j in range(i, 6)
+    ]
+    scores = {}
+    for i in range(6):
+        model = csrr.EASE(10).fit(log.select(log.times < cuts[i]))
+        for j in range(i, 6):
+            window = log.select((log.times >= cuts[j]) & (log.times < cuts[j + 1]))
+            scores[i, j] = csrr.evaluate(model, log.select(log.times < cuts[j]), window, at=10)
+    for each, by_hand in zip(found.windows, scores.values(), strict=True):
+        assert (each.mean, each.n_users) == (by_hand["recall@10"], by_hand.n_users)
+        assert (each.low, each.high) == tuple(by_hand.interval("recall@10"))
+    # Of each user the mean over the windows in which both fits are judged.
+    differences = {}
+    for j in (2, 3, 4, 5):
+        new, old = scores[j, j], scores[j - 2, j]
+        for user, a, b in zip(new.users.tolist(), new.per_user["recall@10"], old.per_user["recall@10"], strict=True):
+            differences.setdefault(user, []).append(b - a)
+    effect = found.ages[1]
+    means = [np.mean(each) for each in differences.values()]
+    assert (effect.age, effect.days, effect.n_users) == (2, 60, len(means))
+    assert effect.change == pytest.approx(np.mean(means))
+    assert effect.mean - effect.fresh == pytest.approx(effect.change)
+    assert (effect.high - effect.low) / 2 == pytest.approx(1.96 * np.std(means, ddof=1) / len(means) ** 0.5, rel=0.02)
+
+
+def test_planted_drift_ages_a_fit_and_still_tastes_do_not(found):
+    changes = [each.change for each in found.ages]
+    assert found.ages[-1].high < 0
+    assert changes[-1] < changes[2] < 0
+    late = next(each for each in found.ages if each.high < 0)
+    loss = f"{-100 * late.change / late.fresh:.1f}"
+    assert f"fit again at least every {late.days:g} days: a fit of that age loses {loss} ±" in found.recommendation
+    # What is popular in general does not change without drift.
+    still = csrr.synthetic(300, 80, rank=4, events_per_user=20, order=1e-9, seed=3).log
+    calm = csrr.evaluate_rolling("pop-rank", still, every="30d", metric="recall@10")
+    assert all(each.low < 0.01 for each in calm.ages)
+    assert abs(calm.ages[-1].change) < 0.1 * calm.ages[-1].fresh
+
+
+def test_tables_text_and_picture(found, tmp_path):
+    assert len(found.to_frame()) == 21
+    assert "on 6 windows of 30 days from 2024-" in repr(found)
+    assert found.summary()["ages"][0]["age"] == 1
+    assert found.summary()["recommendation"] == found.recommendation
+    csrr.plot(found, tmp_path / "ages.svg")
+    drawn = (tmp_path / "ages.svg").read_text()
+    assert "How EASE ages" in drawn
+    assert "fitted once" in drawn
+
+
+def test_by_default_six_windows_after_half_of_the_events(log):
+    found = csrr.evaluate_rolling("pop-rank", log)
+    assert len({each.start for each in found.windows}) == 6
+    assert found.windows[0].start == np.quantile(log.times, 0.5, method="higher")
+    assert found.windows[-1].end == pytest.approx(log.times.max() + 1)
+    told = []
+    csrr.evaluate_rolling("pop-rank", log, first="2024-10-01", every="60d", metric="full_mrr", callback=told.append)
+    assert told == ["fit 1 of 1, until 2024-10-01T00:00:00"]
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"every": "0d"}, "every="),
+        ({"every": "900d"}, r"every='900d': there are 1\d\d days after the first cut, which must be 1 to 60 windows"),
+        ({"every": "1h"}, "which must be 1 to 60 windows"),
+        ({"first": "1999-01-01"}, "first=1999-01-01.*must lie within the times of the log"),
+        ({"metric": "ndcg"}, "metric='ndcg' must be like ndcg@10"),
+        ({"metric": "ndcg@900"}, "the log has only 80 items"),
+        ({"metric": "cost"}, "metric='cost' must be like"),
+    ],
+)
+def test_arguments_that_cannot_be(log, given, words):
+    with pytest.raises((csrr.ParameterError, csrr.DataError), match=words):
+        csrr.evaluate_rolling("pop-rank", log, **given)
+
+
+def test_a_log_without_times_cannot_age():
+    with pytest.raises(csrr.DataError, match="the log has no times"):
+        csrr.evaluate_rolling("pop-rank", csrr.read({"user": [1, 1], "item": [1, 2]}, ordered=True))
