@@ -128,7 +128,7 @@ def test_another_strength_is_the_same_problem_otherwise():
     assert other.l1 == 0.25
     assert problem.l1 != 0.25
     assert other.target is problem.target
-    assert other.cap is problem.v_penalty
+    assert other.v_penalty is problem.v_penalty
 
 
 class TestPattern:
