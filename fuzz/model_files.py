@@ -277,6 +277,7 @@ def _save_models(folder: Path) -> Iterator[bytes]:
     plain = csrr.Log.from_matrix((clicks > 0).astype(float))
     named = csrr.Log.from_matrix(clicks, item_ids=[chr(97 + i) * (i + 1) for i in range(9)])
     timed = replace(titled, times=86_400 * rng.integers(0, 9, len(titled)))
+    ordered = replace(named, places=rng.permutation(len(named)))
     for place, (model, log) in enumerate(
         [
             (csrr.CSRR(neighbors=3, reg_low_rank=0.2, reg_sparse=0.6), titled),
@@ -294,6 +295,8 @@ def _save_models(folder: Path) -> Iterator[bytes]:
             (csrr.PopRank(), titled),
             (Own(), named),
             (csrr.CSRR(half_life="2d", reg_low_rank=0.2, neighbors=2), timed),
+            (csrr.MarkovChain(neighbors=4), timed),
+            (csrr.VSKNN(neighbors=4), ordered),
         ]
     ):
         costs = {"item_costs": np.linspace(1, 2, 9)} if place == 0 else {}
@@ -302,10 +305,10 @@ def _save_models(folder: Path) -> Iterator[bytes]:
         model.fit(log, **costs)
         if place % 2 == 0:
             heldout = log.select(rng.random(len(log)) < 0.3)
+            model.remember(log.select(~np.isin(np.arange(len(log)), _rows_of(log, heldout))))
+            learned = model.calibrate(heldout, observed_share=0.5)
             model.remember(log)
-            model.seen_ = log.select(~np.isin(np.arange(len(log)), _rows_of(log, heldout))).to_csr()
-            model.calibrate(heldout, observed_share=0.5)
-            model.seen_ = log.to_csr()
+            model.calibration_ = learned
         if place in (10, 12, 13):
             model.set_items(_make_items(model))
         _forget_times(model)

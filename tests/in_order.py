@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from csrr.data.read import as_log
+from csrr.data.log import as_log
 
 
 def put_in_order(data):

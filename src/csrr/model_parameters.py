@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Annotated, Any, Literal, TypeAlias
 
-from csrr.parameters import Choice, Duration, Number, Parameter, Service, Share, Whole, read_declaration
+from csrr.parameters import Choice, Duration, Number, Parameter, Service, Share, Shares, Whole, read_declaration
 
 LEAST_COST, MOST_COST = 1e-4, 1e4
 """The range of the cost of a miss, relative to that of a false alarm."""
@@ -157,6 +157,41 @@ AutoReg: TypeAlias = Annotated[
     float | Literal["auto"], Number('Regularization strength; "auto": chosen on held-out events.', above=0, most=MOST)
 ]
 
+# Order
+
+Order: TypeAlias = Annotated[
+    Literal["ignore", "next", "recent", "auto"],
+    Choice(
+        'What the order of events is for: "next" predicts what comes next from recent histories; "recent" only lets'
+        ' recent events count more; "auto": what ranks each user\'s last training event best; "ignore": nothing.'
+    ),
+]
+Decay: TypeAlias = Annotated[
+    float | tuple[float, ...] | list[float] | Literal["auto"],
+    Shares(
+        "With `order`: the factor by which an event counts less for each later one of the user, between 0 and 1; or up"
+        " to three such factors, each with neighbors of its own.",
+        count=3,
+    ),
+]
+HistoryScaling: TypeAlias = Annotated[
+    float | Literal["auto"],
+    Number(
+        'With order "next": before neighbors are fitted, events are divided by this power of the number of events of'
+        " their item.",
+        least=0,
+        most=1,
+    ),
+]
+RareScaling: TypeAlias = Annotated[
+    float | Literal["auto"],
+    Number(
+        'With order "next": the power of its number of events by which the score of an item is divided.',
+        least=0,
+        most=1,
+    ),
+]
+
 HoldOut: TypeAlias = Annotated[
     Literal["auto", "random", "last", "time"],
     Choice(
@@ -215,8 +250,8 @@ Seed: TypeAlias = Annotated[int, Whole("Seed of the random numbers.")]
 
 _OF_CSRR = (
     "loss cost_ratio positive_cost miss_cost false_alarm_cost recall_weight event_weights half_life reg_low_rank"
-    " reg_sparse neighbors reg_neighbors neighbor_scaling denoise l1 l2 user_scaling item_scaling max_rank hold_out"
-    " box step tol max_iter time_limit dtype threads seed"
+    " reg_sparse neighbors reg_neighbors neighbor_scaling order decay history_scaling rare_scaling denoise l1 l2"
+    " user_scaling item_scaling max_rank hold_out box step tol max_iter time_limit dtype threads seed"
 )
 OPTIONS: tuple[Parameter, ...] = tuple(
     read_declaration(globals()[name.title().replace("_", "")], name) for name in _OF_CSRR.split()

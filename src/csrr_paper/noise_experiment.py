@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from csrr.data.log import Log
-from csrr.data.read import as_log
+from csrr.data.log import Log, as_log
 from csrr.data.split import split
 from csrr.data.synthetic import NOISE_KINDS, NoiseKind, Noisy, add_noise, check_noise
 from csrr.evaluation.evaluate import evaluate

@@ -51,7 +51,7 @@ def test_list_says_what_is_here(folder):
     assert " here " in states["ml-1m"]
     assert " to fetch " in states["ml-100k"]
     assert " by hand " in states["gowalla"]
-    assert DATASETS["ml-1m"].licence in states["ml-1m"]
+    assert DATASETS["ml-1m"].license in states["ml-1m"]
 
 
 def offer(site, monkeypatch, md5=None):

@@ -206,5 +206,5 @@ def test_every_data_set_can_be_had_somehow():
     for name, data in DATASETS.items():
         assert data.name == name
         assert data.source
-        assert data.licence
+        assert data.license
         assert data.url is None or data.url.endswith(Path(data.file).name)

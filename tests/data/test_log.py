@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from csrr.data.errors import DataError, UnknownIdError
 from csrr.data.ids import IdMap
-from csrr.data.log import Log, join_logs
-from csrr.data.read import as_log
+from csrr.data.log import Log, as_log, join_logs
 
 COLUMNS = {
     "user": ["b", "a", "b", "c"],

@@ -6,8 +6,7 @@ from hypothesis.extra import numpy as hnp
 from scipy import sparse
 
 from csrr.data.errors import DataError
-from csrr.data.log import Log
-from csrr.data.read import as_log
+from csrr.data.log import Log, as_log
 
 DENSE = np.array([[0, 2, 0, 1], [0, 0, 0, 0], [3, 0, 0, 5]])
 

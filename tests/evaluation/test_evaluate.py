@@ -7,7 +7,7 @@ from scipy import stats
 
 import csrr
 from csrr.data.errors import DataError
-from csrr.data.read import as_log
+from csrr.data.log import as_log
 from csrr.data.split import split
 from csrr.data.synthetic import synthetic
 from csrr.evaluation.evaluate import evaluate

@@ -4,7 +4,7 @@ from scipy import sparse
 
 import csrr
 from csrr.data.errors import DataError, UnknownIdError
-from csrr.data.read import as_log
+from csrr.data.log import as_log
 from csrr.data.synthetic import synthetic
 from csrr.models.base import Recommender
 from csrr.models.estimator import NotFittedError

@@ -98,7 +98,8 @@ def test_the_share_of_taste_is_that_of_least_squares() -> None:
     best = np.linalg.lstsq(np.stack(columns, axis=1), y.ravel(), rcond=None)[0]
     np.testing.assert_allclose(taste.shares, best, rtol=1e-3)
     image = x.T @ sum(share * x[:, c * m : (c + 1) * m] @ left for c, share in enumerate(best))
-    np.testing.assert_allclose(taste.image, image, rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(taste.image @ taste.right.T, image @ right.T, rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(taste.left @ taste.right.T, left @ right.T, atol=1e-5)
 
 
 def test_items_in_parts_and_together_have_the_same_weights(monkeypatch: pytest.MonkeyPatch) -> None:

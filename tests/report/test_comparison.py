@@ -5,6 +5,7 @@ import pytest
 
 import csrr
 from csrr.report.comparison import hold_out
+from csrr.report.log_facts import compute_log_facts, find_anomalies
 from tests.report.conftest import make_log
 
 
@@ -64,3 +65,27 @@ def test_times_that_are_all_the_same_are_no_times():
 def test_a_log_too_small_for_a_test_is_told_so(rows, message):
     with pytest.raises(csrr.DataError, match=f"no test is possible: {message}"):
         hold_out(make_log(rows))
+
+
+def test_declared_order_is_cut_at_each_users_last_events():
+    rows = [(user, (user * 3 + k * k) % 97) for user in range(60) for k in range(10)]
+    log = csrr.read({"user": [user for user, _ in rows], "item": [item for _, item in rows]}, ordered=True)
+    test = hold_out(log)
+    assert test.how.startswith("Each user’s latest 2 events")
+    assert "in time" not in test.how
+    assert test.train.cut == "last"
+    assert test.train == csrr.split(log, last=2)[0]
+
+
+def test_times_of_loading_are_no_times():
+    log = make_log([(user, (user * 3 + k * k) % 97, 1e9 + 86_400 * user) for user in range(50) for k in range(10)])
+    test = hold_out(log)
+    assert test.how.startswith("A random fifth")
+    assert "no times of the events to split at" in test.how
+    assert test.train.cut is None
+    found = [each for each in find_anomalies(log, compute_log_facts(log)) if "at one time" in each.what]
+    assert [each.what for each in found] == [
+        "100% of the users have most of their events at one time, as if it were when the rows were loaded: the times do"
+        " not say what came first."
+    ]
+    assert "--time-column none" in found[0].action

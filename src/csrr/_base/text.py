@@ -23,29 +23,25 @@ _ELLIPSIS = "..."
 
 
 class TableWidth(NamedTuple):
-    """How many columns of a screen a table may take, and a cell of it."""
+    """The columns of a screen that a table may take, and a cell of it."""
 
     width: int | None = None
     widest: int = 40
 
 
 _IN_PYTHON = TableWidth()
-_LAYOUT: ContextVar[TableWidth] = ContextVar("layout", default=_IN_PYTHON)
+TABLE_WIDTH: ContextVar[TableWidth] = ContextVar("table_width", default=_IN_PYTHON)
+"""The width that holds here; see `fit_tables`."""
 
 
 @contextmanager
 def fit_tables(width: int | None) -> Iterator[None]:
     """Make text tables of this block fit a screen of that width, or a file: there cells are hardly ever cut."""
-    before = _LAYOUT.set(TableWidth(width, 200))
+    before = TABLE_WIDTH.set(TableWidth(width, 200))
     try:
         yield
     finally:
-        _LAYOUT.reset(before)
-
-
-def find_layout() -> TableWidth:
-    """Return what `fit_tables` says, or that cells are to be short."""
-    return _LAYOUT.get()
+        TABLE_WIDTH.reset(before)
 
 
 def make_printable(text: str, keep: str = "") -> str:
@@ -91,7 +87,7 @@ def describe_size(n_bytes: int) -> str:
 
 def format_cell(value: object, widest: int | None = None) -> str:
     """Return a value as it is shown: on one line, short, with nothing in it that a terminal would obey."""
-    widest = find_layout().widest if widest is None else widest
+    widest = TABLE_WIDTH.get().widest if widest is None else widest
     # Cut first: a title may have a million characters, and each may be spelled out.
     return cut_text(make_printable(cut_text(format_value(value), widest)), widest)
 

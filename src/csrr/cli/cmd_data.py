@@ -48,7 +48,7 @@ def list_(as_json: bool) -> None:
             "name": each.name,
             "path": None if (path := locate(each.name)) is None else str(path),
             "description": each.description,
-            "licence": each.licence,
+            "license": each.license,
             "can_be_fetched": each.url is not None,
         }
         for each in DATASETS.values()
@@ -59,7 +59,7 @@ def list_(as_json: bool) -> None:
     width = max(len(row["name"]) for row in rows)
     for row in rows:
         state = _describe_state(row["path"], row["can_be_fetched"])
-        say(f"{row['name']:{width}}  {state:8}  {row['description']} ({row['licence']})", hang=width + 12)
+        say(f"{row['name']:{width}}  {state:8}  {row['description']} ({row['license']})", hang=width + 12)
 
 
 def _describe_state(path: str | None, can_be_fetched: bool) -> str:

@@ -38,7 +38,7 @@ class Dataset:
     name: str
     file: str
     description: str
-    licence: str
+    license: str
     url: str | None = None
     md5: str | None = None
     source: str = ""
@@ -175,11 +175,11 @@ def fetch(name: str, *, progress: Progress | None = None) -> Path:
     data = DATASETS[name]
     target = data_dir() / data.file
     if data.url is None:
-        raise DataError(f"{name} cannot be downloaded ({data.licence}); put {data.source} at {target}")
+        raise DataError(f"{name} cannot be downloaded ({data.license}); put {data.source} at {target}")
     from http.client import HTTPException
     from urllib.error import HTTPError
 
-    _logger.info("downloading %s (%s)", data.url, data.licence)
+    _logger.info("downloading %s (%s)", data.url, data.license)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with atomic_write(target) as file:

@@ -548,3 +548,10 @@ def merge_by_key(keys: Int64Array, weights: Float64Array | None, times: Times | 
             order = np.where(times[order] == np.repeat(latest, np.diff(starts, append=len(keys))), order, -1)
         last = np.maximum.reduceat(order, starts)
     return Merged(first, last, sums, latest)
+
+
+def pick_rows(values: Any, mask: Any) -> Any:
+    """Return the rows where `mask`, shape (n,), is true, of an array, of types of events, or of None."""
+    if isinstance(values, pa.Array):
+        return values.filter(pa.array(mask))
+    return None if values is None else values.select(mask) if hasattr(values, "select") else values[mask]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -16,6 +17,7 @@ from csrr.data.columns import Column, read_ids
 from csrr.data.errors import DataError, UnknownIdError
 
 Id = int | str
+TitleMap = Mapping[Any, str | None]
 Ids = Int64Array | ObjectArray
 
 
@@ -24,7 +26,20 @@ def convert_ids(ids: Any, kind: str = "user") -> Ids:
     return np.array(_read(ids, f"{kind} ids").to_numpy(zero_copy_only=False))
 
 
+FEW = 64
+"""So many ids are read without a look at what else they might be, if they are plain integers or strings."""
+RARE = 50
+"""Ids are looked up one by one if there are so many times fewer of them than in the map; else by a table of all."""
+
+
 def _read(ids: Any, name: str) -> pa.Array:
+    few = ids.tolist() if isinstance(ids, np.ndarray) and ids.ndim == 1 and len(ids) <= FEW else ids
+    if isinstance(few, list) and len(few) <= FEW:
+        types = {type(each) for each in few}
+        kind = pa.int64() if types == {int} else pa.large_string() if types == {str} else None
+        with suppress(OverflowError, UnicodeEncodeError):
+            if kind is not None:
+                return pa.array(few, kind)
     return read_ids(replace(Column.read(ids, name), can_skip=False))
 
 
@@ -158,13 +173,13 @@ class IdMap:
     def _find(self, ids: pa.Array) -> Rows:
         if len(ids) == 0 or len(self) == 0 or pa.types.is_integer(ids.type) != (self._text is None):
             return np.full(len(ids), -1, np.int64)
-        if self._text is not None:
+        if self._text is not None and len(ids) * RARE > len(self):
             return np.asarray(pc.index_in(ids, value_set=self._text).fill_null(-1).to_numpy(), np.int64)
-        numbers = ids.to_numpy()
+        asked = ids.to_numpy(zero_copy_only=False)
         if self.identity:
-            return np.where((numbers >= 0) & (numbers < len(self)), numbers, -1)
-        places = np.searchsorted(self._ids, numbers)
-        return np.where(self._ids[np.minimum(places, len(self) - 1)] == numbers, places, -1)
+            return np.where((asked >= 0) & (asked < len(self)), asked, -1)
+        places = np.searchsorted(self._ids, asked)
+        return np.where(self._ids[np.minimum(places, len(self) - 1)] == asked, places, -1)
 
     def row(self, id: Id, kind: str = "user") -> int:
         """Return the row of one id.
@@ -229,3 +244,60 @@ class IdMap:
     def __repr__(self) -> str:
         some = ", ".join(repr(id) for id in self._ids[:3].tolist())
         return f"IdMap: {len(self):,} ids ({some}{', ...' if len(self) > 3 else ''})"
+
+
+def drop_unused(ids: IdMap, rows: Int32Array) -> tuple[IdMap, Int32Array]:
+    """Return the ids that `rows`, shape (n,), mention, and the rows renumbered accordingly."""
+    seen = np.bincount(rows, minlength=len(ids)) > 0
+    if seen.all():
+        return ids, rows
+    return IdMap(ids.ids[seen]), (np.cumsum(seen, dtype=np.int32) - 1)[rows]
+
+
+def place_rows(ids: Any, rows: Int64Array, n: int) -> tuple[IdMap, Int32Array]:
+    """Return the map of a matrix's row (or column) ids, and where each of its `rows`, shape (m,), went."""
+    if ids is None:
+        return IdMap.range(n), rows.astype(np.int32)
+    known = IdMap(ids)
+    return known, known.rows(ids)[rows].astype(np.int32)
+
+
+def align_titles(titles: TitleMap | None, items: IdMap) -> ObjectArray | None:
+    """Return the title, or None, of each item, shape (n_items,). Item 7 finds the title of 7 and of "7"."""
+    if titles is None:
+        return None
+    by_text = {str(id): title for id, title in titles.items()}
+    aligned = np.empty(len(items), object)
+    aligned[:] = [by_text.get(str(id)) for id in items]
+    return aligned
+
+
+def join_ids(known: IdMap, new: IdMap, kind: str) -> tuple[IdMap, Int32Array, Int32Array]:
+    """Return the map of all ids, and the rows there of the known ones and of the new."""
+    if len(known) and len(new) and known.ids.dtype != new.ids.dtype:
+        theirs, ours = (_show_ids(ids) for ids in (new, known))
+        raise DataError(f"the {kind} ids of the new events are {theirs}, those known {ours}; make them of one type")
+    parts = [ids.ids for ids in (known, new) if len(ids)]
+    if not parts:
+        return known, np.empty(0, np.int32), np.empty(0, np.int32)
+    joined, rows = IdMap.encode(_read(np.concatenate(parts), f"{kind} ids"))
+    return joined, rows[: len(known)], rows[len(known) :]
+
+
+def _show_ids(ids: IdMap) -> str:
+    kind = "strings" if ids.ids.dtype == np.object_ else "integers"
+    return f"{kind} ({ids.ids[:1].tolist()[0]!r})"
+
+
+def join_titles(
+    known: tuple[ObjectArray | None, Int32Array], new: tuple[ObjectArray | None, Int32Array], n_items: int
+) -> ObjectArray | None:
+    """Return the title of each item, shape (n_items,), from two logs' titles and their rows; None without titles."""
+    if known[0] is None and new[0] is None:
+        return None
+    joined = np.full(n_items, None, np.object_)
+    for titles, rows in (known, new):
+        if titles is not None:
+            there = np.array([title is not None for title in titles], np.bool_)
+            joined[rows[there]] = titles[there]
+    return joined

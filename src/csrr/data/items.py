@@ -16,14 +16,7 @@ from scipy import sparse
 
 from csrr._base.arrays import AnyArray, BoolArray, Float64Array, Int64Array, ObjectArray, Rows, to_pandas
 from csrr._base.text import format_html_rows
-from csrr.data.columns import (
-    Column,
-    is_number_type,
-    name_column,
-    parse_time,
-    read_ids,
-    read_text_ids,
-)
+from csrr.data.columns import Column, is_number_type, name_column, parse_time, read_ids, read_text_ids
 from csrr.data.errors import DataError, RowNamer, list_names, name_in_errors, quote_error, quote_names, show_value
 from csrr.data.formats import guess_format, open_member, recognize
 from csrr.data.ids import IdMap

@@ -23,10 +23,10 @@ from csrr._base.arrays import (
     to_pandas,
 )
 from csrr._base.text import format_html_rows
-from csrr.data.columns import Column, Times, describe_doubtful_ids, format_times, merge_by_key, parse_time, read_ids
+from csrr.data.columns import Times, describe_doubtful_ids, format_times, merge_by_key, parse_time, pick_rows
 from csrr.data.errors import DataError, DataWarning, show_value, warn_caller
 from csrr.data.event_types import EventTypes, RowTypes, join_types, narrow_weights
-from csrr.data.ids import Id, IdMap, Ids
+from csrr.data.ids import Id, IdMap, Ids, TitleMap, align_titles, drop_unused, join_ids, join_titles, place_rows
 from csrr.data.matrix import is_matrix, read_entries
 from csrr.data.tables import (
     ColumnKey,
@@ -36,7 +36,6 @@ from csrr.data.tables import (
     ReadOptions,
     Table,
     open_table,
-    pick_rows,
     read_events,
     require_some,
 )
@@ -109,84 +108,13 @@ def merge_repeats(
     return DistinctEvents(users, items, merged.sum_weights(), latest, merged, places)
 
 
-def drop_unused(ids: IdMap, rows: Int32Array) -> tuple[IdMap, Int32Array]:
-    """Return the ids that `rows`, shape (n,), mention, and the rows renumbered accordingly."""
-    seen = np.bincount(rows, minlength=len(ids)) > 0
-    if seen.all():
-        return ids, rows
-    return IdMap(ids.ids[seen]), (np.cumsum(seen, dtype=np.int32) - 1)[rows]
-
-
-def place_rows(ids: Any, rows: Int64Array, n: int) -> tuple[IdMap, Int32Array]:
-    """Return the map of a matrix's row (or column) ids, and where each of its `rows`, shape (m,), went."""
-    if ids is None:
-        return IdMap.range(n), rows.astype(np.int32)
-    known = IdMap(ids)
-    return known, known.rows(ids)[rows].astype(np.int32)
-
-
-def align_titles(titles: Mapping[Any, str | None] | None, items: IdMap) -> ObjectArray | None:
-    """Return the title, or None, of each item, shape (n_items,). Item 7 finds the title of 7 and of "7"."""
-    if titles is None:
-        return None
-    by_text = {str(id): title for id, title in titles.items()}
-    aligned = np.empty(len(items), object)
-    aligned[:] = [by_text.get(str(id)) for id in items]
-    return aligned
-
-
 _DAY = 86_400.0
 MOST_HALVINGS = 10
 """After so many half-lives the weight stays constant: a thousandth, and the problem can still be solved."""
 
 
-def decay_weights(
-    weights: Float32Array | None, times: Times | None, half_life: float | str | timedelta, now: Any = None
-) -> Float32Array:
-    """Return weights, or ones where there are none, times 2^(-age/half_life), shape (n_events,).
-
-    Times are in seconds; ages are before `now`, or before the latest event.
-    """
-    days = read_days("half_life", half_life)
-    if times is None:
-        raise DataError(
-            "half_life needs events with times, and these have none; give a column of times, or leave it out"
-        )
-    latest = (times.max() if len(times) else 0) if now is None else parse_time(now)
-    with np.errstate(over="ignore"):
-        halvings = np.clip((latest - times.astype(np.float64)) / (days * _DAY), 0, MOST_HALVINGS)
-    decayed: Float32Array = ((1 if weights is None else weights) * np.exp2(-halvings)).astype(np.float32)
-    return decayed
-
-
-MUCH_AT_ONCE = 0.5
-"""Times of a log where so many users have this share of their events at one time look like times of loading."""
-
-
-def describe_loaded_times(log: Log) -> str | None:
-    """Return why the times of a log look like those of when rows were loaded, and what to do; None if they do not."""
-    if log.times is None:
-        return None
-    order = np.lexsort((log.times, log.user_rows))
-    users, times = log.user_rows[order], log.times[order]
-    starts = np.flatnonzero((np.diff(users, prepend=-1) != 0) | (np.diff(times, prepend=times[:1]) != 0))
-    largest = np.zeros(log.n_users, np.int64)
-    np.maximum.at(largest, users[starts], np.diff(starts, append=len(users)))
-    counts = log.user_counts()
-    share = (largest > MUCH_AT_ONCE * counts)[counts >= 3].mean() if (counts >= 3).any() else 0
-    if share <= MUCH_AT_ONCE:
-        return None
-    return (
-        f"{share:.0%} of the users have most of their events at one time, as if it were when the rows were loaded: the"
-        " times do not say what came first. Read a column with the times of the events, or leave times out"
-        " (time=False) and split at random; if the rows are in order, pass ordered=True too"
-    )
-
-
 SHOWN = 5
 """The number of rows that a notebook shows."""
-
-TitleMap = Mapping[Any, str | None]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -534,10 +462,19 @@ class Log:
         >>> log.decay("30d").weights.tolist()
         [0.5, 1.0]
         """
-        weights = decay_weights(self.weights, self.times, half_life, now)
+        days = read_days("half_life", half_life)
+        if self.times is None:
+            raise DataError(
+                "half_life needs events with times, and these have none; give a column of times, or leave it out"
+            )
+        latest = (self.times.max() if len(self) else 0) if now is None else parse_time(now)
+        with np.errstate(over="ignore"):
+            halvings = np.clip((latest - self.times.astype(np.float64)) / (days * _DAY), 0, MOST_HALVINGS)
+        factors = np.exp2(-halvings)
+        weights = (factors if self.weights is None else self.weights * factors).astype(np.float32)
         if self.types is None:
             return replace(self, weights=weights)
-        amounts = self.types.amounts * decay_weights(None, self.times, half_life, now)[:, None]
+        amounts = self.types.amounts * factors.astype(np.float32)[:, None]
         return replace(self, weights=weights, types=replace(self.types, amounts=amounts))
 
     @property
@@ -711,6 +648,13 @@ class Log:
         return format_html_rows(repr(self), first, len(self))
 
 
+def as_log(data: Any) -> Log:
+    """Return `data` as a log: a log itself, a table with user and item columns, or a users x items matrix."""
+    if isinstance(data, Log):
+        return data
+    return Log.from_matrix(data) if is_matrix(data) else Log.from_table(data)
+
+
 def read_log(table: Table, options: ReadOptions, titles: TitleMap | None = None) -> Log:
     """Return the log of a table; `titles` by item id take precedence over those of the table."""
     return make_log(read_events(table, options), options.min_weight, titles, ordered=options.ordered)
@@ -784,23 +728,6 @@ def _sort_by_place(log: Log) -> Int64Array:
     return np.arange(len(log)) if log.places is None else np.argsort(log.places)
 
 
-def join_ids(known: IdMap, new: IdMap, kind: str) -> tuple[IdMap, Int32Array, Int32Array]:
-    """Return the map of all ids, and the rows there of the known ones and of the new."""
-    if len(known) and len(new) and known.ids.dtype != new.ids.dtype:
-        theirs, ours = (_show_ids(ids) for ids in (new, known))
-        raise DataError(f"the {kind} ids of the new events are {theirs}, those known {ours}; make them of one type")
-    parts = [ids.ids for ids in (known, new) if len(ids)]
-    if not parts:
-        return known, np.empty(0, np.int32), np.empty(0, np.int32)
-    joined, rows = IdMap.encode(read_ids(Column.read(np.concatenate(parts), f"{kind} ids")))
-    return joined, rows[: len(known)], rows[len(known) :]
-
-
-def _show_ids(ids: IdMap) -> str:
-    kind = "strings" if ids.ids.dtype == np.object_ else "integers"
-    return f"{kind} ({ids.ids[:1].tolist()[0]!r})"
-
-
 def _join_columns(name: str, known: Any, new: Any, n_new: int) -> Any:
     """Return a column of both logs, shape (n_known + n_new,), or None where neither has it."""
     if known is None and new is None:
@@ -809,17 +736,3 @@ def _join_columns(name: str, known: Any, new: Any, n_new: int) -> Any:
         with_it, without = ("known events", "new ones") if new is None else ("new events", "known ones")
         raise DataError(f"the {with_it} have {name} and the {without} have none; give {name} for all events or none")
     return np.concatenate([known, new])
-
-
-def join_titles(
-    known: tuple[ObjectArray | None, Int32Array], new: tuple[ObjectArray | None, Int32Array], n_items: int
-) -> ObjectArray | None:
-    """Return the title of each item, shape (n_items,), from two logs' titles and their rows; None without titles."""
-    if known[0] is None and new[0] is None:
-        return None
-    joined = np.full(n_items, None, np.object_)
-    for titles, rows in (known, new):
-        if titles is not None:
-            there = np.array([title is not None for title in titles], np.bool_)
-            joined[rows[there]] = titles[there]
-    return joined

@@ -19,13 +19,6 @@ from csrr.data.tables import ColumnKey, OnBadRows, ReadOptions, Table, open_tabl
 from csrr.parameters import Choice, ParameterError
 
 
-def as_log(data: Any) -> Log:
-    """Return `data` as a log: a log itself, a table with user and item columns, or a users x items matrix."""
-    if isinstance(data, Log):
-        return data
-    return Log.from_matrix(data) if is_matrix(data) else Log.from_table(data)
-
-
 def read(
     source: Any,
     *,

@@ -12,8 +12,7 @@ import numpy as np
 from csrr._base.arrays import BoolArray, Int64Array
 from csrr.data.columns import Times, format_cuts, parse_time
 from csrr.data.errors import DataError, DataWarning, show_value, warn_caller
-from csrr.data.log import Log, describe_loaded_times
-from csrr.data.read import as_log
+from csrr.data.log import Log, as_log
 from csrr.parameters import ParameterError, check_seed, is_number, is_whole
 
 By = Literal["user", "log", "last", "time"]
@@ -355,3 +354,27 @@ def _split_users(log: Log, held_out: BoolArray, last: int | None, given: float, 
         return HeldOut(train, *_hold_out_last(asked_about, last))
     share = _check_fraction("given", given)
     return HeldOut(train, *_cut(asked_about, lambda each: _draw_share_of_each_user(each, share, rng)))
+
+
+MUCH_AT_ONCE = 0.5
+"""Times of a log where so many users have this share of their events at one time look like times of loading."""
+
+
+def describe_loaded_times(log: Log) -> str | None:
+    """Return why the times of a log look like those of when rows were loaded, and what to do; None if they do not."""
+    if log.times is None:
+        return None
+    order = np.lexsort((log.times, log.user_rows))
+    users, times = log.user_rows[order], log.times[order]
+    starts = np.flatnonzero((np.diff(users, prepend=-1) != 0) | (np.diff(times, prepend=times[:1]) != 0))
+    largest = np.zeros(log.n_users, np.int64)
+    np.maximum.at(largest, users[starts], np.diff(starts, append=len(users)))
+    counts = log.user_counts()
+    share = (largest > MUCH_AT_ONCE * counts)[counts >= 3].mean() if (counts >= 3).any() else 0
+    if share <= MUCH_AT_ONCE:
+        return None
+    return (
+        f"{share:.0%} of the users have most of their events at one time, as if it were when the rows were loaded: the"
+        " times do not say what came first. Read a column with the times of the events, or leave times out"
+        " (time=False) and split at random; if the rows are in order, pass ordered=True too"
+    )

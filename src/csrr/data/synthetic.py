@@ -13,8 +13,7 @@ from scipy import sparse
 from csrr._base.arrays import BoolArray, Float64Array, Int32Array, Int64Array
 from csrr.data.errors import DataError, show_value
 from csrr.data.ids import IdMap
-from csrr.data.log import Log, merge_repeats, number_pairs
-from csrr.data.read import as_log
+from csrr.data.log import Log, as_log, merge_repeats, number_pairs
 from csrr.parameters import check_number, check_seed, check_whole, is_number
 
 GENRES = ["jazz", "folk", "opera", "techno", "metal", "blues", "reggae", "salsa", "soul", "punk", "disco", "swing"]

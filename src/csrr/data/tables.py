@@ -25,6 +25,7 @@ from csrr.data.columns import (
     find_bad_numbers,
     find_bad_times,
     is_number_type,
+    pick_rows,
     read_ids,
     read_numbers,
     read_text_ids,
@@ -455,13 +456,6 @@ class ReadOptions:
 
 
 DEFAULTS = ReadOptions()
-
-
-def pick_rows(values: Any, mask: Any) -> Any:
-    """Return the rows where `mask`, shape (n,), is true, of an array, of types of events, or of None."""
-    if isinstance(values, pa.Array):
-        return values.filter(pa.array(mask))
-    return None if values is None else values.select(mask) if hasattr(values, "select") else values[mask]
 
 
 @dataclass(frozen=True)

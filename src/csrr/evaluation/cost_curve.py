@@ -10,8 +10,7 @@ import numpy as np
 
 from csrr._base.arrays import Float64Array
 from csrr.data.errors import DataError
-from csrr.data.log import Log
-from csrr.data.read import as_log
+from csrr.data.log import Log, as_log
 from csrr.data.split import split
 from csrr.evaluation.statistics import compute_mean_interval
 from csrr.model_parameters import LEAST_COST, MOST_COST

@@ -19,8 +19,7 @@ from csrr._base.threads import use_threads
 from csrr.data.errors import DataError, UnknownIdError
 from csrr.data.ids import IdMap, Ids
 from csrr.data.items import Categories
-from csrr.data.log import Log
-from csrr.data.read import as_log
+from csrr.data.log import Log, as_log
 from csrr.evaluation.statistics import Interval, combine_f1, compute_mean_interval, linearize_f1
 from csrr.models.base import Recommender
 from csrr.models.recommend import (

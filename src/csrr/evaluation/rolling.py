@@ -13,8 +13,7 @@ from csrr._base.arrays import Float64Array, Int64Array
 from csrr._base.text import format_duration, format_number_of
 from csrr.data.columns import format_cuts, parse_time
 from csrr.data.errors import DataError, show_value
-from csrr.data.log import Log
-from csrr.data.read import as_log
+from csrr.data.log import Log, as_log
 from csrr.data.split import split
 from csrr.evaluation.evaluate import evaluate
 from csrr.evaluation.spaces import find_model

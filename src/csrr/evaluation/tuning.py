@@ -18,8 +18,7 @@ import pyarrow as pa
 
 from csrr._base.files import write_text
 from csrr.data.errors import DataError
-from csrr.data.log import Log
-from csrr.data.read import as_log
+from csrr.data.log import Log, as_log
 from csrr.data.split import By, split
 from csrr.evaluation.evaluate import evaluate
 from csrr.evaluation.spaces import Space, encode_space, find_model, resolve_space

@@ -12,9 +12,8 @@ from scipy import sparse
 
 from csrr._base.arrays import Float32Array, Rows
 from csrr.data.errors import DataError
-from csrr.data.log import Log
+from csrr.data.log import Log, as_log
 from csrr.data.matrix import check_sparse
-from csrr.data.read import as_log
 from csrr.models.base import Recommender
 from csrr.parameters import ParameterError
 from csrr.ranking.topk import RowScorer

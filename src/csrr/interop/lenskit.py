@@ -11,8 +11,7 @@ from lenskit.training import Trainable, TrainingOptions
 from pydantic import BaseModel
 
 from csrr._base.arrays import Float32Array, Rows
-from csrr.data.log import Log
-from csrr.data.read import as_log
+from csrr.data.log import Log, as_log
 from csrr.interop.implicit import OutsideModel
 from csrr.models.base import Recommender
 from csrr.parameters import ParameterError, list_defaults

@@ -15,8 +15,10 @@ from csrr.data.log import Log
 from csrr.model_parameters import HoldOut
 from csrr.models.build_problem import build_problem, find_genuine_events
 from csrr.models.held_out import LEAST_USERS, LIST_LENGTH, hold_out, resolve_way
+from csrr.models.order import IGNORE, OrderSettings, knows_order, list_sequences
+from csrr.models.order_search import FIRST_DECAY, NEXT_RULE, ORDER_COLUMNS, OrderSearch, Point, cut_last
 from csrr.models.scaling import RULE, Settings
-from csrr.models.search import TRIAL_COLUMNS, Search, SearchSpace
+from csrr.models.search import TRIAL_COLUMNS, Search, SearchSpace, compute_error
 from csrr.results.table import ResultTable, format_text_table
 
 if TYPE_CHECKING:
@@ -38,16 +40,19 @@ class Chosen(ResultTable):
     - cost_ratio: what a miss costs;
     - strength: l1 in noise levels, the norm of the targets with random signs;
     - max_rank (0: none), reg_sparse, neighbors, reg_neighbors, neighbor_scaling, denoise: as the parameters;
+    - decay, decay_2, decay_3 (0: none), history_scaling, rare_scaling, where the order of events was tried;
     - ndcg: the mean over users of the NDCG@20 of their held-out events, and its standard error, `error`.
 
-    `settings` is what the fit took, `note` how it came to it. Without rows nothing was searched. `n_events` is the size
-    of the log at the choice (0: not known), `n_now` that after updates, which keep the choice.
+    `settings` is what the fit took, `order` what the order of events is for in it, `note` how it came to it. Without
+    rows nothing was searched. `n_events` is the size of the log at the choice (0: not known), `n_now` that after
+    updates, which keep the choice.
     """
 
     settings: Settings = RULE
     note: str = ""
     n_events: int = 0
     n_now: int = 0
+    order: OrderSettings = IGNORE
 
     @property
     def growth(self) -> float | None:
@@ -65,6 +70,7 @@ class Chosen(ResultTable):
         """Return everything as plain Python values, ready for JSON."""
         return {
             "settings": self.settings._asdict(),
+            "order": self.order.list_params(),
             "note": self.note,
             "n_events": self.n_events,
             "growth": self.growth,
@@ -74,7 +80,9 @@ class Chosen(ResultTable):
     @property
     def taken(self) -> int | None:
         """The row that the fit took, from 0; None if it is none of them."""
-        settings = self.settings._replace(max_rank=self.settings.max_rank or 0)._asdict()
+        settings: dict[str, Any] = self.settings._replace(max_rank=self.settings.max_rank or 0)._asdict()
+        if ORDER_COLUMNS[0] in self.columns:
+            settings |= dict(zip(ORDER_COLUMNS, list_order(self.order), strict=True))
         same = [np.asarray(self[name]) == value for name, value in settings.items()] if len(self) else []
         rows: Any = np.flatnonzero(np.all(same, axis=0)) if same else []
         return int(rows[0]) if len(rows) else None
@@ -97,11 +105,21 @@ class Chosen(ResultTable):
         return "\n".join([super()._repr_html_()] * bool(len(self)) + [format_html_words(each) for each in self._notes])
 
 
-def find_search_space(model: CSRRBase) -> SearchSpace:
-    """Return the settings that a model's parameters give, and the names of those that they leave open."""
+def list_order(order: OrderSettings) -> tuple[float, ...]:
+    """Return what the order is for as values of ORDER_COLUMNS."""
+    decays = (*order.decays, 0.0, 0.0, 0.0)[:3]
+    return (*decays, order.history_scaling, order.rare_scaling)
+
+
+def find_search_space(model: CSRRBase, kind: str | None = None) -> SearchSpace:
+    """Return the settings that a model's parameters give, and the names of those that they leave open.
+
+    `kind` is what the order of events is for in the fit; None: as the parameter says.
+    """
+    rule = NEXT_RULE if (kind or model.order) == "next" else RULE
     names = ("reg_sparse", "neighbors", "reg_neighbors", "denoise")
     given = {name: getattr(model, name) for name in names if getattr(model, name) != "auto"}
-    settings, left = RULE._replace(neighbor_scaling=model.neighbor_scaling, **given), set(names) - set(given)
+    settings, left = rule._replace(neighbor_scaling=model.neighbor_scaling, **given), set(names) - set(given)
     if model.l1 is None and model.reg_low_rank == "auto":
         left.add("strength")
     if model.l2 is not None or "strength" not in left:
@@ -120,6 +138,8 @@ def choose_settings(model: CSRRBase, log: Log, user_costs: Any = None, item_cost
     """Return the settings of a fit to a log: given, or chosen on its own held-out events, or by rule."""
     if model.fixed_settings is not None:
         return choose_by_rule(model.fixed_settings, "as given by another fit")
+    if model.order != "ignore" and (model.order != "auto" or knows_order(log)):
+        return _choose_order(model, log, user_costs, item_costs)
     space = find_search_space(model)
     if space.is_complete or model.is_paper_form or not model.has_v:
         return choose_by_rule(space.given, "nothing was left to choose" if space.is_complete else "chosen by rule")
@@ -158,9 +178,79 @@ def choose_settings(model: CSRRBase, log: Log, user_costs: Any = None, item_cost
         return choose_by_rule(hasty, note)
 
 
-def choose_by_rule(settings: Settings, note: str) -> Chosen:
+def choose_by_rule(settings: Settings, note: str, order: OrderSettings = IGNORE) -> Chosen:
     """Return settings that were found without a search."""
-    return Chosen({name: np.empty(0) for name in TRIAL_COLUMNS}, settings, note)
+    return Chosen({name: np.empty(0) for name in TRIAL_COLUMNS}, settings, note, order=order)
+
+
+def resolve_order(model: CSRRBase, kind: Any, chosen: OrderSettings = IGNORE) -> tuple[OrderSettings, frozenset[str]]:
+    """Return what the order is for by a model's parameters, and which of them are open; `chosen` stands for these."""
+    if kind == "ignore":
+        return IGNORE, frozenset()
+    values: dict[str, Any] = {
+        "decays": model.decay,
+        "history_scaling": model.history_scaling,
+        "rare_scaling": model.rare_scaling,
+    }
+    given = {name: value for name, value in values.items() if value != "auto"}
+    if "decays" in given:
+        decay = given["decays"]
+        given["decays"] = tuple(sorted(map(float, decay))) if isinstance(decay, list | tuple) else (float(decay),)
+    left = {"decay" if name == "decays" else name for name in values.keys() - given.keys()}
+    rule = chosen if chosen.decays else OrderSettings(decays=(FIRST_DECAY,))
+    return rule._replace(kind=kind, **given), frozenset(left)
+
+
+def _choose_order(model: CSRRBase, log: Log, user_costs: Any, item_costs: Any) -> Chosen:
+    """What the order is for and the settings with it: given, or chosen on each user's last training event."""
+    kinds = ("ignore", "recent", "next") if model.order == "auto" else (model.order,)
+    space = find_search_space(model)
+    order, left = resolve_order(model, kinds[-1])
+    list_sequences(log)  # whether there is an order
+    if not left and space.is_complete and len(kinds) == 1:
+        return choose_by_rule(space.given, "nothing was left to choose", order)
+    by_rule = IGNORE if len(kinds) > 1 else order
+    try:
+        with cut_off(seconds_left(0.5)):
+            last = cut_last(log, model.seed)
+            if last is None:
+                note = f"by rule: fewer than {LEAST_USERS} users have events enough to hold out their last"
+                return choose_by_rule(space.given, note, by_rule)
+            of_next = find_search_space(model, "next")
+            built = build_problem(
+                model, last.log, (of_next if kinds == ("next",) else space).given, user_costs, item_costs
+            )
+            given = of_next.given._replace(
+                strength=of_next.given.strength if "strength" in space else built.problem.l1 / built.noise,
+                max_rank=min(of_next.given.max_rank or NEXT_RULE.max_rank or 1, *built.problem.pattern.shape),
+            )
+            plain = Search(built, last.log.to_csr(), last.heldout.to_csr(), space)
+            search = OrderSearch(plain, last, Point(given, order), left | of_next.open, float(model.user_scaling))
+            point = search.run(kinds)
+    except TimeUpError:
+        return choose_by_rule(space.given, "by rule: the time limit left no time for a search", by_rule)
+    rows = [
+        (t.rank, *p._replace(max_rank=p.max_rank or 0), *list_order(o), t.scores.mean(), compute_error(t.scores))
+        for (p, o), t in search.trials.items()
+    ]
+    names = (*TRIAL_COLUMNS[:-2], *ORDER_COLUMNS, *TRIAL_COLUMNS[-2:])
+    columns = {name: np.array(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)}
+    note = f"chosen on the last event of {len(last.rows):,} users: {_describe_order(point.order)}"
+    note += f"{_describe(point.settings, of_next if point.order.kind == 'next' else space)}"
+    note += f"; NDCG@{LIST_LENGTH} {search.trials[point].mean:.4f} there"
+    if (ignored := search.best_without) is not None and point.order.kind != "ignore":
+        note += f", without order {search.trials[ignored].mean:.4f}"
+    if search.is_cut:
+        note += f"; the time limit ended the search after {len(search.trials)} tries"
+    return Chosen(columns, point.settings, note, order=point.order)
+
+
+def _describe_order(order: OrderSettings) -> str:
+    if order.kind == "ignore":
+        return "order ignored, "
+    decays = " and ".join(f"{decay:g}" for decay in order.decays)
+    more = [f"{name} {value:g}" for name, value in order._asdict().items() if name.endswith("scaling") and value]
+    return ", ".join([f'order "{order.kind}", decay {decays}', *more, ""])
 
 
 StartSearch = Callable[[int, float, FloatArray | None], Search | None]

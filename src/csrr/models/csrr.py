@@ -36,6 +36,15 @@ class CSRR(CSRRBase):
     tried. Numbers that you give are kept. With `reg_low_rank` or `l1` given, only the neighbors are chosen, and other
     "auto" parameters have the values for logs too small for a search: cost ratio 2, `reg_sparse` 0.85, `max_rank` 1000.
 
+    With `order` "next", scores are for what comes next. A user's history is x = sum of decay^(later events) * e(item);
+    scores are gamma*U(x) + x*S, where U(x) is how U is folded in and gamma is by least squares, and S minimizes
+
+        rho/2*||D^h S||_F^2 + 1/2*sum of ||e(i_t) - gamma*U(x_t) - x_t*S||^2,   D: the events of each item,
+
+    over all events i_t of all users, x_t the history before them, on the `neighbors` items most predictive of each;
+    h is `history_scaling`. Each score is divided by the item's number of events to the power `rare_scaling`. Parameters
+    that are "auto" are chosen on each user's last training event. The log has times, or is read with ``ordered=True``.
+
     `event_weights` multiply a click's weight (loss II: its target) and its penalty in V. With `denoise` an event counts
     in A, and in D, as q^denoise, q its probability of being genuine by a first fit (see `suspects`); events of new
     histories count 1, and seen items stay seen. "auto" tries that, by held-out events, where the first fit finds noise.
@@ -73,6 +82,17 @@ class CSRR(CSRRBase):
         Ridge penalty on the weights of neighbors, in units of the mean diagonal of X'X.
     neighbor_scaling
         Before neighbors are fitted, a user's clicks are divided by this power of their number.
+    order
+        What the order of events is for: "next" predicts what comes next from recent histories; "recent" only lets
+        recent events count more; "auto": what ranks each user's last training event best; "ignore": nothing.
+    decay
+        With `order`: the factor by which an event counts less for each later one of the user, between 0 and 1; or up to
+        three such factors, each with neighbors of its own.
+    history_scaling
+        With order "next": before neighbors are fitted, events are divided by this power of the number of events of
+        their item.
+    rare_scaling
+        With order "next": the power of its number of events by which the score of an item is divided.
     denoise
         How much less events count that a first fit takes for noise: by this power of their probability of being
         genuine; 0: not at all.
@@ -140,15 +160,16 @@ class CSRR(CSRRBase):
         The item table set by `set_items`, or None.
     seen_
         The training events: ones, sparse of shape (n_users, n_items).
-    seen_weights_, seen_times_
-        The weights of these events, if the model uses weights, and their times, if the log has them: shape
-        (n_events,) each, or None.
+    seen_weights_, seen_times_, seen_ages_
+        The weights of these events, if the model uses weights, their times, if the log has them, and, with `order`, the
+        number of later events of the user: shape (n_events,) each, or None.
     seen_ages_
         The number of later events of the same user for each, shape (n_events,), if the model uses the order; or None.
     calibration_
         The calibration that `calibrate` learned, or None.
     neighbors_
-        S: what item i in a history adds to the score of item j, sparse of shape (n_items, n_items).
+        S: what item i in a history, or as its latest item with `order`, adds to the score of item j, sparse of shape
+        (n_items, n_items).
 
     Examples
     --------
@@ -175,6 +196,10 @@ class CSRR(CSRRBase):
     neighbors: shared.Neighbors = "auto"
     reg_neighbors: shared.RegNeighbors = "auto"
     neighbor_scaling: shared.NeighborScaling = 0.0
+    order: shared.Order = "ignore"
+    decay: shared.Decay = "auto"
+    history_scaling: shared.HistoryScaling = "auto"
+    rare_scaling: shared.RareScaling = "auto"
     denoise: shared.Denoise = "auto"
     l1: shared.L1 = None
     l2: shared.L2 = None
@@ -201,6 +226,8 @@ class CSRR(CSRRBase):
 
     def check_params(self) -> None:
         super().check_params()
+        if self.order != "ignore" and self.is_paper_form:
+            raise ParameterError('order goes with box="none" only: the paper\'s algorithm knows no order')
         if self.step != "auto" and self.box == "none":
             raise ParameterError(f'step={self.step!r} is for box="paper"; the exact solver finds its own steps')
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
@@ -14,21 +14,32 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from csrr._base.arrays import BoolArray, Float32Array, FloatArray, Rows
+from csrr._base.arrays import BoolArray, Float32Array, FloatArray, Int32Array, Rows
 from csrr._base.progress import follow_steps
 from csrr._base.threads import TimeUpError, cut_off, limit_time, seconds_left, use_threads
 from csrr.data.ids import Id, IdMap
 from csrr.data.log import Log
-from csrr.models.auto import Chosen, choose_settings, find_search_space
+from csrr.models.auto import Chosen, choose_settings, find_search_space, resolve_order
 from csrr.models.base import Recommender
 from csrr.models.build_problem import ClickProblem, ProblemSpec, build_problem
 from csrr.models.costs import Costs, CostSpec, Weighing
 from csrr.models.estimator import ask_one_state, join_events, place_rows_by_id, uses_times, uses_weights, weigh
 from csrr.models.fitted_problem import KEPT, CSRRFacts, FittedProblem, Neighborhood, refold_users
 from csrr.models.foldin import FoldedFactors, FoldedItems, make_scorer
+from csrr.models.order import ORDER_PARTS, FadedScores, OrderFacts, OrderSettings, fit_faded
+from csrr.models.order_search import ORDER_COLUMNS
 from csrr.models.recommend import Unknown, name_items
 from csrr.models.scaling import RULE, Settings
-from csrr.models.schema import FLOATS, WHOLE, Arrays, FileSchema, SparseArray, Values, sparse_arrays, sparse_from
+from csrr.models.schema import (
+    FLOATS,
+    WHOLE,
+    Arrays,
+    FileSchema,
+    SparseArray,
+    Values,
+    sparse_arrays,
+    sparse_from,
+)
 from csrr.models.scorer import explain_score
 from csrr.models.search import COST_COLUMN, TRIAL_COLUMNS
 from csrr.models.search_space import LOW_RANK_WALK, Range
@@ -46,13 +57,15 @@ from csrr.numerics.solver import Callback, Options, Solution, Step, solve
 from csrr.numerics.thread_engine import THREADS
 from csrr.parameters import ParameterError, list_defaults
 from csrr.ranking.explanations import Explanation
-from csrr.ranking.topk import multiply_factors
+from csrr.ranking.topk import Products
 from csrr.results.recommendations import NeighborLists, Neighbors
 
 Start = Factors | LowRank | None
 """The U that a solver begins at, or None."""
 _BEFORE_NEIGHBORS = 0.6
 """The share of the remaining time that the fit of U may take where neighbors follow."""
+
+_MAY_LACK = (COST_COLUMN, *ORDER_COLUMNS)
 
 SEARCH_SPACE: dict[str, Any] = {
     "cost_ratio": Range(1, 8, log=True),
@@ -103,6 +116,10 @@ class CSRRBase(Recommender):
     neighbors: int | Literal["auto"] = 0
     reg_neighbors: float | Literal["auto"] = "auto"
     neighbor_scaling: float = 0.0
+    order: Literal["ignore", "next", "recent", "auto"] = "ignore"
+    decay: float | Sequence[float] | Literal["auto"] = "auto"
+    history_scaling: float | Literal["auto"] = "auto"
+    rare_scaling: float | Literal["auto"] = "auto"
     denoise: float | Literal["auto"] = 0.0
     l1: float | None
     l2: float | None = None
@@ -125,9 +142,10 @@ class CSRRBase(Recommender):
             *KEPT,
             STEPS,
             SparseArray.of("specific", ("users", "items"), inside="seen"),
+            ORDER_PARTS,
             *(
-                Values(f"chosen.{name}", ("trials",), (*FLOATS, *WHOLE), is_free=True, optional=name == COST_COLUMN)
-                for name in (*TRIAL_COLUMNS, COST_COLUMN)
+                Values(f"chosen.{name}", ("trials",), (*FLOATS, *WHOLE), is_free=True, optional=name in _MAY_LACK)
+                for name in (*TRIAL_COLUMNS, *_MAY_LACK)
             ),
         ),
         CSRRFacts,
@@ -142,6 +160,7 @@ class CSRRBase(Recommender):
     costs_: Costs
     chosen_: Chosen
     fitted_: FittedProblem
+    _faded: FadedScores | None = None
 
     # Fitting
 
@@ -216,7 +235,7 @@ class CSRRBase(Recommender):
         """
         balanced = None
         with limit_time(seconds_left(_BEFORE_NEIGHBORS if chosen.settings.neighbors else 1.0)):
-            if chosen.settings.neighbors and not problem.is_balanced:
+            if chosen.settings.neighbors and not problem.is_balanced and chosen.order.kind != "next":
                 balanced = problem.find_balanced()
                 if start is None and self.is_convex and not self.is_paper_form and not problem.problem.is_slack:
                     start = balanced
@@ -281,7 +300,8 @@ class CSRRBase(Recommender):
         if choose:
             return self.fit(log, callback=callback, user_costs=user_costs, item_costs=item_costs)
         # The settings that were chosen stay; parameters may have changed.
-        space, settings = find_search_space(self), self.chosen_.settings
+        order, _ = resolve_order(self, self.chosen_.order.kind, self.chosen_.order)
+        space, settings = find_search_space(self, order.kind), self.chosen_.settings
         settings = space.given._replace(**{name: getattr(settings, name) for name in space.open})
         with self._in_fit():
             problem = build_problem(self, weigh(self, log), settings, user_costs, item_costs)
@@ -290,7 +310,8 @@ class CSRRBase(Recommender):
                 users = place_rows_by_id(self.fitted_.users, self.users_, log.users)
                 items = place_rows_by_id(self.fitted_.items, self.items_, log.items)
                 start = self.fitted_.make_start(problem, users, items)
-            return self._solve_all(log, problem, start, replace(self.chosen_, settings=settings), callback)
+            chosen = replace(self.chosen_, settings=settings, order=order)
+            return self._solve_all(log, problem, start, chosen, callback)
 
     @property
     def is_paper_form(self) -> bool:
@@ -336,7 +357,10 @@ class CSRRBase(Recommender):
         # The users once more, unless the time is up.
         if found.free and seconds_left() != 0:
             factors = refold_users(built.problem, factors)
-        neighborhood = self._find_neighborhood(built, factors, balanced)
+        faded, neighborhood = None, self._find_neighborhood(built, factors, balanced, chosen.order)
+        if chosen.order.kind != "ignore":
+            faded = fit_faded(log, built, factors.items, neighborhood, chosen.order)
+            neighborhood = Neighborhood.none(log.n_items)
         if neighborhood is None:
             neighborhood = Neighborhood.none(log.n_items)
             note = f"{chosen.note}; then none: the time limit left no time for neighbors"
@@ -347,17 +371,22 @@ class CSRRBase(Recommender):
         bounds = {"is_bounded": self._is_bounded(spec), "always_has_v": self.reg_sparse == "auto"}
         self.remember(log)
         fitted, self.specific_ = FittedProblem.of(built, self.seen_, spec, factors, neighborhood, **bounds)
-        self._take(fitted)
+        self._take(fitted, faded)
         self.chosen_ = replace(chosen, n_now=len(log))
-        self.certificate_ = replace(found.certificate, has_neighbors=not neighborhood.is_empty)
+        has_neighbors = not neighborhood.is_empty or (faded is not None and faded.weights.nnz > 0)
+        self.certificate_ = replace(found.certificate, has_neighbors=has_neighbors)
         self.rank_, self.history_ = found.certificate.rank, found.history
         return self
 
-    def _find_neighborhood(self, built: ClickProblem, own: Factors, balanced: LowRank | None) -> Neighborhood | None:
+    def _find_neighborhood(
+        self, built: ClickProblem, own: Factors, balanced: LowRank | None, order: OrderSettings
+    ) -> Neighborhood | None:
         """The neighbors; None where the time is up, unless their number was given.
 
         They are fitted to the residual of a balanced U: the fit's `own`, or another.
         """
+        if order.kind == "next":
+            return Neighborhood.none(built.problem.pattern.shape[1])
         try:
             with cut_off(seconds_left() if self.neighbors == "auto" else None):
                 u = own.users, own.items
@@ -370,10 +399,12 @@ class CSRRBase(Recommender):
     def _is_bounded(self, spec: ProblemSpec) -> bool:
         return not (self.is_convex or spec.free)
 
-    def _take(self, fitted: FittedProblem) -> None:
-        self.fitted_ = fitted
+    def _take(self, fitted: FittedProblem, faded: FadedScores | None) -> None:
+        self.fitted_, self._faded = fitted, faded
         self.user_factors_: Float32Array = fitted.users
         self.item_factors_: Float32Array = fitted.items
+        if faded is not None:
+            self.user_factors_, self.item_factors_ = faded.find_users(self.seen_, self._ages), faded.right
         self.l1_, self.l2_, self.costs_ = fitted.l1, fitted.l2, fitted.costs
 
     # Parameters, costs and settings
@@ -522,6 +553,7 @@ class CSRRBase(Recommender):
         settings, params = self.chosen_.settings, self.get_params()
         found: dict[str, Any] = {"reg_sparse": 1.0 if self.l2_ is None else self.l2_ / self.costs_.alpha}
         found |= {name: getattr(settings, name) for name in ("max_rank", "neighbors", "reg_neighbors", "denoise")}
+        found |= self.chosen_.order.list_params()
         found = {name: value for name, value in found.items() if params.get(name) == "auto"}
         if params["reg_low_rank"] in ("auto", "noise") and self.l1 is None:
             found["l1"] = self.l1_
@@ -538,16 +570,33 @@ class CSRRBase(Recommender):
         In units of a click, for a user of one click; see `Neighborhood`.
         """
         self.check_fitted()
-        weights: sparse.csr_array[np.float32, tuple[int, int]] = self.fitted_.neighborhood.weights
+        faded = self._faded
+        weights: sparse.csr_array[np.float32, tuple[int, int]]
+        weights = self.fitted_.neighborhood.weights if faded is None else faded.latest
         return weights
 
-    def score_rows(self, rows: Rows) -> npt.NDArray[np.float32]:
-        scores = super().score_rows(rows)
-        self.fitted_.neighborhood.add(scores, self.seen_, rows, self.fitted_.genuine)
-        return scores
+    @property
+    def _ages(self) -> Int32Array:
+        assert self.seen_ages_ is not None
+        return self.seen_ages_
+
+    def _fade_seen(self) -> Any:
+        """The histories of all users, faded, csr of shape (n_users, C*n_items)."""
+        faded = self._faded
+        assert faded is not None
+        return self._compute_once("faded", lambda: faded.fade(self.seen_, self._ages))
+
+    def make_products(self) -> Products:
+        if self._faded is not None:
+            return self._faded.make_products(self, self.user_factors_, self._fade_seen())
+        nearby, genuine = self.fitted_.neighborhood, self.fitted_.genuine
+        scale = self._compute_once("scale", lambda: nearby.scale(self.seen_, genuine))
+        return Products(self.scored_items(nearby.weights), self.user_factors_, self.seen_, scale, genuine)
 
     def score_pairs(self, user_rows: Rows, item_rows: Rows) -> npt.NDArray[np.float32]:
         common = super().score_pairs(user_rows, item_rows)
+        if self._faded is not None:
+            return common + self._faded.score_pairs(self._fade_seen(), user_rows, item_rows)
         fitted = self.fitted_
         return common + fitted.neighborhood.score_pairs(self.seen_, user_rows, item_rows, fitted.genuine)
 
@@ -563,16 +612,17 @@ class CSRRBase(Recommender):
         return None if kind == "ignore" else self.fitted_.clicks.find_typical_weight(kind)
 
     def fold_users(self, users: npt.NDArray[Any], seen: Any) -> FoldedFactors:
+        if self._faded is not None:
+            return self._faded.fold(self, users, seen)
+        if self.uses_order:
+            # Their values are places in the order, which was not found to help.
+            usual = 1.0 if self.history_weight is None else self.history_weight
+            seen = sparse.csr_array((np.full_like(seen.data, usual), seen.indices, seen.indptr), shape=seen.shape)
         with use_threads(self.threads, blas=1):
             factors, specific = self.fitted_.fold_histories(seen)
-        neighborhood, items = self.fitted_.neighborhood, self.item_factors_
-
-        def score_rows(rows: Rows) -> npt.NDArray[np.float32]:
-            scores = multiply_factors(factors[rows], items)
-            neighborhood.add(scores, seen, rows)
-            return scores
-
-        return FoldedFactors(users, seen, self, score_rows, factors, specific)
+        nearby = self.fitted_.neighborhood
+        products = Products(self.scored_items(nearby.weights), factors, seen, nearby.scale(seen))
+        return FoldedFactors(users, seen, self, products, factors, specific)
 
     def fold_items(self, log: Log, chosen: Any) -> FoldedItems:
         neighborhood, genuine = self.fitted_.neighborhood, self.fitted_.genuine
@@ -602,6 +652,10 @@ class CSRRBase(Recommender):
         """
         self.check_fitted()
         row, column, fitted = self.users_.row(user), self.items_.row(item, "item"), self.fitted_
+        if self._faded is not None:
+            mine = slice(self.seen_.indptr[row], self.seen_.indptr[row + 1])
+            history, ages = self.seen_.indices[mine], self._ages[mine]
+            return explain_score(self, user, item, history, *self._faded.explain(history, ages, column), ages)
         history, amounts = fitted.explain(self.seen_, row, column)
         through = None
         if not fitted.neighborhood.is_empty:
@@ -614,7 +668,7 @@ class CSRRBase(Recommender):
         items: Any,
         k: int = 10,
         *,
-        by: Literal["auto", "neighbors", "factors"] = "auto",
+        by: Literal["auto", "neighbors", "factors", "next"] = "auto",
         candidates: Any = None,
         exclude: Any = None,
         where: Mapping[str, Any] | None = None,
@@ -629,8 +683,9 @@ class CSRRBase(Recommender):
         k
             The maximal number of similar items.
         by
-            "neighbors": the items with the largest positive weights for it; "factors": the largest cosine of item
-            factors; "auto": by neighbors if the item has any.
+            "neighbors": the items with the largest positive weights for it, with `order` those that it comes after;
+            "next": with order "next", the items that come after it: those whose scores it raises most as the latest
+            item; "factors": the largest cosine of item factors; "auto": by neighbors if the item has any.
         candidates
             The ids of the items to choose among; None for all.
         exclude
@@ -645,8 +700,10 @@ class CSRRBase(Recommender):
         neighbors
             The similar items, most similar first: `Neighbors` of one item, `NeighborLists` of several.
         """
-        if by not in ("auto", "neighbors", "factors"):
-            raise ParameterError(f'by={by!r} must be "auto", "neighbors" or "factors"')
+        if by not in ("auto", "neighbors", "factors", "next"):
+            raise ParameterError(f'by={by!r} must be "auto", "neighbors", "factors" or "next"')
+        if by == "next" and self.is_fitted and self.chosen_.order.kind != "next":
+            raise ParameterError('by="next" needs a model of what comes next: fit one with order="next"')
         options = SimilarItemsOptions(candidates=candidates, exclude=exclude, unknown=unknown, where=where)
         return find_similar(self, "item", items, k, partial(self._score_similar, by), options)
 
@@ -654,7 +711,9 @@ class CSRRBase(Recommender):
         """Return the similarities of items to all, shape (len(rows), n_items), by neighbors or factors."""
         if by == "factors":
             return self.score_similar_items(rows)
-        weights = self.fitted_.neighborhood.weights[:, rows].toarray().T
+        if by == "next" and self._faded is not None:
+            return self._faded.score_after(rows)
+        weights = self.neighbors_[:, rows].toarray().T
         scores = mark_nothing(np.maximum(weights, 0))
         if by == "auto" and (alone := ~(weights > 0).any(axis=1)).any():
             scores[alone] = self.score_similar_items(rows[alone])
@@ -831,6 +890,8 @@ class CSRRBase(Recommender):
         """
         changed = {name: value for name, value in changes.items() if name in Settings._fields}
         model = self._copy_with(**changes)
+        if self._faded is not None:
+            changed["neighbors"] = 0
         model.fixed_settings = self.chosen_.settings._replace(**changed)
         return model.fit(self._costed_log().select(which))
 
@@ -850,7 +911,9 @@ class CSRRBase(Recommender):
         params = self.get_params()
         if not self.has_v:
             raise ParameterError(f"{type(self).__name__} has no V to tell noise by; fit a CSRR or CSRRe")
-        return params | ({"box": "none", "step": "auto"} if params.get("box", "none") != "none" else {})
+        # What came first says nothing about noise.
+        changes: dict[str, Any] = {"order": "ignore"} if "order" in params else {}
+        return params | changes | ({"box": "none", "step": "auto"} if params.get("box", "none") != "none" else {})
 
     # Saving
 
@@ -863,15 +926,21 @@ class CSRRBase(Recommender):
         }
         chosen = self.chosen_
         facts |= {"settings": chosen.settings, "chosen": chosen.note, "chosen_events": chosen.n_events}
+        if self._faded is not None:
+            arrays |= self._faded.state()
+            facts["order"] = OrderFacts.of(chosen.order)
         return arrays, facts | {"certificate": self.certificate_, "rank": self.rank_}
 
     def restore(self, arrays: Arrays, facts: dict[str, Any]) -> None:
+        faded = FadedScores.from_state(arrays, facts["order"].kind, self.seen_ages_)
         is_bounded = self._is_bounded(facts["posed"])
-        self._take(FittedProblem.from_state(arrays, facts, self.engine or THREADS, is_bounded=is_bounded))
+        self._take(FittedProblem.from_state(arrays, facts, self.engine or THREADS, is_bounded=is_bounded), faded)
         self.specific_ = sparse_from(arrays, "specific", self.seen_.shape)
         self.history_, self.rank_, self.certificate_ = steps_from(arrays), facts["rank"], facts["certificate"]
-        columns = {name: arrays[key] for name in (*TRIAL_COLUMNS, COST_COLUMN) if (key := f"chosen.{name}") in arrays}
-        self.chosen_ = Chosen(columns, facts["settings"], facts["chosen"], facts["chosen_events"], self.seen_.nnz)
+        names = (*TRIAL_COLUMNS[:-2], *ORDER_COLUMNS, *TRIAL_COLUMNS[-2:], COST_COLUMN)
+        columns = {name: arrays[key] for name in names if (key := f"chosen.{name}") in arrays}
+        chosen = facts["settings"], facts["chosen"], facts["chosen_events"], self.seen_.nnz
+        self.chosen_ = Chosen(columns, *chosen, facts["order"].make_settings(faded))
 
 
 def _check_start(start: Any, log: Log) -> None:

@@ -21,8 +21,7 @@ from csrr.data.errors import DataError
 from csrr.data.event_types import EventTypes
 from csrr.data.ids import IdMap
 from csrr.data.items import ItemTable, read_items
-from csrr.data.log import Log, join_logs
-from csrr.data.read import as_log
+from csrr.data.log import Log, as_log, join_logs
 from csrr.models.schema import Arrays, FileSchema, ModelFileError, sparse_arrays, sparse_from
 from csrr.models.store import ModelState, read_plain_shape, write_model
 from csrr.parameters import ParameterError, check_params, explain_names, list_defaults, list_parameters, refuse_names

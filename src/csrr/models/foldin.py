@@ -13,9 +13,8 @@ from scipy import sparse
 
 from csrr._base.arrays import Float32Array, Float64Array, Rows
 from csrr.data.errors import show_value
-from csrr.data.ids import IdMap
-from csrr.data.log import Log, join_ids, join_titles
-from csrr.data.read import as_log
+from csrr.data.ids import IdMap, join_ids, join_titles
+from csrr.data.log import Log, as_log
 from csrr.models.estimator import uses_times, weigh
 from csrr.models.recommend import (
     IdLookup,
@@ -33,7 +32,7 @@ from csrr.models.recommend import (
     score_known,
 )
 from csrr.parameters import ParameterError, check_number, list_defaults
-from csrr.ranking.topk import NO_ITEM, ItemOrder, RowScorer, add_products, multiply_factors, take_rows, top_k
+from csrr.ranking.topk import NO_ITEM, ItemOrder, Products, RowScorer, add_products, multiply_factors, take_rows, top_k
 from csrr.results.recommendations import Recommendations
 from csrr.rules import RuleOptions
 
@@ -203,8 +202,7 @@ class FoldedFactors(FoldedUsers):
     @classmethod
     def of(cls, model: Recommender, users: npt.NDArray[Any], seen: Any, factors: npt.NDArray[Any]) -> FoldedFactors:
         """Return new users by their factors, shape (len(users), d)."""
-        items = model.item_factors_
-        return cls(users, seen, model, lambda rows: multiply_factors(factors[rows], items), factors)
+        return cls(users, seen, model, Products.of_factors(factors, model.scored_items()), factors)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -8,8 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from csrr._base.arrays import Rows
-from csrr.data.log import Log
-from csrr.data.read import as_log
+from csrr.data.log import Log, as_log
 from csrr.models.base import Recommender
 from csrr.models.foldin import FoldedItems
 from csrr.models.schema import Arrays, FileSchema, Values

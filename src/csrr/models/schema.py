@@ -265,9 +265,16 @@ def read_record(kind: type[Any], value: Any, where: str, *, is_open: bool = Fals
     hints: dict[str, Any] = _list_fields(kind)  # type: ignore[arg-type]
     if (unknown := sorted(value.keys() - hints.keys())) and not is_open:
         raise ModelFileError(f"{where}: this csrr does not know {', '.join(map(repr, unknown[:5]))}")
-    if missing := [name for name in hints if name not in value]:
+    # What a file of an older csrr did not have.
+    later = (
+        {each.name for each in dataclasses.fields(kind) if each.default is not dataclasses.MISSING}
+        if dataclasses.is_dataclass(kind)
+        else set()
+    )
+    if missing := [name for name in hints if name not in value and name not in later]:
         raise ModelFileError(f"{where}: {missing[0]!r} is missing")
-    return kind(**{name: _read_value(hint, value[name], f"{where}, {name}") for name, hint in hints.items()})
+    there = {name: hint for name, hint in hints.items() if name in value}
+    return kind(**{name: _read_value(hint, value[name], f"{where}, {name}") for name, hint in there.items()})
 
 
 def write_record(value: Any) -> Any:

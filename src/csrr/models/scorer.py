@@ -13,8 +13,7 @@ from scipy import sparse
 from csrr._base.arrays import Float32Array, Float64Array, Rows
 from csrr.data.errors import DataWarning, warn_caller
 from csrr.data.ids import Id
-from csrr.data.log import Log
-from csrr.data.read import as_log
+from csrr.data.log import Log, as_log
 from csrr.data.tables import is_table
 from csrr.models.estimator import Estimator, ask_one_state
 from csrr.models.recommend import check_calibrated, find_user_rows, is_one_id, list_ids, name_items, rank_items
@@ -27,7 +26,7 @@ from csrr.ranking.calibration import Calibration
 from csrr.ranking.explanations import Explanation, spread_amounts
 from csrr.ranking.metrics import HitMetric, mark_hits, ndcg
 from csrr.ranking.reliability import Reliability
-from csrr.ranking.topk import RowScorer, multiply_factors, score_blocks
+from csrr.ranking.topk import Products, RowScorer, ScoredItems, score_blocks
 from csrr.results.table import ResultTable
 
 MOST_GROUPS = 20
@@ -58,9 +57,40 @@ class Scorer(Estimator):
         scores
             A new float32 array of shape (len(rows), n_items).
         """
-        if self.has_factors:
-            return multiply_factors(self.user_factors_[rows], self.item_factors_)
-        return self.score_histories(self.histories, rows)
+        products = self.make_products()
+        return self.score_histories(self.histories, rows) if products is None else products(rows)
+
+    def make_products(self) -> Products | None:
+        """Return the scores as products of factors and of weights between items; None where they are something else.
+
+        Returns
+        -------
+        products
+            Scores by user row, whose best items are found without computing all of them.
+        """
+        return Products.of_factors(self.user_factors_, self.scored_items()) if self.has_factors else None
+
+    def scored_items(self, weights: Any = None) -> ScoredItems:
+        """Return the items' part of the products, made once for their factors.
+
+        Parameters
+        ----------
+        weights
+            Weights between items, csr of shape (n_items, n_items); None for none.
+
+        Returns
+        -------
+        items
+            Factors and weights.
+        """
+        made: ScoredItems = self._compute_once("items", lambda: ScoredItems(self.item_factors_, weights))
+        return made if made.factors is self.item_factors_ else ScoredItems(self.item_factors_, weights)
+
+    @property
+    def row_scorer(self) -> RowScorer:
+        """What scores users by row for lists: products, unless a subclass has a `score_rows` of its own."""
+        products = self.make_products() if type(self).score_rows is Scorer.score_rows else None
+        return self.score_rows if products is None else products
 
     def score_histories(self, seen: Any, rows: Rows) -> Float32Array:
         """Return the scores of all items, given histories.
@@ -467,11 +497,12 @@ def measure_heldout(model: Scorer, heldout: Any, metric: HitMetric = ndcg, k: in
 
 
 def explain_score(
-    model: Scorer, user: Id, item: Id, history: Rows, amounts: npt.NDArray[Any], neighbors: Any = None
+    model: Scorer, user: Id, item: Id, history: Rows, amounts: npt.NDArray[Any], neighbors: Any = None, ages: Any = None
 ) -> Explanation:
     """Return what each item row of `history` adds to the score of an item: `amounts`, of which `neighbors` are a part.
 
-    The rest of the score is spread over the amounts in proportion; the part of neighbors is exact.
+    The rest of the score is spread over the amounts in proportion; the part of neighbors is exact. `ages` are the
+    numbers of later events of the user, (n,), where order counts.
     """
     pair = np.array([model.users_.row(user)]), np.array([model.items_.row(item, "item")])
     score = float(model.score_pairs(*pair)[0])
@@ -481,7 +512,8 @@ def explain_score(
     parts = None if neighbors is None else neighbors[order].astype(np.float32)
     _, titles = name_items(model, pair[1])
     title = None if titles is None else titles[0] or None
-    return Explanation(*named, amounts[order].astype(np.float32), user, item, score, parts, title)
+    ages = None if ages is None else ages[order]
+    return Explanation(*named, amounts[order].astype(np.float32), user, item, score, parts, title, ages)
 
 
 def _find_prices(model: Scorer, miss: float | None, false_alarm: float | None) -> tuple[float, float]:

@@ -274,7 +274,7 @@ class Search:
         costs = {each: np.asarray(self.trials[each].costs) for each in points}
         best = min(points, key=lambda each: float(costs[each].mean()))
         saved = costs[point] - costs[best]
-        return best if saved.mean() > SURE * _compute_error(saved) else point
+        return best if saved.mean() > SURE * compute_error(saved) else point
 
     def find_better(self, point: Settings, *others: Settings, errors: float = LIKELY) -> Settings:
         """Return the best of several points, but the first if the gain is not more than so many standard errors."""
@@ -296,7 +296,7 @@ class Search:
         """The relative gain in NDCG of a point over another, at least: the mean over users less its standard errors."""
         theirs = self.trials[other]
         gains = self.trials[point].scores - theirs.scores
-        return float((gains.mean() - errors * _compute_error(gains)) / theirs.mean) if theirs.mean else 0.0
+        return float((gains.mean() - errors * compute_error(gains)) / theirs.mean) if theirs.mean else 0.0
 
     def find_best(self, points: Sequence[Settings]) -> Settings:
         """Return the best of several points, the first of equal ones; those that are new are tried."""
@@ -369,7 +369,13 @@ class Search:
         return point._replace(cost_ratio=1.0) if self.built.loss == "II" else point
 
     def _threshold(self, point: Settings) -> LowRank:
-        """The singular triplets of the targets, thresholded; those at 0 are kept as directions to start from."""
+        return self.threshold(point)[0]
+
+    def threshold(self, point: Settings) -> tuple[LowRank, float]:
+        """Return the singular triplets of the targets, thresholded, and the threshold.
+
+        Those at 0 are kept as directions to start from.
+        """
         built = self.built.with_settings(point._replace(cost_ratio=1.0, reg_sparse=1.0))
         problem, max_rank = built.balance(), point.max_rank
         if self._svd is None or _falls_short(*self._svd, max_rank, problem.l1):
@@ -388,7 +394,7 @@ class Search:
         s = np.maximum(u.s - problem.l1, 0)
         if max_rank is not None:
             s[max_rank:] = 0
-        return LowRank(u.left, s, u.right)
+        return LowRank(u.left, s, u.right), problem.l1
 
     def _find_regression(self, neighbors: int) -> Regression:
         """The regression for at most so many neighbors."""
@@ -462,7 +468,7 @@ class Search:
         if settings not in self.trials or self.trials[best].mean <= self.trials[settings].mean:
             return ""
         gains = self.trials[best].scores - self.trials[settings].scores
-        gain, error = float(gains.mean()), _compute_error(gains)
+        gain, error = float(gains.mean()), compute_error(gains)
         found = f"row {points.index(best) + 1} has {self.trials[best].mean:.4f}, {gain:.4f} more, but "
         if gain <= SURE * error:
             return found + f"that is within {SURE:g} standard errors of the difference ({error:.4f} each): noise"
@@ -473,7 +479,7 @@ class Search:
     def list_columns(self) -> dict[str, npt.NDArray[Any]]:
         """Return the columns of `Chosen`."""
         rows = [
-            (trial.rank, *point._replace(max_rank=point.max_rank or 0), trial.mean, _compute_error(trial.scores))
+            (trial.rank, *point._replace(max_rank=point.max_rank or 0), trial.mean, compute_error(trial.scores))
             for point, trial in self.trials.items()
         ]
         columns = {name: np.array(column) for name, column in zip(TRIAL_COLUMNS, zip(*rows, strict=True), strict=True)}
@@ -494,8 +500,8 @@ def _scale_strength(point: Settings, factor: float) -> Settings:
     return point._replace(strength=float(f"{point.strength * factor:.3g}"))
 
 
-def _compute_error(values: Scores) -> float:
-    """The standard error of a mean."""
+def compute_error(values: Scores) -> float:
+    """Return the standard error of a mean."""
     return float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else 0.0
 
 

@@ -268,8 +268,11 @@ def widen(pattern: Pattern, factors: Factors, rank: int, rng: np.random.Generato
 
 
 def pick_lower(problem: Problem, start: Factors, other: Factors) -> Factors:
-    """`start`, unless the objective is lower at `other`: a start at or near zero is a saddle that looks like rest."""
-    return start if compute_objective(problem, start) <= compute_objective(problem, other) else other
+    """`start`, unless the objective is lower at `other`: a start at or near zero is a saddle that looks like rest.
+
+    No objective is below zero: one that comes out so is of factors whose squares overflow.
+    """
+    return start if 0 <= compute_objective(problem, start) <= compute_objective(problem, other) else other
 
 
 class Alternation(NamedTuple):

@@ -173,40 +173,63 @@ def fill_grams(  # type: ignore[no-untyped-def]
 
 
 @compile_loop(fastmath=True)
-def add_images(  # type: ignore[no-untyped-def]
-    first, last, items, starts, decays, left, right, forward, backward, images, matched
+def add_moments(  # type: ignore[no-untyped-def]
+    first, last, items, starts, decays, left, right, now, squares, matched
 ):
-    # images[c, e, i] += the sum over all t of x_ti (decay c) times z_t (decay e), z_t = x_t @ left, and
-    # matched[e] += the sum over all t of z_t . right[i_t], both in the columns first to last alone.
-    # `forward`, (longest, columns), and `backward`, (columns,), are there to work in.
+    # squares[c, e] += the sum over all t of z_t (decay c) . z_t (decay e), z_t = x_t @ left, for e <= c, and
+    # matched[c] += that of z_t . right[i_t], both in the columns first to last alone. `now`, (C, columns), is there to
+    # work in.
     n_decays, width = len(decays), last - first
+    for u in range(len(starts) - 1):
+        now[:] = 0
+        for t in range(starts[u] + 1, starts[u + 1]):
+            new, target = left[items[t - 1], first:last], right[items[t], first:last]
+            for c in range(n_decays):
+                total = 0.0
+                for k in range(width):
+                    now[c, k] = decays[c] * now[c, k] + new[k]
+                    total += now[c, k] * target[k]
+                matched[c] += total
+                for e in range(c + 1):
+                    total = 0.0
+                    for k in range(width):
+                        total += now[c, k] * now[e, k]
+                    squares[c, e] += total
+
+
+@compile_loop(fastmath=True)
+def add_images(  # type: ignore[no-untyped-def]
+    first, last, items, starts, decays, shares, left, forward, now, image
+):
+    # image[c*m + i] += the sum over all t of x_ti (decay c) times z_t, z_t = the sum of shares[e] * x_t @ left over the
+    # decays e, in the columns first to last alone. `forward`, (longest, columns), and `now`, (columns,), are there to
+    # work in.
+    n_decays, width, m = len(decays), last - first, len(left)
     for u in range(len(starts) - 1):
         begin, length = starts[u], starts[u + 1] - starts[u]
         if length < 2:
             continue
-        for e in range(n_decays):
-            # forward[t] = z_t
+        # forward[t] = z_t
+        for t in range(length):
             for k in range(width):
-                forward[0, k] = 0
+                forward[t, k] = 0
+        for e in range(n_decays):
+            for k in range(width):
+                now[k] = 0
             for t in range(1, length):
-                before, now, new = forward[t - 1], forward[t], left[items[begin + t - 1], first:last]
+                mine, new = forward[t], left[items[begin + t - 1], first:last]
                 for k in range(width):
-                    now[k] = decays[e] * before[k] + new[k]
-            for t in range(1, length):
-                now, target = forward[t], right[items[begin + t], first:last]
-                total = 0.0
+                    now[k] = decays[e] * now[k] + new[k]
+                    mine[k] += shares[e] * now[k]
+        for c in range(n_decays):
+            # now = the sum over t > s of d_c^(t - 1 - s) * z_t
+            for k in range(width):
+                now[k] = 0
+            for s in range(length - 2, -1, -1):
+                later, out = forward[s + 1], image[c * m + items[begin + s], first:last]
                 for k in range(width):
-                    total += now[k] * target[k]
-                matched[e] += total
-            for c in range(n_decays):
-                # backward = the sum over t > s of d_c^(t - 1 - s) * z_t
-                for k in range(width):
-                    backward[k] = 0
-                for s in range(length - 2, -1, -1):
-                    later, out = forward[s + 1], images[c, e, items[begin + s], first:last]
-                    for k in range(width):
-                        backward[k] = decays[c] * backward[k] + later[k]
-                        out[k] += backward[k]
+                    now[k] = decays[c] * now[k] + later[k]
+                    out[k] += now[k]
 
 
 @compile_loop(fastmath=True)
@@ -327,28 +350,34 @@ class NextItems:
     def find_taste(self, left: FloatArray, right: FloatArray, share: float | None = None) -> Taste:
         """Return common taste by x_t @ left @ right.T, each decay with the share that least squares give, or `share`.
 
-        `left` and `right` are (m, r).
+        `left` and `right` are (m, r); those of the result have the same product, and columns of `right` are
+        orthonormal.
         """
         own, n_decays = self.sequences, len(self.decays)
-        (m, rank), longest = left.shape, int(np.diff(own.starts).max(initial=1))
-        images = np.zeros((n_decays, n_decays, m, rank), np.float32)
-        bounds = [*range(0, rank, _PANEL), rank]
+        right, turn = np.linalg.qr(right.astype(np.float64))
+        left, right = (left @ turn.T).astype(np.float32), right.astype(np.float32)
+        m, rank = left.shape
+        longest, bounds = int(np.diff(own.starts).max(initial=1)), [*range(0, rank, _PANEL), rank]
+        decays, shares = self.fading.decays.astype(np.float32), np.full(n_decays, share or 0.0)
+        events = own.items, own.starts, decays
 
-        def add(first: int, last: int) -> Float64Array:
-            matched = np.zeros(n_decays)
-            work = np.empty((longest, last - first), np.float32), np.empty(last - first, np.float32)
-            decays = self.fading.decays.astype(np.float32)
-            add_images(first, last, own.items, own.starts, decays, left, right, *work, images, matched)
-            return matched
+        def add(first: int, last: int) -> tuple[Float64Array, Float64Array]:
+            squares, matched = np.zeros((n_decays, n_decays)), np.zeros(n_decays)
+            now = np.empty((n_decays, last - first), np.float32)
+            add_moments(first, last, *events, left, right, now, squares, matched)
+            return squares, matched
 
-        matched = np.sum(map_ranges(add, bounds), axis=0) if rank else np.zeros(n_decays)
-        shares = np.full(n_decays, share, np.float64) if share is not None else np.zeros(n_decays)
         if share is None and rank:
-            among = (right.T @ right).astype(np.float64)
-            products = [[np.sum(among * (left.T @ images[c, e])) for e in range(n_decays)] for c in range(n_decays)]
-            squares = (np.array(products) + np.transpose(products)) / 2
+            squares, matched = (sum(each) for each in zip(*map_ranges(add, bounds), strict=True))
+            squares += np.tril(squares, -1).T
             shares = np.linalg.lstsq(squares, matched, rcond=1e-9)[0]
-        image = np.einsum("e,ceik->cik", shares.astype(np.float32), images).reshape(n_decays * m, rank)
+        image = np.zeros((n_decays * m, rank), np.float32)
+
+        def project(first: int, last: int) -> None:
+            work = np.empty((longest, last - first), np.float32), np.empty(last - first, np.float32)
+            add_images(first, last, *events, shares.astype(np.float32), left, *work, image)
+
+        run_ranges(project, bounds)
         return Taste(left, right, shares, image)
 
     def solve(self, taste: Taste, power: float, rhos: Sequence[float]) -> Float32Array:
@@ -461,8 +490,6 @@ def rank_next(  # type: ignore[no-untyped-def]
             for w in range(n_bonus):
                 mine, above, equal = scores[next_item[u]] * bonus[w, next_item[u]], 0, 0
                 for i in range(m):
-                    if scores[i] == -np.inf:
-                        continue
                     other = scores[i] * bonus[w, i]
                     above += other > mine
                     equal += other == mine

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from csrr._base.arrays import AnyArray, Float32Array
+from csrr._base.arrays import AnyArray, Float32Array, Int32Array
 from csrr.data.ids import Id
 from csrr.results.table import SHOWN, ResultTable, TabularResult
 
@@ -80,6 +80,8 @@ class Explanation(Amounts):
         The score.
     neighbors
         What of each amount comes from item to item, shape (n,); None where a model has no such part.
+    ages
+        The number of later events of the user, shape (n,), where the order of events counts; else None.
     """
 
     user: Id
@@ -87,10 +89,12 @@ class Explanation(Amounts):
     score: float
     neighbors: Float32Array | None = None
     title: str | None = None
+    ages: Int32Array | None = None
 
     def _columns(self) -> dict[str, list[Any]]:
         columns = super()._columns()
-        return columns if self.neighbors is None else columns | {"neighbors": self.neighbors.tolist()}
+        more = {"neighbors": self.neighbors, "age": self.ages}
+        return columns | {name: values.tolist() for name, values in more.items() if values is not None}
 
     @property
     def contributions(self) -> list[tuple[Id, str | None, float]]:

@@ -14,14 +14,14 @@ from csrr._base.text import describe_size, format_duration, format_number_of
 from csrr._base.threads import TimeUpError, cut_off, limit_time
 from csrr.data.errors import DataError
 from csrr.data.log import Log, number_pairs
-from csrr.data.split import split
+from csrr.data.split import describe_loaded_times, split
 from csrr.evaluation.cost_curve import CostCurve, cost_curve
 from csrr.evaluation.evaluate import Evaluation, evaluate
 from csrr.evaluation.statistics import compute_mean_interval
 from csrr.models.base import Recommender
 from csrr.models.csrr import CSRR
 from csrr.models.recommend import name_items, rank_items
-from csrr.parameters import ParameterError
+from csrr.parameters import ParameterError, list_defaults
 from csrr.ranking.metrics import linearize_ratio, mark_hits
 from csrr.registry import MODELS
 from csrr.report.log_facts import format_day
@@ -64,11 +64,14 @@ class HeldOutTest:
 def hold_out(log: Log, seed: int = 0) -> HeldOutTest:
     """Return the fairest test that a log allows: a split in time, each user's latest events, or a random fifth of each.
 
+    Times that are those of loading, and not of events, are not gone by.
     Raises DataError if too few users have enough events for any of them.
     """
     _check_size(log)
-    if log.times is None or log.times.min() == log.times.max():
+    if not log.is_ordered or describe_loaded_times(log) or (log.times is not None and np.ptp(log.times) == 0):
         train, test, how = _hold_out_at_random(log, seed)
+    elif log.times is None:
+        train, test, how = _hold_out_latest(log)
     else:
         train, test, how = _split_in_time(log)
         enough = min(ENOUGH_USERS, max(LEAST_USERS, ENOUGH_SHARE * log.n_users))
@@ -126,8 +129,10 @@ def _hold_out_latest(log: Log) -> tuple[Log, Log, str]:
     events = "event" if last == 1 else f"{last} events"
     how = (
         f"Each user’s latest {events}: models learn from the {len(train):,} before and are tested on these"
-        f" {len(test):,}. A single split in time would leave too few users with events on both sides."
+        f" {len(test):,}."
     )
+    if log.times is not None:
+        how += " A single split in time would leave too few users with events on both sides."
     return train, test, how
 
 
@@ -135,7 +140,8 @@ def _hold_out_at_random(log: Log, seed: int) -> tuple[Log, Log, str]:
     train, test = split(log, ratio=RATIO, seed=seed)
     how = (
         f"A random fifth of each user’s events, {len(test):,} of them; models learn from the other {len(train):,}."
-        " There are no times to split at, so the future may be harder than this test."
+        f" There are no times {'' if log.times is None else 'of the events '}to split at, so the future may be harder"
+        " than this test."
     )
     return train, test, how
 
@@ -158,6 +164,8 @@ def subtract_log(log: Log, train: Log) -> Log:
 
 BASELINE = "PopRank"
 COMPARED = (BASELINE, "ItemKNN", "EASE", "WRMF", "CSRR")
+NEXT = 'CSRR(order="next")'
+"""The model that knows what came last, which competes where a test is in time."""
 LENGTH = 10
 METRICS = ("ndcg", "recall", "precision", "hit_rate", "coverage", "novelty")
 EASE_SECONDS_PER_CUBE, EASE_BYTES_PER_SQUARE = 2e-10, 12
@@ -203,6 +211,17 @@ class ModelResult:
         return f"ndcg@{self.with_history.at[0]}"
 
 
+def list_models(test: HeldOutTest) -> tuple[str, ...]:
+    """Return the names of the models that are compared on a test."""
+    return COMPARED if test.train.cut is None or "order" not in list_defaults(CSRR) else (*COMPARED, NEXT)
+
+
+def make_model(name: str) -> Recommender:
+    """Return a model of a comparison by its name, not fitted."""
+    model: Recommender = MODELS["CSRR"](order="next") if name == NEXT else MODELS[name]()
+    return model
+
+
 def choose_length(log: Log) -> int:
     """Return the length of the lists: ten, or half of the items if there are few."""
     return max(1, min(LENGTH, log.n_items // 2))
@@ -216,7 +235,7 @@ def fit_and_evaluate(name: str, test: HeldOutTest, seconds: float, total: float)
         note = f"left out: its {n_items:,} items would take about {both}; --ease (in Python: ease=True) has it fitted"
         return ModelResult(name, 0.0, note=note)
     began = time.perf_counter()
-    model: Recommender = MODELS[name]()
+    model = make_model(name)
     try:
         fit_within(model, test.train, seconds)
     except TimeUpError:
@@ -396,7 +415,7 @@ def learn_from_half(best: ModelResult, test: HeldOutTest, part: str, seconds: fl
     if is_drawn.sum() < LEAST_USERS:
         return None
     less = train.select(drawn[train.user_rows]) if part == HALF_OF_USERS else split(train, ratio=0.5, seed=seed)[0]
-    model = MODELS[best.name]()
+    model = make_model(best.name)
     try:
         fit_within(model, less, seconds)
         # The lists leave out all of train, as those of the best model do: events left out of the fit are no hits.

@@ -11,10 +11,12 @@ from typing import Any
 from csrr._base.text import format_number_of, format_percent, make_printable, measure_width
 from csrr.evaluation.compare import ComparedPair, Comparison
 from csrr.evaluation.cost_curve import CostCurve
+from csrr.evaluation.statistics import compute_mean_interval
 from csrr.models.base import Recommender
 from csrr.report.comparison import (
     BASELINE,
     HALF_OF_USERS,
+    NEXT,
     Example,
     GroupScore,
     HeldOutTest,
@@ -275,7 +277,7 @@ def count_hits(look: FirstLook) -> list[HitCount]:
 
 def list_findings(look: FirstLook) -> list[str]:
     """Return the findings, a sentence or two each, the answer first."""
-    parts = (_tell_answer, _tell_significance, _tell_missing, _tell_weakness, _tell_costs, _tell_learning)
+    parts = (_tell_answer, _tell_significance, _tell_order, _tell_missing, _tell_weakness, _tell_costs, _tell_learning)
     return [words for part in parts if (words := part(look))]
 
 
@@ -316,6 +318,18 @@ def _tell_significance(look: FirstLook) -> str:
     if rows[0].paired.n < FEW_USERS:
         words += " With so few users the order may differ on other data."
     return words
+
+
+def _tell_order(look: FirstLook) -> str:
+    """Return what knowing the order of events is worth: CSRR with it beside CSRR without."""
+    both = [each.with_history for name in ("CSRR", NEXT) for each in look.done if each.name == name]
+    if len(both) < 2:
+        return ""
+    before, after = (each[look.metric] for each in both)
+    low, high = compute_mean_interval(both[1].per_user[look.metric] - both[0].per_user[look.metric])
+    change = "raises" if low > 0 else "lowers" if high < 0 else "changes"
+    words = f"Knowing what came last {change} the {look.metric} of CSRR from {before:.4f} to {after:.4f}"
+    return words + (", which may be chance." if change == "changes" else ".")
 
 
 def _count_significant(row: ComparedPair) -> int:
@@ -388,6 +402,7 @@ def list_commands(look: FirstLook) -> list[Command]:
     options = f" {look.options}" if look.options else ""
     log = None if look.source is None else shlex.quote(look.source) + options
     kind = type(fitted)
+    order = " -p order=next" if kind.__name__ == "CSRR" and fitted.uses_order else ""
     reasons = " --explain" if kind.can("explain") else ""
     found = [
         Command(
@@ -399,7 +414,7 @@ def list_commands(look: FirstLook) -> list[Command]:
         by_popularity = fitted.items_.ids[(-fitted.popularity).argsort(kind="stable")[:50]].tolist()
         found.append(Command("Find similar items.", f"csrr similar {model} --item {_quote_first(by_popularity)}"))
     tune = (
-        Command("Search for better parameters.", f"csrr tune {log} --model {kind.__name__.lower()} --minutes 10")
+        Command("Search for better parameters.", f"csrr tune {log} --model {kind.__name__.lower()}{order} --minutes 10")
         if log is not None and kind.__name__ != BASELINE
         else Command("Describe the model.", f"csrr info {model}")
     )

@@ -14,6 +14,7 @@ from csrr._base.arrays import Int64Array
 from csrr._base.text import format_number_of, format_percent, make_printable
 from csrr.data.errors import show_value
 from csrr.data.log import Log
+from csrr.data.split import describe_loaded_times
 from csrr.data.tables import format_range, is_amount
 
 SHORT = 5
@@ -166,7 +167,7 @@ class Anomaly:
 
 def find_anomalies(log: Log, facts: LogFacts) -> list[Anomaly]:
     """Return what is unusual in a log, the most serious first."""
-    parts = _check_columns(log, facts), _check_users(facts), _check_times(facts), _check_items(facts)
+    parts = _check_columns(log, facts), _check_users(facts), _check_times(log, facts), _check_items(facts)
     return [Anomaly(*found) for part in parts for found in part]
 
 
@@ -209,12 +210,15 @@ def _check_users(facts: LogFacts) -> Iterator[tuple[str, str]]:
         yield what, "Check that the user and the item columns are not swapped."
 
 
-def _check_times(facts: LogFacts) -> Iterator[tuple[str, str]]:
+def _check_times(log: Log, facts: LogFacts) -> Iterator[tuple[str, str]]:
     if facts.first is None or facts.last is None:
         return
     if facts.largest_moment is not None and facts.largest_moment > MUCH_AT_ONCE:
         what = f"{format_percent(facts.largest_moment)} of the events have the same time."
         yield what, "Perhaps it is the time of an import; look for a column with the time of the event."
+    elif (doubt := describe_loaded_times(log)) is not None:
+        action = "Name a column with the times of events; or --time-column none, and --ordered if rows are in order."
+        yield f"{doubt.split('. ')[0]}.", action
     if facts.first < EARLIEST or facts.last > time.time() + 86_400:
         what = f"Times run from {format_day(facts.first)} to {format_day(facts.last)}."
         yield what, "Check the time column; --time-column names another, or none."

@@ -13,13 +13,13 @@ from typing import Any
 
 from csrr._base.threads import limit_time
 from csrr.data.items import ItemTable, read_items
-from csrr.data.log import Log
-from csrr.data.read import as_log, read
+from csrr.data.log import Log, as_log
+from csrr.data.read import read
 from csrr.evaluation.compare import compare
 from csrr.models.base import Recommender
 from csrr.parameters import check_number, check_whole
 from csrr.report import comparison
-from csrr.report.comparison import BASELINE, COMPARED, HALVES
+from csrr.report.comparison import BASELINE, COMPARED, HALVES, list_models
 from csrr.report.findings import FirstLook
 from csrr.report.log_facts import compute_log_facts, find_anomalies
 from csrr.report.page import check_folder, hold_folder, write_files
@@ -142,14 +142,14 @@ class Run:
         """Return the statistics of the log, and the test."""
         self.tell("looking at the log")
         test, facts = comparison.hold_out(self.log, self.seed), compute_log_facts(self.log)
-        pending = [*COMPARED, GROUPS, LISTS, REFIT, EXAMPLES, LEARNING, COSTS]
+        pending = [*list_models(test), GROUPS, LISTS, REFIT, EXAMPLES, LEARNING, COSTS]
         anomalies = find_anomalies(self.log, facts)
         return FirstLook(facts, anomalies, test, pending=pending, miss=miss, false_alarm=false_alarm)
 
     def finish(self, look: FirstLook) -> FirstLook:
         """Return the report after all steps for which there is time."""
         look = self.keep(look)
-        for name in COMPARED:
+        for name in list_models(look.test):
             look = self.add_model(look, name)
         look = self.refit(self.add_groups(look))
         for part in HALVES:
@@ -173,7 +173,8 @@ class Run:
             found = comparison.fit_and_evaluate(name, look.test, math.inf, math.inf)
             self.beyond += found.seconds
         else:
-            share = 1.0 if name == COMPARED[-1] else 1 / 3
+            names = list_models(look.test)
+            share = 1 / 3 if name in COMPARED[:-1] else 1 / (len(names) - names.index(name))
             found = comparison.fit_and_evaluate(name, look.test, share * self.left(COMPARISON_SHARE), self.seconds)
         self.name_items(found.model)
         look = replace(look, results=[*look.results, found])

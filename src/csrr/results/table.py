@@ -20,9 +20,9 @@ import pyarrow.compute as pc
 from csrr._base.arrays import AnyArray, to_pandas
 from csrr._base.files import atomic_write
 from csrr._base.text import (
+    TABLE_WIDTH,
     cut_text,
     find_best,
-    find_layout,
     find_numeric,
     format_cell,
     format_html_table,
@@ -445,7 +445,7 @@ def format_text_table(
     body = [list(line) for line in lines]
     cells = [[make_printable(name) for name in header], *([format_cell(value) for value in line] for line in body)]
     widths = [max(map(measure_width, column)) for column in zip(*cells, strict=True)]
-    flush, width = find_numeric(len(header), body), find_layout().width
+    flush, width = find_numeric(len(header), body), TABLE_WIDTH.get().width
     parts, gap = [list(range(len(header)))], 2
     if width is not None:
         least = [_find_least(column) for column in zip(*cells, strict=True)]

@@ -1,0 +1,245 @@
+"""Scores of histories that fade: what the order of events is for in a fit, and the parts that it adds up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from csrr._base.arrays import Float32Array, Float64Array, FloatArray, Int32Array, Rows
+from csrr.data.errors import DataError
+from csrr.data.log import Log
+from csrr.models.foldin import FoldedFactors
+from csrr.models.scaling import Settings
+from csrr.models.schema import (
+    FLOATS,
+    Arrays,
+    ModelFileError,
+    OptionalGroup,
+    SparseArray,
+    Values,
+    sparse_arrays,
+    sparse_from,
+)
+from csrr.numerics.transitions import NextItems, Sequences, fade_histories
+from csrr.parameters import Number
+from csrr.ranking.topk import Products, multiply_pairs
+
+if TYPE_CHECKING:
+    from csrr.models.base import Recommender
+    from csrr.models.build_problem import ClickProblem
+    from csrr.models.fitted_problem import Neighborhood
+
+Kind = Literal["ignore", "next", "recent"]
+
+
+class OrderSettings(NamedTuple):
+    """What the order of events is for in a fit: the parameters `order`, `decay`, `history_scaling`, `rare_scaling`."""
+
+    kind: Kind = "ignore"
+    decays: tuple[float, ...] = ()
+    history_scaling: float = 0.0
+    rare_scaling: float = 0.0
+
+    def list_params(self) -> dict[str, Any]:
+        """Return them under the names of the parameters."""
+        decay = self.decays[0] if len(self.decays) == 1 else list(self.decays)
+        rest = {"history_scaling": self.history_scaling, "rare_scaling": self.rare_scaling}
+        return {"order": self.kind} | ({"decay": decay, **rest} if self.decays else {})
+
+
+IGNORE = OrderSettings()
+
+
+class OrderFacts(NamedTuple):
+    """Those of them that a file has beside its arrays."""
+
+    kind: Kind = "ignore"
+    history_scaling: Annotated[float, Number(least=0, most=1)] = 0.0
+    rare_scaling: Annotated[float, Number(least=0, most=1)] = 0.0
+
+    @classmethod
+    def of(cls, order: OrderSettings) -> OrderFacts:
+        """Return the facts of settings."""
+        return cls(order.kind, order.history_scaling, order.rare_scaling)
+
+    def make_settings(self, scores: FadedScores | None) -> OrderSettings:
+        """Return the settings, given the scores of the same file."""
+        return OrderSettings(self.kind, () if scores is None else scores.decays, *self[1:])
+
+
+IN_NO_ORDER = OrderFacts()
+ORDER_PARTS = OptionalGroup(
+    Values("order.decays", ("predictors",), ("float64",), above=0, most=1),
+    Values("order.shares", ("decays",), ("float64",)),
+    Values("order.left", ("items", "directions"), FLOATS),
+    Values("order.right", ("items", "directions"), FLOATS),
+    SparseArray.of("order.weights", ("predictors", "items")),
+)
+"""The arrays of faded scores in a file."""
+
+
+@dataclass(frozen=True, eq=False)
+class FadedScores:
+    """The scores of items by histories x_c, (m,) for each of C decays, in which an event counts d_c^(later events).
+
+    They are sum_c shares[c] * x_c @ left @ right.T + [x_1 ... x_C] @ weights: common taste, `left` and `right` (m, r),
+    and neighbors, `weights` csr (C*m, m).
+    """
+
+    decays: tuple[float, ...]
+    shares: Float64Array
+    left: Float32Array
+    right: Float32Array
+    weights: Any
+
+    @property
+    def latest(self) -> Any:
+        """What the latest item adds to the scores of others by neighbors, csr (m, m)."""
+        m = len(self.right)
+        return sparse.csr_array(sum(self.weights[c * m : (c + 1) * m] for c in range(len(self.decays))))
+
+    def fade(self, seen: Any, ages: Int32Array) -> Any:
+        """Return the faded histories, csr (n, C*m), of histories, csr (n, m), and the ages of their events."""
+        return fade_histories(seen, ages, self.decays)
+
+    def find_users(self, seen: Any, ages: Int32Array) -> Float32Array:
+        """Return the factors of users by their histories, (n, r); `right` are those of the items."""
+        counts = np.asarray(self._weigh(ages), np.float32)
+        users: Float32Array = sparse.csr_array((counts, seen.indices, seen.indptr), shape=seen.shape) @ self.left
+        return users
+
+    def _weigh(self, ages: Int32Array) -> Float64Array:
+        """How much events of these ages count in common taste, (n_events,)."""
+        weights: Float64Array = sum(share * d**ages for share, d in zip(self.shares, self.decays, strict=True))
+        return weights
+
+    def score_after(self, rows: Rows) -> Float32Array:
+        """Return the scores of all items by histories of one item each, at these rows, (len(rows), m)."""
+        latest, ages = self.latest[rows].toarray(), np.zeros(1, np.int32)
+        scores: Float32Array = latest + np.float32(self._weigh(ages)[0]) * (self.left[rows] @ self.right.T)
+        return scores
+
+    def make_products(self, model: Recommender, factors: Float32Array, faded: Any) -> Products:
+        """Return the scores of users by their factors, (n, r), and faded histories."""
+        return Products(model.scored_items(self.weights), factors, faded, np.ones(len(factors), np.float32), faded.data)
+
+    def score_pairs(self, faded: Any, user_rows: Rows, item_rows: Rows) -> Float32Array:
+        """Return what neighbors add to the scores of pairs of a user row and an item row, (n,)."""
+        ones = np.ones(faded.shape[0], np.float32)
+        return multiply_pairs(faded, user_rows, item_rows, self.weights, ones, faded.data)
+
+    def explain(self, history: Rows, ages: Int32Array, item: int) -> tuple[Float64Array, Float64Array]:
+        """Return what each event of a history adds to the score of an item, by common taste and by neighbors."""
+        taste = self._weigh(ages) * (self.left[history] @ self.right[item])
+        column = self.weights[:, [item]].toarray()[:, 0].reshape(len(self.decays), -1)[:, history]
+        return taste, sum(d**ages * mine for d, mine in zip(self.decays, column, strict=True))
+
+    def state(self) -> Arrays:
+        """Return the arrays for a file."""
+        arrays = {"order.decays": np.repeat(self.decays, len(self.right)), "order.shares": self.shares}
+        arrays |= {"order.left": self.left, "order.right": self.right}
+        return arrays | sparse_arrays("order.weights", self.weights)
+
+    def fold(self, model: Recommender, users: Any, seen: Any) -> FoldedFactors:
+        """Return new users by their histories, csr (n, m), whose values are places from the latest, 1, on."""
+        ages = seen.data.astype(np.int32) - 1
+        factors = self.find_users(seen, ages)
+        return FoldedFactors(users, seen, model, self.make_products(model, factors, self.fade(seen, ages)), factors)
+
+    @classmethod
+    def from_state(cls, arrays: Arrays, kind: Kind, ages: Any) -> FadedScores | None:
+        """Return the scores whose `state` these are, None where order is ignored; `ages` are those of the events."""
+        if ("order.decays" in arrays) != (kind != "ignore") or (kind != "ignore" and ages is None):
+            raise ModelFileError(
+                "what the order of events is for, its arrays and the ages of events do not go together"
+            )
+        if kind == "ignore":
+            return None
+        right, each, shares = arrays["order.right"], arrays["order.decays"], arrays["order.shares"]
+        decays = each.reshape(len(shares), -1) if len(each) == len(shares) * len(right) else np.ones((1, 1))
+        if not len(decays) or (decays != decays[:, :1]).any() or (decays >= 1).any():
+            raise ModelFileError("array 'order.decays' is not one decay below 1 for each item, and so for each share")
+        weights = sparse_from(arrays, "order.weights", (len(each), len(right)))
+        return cls(tuple(decays[:, 0].tolist()), shares, arrays["order.left"], right, weights)
+
+
+def knows_order(log: Log) -> bool:
+    """Return whether a log says what came first: it is ordered, and its times are not all the same."""
+    return log.is_ordered and not _has_one_time(log)
+
+
+def _has_one_time(log: Log) -> bool:
+    return log.times is not None and len(log) > 1 and bool((log.times == log.times[0]).all())
+
+
+def list_sequences(log: Log) -> Sequences:
+    """Return the items of each user, oldest first; DataError where that is not known."""
+    if _has_one_time(log):
+        raise DataError(
+            "all events have the same time, so what came first is unknown; leave the times out, and read the log with"
+            " ordered=True if its rows are in order"
+        )
+    items = log.item_rows[log.find_order()]
+    return Sequences(np.concatenate(([0], np.cumsum(log.user_counts()))), items, log.n_items)
+
+
+def make_taste(items: FloatArray, l1: float, scaling: FloatArray) -> tuple[Float32Array, Float32Array]:
+    """Return U as a map of histories, x @ left @ right.T, left and right (m, r), by the factors of items, (m, r).
+
+    It is how a user is folded in at equal weights and without V; `scaling`, (m,), is D_i^-b.
+    """
+    gram = items.T.astype(np.float64) @ items + l1 * np.eye(items.shape[1])
+    left = np.linalg.solve(gram, (items * scaling[:, None]).T).T
+    return left.astype(np.float32), (items / scaling[:, None]).astype(np.float32)
+
+
+def divide_rare(sequences: Sequences, power: float) -> Float32Array:
+    """Return what the scores of items are multiplied by, (m,): their numbers of events to the power -`power`."""
+    counts = np.maximum(np.bincount(sequences.items, minlength=sequences.n_items), 1)
+    divided: Float32Array = (counts ** -float(power)).astype(np.float32)
+    return divided
+
+
+def fit_faded(
+    log: Log, built: ClickProblem, items: FloatArray, neighborhood: Neighborhood | None, order: OrderSettings
+) -> FadedScores:
+    """Return the scores of histories that fade, by the factors of items, (m, r), and the neighbors without order."""
+    taste = make_taste(items, built.problem.l1 / (built.costs.alpha * built.clicks.level), built.scaling.item)
+    if order.kind == "next":
+        return fit_next(list_sequences(log), taste, built.settings, order)
+    if neighborhood is None:
+        return fade_scores(taste, sparse.csr_array((len(items), len(items)), dtype=np.float32), 0.0, order.decays)
+    return fade_scores(taste, neighborhood.weights, neighborhood.power, order.decays)
+
+
+def fit_next(
+    sequences: Sequences, taste: tuple[Float32Array, Float32Array], settings: Settings, order: OrderSettings
+) -> FadedScores:
+    """Return the scores whose neighbors are fitted to what comes next, and common taste weighed by least squares."""
+    found = NextItems(sequences, order.decays, settings.neighbors)
+    mine, m = found.find_taste(*taste), sequences.n_items
+    factor = divide_rare(sequences, order.rare_scaling)
+    weights = sparse.csr_array((len(order.decays) * m, m), dtype=np.float32)
+    if settings.neighbors:
+        rho = settings.reg_neighbors * found.compute_mean_diagonal(order.history_scaling)
+        weights = found.make_matrix(found.solve(mine, order.history_scaling, [rho])[0])
+        weights.data *= factor[weights.indices]
+    return FadedScores(order.decays, mine.shares, mine.left, mine.right * factor[:, None], weights)
+
+
+def fade_scores(
+    taste: tuple[Float32Array, Float32Array], weights: Any, power: float, decays: Sequence[float]
+) -> FadedScores:
+    """Return the scores of a model without order for histories that fade, the mean over decays.
+
+    `weights`, csr (m, m), are its neighbors, which count by the length of a history to the power `power`: here that of
+    a long faded one.
+    """
+    lengths = [1 / (1 - decay) for decay in decays]
+    scaled = [weights * np.float32(length**power / len(decays)) for length in lengths]
+    stacked = sparse.csr_array(sparse.vstack(scaled, format="csr"))
+    return FadedScores(tuple(decays), np.full(len(decays), 1 / len(decays)), *taste, stacked)

@@ -1,0 +1,317 @@
+"""The search of what the order of events is for: on each user's last training event, with all before it known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from csrr._base.arrays import Float32Array, Float64Array
+from csrr._base.threads import TimeUpError, run_ranges
+from csrr.data.log import Log
+from csrr.models.fitted_problem import Neighborhood
+from csrr.models.held_out import LEAST_EVENTS, LEAST_USERS, LIST_LENGTH
+from csrr.models.order import IGNORE, FadedScores, OrderSettings, divide_rare, fade_scores, list_sequences, make_taste
+from csrr.models.scaling import Settings
+from csrr.models.search import LEAST_GAIN, LIKELY, NEIGHBORS, SettingsTrial, compute_error
+from csrr.numerics.factored import Factors
+from csrr.numerics.transitions import NextItems, Sequences, Taste, rank_next
+
+if TYPE_CHECKING:
+    from csrr.models.search import Search
+
+FIRST_DECAY, DECAYS = 0.8, (0.3, 0.5, 0.65, 0.8, 0.9, 0.95, 0.98)
+"""The decay that is tried first, and those between which the search then moves."""
+SEVERAL = ((0.33, 2.0), (0.2, 1.0, 7.0))
+"""Several decays that are tried, by the factors on the memory of the best one, -1/ln d."""
+FIRST, NEAR, MORE_WEIGHTS = (1 / 3, 1, 3, 10), (1 / 3, 1, 3), (1, 3)
+"""The factors on the penalty on neighbors that are tried first, with every later point, and with more weights. Where
+the first or the last of them is best, the search goes on from there."""
+RARE = (0.0, 0.1, 0.2, 0.3)
+"""The `rare_scaling` that are tried with everything else."""
+HISTORY_SCALINGS, NEXT_STRENGTHS, MORE = (0.0, 0.3), (0.35, 0.5, 0.72), (100,)
+"""The `history_scaling`, the strengths on the rank and the larger numbers of neighbors that are tried."""
+NEXT_RULE = Settings(cost_ratio=1.0, reg_sparse=1.0, max_rank=128, neighbors=NEIGHBORS, reg_neighbors=3.0)
+"""The settings of a fit for the next event without a search: U by one SVD."""
+MOST_SCORES, LEAST_MEASURED, MOST_WORK = 1.2e8, 2500, 4e10
+"""The largest number of scores of a trial, the users that are measured in any case, and the largest number of
+multiplications that solving for neighbors may take to be tried."""
+ORDER_COLUMNS = ("decay", "decay_2", "decay_3", "history_scaling", "rare_scaling")
+"""The columns of trials that say what the order is for."""
+_USERS_AT_ONCE = 64
+
+
+class Point(NamedTuple):
+    """The settings of a trial."""
+
+    settings: Settings
+    order: OrderSettings = IGNORE
+
+
+class Last(NamedTuple):
+    """A log without each user's last event, and these events: `rows`, of users, and their `items`, (n,) both."""
+
+    log: Log
+    rows: Any
+    items: Any
+    heldout: Log
+
+
+def cut_last(log: Log, seed: int) -> Last | None:
+    """Return a log up to each user's last event of the target type, and these events; None where they are too few.
+
+    No event that came later stays. Users with less than LEAST_EVENTS keep all.
+    """
+    ages, is_target, users = log.find_ages(), log.is_target, log.user_rows
+    last = np.full(log.n_users, np.iinfo(np.int32).max)
+    np.minimum.at(last, users[is_target], ages[is_target])
+    # What is left of the history of a user must be a history.
+    has_enough = (log.user_counts() - last >= LEAST_EVENTS)[users]
+    held = has_enough & is_target & (ages == last[users])
+    if held.sum() < LEAST_USERS:
+        return None
+    most = max(LEAST_MEASURED, int(MOST_SCORES // log.n_items))
+    measured = np.sort(np.random.default_rng(seed).permutation(np.flatnonzero(held))[:most])
+    is_measured = np.zeros(len(log), np.bool_)
+    is_measured[measured] = True
+    kept = ~has_enough | (ages > last[users])
+    return Last(log.select(kept), users[measured], log.item_rows[measured], log.select(is_measured))
+
+
+@dataclass(eq=False)
+class OrderSearch:
+    """A search over decays, neighbors and strengths, one after another, for what ranks the last events best.
+
+    `search` is that without order, on the same events, whose SVD gives U. What is `open` is chosen; the `given` rest
+    stays. A point is replaced only if the gain exceeds its standard error.
+    """
+
+    search: Search
+    last: Last
+    given: Point
+    open: frozenset[str]
+    user_scaling: float
+    trials: dict[Point, SettingsTrial] = field(default_factory=dict)
+    _best: dict[Point, Point] = field(default_factory=dict)
+    _tastes: dict[Any, tuple[Float32Array, Float32Array]] = field(default_factory=dict)
+    _shared: dict[Any, Taste] = field(default_factory=dict)
+    _found: tuple[Any, NextItems] | None = None
+    is_cut: bool = False
+
+    def __post_init__(self) -> None:
+        self.sequences: Sequences = list_sequences(self.last.log)
+        self.clicks: Any = self.last.log.to_csr()[self.last.rows]
+        ages = self.last.log.find_ages()
+        starts = np.concatenate(([0], np.cumsum(self.last.log.user_counts())))
+        self.ages: Any = np.concatenate([ages[starts[row] : starts[row + 1]] for row in self.last.rows])
+
+    def run(self, kinds: Sequence[str]) -> Point:
+        """Return the best point of these kinds of order, of those that there was time to try."""
+        found: list[Point] = []
+        try:
+            if "ignore" in kinds or "recent" in kinds:
+                found += self._choose_recent(kinds)
+            if "next" in kinds:
+                found.append(self._choose_next())
+        except TimeUpError:
+            self.is_cut = True
+            if not (found := [max(self.trials, key=lambda point: self.trials[point].mean)] if self.trials else []):
+                raise
+        # The first is replaced only by what is surely better.
+        best = found[0]
+        for other in found[1:]:
+            best = self._take(best, other)
+        return best
+
+    # What comes next
+
+    def _choose_next(self) -> Point:
+        point = self._try(self.given, FIRST)
+        if "history_scaling" in self.open:
+            others = [_change(point, history_scaling=power) for power in HISTORY_SCALINGS]
+            point = self._take(point, *map(self._try, others))
+        if "decay" in self.open:
+            point = self._walk(point, DECAYS, lambda p, decay: _change(p, decays=(decay,)), FIRST_DECAY)
+        if "strength" in self.open:
+            middle = point.settings.strength
+            point = self._walk(point, NEXT_STRENGTHS, lambda p, each: _change(p, strength=each), middle)
+        if "decay" in self.open:
+            memory = -1 / np.log(point.order.decays[0])
+            for factors in SEVERAL:
+                decays = tuple(float(f"{np.exp(-1 / (memory * factor)):.2g}") for factor in factors)
+                point = self._take_larger(point, _change(point, decays=decays))
+        if "neighbors" in self.open:
+            for more in MORE:
+                if point.settings.neighbors == more // 2 and more < self.last.log.n_items:
+                    point = self._take_larger(point, _change(point, neighbors=more))
+        if "max_rank" in self.open:
+            most = min(self.search.built.problem.pattern.shape)
+            while self.trials[point].rank == (bound := point.settings.max_rank or most) and bound < most:
+                wider = self._take(point, self._try(_change(point, max_rank=min(2 * bound, most))), gain=LEAST_GAIN)
+                if wider == point:
+                    break
+                point = wider
+        return point
+
+    def _take_larger(self, point: Point, other: Point) -> Point:
+        """The other point, with more weights, if that surely gains, and its systems take little enough to be tried."""
+        decays = other.order.decays
+        if len(set(decays)) < len(decays) or not 0 < decays[0] <= decays[-1] < 1:
+            return point
+        widths = (self._find_next(other).support >= 0).sum(axis=1)
+        if float((widths**3.0).sum()) / 3 > MOST_WORK:
+            return point
+        return self._take(point, self._try(other, MORE_WEIGHTS), gain=LEAST_GAIN)
+
+    def _walk(self, point: Point, ladder: Sequence[float], change: Any, middle: float) -> Point:
+        """The point with the best value of a ladder, from the middle on in both directions while that gains."""
+        if middle not in ladder:
+            return point
+        best, at = point, ladder.index(middle)
+        for step in (-1, 1):
+            place = at + step
+            while 0 <= place < len(ladder):
+                other = self._try(change(point, ladder[place]))
+                if self.trials[other].mean <= self.trials[best].mean:
+                    break
+                best, place = other, place + step
+            if best != point:
+                break
+        return self._take(point, best)
+
+    def _take(self, point: Point, *others: Point, gain: float = 0.0) -> Point:
+        """The best of several points, but the first if the gain is not more than its standard error and a share."""
+        best = max(others, key=lambda each: self.trials[each].mean)
+        gains = self.trials[best].scores - self.trials[point].scores
+        least = max(LIKELY * compute_error(gains), gain * self.trials[point].mean)
+        return best if gains.mean() > least else point
+
+    def _try(self, base: Point, factors: Sequence[float] = NEAR) -> Point:
+        """The point with the best penalty, near that of the base, and scaling of rare items, both tried together."""
+        key = _change(base, reg_neighbors=0.0, rare_scaling=0.0)
+        if key not in self._best:
+            has_open = "reg_neighbors" in self.open and base.settings.neighbors
+            mine = base.settings.reg_neighbors
+            ridges = [_scale(mine, factor) for factor in factors] if has_open else [mine]
+            best = self._measure_next(base, ridges)
+            while has_open and 0.05 < best.settings.reg_neighbors < 1000:
+                if best.settings.reg_neighbors not in (ridges[0], ridges[-1]):
+                    break
+                at_end = best.settings.reg_neighbors == ridges[-1]
+                ridges = [_scale(ridges[-1], 3) if at_end else _scale(ridges[0], 1 / 3)]
+                best = max(best, self._measure_next(base, ridges), key=lambda each: self.trials[each].mean)
+            self._best[key] = best
+        return self._best[key]
+
+    def _measure_next(self, base: Point, ridges: Sequence[float]) -> Point:
+        """The best of some penalties, and of all scalings of rare items, for a base; all are now among the trials."""
+        order, found = base.order, self._find_next(base)
+        taste = self._find_shared(base, found)
+        rares = RARE if "rare_scaling" in self.open else (order.rare_scaling,)
+        parts, weights = (np.zeros(1, np.int64), np.empty(0, np.int32)), np.zeros((1, 0), np.float32)
+        if base.settings.neighbors:
+            unit = found.compute_mean_diagonal(order.history_scaling)
+            solved = found.solve(taste, order.history_scaling, [ridge * unit for ridge in ridges])
+            indptr, indices, places = found.by_predictor
+            parts, weights = (indptr, indices), solved.reshape(len(ridges), -1)[:, places]
+        else:
+            ridges, parts = ridges[:1], (np.zeros(len(order.decays) * len(taste.right) + 1, np.int64), parts[1])
+        scores = FadedScores(order.decays, taste.shares, taste.left, taste.right, None)
+        bonus = np.stack([divide_rare(self.sequences, power) for power in rares])
+        ranks = self._rank(scores, *parts, weights, bonus)
+        tried = []
+        for ridge, by_ridge in zip(ridges, ranks, strict=True):
+            for rare, each in zip(rares, by_ridge, strict=True):
+                tried.append(_change(base, reg_neighbors=ridge, rare_scaling=rare))
+                self.trials[tried[-1]] = SettingsTrial(taste.right.shape[1], _compute_ndcg(each))
+        return max(tried, key=lambda point: self.trials[point].mean)
+
+    def _rank(self, scores: FadedScores, indptr: Any, indices: Any, weights: Any, bonus: Float32Array) -> Float64Array:
+        """The rank of each held-out item for several weights, (w, nnz), and factors on items, (b, m): (w, b, users)."""
+        users, faded = scores.find_users(self.clicks, self.ages), scores.fade(self.clicks, self.ages)
+        ranks = np.empty((len(weights), len(bonus), len(users)))
+        seen, items = self.clicks, self.last.items
+
+        def rank(start: int, stop: int) -> None:
+            base = users[start:stop] @ scores.right.T
+            part, mine = np.empty((*ranks.shape[:2], stop - start)), slice(start, stop + 1)
+            given = base, faded.indptr[mine], faded.indices, faded.data, indptr, indices, weights, bonus
+            rank_next(0, stop - start, *given, seen.indptr[mine], seen.indices, items[start:stop], part)
+            ranks[:, :, start:stop] = part
+
+        run_ranges(rank, [*range(0, len(users), _USERS_AT_ONCE), len(users)])
+        return ranks
+
+    def _find_taste(self, settings: Settings) -> tuple[Float32Array, Float32Array]:
+        """U of a strength as a map of histories."""
+        key = settings.strength, settings.max_rank
+        if key not in self._tastes:
+            plain = NEXT_RULE._replace(strength=settings.strength, max_rank=settings.max_rank)
+            u, l1 = self.search.threshold(plain)
+            self._tastes = {key: make_taste(Factors.of(u.trim()).items, l1, self.search.built.scaling.item)}
+        return self._tastes[key]
+
+    def _find_shared(self, point: Point, found: NextItems) -> Taste:
+        """Common taste with the shares of the decays, for U of a point."""
+        key = point.settings.strength, point.settings.max_rank, point.order.decays
+        if key not in self._shared:
+            self._shared = {key: found.find_taste(*self._find_taste(point.settings))}
+        return self._shared[key]
+
+    def _find_next(self, point: Point) -> NextItems:
+        """The regression of a point; only the latest is kept."""
+        key = point.order.decays, point.settings.neighbors
+        if self._found is None or self._found[0] != key:
+            self._found = key, NextItems(self.sequences, *key)
+        return self._found[1]
+
+    # As without order, of all that was or of what was recently
+
+    def _choose_recent(self, kinds: Sequence[str]) -> list[Point]:
+        """The best points without order, and with recent histories, in the order of these kinds."""
+        settings = self.search.run()
+        plain = Point(settings)
+        self.trials |= {Point(each): trial for each, trial in self.search.trials.items()}
+        found = [plain] if "ignore" in kinds else []
+        if "recent" not in kinds:
+            return found
+        u, l1 = self.search.threshold(settings)
+        built = self.search.built.with_settings(settings._replace(cost_ratio=1.0, reg_sparse=1.0))
+        neighborhood = Neighborhood.of(built, u.split(), self.user_scaling)
+        taste = make_taste(Factors.of(u.trim()).items, l1, built.scaling.item)
+        given, weights, ones = self.given.order, neighborhood.weights, np.ones((1, self.last.log.n_items), np.float32)
+
+        def measure(decays: tuple[float, ...]) -> Point:
+            point = Point(settings, OrderSettings("recent", decays))
+            scores = fade_scores(taste, weights, neighborhood.power, decays)
+            given = scores.weights.indptr, scores.weights.indices, scores.weights.data[None]
+            self.trials[point] = SettingsTrial(taste[1].shape[1], _compute_ndcg(self._rank(scores, *given, ones)[0, 0]))
+            return point
+
+        tried = [measure(given.decays)]
+        if "decay" in self.open:
+            tried += [measure((decay,)) for decay in DECAYS if (decay,) != given.decays]
+        return [*found, max(tried, key=lambda point: self.trials[point].mean)]
+
+    @property
+    def best_without(self) -> Point | None:
+        """The best of the points without order; None if there are none."""
+        found = [point for point in self.trials if point.order.kind == "ignore"]
+        return max(found, key=lambda point: self.trials[point].mean) if found else None
+
+
+def _change(point: Point, **changes: Any) -> Point:
+    """The point with other settings by name."""
+    of_order = {name: changes.pop(name) for name in list(changes) if name in OrderSettings._fields}
+    return Point(point.settings._replace(**changes), point.order._replace(**of_order))
+
+
+def _scale(ridge: float, factor: float) -> float:
+    return float(f"{ridge * factor:.2g}")
+
+
+def _compute_ndcg(ranks: Float64Array) -> Float64Array:
+    gains: Float64Array = np.where(ranks <= LIST_LENGTH, 1 / np.log2(1 + ranks), 0)
+    return gains
