@@ -227,6 +227,38 @@ def test_a_wrong_name_of_an_argument_says_what_was_meant(call, message):
     assert isinstance(told.value, csrr.ParameterError)
 
 
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: csrr.evaluate(LOG, model, LOG), r"model must be a model, such as csrr.EASE\(\), not "),
+        (lambda: csrr.evaluate(csrr.EASE, LOG, LOG), r"not <class 'csrr.models.ease.EASE'>"),
+        (lambda: csrr.evaluate(model, LOG, LOG, metrics=5), "metrics must be a list of texts, not 5"),
+        (lambda: csrr.evaluate(model, LOG, LOG, threshold=None), "threshold must be a number, not None"),
+        (lambda: csrr.evaluate(model, LOG, LOG, rules=5), "rules must be a dict of rules or None, not 5"),
+        (lambda: csrr.compare([1, 2]), r"evaluations must be a dict of Evaluations, which .* returns, not \[1, 2\]"),
+        (lambda: csrr.tabulate({"a": 5}), "evaluations must be a dict of Evaluations"),
+        (lambda: csrr.export(LOG, "x"), "model must be a model"),
+        (lambda: csrr.tune(model, LOG, space=5), "space must be a text or a dict, not 5"),
+        (lambda: csrr.path(LOG, 5), "strengths must be a list of numbers or None, not 5"),
+        (lambda: csrr.locate(None), "name must be a text, not None"),
+        (lambda: model.save(None), "path must be a text or a path, not None"),
+        (lambda: model.recommend(7, columns=5), "columns must be a list of texts, not 5"),
+    ],
+)
+def test_a_wrong_kind_of_argument_says_which_it_must_be(call, message):
+    with pytest.raises(csrr.ParameterError, match=message) as told:
+        call()
+    assert isinstance(told.value, TypeError)
+
+
+def test_an_error_in_a_function_of_the_user_is_left_alone():
+    def fail(tuning):
+        raise AttributeError("mine")
+
+    with pytest.raises(AttributeError, match="mine"):
+        csrr.tune(csrr.EASE(), LOG, trials=1, callback=fail)
+
+
 def test_other_type_errors_are_left_alone():
     class Broken(Mine):
         def fit(self, data):

@@ -20,10 +20,11 @@ import difflib
 import functools
 import inspect
 import math
+import os
 import re
 import sys
 import types
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from numbers import Integral, Real
@@ -65,6 +66,10 @@ class ParameterError(ValueError):
 
 class UnknownArgumentError(ParameterError, TypeError):
     """Raised for an argument of a name that there is not; the message says which was meant."""
+
+
+class ArgumentTypeError(ParameterError, TypeError):
+    """Raised for an argument that is no value of the kind that is asked for; the message says which kind that is."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -425,7 +430,7 @@ def read_declaration(hint: Any, name: str) -> Parameter:
     return dataclasses.replace(declared, name=name, optional=types.NoneType in kinds, **words)
 
 
-# Names that are none
+# Wrong names and kinds of arguments
 
 MEANT = {
     "k": "N n K top_k topk num_items n_items n_recommendations",
@@ -455,10 +460,10 @@ MEANT = {
 
 
 def explain_names(what: Named) -> Named:
-    """Return a function that says what was meant by a wrong name of an argument, or a class whose public methods do.
+    """Return a function that says what was meant by a wrong name or kind of an argument, or a class whose methods do.
 
-    A class is changed in place, with those above it that are ours. A function that takes any name is left to itself,
-    and calls `refuse_names`.
+    A class is changed in place, with those above it that are ours: its public methods. A function that takes any name
+    calls `refuse_names` itself.
     """
     if inspect.isfunction(what):
         made = _explain_call(what, what.__name__)
@@ -476,24 +481,81 @@ def explain_names(what: Named) -> Named:
 
 
 def _explain_call(function: Any, name: str) -> Any:
-    if hasattr(function, "is_explained") or inspect.unwrap(function).__code__.co_flags & inspect.CO_VARKEYWORDS:
+    if hasattr(function, "is_explained"):
         return function
+    takes_any = bool(inspect.unwrap(function).__code__.co_flags & inspect.CO_VARKEYWORDS)
 
-    def explain(named: Iterable[str]) -> None:
-        refuse_names(name, named, [each for each in inspect.signature(function).parameters if each != "self"])
+    def explain(args: Any, named: dict[str, Any], error: Exception) -> None:
+        signature = inspect.signature(function)
+        if not takes_any and isinstance(error, TypeError):
+            refuse_names(name, named, [each for each in signature.parameters if each != "self"])
+        if function.__module__.split(".")[0] == "csrr":
+            _refuse_kinds(signature, args, named)
 
     def call(*args: Any, **named: Any) -> Any:
         try:
             return function(*args, **named)
-        except TypeError:
-            # With a wrong name the function itself was never entered; otherwise the error stands.
-            explain(named)
+        except (TypeError, AttributeError) as error:
+            # If all names and kinds are right, the error stands.
+            explain(args, named, error)
             raise
 
     # As if it stood where the function stands: doctest looks there.
     made = types.FunctionType(call.__code__, function.__globals__, function.__name__, None, call.__closure__)
     functools.update_wrapper(made, function).is_explained = True  # type: ignore[attr-defined]
     return made
+
+
+_KINDS: dict[str, tuple[Any, str, str]] = {
+    "None": (types.NoneType, "None", ""),
+    "bool": (bool, "True or False", ""),
+    "int": (Integral, "a whole number", "whole numbers"),
+    "float": (Real, "a number", "numbers"),
+    "str": (str, "a text", "texts"),
+    "os.PathLike": (os.PathLike, "a path", "paths"),
+    "Sequence": (Iterable, "a list", "lists"),
+    "Mapping": (Mapping, "a dict", "dicts"),
+    "RuleOptions": (Mapping, "a dict of rules", ""),
+    "Callable": (Callable, "a function", "functions"),
+    "Recommender": (None, "a model, such as csrr.EASE()", "models"),
+    "Evaluation": (None, "an Evaluation", "Evaluations, which csrr.evaluate returns"),
+}
+"""By the names in annotations: the type, None where its name is enough, and words for one value and for several."""
+
+
+def _refuse_kinds(signature: inspect.Signature, args: Any, named: dict[str, Any]) -> None:
+    """Raise ArgumentTypeError for the first argument that is not of a kind that its annotation names."""
+    try:
+        given = signature.bind_partial(*args, **named).arguments
+    except TypeError:
+        return
+    for name, value in given.items():
+        kinds = str(signature.parameters[name].annotation).split(" | ")
+        if not any(_is_of_kind(value, kind) for kind in kinds):
+            wanted = " or ".join(dict.fromkeys(_describe_kind(kind) for kind in kinds))
+            shown = repr(value)
+            shown = shown if len(shown) <= 60 and "\n" not in shown else f"a value of type {type(value).__name__}"
+            raise ArgumentTypeError(f"{name} must be {wanted}, not {shown}")
+
+
+def _is_of_kind(value: Any, kind: str) -> bool:
+    """Return whether a value is of a kind as annotations name it; a kind that is not known may be any."""
+    head, _, inside = kind.partition("[")
+    wanted = _KINDS.get(head, (object,))[0]
+    if wanted is None or head == "bool":
+        return any(each.__name__.rstrip("_") == head for each in type(value).__mro__)
+    if not isinstance(value, wanted):
+        return False
+    if head in ("Mapping", "Sequence") and isinstance(value, Collection) and not isinstance(value, str):
+        values = value.values() if isinstance(value, Mapping) and head == "Mapping" else value
+        return all(_is_of_kind(each, inside[:-1].split(", ", 1)[-1]) for each in values)
+    return True
+
+
+def _describe_kind(kind: str) -> str:
+    head, _, inside = kind.partition("[")
+    several = _KINDS.get(inside[:-1].split(", ", 1)[-1], ("", "", ""))[2] if head in ("Mapping", "Sequence") else ""
+    return f"{_KINDS[head][1]} of {several}" if several else _KINDS[head][1]
 
 
 def refuse_names(where: str, names: Iterable[str], valid: Iterable[str]) -> None:

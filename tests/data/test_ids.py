@@ -144,3 +144,12 @@ def test_bad_ids_are_named_with_their_row(ids, words):
     with pytest.raises(DataError) as caught:
         IdMap(ids)
     assert words in str(caught.value)
+
+
+def test_few_ids_are_found_where_many_are() -> None:
+    names = ["\U0001f600", "\uffff", "e", "e\u0301", "\u00e9", "zz", "Z", "", *(f"id {place}" for place in range(4000))]
+    ids = IdMap(names)
+    rows = ids.find(names)
+    assert [ids.find([name]).item() for name in names] == rows.tolist()
+    assert ids.ids[rows].tolist() == names
+    assert ids.find(["nobody", "e", "\U0001f601"]).tolist() == [-1, rows[2], -1]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -25,7 +26,20 @@ def convert_ids(ids: Any, kind: str = "user") -> Ids:
     return np.array(_read(ids, f"{kind} ids").to_numpy(zero_copy_only=False))
 
 
+FEW = 64
+"""So many ids are read without a look at what else they might be, if they are plain integers or strings."""
+RARE = 50
+"""Ids are looked up one by one if there are so many times fewer of them than in the map; else by a table of all."""
+
+
 def _read(ids: Any, name: str) -> pa.Array:
+    few = ids.tolist() if isinstance(ids, np.ndarray) and ids.ndim == 1 and len(ids) <= FEW else ids
+    if isinstance(few, list) and len(few) <= FEW:
+        types = {type(each) for each in few}
+        kind = pa.int64() if types == {int} else pa.large_string() if types == {str} else None
+        with suppress(OverflowError, UnicodeEncodeError):
+            if kind is not None:
+                return pa.array(few, kind)
     return read_ids(replace(Column.read(ids, name), can_skip=False))
 
 
@@ -159,13 +173,13 @@ class IdMap:
     def _find(self, ids: pa.Array) -> Rows:
         if len(ids) == 0 or len(self) == 0 or pa.types.is_integer(ids.type) != (self._text is None):
             return np.full(len(ids), -1, np.int64)
-        if self._text is not None:
+        if self._text is not None and len(ids) * RARE > len(self):
             return np.asarray(pc.index_in(ids, value_set=self._text).fill_null(-1).to_numpy(), np.int64)
-        numbers = ids.to_numpy()
+        asked = ids.to_numpy(zero_copy_only=False)
         if self.identity:
-            return np.where((numbers >= 0) & (numbers < len(self)), numbers, -1)
-        places = np.searchsorted(self._ids, numbers)
-        return np.where(self._ids[np.minimum(places, len(self) - 1)] == numbers, places, -1)
+            return np.where((asked >= 0) & (asked < len(self)), asked, -1)
+        places = np.searchsorted(self._ids, asked)
+        return np.where(self._ids[np.minimum(places, len(self) - 1)] == asked, places, -1)
 
     def row(self, id: Id, kind: str = "user") -> int:
         """Return the row of one id.

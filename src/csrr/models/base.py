@@ -214,7 +214,7 @@ class Recommender(Scorer):
         batch = self._make_batch(users, reader)
         wanted = RecommendOptions(k, exclude_seen, candidates, exclude, min_probability, min_score, columns, rules)
         with nullcontext() if threads is None else use_threads(threads):
-            return make_lists(self, batch, self.score_rows, wanted, reader)
+            return make_lists(self, batch, self.row_scorer, wanted, reader)
 
     def _make_batch(self, users: Any, reader: IdLookup) -> UserBatch:
         """Return the users to make lists for: one id, several, or None for all."""

@@ -60,7 +60,7 @@ from csrr.numerics.solver import Callback, Options, Solution, Step, solve
 from csrr.numerics.thread_engine import THREADS
 from csrr.parameters import ParameterError, list_defaults
 from csrr.ranking.explanations import Explanation
-from csrr.ranking.topk import multiply_factors
+from csrr.ranking.topk import Products
 from csrr.results.recommendations import NeighborLists, Neighbors
 
 Start = Factors | LowRank | None
@@ -589,13 +589,12 @@ class CSRRBase(Recommender):
         assert faded is not None
         return self._compute_once("faded", lambda: faded.fade(self.seen_, self._ages))
 
-    def score_rows(self, rows: Rows) -> npt.NDArray[np.float32]:
-        scores = super().score_rows(rows)
+    def make_products(self) -> Products:
         if self._faded is not None:
-            self._faded.add(scores, self._fade_seen(), rows)
-            return scores
-        self.fitted_.neighborhood.add(scores, self.seen_, rows, self.fitted_.genuine)
-        return scores
+            return self._faded.make_products(self, self.user_factors_, self._fade_seen())
+        nearby, genuine = self.fitted_.neighborhood, self.fitted_.genuine
+        scale = self._compute_once("scale", lambda: nearby.scale(self.seen_, genuine))
+        return Products(self.scored_items(nearby.weights), self.user_factors_, self.seen_, scale, genuine)
 
     def score_pairs(self, user_rows: Rows, item_rows: Rows) -> npt.NDArray[np.float32]:
         common = super().score_pairs(user_rows, item_rows)
@@ -624,14 +623,9 @@ class CSRRBase(Recommender):
             seen = sparse.csr_array((np.full_like(seen.data, usual), seen.indices, seen.indptr), shape=seen.shape)
         with use_threads(self.threads, blas=1):
             factors, specific = self.fitted_.fold_histories(seen)
-        neighborhood, items = self.fitted_.neighborhood, self.item_factors_
-
-        def score_rows(rows: Rows) -> npt.NDArray[np.float32]:
-            scores = multiply_factors(factors[rows], items)
-            neighborhood.add(scores, seen, rows)
-            return scores
-
-        return FoldedFactors(users, seen, self, score_rows, factors, specific)
+        nearby = self.fitted_.neighborhood
+        products = Products(self.scored_items(nearby.weights), factors, seen, nearby.scale(seen))
+        return FoldedFactors(users, seen, self, products, factors, specific)
 
     def fold_items(self, log: Log, chosen: Any) -> FoldedItems:
         neighborhood, genuine = self.fitted_.neighborhood, self.fitted_.genuine

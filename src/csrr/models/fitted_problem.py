@@ -36,7 +36,7 @@ from csrr.numerics.neighbors import (
 from csrr.numerics.problem import Pattern, Problem, build, select_rows
 from csrr.numerics.thread_engine import THREADS
 from csrr.parameters import Number, Whole
-from csrr.ranking.topk import add_products, multiply_own, multiply_pairs
+from csrr.ranking.topk import multiply_own, multiply_pairs
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,11 +77,6 @@ class Neighborhood:
         """
         scale: npt.NDArray[np.float32] = (count_clicks(clicks, amounts) ** self.power).astype(np.float32)
         return scale
-
-    def add(self, scores: npt.NDArray[np.float32], clicks: Any, rows: Rows, amounts: FloatArray | None = None) -> None:
-        """Add the part of neighbors to the scores of all items, (len(rows), n_items), of the users at these rows."""
-        if not self.is_empty:
-            add_products(scores, clicks, rows, self.weights, self.scale(clicks, amounts), amounts)
 
     def score_pairs(
         self, clicks: Any, user_rows: Rows, item_rows: Rows, amounts: FloatArray | None = None
@@ -217,8 +212,8 @@ class FittedProblem:
         if own_l2 is None and always_has_v:
             own_l2 = built.costs.alpha * (1 - LITTLE * float((explained / problem.target).clip(0, 1).mean()))
         specific = _find_specific(problem, explained, units, built.weighted_targets, own_l2)
-        users = (engine.get(factors.users) / scaling.user[:, None]).astype(np.float32)
-        items = (factors.items / scaling.item[:, None]).astype(np.float32)
+        users = (engine.get(factors.users) / scaling.user[:, None]).astype(np.float32, order="C")
+        items = (factors.items / scaling.item[:, None]).astype(np.float32, order="C")
         strengths = problem.l1, built.l2, own_l2
         rest = scaling, built.clicks, built.costs, neighborhood, *strengths, engine, is_bounded, built.genuine
         return cls(spec, users, items, *rest), specific

@@ -19,7 +19,7 @@ from csrr.models.filters import IdLookup, Unknown, UserBatch, find_user_rows, is
 from csrr.models.recommend import Least, RecommendOptions, check_k, find_known, make_lists, score_known
 from csrr.models.update import uses_times, weigh
 from csrr.parameters import ParameterError, check_number, list_defaults
-from csrr.ranking.topk import NO_ITEM, ItemOrder, RowScorer, add_products, multiply_factors, take_rows, top_k
+from csrr.ranking.topk import NO_ITEM, ItemOrder, Products, RowScorer, add_products, multiply_factors, take_rows, top_k
 from csrr.results.recommendations import Recommendations
 from csrr.rules import RuleOptions
 
@@ -189,8 +189,7 @@ class FoldedFactors(FoldedUsers):
     @classmethod
     def of(cls, model: Recommender, users: npt.NDArray[Any], seen: Any, factors: npt.NDArray[Any]) -> FoldedFactors:
         """Return new users by their factors, shape (len(users), d)."""
-        items = model.item_factors_
-        return cls(users, seen, model, lambda rows: multiply_factors(factors[rows], items), factors)
+        return cls(users, seen, model, Products.of_factors(factors, model.scored_items()), factors)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

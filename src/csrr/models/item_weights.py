@@ -18,7 +18,7 @@ from csrr.models.scorer import explain_score
 from csrr.models.similar import compute_history_cosines, mark_nothing
 from csrr.models.store import ModelState
 from csrr.ranking.explanations import Explanation
-from csrr.ranking.topk import add_products, check_rows, multiply_pairs, split_rows
+from csrr.ranking.topk import Products, ScoredItems, add_products, check_rows, multiply_pairs, split_rows
 
 
 class ItemWeightsModel(Recommender):
@@ -44,6 +44,14 @@ class ItemWeightsModel(Recommender):
             Shape (n_events,), or None for 1.
         """
         return None
+
+    def make_products(self) -> Products | None:
+        if not self._is_sparse:
+            return None
+        (n_users, n_items), none = self.seen_.shape, np.empty((0, 0), np.float32)
+        items = self._compute_once("items", lambda: ScoredItems(none.reshape(n_items, 0), self.weights_))
+        amounts = self._compute_once("amounts", lambda: self.weigh_history(self.histories))
+        return Products(items, none.reshape(n_users, 0), self.histories, _make_ones(self.seen_), amounts)
 
     def score_histories(self, seen: Any, rows: Rows) -> Float32Array:
         if self._is_sparse:

@@ -26,7 +26,7 @@ from csrr.models.schema import (
 )
 from csrr.numerics.transitions import NextItems, Sequences, fade_histories
 from csrr.parameters import Number
-from csrr.ranking.topk import add_products, multiply_factors, multiply_pairs
+from csrr.ranking.topk import Products, multiply_pairs
 
 if TYPE_CHECKING:
     from csrr.models.base import Recommender
@@ -123,10 +123,9 @@ class FadedScores:
         scores: Float32Array = latest + np.float32(self._weigh(ages)[0]) * (self.left[rows] @ self.right.T)
         return scores
 
-    def add(self, scores: Float32Array, faded: Any, rows: Rows) -> None:
-        """Add what neighbors say to the scores, (len(rows), m), of users at these rows of the faded histories."""
-        ones = np.ones(faded.shape[0], np.float32)
-        add_products(scores, faded, rows, self.weights, ones, faded.data)
+    def make_products(self, model: Recommender, factors: Float32Array, faded: Any) -> Products:
+        """Return the scores of users by their factors, (n, r), and faded histories."""
+        return Products(model.scored_items(self.weights), factors, faded, np.ones(len(factors), np.float32), faded.data)
 
     def score_pairs(self, faded: Any, user_rows: Rows, item_rows: Rows) -> Float32Array:
         """Return what neighbors add to the scores of pairs of a user row and an item row, (n,)."""
@@ -148,14 +147,8 @@ class FadedScores:
     def fold(self, model: Recommender, users: Any, seen: Any) -> FoldedFactors:
         """Return new users by their histories, csr (n, m), whose values are places from the latest, 1, on."""
         ages = seen.data.astype(np.int32) - 1
-        factors, faded = self.find_users(seen, ages), self.fade(seen, ages)
-
-        def score_rows(rows: Rows) -> Float32Array:
-            scores = multiply_factors(factors[rows], self.right)
-            self.add(scores, faded, rows)
-            return scores
-
-        return FoldedFactors(users, seen, model, score_rows, factors)
+        factors = self.find_users(seen, ages)
+        return FoldedFactors(users, seen, model, self.make_products(model, factors, self.fade(seen, ages)), factors)
 
     @classmethod
     def from_state(cls, arrays: Arrays, kind: Kind, ages: Any) -> FadedScores | None:

@@ -18,7 +18,7 @@ from csrr.data.matrix import check_sparse
 from csrr.models.filters import IdLookup, UserBatch, list_ids, need_table, read_asked, read_rules, restrict
 from csrr.parameters import ParameterError, check_number, check_whole, refuse_names
 from csrr.ranking.calibration import Calibration
-from csrr.ranking.topk import NO_ITEM, RowScorer, Top, top_k
+from csrr.ranking.topk import NO_ITEM, Products, Restrictions, RowScorer, Top, take_rows, top_k
 from csrr.results.recommendations import SHOWN_COLUMNS, Recommendations
 from csrr.rules import RULES, RuleOptions
 
@@ -72,16 +72,18 @@ def make_lists(
         limits.keep(np.flatnonzero(rules.allowed))
     # 3. The best items of each user: by popularity where nothing is known of the user.
     known = find_known(model, batch.activity, batch.rows)
-    unknown_scores = None if rules is None else score_popular(model)
-    items, scores = top_k(
-        lambda places: score_known(score_rows, batch.rows[places], known[places], len(model.items_), unknown_scores),
-        np.arange(len(batch)),
-        len(model.items_),
-        min(k, limits.count_left()),
-        limits=limits,
-        order=model.item_order,
-        rank=None if rules is None else rules.rank,
-    )
+    k, order = min(k, limits.count_left()), model.item_order
+    if isinstance(score_rows, Products) and score_rows.is_single and rules is None:
+        items, scores = score_rows.find_best(np.where(known, batch.rows, -1), k, limits, order)
+    else:
+        other = None if rules is None else score_popular(model)
+        items, scores = top_k(
+            lambda places: score_known(score_rows, batch.rows[places], known[places], len(model.items_), other),
+            *(np.arange(len(batch)), len(model.items_), k),
+            limits=limits,
+            order=order,
+            rank=None if rules is None else rules.rank,
+        )
     # 4. The lists in the caller's ids.
     reader.warn()
     warn_of_no_history(int((~known).sum()), len(batch), "`fallback` marks them", int((batch.rows < 0).sum()))
@@ -97,8 +99,17 @@ def rank_items(model: Scorer, rows: Rows, k: int, *, seen: Any = None, candidate
     """
     model.check_fitted()
     seen = check_sparse(seen, "seen") if sparse.issparse(seen) and seen is not model.seen_ else seen
-    score_rows, order = partial(score_lists, model), model.item_order
-    return top_k(score_rows, rows, len(model.items_), k, seen=seen, candidates=candidates, order=order)
+    score_rows, order = model.row_scorer, model.item_order
+    if not (isinstance(score_rows, Products) and score_rows.is_single):
+        score_rows = partial(score_lists, model)
+        return top_k(score_rows, rows, len(model.items_), k, seen=seen, candidates=candidates, order=order)
+    limits = Restrictions(len(model.items_))
+    if candidates is not None:
+        limits.keep(np.asarray(candidates))
+    if seen is not None:
+        limits.leave_out(take_rows(sparse.csr_array(seen), rows))
+    activity = model.seen_.indptr[rows + 1] - model.seen_.indptr[rows]
+    return score_rows.find_best(np.where(find_known(model, activity, rows), rows, -1), k, limits, order)
 
 
 def score_lists(model: Scorer, rows: Rows) -> Float32Array:

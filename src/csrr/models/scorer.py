@@ -27,7 +27,7 @@ from csrr.ranking.calibration import Calibration
 from csrr.ranking.explanations import Explanation, spread_amounts
 from csrr.ranking.metrics import HitMetric, mark_hits, ndcg
 from csrr.ranking.reliability import Reliability
-from csrr.ranking.topk import RowScorer, multiply_factors, score_blocks
+from csrr.ranking.topk import Products, RowScorer, ScoredItems, score_blocks
 from csrr.results.table import ResultTable
 
 MOST_GROUPS = 20
@@ -58,9 +58,40 @@ class Scorer(Estimator):
         scores
             A new float32 array of shape (len(rows), n_items).
         """
-        if self.has_factors:
-            return multiply_factors(self.user_factors_[rows], self.item_factors_)
-        return self.score_histories(self.histories, rows)
+        products = self.make_products()
+        return self.score_histories(self.histories, rows) if products is None else products(rows)
+
+    def make_products(self) -> Products | None:
+        """Return the scores as products of factors and of weights between items; None where they are something else.
+
+        Returns
+        -------
+        products
+            Scores by user row, whose best items are found without computing all of them.
+        """
+        return Products.of_factors(self.user_factors_, self.scored_items()) if self.has_factors else None
+
+    def scored_items(self, weights: Any = None) -> ScoredItems:
+        """Return the items' part of the products, made once for their factors.
+
+        Parameters
+        ----------
+        weights
+            Weights between items, csr of shape (n_items, n_items); None for none.
+
+        Returns
+        -------
+        items
+            Factors and weights.
+        """
+        made: ScoredItems = self._compute_once("items", lambda: ScoredItems(self.item_factors_, weights))
+        return made if made.factors is self.item_factors_ else ScoredItems(self.item_factors_, weights)
+
+    @property
+    def row_scorer(self) -> RowScorer:
+        """What scores users by row for lists: products, unless a subclass has a `score_rows` of its own."""
+        products = self.make_products() if type(self).score_rows is Scorer.score_rows else None
+        return self.score_rows if products is None else products
 
     def score_histories(self, seen: Any, rows: Rows) -> Float32Array:
         """Return the scores of all items, given histories.

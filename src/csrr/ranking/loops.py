@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from csrr._base.heap import add_to_heap, replace_worst, sort_heap
+from csrr._base.heap import add_to_heap, is_below, replace_worst, sort_heap
 from csrr._base.lazy_jit import compile_loop, compile_part
 
 CHUNK = 64
@@ -227,12 +227,244 @@ def add_bonus_rows(start, stop, scores, spread, bonus, out):  # type: ignore[no-
             out[i, j] = scores[i, j] + spread[i] * bonus[j]
 
 
-@compile_part(fastmath={"reassoc", "contract"})
+@compile_part(fastmath={"reassoc", "contract"}, _nrt=False)
 def multiply(a, b):  # type: ignore[no-untyped-def]
     total = np.float32(0)
     for d in range(a.size):
         total += a[d] * b[d]
     return total
+
+
+@compile_loop()
+def measure_norms(start, stop, factors, stages, norms):  # type: ignore[no-untyped-def]
+    # norms[j, s] = |factors[j, stages[s]:]|
+    for j in range(start, stop):
+        square = 0.0
+        for s in range(len(stages) - 2, -1, -1):
+            for c in range(stages[s], stages[s + 1]):
+                square += np.float64(factors[j, c]) ** 2
+            norms[j, s] = np.sqrt(square)
+
+
+# The search for the best items of n users among the items by_norm[p], (m,), the longest factors first; at[j] is
+# the place p of item j, or -1. norms[p, s] = |items[by_norm[p], stages[s]:]|, where stages cut the columns of factors,
+# and lengths[i, s] is the same of user i. sums[i, p] is what weights add to a score, and -inf where the item is in no
+# list of the user, or is done with. The heap (scores[i], found[i]) holds the best so far, sizes[i] of them, by their
+# places in the order of ties.
+
+
+@compile_part(_nrt=False)
+def multiply_columns(a, i, b, j, start, stop):  # type: ignore[no-untyped-def]
+    # a[i, start:stop] . b[j, start:stop]
+    return multiply(a[i][start:stop], b[j][start:stop])
+
+
+@compile_part(_nrt=False)
+def consider(  # type: ignore[no-untyped-def]
+    i,
+    row,
+    queue,
+    first,
+    stop,
+    least,
+    users,
+    items,
+    by_norm,
+    norms,
+    stages,
+    places,
+    sums,
+    lengths,
+    scores,
+    found,
+    sizes,
+    not_a_number,
+):
+    # Puts the items at the places queue[first:stop] into the heap of user i, as far as they are among the best and have
+    # a sum of at least `least`. A score is multiplied stage by stage, as long as its bound, by Cauchy and Schwarz and
+    # with the rounding of 32 bits, is not below the worst kept.
+    k, slack = scores.shape[1], (users.shape[1] + 16) * 2.0**-23
+    for t in range(first, stop):
+        p = queue[t]
+        j, added = by_norm[p], sums[i, p]
+        if added == -np.inf or not added >= least:
+            continue
+        sums[i, p] = -np.inf
+        worst = scores[i, 0] if sizes[i] == k else LOWEST
+        error = slack * (lengths[i, 0] * norms[p, 0] + abs(added))
+        product, is_open = np.float32(0), True
+        for s in range(len(stages) - 1):
+            is_open = is_open and not product + lengths[i, s] * norms[p, s] + added + error < worst
+            if is_open:
+                product += multiply_columns(users, row, items, j, stages[s], stages[s + 1])
+        score, place = product + added, places[j]
+        if is_open and np.isnan(score):
+            not_a_number[i] = True
+        elif is_open and sizes[i] < k:
+            add_to_heap(scores[i], found[i], sizes[i], score, place)
+            sizes[i] += 1
+        elif is_open and is_below(worst, found[i, 0], score, place):
+            replace_worst(scores[i], found[i], k, score, place)
+
+
+@compile_loop(_nrt=False)
+def begin_rows(  # type: ignore[no-untyped-def]
+    rows,
+    first,
+    at,
+    clicks,
+    amounts,
+    weights,
+    left_out,
+    kept,
+    queue,
+    users,
+    items,
+    by_norm,
+    norms,
+    stages,
+    places,
+    sums,
+    lengths,
+    scores,
+    found,
+    sizes,
+    not_a_number,
+):
+    # Sets sums[i] and lengths[i] of the users rows[i], -1 for nobody, whose cells are rows first + i of `left_out` and
+    # `kept`, and considers the items with a sum and the first ones.
+    scale, indptr, indices = clicks
+    w_indptr, w_indices, w_data = weights
+    for i in range(len(rows)):
+        row = rows[i]
+        if kept is not None:
+            sums[i] = -np.inf
+            for p in range(kept[0][first + i], kept[0][first + i + 1]):
+                if at[kept[1][p]] >= 0:
+                    sums[i, at[kept[1][p]]] = 0
+        if left_out is not None:
+            for p in range(left_out[0][first + i], left_out[0][first + i + 1]):
+                if at[left_out[1][p]] >= 0:
+                    sums[i, at[left_out[1][p]]] = -np.inf
+        for s in range(len(stages) - 1):
+            lengths[i, s] = 0
+        if row < 0:
+            continue
+        square = 0.0
+        for s in range(len(stages) - 2, -1, -1):
+            for c in range(stages[s], stages[s + 1]):
+                square += np.float64(users[row, c]) ** 2
+            lengths[i, s] = np.sqrt(square)
+        # The places of sums, and after them the first ones
+        n_sums, highest = 0, np.float32(0)
+        for p in range(indptr[row], indptr[row + 1]):
+            had = indices[p]
+            value = scale[row] if amounts is None else scale[row] * amounts[p]
+            for q in range(w_indptr[had], w_indptr[had + 1]):
+                place, added = at[w_indices[q]], value * w_data[q]
+                if place >= 0 and added != 0:
+                    # Once more where sums had come to 0 again.
+                    if sums[i, place] == 0 and n_sums < len(queue) - CHUNK:
+                        queue[n_sums] = place
+                        n_sums += 1
+                    sums[i, place] += added
+                    highest = max(highest, sums[i, place])
+        n_queued = n_sums
+        for place in range(min(CHUNK, len(by_norm)) if square > 0 else 0):
+            queue[n_queued] = place
+            n_queued += 1
+        # The largest come first: then most of the others are below what is kept.
+        for turn in range(3):
+            start, stop = (n_sums, n_queued) if turn == 1 else (0, n_sums)
+            least = np.float32(highest / 2) if turn == 0 else LOWEST
+            consider(
+                *(i, row, queue, start, stop, least, users, items, by_norm, norms, stages, places),
+                *(sums, lengths, scores, found, sizes, not_a_number),
+            )
+
+
+@compile_loop(_nrt=False)
+def scan_rows(  # type: ignore[no-untyped-def]
+    rows,
+    left,
+    first,
+    stop,
+    product,
+    is_done,
+    queue,
+    users,
+    items,
+    by_norm,
+    norms,
+    stages,
+    places,
+    sums,
+    lengths,
+    scores,
+    found,
+    sizes,
+    not_a_number,
+):
+    # Considers the items at the places from `first` to `stop` for the users `left`, as far as they may be among the
+    # best; is_done[i] says that none of those that follow may. `product`, if it is there, are the products of these
+    # users and items, rounded in some way: they tell which items may be. All sums are 0 or -inf by now.
+    slack = (items.shape[1] + 16) * 2.0**-23
+    for n in range(len(left)):
+        i, p = left[n], first
+        while p < stop:
+            worst = scores[i, 0] if sizes[i] == scores.shape[1] else LOWEST
+            most, end = lengths[i, 0] * norms[p, 0] * (1 + slack), min(p + CHUNK, stop)
+            if most < worst:
+                is_done[i] = True
+                break
+            bound = np.float32(worst - 2 * slack * (most + abs(worst)))
+            n_queued = 0
+            if product is None or count_not_below(product[n][p - first : end - first], bound) > 0:
+                for place in range(p, end):
+                    if product is None or not product[n, place - first] < bound:
+                        queue[n_queued] = place
+                        n_queued += 1
+            if n_queued > 0:
+                consider(
+                    *(i, rows[i], queue, 0, n_queued, LOWEST, users, items, by_norm, norms, stages, places),
+                    *(sums, lengths, scores, found, sizes, not_a_number),
+                )
+            p = end
+
+
+@compile_loop(_nrt=False)
+def end_rows(  # type: ignore[no-untyped-def]
+    rows, first, at, places, by_place, clicks, weights, left_out, kept, sums, lengths, scores, found, sizes
+):
+    # Makes lists of the heaps, and sets the sums to 0.
+    _, indptr, indices = clicks
+    w_indptr, w_indices, _ = weights
+    k = scores.shape[1]
+    for i in range(len(rows)):
+        if lengths[i, 0] == 0:
+            # The scores left are all 0.
+            for j in by_place:
+                if sizes[i] == k and not is_below(scores[i, 0], found[i, 0], np.float32(0), places[j]):
+                    break
+                if at[j] >= 0 and sums[i, at[j]] == 0:
+                    if sizes[i] < k:
+                        add_to_heap(scores[i], found[i], sizes[i], np.float32(0), places[j])
+                        sizes[i] += 1
+                    else:
+                        replace_worst(scores[i], found[i], k, np.float32(0), places[j])
+        sort_heap(scores[i], found[i], sizes[i])
+        for r in range(sizes[i]):
+            found[i, r] = by_place[found[i, r]]
+        sums[i, : sums.shape[1] if kept is not None else CHUNK] = 0
+        if left_out is not None:
+            for p in range(left_out[0][first + i], left_out[0][first + i + 1]):
+                if at[left_out[1][p]] >= 0:
+                    sums[i, at[left_out[1][p]]] = 0
+        if rows[i] >= 0:
+            for p in range(indptr[rows[i]], indptr[rows[i] + 1]):
+                for q in range(w_indptr[indices[p]], w_indptr[indices[p] + 1]):
+                    if at[w_indices[q]] >= 0:
+                        sums[i, at[w_indices[q]]] = 0
 
 
 @compile_part()

@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass, field
+from functools import cached_property, reduce
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from csrr._base.arrays import AnyArray, BoolArray, Float32Array, Float64Array, FloatArray, Int32Array, Rows
+from csrr._base.arrays import AnyArray, BoolArray, Float32Array, Float64Array, FloatArray, Int32Array, Int64Array, Rows
 from csrr._base.threads import n_threads, run_ranges, use_threads
 from csrr.ranking.loops import (
+    CHUNK,
     add_sparse_product,
+    begin_rows,
+    end_rows,
     find_top_k_rows,
     keep_cells,
     mask_rows,
+    measure_norms,
     multiply_sparse_own,
     multiply_sparse_pairs,
+    scan_rows,
 )
 
 HALF_LIVES = (10, 3, 1, 0)
@@ -107,6 +115,10 @@ BLOCK_BYTES = 2**26
 MIN_BLOCK_ROWS, MAX_BLOCK_ROWS = 32, 4096
 PRODUCT_ITEMS = 1024
 """Items whose scores are one product of a thread."""
+MOST_TOGETHER, LEAST_TOGETHER, TOGETHER_ITEMS = 128, 8, 512
+"""The most users whose products with items are one, the fewest for whom that pays, and how many items these are."""
+STAGES = (32, 64, 128, 256, 512)
+"""The columns of factors after which an item's bound is looked at again."""
 
 
 def score_blocks(
@@ -275,6 +287,12 @@ def take_rows(matrix: Any, rows: Rows) -> Any:
     """Return rows of a csr array, an empty one for -1; the array itself if these are all of its rows in order."""
     if len(rows) == matrix.shape[0] and np.array_equal(rows, np.arange(len(rows))):
         return matrix
+    if len(rows) == 1 and rows[0] >= 0:
+        # An index of scipy's takes longer than a list.
+        part = slice(matrix.indptr[rows[0]], matrix.indptr[rows[0] + 1])
+        return sparse.csr_array(
+            (matrix.data[part], matrix.indices[part], [0, part.stop - part.start]), (1, matrix.shape[1])
+        )
     there = rows >= 0
     if there.all():
         return matrix[rows]
@@ -341,6 +359,153 @@ def block_top_k(scores: npt.ArrayLike, k: int, order: ItemOrder | None = None, a
         item = int((np.isnan(block[row]) & chosen).argmax())
         raise ValueError(f"a score is NaN: row {row} of the block, item row {item}")
     return items, best
+
+
+class NormOrder(NamedTuple):
+    """Items by the lengths of their factors, from the longest on: `by_norm`, (m,); `at`, (n_items,), is where each is.
+
+    `stages` are the columns at which factors are cut, from 0 to their number; `norms`, shape (n_items, stages - 1), are
+    the lengths of factors from each of these columns on, in the same order.
+    """
+
+    by_norm: Int32Array
+    at: Int32Array
+    norms: Float64Array
+    stages: Int64Array
+
+    @classmethod
+    def of(cls, factors: Float32Array) -> NormOrder:
+        """Return that of factors, shape (n_items, d). What is infinite or not a number comes first."""
+        rank = factors.shape[1]
+        stages = np.array([0, *(each for each in STAGES if each < rank), rank])
+        norms = np.empty((len(factors), len(stages) - 1))
+        run_ranges(lambda a, b: measure_norms(a, b, factors, stages, norms), split_rows(len(factors)))
+        norms[~np.isfinite(norms)] = np.inf
+        by_norm = np.argsort(-norms[:, 0], kind="stable").astype(np.int32)
+        return cls(by_norm, _invert(by_norm, len(factors)), norms[by_norm], stages)
+
+    def keep(self, allowed: BoolArray) -> NormOrder:
+        """Return the order of the items that are allowed, shape (n_items,); the others are nowhere, at -1."""
+        if allowed.all():
+            return self
+        those = allowed[self.by_norm]
+        by_norm = self.by_norm[those]
+        return NormOrder(by_norm, _invert(by_norm, len(allowed)), self.norms[those], self.stages)
+
+
+def _invert(places: Int32Array, n: int) -> Int32Array:
+    """Return where each of n numbers is among `places`, -1 for nowhere."""
+    at = np.full(n, -1, np.int32)
+    at[places] = np.arange(len(places), dtype=np.int32)
+    return at
+
+
+@dataclass(frozen=True, eq=False)
+class ScoredItems:
+    """The items' part of scores: `factors`, (n_items, d), and `weights`, csr (n_items, n_items); None for 0."""
+
+    factors: Float32Array
+    weights: Any = None
+
+    def __post_init__(self) -> None:
+        if self.weights is None:
+            n_items = len(self.factors)
+            object.__setattr__(self, "weights", sparse.csr_array((n_items, n_items), dtype=np.float32))
+
+    @cached_property
+    def order(self) -> NormOrder:
+        """The items by the lengths of their factors."""
+        return NormOrder.of(self.factors)
+
+
+@dataclass(frozen=True, eq=False)
+class Products:
+    """The scores users @ items.factors.T + diag(scale) @ A @ items.weights: common taste, and what goes with a history.
+
+    `users`, (n, d), and the factors are float32; `clicks`, csr of shape (n, n_items), holds A, of values `amounts`,
+    (n_clicks,), or ones; `scale` has shape (n,). As a function, it gives the scores of all items by user rows.
+    """
+
+    items: ScoredItems
+    users: Float32Array
+    clicks: Any
+    scale: Float32Array
+    amounts: Any = None
+
+    @classmethod
+    def of_factors(cls, users: Float32Array, items: ScoredItems) -> Products:
+        """Return the products of factors alone."""
+        clicks = sparse.csr_array((len(users), len(items.factors)), dtype=np.float32)
+        return cls(items, users, clicks, np.zeros(len(users), np.float32))
+
+    def __call__(self, rows: Rows) -> Float32Array:
+        scores = multiply_factors(self.users[rows], self.items.factors)
+        if self.items.weights.nnz:
+            add_products(scores, self.clicks, rows, self.items.weights, self.scale, self.amounts)
+        return scores
+
+    @property
+    def is_single(self) -> bool:
+        """Whether factors are of single precision, as `find_best` needs them."""
+        return bool(self.users.dtype == self.items.factors.dtype == np.float32)
+
+    def find_best(self, rows: Rows, k: int, limits: Restrictions, order: ItemOrder) -> Top:
+        """Return the lists that `block_top_k` makes of the scores, without computing all of them; shapes (n, k).
+
+        The users at these `rows`, shape (n,), have the n rows of `limits`; for row -1 all scores are 0. Each score is
+        rounded in the same way, whoever else is asked about.
+        """
+        known = rows[rows >= 0]
+        check_rows(known, len(known), len(self.users))
+        shape = len(rows), len(self.items.factors)
+        found, best = np.full((len(rows), k), NO_ITEM, np.int32), np.full((len(rows), k), -np.inf, np.float32)
+        if k == 0:
+            return found, best
+        by_norm, at, norms, stages = self.items.order.keep(limits.allowed)
+        search = self.users, self.items.factors, by_norm, norms, stages, order.places
+        clicks = self.scale, self.clicks.indptr, self.clicks.indices
+        weights = self.items.weights.indptr, self.items.weights.indices, self.items.weights.data
+        cells = _join(limits.left_out, shape, operator.add), _join(limits.kept, shape, _multiply_cells)
+        bad = np.zeros(len(rows), np.bool_)
+
+        def find(start: int, stop: int) -> None:
+            size = min(stop - start, MOST_TOGETHER, max(1, BLOCK_BYTES // (16 * shape[1])))
+            sums, lengths = np.zeros((size, len(by_norm)), np.float32), np.empty((size, len(stages) - 1))
+            queue = np.empty(2 * len(by_norm) + CHUNK, np.int32)
+            for first in range(start, stop, size):
+                part = slice(first, min(first + size, stop))
+                mine, n = rows[part], part.stop - first
+                lists = sums[:n], lengths[:n], best[part], found[part], np.zeros(n, np.int64)
+                given = queue, *search, *lists, bad[part]
+                begin_rows(mine, first, at, clicks, self.amounts, weights, *cells, *given)
+                is_done, scanned = lengths[:n, 0] == 0, 0
+                while scanned < len(by_norm) and len(left := np.flatnonzero(~is_done)):
+                    product, end = None, len(by_norm)
+                    if len(left) >= LEAST_TOGETHER:
+                        end = min(scanned + TOGETHER_ITEMS, end)
+                        product = self.users[mine[left]] @ self.items.factors[by_norm[scanned:end]].T
+                    scan_rows(mine, left, scanned, end, product, is_done, *given)
+                    scanned = end
+                end_rows(mine, first, at, *order[::-1], clicks, weights, *cells, *lists)
+
+        with use_threads(n_threads(), blas=1) if len(rows) >= LEAST_TOGETHER else nullcontext():
+            run_ranges(find, split_rows(len(rows)))
+        if bad.any():
+            raise ValueError(f"a score is NaN: of user row {int(rows[bad.argmax()])}")
+        return found, best
+
+
+def _multiply_cells(some: Any, others: Any) -> Any:
+    return some.multiply(others)
+
+
+def _join(several: list[Any], shape: tuple[int, int], join: Callable[[Any, Any], Any]) -> tuple[Any, Any] | None:
+    """Return the indptr and indices of csr arrays of this shape, joined; None if there are none."""
+    for each in several:
+        if each.shape != shape:
+            raise IndexError(f"the cells have shape {each.shape}; they must have {shape}")
+    joined = reduce(join, several).tocsr() if several else None
+    return None if joined is None else (joined.indptr, joined.indices)
 
 
 def top_k(
