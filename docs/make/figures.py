@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 import csrr
+from docs.make.order import draw_order
 from docs.make.reasons import draw_reasons
 
 FOLDER = Path(__file__).parents[1] / "figures"
@@ -123,6 +124,7 @@ FIGURES = {
     "reasons": draw_reasons,
     "parts": draw_parts,
     "own": draw_own,
+    "order": draw_order,
     "certificate": draw_certificate,
     "costs": draw_costs,
     "reliability": draw_reliability,

@@ -15,6 +15,7 @@ ORDER = (
     "reasons",
     "cold_users",
     "day_by_day",
+    "next",
     "costs",
     "calibration",
     "noisy_clicks",

@@ -42,12 +42,12 @@ def draw_reasons() -> str:
     recommended = model.recommend(PERSON, k=N_LISTS).items[0]
     reasons = [model.explain(PERSON, each).rows()[:N_REASONS] for each in recommended]
     most = max(row["amount"] for rows in reasons for row in rows)
-    parts = [_text(0, 18, "You bought", INK, bold=True), _text(LEFT, 18, "We recommend", INK, bold=True)]
-    parts.append(_text(LEFT + 190, 18, "because you bought", INK, bold=True))
-    parts += [_text(0, 48 + ROW * place, title, INK) for place, title in enumerate(BOUGHT)]
+    parts = [write_text(0, 18, "You bought", INK, bold=True), write_text(LEFT, 18, "We recommend", INK, bold=True)]
+    parts.append(write_text(LEFT + 190, 18, "because you bought", INK, bold=True))
+    parts += [write_text(0, 48 + ROW * place, title, INK) for place, title in enumerate(BOUGHT)]
     top = 48
     for place, (item, rows) in enumerate(zip(recommended, reasons, strict=True)):
-        parts.append(_text(LEFT, top, str(item), COLORS[place], bold=True))
+        parts.append(write_text(LEFT, top, str(item), COLORS[place], bold=True))
         parts += [
             _draw_reason(row, top + ROW * each, row["amount"] / most, COLORS[place]) for each, row in enumerate(rows)
         ]
@@ -63,10 +63,11 @@ def _draw_reason(row: dict[str, Any], top: float, share: float, color: str) -> s
     """Return a reason: its name, and a bar as long as it counts."""
     left = LEFT + 190
     bar = f'<rect x="{left + 130}" y="{top - 11}" width="{BAR * max(share, 0.0):.1f}" height="11" fill="{color}"/>'
-    amount = _text(left + 138 + BAR * max(share, 0.0), top, f"{row['amount']:.2f}", FAINT)
-    return _text(left, top, str(row["item"]), INK) + bar + amount
+    amount = write_text(left + 138 + BAR * max(share, 0.0), top, f"{row['amount']:.2f}", FAINT)
+    return write_text(left, top, str(row["item"]), INK) + bar + amount
 
 
-def _text(x: float, y: float, words: str, color: str, *, bold: bool = False) -> str:
+def write_text(x: float, y: float, words: str, color: str, *, bold: bool = False) -> str:
+    """Return words at a place."""
     weight = ' font-weight="bold"' if bold else ""
     return f'<text x="{x:.1f}" y="{y:.1f}" fill="{color}"{weight}>{escape(words)}</text>'

@@ -203,6 +203,28 @@ def test_rules_candidates_calibration_suspects_and_new_users_work(planted, tmp_p
     assert csrr.evaluate(model, log, heldout, at=(5,))["recall@5"] > 0.6
 
 
+def test_a_session_is_the_same_as_folding_in_from_scratch(model, planted, monkeypatch):
+    monkeypatch.setattr("csrr.models.session._LEAST_SCALE", 1e-3)
+    rng, session, history = np.random.default_rng(1), model.session(history=[7, 9]), [7, 9]
+    for item in rng.integers(0, 60, 30).tolist():
+        session.add(item)
+        history.append(item)
+        np.testing.assert_allclose(session.score(), model.fold_in([history]).score()[0], rtol=1e-4, atol=1e-6)
+        assert session.recommend(k=4).items.tolist() == model.recommend_for(history, k=4).items.tolist()
+    assert session.history[-1] == item
+    assert len(session) == len(set(history))
+    known = model.session(8)
+    np.testing.assert_allclose(known.score(), model.score(8)[0], rtol=1e-4, atol=1e-6)
+    assert known.history.tolist() == planted[1][8, :-1].tolist()
+    with pytest.raises(csrr.UnknownIdError, match="99"):
+        known.add(99)
+    with pytest.raises(ParameterError, match="not both"):
+        model.session(8, history=[1])
+    with pytest.raises(ParameterError, match="order"):
+        CSRR(reg_low_rank=0.1, neighbors=3).fit(planted[0]).session(8)
+    assert len(model.session()) == 0
+
+
 def test_a_result_does_not_depend_on_threads(planted):
     one, two = (CSRR(order="next", threads=n).fit(planted[0]) for n in (1, 2))
     np.testing.assert_array_equal(one.score([0, 9]), two.score([0, 9]))

@@ -54,6 +54,9 @@ def fit_models(train: csrr.Log) -> dict[str, csrr.Recommender]:
     assert params["miss_cost"] == 10.0
     gap: float = mine.certificate_.gap
     assert gap >= 0
+    plays = csrr.read({"user": [1, 1, 2, 2], "item": ["a", "b", "a", "c"]}, ordered=True)
+    nexts: list[csrr.Recommender] = [csrr.MarkovChain(decay=0.5).fit(plays), csrr.VSKNN(neighbors=50).fit(plays)]
+    assert all(len(each.recommend_for(["a"], k=1).items[0]) == 1 for each in nexts)
     return {"CSRR": mine, "PopRank": csrr.PopRank().fit(train), "ItemKNN": csrr.ItemKNN(neighbors=20).fit(train)}
 
 

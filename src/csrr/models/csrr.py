@@ -7,11 +7,16 @@ from typing import Any, ClassVar
 import numpy as np
 
 from csrr import model_parameters as shared
+from csrr.data.ids import Id
 from csrr.models.build_problem import ClickProblem
 from csrr.models.csrr_base import SEARCH_SPACE, CSRRBase, Fit, Start
+from csrr.models.estimator import ask_one_state
+from csrr.models.foldin import read_histories
+from csrr.models.recommend import IdLookup, list_ids
+from csrr.models.session import Session
 from csrr.numerics.algorithm1 import Iteration, algorithm1
 from csrr.numerics.certificate import compute_gap
-from csrr.numerics.lowrank import LowRank
+from csrr.numerics.problem import LowRank
 from csrr.numerics.solver import Callback, Solution, Step
 from csrr.parameters import ParameterError, declare, parameter
 
@@ -230,6 +235,36 @@ class CSRR(CSRRBase):
             raise ParameterError('order goes with box="none" only: the paper\'s algorithm knows no order')
         if self.step != "auto" and self.box == "none":
             raise ParameterError(f'step={self.step!r} is for box="paper"; the exact solver finds its own steps')
+
+    @ask_one_state
+    def session(self, user: Id | None = None, *, history: Any = ()) -> Session:
+        """Return the history of a user, or of a new one, to which events are then added one by one.
+
+        Parameters
+        ----------
+        user
+            The id of a user of the training data; None for a new one.
+        history
+            The items of a new user, newest last.
+
+        Returns
+        -------
+        session
+            With `add` and `recommend`.
+
+        Raises
+        ------
+        ParameterError
+            For a model without `order`, and for a user together with a history.
+        """
+        self.check_fitted()
+        if self._faded is None:
+            raise ParameterError('a session needs a model of order="next" or "recent"; without, use recommend_for')
+        if user is None:
+            return Session(self, self._faded, read_histories(self, [list_ids(history)], IdLookup("raise"))[1])
+        if len(history):
+            raise ParameterError("give a user or a history, not both; add the events that followed")
+        return Session(self, self._faded, self.histories[[self.users_.row(user)]])
 
     def _solve(self, problem: ClickProblem, start: Start, callback: Callback | None) -> Fit:
         """U: the optimum, or the result of the paper's Algorithm 1."""
