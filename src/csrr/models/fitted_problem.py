@@ -106,7 +106,7 @@ class Neighborhood:
 
 def make_click_weights(regression: Regression, solved: Float32Array, item: FloatArray) -> Any:
     """Return weights on the support, (m, K), in units of a click: csr, (m, m); `item`, (m,), is D_i^-b."""
-    weights = regression.make_matrix(solved)
+    weights = regression.by_neighbor.make_matrix(solved)
     weights.data *= np.repeat(item, np.diff(weights.indptr)) / item[weights.indices]
     return weights
 

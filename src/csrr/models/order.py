@@ -232,7 +232,7 @@ def fit_next(
     weights = sparse.csr_array((len(order.decays) * m, m), dtype=np.float32)
     if settings.neighbors:
         rho = settings.reg_neighbors * found.compute_mean_diagonal(order.history_scaling)
-        weights = found.make_matrix(found.solve(mine, order.history_scaling, [rho])[0])
+        weights = found.by_predictor.make_matrix(found.solve(mine, order.history_scaling, [rho])[0])
         weights.data *= factor[weights.indices]
     return FadedScores(order.decays, mine.shares, mine.left, mine.right * factor[:, None], weights)
 
