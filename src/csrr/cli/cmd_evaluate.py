@@ -38,7 +38,7 @@ from csrr.cli.options import (
     set_items,
     split_option,
 )
-from csrr.cli.output import print_json, say
+from csrr.cli.output import print_json, say, say_warnings
 from csrr.parameters import list_defaults
 
 if TYPE_CHECKING:
@@ -307,7 +307,8 @@ def _find_parts(model: Any, events: csrr.Log, test: str | None, options: dict[st
         return model.training_log(), events
     if test is not None:
         return events, read_log(test, options)
-    train, tested = csrr.split(events, **read_split(options), **select_given(options, ["seed"]))
+    with say_warnings():
+        train, tested = csrr.split(events, **read_split(options), **select_given(options, ["seed"]))
     return train, tested
 
 
