@@ -21,7 +21,7 @@ from csrr.parameters import ParameterError, check_number, count_days, is_float, 
 
 if TYPE_CHECKING:
     from csrr._base.arrays import Float64Array, Int64Array
-    from csrr.models.filters import RuledLists
+    from csrr.models.recommend import RuledLists
 
 NEW_FACTOR = 2.0
 """The factor of an item that is new."""

@@ -18,17 +18,21 @@ from csrr.data.errors import NoHistoryWarning, UnknownIdWarning
 from csrr.data.ids import Id
 from csrr.data.log import Log
 from csrr.models.estimator import ask_one_state
-from csrr.models.filters import IdLookup, Unknown, UserBatch, list_ids, read_asked
 from csrr.models.foldin import FoldedItems, FoldedUsers, read_histories, read_new_items
 from csrr.models.recommend import (
+    IdLookup,
     Least,
     RecommendOptions,
+    Unknown,
+    UserBatch,
     WrittenLists,
     check_k,
     fit_to_schema,
+    list_ids,
     list_user_ids,
     make_list_schema,
     make_lists,
+    read_asked,
     take_matrix_rows,
     warn_of_no_history,
 )

@@ -23,13 +23,12 @@ from csrr.models.auto import Chosen, choose_settings, find_search_space, resolve
 from csrr.models.base import Recommender
 from csrr.models.build_problem import ClickProblem, ProblemSpec, build_problem
 from csrr.models.costs import Costs, CostSpec, Weighing
-from csrr.models.estimator import ask_one_state
-from csrr.models.filters import Unknown
+from csrr.models.estimator import ask_one_state, join_events, place_rows_by_id, uses_times, uses_weights, weigh
 from csrr.models.fitted_problem import KEPT, CSRRFacts, FittedProblem, Neighborhood, refold_users
 from csrr.models.foldin import FoldedFactors, FoldedItems, make_scorer
 from csrr.models.order import ORDER_PARTS, FadedScores, OrderFacts, OrderSettings, fit_faded
 from csrr.models.order_search import ORDER_COLUMNS
-from csrr.models.recommend import name_items
+from csrr.models.recommend import Unknown, name_items
 from csrr.models.scaling import RULE, Settings
 from csrr.models.schema import (
     FLOATS,
@@ -46,16 +45,14 @@ from csrr.models.search import COST_COLUMN, TRIAL_COLUMNS
 from csrr.models.search_space import LOW_RANK_WALK, Range
 from csrr.models.similar import SimilarItemsOptions, find_similar, mark_nothing
 from csrr.models.store import STEPS, ModelState, step_arrays, steps_from
-from csrr.models.update import join_events, place_rows_by_id, uses_times, uses_weights, weigh
 from csrr.noise.scores import STRONG, LeaveOneOut
 from csrr.noise.suspects import Stability, Suspects, find_stability, find_suspects
 from csrr.noise.tastes import Preferences, Tastes, judge_choices
 from csrr.numerics.certificate import Certificate
 from csrr.numerics.engine import Engine
 from csrr.numerics.factored import Factors
-from csrr.numerics.lowrank import LowRank
 from csrr.numerics.neighbors import SingularError
-from csrr.numerics.problem import Loss
+from csrr.numerics.problem import Loss, LowRank
 from csrr.numerics.solver import Callback, Options, Solution, Step, solve
 from csrr.numerics.thread_engine import THREADS
 from csrr.parameters import ParameterError, list_defaults

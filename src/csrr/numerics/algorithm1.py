@@ -51,17 +51,17 @@ class DenseResult:
 
 @dataclass(frozen=True, eq=False)
 class _Problem:
-    """l1*||U||_* + sum cap*|V| + sum weight/2*(U + V - target)^2; all arrays (n, m), cap None without V."""
+    """l1*||U||_* + sum v_penalty*|V| + sum weight/2*(U + V - target)^2; all arrays (n, m), v_penalty None without V."""
 
     weight: FloatArray
     target: FloatArray
-    cap: FloatArray | None
+    v_penalty: FloatArray | None
     l1: float
 
     @property
     def safe_step(self) -> float:
         """One over the Lipschitz constant of the gradient: max weight in U alone, twice that in (U, V)."""
-        return 1 / ((1 if self.cap is None else 2) * max(float(self.weight.max()), 1.0))
+        return 1 / ((1 if self.v_penalty is None else 2) * max(float(self.weight.max()), 1.0))
 
     def compute_loss(self, X: FloatArray) -> float:
         """sum weight/2*(X - target)^2."""
@@ -75,7 +75,7 @@ class _Problem:
         """The objective at (U, V), where the loss is already known."""
         if not math.isfinite(loss):
             return math.inf
-        penalty = 0.0 if self.cap is None else float(np.sum(self.cap * np.abs(V), dtype=np.float64))
+        penalty = 0.0 if self.v_penalty is None else float(np.sum(self.v_penalty * np.abs(V), dtype=np.float64))
         return self.l1 * float(np.linalg.svd(U, compute_uv=False).sum()) + penalty + loss
 
 
@@ -145,7 +145,7 @@ def _iterate(
     while status is None:
         gradient = problem.compute_gradient(U + V)
         U_new, rank = _shrink(U - step * gradient, step * problem.l1)
-        V_new = V if problem.cap is None else _soft_threshold(V - step * gradient, step * problem.cap)
+        V_new = V if problem.v_penalty is None else _soft_threshold(V - step * gradient, step * problem.v_penalty)
         tau_new = (1 + math.sqrt(1 + 4 * tau**2)) / 2
         ahead = (tau - 1) / tau_new if momentum else 0.0
         U, V = U_new + ahead * (U_new - U_old), V_new + ahead * (V_new - V_old)
@@ -194,8 +194,8 @@ def _build_problem(targets: FloatArray, alpha: float, l1: float, l2: float | Non
     one = targets.dtype.type(1)
     weight = np.where(seen, one * alpha if loss == "I" else one, one)
     # Off the observed cells V costs l2, as in the paper.
-    cap = None if l2 is None else float(l2) * np.where(seen, targets, one)
-    return _Problem(weight, targets if loss == "I" else alpha * targets, cap, l1)
+    v_penalty = None if l2 is None else float(l2) * np.where(seen, targets, one)
+    return _Problem(weight, targets if loss == "I" else alpha * targets, v_penalty, l1)
 
 
 def _make_targets(observed: Any, target: Any, dtype: np.dtype[Any]) -> FloatArray:
