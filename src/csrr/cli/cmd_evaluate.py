@@ -12,7 +12,7 @@ from csrr._base.progress import show_live_line
 from csrr.cli import options as opts
 from csrr.cli.errors import load_model, suggest_near
 from csrr.cli.help import Command
-from csrr.cli.output import print_json, say
+from csrr.cli.output import print_json, say, say_warnings
 from csrr.parameters import list_defaults
 
 if TYPE_CHECKING:
@@ -287,7 +287,8 @@ def _find_parts(model: Any, events: csrr.Log, test: str | None, options: dict[st
         return model.training_log(), events
     if test is not None:
         return events, opts.read_log(test, options)
-    train, tested = csrr.split(events, **opts.read_split(options), **opts.select_given(options, ["seed"]))
+    with say_warnings():
+        train, tested = csrr.split(events, **opts.read_split(options), **opts.select_given(options, ["seed"]))
     return train, tested
 
 

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from csrr._base.progress import Line, show_live_line
-from csrr._base.text import to_plain
+from csrr._base.text import format_number_of, to_plain
 from csrr.cli import interrupts
 from csrr.cli import options as opts
 from csrr.cli.errors import Failure, stoppable, tell_written
 from csrr.cli.help import Command
-from csrr.cli.output import print_json, say, say_command
+from csrr.cli.output import print_json, say, say_command, say_warnings
 from csrr.parameters import list_parameters, list_rivals
 
 if TYPE_CHECKING:
@@ -127,12 +127,13 @@ def _search(own: csrr.Recommender, space: Any, events: csrr.Log, options: dict[s
 
     arguments = opts.select_given(options, ("metric", "trials", "minutes", "folds", "seed", "storage", "threads"))
     how = opts.read_split(options)
-    if {"last", "at"} & how.keys():
-        events, arguments["valid"] = csrr.split(events, **how)
-    else:
-        arguments |= how
+    with say_warnings():
+        if {"last", "at"} & how.keys():
+            events, arguments["valid"] = csrr.split(events, **how)
+        else:
+            arguments |= how
     line.show(f"trial 1, {events.n_users:,} users x {events.n_items:,} items, {len(events):,} events")
-    with stoppable(lambda: _describe_kept(so_far[0] if so_far else None, options["storage"])):
+    with say_warnings(), stoppable(lambda: _describe_kept(so_far[0] if so_far else None, options["storage"])):
         return csrr.tune(own, events, space=space, prune=not options["no_prune"], callback=show, **arguments)
 
 
@@ -167,7 +168,7 @@ def _tell(found: csrr.Tuning, log: str, fitted: Path | None, options: dict[str, 
     failed += f", {states.count('pruned')} pruned" if "pruned" in states else ""
     if len(found.trials) == 1 and found.total == 1 and not found.best.params:
         say(f"{found.kind.__name__} has nothing to tune")
-    say(f"{states.count('done')} trials done{failed}; {found.metric} is a validation score")
+    say(f"{format_number_of(states.count('done'), 'trial')} done{failed}; {found.metric} is a validation score")
     say(str(found.display_table()))
     if fitted is not None:
         say(f"the best, fitted to all of {log}: {fitted}")

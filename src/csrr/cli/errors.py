@@ -136,6 +136,8 @@ def as_options(message: str, options: Iterable[str]) -> str:
         message = re.sub(r'; unknown="ignore" [^;]*', "", message)
     message = message.replace('unknown="ignore"', "--unknown ignore")
     message = re.sub(r"^(\w+)(?= asks for columns)", lambda found: f"--{found[1].replace('_', '-')}", message)
+    if "at" in options:
+        message = re.sub(r"(?<![\w-])first=", "--at=", message)
     message = message.replace("header=False", "--no-header").replace("ordered=True", "--ordered")
     message = WEIGHTS.sub(lambda found: re.sub(r'"([^"]*)": ([0-9.]+),?', r"--weight \1=\2", found[1]), message)
     message = re.sub(r"(?<![\w-])weights\b(?=[\[=:])", "--weight", message)

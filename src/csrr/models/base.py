@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import nullcontext
 from functools import partial
 from typing import Any, Unpack, overload
@@ -469,7 +469,7 @@ class Recommender(Scorer):
         >>> model.recommend_for([1, 5, 9], k=3).items.shape
         (1, 3)
         """
-        one = history if isinstance(history, Mapping) else list(list_ids(history))
+        one = history if isinstance(history, Mapping | Set) else list(list_ids(history))
         return self.fold_in([one], unknown=unknown).recommend(k, unknown=unknown, **options)
 
     # Similar items and users

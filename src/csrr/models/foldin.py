@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
@@ -117,6 +117,11 @@ def _read_lists(model: Recommender, histories: Sequence[Any], reader: IdLookup) 
     weights: list[float] = []
     lengths = []
     for number, history in enumerate(histories):
+        if isinstance(history, Set) and model.reads_order:
+            name = type(model).__name__
+            raise ParameterError(
+                f"history {number} is a set, and this {name} needs its order: give a list, newest last"
+            )
         mine = list(list_ids(history))
         ids += mine
         lengths.append(len(mine))
