@@ -68,6 +68,11 @@ class Neighborhood:
         """Whether no item has a neighbor."""
         return bool(self.weights.nnz == 0)
 
+    @cached_property
+    def by_item(self) -> Any:
+        """The weights by scored item: the transposed matrix, csr, of which rows are quick to take."""
+        return self.weights.T.tocsr()
+
     def scale(self, clicks: Any, amounts: FloatArray | None = None) -> npt.NDArray[np.float32]:
         """Return the factor on the weights for each user of `clicks`, csr: shape (n_users,).
 
@@ -94,14 +99,14 @@ class Neighborhood:
         """Return the contribution of each click of a user row to the score of an item row, (number of clicks,)."""
         mine = slice(clicks.indptr[row], clicks.indptr[row + 1])
         own = None if amounts is None else amounts[mine]
-        weights: AnyArray = self.weights[:, [item]].toarray()[clicks.indices[mine], 0]
+        weights: AnyArray = self.by_item[[item]].toarray()[0, clicks.indices[mine]]
         found = weights * self.scale(clicks[[row]], own)
         return found if own is None else found * own
 
 
 def make_click_weights(regression: Regression, solved: Float32Array, item: FloatArray) -> Any:
     """Return weights on the support, (m, K), in units of a click: csr, (m, m); `item`, (m,), is D_i^-b."""
-    weights = regression.make_matrix(solved)
+    weights = regression.by_neighbor.make_matrix(solved)
     weights.data *= np.repeat(item, np.diff(weights.indptr)) / item[weights.indices]
     return weights
 
