@@ -138,11 +138,11 @@ def make_times() -> str:
 
 
 def make_growth() -> str:
-    """Return a row for each number of events: seconds and peak memory of a fit with its search."""
+    """Return a row for each number of events: seconds of all cores and peak memory of a fit with its search."""
     kept = read_results(RESULTS / "order.json")
-    lines = ["| events | seconds | peak memory, GB | of it the log |", "|---|---|---|---|"]
+    lines = ["| events | seconds of one core | peak memory, GB | before the fit, GB |", "|---|---|---|---|"]
     for n_events in GROWTH:
         if (row := kept.get(f"growth/next/{n_events}")) is not None:
-            cells = f"{row['seconds']:.0f} | {row['peak']:.1f} | {row['before']:.1f}"
+            cells = f"{row['cpu']:.0f} | {row['peak']:.1f} | {row['before']:.1f}"
             lines.append(f"| {row['events']:,} | {cells} |")
     return "\n".join(lines) + "\n"
