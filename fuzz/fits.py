@@ -256,4 +256,4 @@ class _Exact(dense.Dense):
         cells["observed"] = seen
         cells["weight"] = spread(problem.weight, 1.0)
         cells["target"] = cells["T"] = spread(problem.target, 0.0)
-        cells["cap"] = spread(np.inf if problem.cap is None else problem.cap, np.inf)
+        cells["cap"] = spread(np.inf if problem.v_penalty is None else problem.v_penalty, np.inf)

@@ -2,10 +2,12 @@
 
 import ast
 import re
+import sys
 from pathlib import Path
 
 import pytest
 
+import csrr
 from csrr.registry import HOMES, MODELS
 
 SOURCE = Path(__file__).parents[1] / "src" / "csrr"
@@ -88,3 +90,33 @@ def test_the_reader_of_imports_sees_them_all():
 @pytest.mark.parametrize("word", ["utils", "helpers", "common", "manager"])
 def test_no_file_has_a_name_that_says_nothing(word):
     assert [path for path in SOURCE.rglob("*") if word in path.stem.split("_")] == []
+
+
+def list_reached(work):
+    """Return the files of the package whose functions run in a call, on this thread."""
+    found = set()
+
+    def see(frame, event, argument):
+        found.add(frame.f_code.co_filename)
+
+    before = sys.gettrace()
+    sys.settrace(see)
+    try:
+        work()
+    finally:
+        sys.settrace(before)
+    return {Path(each).relative_to(SOURCE) for each in found if Path(each).is_relative_to(SOURCE)}
+
+
+def test_a_call_passes_through_few_files():
+    log = csrr.synthetic(200, 80, events_per_user=12).log
+    model = csrr.CSRR(threads=1)
+    assert len(list_reached(lambda: model.fit(log))) <= 27
+    assert len(list_reached(lambda: model.recommend([3, 5], k=5))) <= 12
+
+
+def test_reading_a_csv_file_passes_through_few_files(tmp_path):
+    log, read = csrr.synthetic(60, 40, events_per_user=10).log, csrr.read
+    rows = zip(log.user_rows.tolist(), log.item_rows.tolist(), strict=True)
+    (tmp_path / "clicks.csv").write_text("user,item\n" + "".join(f"{user},{item}\n" for user, item in rows))
+    assert len(list_reached(lambda: read(tmp_path / "clicks.csv"))) <= 10

@@ -227,9 +227,23 @@ def test_rolling_is_that_of_python(log_file, tmp_path):
         (("--rolling", "--test", "other.csv"), "--test and --rolling do not go together"),
         (("--every", "30d"), "--every goes with --rolling"),
         (("--rolling", "--every", "soon"), "--every='soon'"),
+        (("--rolling", "--at", "1900-01-01"), "--at=-2208988800: it must lie within"),
         (("--rolling", "--plot", "a.svg", "--model", "ease", "--model", "pop-rank"), "--plot draws one model"),
     ],
 )
 def test_what_does_not_go_with_rolling(log_file, args, words):
     result = in_process("evaluate", log_file, *args)
     assert (result.exit_code, words in result.stderr) == (2, True), result.stderr
+
+
+@pytest.mark.parametrize(
+    "command", [("evaluate", "--model", "item-knn"), ("tune", "--model", "pop-rank", "--trials", 1)]
+)
+def test_times_of_loading_are_told_in_a_line(tmp_path, command):
+    file = tmp_path / "log.csv"
+    file.write_text("user,item,time\n" + "".join(f"{user},{item},5\n" for user in range(9) for item in range(user, 12)))
+    told = in_process(command[0], file, "--split", "last", *command[1:])
+    assert told.exit_code == 0
+    assert "csrr: 100% of the users have most of their events at one time" in told.stderr
+    assert "leave times out (--time-column=none)" in told.stderr
+    assert "Warning" not in told.stderr

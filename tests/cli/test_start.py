@@ -63,7 +63,14 @@ def test_the_commands_on_the_page_run(answered, tmp_path, monkeypatch):
 def test_json_has_the_summary_and_options_go_into_the_commands(log_file, tmp_path):
     found = as_json("start", log_file, "-o", tmp_path / "found", "--minutes", 1, "--title-column", "none", "--header")
     assert found["finished"] is True
-    assert [each["model"] for each in found["models"]] == ["PopRank", "ItemKNN", "EASE", "WRMF", "CSRR"]
+    assert [each["model"] for each in found["models"]] == [
+        "PopRank",
+        "ItemKNN",
+        "EASE",
+        "WRMF",
+        "CSRR",
+        'CSRR(order="next")',
+    ]
     update = found["commands"][-1]["line"]
     assert " new.csv --title-column none --header -o " in update
 

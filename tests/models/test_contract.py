@@ -10,16 +10,27 @@ import pytest
 from scipy import sparse
 
 import csrr
-from csrr import BPRMF, CSRR, NotFittedError
-from csrr.parameters import list_parameters
+from csrr import BPRMF, CSRR, NotFittedError, registry
+from csrr.model_parameters import Order
+from csrr.parameters import declare, list_parameters
 from csrr.registry import MODELS as BY_NAME
 from tests.in_order import put_in_order, suit
 
-MODELS = list(BY_NAME.values())
+
+@declare
+class NextCSRR(CSRR):
+    """A CSRR that predicts what comes next."""
+
+    order: Order = "next"
+
+
+MODELS = [*BY_NAME.values(), NextCSRR]
 
 
 @pytest.fixture(params=MODELS)
 def kind(request, monkeypatch):
+    # For files, of this test alone.
+    monkeypatch.setitem(registry._added, "NextCSRR", NextCSRR)
     if request.param().uses_order:
         for module in ("estimator", "foldin"):
             monkeypatch.setattr(f"csrr.models.{module}.as_log", put_in_order)

@@ -114,3 +114,11 @@ def test_a_plain_model_takes_new_events_with_times_or_in_order():
     plain = csrr.PopRank().fit(log.to_csr())
     assert len(plain.update({"user": [0], "item": [3], "time": [5]}).users_) == 40
     assert plain.update(csrr.read({"user": [0], "item": [3]}, ordered=True)).seen_ages_ is None
+
+
+def test_a_set_is_no_history_where_order_counts():
+    model = MarkovChain(0.5).fit(make_log()[0])
+    for ask in (lambda: model.recommend_for({1, 2}), lambda: model.fold_in([[1, 2], frozenset({1, 2})])):
+        with pytest.raises(csrr.ParameterError, match="is a set, and this MarkovChain needs its order: give a list"):
+            ask()
+    assert csrr.ItemKNN().fit(make_log()[0]).recommend_for({1, 2}, k=3).items.shape == (1, 3)

@@ -5,7 +5,7 @@ import pytest
 
 import csrr
 from csrr.numerics.certificate import compute_gap
-from csrr.numerics.lowrank import LowRank
+from csrr.numerics.problem import LowRank
 from tests.numerics.test_problem import make
 from tests.reference import dense
 

@@ -13,7 +13,7 @@ from csrr.numerics.factored import (
     solve_factored,
     widen,
 )
-from csrr.numerics.lowrank import LowRank
+from csrr.numerics.problem import LowRank
 from csrr.numerics.solver import Options, solve
 from csrr.numerics.thread_engine import THREADS
 from tests.numerics.test_problem import LOSSES, clicks, make
@@ -202,12 +202,12 @@ class TestCalculus:
         for mine, theirs in (
             (problem.target, flipped.target),
             (problem.weight, flipped.weight),
-            *([] if problem.cap is None else [(problem.cap, flipped.cap)]),
+            *([] if problem.v_penalty is None else [(problem.v_penalty, flipped.v_penalty)]),
         ):
             np.testing.assert_array_equal(
                 flipped.pattern.make_matrix(theirs).toarray(), problem.pattern.make_matrix(mine).toarray().T
             )
-        assert (flipped.cap is None) == (problem.cap is None)
+        assert (flipped.v_penalty is None) == (problem.v_penalty is None)
         assert flipped.l1 == problem.l1
         assert compute_objective(flipped, factors.T) == pytest.approx(compute_objective(problem, factors), rel=1e-12)
         sums, _ = problem.engine.pull_rows(flipped, factors.items, factors.users)

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import optimize
 
-from csrr.numerics.foldin import ItemSide, explain_value, fold_in
+from csrr.numerics.factored import ItemSide, explain_value, fold_in
 from tests.numerics.test_problem import clicks, make
 
 CASES = pytest.mark.parametrize(

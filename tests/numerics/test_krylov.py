@@ -11,8 +11,7 @@ from csrr.numerics.krylov import (
     estimate_spectral_norm,
     orthonormalize,
 )
-from csrr.numerics.lowrank import LowRank
-from csrr.numerics.problem import Pattern
+from csrr.numerics.problem import LowRank, Pattern
 from csrr.numerics.thread_engine import THREADS
 from tests.numerics.test_problem import clicks
 

@@ -47,7 +47,7 @@ def test_build_agrees_with_the_specification(loss, scaling, own):
     for ours, theirs in (
         (problem.target, reference.target),
         (problem.weight, reference.weight),
-        (problem.cap, reference.cap),
+        (problem.v_penalty, reference.cap),
     ):
         np.testing.assert_allclose(ours, theirs[seen], rtol=1e-12)
     most = 3 if costs is None else 3 * costs[seen].max()
@@ -92,7 +92,7 @@ def test_v_is_the_best_on_a_grid_and_the_pull_is_minus_the_slope(drawn):
     at = problem.sum_observed_loss(np.array([u]))
     grid = np.linspace(0, 1, 201) if l2 is not None else np.zeros(1)
     t, w = float(problem.target[0]), float(problem.weight[0])
-    cost = (0 if l2 is None else float(problem.cap[0])) * grid + w / 2 * (u + grid - t) ** 2
+    cost = (0 if l2 is None else float(problem.v_penalty[0])) * grid + w / 2 * (u + grid - t) ** 2
     assert at <= cost.min() + 1e-9
     assert at >= cost.min() - w * 0.005**2  # no better than the grid allows
     step = 1e-5
@@ -128,7 +128,7 @@ def test_another_strength_is_the_same_problem_otherwise():
     assert other.l1 == 0.25
     assert problem.l1 != 0.25
     assert other.target is problem.target
-    assert other.cap is problem.cap
+    assert other.v_penalty is problem.v_penalty
 
 
 class TestPattern:

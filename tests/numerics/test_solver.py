@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from csrr._base.threads import use_threads
 from csrr.numerics.certificate import compute_gap, compute_relative_gap
-from csrr.numerics.lowrank import LowRank
-from csrr.numerics.problem import Problem
+from csrr.numerics.problem import LowRank, Problem
 from csrr.numerics.solver import Options, improve, solve
 from tests.numerics.test_problem import LOSSES, clicks, make
 from tests.reference import dense
@@ -95,7 +94,7 @@ class TestCellsWithCostsOfTheirOwn:
         problem, reference = self.both(2.0)
         assert problem.typical_curvature < 0.5 * problem.smoothness
         # As if only light cells were there: the first steps must overshoot.
-        light = Daring(problem.pattern, problem.target, problem.weight, problem.cap, problem.l1)
+        light = Daring(problem.pattern, problem.target, problem.weight, problem.v_penalty, problem.l1)
         found = solve(light, Options(tol=1e-4, max_iter=1000))
         objectives = [step.objective for step in found.history]
         assert max(np.diff(objectives)) > 0
@@ -105,7 +104,7 @@ class TestCellsWithCostsOfTheirOwn:
     @pytest.mark.parametrize("limits", [{"max_iter": 1}, {"max_iter": 2}, {"max_iter": 5}, {"rank_cap": 4}])
     def test_no_rejected_step_is_ever_the_answer(self, limits):
         problem, _ = self.both(2.0)
-        light = Daring(problem.pattern, problem.target, problem.weight, problem.cap, problem.l1)
+        light = Daring(problem.pattern, problem.target, problem.weight, problem.v_penalty, problem.l1)
         found = solve(light, Options(**{"tol": 1e-4, "max_iter": 300, **limits}))
         best = min(step.objective for step in found.history)
         assert found.certificate.primal <= best * (1 + 1e-3)
@@ -191,7 +190,7 @@ def test_the_gap_is_never_negative(seed, loss, l2, strength, size):
 def test_v_reaches_its_upper_bound_in_the_problems_above():
     problem, reference = make(clicks((14, 18), 0.3), loss="II", alpha=4.0, l2=0.1)
     assert (dense.solve(reference, tol=1e-7).V == 1).any()
-    assert problem.cap.max() < 1
+    assert problem.v_penalty.max() < 1
 
 
 class TestStrengthsThatGiveNothing:
@@ -221,7 +220,7 @@ class Taut(Problem):
 
     @classmethod
     def of(cls, problem):
-        return cls(problem.pattern, problem.target, problem.weight, problem.cap, problem.l1)
+        return cls(problem.pattern, problem.target, problem.weight, problem.v_penalty, problem.l1)
 
 
 class TestSlack:

@@ -196,7 +196,7 @@ class BlockEngine:
         return Blocks([np.hstack(parts) for parts in zip(*(each.parts for each in arrays), strict=True)])
 
     def descend_rows(self, problem, own, other, curvature, reg, steps, relax):
-        fixed = problem.cap is not None, np.ascontiguousarray(self.get(other)), curvature, steps, relax
+        fixed = problem.v_penalty is not None, np.ascontiguousarray(self.get(other)), curvature, steps, relax
 
         def work(*block):
             *given, start, strengths = block
@@ -207,7 +207,7 @@ class BlockEngine:
         return self._map_rows(work, problem, own, reg)
 
     def pull_rows(self, problem, own, other):
-        fixed = problem.cap is not None, np.ascontiguousarray(self.get(other))
+        fixed = problem.v_penalty is not None, np.ascontiguousarray(self.get(other))
 
         def work(*block):
             sums, loss = np.zeros_like(block[-1]), np.empty(len(block[-1]))

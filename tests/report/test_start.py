@@ -12,7 +12,7 @@ import csrr
 from csrr._base.threads import TimeUpError
 from csrr.report import comparison
 from csrr.report import start as start_file
-from csrr.report.comparison import COMPARED, HALVES, group_items
+from csrr.report.comparison import COMPARED, HALVES, NEXT, group_items
 from csrr.report.findings import count_hits, list_commands, list_findings
 
 
@@ -332,3 +332,40 @@ def test_lists_that_would_best_be_longer_are_told_of(look):
     assert "lists of 50 (the longest tried) cost least" in " ".join(list_findings(replace(look, lists=cheap)))
     nothing = [replace(each, cost=100.0 + each.length) for each in look.lists]
     assert "showing nothing costs least" in " ".join(list_findings(replace(look, lists=nothing)))
+
+
+@pytest.fixture(scope="module")
+def in_order(tmp_path_factory):
+    """A first look at a log in which what is chosen follows from what came before."""
+    log = csrr.synthetic(400, 60, rank=4, events_per_user=12, order=0.7, decay=0.3, noise=0, specific=0, seed=2).log
+    return csrr.start(log, 2, tmp_path_factory.mktemp("order") / "look")
+
+
+def test_the_model_in_order_competes_and_a_sentence_says_what_order_is_worth(in_order):
+    results = {each.name: each.with_history for each in in_order.done}
+    assert list(results) == [*COMPARED, NEXT]
+    assert in_order.best.name == NEXT
+    before, after = results["CSRR"]["ndcg@10"], results[NEXT]["ndcg@10"]
+    assert after > 1.1 * before
+    said = f"Knowing what came last raises the ndcg@10 of CSRR from {before:.4f} to {after:.4f}."
+    assert said in in_order.summary()["findings"]
+    assert said in (in_order.folder / "page.html").read_text()
+
+
+def test_what_follows_is_of_the_model_in_order(in_order):
+    kept = csrr.load(in_order.folder / "model.csrr")
+    assert kept.order == "next"
+    assert kept.training_log().is_ordered
+    lines = [each.line for each in list_commands(replace(in_order, source="a.csv"))]
+    assert "csrr tune a.csv --model csrr -p order=next --minutes 10" in lines
+    assert [each.part for each in in_order.learning] == list(HALVES)
+
+
+def test_what_order_is_worth_may_be_nothing_or_less(in_order):
+    plain, ordered = (next(each for each in in_order.results if each.name == name) for name in ("CSRR", NEXT))
+    swapped = [replace(plain, name=NEXT), replace(ordered, name="CSRR")]
+    assert "Knowing what came last lowers the" in " ".join(list_findings(replace(in_order, results=swapped)))
+    same = [plain, replace(plain, name=NEXT)]
+    assert "changes the" in (said := " ".join(list_findings(replace(in_order, results=same))))
+    assert ", which may be chance." in said
+    assert "Knowing what came last" not in " ".join(list_findings(replace(in_order, results=[plain])))

@@ -79,17 +79,21 @@ def _wrap(text: str, width: int, first: str, others: str) -> list[str]:
 def say_warnings() -> Iterator[None]:
     """Say our own warnings on stderr, a line each; others stay what they are."""
     import csrr
+    from csrr.cli.errors import as_options
 
-    kinds = (csrr.NoHistoryWarning, csrr.UnknownIdWarning)
-    with warnings.catch_warnings(record=True) as caught:
-        for kind in kinds:
-            warnings.simplefilter("always", kind)
-        yield
-    for each in caught:
-        if issubclass(each.category, kinds):
-            say(f"csrr: {str(each.message).partition(';')[0]}", err=True)
-        else:
-            warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
+    kinds = (csrr.NoHistoryWarning, csrr.UnknownIdWarning, csrr.DataWarning)
+    caught: list[warnings.WarningMessage] = []
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            for kind in kinds:
+                warnings.simplefilter("always", kind)
+            yield
+    finally:
+        for each in caught:
+            if issubclass(each.category, kinds):
+                say(f"csrr: {as_options(str(each.message), ()).partition(';')[0]}", err=True)
+            else:
+                warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
 
 
 def say_error(message: str) -> None:

@@ -128,13 +128,9 @@ def parse_user_lists(data: bytes) -> Table:
     for block in _cut_lines(text):
         lines = pc.list_flatten(pc.split_pattern(pa.array([block.decode()], pa.large_string()), "\n"))
         words = pc.utf8_split_whitespace(pc.utf8_trim_whitespace(lines))
-        sizes = pc.list_value_length(words).to_numpy()
-        flat, starts = words.flatten(), np.cumsum(sizes) - sizes
-        is_item = np.ones(len(flat), bool)
-        is_item[starts] = False
-        counts.append(sizes - 1)
-        users.append(flat.take(pa.array(starts[sizes > 1])))
-        items.append(flat.filter(pa.array(is_item)).dictionary_encode())
+        counts.append(pc.list_value_length(words).to_numpy() - 1)
+        users.append(pc.list_element(words, 0).filter(pa.array(counts[-1] > 0)))
+        items.append(pc.list_slice(words, 1).flatten().dictionary_encode())
         limit.check_rows(n_rows := n_rows + len(items[-1]))
     n_items = np.concatenate(counts)
     ends, n_items = np.cumsum(n_items), n_items[n_items > 0]

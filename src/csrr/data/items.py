@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 import numpy as np
@@ -230,29 +231,27 @@ def _guess(texts: pa.Array) -> ItemColumn | None:
 
 
 def _read_texts(texts: pa.Array, separator: str | None) -> ItemColumn:
-    n, rows = len(texts), np.flatnonzero(~_find_nulls(texts))
-    known = texts.drop_null()
-    if separator is None or not pc.any(pc.match_substring(known, separator)).as_py():
-        return ItemColumn("category", Categories.collect(rows, known, n))
-    lists = pc.split_pattern(known, separator)
-    rows = np.repeat(rows, pc.list_value_length(lists).to_numpy(zero_copy_only=False).astype(np.int64))
-    return _collect_many(rows, lists.flatten(), n)
+    if separator is not None and pc.any(pc.match_substring(texts, separator)).as_py():
+        lists = pc.split_pattern(texts, separator)
+        return _collect_lists(lists, lists.flatten())
+    rows = np.flatnonzero(~_find_nulls(texts))
+    return ItemColumn("category", Categories.collect(rows, texts.drop_null(), len(texts)))
 
 
 def _read_lists(column: Column) -> ItemColumn:
-    array = column.array
-    lengths = pc.list_value_length(array).fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
     try:
-        flat = pc.list_flatten(array).cast(pa.large_string())
+        return _collect_lists(column.array, pc.list_flatten(column.array).cast(pa.large_string()))
     except pa.ArrowException:
         raise column.make_type_error("; lists are of texts: choose other columns with columns=[...]") from None
-    return _collect_many(np.repeat(np.arange(len(array)), lengths), flat, len(array))
 
 
-def _collect_many(rows: Rows, texts: pa.Array, n: int) -> ItemColumn:
+def _collect_lists(lists: pa.Array, texts: pa.Array) -> ItemColumn:
+    """Return lists of categories, whose `texts` stand one after the other."""
+    lengths = pc.list_value_length(lists).fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
     texts = pc.utf8_trim_whitespace(texts)
-    known = ~_find_nulls(texts) & pc.not_equal(texts, "").fill_null(False).to_numpy(zero_copy_only=False)
-    return ItemColumn("categories", Categories.collect(rows[known], texts.filter(pa.array(known)), n))
+    known = pc.not_equal(texts, "").fill_null(False)
+    rows = np.repeat(np.arange(len(lists)), lengths)[known.to_numpy(zero_copy_only=False)]
+    return ItemColumn("categories", Categories.collect(rows, texts.filter(known), len(lists)))
 
 
 def _find_nulls(array: pa.Array) -> BoolArray:
@@ -261,31 +260,22 @@ def _find_nulls(array: pa.Array) -> BoolArray:
 
 def match_column(column: ItemColumn, name: str, value: Any) -> BoolArray:
     """Return which items meet a condition, shape (n,): a value, a list of values, or a pair (least, most)."""
-    if isinstance(value, tuple):
-        return _match_range(column, name, value)
+    if isinstance(value, tuple) and (len(value) != 2 or column.is_text):
+        what = "categories: give one, or a list of them" if column.is_text else "a range is a pair, (least, most)"
+        raise DataError(f"where: {show_value(name)}={show_value(value)}; {what}")
     several = list(value) if isinstance(value, list | set | frozenset | np.ndarray) else [value]
     if not several:
         raise DataError(f"where: {show_value(name)} is given no values; name at least one")
     if column.is_text:
         places = [column.values.find(name, each) for each in several]
         return np.asarray(column.values.members[:, places].sum(axis=1)).ravel() > 0
-    met = np.zeros(len(column.values), np.bool_)
-    for each in several:
-        met |= column.to_numbers() == _read_bound(column, name, each)
-    return met
-
-
-def _match_range(column: ItemColumn, name: str, value: tuple[Any, ...]) -> BoolArray:
-    if len(value) != 2 or column.is_text:
-        what = "categories: give one, or a list of them" if column.is_text else "a range is a pair, (least, most)"
-        raise DataError(f"where: {show_value(name)}={show_value(value)}; {what}")
-    numbers = column.to_numbers()
-    met: BoolArray = ~np.isnan(numbers)
-    least, most = (None if each is None else _read_bound(column, name, each) for each in value)
-    if least is not None:
-        met &= numbers >= least
-    if most is not None:
-        met &= numbers <= most
+    read, numbers = partial(_read_bound, column, name), column.to_numbers()
+    if isinstance(value, tuple):
+        least, most = value
+        bounds = [(-np.inf if least is None else read(least), np.inf if most is None else read(most))]
+    else:
+        bounds = [(number, number) for number in map(read, several)]
+    met: BoolArray = np.any([(low <= numbers) & (numbers <= high) for low, high in bounds], axis=0)
     return met
 
 
@@ -443,10 +433,9 @@ def _as_type_of(items: IdMap, known: IdMap) -> Any:
     if is_text:
         return items.ids.astype(str).astype(np.object_)
     texts = pa.array(items.ids, pa.large_string())
-    plain = pc.match_substring_regex(texts, CANONICAL_INTEGER).to_numpy(zero_copy_only=False)
-    fits = plain & (pc.utf8_length(texts).to_numpy() < 19)
+    fits = pc.and_(pc.match_substring_regex(texts, CANONICAL_INTEGER), pc.less(pc.utf8_length(texts), 19))
     # No id is that small: a text that is not an integer is not found in a table of integers.
-    return np.array([int(text) if fit else -(2**63) for text, fit in zip(items.ids, fits, strict=True)], np.int64)
+    return pc.if_else(fits, texts, str(-(2**63))).cast(pa.int64()).to_numpy()
 
 
 _GENRES = (

@@ -22,16 +22,18 @@ from csrr.data.items import Categories
 from csrr.data.log import Log, as_log
 from csrr.evaluation.statistics import Interval, combine_f1, compute_mean_interval, linearize_f1
 from csrr.models.base import Recommender
-from csrr.models.filters import (
+from csrr.models.recommend import (
     IdLookup,
     Unknown,
     find_categories,
+    find_known,
     find_user_rows,
     list_ids,
     read_asked,
     read_rules,
+    score_lists,
+    score_popular,
 )
-from csrr.models.recommend import find_known, score_lists, score_popular
 from csrr.parameters import ParameterError
 from csrr.ranking.metrics import (
     STANDARD,

@@ -311,6 +311,8 @@ def _find_cuts(log: Log, every: Any, first: Any) -> Float64Array:
     start = float(np.quantile(log.times, 0.5, method="higher") if first is None else parse_time(first))
     # The last event lies before the end.
     left = float(log.times.max()) + 1 - start
+    if first is None and np.ptp(log.times) == 0:
+        raise DataError("all events have the same time, so nothing can be said of how a model ages")
     if not log.times.min() < start or left <= 0:
         given, low, high = format_cuts(np.array([start, log.times.min(), log.times.max()]))
         raise DataError(f"first={given}: it must lie within the times of the log, after {low} and up to {high}")

@@ -17,11 +17,9 @@ from csrr.model_parameters import UserScaling
 from csrr.models.costs import ClickCosts, Costs, Ratio, Weighing
 from csrr.models.scaling import RULE, Scaling, Settings, compute_noise_level, compute_target_norm, count_clicks
 from csrr.noise.scores import STRONG, LeaveOneOut, score_noise
-from csrr.numerics.factored import Factors
-from csrr.numerics.foldin import ItemSide
-from csrr.numerics.lowrank import LowRank
+from csrr.numerics.factored import Factors, ItemSide
 from csrr.numerics.neighbors import Regression, find_nearest
-from csrr.numerics.problem import Loss, Pattern, Problem, build
+from csrr.numerics.problem import Loss, LowRank, Pattern, Problem, build
 from csrr.numerics.solver import Options, guess_low_rank, solve
 from csrr.numerics.thread_engine import THREADS
 from csrr.parameters import ParameterError
@@ -78,7 +76,7 @@ class ClickProblem:
         """Return the problem with equal weights of all cells, without V, at the strength for them: for one SVD."""
         problem = self.problem
         if self.loss == "II":
-            return replace(problem, cap=None)
+            return replace(problem, v_penalty=None)
         l1 = problem.l1 / (self.costs.alpha * self.clicks.level)
         return Problem(problem.pattern, problem.target, 0 * problem.weight + 1, None, l1)
 
@@ -175,10 +173,10 @@ def build_problem(
 def _check_penalties(problem: Problem, l2: float | None) -> None:
     """Raise ParameterError if penalties of V are so small that their type has fewer digits for them than for others."""
     of_type = np.finfo(problem.target.dtype)
-    if problem.cap is not None and l2 and float(problem.cap.min()) < of_type.tiny / of_type.eps:
+    if problem.v_penalty is not None and l2 and float(problem.v_penalty.min()) < of_type.tiny / of_type.eps:
         more = "" if of_type.bits == 64 else ', or dtype="float64"'
         raise ParameterError(
-            f"penalties of V as small as {float(problem.cap.min()):.3g}, which l2={l2:.3g} makes, are beyond"
+            f"penalties of V as small as {float(problem.v_penalty.min()):.3g}, which l2={l2:.3g} makes, are beyond"
             f" {of_type.dtype}; give a larger l2 or reg_sparse, reg_sparse=0{more}"
         )
 

@@ -17,13 +17,13 @@ from csrr._base.progress import Callback, follow_steps
 from csrr._base.threads import run_ranges, use_threads
 from csrr.data.log import Log
 from csrr.model_parameters import MOST, AutoReg, Dtype, Threads
+from csrr.models.estimator import join_events
 from csrr.models.foldin import FoldedItems
 from csrr.models.held_out import find_best_multiple
 from csrr.models.item_weights import ItemWeightsModel
 from csrr.models.schema import Arrays, FileSchema, Values
 from csrr.models.search_space import AroundAuto
 from csrr.models.store import ModelState
-from csrr.models.update import join_events
 from csrr.parameters import Number, ParameterError, declare, parameter
 from csrr.ranking.topk import split_rows
 

@@ -14,16 +14,16 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from csrr._base.arrays import Float32Array, Float64Array, Int32Array
+from csrr._base.arrays import AnyArray, BoolArray, Float32Array, Float64Array, Int32Array
 from csrr._base.text import fold_html, format_html_facts, format_html_table, format_html_words
 from csrr.data.columns import Times
+from csrr.data.errors import DataError
 from csrr.data.event_types import EventTypes
 from csrr.data.ids import IdMap
 from csrr.data.items import ItemTable, read_items
-from csrr.data.log import Log, as_log
+from csrr.data.log import Log, as_log, join_logs
 from csrr.models.schema import Arrays, FileSchema, ModelFileError, sparse_arrays, sparse_from
 from csrr.models.store import ModelState, read_plain_shape, write_model
-from csrr.models.update import join_events, uses_weights
 from csrr.parameters import ParameterError, check_params, explain_names, list_defaults, list_parameters, refuse_names
 from csrr.ranking.calibration import Calibration
 from csrr.ranking.rules import normalize_rows, sketch_rows
@@ -613,3 +613,71 @@ def _find_fitted(model: Estimator, name: str, value: Any) -> str:
 def _differs(value: Any, default: Any) -> bool:
     """Return whether a parameter is not the default."""
     return value is not default and not np.array_equal(value, default)
+
+
+# The events of a fit: weighed as the model weighs them, and joined with new ones
+
+
+def uses_times(model: Estimator) -> bool:
+    """Return whether a model weighs events by their age."""
+    return getattr(model, "half_life", None) is not None
+
+
+def uses_weights(model: Estimator, log: Log) -> bool:
+    """Return whether a fit to a log uses its weights: "auto" uses those given by event type."""
+    if getattr(model, "event_weights", None) == "auto":
+        return log.types is not None and log.weights is not None
+    return model.weighs_events
+
+
+def weigh(model: Estimator, log: Log) -> Log:
+    """Return a log with the weights that a fit uses: those of its events, decayed if there is a `half_life`."""
+    if not uses_times(model):
+        return log
+    return (log if uses_weights(model, log) else replace(log, weights=None)).decay(getattr(model, "half_life"))  # noqa: B009
+
+
+def join_events(model: Estimator, new_events: Any) -> Log:
+    """Return the training events of a model and new ones, with the weights and times by which it weighs them."""
+    model.check_fitted()
+    known, new = model.training_log(), model.read(new_events)
+    columns: dict[str, tuple[bool, Any, Any]] = {
+        "weights": (model.weighs_events, model.seen_weights_, new.weights),
+        "times": (uses_times(model), model.seen_times_, new.times),
+    }
+    for name, (is_needed, of_known, of_new) in columns.items():
+        if is_needed and of_known is None:
+            raise DataError(
+                f"this {type(model).__name__} weighs events by their {name}, and those of its training events were not"
+                " kept (it was fitted without); fit it to the whole log"
+            )
+        if is_needed and of_new is None:
+            raise DataError(f"this {type(model).__name__} weighs events by their {name}, and the new ones have none")
+    if model.seen_ages_ is not None and not new.is_ordered:
+        raise DataError(
+            f"this {type(model).__name__} learns from the order of events, and the new ones have none: read them with a"
+            " column of times, or, if their rows are in order, with ordered=True"
+        )
+    # Weights and an order that the model does not use are dropped. Times give recent popularity if all events have
+    # them.
+    weights = (model.seen_weights_, new.weights) if model.weighs_events else (None, None)
+    times = (model.seen_times_, new.times)
+    times = times if all(each is not None for each in times) else (None, None)
+    places = None if model.seen_ages_ is None else -new.find_ages()
+    return join_logs(
+        replace(known, weights=weights[0], times=times[0]),
+        replace(new, weights=weights[1], times=times[1], places=places),
+    )
+
+
+def place_rows_by_id(values: AnyArray, known: IdMap, joined: IdMap) -> tuple[AnyArray, BoolArray]:
+    """Return values of known ids, (n_known, ...), at the rows of joined ids, and which of these are new.
+
+    Shapes (n_joined, ...), zeros for new ids, and (n_joined,).
+    """
+    rows = joined.rows(known.ids)
+    placed = np.zeros((len(joined), *values.shape[1:]), values.dtype)
+    placed[rows] = values
+    is_new = np.ones(len(joined), np.bool_)
+    is_new[rows] = False
+    return placed, is_new

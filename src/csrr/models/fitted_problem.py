@@ -22,9 +22,7 @@ from csrr.noise.tastes import Tastes
 from csrr.numerics.algorithm2 import compute_upper_bound, fold_in_nonnegative
 from csrr.numerics.certificate import Certificate
 from csrr.numerics.engine import Engine
-from csrr.numerics.factored import Factors
-from csrr.numerics.foldin import ItemSide, explain_value, fold_in
-from csrr.numerics.lowrank import LowRank
+from csrr.numerics.factored import Factors, ItemSide, explain_value, fold_in
 from csrr.numerics.neighbors import (
     Factored,
     Regression,
@@ -33,7 +31,7 @@ from csrr.numerics.neighbors import (
     make_weights,
     weigh_neighbors,
 )
-from csrr.numerics.problem import Pattern, Problem, build, select_rows
+from csrr.numerics.problem import LowRank, Pattern, Problem, build, select_rows
 from csrr.numerics.thread_engine import THREADS
 from csrr.parameters import Number, Whole
 from csrr.ranking.topk import multiply_own, multiply_pairs
@@ -70,6 +68,11 @@ class Neighborhood:
         """Whether no item has a neighbor."""
         return bool(self.weights.nnz == 0)
 
+    @cached_property
+    def by_item(self) -> Any:
+        """The weights by scored item: the transposed matrix, csr, of which rows are quick to take."""
+        return self.weights.T.tocsr()
+
     def scale(self, clicks: Any, amounts: FloatArray | None = None) -> npt.NDArray[np.float32]:
         """Return the factor on the weights for each user of `clicks`, csr: shape (n_users,).
 
@@ -96,14 +99,14 @@ class Neighborhood:
         """Return the contribution of each click of a user row to the score of an item row, (number of clicks,)."""
         mine = slice(clicks.indptr[row], clicks.indptr[row + 1])
         own = None if amounts is None else amounts[mine]
-        weights: AnyArray = self.weights[:, [item]].toarray()[clicks.indices[mine], 0]
+        weights: AnyArray = self.by_item[[item]].toarray()[0, clicks.indices[mine]]
         found = weights * self.scale(clicks[[row]], own)
         return found if own is None else found * own
 
 
 def make_click_weights(regression: Regression, solved: Float32Array, item: FloatArray) -> Any:
     """Return weights on the support, (m, K), in units of a click: csr, (m, m); `item`, (m,), is D_i^-b."""
-    weights = regression.make_matrix(solved)
+    weights = regression.by_neighbor.make_matrix(solved)
     weights.data *= np.repeat(item, np.diff(weights.indptr)) / item[weights.indices]
     return weights
 
@@ -314,7 +317,7 @@ class FittedProblem:
             base, level = factors, spec.alpha * self.clicks.level
             if not is_balanced(spec.loss, spec.alpha, costs):
                 # The weights are fitted to the residual of factors of the balanced problem.
-                even = replace(problem, weight=0 * problem.weight + 1, cap=None, l1=self.l1 / level)
+                even = replace(problem, weight=0 * problem.weight + 1, v_penalty=None, l1=self.l1 / level)
                 base = engine.get(fold_in(even, ItemSide.of(users, even.l1, engine), tol=FOLD_IN_TOL / 10))
             weights = fold_neighbors(problem, (users, base), item, histories, self.scaling.item, settings)
         return (factors / item[:, None]).astype(np.float32), weights
@@ -436,7 +439,7 @@ def _find_specific(
 ) -> Any:
     """V in units of a click, sparse (n, m), given what the other parts explain of each click; all others are (nnz,)."""
     if own_l2 is not None:
-        problem = replace(problem, cap=weighted_targets * units.dtype.type(own_l2))
+        problem = replace(problem, v_penalty=weighted_targets * units.dtype.type(own_l2))
     specific = problem.pattern.make_matrix((problem.find_specific(explained) / units).astype(np.float32))
     specific.eliminate_zeros()
     return specific

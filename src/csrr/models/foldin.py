@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
@@ -15,9 +15,22 @@ from csrr._base.arrays import Float32Array, Float64Array, Rows
 from csrr.data.errors import show_value
 from csrr.data.ids import IdMap, join_ids, join_titles
 from csrr.data.log import Log, as_log
-from csrr.models.filters import IdLookup, Unknown, UserBatch, find_user_rows, is_one_id, list_ids, restrict
-from csrr.models.recommend import Least, RecommendOptions, check_k, find_known, make_lists, score_known
-from csrr.models.update import uses_times, weigh
+from csrr.models.estimator import uses_times, weigh
+from csrr.models.recommend import (
+    IdLookup,
+    Least,
+    RecommendOptions,
+    Unknown,
+    UserBatch,
+    check_k,
+    find_known,
+    find_user_rows,
+    is_one_id,
+    list_ids,
+    make_lists,
+    restrict,
+    score_known,
+)
 from csrr.parameters import ParameterError, check_number, list_defaults
 from csrr.ranking.topk import NO_ITEM, ItemOrder, Products, RowScorer, add_products, multiply_factors, take_rows, top_k
 from csrr.results.recommendations import Recommendations
@@ -104,6 +117,11 @@ def _read_lists(model: Recommender, histories: Sequence[Any], reader: IdLookup) 
     weights: list[float] = []
     lengths = []
     for number, history in enumerate(histories):
+        if isinstance(history, Set) and model.reads_order:
+            name = type(model).__name__
+            raise ParameterError(
+                f"history {number} is a set, and this {name} needs its order: give a list, newest last"
+            )
         mine = list(list_ids(history))
         ids += mine
         lengths.append(len(mine))

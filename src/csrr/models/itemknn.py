@@ -15,7 +15,7 @@ from csrr.models.foldin import FoldedItems, make_scorer
 from csrr.models.item_weights import ItemWeightsModel
 from csrr.models.schema import FileSchema, SparseArray
 from csrr.models.search_space import Range
-from csrr.numerics.neighbors import Likeness, find_nearest_items, list_nearest, make_weights
+from csrr.numerics.neighbors import CellIndex, Likeness, find_nearest_items, list_nearest, make_weights
 from csrr.parameters import Choice, Number, Whole, declare, parameter
 from csrr.ranking.topk import choose_block_rows
 
@@ -210,11 +210,9 @@ class ItemKNN(ItemWeightsModel):
         n_items = by_item.shape[0]
         width = min(int(self.neighbors), n_items)
         size = choose_block_rows(width)
-        columns = []
+        cells, columns = CellIndex.of(clicks, by_item), []
         for first in range(0, n_items, size):
-            values, items, found = find_nearest_items(
-                clicks, by_item, likeness, width, first, min(first + size, n_items)
-            )
+            values, items, found = find_nearest_items(cells, likeness, width, first, min(first + size, n_items))
             # The working arrays are as wide as `width`; only as many entries are kept as there are neighbors.
             kept = np.arange(width) < found[:, None]
             columns.append((values[kept], items[kept], found))

@@ -1,24 +1,27 @@
-"""Lists of the best items of users: made in memory, in batches, and in files."""
+"""Lists of the best items of users: what they may have, as it is asked for; in memory, in batches, and in files."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence, Set, ValuesView
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 from scipy import sparse
 
-from csrr._base.arrays import AnyArray, BoolArray, Float32Array, Rows
-from csrr.data.errors import NoHistoryWarning, warn_caller
-from csrr.data.items import Kind
+from csrr._base.arrays import AnyArray, BoolArray, Float32Array, Float64Array, Int64Array, Rows
+from csrr.data.errors import NoHistoryWarning, UnknownIdError, UnknownIdWarning, show_value, warn_caller
+from csrr.data.ids import IdMap, convert_ids
+from csrr.data.items import Categories, ItemTable, Kind
+from csrr.data.log import Log
 from csrr.data.matrix import check_sparse
-from csrr.models.filters import IdLookup, UserBatch, list_ids, need_table, read_asked, read_rules, restrict
 from csrr.parameters import ParameterError, check_number, check_whole, refuse_names
 from csrr.ranking.calibration import Calibration
-from csrr.ranking.topk import NO_ITEM, Products, Restrictions, RowScorer, Top, take_rows, top_k
+from csrr.ranking.rules import NO_LIMIT, Groups, Rules
+from csrr.ranking.topk import NO_ITEM, Items, Products, Restrictions, RowScorer, Top, take_rows, top_k
 from csrr.results.recommendations import SHOWN_COLUMNS, Recommendations
 from csrr.rules import RULES, RuleOptions
 
@@ -26,6 +29,357 @@ if TYPE_CHECKING:
     from csrr.models.base import Recommender
     from csrr.models.estimator import Estimator
     from csrr.models.scorer import Scorer
+
+
+Unknown = Literal["raise", "ignore", "mark"]
+"""What to do with unknown ids: raise an error, or leave out items and give users popular ones, with warnings or not."""
+
+_WAY_OUT = {
+    "item": 'unknown="ignore" leaves out unknown items',
+    "user": 'unknown="ignore" gives unknown users popular items',
+}
+
+
+class IdLookup:
+    """Finds the rows of ids; an unknown id is an error, or is counted for one warning if it is to be ignored."""
+
+    def __init__(self, unknown: Unknown) -> None:
+        if unknown not in ("raise", "ignore", "mark"):
+            raise ParameterError(f'unknown={unknown!r}: it must be "raise", "ignore" or "mark"')
+        self.ignores: bool = unknown != "raise"
+        self.warns: bool = unknown != "mark"
+        self._left_out: dict[str, tuple[int, int]] = {}
+
+    def find(self, known: IdMap, ids: Any, kind: Literal["user", "item"] = "user", place: str = "") -> Rows:
+        """Return the row of each id, -1 for an unknown one that is to be ignored; `place` names the argument."""
+        if self.ignores:
+            return find_rows(known, ids, kind)
+        try:
+            return known.rows(ids, kind)
+        except UnknownIdError as error:
+            where = f"{place}: " if place else ""
+            error.args = (f"{where}{error}; {_WAY_OUT[kind]}",)
+            raise
+
+    def find_known(self, known: IdMap, ids: Any, kind: Literal["user", "item"], place: str) -> Rows:
+        """Return the rows of those ids that are known; the others are counted as left out."""
+        rows = self.find(known, ids, kind, place)
+        self.count(place, int((rows < 0).sum()), len(rows))
+        return rows[rows >= 0]
+
+    def count(self, place: str, n_unknown: int, n_asked: int) -> None:
+        """Count unknown ids among those of an argument."""
+        if n_unknown:
+            before = self._left_out.get(place, (0, 0))
+            self._left_out[place] = before[0] + n_unknown, before[1] + n_asked
+
+    def warn(self) -> None:
+        """Warn once of the ids that were left out."""
+        if self._left_out and self.warns:
+            counts = ", ".join(f"{n:,} of {n_ids:,} in {place}" for place, (n, n_ids) in self._left_out.items())
+            warn_caller(f"unknown ids were left out: {counts}", UnknownIdWarning)
+            self._left_out = {}
+
+
+def read_asked(ids: Any, reader: IdLookup, kind: str = "user") -> AnyArray:
+    """Return ids as an array, shape (n,); they may be of both types if unknown ones are ignored."""
+    if reader.ignores and _has_both_types(ids):
+        mixed = np.empty(len(ids), np.object_)
+        mixed[:] = ids
+        return mixed
+    return convert_ids(ids, kind)
+
+
+def find_rows(known: IdMap, ids: Any, kind: str = "user") -> Rows:
+    """Return the row of each id, -1 for an unknown one; in a list of both types, those of the other are unknown."""
+    if not _has_both_types(ids):
+        return known.find(ids, kind)
+    is_text = known.ids.dtype == np.object_
+    mine = np.array([isinstance(each, str) == is_text for each in ids])
+    rows = np.full(len(ids), -1, np.int64)
+    rows[mine] = known.find([each for each, is_mine in zip(ids, mine, strict=True) if is_mine], kind)
+    return rows
+
+
+def _has_both_types(ids: Any) -> bool:
+    """Return whether a list has integers and strings."""
+    is_list = isinstance(ids, list | tuple) or getattr(ids, "dtype", None) == np.object_
+    return is_list and len({isinstance(each, str) for each in ids if each is not None}) > 1
+
+
+def find_user_rows(model: Estimator, users: Any) -> Rows:
+    """Return the rows of users, shape (n,): of one id, of several, or of all for None."""
+    return np.arange(len(model.users_)) if users is None else model.users_.rows(list_ids(users))
+
+
+def is_one_id(ids: Any) -> bool:
+    """Return whether this is one id, not several."""
+    return isinstance(ids, str | int | float | np.generic)
+
+
+def list_ids(ids: Any) -> Any:
+    """Return ids as a list or array, also if there is only one."""
+    if isinstance(ids, IdMap):
+        return ids.ids
+    if isinstance(ids, Set | ValuesView | Iterator | range):
+        return list(ids)
+    return [ids] if is_one_id(ids) else ids
+
+
+_FORMS = "a dict from users to items, a table with user and item columns, or a sparse users x items matrix"
+
+
+@dataclass(frozen=True, eq=False)
+class UserBatch:
+    """The users to make lists for, in their order.
+
+    `ids`, shape (n,); `rows`, their rows among the `known` ids, -1 for an unknown one, shape (n,); `seen`, their
+    histories, csr of shape (n, n_items); `done`, the part of these that lists leave out, or None for all.
+    """
+
+    ids: npt.NDArray[Any]
+    rows: Rows
+    known: IdMap
+    seen: Any
+    done: Any = None
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    def activity(self) -> npt.NDArray[np.integer[Any]]:
+        """The number of known events of each user, shape (n,)."""
+        lengths: npt.NDArray[np.integer[Any]] = np.diff(self.seen.indptr)
+        return lengths
+
+
+def restrict(
+    batch: UserBatch, items: IdMap, reader: IdLookup, *, seen: Any, candidates: Any, exclude: Any
+) -> Restrictions:
+    """Return the items that lists may have; the arguments are those of `Recommender.recommend`."""
+    limits = Restrictions(len(items))
+    if candidates is not None:
+        limits.keep(read_items(candidates, "candidates", batch, items, reader))
+    if exclude is not None:
+        limits.leave_out(read_items(exclude, "exclude", batch, items, reader))
+    if isinstance(seen, bool | int | np.bool_):
+        if seen:
+            limits.leave_out(batch.seen if batch.done is None else batch.done)
+    elif not is_for_each(seen):
+        raise ParameterError(f"exclude_seen={show_value(seen)}: it must be True, False, {_FORMS}")
+    else:
+        limits.leave_out(read_items(seen, "exclude_seen", batch, items, reader))
+    return limits
+
+
+def read_items(given: Any, name: str, batch: UserBatch, items: IdMap, reader: IdLookup) -> Items:
+    """Return the rows of items for all users, or cells of shape (n, n_items) if items are given for each user.
+
+    These are given as a mapping, a table or a matrix; users that it does not name have no items.
+    """
+    if sparse.issparse(given):
+        return _read_matrix(given, name, batch, len(items))
+    if isinstance(given, Mapping):
+        return _read_mapping(given, name, batch, items, reader)
+    if is_for_each(given):
+        return _read_table(given, name, batch, items, reader)
+    ids = list_ids(given)
+    if isinstance(ids, list | tuple) and any(not is_one_id(each) and each is not None for each in ids[:1]):
+        raise ParameterError(f"{name}: a list of lists does not say whose they are; give {_FORMS}")
+    if getattr(ids, "ndim", 1) != 1:
+        raise ParameterError(f"{name}: an array of shape {ids.shape} is not a list of item ids; give one, or {_FORMS}")
+    return reader.find_known(items, ids, "item", name)
+
+
+def is_for_each(given: Any) -> bool:
+    """Return whether items are given for each user."""
+    return sparse.issparse(given) or isinstance(given, Mapping | Log) or hasattr(given, "columns")
+
+
+def _read_matrix(given: Any, name: str, batch: UserBatch, n_items: int) -> Any:
+    """Return the cells of a matrix with a row for each user of the batch, or for each known one."""
+    n, n_known = len(batch), len(batch.known)
+    in_order = np.array_equal(batch.rows, np.arange(n_known))
+    if given.ndim != 2 or given.shape[1] != n_items or given.shape[0] not in (n, n_known):
+        wanted = f"({n}, {n_items}), a row for each user asked for"
+        wanted += f", or ({n_known}, {n_items}), a row for each of the model's" if n != n_known else ""
+        raise ParameterError(f"{name}: the matrix has shape {given.shape}; it must be {wanted}")
+    if n == n_known and not in_order:
+        raise ParameterError(
+            f"{name}: the matrix has {n} rows, and it is not clear whether they are in the model's order or in"
+            " that of the users asked for; give a dict or a table"
+        )
+    cells = sparse.csr_array(check_sparse(given, name), copy=True)
+    cells.sum_duplicates()
+    cells.eliminate_zeros()
+    return cells if given.shape[0] == n else take_rows(cells, batch.rows)
+
+
+def _read_mapping(given: Mapping[Any, Any], name: str, batch: UserBatch, items: IdMap, reader: IdLookup) -> Any:
+    """Return the cells of a mapping from users to their items."""
+    for user, own in given.items():
+        if own is None or isinstance(own, Mapping) or not (is_one_id(own) or hasattr(own, "__len__")):
+            raise ParameterError(
+                f"{name}: what is given for user {show_value(user)} is not a list of item ids: {show_value(own)}"
+            )
+    try:
+        own_rows, users = _find_named_users(list(given), batch, reader, name)
+    except KeyError as error:
+        is_columns = {"user", "item"} <= set(map(str, given))
+        more = "; a dict gives items by user: for a dict of columns, csrr.Log.from_table" if is_columns else ""
+        error.args = (f"{error}{more}",)
+        raise
+    lists = [list(list_ids(own)) for own in given.values()]
+    columns = reader.find(items, [item for own in lists for item in own], "item", name)
+    reader.count(name, int((columns < 0).sum()), len(columns))
+    return _collect(np.repeat(users, [len(own) for own in lists]), columns, own_rows, (len(given), len(items)))
+
+
+def _read_table(given: Any, name: str, batch: UserBatch, items: IdMap, reader: IdLookup) -> Any:
+    """Return the cells of a table with user and item columns; other columns are not read."""
+    log = given
+    if not isinstance(given, Log):
+        log = Log.from_table(given, rating=False, weight=False, time=False, title=False)
+    own_rows, users = _find_named_users(log.users.ids, batch, reader, name)
+    columns = reader.find(items, log.items.ids, "item", name)
+    reader.count(name, int((columns < 0).sum()), len(columns))
+    return _collect(users[log.user_rows], columns[log.item_rows], own_rows, (log.n_users, len(items)))
+
+
+def _find_named_users(named: Any, batch: UserBatch, reader: IdLookup, name: str) -> tuple[Rows, Rows]:
+    """Return the row of each user of the batch among the named users, -1 for none, and the row of each named user.
+
+    A named user who is neither in the batch nor known is an error, or is ignored.
+    """
+    names = IdMap(named)
+    own_rows = find_rows(names, batch.ids)
+    is_unknown = batch.known.find(names.ids) < 0
+    is_unknown[own_rows[own_rows >= 0]] = False
+    if reader.ignores:
+        reader.count(f"the users of {name}", int(is_unknown.sum()), len(names))
+    elif is_unknown.any():
+        reader.find(batch.known, names.ids[is_unknown], "user", name)
+    return own_rows, names.rows(named)
+
+
+def _collect(rows: Rows, columns: Rows, own_rows: Rows, shape: tuple[int, int]) -> Any:
+    """Return cells as csr, with the row of each user of the batch."""
+    known = columns >= 0
+    cells = sparse.coo_array((np.ones(int(known.sum()), np.bool_), (rows[known], columns[known])), shape=shape).tocsr()
+    return take_rows(cells, own_rows)
+
+
+@dataclass(eq=False)
+class RuledLists:
+    """Lists of length k that rules apply to: what a rule may ask of the model, and what it may do.
+
+    Attributes
+    ----------
+    model
+        The model that makes the lists.
+    k
+        Their length.
+    reader
+        Finds the rows of ids.
+    diversity
+        The weight of how unlike the items of a list are, from 0 to 1.
+    vectors
+        Vectors of items whose products say how alike they are, shape (n_items, d); None for the model's.
+    """
+
+    model: Recommender
+    k: int
+    reader: IdLookup
+    diversity: float = 0.0
+    vectors: Float32Array | None = None
+    _allowed: BoolArray | None = None
+    _bonuses: list[Float64Array] = field(default_factory=list)
+    _limits: dict[str, dict[str, Int64Array]] = field(default_factory=dict)
+
+    def table(self, rule: str) -> ItemTable:
+        """Return the item table of the model."""
+        return need_table(self.model, rule)
+
+    def categories(self, rule: str, name: str) -> Categories:
+        """Return the categories of the items by a column."""
+        return find_categories(self.model, rule, name)
+
+    def find_items(self, ids: list[Any], rule: str) -> Rows:
+        """Return the rows of items, -1 for those that are unknown and to be ignored."""
+        rows = self.reader.find(self.model.items_, ids, "item", rule) if ids else np.empty(0, np.int64)
+        self.reader.count(rule, int((rows < 0).sum()), len(rows))
+        return rows
+
+    def keep(self, items: BoolArray) -> None:
+        """Leave out all items but these, shape (n_items,)."""
+        self._allowed = items if self._allowed is None else self._allowed & items
+
+    def add(self, bonus: Float64Array) -> None:
+        """Add to each user's scores, in units of that user's spread; shape (n_items,)."""
+        self._bonuses.append(bonus)
+
+    def limit(self, column: str, **counts: Int64Array) -> None:
+        """Limit how many items of each category of a column a list has: at `most`, and at `least`."""
+        self._limits[column] = self._limits.get(column, {}) | counts
+
+    def make_rules(self) -> Rules:
+        """Return all of it on item rows."""
+        groups = self._make_groups()
+        if (n := int(groups.least.sum())) > self.k:
+            raise ParameterError(
+                f"at_least asks for {n} items in all, and lists have {self.k}; ask for fewer, or a larger k"
+            )
+        vectors = self.model.item_vectors if self.diversity and self.vectors is None else self.vectors
+        bonus = np.sum(self._bonuses, axis=0).astype(np.float32) if self._bonuses else None
+        return Rules(groups, self._allowed, bonus, self.diversity, vectors)
+
+    def _make_groups(self) -> Groups:
+        several = []
+        for name, counts in self._limits.items():
+            categories = self.categories("at_most" if "most" in counts else "at_least", name)
+            n = len(categories.names)
+            most, least = counts.get("most", np.full(n, NO_LIMIT)), counts.get("least", np.zeros(n, np.int64))
+            if (wrong := least > most).any():
+                place = int(wrong.argmax())
+                raise ParameterError(
+                    f"{show_value(name)} {show_value(categories.names[place])}: at_least {least[place]} and at_most"
+                    f" {most[place]} contradict each other"
+                )
+            several.append(Groups(categories.members, most, least))
+        return Groups.join(several) if several else Groups.none(len(self.model.items_))
+
+
+def read_rules(model: Recommender, asked: RuleOptions, k: int, reader: IdLookup) -> Rules | None:
+    """Return what is asked of lists of length k; None where that is nothing."""
+    refuse_names("rules", asked, RULES)
+    given: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
+    lists = RuledLists(model, k, reader)
+    for name, rule in RULES.items():
+        if name in given:
+            rule.apply(given[name], lists)
+    return lists.make_rules() if given else None
+
+
+def need_table(model: Recommender, rule: str) -> ItemTable:
+    """Return the item table of a model; an error that names what asks for it where there is none."""
+    if model.item_table_ is None:
+        raise ParameterError(
+            f"{rule} asks for columns of an item table, and the model has none: call set_items(table) first (on the"
+            " command line, --items FILE)"
+        )
+    return model.item_table_
+
+
+def find_categories(model: Recommender, rule: str, name: str) -> Categories:
+    """Return the categories of the items by a column."""
+    column = need_table(model, rule)[name]
+    found = column.to_categories()
+    if found is None:
+        raise ParameterError(
+            f"{rule}: the column {show_value(name)} holds {column.kind} values, not categories; use a column of texts"
+            " or whole numbers"
+        )
+    return found
 
 
 Least = float | Literal["cost"] | None
@@ -86,7 +440,8 @@ def make_lists(
         )
     # 4. The lists in the caller's ids.
     reader.warn()
-    warn_of_no_history(int((~known).sum()), len(batch), "`fallback` marks them", int((batch.rows < 0).sum()))
+    if reader.warns:
+        warn_of_no_history(int((~known).sum()), len(batch), "`fallback` marks them", int((batch.rows < 0).sum()))
     scores = np.where(~known[:, None] & (items >= 0), np.float32(0), scores)
     return name_lists(model, batch, (items, scores), cut, ~known, columns)
 
@@ -205,7 +560,7 @@ def name_lists(
     items, scores = np.take_along_axis(items, order, 1), np.take_along_axis(scores, order, 1)
     known = None if known is None else np.take_along_axis(known, order, 1)
     recs = Recommendations.from_rows(batch.ids, items, scores, model.items_, model.titles_, known, fallback)
-    return replace(recs, columns=_look_up(model, items, columns)) if columns else recs
+    return replace(recs, unknown=batch.rows < 0, columns=_look_up(model, items, columns) if columns else {})
 
 
 def check_columns(model: Recommender, columns: Sequence[str]) -> Sequence[str]:
@@ -284,13 +639,13 @@ def make_list_schema(model: Recommender, users: Any, options: dict[str, Any]) ->
     if model.item_table_ is not None:
         columns = model.item_table_.columns
         kinds |= {name: _COLUMN_TYPES[columns[name].kind] for name in options.get("columns", ()) if name in columns}
-    may_fall_back = options.get("unknown") == "ignore" or not (np.diff(model.seen_.indptr) > 0).all()
+    may_fall_back = options.get("unknown", "raise") != "raise" or not (np.diff(model.seen_.indptr) > 0).all()
     return pa.schema(kinds | ({"why": pa.string()} if may_fall_back else {}))
 
 
 def fit_to_schema(table: pa.Table, schema: pa.Schema) -> pa.Table:
     """Return a table with the columns of the schema; those that it does not have are filled with nulls."""
-    for field in schema:
-        if field.name not in table.column_names:
-            table = table.append_column(field, pa.nulls(len(table), field.type))
+    for each in schema:
+        if each.name not in table.column_names:
+            table = table.append_column(each, pa.nulls(len(table), each.type))
     return table.select(schema.names).cast(schema)

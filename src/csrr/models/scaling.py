@@ -10,8 +10,7 @@ import numpy as np
 from csrr._base.arrays import AnyArray, FloatArray
 from csrr.model_parameters import MOST
 from csrr.numerics.krylov import LowRankPlusSparse, estimate_spectral_norm
-from csrr.numerics.lowrank import LowRank
-from csrr.numerics.problem import Pattern
+from csrr.numerics.problem import LowRank, Pattern
 from csrr.parameters import Number, ParameterError, Whole
 
 AUTO_NOISE_MULTIPLE = 0.5

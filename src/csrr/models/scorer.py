@@ -16,8 +16,7 @@ from csrr.data.ids import Id
 from csrr.data.log import Log, as_log
 from csrr.data.tables import is_table
 from csrr.models.estimator import Estimator, ask_one_state
-from csrr.models.filters import find_user_rows, is_one_id, list_ids
-from csrr.models.recommend import check_calibrated, name_items, rank_items
+from csrr.models.recommend import check_calibrated, find_user_rows, is_one_id, list_ids, name_items, rank_items
 from csrr.noise.scores import LeaveOneOut
 from csrr.noise.suspects import Suspects, find_suspects
 from csrr.numerics.problem import Pattern

@@ -17,8 +17,8 @@ from csrr.models.held_out import LIST_LENGTH
 from csrr.models.scaling import Settings
 from csrr.numerics.factored import Factors
 from csrr.numerics.krylov import LowRankPlusSparse, compute_partial_svd
-from csrr.numerics.lowrank import LowRank
 from csrr.numerics.neighbors import Factored, Regression, Ridge
+from csrr.numerics.problem import LowRank
 from csrr.numerics.solver import Options, improve, solve
 from csrr.ranking.calibration import Calibration
 from csrr.ranking.loops import rank_rows

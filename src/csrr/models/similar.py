@@ -9,8 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from csrr._base.arrays import Float32Array, Rows
-from csrr.models.filters import IdLookup, Unknown, is_for_each, is_one_id, list_ids, need_table, read_asked
-from csrr.models.recommend import check_k
+from csrr.models.recommend import IdLookup, Unknown, check_k, is_for_each, is_one_id, list_ids, need_table, read_asked
 from csrr.parameters import ParameterError
 from csrr.ranking.topk import Restrictions, RowScorer, top_k
 from csrr.results.recommendations import NeighborLists, Neighbors

@@ -16,7 +16,7 @@ from csrr.data.ids import Id
 from csrr.data.log import Log
 from csrr.model_parameters import MOST, AutoReg, Engine, HalfLife, MaxIter, Rank, Seed, Threads
 from csrr.models.base import Recommender
-from csrr.models.estimator import ask_one_state
+from csrr.models.estimator import ask_one_state, join_events, place_rows_by_id, uses_times, uses_weights, weigh
 from csrr.models.foldin import FoldedFactors, FoldedItems, make_scorer
 from csrr.models.held_out import find_best_multiple
 from csrr.models.scaling import AUTO_NOISE_MULTIPLE, compute_noise_level, resolve_rank, solve_penalized
@@ -24,9 +24,7 @@ from csrr.models.schema import Arrays, FileSchema, Values
 from csrr.models.scorer import explain_score
 from csrr.models.search_space import USUAL_RANKS, AroundAuto, Range
 from csrr.models.store import STEPS, ModelState, factors, step_arrays, steps_from
-from csrr.models.update import join_events, place_rows_by_id, uses_times, uses_weights, weigh
-from csrr.numerics.factored import Factors, alternate, compute_objective, descend, guess_factors, widen
-from csrr.numerics.foldin import ItemSide
+from csrr.numerics.factored import Factors, ItemSide, alternate, compute_objective, descend, guess_factors, widen
 from csrr.numerics.problem import Pattern, Problem, select_rows
 from csrr.numerics.solver import Callback, Options, Step
 from csrr.numerics.thread_engine import THREADS

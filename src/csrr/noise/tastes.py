@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from csrr._base.arrays import FloatArray
 from csrr.data.ids import Id
-from csrr.numerics.foldin import ItemSide
+from csrr.numerics.factored import ItemSide
 from csrr.numerics.problem import Pattern
 from csrr.ranking.explanations import Amounts
 

@@ -43,7 +43,7 @@ def algorithm2(
 ) -> FactoredSolution:
     """P of (n, rank) and Q of (m, rank), both in [0, 1/sqrt(rank)], and V that lower
 
-        l1/2*(||P||^2 + ||Q||^2) + sum_obs cap*V + sum_obs w/2*(P Q' + V - t)^2 + 1/2*sum_unobs (P Q')^2.
+        l1/2*(||P||^2 + ||Q||^2) + sum_obs v_penalty*V + sum_obs w/2*(P Q' + V - t)^2 + 1/2*sum_unobs (P Q')^2.
 
     Repeats: steps P <- clip((P - step*grad_P)/(1 + step*l1)) and likewise Q, V fixed, until _WINDOW of them lower the
     objective by less than a tenth of options.tol of it; then V in closed form. Ends when such a round lowers the
@@ -64,7 +64,7 @@ def algorithm2(
     left = options.max_iter
     deadline = np.inf if options.time_limit is None else began + options.time_limit
     v_step = step or 1 / problem.smoothness
-    v = 0 * problem.target if single_v_step and problem.cap is not None else None
+    v = 0 * problem.target if single_v_step and problem.v_penalty is not None else None
     while status is None:
         here = trace.add(_measure(problem, factors, v), float("nan"), rank)
         status = _find_reason(trace.history, options.tol, left, is_late=began + here.seconds > deadline)
@@ -86,15 +86,15 @@ def algorithm2(
 
 def _measure(problem: Problem, factors: Factors, v: FloatArray | None) -> float:
     """The objective at P, Q and V = v, (nnz,); None: at the best V."""
-    if v is None or problem.cap is None:
+    if v is None or problem.v_penalty is None:
         return compute_objective(problem, factors)
-    penalty = float((problem.cap * v).sum(dtype=np.float64))
+    penalty = float((problem.v_penalty * v).sum(dtype=np.float64))
     return compute_objective(_fix_specific(problem, v), factors) + penalty
 
 
 def _fix_specific(problem: Problem, v: FloatArray) -> Problem:
     """The problem in P and Q alone at V = v, (nnz,)."""
-    return replace(problem, target=problem.target - v, cap=None)
+    return replace(problem, target=problem.target - v, v_penalty=None)
 
 
 def _find_best_specific(problem: Problem, factors: Factors) -> FloatArray:
@@ -103,9 +103,9 @@ def _find_best_specific(problem: Problem, factors: Factors) -> FloatArray:
 
 def _step_specific(problem: Problem, factors: Factors, v: FloatArray, step: float) -> FloatArray:
     """V after one proximal step from v, kept in [0, 1], (nnz,)."""
-    assert problem.cap is not None
+    assert problem.v_penalty is not None
     gradient = problem.weight * (problem.pattern.dots(factors.users, factors.items) + v - problem.target)
-    return (v - v.dtype.type(step) * (gradient + problem.cap)).clip(0, 1)
+    return (v - v.dtype.type(step) * (gradient + problem.v_penalty)).clip(0, 1)
 
 
 def _find_reason(history: list[Step], tol: float, left: int, *, is_late: bool) -> Status | None:

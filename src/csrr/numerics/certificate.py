@@ -11,8 +11,7 @@ import numpy as np
 from csrr._base.arrays import FloatArray
 from csrr._base.text import format_html_facts
 from csrr.numerics.krylov import LowRankPlusSparse, eigh_falling, estimate_spectral_norm, orthonormalize
-from csrr.numerics.lowrank import LowRank
-from csrr.numerics.problem import Problem
+from csrr.numerics.problem import LowRank, Problem
 
 Status = Literal["converged", "rank_cap", "max_iter", "timeout", "diverged"]
 """Why a solver stopped: at a gap of `tol`; where the cap on the rank lets the objective fall no more; at a limit."""

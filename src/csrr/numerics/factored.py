@@ -13,26 +13,25 @@ from csrr._base.lazy_jit import compile_loop, compile_part
 from csrr.numerics.certificate import SLACK, Certificate, Status, compute_gap
 from csrr.numerics.engine import Engine
 from csrr.numerics.krylov import eigh_falling, orthonormalize
-from csrr.numerics.lowrank import LowRank
-from csrr.numerics.problem import Pattern, Problem
+from csrr.numerics.problem import LowRank, Pattern, Problem
 from csrr.numerics.solver import Callback, Options, Step, Trace
 
 
 @compile_part(fastmath=True)
-def weigh_cell(u, target, weight, cap, has_cap):  # type: ignore[no-untyped-def]
+def weigh_cell(u, target, weight, v_penalty, has_v):  # type: ignore[no-untyped-def]
     # (h(u) - u^2/2, -h'(u) + u): what an observed cell adds to the loss and to the right-hand side, beyond its
     # share in the all-cells term 1/2*||P Q'||^2
     error = target - u
     penalty = 0.0
-    if has_cap:
-        v = min(max(error - cap / weight, 0.0), 1.0)
-        penalty = cap * v
+    if has_v:
+        v = min(max(error - v_penalty / weight, 0.0), 1.0)
+        penalty = v_penalty * v
         error -= v
     return penalty + 0.5 * (weight * error * error - u * u), weight * error + u
 
 
 @compile_part(fastmath=True)
-def add_pulls(first, last, indices, target, weight, cap, has_cap, mine, other, out):  # type: ignore[no-untyped-def]
+def add_pulls(first, last, indices, target, weight, v_penalty, has_v, mine, other, out):  # type: ignore[no-untyped-def]
     # out += sum_j c_j * other[j], c = -h'(u) + u, over the cells of one row; returns sum_j (h(u) - u^2/2)
     width, kind = len(mine), mine.dtype.type
     total = 0.0
@@ -41,7 +40,7 @@ def add_pulls(first, last, indices, target, weight, cap, has_cap, mine, other, o
         u = kind(0)
         for k in range(width):
             u += mine[k] * theirs[k]
-        value, pull = weigh_cell(u, target[p], weight[p], cap[p] if has_cap else 0.0, has_cap)
+        value, pull = weigh_cell(u, target[p], weight[p], v_penalty[p] if has_v else 0.0, has_v)
         total += value
         pull = kind(pull)
         for k in range(width):
@@ -50,15 +49,15 @@ def add_pulls(first, last, indices, target, weight, cap, has_cap, mine, other, o
 
 
 @compile_loop(fastmath=True)
-def pull_rows(indptr, indices, target, weight, cap, own, has_cap, other, out, loss):  # type: ignore[no-untyped-def]
+def pull_rows(indptr, indices, target, weight, v_penalty, own, has_v, other, out, loss):  # type: ignore[no-untyped-def]
     # out[i] += sum_j c_ij * other[j], c = -h'(u) + u, and loss[i] = sum_j (h(u) - u^2/2), u = own[i] . other[j]
     for i in range(len(own)):
-        loss[i] = add_pulls(indptr[i], indptr[i + 1], indices, target, weight, cap, has_cap, own[i], other, out[i])
+        loss[i] = add_pulls(indptr[i], indptr[i + 1], indices, target, weight, v_penalty, has_v, own[i], other, out[i])
 
 
 @compile_loop(fastmath=True)
 def descend_rows(  # type: ignore[no-untyped-def]
-    indptr, indices, target, weight, cap, own, reg, has_cap, other, curvature, steps, relax, scratch, loss
+    indptr, indices, target, weight, v_penalty, own, reg, has_v, other, curvature, steps, relax, scratch, loss
 ):
     # Moves the rows of `own`, and fills `loss`; `scratch` is there to work in, (4, d).
     # With other' @ other = diag(curvature), each row p of `own` has the objective
@@ -78,7 +77,7 @@ def descend_rows(  # type: ignore[no-untyped-def]
             residual[k] = -m[k] * mine[k]
             total -= 0.5 * mine[k] * residual[k]
         first, last = indptr[i], indptr[i + 1]
-        loss[i] = total + add_pulls(first, last, indices, target, weight, cap, has_cap, mine, other, residual)
+        loss[i] = total + add_pulls(first, last, indices, target, weight, v_penalty, has_v, mine, other, residual)
         size = kind(0)
         for k in range(width):
             direction[k] = residual[k] / m[k]
@@ -388,3 +387,75 @@ def certify(
     gap = gap._replace(primal=gap.primal + more)
     capped = is_full and gap.relative > options.tol and gap.gradient_norm > (1 + SLACK) * problem.l1
     return gap.certify(problem, u.rank, history[-1].iteration, status, time.perf_counter() - began, capped)
+
+
+# The user side given the item side: a small convex problem a user, solved for many at once
+
+
+@dataclass(frozen=True, eq=False)
+class ItemSide:
+    """The item factors Q, (m, k), of a solution; Q'Q = turn @ diag(curvature) @ turn.T; `turned` is Q @ turn, (m, k).
+
+    `turn` is (k, k), `curvature` (k,).
+    """
+
+    factors: FloatArray
+    turned: FloatArray
+    turn: FloatArray
+    curvature: FloatArray
+    l1: float
+
+    @classmethod
+    def of(cls, factors: FloatArray, l1: float, engine: Engine) -> ItemSide:
+        """The item side with factors Q, (m, k)."""
+        curvature, turn = eigh_falling(engine.cross(factors, factors))
+        turn = turn.astype(factors.dtype)
+        # A penalty below what rounding makes of Q'Q holds nothing back.
+        least = float(np.finfo(factors.dtype).eps * curvature.max(initial=0))
+        return cls(factors, engine.multiply(factors, turn), turn, curvature, max(l1, least))
+
+    @property
+    def inverse(self) -> FloatArray:
+        """(Q'Q + l1*I)^-1, (k, k)."""
+        scaled: FloatArray = self.turn / (self.curvature + self.l1).astype(self.turn.dtype)
+        return scaled @ self.turn.T
+
+
+def fold_in(
+    problem: Problem, side: ItemSide, start: FloatArray | None = None, *, tol: float = 1e-3, max_iter: int = 200
+) -> FloatArray:
+    """The user factors P, (n, k), that minimize, Q fixed,
+
+        l1/2*||P||^2 + sum_obs h(P Q') + 1/2*sum_unobs (P Q')^2.
+
+    Alternates V at its best and two steps of conjugate gradients, until none moves a user by more than tol of
+    the largest factor norm; at the minimum P is a sum over the user's items (see `explain_value`).
+    """
+    pattern, engine = problem.pattern, problem.engine
+    if start is None:
+        factors = engine.put(pattern, np.zeros((pattern.shape[0], len(side.turn)), side.turn.dtype))
+    else:
+        factors = engine.multiply(start, side.turn)
+    reg = engine.put(pattern, np.full(pattern.shape[0], side.l1))
+    for _ in range(max_iter):
+        before = factors
+        factors, _ = descend(problem, before, side.turned, side.curvature, reg, steps=2)
+        moved, largest = engine.find_largest_norm(before - factors), engine.find_largest_norm(factors)
+        if moved <= tol * largest or moved == 0:
+            break
+    return engine.multiply(factors, side.turn.T)
+
+
+def explain_value(problem: Problem, side: ItemSide, factors: FloatArray, item: int) -> FloatArray:
+    """What each observed cell of a one-user problem adds to that user's value for `item`, (nnz,).
+
+    At a solution P = sum_j c_j q_j (Q'Q + l1*I)^-1, c = pull + PQ', so the value is a sum over the user's cells.
+    """
+    observed = problem.pattern.dots(factors, side.factors)
+    weights = problem.pull(observed) + observed
+    # Of factors far apart in size curvature is rounded to less than nothing: l1 alone is left, or the least there is.
+    strengths = (side.curvature + side.l1).astype(side.turn.dtype)
+    least = float(np.finfo(strengths.dtype).tiny)
+    towards = side.turned[item] / np.where(strengths > least, strengths, strengths.dtype.type(max(side.l1, least)))
+    along: FloatArray = side.turned[problem.pattern.indices] @ towards
+    return weights * along

@@ -9,8 +9,7 @@ import numpy as np
 from csrr._base.arrays import Float64Array, FloatArray
 from csrr._base.threads import seconds_left
 from csrr.numerics.engine import Engine
-from csrr.numerics.lowrank import LowRank
-from csrr.numerics.problem import Pattern, Sparse
+from csrr.numerics.problem import LowRank, Pattern, Sparse
 
 
 class Operator(Protocol):

@@ -20,6 +20,20 @@ _TOGETHER = 64
 """Number of items whose neighbors are found with one scratch row of n_items."""
 
 
+class CellIndex(NamedTuple):
+    """Cells both ways: the users of item j are item_users[item_indptr[j]:item_indptr[j + 1]], and so on."""
+
+    item_indptr: Int64Array
+    item_users: Int32Array
+    user_indptr: Int64Array
+    user_items: Int32Array
+
+    @classmethod
+    def of(cls, by_user: Any, by_item: Any) -> CellIndex:
+        """The cells of two csr arrays, or patterns, of (n, m) and (m, n)."""
+        return cls(by_item.indptr, by_item.indices, by_user.indptr, by_user.indices)
+
+
 class Likeness(NamedTuple):
     """How alike two items i (had) and j (scored) are, from y_i.y_j = item_i * item_j * sum of `user` over both's users:
 
@@ -36,8 +50,7 @@ class Likeness(NamedTuple):
 
 
 def find_nearest_items(
-    clicks: Any,
-    by_item: Any,
+    cells: CellIndex,
     likeness: Likeness,
     width: int,
     first: int,
@@ -47,18 +60,16 @@ def find_nearest_items(
     """The largest likenesses to items `first` to `stop`, whose they are, best first, and how many each item has, found
     on this machine.
 
-    Shapes (stop - first, width) twice and (stop - first,). `clicks` is csr, (n, m), `by_item` its transpose, csr;
-    `amounts` are the entries of both, (nnz,) each; None: all 1.
+    Shapes (stop - first, width) twice and (stop - first,). `amounts` are the entries of the cells by user and by item,
+    (nnz,) each; None: all 1.
     """
     mine, theirs = (None, None) if amounts is None else amounts
-    shapes = (by_item.indptr, by_item.indices, clicks.indptr, clicks.indices)
-
     values, items = np.zeros((stop - first, width), np.float32), np.zeros((stop - first, width), np.int32)
     found = np.zeros(stop - first, np.int64)
 
     def find(a: int, b: int) -> None:
         work, part = (np.zeros(len(likeness.item)), np.empty(len(likeness.item), np.int32)), slice(a - first, b - first)
-        _find_nearest(a, b, *shapes, mine, theirs, *likeness, *work, values[part], items[part], found[part])
+        _find_nearest(a, b, cells, mine, theirs, likeness, *work, values[part], items[part], found[part])
 
     run_ranges(find, [first, *range(first + _TOGETHER, stop, _TOGETHER), stop])
     return values, items, found
@@ -66,28 +77,12 @@ def find_nearest_items(
 
 @compile_loop(fastmath=True)
 def _find_nearest(  # type: ignore[no-untyped-def]
-    start,
-    stop,
-    item_indptr,
-    item_users,
-    user_indptr,
-    user_items,
-    amounts,
-    amounts_by_item,
-    user,
-    item,
-    had,
-    scored,
-    shrink,
-    ratio,
-    together,
-    touched,
-    values,
-    items,
-    found,
+    start, stop, cells, amounts, amounts_by_item, likeness, together, touched, values, items, found
 ):
     # values[j - start], items[j - start] = the largest similarities to j, and whose they are, best first, and
     # found[j - start] their number. `together`, zeros, and `touched` are there to work in, (m,) both.
+    item_indptr, item_users, user_indptr, user_items = cells
+    user, item, had, scored, shrink, ratio = likeness
     k = values.shape[1]
     for j in range(start, stop):
         # together[i] = sum of user[u] times both amounts over the users u of both i and j
@@ -122,9 +117,10 @@ def _find_nearest(  # type: ignore[no-untyped-def]
 
 
 @compile_part(fastmath=True)
-def add_users(j, item_indptr, item_users, user_indptr, user_items, amounts, per_cell, per_user, sums):  # type: ignore[no-untyped-def]
+def add_users(j, cells, amounts, per_cell, per_user, sums):  # type: ignore[no-untyped-def]
     # sums[i] += sum of per_cell[p] * per_user[u] * amounts[q] over the users u of both i and j, p the cell of u and j,
     # q that of u and i; amounts None: all 1
+    item_indptr, item_users, user_indptr, user_items = cells
     for p in range(item_indptr[j], item_indptr[j + 1]):
         u = item_users[p]
         value = per_cell[p] * per_user[u]
@@ -133,16 +129,14 @@ def add_users(j, item_indptr, item_users, user_indptr, user_items, amounts, per_
 
 
 @compile_loop(fastmath=True)
-def cross_targets(  # type: ignore[no-untyped-def]
-    start, stop, item_indptr, item_users, user_indptr, user_items, amounts, targets, user, item, support, sums, out
-):
+def cross_targets(start, stop, cells, amounts, targets, user, item, support, sums, out):  # type: ignore[no-untyped-def]
     # out[j - start, p] = (X'T)[support[j, p], j]; `sums` is there to work in, (m,)
     width = support.shape[1]
     for j in range(start, stop):
         for p in range(width):
             if support[j, p] >= 0:
                 sums[support[j, p]] = 0
-        add_users(j, item_indptr, item_users, user_indptr, user_items, amounts, targets, user, sums)
+        add_users(j, cells, amounts, targets, user, sums)
         for p in range(width):
             i = support[j, p]
             out[j - start, p] = sums[i] * item[i] if i >= 0 else 0.0
@@ -168,22 +162,7 @@ def cross_low_rank(start, stop, image, right, support, targets_along, out):  # t
 
 @compile_loop(fastmath=True)
 def gather_grams(  # type: ignore[no-untyped-def]
-    start,
-    stop,
-    rows,
-    firsts,
-    at,
-    item_indptr,
-    item_users,
-    user_indptr,
-    user_items,
-    amounts,
-    item_of_cell,
-    weights,
-    item,
-    support,
-    sums,
-    grams,
+    start, stop, rows, firsts, at, cells, amounts, item_of_cell, weights, item, support, sums, grams
 ):
     # grams[j, p*(p + 1)/2 + q] = (X'X)[support[j, p], support[j, q]] for q = 0 to p, for all places
     # at[firsts[start]:firsts[stop]], (j, p) each. The row of X'X of the item rows[t] serves
@@ -194,7 +173,7 @@ def gather_grams(  # type: ignore[no-untyped-def]
             j, p = at[place] // width, at[place] % width
             for q in range(p + 1):
                 sums[support[j, q]] = 0
-        add_users(rows[t], item_indptr, item_users, user_indptr, user_items, amounts, item_of_cell, weights, sums)
+        add_users(rows[t], cells, amounts, item_of_cell, weights, sums)
         for place in range(firsts[t], firsts[t + 1]):
             j, p = at[place] // width, at[place] % width
             row = grams[j, p * (p + 1) // 2 : (p + 1) * (p + 2) // 2]
@@ -224,6 +203,21 @@ def factorize(gram, k, rho, lower):  # type: ignore[no-untyped-def]
     return is_regular
 
 
+@compile_part(fastmath=True)
+def substitute(lower, k, x):  # type: ignore[no-untyped-def]
+    # x[:k] = (lower @ lower.T)^-1 x[:k]
+    for a in range(k):
+        total = x[a]
+        for b in range(a):
+            total -= lower[a, b] * x[b]
+        x[a] = total / lower[a, a]
+    for a in range(k - 1, -1, -1):
+        total = x[a]
+        for b in range(a + 1, k):
+            total -= lower[b, a] * x[b]
+        x[a] = total / lower[a, a]
+
+
 @compile_loop(fastmath=True)
 def solve_items(start, stop, support, grams, crossed, ks, rhos, lower, x, out):  # type: ignore[no-untyped-def]
     # out[v, r, j] = (grams[j] + rhos[r]*I)^-1 crossed[v, j], of the first ks[r] neighbors, by Cholesky,
@@ -239,17 +233,9 @@ def solve_items(start, stop, support, grams, crossed, ks, rhos, lower, x, out): 
             if not factorize(grams[j], k, rhos[r], lower) and singular < 0:
                 singular = j
             for v in range(len(crossed)):
-                for a in range(k):
-                    total = np.float64(crossed[v, j, a])
-                    for c in range(a):
-                        total -= lower[a, c] * x[c]
-                    x[a] = total / lower[a, a]
-                for a in range(k - 1, -1, -1):
-                    total = x[a]
-                    for c in range(a + 1, k):
-                        total -= lower[c, a] * x[c]
-                    x[a] = total / lower[a, a]
-                    out[v, r, j, a] = x[a]
+                x[:k] = crossed[v, j, :k]
+                substitute(lower, k, x)
+                out[v, r, j, :k] = x[:k]
     return singular
 
 
@@ -288,12 +274,29 @@ class SingularError(np.linalg.LinAlgError):
 
 
 class SupportIndex(NamedTuple):
-    """The csr form of an (m, K) array on a support: its `indptr`, (m + 1,), and `indices`, and the place of each entry
-    in the array, (entries,) both."""
+    """The csr form of an (m, K) array on a support, whose entries are row numbers of a matrix, (rows, m): its `indptr`,
+    (rows + 1,), and `indices`, and the place of each entry in the array, (entries,) both."""
 
     indptr: Int64Array
     indices: Int32Array
     places: Int64Array
+
+    @classmethod
+    def of(cls, support: Support, n_rows: int) -> SupportIndex:
+        """The form of arrays on a support, -1 where a place is not taken."""
+        places = _sort_places(support)
+        counts = np.bincount(support.ravel()[places], minlength=n_rows)
+        columns = (places // max(support.shape[1], 1)).astype(np.int32)
+        return cls(np.concatenate(([0], np.cumsum(counts))), columns, places)
+
+    def make_matrix(self, weights: Float32Array) -> Any:
+        """The (rows, m) csr array with `weights`, (m, K), on the support; zeros are left out."""
+        shape = len(self.indptr) - 1, len(weights)
+        # Copies: zeros are left out in place.
+        given = weights.ravel()[self.places], self.indices.copy(), self.indptr.copy()
+        matrix = sparse.csr_array(given, shape=shape)
+        matrix.eliminate_zeros()
+        return matrix
 
 
 class Ridge(NamedTuple):
@@ -388,20 +391,7 @@ class Regression:
     @cached_property
     def by_neighbor(self) -> SupportIndex:
         """Where the places of the support stand in a csr array of shape (m, m), columns as in S."""
-        m, width = self.support.shape
-        there = sort_places(self.support)
-        counts = np.bincount(self.support.ravel()[there], minlength=m)
-        indptr = np.concatenate(([0], np.cumsum(counts)))
-        return SupportIndex(indptr, (there // max(width, 1)).astype(np.int32), there)
-
-    def make_matrix(self, weights: Float32Array) -> Any:
-        """The (m, m) csr array with `weights`, (m, K), on the support; zeros are left out."""
-        m = self.pattern.shape[1]
-        indptr, indices, places = self.by_neighbor
-        # Copies: zeros are left out in place.
-        matrix = sparse.csr_array((weights.ravel()[places], indices.copy(), indptr.copy()), shape=(m, m))
-        matrix.eliminate_zeros()
-        return matrix
+        return SupportIndex.of(self.support, self.pattern.shape[1])
 
 
 def _check_regular(singular: int, first: int = 0) -> None:
@@ -410,11 +400,18 @@ def _check_regular(singular: int, first: int = 0) -> None:
         raise SingularError(f"the neighbors of item row {first + singular} are linearly dependent")
 
 
-def sort_places(support: Support) -> Int64Array:
+def _sort_places(support: Support) -> Int64Array:
     """The places of the support, (items, K), that are taken, by the neighbor there, then in order, (taken,)."""
     flat = support.ravel()
     there = np.flatnonzero(flat >= 0)
     return there[np.argsort(flat[there], kind="stable")]
+
+
+def group_places(support: Support) -> tuple[Int64Array, Int64Array, Int64Array]:
+    """The neighbors on a support, (rows,), where the places of each begin, (rows + 1,), and all places by neighbor."""
+    at = _sort_places(support)
+    rows, firsts = np.unique(support.ravel()[at], return_index=True)
+    return rows.astype(np.int64), np.append(firsts, len(at)), at
 
 
 def list_nearest(clicks: Any, chosen: Any, likeness: Likeness, k: int) -> tuple[AnyArray, AnyArray, AnyArray]:
@@ -425,7 +422,7 @@ def list_nearest(clicks: Any, chosen: Any, likeness: Likeness, k: int) -> tuple[
     """
     by_item = sparse.vstack([clicks.T.tocsr(), chosen], format="csr")
     m = clicks.shape[1]
-    return find_nearest_items(clicks, by_item, likeness, min(k, m), m, m + chosen.shape[0])
+    return find_nearest_items(CellIndex.of(clicks, by_item), likeness, min(k, m), m, m + chosen.shape[0])
 
 
 def find_nearest_known(clicks: Any, chosen: Any, k: int) -> list[AnyArray]:

@@ -1,4 +1,4 @@
-"""The convex problem, with V minimized out."""
+"""The convex problem, with V minimized out, and the matrices in it: on the observed cells, and of low rank."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from scipy import sparse
 
 from csrr._base.arrays import BoolArray, FloatArray, Int32Array, Int64Array
 from csrr.numerics.engine import Engine
-
-__all__ = ["FloatArray", "Pattern", "Sparse"]
 
 _CHUNKS = 16
 
@@ -114,23 +112,96 @@ class Sparse:
         return self.pattern.engine.multiply_transposed(self, y)
 
 
+@dataclass(frozen=True, eq=False)
+class LowRank:
+    """left @ diag(s) @ right.T: left (n, k), right (m, k) with orthonormal columns, s (k,) falling, >= 0.
+
+    Trailing zeros in s are spare directions, kept for the next step's search.
+    """
+
+    left: FloatArray
+    s: FloatArray
+    right: FloatArray
+
+    @classmethod
+    def zero(cls, pattern: Pattern, dtype: type = np.float32) -> LowRank:
+        """The zero matrix of a pattern's shape, without a direction."""
+        left = pattern.engine.put(pattern, np.zeros((pattern.shape[0], 0), dtype))
+        return cls(left, np.zeros(0), np.zeros((pattern.shape[1], 0), dtype))
+
+    @property
+    def T(self) -> LowRank:
+        """The transposed matrix."""
+        return LowRank(self.right, self.s, self.left)
+
+    @property
+    def width(self) -> int:
+        """How many directions are kept, spare ones included."""
+        return len(self.s)
+
+    @property
+    def rank(self) -> int:
+        """How many singular values are positive."""
+        return int(np.count_nonzero(self.s))
+
+    @property
+    def scaled_left(self) -> FloatArray:
+        """left * s, (n, k)."""
+        return self.left * self.s.astype(self.left.dtype)
+
+    def astype(self, dtype: type) -> LowRank:
+        """The same matrix in another precision."""
+        return LowRank(self.left.astype(dtype), self.s, self.right.astype(dtype))
+
+    def trim(self) -> LowRank:
+        """The same matrix without spare directions."""
+        r = self.rank
+        return LowRank(self.left[:, :r], self.s[:r], self.right[:, :r])
+
+    def cut(self, rank: int) -> LowRank:
+        """The same directions, those beyond a rank to spare."""
+        return LowRank(self.left, np.where(np.arange(self.width) < rank, self.s, 0), self.right)
+
+    def split(self) -> tuple[FloatArray, FloatArray]:
+        """Factors, (n, r) and (m, r), whose product it is."""
+        used = self.trim()
+        return used.scaled_left, np.ascontiguousarray(used.right)
+
+    def compute_nuclear_norm(self, engine: Engine) -> float:
+        """||.||_*, from above: 1/2*(||left*sqrt(s)||^2 + ||right*sqrt(s)||^2), exact for orthonormal factors."""
+        return 0.5 * float(sum(self.s @ engine.dot_columns(side, side) for side in (self.left, self.right)))
+
+    def compute_squared_norm(self, engine: Engine) -> float:
+        """||.||_F^2 from the two Gram matrices, so it holds whatever the factors' rounding."""
+        left, right = (engine.cross(side, side) for side in (self.left, self.right))
+        return float(self.s @ (left * right) @ self.s)
+
+    def times(self, x: FloatArray, engine: Engine) -> FloatArray:
+        """self @ x, (n, c), x (m, c)."""
+        return engine.multiply(self.left, (self.s[:, None] * engine.cross(self.right, x)).astype(x.dtype))
+
+    def evaluate_on(self, pattern: Pattern) -> FloatArray:
+        """The values on the observed cells, (nnz,)."""
+        return pattern.dots(self.scaled_left, self.right, self.rank)
+
+
 Loss = Literal["I", "II"]
 
 
 @dataclass(frozen=True, eq=False)
 class Problem:
     """
-    minimize  l1*||U||_* + sum_obs cap*V + sum_obs w/2*(U + V - t)^2 + 1/2*sum_unobs U^2
+    minimize  l1*||U||_* + sum_obs v_penalty*V + sum_obs w/2*(U + V - t)^2 + 1/2*sum_unobs U^2
 
     over U of (n, m) and 0 <= V <= 1 on the observed cells (off them V = 0 is optimal). `target` t, `weight` w
-    and `cap` (the penalty of V) have one value an observed cell, (nnz,); cap None leaves V out. Given U, V has
-    a closed form; with it, an observed cell costs h(U) = min_V, quadratic with a linear middle of slope cap.
+    and `v_penalty` have one value an observed cell, (nnz,); v_penalty None leaves V out. Given U, V has a closed form;
+    with it, an observed cell costs h(U) = min_V, quadratic with a linear middle of slope v_penalty.
     """
 
     pattern: Pattern
     target: FloatArray
     weight: FloatArray
-    cap: FloatArray | None
+    v_penalty: FloatArray | None
     l1: float
 
     def with_strength(self, l1: float) -> Problem:
@@ -139,8 +210,8 @@ class Problem:
 
     def astype(self, dtype: type) -> Problem:
         """The same problem in another precision."""
-        cap: FloatArray | None = None if self.cap is None else self.cap.astype(dtype)
-        return replace(self, target=self.target.astype(dtype), weight=self.weight.astype(dtype), cap=cap)
+        v_penalty: FloatArray | None = None if self.v_penalty is None else self.v_penalty.astype(dtype)
+        return replace(self, target=self.target.astype(dtype), weight=self.weight.astype(dtype), v_penalty=v_penalty)
 
     @property
     def engine(self) -> Engine:
@@ -150,13 +221,13 @@ class Problem:
     @property
     def given(self) -> tuple[FloatArray, ...]:
         """What is given of the observed cells, (nnz,) each: target and weight, and V's penalty where there is V."""
-        return (self.target, self.weight) if self.cap is None else (self.target, self.weight, self.cap)
+        return (self.target, self.weight) if self.v_penalty is None else (self.target, self.weight, self.v_penalty)
 
     @cached_property
     def T(self) -> Problem:
         """The problem of the transposed matrix."""
-        target, weight, *caps = (self.engine.transpose_cells(self.pattern, each) for each in self.given)
-        return Problem(self.pattern.T, target, weight, caps[0] if caps else None, self.l1)
+        target, weight, *penalties = (self.engine.transpose_cells(self.pattern, each) for each in self.given)
+        return Problem(self.pattern.T, target, weight, penalties[0] if penalties else None, self.l1)
 
     @cached_property
     def smoothness(self) -> float:
@@ -183,19 +254,19 @@ class Problem:
     @cached_property
     def is_slack(self) -> bool:
         """Whether V's penalty holds some cell's pull at zero to less than half: it may stay in the linear part."""
-        return self.cap is not None and bool((self.cap < 0.5 * self.weight * self.target).any())
+        return self.v_penalty is not None and bool((self.v_penalty < 0.5 * self.weight * self.target).any())
 
     @cached_property
     def is_one_shot(self) -> bool:
         """Whether one soft-thresholded SVD of the targets solves it: no V, every cell of weight 1."""
-        return self.cap is None and bool((self.weight == 1).all())
+        return self.v_penalty is None and bool((self.weight == 1).all())
 
     def find_specific(self, u: FloatArray) -> FloatArray:
         """The best V given U on the observed cells, (nnz,), on those, (nnz,)."""
         return self.engine.map_cells(_find_specific, u, *self.given)
 
     def pull(self, u: FloatArray) -> FloatArray:
-        """-h'(u), (nnz,), u (nnz,): how hard each observed cell pulls U up; at most cap while V < 1."""
+        """-h'(u), (nnz,), u (nnz,): how hard each observed cell pulls U up; at most v_penalty while V < 1."""
         return self.engine.map_cells(_find_pull, u, *self.given)
 
     def sum_observed_loss(self, u: FloatArray) -> float:
@@ -207,29 +278,29 @@ class Problem:
         return self.engine.sum_cells(_sum_dual, y, *self.given)
 
 
-# Of a range of observed cells: u or y, then what is given, all of one shape. Nothing that is passed in is changed.
+# Of a range of observed cells: u or y, then target, weight and, with V, its penalty; nothing that is passed in changes.
 
 
-def _find_specific(u: FloatArray, target: FloatArray, weight: FloatArray, cap: FloatArray | None = None) -> FloatArray:
-    return np.zeros_like(u) if cap is None else np.clip(target - u - cap / weight, 0, 1)
+def _find_specific(u: FloatArray, target: FloatArray, weight: FloatArray, cost: FloatArray | None = None) -> FloatArray:
+    return np.zeros_like(u) if cost is None else np.clip(target - u - cost / weight, 0, 1)
 
 
-def _find_pull(u: FloatArray, target: FloatArray, weight: FloatArray, cap: FloatArray | None = None) -> FloatArray:
+def _find_pull(u: FloatArray, target: FloatArray, weight: FloatArray, cost: FloatArray | None = None) -> FloatArray:
     residual = weight * (target - u)
-    return residual if cap is None else np.maximum(np.minimum(residual, cap), residual - weight)
+    return residual if cost is None else np.maximum(np.minimum(residual, cost), residual - weight)
 
 
-def _sum_loss(u: FloatArray, target: FloatArray, weight: FloatArray, cap: FloatArray | None = None) -> float:
-    v = _find_specific(u, target, weight, cap)
+def _sum_loss(u: FloatArray, target: FloatArray, weight: FloatArray, cost: FloatArray | None = None) -> float:
+    v = _find_specific(u, target, weight, cost)
     residual = (target - u - v).astype(np.float64)
     loss = 0.5 * float(np.sum(weight * residual**2))
-    return loss if cap is None else loss + float(np.sum(cap * v, dtype=np.float64))
+    return loss if cost is None else loss + float(np.sum(cost * v, dtype=np.float64))
 
 
-def _sum_dual(y: FloatArray, target: FloatArray, weight: FloatArray, cap: FloatArray | None = None) -> float:
+def _sum_dual(y: FloatArray, target: FloatArray, weight: FloatArray, cost: FloatArray | None = None) -> float:
     y = y.astype(np.float64)
     value = float(np.sum(y * target - y**2 / (2 * weight)))
-    return value if cap is None else value - float(np.sum(np.maximum(y - cap, 0)))
+    return value if cost is None else value - float(np.sum(np.maximum(y - cost, 0)))
 
 
 def build(
@@ -254,8 +325,8 @@ def build(
     weight = 0 * scaled + (ratio if loss == "I" else 1)
     target = scaled if loss == "I" else scaled * ratio
     asked = scaled if costs is None else scaled * costs
-    cap = None if l2 is None else asked * scaled.dtype.type(l2)
-    return Problem(pattern, target, weight, cap, l1)
+    v_penalty = None if l2 is None else asked * scaled.dtype.type(l2)
+    return Problem(pattern, target, weight, v_penalty, l1)
 
 
 def select_rows(problem: Problem, which: BoolArray) -> Problem:
@@ -266,5 +337,5 @@ def select_rows(problem: Problem, which: BoolArray) -> Problem:
     shape = int(np.count_nonzero(which)), pattern.shape[1]
     engine, places = pattern.engine, np.flatnonzero(cells)
     part = Pattern(shape, indptr, pattern.indices[cells], engine)
-    target, weight, *caps = (engine.put_cells(part, engine.get(each, places)) for each in problem.given)
-    return Problem(part, target, weight, caps[0] if caps else None, problem.l1)
+    target, weight, *penalties = (engine.put_cells(part, engine.get(each, places)) for each in problem.given)
+    return Problem(part, target, weight, penalties[0] if penalties else None, problem.l1)

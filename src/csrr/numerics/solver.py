@@ -28,8 +28,7 @@ from csrr.numerics.krylov import (
     estimate_spectral_norm,
     orthonormalize,
 )
-from csrr.numerics.lowrank import LowRank
-from csrr.numerics.problem import Problem
+from csrr.numerics.problem import LowRank, Problem
 
 # Beyond this condition number momentum beats the longer plain step, 2/(L + 1), in time to a given gap.
 _MOMENTUM_ABOVE = 9.0

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,12 +17,13 @@ from csrr._base.lazy_jit import compile_loop
 from csrr._base.threads import map_ranges, run_ranges
 from csrr.numerics.factored import descend_rows, pull_rows
 from csrr.numerics.neighbors import (
+    CellIndex,
     cross_low_rank,
     cross_targets,
     find_nearest_items,
     gather_grams,
+    group_places,
     solve_items,
-    sort_places,
 )
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ class ThreadEngine:
         return user[pattern.rows] * item[pattern.indices]
 
     def transpose_cells(self, pattern: Pattern, values: FloatArray) -> FloatArray:
-        """Cells, (nnz,), in the order of the transposed pattern, (nnz,)."""
+        """CellIndex, (nnz,), in the order of the transposed pattern, (nnz,)."""
         return values[pattern.order_by_item]
 
     def map_cells(self, work: Callable[..., FloatArray], *cells: FloatArray) -> FloatArray:
@@ -179,7 +180,7 @@ class ThreadEngine:
         relax: float,
     ) -> tuple[FloatArray, float]:
         """A lower point than `own`, (n, d), with `other`, (m, d), fixed, and the objective at `own`."""
-        fixed = (problem.cap is not None, np.ascontiguousarray(other), curvature, steps, relax)
+        fixed = (problem.v_penalty is not None, np.ascontiguousarray(other), curvature, steps, relax)
 
         def work(*block: AnyArray) -> tuple[AnyArray, ...]:
             *given, start, strengths = block
@@ -196,7 +197,7 @@ class ThreadEngine:
 
         def work(*block: AnyArray) -> tuple[AnyArray, ...]:
             sums, loss = np.zeros_like(block[-1]), np.empty(len(block[-1]))
-            pull_rows(*block, problem.cap is not None, other, sums, loss)
+            pull_rows(*block, problem.v_penalty is not None, other, sums, loss)
             return sums, loss
 
         sums, loss = _map_rows(work, problem, own)
@@ -209,13 +210,13 @@ class ThreadEngine:
     ) -> tuple[Float32Array, Int32Array, Int64Array]:
         """The largest likenesses to each item, whose they are, best first, and how many each item has."""
         both = None if amounts is None else (amounts, self.transpose_cells(pattern, amounts))
-        return find_nearest_items(pattern, pattern.T, likeness, width, 0, pattern.shape[1], both)
+        return find_nearest_items(CellIndex.of(pattern, pattern.T), likeness, width, 0, pattern.shape[1], both)
 
     def cross_targets(self, regression: Regression) -> Float64Array:
         """X'T on the support, (m, K)."""
         own, support = regression, regression.support
         targets, user = self.transpose_cells(own.pattern, own.target), own.user.astype(np.float64)
-        given = (*_list_clicks(own), targets, user, own.item, support)
+        given = (CellIndex.of(own.pattern, own.pattern.T), own.amounts, targets, user, own.item, support)
         out = np.empty(support.shape)
         run_ranges(
             lambda a, b: cross_targets(a, b, *given, np.zeros(len(own.item)), out[a:b]), _cut_items(len(support))
@@ -225,14 +226,13 @@ class ThreadEngine:
     def gather_grams(self, regression: Regression, support: Int32Array) -> Float32Array:
         """X'X among the neighbors of some items, (items, K*(K + 1)/2): lower triangles, row by row."""
         own, width = regression, support.shape[1]
-        at = sort_places(support)
-        rows, firsts = np.unique(support.ravel()[at], return_index=True)
-        firsts = np.append(firsts, len(at))
+        rows, firsts, at = group_places(support)
         weights = own.user.astype(np.float64) ** 2
         item_of_cell = own.item[own.pattern.T.rows]
         if own.amounts is not None:
             item_of_cell = item_of_cell * self.transpose_cells(own.pattern, own.amounts)
-        given = (rows.astype(np.int64), firsts, at, *_list_clicks(own), item_of_cell, weights, own.item, support)
+        cells = CellIndex.of(own.pattern, own.pattern.T)
+        given = rows, firsts, at, cells, own.amounts, item_of_cell, weights, own.item, support
         grams = np.zeros((len(support), width * (width + 1) // 2), np.float32)
         run_ranges(
             lambda a, b: gather_grams(a, b, *given, np.zeros(len(own.item)), grams),
@@ -303,12 +303,6 @@ def _map_rows(work: Callable[..., tuple[AnyArray, ...]], problem: Problem, *rows
         return work(*block, *(c[first:last] for c in cells), *(r[a:b] for r in rows))
 
     return _join_ranges(run, pattern.bounds)
-
-
-def _list_clicks(regression: Regression) -> tuple[Any, ...]:
-    """The pattern by item and by user, and the amounts by user, as the compiled loops take them."""
-    pattern = regression.pattern
-    return pattern.T.indptr, pattern.T.indices, pattern.indptr, pattern.indices, regression.amounts
 
 
 def _cut_items(items: int, most: int = _ITEM_RANGES) -> list[int]:

@@ -21,7 +21,7 @@ from csrr.evaluation.statistics import compute_mean_interval
 from csrr.models.base import Recommender
 from csrr.models.csrr import CSRR
 from csrr.models.recommend import name_items, rank_items
-from csrr.parameters import ParameterError, list_defaults
+from csrr.parameters import ParameterError
 from csrr.ranking.metrics import linearize_ratio, mark_hits
 from csrr.registry import MODELS
 from csrr.report.log_facts import format_day
@@ -213,13 +213,12 @@ class ModelResult:
 
 def list_models(test: HeldOutTest) -> tuple[str, ...]:
     """Return the names of the models that are compared on a test."""
-    return COMPARED if test.train.cut is None or "order" not in list_defaults(CSRR) else (*COMPARED, NEXT)
+    return COMPARED if test.train.cut is None else (*COMPARED, NEXT)
 
 
 def make_model(name: str) -> Recommender:
     """Return a model of a comparison by its name, not fitted."""
-    model: Recommender = MODELS["CSRR"](order="next") if name == NEXT else MODELS[name]()
-    return model
+    return CSRR(order="next") if name == NEXT else MODELS[name]()
 
 
 def choose_length(log: Log) -> int:
@@ -406,7 +405,8 @@ def learn_from_half(best: ModelResult, test: HeldOutTest, part: str, seconds: fl
     """Return the accuracy of a model of the same kind, fitted to half of the training events; None without the time.
 
     Half of the users are drawn, and evaluated for both parts: the model learns either from these users alone, with
-    their whole histories, or from all users, with half of each history.
+    their whole histories, or from all users, with half of each history: a random half, or the latest if the model uses
+    the order.
     """
     train = test.train
     drawn = np.random.default_rng(seed).permutation(train.n_users) < train.n_users / 2
@@ -414,8 +414,12 @@ def learn_from_half(best: ModelResult, test: HeldOutTest, part: str, seconds: fl
     is_drawn = drawn[train.users.rows(users)]
     if is_drawn.sum() < LEAST_USERS:
         return None
-    less = train.select(drawn[train.user_rows]) if part == HALF_OF_USERS else split(train, ratio=0.5, seed=seed)[0]
     model = make_model(best.name)
+    if part == HALF_OF_USERS:
+        less = train.select(drawn[train.user_rows])
+    else:
+        # Where what came last counts, a half with holes would lose more than its length: the latest half.
+        less = split(train, ratio=0.5, by="last")[1] if model.uses_order else split(train, ratio=0.5, seed=seed)[0]
     try:
         fit_within(model, less, seconds)
         # The lists leave out all of train, as those of the best model do: events left out of the fit are no hits.

@@ -50,8 +50,9 @@ def start(
     """Make a first report on a log: its statistics, a comparison of models, and the best model.
 
     A test set is held out: in time if there are times, else at random. PopRank, ItemKNN, EASE, WRMF and CSRR are fitted
-    and compared on it; the best is fitted to all events, and where that is PopRank, the best of the others too. With a
-    folder, the report is written after each step, so that an interrupted run leaves what is known so far.
+    and compared on it, in time also `CSRR(order="next")`; the best is fitted to all events, and where that is PopRank,
+    the best of the others too. With a folder, the report is written after each step, so that an interrupted run leaves
+    what is known so far.
 
     Parameters
     ----------
