@@ -12,7 +12,7 @@ import numpy as np
 from csrr._base.arrays import BoolArray, Int64Array
 from csrr.data.columns import Times, format_cuts, parse_time
 from csrr.data.errors import DataError, DataWarning, show_value, warn_caller
-from csrr.data.log import Log, as_log
+from csrr.data.log import Log, as_log, mark_leading
 from csrr.parameters import ParameterError, check_seed, is_number, is_whole
 
 By = Literal["user", "log", "last", "time"]
@@ -278,18 +278,6 @@ def _round_share(ratio: float, counts: Int64Array) -> Int64Array:
     """Return `ratio * counts` rounded half up (0.29 * 50 is 14.5), at least 1 where there is an event."""
     rounded: Int64Array = np.floor(ratio * counts + 0.5 + 1e-9).astype(np.int64)
     return np.where(counts > 0, np.maximum(rounded, 1), 0)
-
-
-def mark_leading(log: Log, order: Int64Array, n_leading: Int64Array) -> BoolArray:
-    """Return which events, shape (n_events,), are among their user's first `n_leading`, shape (n_users,).
-
-    `order`, shape (n_events,), sorts the events by user row, and the events of each user in the order that decides.
-    """
-    counts = log.user_counts()
-    place = np.arange(len(log)) - np.repeat(np.cumsum(counts) - counts, counts)
-    mask = np.empty(len(log), np.bool_)
-    mask[order] = place < np.repeat(n_leading, counts)
-    return mask
 
 
 def _draw_share_of_each_user(log: Log, ratio: float, rng: np.random.Generator) -> BoolArray:
