@@ -146,7 +146,7 @@ def _roll(models: list[Any], log: str, options: dict[str, Any], *, as_json: bool
     name, k = (options["metrics"] or ["ndcg"])[0], (options["lengths"] or [10])[0]
     metric = name if name in ("auc", "full_mrr") else f"{name}@{k}"
     found: list[csrr.Rolling] = []
-    with show_live_line() as line:
+    with say_warnings(), show_live_line() as line:
         line.show(f"reading {log}")
         events, every, threads = opts.read_log(log, options), options["every"], options["threads"]
         given = {"every": every, "first": opts.as_time(options["at"]), "metric": metric, "threads": threads}

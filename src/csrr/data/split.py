@@ -182,8 +182,8 @@ def split(
         name, share = ("ratio", ratio) if time_quantile is None else ("time_quantile", time_quantile)
         quantile = _check_fraction(name, 0.8 if share is None else share)
         moment = np.quantile(_require_target_times(events), quantile, method="higher") if at is None else parse_time(at)
-        parts = _split_at(events, float(moment))
-        return _tell_cut(_keep_known(*parts) if by == "time" else parts, "time")
+        train, test = cut_at(events, float(moment))
+        return _keep_known(train, test) if by == "time" else (train, test)
     ratio = _check_fraction("ratio", 0.8 if ratio is None else ratio)
     if by == "log":
         parts = _cut(events, lambda each: rng.permutation(len(each)) < _round_share(ratio, np.array([len(each)])))
@@ -286,6 +286,11 @@ def _draw_share_of_each_user(log: Log, ratio: float, rng: np.random.Generator) -
     return mark_leading(log, np.argsort(shuffled, kind="stable"), _round_share(ratio, log.user_counts()))
 
 
+def cut_at(log: Log, cut: float) -> tuple[Log, Log]:
+    """Return (train, test): what happened before a time, in seconds, and from then on."""
+    return _tell_cut(_split_at(log, cut), "time")
+
+
 def _split_at(log: Log, cut: float) -> tuple[Log, Log]:
     times = _require_times(log)
     types = None if log.types is None or log.types.target is None else log.types
@@ -364,5 +369,5 @@ def describe_loaded_times(log: Log) -> str | None:
     return (
         f"{share:.0%} of the users have most of their events at one time, as if it were when the rows were loaded: the"
         " times do not say what came first. Read a column with the times of the events, or leave times out"
-        " (time=False) and split at random; if the rows are in order, pass ordered=True too"
+        " (time=False), with ordered=True where rows are in order"
     )
