@@ -628,6 +628,9 @@ class CSRRBase(Recommender):
         neighborhood, genuine = self.fitted_.neighborhood, self.fitted_.genuine
         with use_threads(self.threads, blas=1), _name_parameter(self.reg_neighbors):
             factors, weights = self.fitted_.fold_items(self.seen_, chosen, self.chosen_.settings)
+        if self._faded is not None:
+            counts = np.maximum(np.diff(chosen.indptr), 1)
+            factors *= (counts ** -float(self.chosen_.order.rare_scaling)).astype(np.float32)[:, None]
         score_rows = make_scorer(self, factors, weights, neighborhood.scale(self.seen_, genuine), genuine)
         return FoldedItems.of(self, log, chosen, score_rows, factors, weights)
 

@@ -234,7 +234,9 @@ def fit_next(
         rho = settings.reg_neighbors * found.compute_mean_diagonal(order.history_scaling)
         weights = found.by_predictor.make_matrix(found.solve(mine, order.history_scaling, [rho])[0])
         weights.data *= factor[weights.indices]
-    return FadedScores(order.decays, mine.shares, mine.left, mine.right * factor[:, None], weights)
+    # In the basis of the fit, not of `mine`: new items are folded in there.
+    left, right = taste
+    return FadedScores(order.decays, mine.shares, left, right * factor[:, None], weights)
 
 
 def fade_scores(
