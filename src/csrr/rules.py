@@ -241,7 +241,6 @@ class Fresh(Rule):
 
     def _read_half_life(self, value: Any) -> float:
         """Return a number as it is, and a text or timedelta in seconds."""
-
         if (days := count_days(value)) is None:
             raise ParameterError(
                 f"fresh: the half-life {show_value(value)} must be a number > 0 in the unit of the log's times, or,"
@@ -333,7 +332,6 @@ class AtLeast(CategoryRule):
 
     def apply(self, value: Any, lists: RuledLists) -> None:
         """Reserve places for a category that a list lacks."""
-
         for name, least in _check_columns("at_least", value).items():
             if least is not None and not isinstance(least, Mapping):
                 raise ParameterError(
@@ -394,7 +392,6 @@ RULES: dict[str, Rule] = {
 
 def _check_columns(rule: str, value: Any) -> Mapping[str, Any]:
     """Return what a rule asks of columns."""
-
     if not isinstance(value, Mapping):
         raise ParameterError(f"{rule}={show_value(value)}: give a dict from columns of the item table to numbers")
     return value

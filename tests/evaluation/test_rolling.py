@@ -99,6 +99,14 @@ def test_arguments_that_cannot_be(log, given, words):
         csrr.evaluate_rolling("pop-rank", log, **given)
 
 
+def test_times_of_loading_are_warned_of_once():
+    rows = [(user, (user + 7 * k) % 40, user) for user in range(60) for k in range(8)]
+    loaded = csrr.read(dict(zip(("user", "item", "time"), zip(*rows, strict=True), strict=True)))
+    with pytest.warns(csrr.DataWarning, match="at one time") as told:
+        csrr.evaluate_rolling("pop-rank", loaded)
+    assert len(told) == 1
+
+
 def test_a_log_without_times_cannot_age():
     with pytest.raises(csrr.DataError, match="the log has no times"):
         csrr.evaluate_rolling("pop-rank", csrr.read({"user": [1, 1], "item": [1, 2]}, ordered=True))

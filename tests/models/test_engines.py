@@ -19,6 +19,7 @@ CASES = {
     "CSRR, loss II": ("CSRR", GIVEN | {"loss": "II", "neighbors": 0}),
     "CSRR, the noise level": ("CSRR", GIVEN | {"reg_low_rank": "noise", "denoise": 1.0, "neighbors": 5}),
     "CSRR, weights": ("CSRR", GIVEN | {"event_weights": "log", "neighbors": 5}),
+    "CSRR, order": ("CSRR", GIVEN | {"order": "next", "neighbors": 5}),
     "CSRR, the paper's box": ("CSRR", GIVEN | {"box": "paper", "max_iter": 20}),
     "CSRR, limited rank": ("CSRR", GIVEN | {"max_rank": 6, "neighbors": 0}),
     "CSRRe": ("CSRRe", GIVEN | {"rank": 8, "neighbors": 5}),
@@ -33,10 +34,10 @@ CASES = {
 
 @pytest.fixture(scope="module")
 def log():
-    """170 users, of whom enough can spare an event for a search, with weights."""
-    log = csrr.synthetic(170, 60, rank=4, events_per_user=12, seed=1).log
-    weights = np.random.default_rng(0).integers(1, 6, len(log))
-    return csrr.read({"user": log.user_rows, "item": log.item_rows, "weight": weights})
+    """170 users, of whom enough can spare an event for a search, with weights and times."""
+    log, rng = csrr.synthetic(170, 60, rank=4, events_per_user=12, seed=1).log, np.random.default_rng(0)
+    weights, times = rng.integers(1, 6, len(log)), rng.integers(0, 10**6, len(log))
+    return csrr.read({"user": log.user_rows, "item": log.item_rows, "weight": weights, "time": times})
 
 
 def fit(name, params, log):
@@ -44,7 +45,7 @@ def fit(name, params, log):
     model = MODELS[name](**params).fit(log)
     rows = np.arange(len(model.users_))
     histories = [[1, 5, 9], [2]] if model.history_weight is None else [{1: 2.0, 5: 1.0, 9: 1.0}, {2: 3.0}]
-    new_items = csrr.read({"user": [3, 5, 9], "item": [600, 600, 601], "weight": [1, 2, 1]})
+    new_items = csrr.read({"user": [3, 5, 9], "item": [600, 600, 601], "weight": [1, 2, 1], "time": [10**6] * 3})
     found = {
         "scores": model.score_rows(rows),
         "fold-in": model.fold_in(histories).score(),
@@ -52,7 +53,7 @@ def fit(name, params, log):
     }
     if model.can("suspects"):
         found["suspects"] = model.suspects().scores
-    more = csrr.read({"user": [0, 1, 400], "item": [500, 2, 2], "weight": [1, 2, 1]})
+    more = csrr.read({"user": [0, 1, 400], "item": [500, 2, 2], "weight": [1, 2, 1], "time": [10**6] * 3})
     return model, found | {"updated": copy.copy(model).update(more).score_rows(np.arange(171))}
 
 

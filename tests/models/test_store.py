@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import mmap
 import os
 import pickle
 import re
@@ -642,3 +643,40 @@ def test_a_file_that_is_not_what_its_header_tells_is_refused_before_it_is_read(s
     done = subprocess.run([sys.executable, "-c", _LOAD, path], capture_output=True, text=True)
     assert "refused" in done.stderr
     assert "the file is cut short or altered" in done.stderr
+
+
+@pytest.mark.parametrize("kind", [csrr.CSRR, csrr.EASE])
+def test_a_mapped_model_is_the_same_and_stays_so_when_its_file_is_replaced(kind, tmp_path):
+    log = csrr.synthetic(80, 50, events_per_user=10, seed=2).log
+    path = tmp_path / "model.csrr"
+    model = kind().fit(log)
+    model.save(path)
+    mapped = csrr.load(path, mmap=True)
+    wanted = model.recommend(k=5)
+    csrr.PopRank().fit(log).save(path)
+    found = mapped.recommend(k=5)
+    np.testing.assert_array_equal(found.items, wanted.items)
+    np.testing.assert_array_equal(found.scores, wanted.scores)
+    base = (mapped.item_factors_ if kind is csrr.CSRR else mapped.weights_).base
+    while isinstance(base, np.ndarray):
+        base = base.base
+    assert isinstance(base.obj if isinstance(base, memoryview) else base, mmap.mmap)
+    path.write_bytes(path.read_bytes()[:-1] + b"x")
+    with pytest.raises(csrr.ModelFileError, match="checksum"):
+        csrr.load(path, mmap=True)
+
+
+def test_a_model_of_your_own_warms_up(tmp_path):
+    class Even(csrr.Recommender):
+        def fit(self, data):
+            self.remember(self.read(data))
+            return self
+
+        def score_rows(self, rows):
+            return np.ones((len(rows), len(self.items_)), np.float32)
+
+    log = csrr.synthetic(80, 50, events_per_user=10, seed=2).log
+    for model in (Even(), csrr.CSRR(), csrr.PopRank()):
+        model.fit(log).warm_up()
+    with pytest.raises(csrr.NotFittedError):
+        csrr.PopRank().warm_up()

@@ -39,7 +39,7 @@ def test_by_default_it_is_an_error_that_names_the_option(model):
 @pytest.mark.parametrize("unknown", ["popular", "drop", None, True])
 def test_another_word_is_refused(model, unknown):
     for ask in (model.recommend, lambda **o: model.recommend_for([1], **o), lambda **o: model.similar_items(1, **o)):
-        with pytest.raises(ParameterError, match=r'unknown=.*: it must be "raise" or "ignore"'):
+        with pytest.raises(ParameterError, match=r'unknown=.*: it must be "raise", "ignore" or "mark"'):
             ask(unknown=unknown)
 
 
@@ -141,3 +141,15 @@ def test_rows_of_ids_as_far_as_they_are_known():
     assert texts.find(["b", "c"]).tolist() == [1, -1]
     with pytest.raises(csrr.DataError, match="missing"):
         numbers.find([10, None])
+
+
+def test_marked_users_have_a_status_and_nothing_warns(model):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        recs = model.recommend([3, 999, 5], 4, exclude=[888], unknown="mark")
+        alone = model.recommend_for([888], 4, unknown="mark", threads=1)
+    assert recs.status.tolist() == ["known", "unknown", "known"]
+    assert recs[1:2].status.tolist() == ["unknown"]
+    assert alone.status.tolist() == ["no history"]
+    np.testing.assert_array_equal(recs.items[[0, 2]], model.recommend([3, 5], 4).items)
+    assert model.recommend([3]).status.tolist() == ["known"]

@@ -52,7 +52,7 @@ class TestTheSystems:
     @pytest.mark.parametrize("ridge", [Ridge(8, 0.5), Ridge(3, 0.5), Ridge(8, 20.0)])
     def test_they_are_those_of_a_dense_solve(self, clicks, ridge):
         regression, left, right = parts_of(clicks, 8)
-        found = regression.make_matrix(regression.solve([(left, right)], [ridge])[0, 0]).toarray()
+        found = regression.by_neighbor.make_matrix(regression.solve([(left, right)], [ridge])[0, 0]).toarray()
         np.testing.assert_allclose(found, dense_solution(regression, left, right, ridge), atol=2e-5)
         assert np.abs(found).max() > 0.01
 
@@ -67,7 +67,7 @@ class TestTheSystems:
     def test_the_objective_rises_whichever_weight_is_moved(self, clicks):
         regression, left, right = parts_of(clicks, 5, np.float64)
         ridge = Ridge(5, 0.7)
-        S = regression.make_matrix(regression.solve([(left, right)], [ridge])[0, 0]).toarray()
+        S = regression.by_neighbor.make_matrix(regression.solve([(left, right)], [ridge])[0, 0]).toarray()
         X = regression.user[:, None] * regression.pattern.make_matrix(np.ones(regression.pattern.nnz)).toarray()
         X = X * regression.item
         left_over = regression.pattern.make_matrix(regression.target).toarray() - left @ right.T
@@ -84,7 +84,7 @@ class TestTheSystems:
 
     def test_zero_on_the_diagonal_and_off_the_support(self, clicks):
         regression, left, right = parts_of(clicks, 4)
-        S = regression.make_matrix(regression.solve([(left, right)], [Ridge(4, 0.1)])[0, 0])
+        S = regression.by_neighbor.make_matrix(regression.solve([(left, right)], [Ridge(4, 0.1)])[0, 0])
         allowed = np.zeros((25, 25), bool)
         for j, near in enumerate(regression.support):
             allowed[near[near >= 0], j] = True
@@ -143,6 +143,6 @@ class TestTheNearest:
 def test_a_matrix_of_few_weights_leaves_the_layout_as_it_is(clicks):
     regression, left, right = parts_of(clicks, 8)
     few, many = regression.solve([(left, right)], [Ridge(2, 1.0), Ridge(8, 1.0)])[0]
-    before = regression.make_matrix(many)
-    assert regression.make_matrix(few).nnz < before.nnz
-    np.testing.assert_array_equal(regression.make_matrix(many).toarray(), before.toarray())
+    before = regression.by_neighbor.make_matrix(many)
+    assert regression.by_neighbor.make_matrix(few).nnz < before.nnz
+    np.testing.assert_array_equal(regression.by_neighbor.make_matrix(many).toarray(), before.toarray())

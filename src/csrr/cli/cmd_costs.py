@@ -8,18 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from csrr._base.progress import show_live_line
+from csrr.cli import options as opts
 from csrr.cli.errors import Failure, check_expendable, load_model
 from csrr.cli.help import Command
-from csrr.cli.options import (
-    LOG_OPTIONS,
-    PLOT_FILE,
-    add_options,
-    json_option,
-    log_argument,
-    model_argument,
-    model_output,
-    read_log,
-)
 from csrr.cli.output import print_json, say
 
 if TYPE_CHECKING:
@@ -28,9 +19,9 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=Command)
-@model_argument
+@opts.model_argument
 @click.argument("heldout")
-@model_output
+@opts.model_output
 @click.option(
     "--observed-share",
     type=float,
@@ -45,10 +36,10 @@ if TYPE_CHECKING:
     show_default=True,
     help="Groups of items by popularity, and of users by activity, with a curve for each pair; 1: one curve for all.",
 )
-@click.option("--plot", type=PLOT_FILE, help="Draw probabilities against rates: .svg or .html.")
+@click.option("--plot", type=opts.PLOT_FILE, help="Draw probabilities against rates: .svg or .html.")
 @click.option("--miss", type=float, help="Cost of a missed choice, to find the best threshold; with --false-alarm.")
 @click.option("--false-alarm", type=float, help="Cost of a false alarm; with --miss.")
-@add_options(*LOG_OPTIONS, json_option)
+@opts.add_options(*opts.LOG_OPTIONS, opts.json_option)
 def calibrate(model: Path, heldout: str, output: Path, plot: Path | None, as_json: bool, **options: Any) -> None:
     """Learn how probable a choice is at each score of MODEL.
 
@@ -79,7 +70,7 @@ def calibrate(model: Path, heldout: str, output: Path, plot: Path | None, as_jso
     fitted = load_model(model)
     with show_live_line() as line:
         line.show(f"reading {heldout}")
-        events = read_log(heldout, options)
+        events = opts.read_log(heldout, options)
         line.show(f"scoring {len(fitted.users_):,} users x {len(fitted.items_):,} items")
         reliability = _judge(fitted, events, options["observed_share"], options["groups"])
         calibration = fitted.calibrate(events, observed_share=options["observed_share"], n_groups=options["groups"])
@@ -168,13 +159,13 @@ def _describe_choice(choice: dict[str, Any]) -> str:
 
 
 @click.command(cls=Command)
-@log_argument
+@opts.log_argument
 @click.option("--miss", type=float, required=True, help="What a missed choice costs.")
 @click.option("--false-alarm", type=float, required=True, help="What a recommendation costs that is not taken.")
 @click.option("--ratio", "ratios", type=float, multiple=True, help="A weight of clicks to fit with; may be repeated.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the split.")
-@click.option("--plot", type=PLOT_FILE, help="Draw the curve: .svg or .html.")
-@add_options(*LOG_OPTIONS, json_option)
+@click.option("--plot", type=opts.PLOT_FILE, help="Draw the curve: .svg or .html.")
+@opts.add_options(*opts.LOG_OPTIONS, opts.json_option)
 def costs(
     log: str,
     miss: float,
@@ -202,7 +193,7 @@ def costs(
 
     with show_live_line() as line:
         line.show(f"reading {log}")
-        events = read_log(log, options)
+        events = opts.read_log(log, options)
         curve = csrr.cost_curve(
             events,
             miss=miss,

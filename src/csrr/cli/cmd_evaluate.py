@@ -9,35 +9,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from csrr._base.progress import show_live_line
+from csrr.cli import options as opts
 from csrr.cli.errors import load_model, suggest_near
 from csrr.cli.help import Command
-from csrr.cli.options import (
-    ITEM_OPTIONS,
-    KINDS,
-    LOG_OPTIONS,
-    MODEL_NAMES,
-    MODEL_OPTIONS,
-    PARAM_OPTION,
-    PLOT_FILE,
-    RULE_OPTIONS,
-    add_options,
-    as_time,
-    check_split,
-    complete_kind,
-    explain_no_kind,
-    find_kind,
-    fit_model,
-    json_option,
-    log_argument,
-    make_model,
-    read_log,
-    read_param,
-    read_rule_options,
-    read_split,
-    select_given,
-    set_items,
-    split_option,
-)
 from csrr.cli.output import print_json, say, say_warnings
 from csrr.parameters import list_defaults
 
@@ -52,23 +26,23 @@ SHARED = ("seed", "threads")
 
 
 @click.command(cls=Command)
-@log_argument
+@opts.log_argument
 @click.option(
     *("--model", "models"),
     metavar="NAME|FILE",
     multiple=True,
-    shell_complete=complete_kind,
+    shell_complete=opts.complete_kind,
     help="A kind to fit, may be repeated; or a fitted model to test on what it has not seen.",
 )
-@PARAM_OPTION
+@opts.PARAM_OPTION
 @click.option("--test", metavar="LOG2", help="Fit to LOG and test on this log.")
-@split_option
+@opts.split_option
 @click.option("--ratio", type=float, help="Fit to this share of each user's events (0.8 if nothing is said).")
 @click.option("--last", type=click.IntRange(min=1), help="Test on each user's last events, this many.")
 @click.option("--at", metavar="TIME", help="Test on events from this time on, such as 2000-12-31.")
 @click.option("--rolling", is_flag=True, help="Fit until one time after another, and test on all that comes after.")
 @click.option("--every", metavar="DAYS", help="With --rolling: the time from one fit to the next, such as 30d or 12h.")
-@click.option("--plot", type=PLOT_FILE, help="With --rolling: draw it, .svg or .html.")
+@click.option("--plot", type=opts.PLOT_FILE, help="With --rolling: draw it, .svg or .html.")
 @click.option("-k", "lengths", type=click.IntRange(min=1), multiple=True, help="Length of a list; may be repeated.")
 @click.option("--metric", "metrics", metavar="NAME", multiple=True, help="What to measure; may be repeated.")
 @click.option("--threshold", type=float, help="Scores above it count as recommended in cell_recall, sum and cost.")
@@ -78,7 +52,7 @@ SHARED = ("seed", "threads")
     help="c_p in cost and mu_p in sum, of 1 in all (0.5 if nothing is said).",
 )
 @click.option("--by", metavar="COLUMN", help="Column of the item table: shares and recall of its categories.")
-@add_options(*ITEM_OPTIONS, *RULE_OPTIONS, *LOG_OPTIONS, *MODEL_OPTIONS, json_option)
+@opts.add_options(*opts.ITEM_OPTIONS, *opts.RULE_OPTIONS, *opts.LOG_OPTIONS, *opts.MODEL_OPTIONS, opts.json_option)
 def evaluate(log: str, models: tuple[str, ...], test: str | None, as_json: bool, **options: Any) -> None:
     """Compare models on events of LOG that they have not seen.
 
@@ -133,13 +107,13 @@ def evaluate(log: str, models: tuple[str, ...], test: str | None, as_json: bool,
         return
     with show_live_line() as line:
         line.show(f"reading {log}")
-        events = read_log(log, options)
+        events = opts.read_log(log, options)
         train, test_log = _find_parts(unfitted[0], events, test, options)
         at = _choose_lengths(options["lengths"], train.n_items)
         fitted = _fit(unfitted, train, line)
         unseen = find_unseen_events(test_log, next(iter(fitted.values())))
         for each in fitted.values():
-            set_items(each, options)
+            opts.set_items(each, options)
         line.show("testing")
         found = {name: _evaluate(each, train, unseen, at, options) for name, each in fitted.items()}
     comparison = _compare(found, f"ndcg@{at[-1]}")
@@ -172,10 +146,10 @@ def _roll(models: list[Any], log: str, options: dict[str, Any], *, as_json: bool
     name, k = (options["metrics"] or ["ndcg"])[0], (options["lengths"] or [10])[0]
     metric = name if name in ("auc", "full_mrr") else f"{name}@{k}"
     found: list[csrr.Rolling] = []
-    with show_live_line() as line:
+    with say_warnings(), show_live_line() as line:
         line.show(f"reading {log}")
-        events, every, threads = read_log(log, options), options["every"], options["threads"]
-        given = {"every": every, "first": as_time(options["at"]), "metric": metric, "threads": threads}
+        events, every, threads = opts.read_log(log, options), options["every"], options["threads"]
+        given = {"every": every, "first": opts.as_time(options["at"]), "metric": metric, "threads": threads}
         for model in models:
             line.show(f"fitting {type(model).__name__}")
             found.append(csrr.evaluate_rolling(model, events, callback=line.show, **given))
@@ -205,18 +179,18 @@ def _find_models(names: tuple[str, ...], options: dict[str, Any]) -> list[Any]:
     """Return the one model in a file, or new models of the kinds that are named (none: CSRR)."""
     import csrr
 
-    kinds = [find_kind(name) for name in names] or [csrr.CSRR]
+    kinds = [opts.find_kind(name) for name in names] or [csrr.CSRR]
     if kinds[0] is None:
         return [_load(Path(names[0]))]
     if len(kinds) == 1:
-        return [make_model(kinds[0], options, shared=SHARED)]
+        return [opts.make_model(kinds[0], options, shared=SHARED)]
     known = {name for kind in kinds if kind is not None for name in list_defaults(kind)}
     _check_known(known, options)
     return [
-        make_model(
+        opts.make_model(
             kind,
-            options | {"param": [text for text in options["param"] if read_param(text)[0] in list_defaults(kind)]},
-            shared=MODEL_NAMES,
+            options | {"param": [text for text in options["param"] if opts.read_param(text)[0] in list_defaults(kind)]},
+            shared=opts.MODEL_NAMES,
         )
         for kind in kinds
         if kind is not None
@@ -225,8 +199,12 @@ def _find_models(names: tuple[str, ...], options: dict[str, Any]) -> list[Any]:
 
 def _check_known(known: set[str], options: dict[str, Any]) -> None:
     """Raise an error for a parameter that none of several models has."""
-    given = {f"--{name.replace('_', '-')}": name for name in select_given(options, MODEL_NAMES) if name not in SHARED}
-    given |= {f"-p {text}": read_param(text)[0] for text in options["param"]}
+    given = {
+        f"--{name.replace('_', '-')}": name
+        for name in opts.select_given(options, opts.MODEL_NAMES)
+        if name not in SHARED
+    }
+    given |= {f"-p {text}": opts.read_param(text)[0] for text in options["param"]}
     for text, name in given.items():
         if name not in known:
             raise click.UsageError(f"{text}: none of the models has such a parameter")
@@ -235,7 +213,7 @@ def _check_known(known: set[str], options: dict[str, Any]) -> None:
 def _load(file: Path) -> Any:
     """Return the model in a file whose name is no kind of model."""
     if not file.exists() and not file.suffix:
-        hint = explain_no_kind(str(file))
+        hint = opts.explain_no_kind(str(file))
         raise click.UsageError(f"--model {file}: there is no such file, nor such a kind of model{hint}")
     return load_model(file)
 
@@ -246,7 +224,7 @@ def _fit(models: list[Any], train: csrr.Log, line: Line) -> dict[str, Any]:
 
     for model in models:
         if not model.is_fitted:
-            fit_model(model, train, line)
+            opts.fit_model(model, train, line)
     named = {type(model).__name__: model for model in models}
     if "PopRank" in named:
         return named
@@ -261,8 +239,8 @@ def _evaluate(model: Any, train: csrr.Log, test: csrr.Log, at: tuple[int, ...], 
     import csrr
 
     names = {"threads": "threads", "threshold": "threshold", "miss_weight": "positive_cost", "metrics": "metrics"}
-    chosen = {names[name]: value for name, value in select_given(options, names).items() if value != ()}
-    rules: Any = read_rule_options(options, model.items_)
+    chosen = {names[name]: value for name, value in opts.select_given(options, names).items() if value != ()}
+    rules: Any = opts.read_rule_options(options, model.items_)
     return csrr.evaluate(model, train, test, at=at, rules=rules, by=options["by"], **chosen)
 
 
@@ -279,15 +257,17 @@ def _compare(found: dict[str, Evaluation], metric: str) -> csrr.Comparison | Non
 def _check_usage(models: tuple[str, ...], test: str | None, options: dict[str, Any]) -> None:
     from csrr.ranking.metrics import list_metrics
 
-    files = [name for name in models if find_kind(name) is None]
+    files = [name for name in models if opts.find_kind(name) is None]
     if files and len(models) > 1:
-        raise click.UsageError(f"--model {files[0]}: of several models each must be a kind to fit: {', '.join(KINDS)}")
-    kinds = [find_kind(name) for name in models]
+        raise click.UsageError(
+            f"--model {files[0]}: of several models each must be a kind to fit: {', '.join(opts.KINDS)}"
+        )
+    kinds = [opts.find_kind(name) for name in models]
     if len(set(kinds)) < len(kinds):
         raise click.UsageError("--model names the same kind twice")
-    check_split(options, *(["--model"] if files else []), *(["--test"] if test is not None else []))
+    opts.check_split(options, *(["--model"] if files else []), *(["--test"] if test is not None else []))
     _check_rolling(files, models, test, options)
-    fits = [name for name in select_given(options, MODEL_NAMES) if name != "threads"]
+    fits = [name for name in opts.select_given(options, opts.MODEL_NAMES) if name != "threads"]
     params = [*(f"--{name.replace('_', '-')}" for name in fits), *(f"-p {text}" for text in options["param"])]
     if files and params:
         raise click.UsageError(f"{params[0]} is for fitting; the model is fitted already")
@@ -306,9 +286,9 @@ def _find_parts(model: Any, events: csrr.Log, test: str | None, options: dict[st
     if model.is_fitted:
         return model.training_log(), events
     if test is not None:
-        return events, read_log(test, options)
+        return events, opts.read_log(test, options)
     with say_warnings():
-        train, tested = csrr.split(events, **read_split(options), **select_given(options, ["seed"]))
+        train, tested = csrr.split(events, **opts.read_split(options), **opts.select_given(options, ["seed"]))
     return train, tested
 
 

@@ -12,24 +12,9 @@ import click
 from csrr._base.progress import show_live_line
 from csrr._base.text import describe_size
 from csrr.cli import interrupts
+from csrr.cli import options as opts
 from csrr.cli.errors import check_expendable, load_model, tell_written
 from csrr.cli.help import Command
-from csrr.cli.options import (
-    ITEM_OPTIONS,
-    LOG_OPTIONS,
-    MODEL_OPTIONS,
-    PARAM_OPTION,
-    add_options,
-    fit_model,
-    json_option,
-    kind_option,
-    log_argument,
-    make_model,
-    model_argument,
-    model_output,
-    read_log,
-    set_items,
-)
 from csrr.cli.output import describe_fit, print_json, say, summarize_model
 
 if TYPE_CHECKING:
@@ -37,10 +22,10 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=Command)
-@log_argument
-@model_output
-@kind_option
-@add_options(PARAM_OPTION, *LOG_OPTIONS, *MODEL_OPTIONS, *ITEM_OPTIONS, json_option)
+@opts.log_argument
+@opts.model_output
+@opts.kind_option
+@opts.add_options(opts.PARAM_OPTION, *opts.LOG_OPTIONS, *opts.MODEL_OPTIONS, *opts.ITEM_OPTIONS, opts.json_option)
 @click.option("--force", is_flag=True, help="Write over a file even if it is no model.")
 def fit(log: str, output: Path, model: type[csrr.Recommender], as_json: bool, force: bool, **options: Any) -> None:
     """Fit a model to LOG and write it to a file.
@@ -64,18 +49,18 @@ def fit(log: str, output: Path, model: type[csrr.Recommender], as_json: bool, fo
       # Titles, categories and prices go into the model
       csrr fit clicks.csv -o model.csrr --items items.csv
     """
-    fitted = make_model(model, options)
+    fitted = opts.make_model(model, options)
     if not force:
         check_expendable(output, ", or --force to write over it")
     interrupts.say_at_the_end(tell_written(output))
     with show_live_line() as line:
         line.show(f"reading {log}")
-        events = read_log(log, options)
+        events = opts.read_log(log, options)
         line.show(f"fitting {events.n_users:,} users x {events.n_items:,} items, {len(events):,} events")
         began = time.perf_counter()
-        fit_model(fitted, events, line)
+        opts.fit_model(fitted, events, line)
         seconds = time.perf_counter() - began
-        set_items(fitted, options)
+        opts.set_items(fitted, options)
         line.show(f"writing {output}")
         fitted.save(output)
     if as_json:
@@ -89,11 +74,11 @@ def fit(log: str, output: Path, model: type[csrr.Recommender], as_json: bool, fo
 
 
 @click.command(cls=Command)
-@model_argument
-@log_argument
-@model_output
+@opts.model_argument
+@opts.log_argument
+@opts.model_output
 @click.option("--choose", is_flag=True, help="Choose settings anew on held-out events, as fit does.")
-@add_options(*LOG_OPTIONS, json_option)
+@opts.add_options(*opts.LOG_OPTIONS, opts.json_option)
 def update(model: Path, log: str, output: Path, choose: bool, as_json: bool, **options: Any) -> None:
     """Add the events of LOG to MODEL.
 
@@ -120,10 +105,10 @@ def update(model: Path, log: str, output: Path, choose: bool, as_json: bool, **o
     interrupts.say_at_the_end(tell_written(output))
     with show_live_line() as line:
         line.show(f"reading {log}")
-        events = _name_like(read_log(log, options), fitted)
+        events = _name_like(opts.read_log(log, options), fitted)
         line.show(f"adding {len(events):,} events to {before['events']:,}")
         began = time.perf_counter()
-        fit_model(fitted, events, line, by=fitted.update, choose=choose)
+        opts.fit_model(fitted, events, line, by=fitted.update, choose=choose)
         seconds = time.perf_counter() - began
         line.show(f"writing {output}")
         fitted.save(output)

@@ -9,9 +9,9 @@ import click
 
 from csrr._base.progress import show_live_line
 from csrr._base.text import describe_size
+from csrr.cli import options as opts
 from csrr.cli.errors import Failure, as_id, load_model, tell_known_ids
 from csrr.cli.help import Command
-from csrr.cli.options import check_can, json_option, k_option, model_argument
 from csrr.cli.output import print_json, say, summarize_model
 
 FOUND = ("rank_", "reg_", "l1_", "l2_")
@@ -19,11 +19,11 @@ FOUND = ("rank_", "reg_", "l1_", "l2_")
 
 
 @click.command(cls=Command)
-@model_argument
+@opts.model_argument
 @click.option("--item", metavar="ID", help="Find items like this one.")
 @click.option("--user", metavar="ID", help="Find users like this one.")
-@k_option
-@json_option
+@opts.k_option
+@opts.json_option
 def similar(model: Path, item: str | None, user: str | None, k: int, as_json: bool) -> None:
     """Find the items or users of MODEL that are most like one.
 
@@ -40,7 +40,7 @@ def similar(model: Path, item: str | None, user: str | None, k: int, as_json: bo
         raise click.UsageError("give one of --item and --user")
     fitted: Any = load_model(model)
     kind = "items" if item is not None else "users"
-    check_can(fitted, f"similar_{kind}", f"say which {kind} are alike")
+    opts.check_can(fitted, f"similar_{kind}", f"say which {kind} are alike")
     with tell_known_ids(fitted):
         if item is not None:
             found = fitted.similar_items(as_id(item, fitted.items_), k)
@@ -55,8 +55,8 @@ def similar(model: Path, item: str | None, user: str | None, k: int, as_json: bo
 
 
 @click.command(cls=Command)
-@model_argument
-@json_option
+@opts.model_argument
+@opts.json_option
 def info(model: Path, as_json: bool) -> None:
     """Say what MODEL is: its size, parameters and certificate.
 
@@ -101,7 +101,7 @@ def info(model: Path, as_json: bool) -> None:
 
 
 @click.command(cls=Command)
-@model_argument
+@opts.model_argument
 @click.option(
     "--to",
     type=click.Choice(["faiss", "hnswlib", "parquet"]),
@@ -130,7 +130,7 @@ def info(model: Path, as_json: bool) -> None:
 @click.option(
     "--sample", type=click.IntRange(min=1), default=1000, show_default=True, help="Number of users to compare."
 )
-@json_option
+@opts.json_option
 def export(model: Path, output: Path, as_json: bool, **options: Any) -> None:
     """Write the vectors of MODEL to a folder, for vector search.
 

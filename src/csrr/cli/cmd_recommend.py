@@ -9,21 +9,9 @@ import click
 
 from csrr._base.progress import show_live_line
 from csrr._base.text import format_cell
+from csrr.cli import options as opts
 from csrr.cli.errors import as_id, as_ids, load_model, tell_known_ids
 from csrr.cli.help import Command
-from csrr.cli.options import (
-    ITEM_OPTIONS,
-    RULE_OPTIONS,
-    NewFile,
-    add_options,
-    check_can,
-    json_option,
-    k_option,
-    model_argument,
-    read_rule_options,
-    set_items,
-    spreadsheet_option,
-)
 from csrr.cli.output import print_json, say, say_warnings
 
 if TYPE_CHECKING:
@@ -44,11 +32,11 @@ def parse_least_probability(text: str) -> float | str:
 
 
 @click.command(cls=Command)
-@model_argument
+@opts.model_argument
 @click.option("--user", "users", multiple=True, metavar="ID", help="A user of the model; may be repeated.")
 @click.option("--all-users", "--all", "everyone", is_flag=True, help="All users of the model.")
 @click.option("--history", multiple=True, metavar="ID,ID,...", help="What someone new has chosen.")
-@k_option
+@opts.k_option
 @click.option("--include-seen", is_flag=True, help="Keep items that the user already has.")
 @click.option("--candidate", "candidates", multiple=True, metavar="ID", help="Choose from these items only.")
 @click.option("--exclude", multiple=True, metavar="ID", help="Leave this item out.")
@@ -65,17 +53,17 @@ def parse_least_probability(text: str) -> float | str:
     default="raise",
     help="With ignore, unknown items are left out and unknown users get popular items.",
 )
-@add_options(*ITEM_OPTIONS, *RULE_OPTIONS)
+@opts.add_options(*opts.ITEM_OPTIONS, *opts.RULE_OPTIONS)
 @click.option("--columns", metavar="NAME,NAME,...", help="Columns of the item table to show.")
 @click.option("--explain", is_flag=True, help="Show the past choices that led to an item.")
 @click.option(
     "-o",
     "--output",
-    type=NewFile(".csv", ".parquet", ".jsonl", ".arrow"),
+    type=opts.NewFile(".csv", ".parquet", ".jsonl", ".arrow"),
     help="Write .csv, .parquet, .jsonl or .arrow instead of printing: all users in little memory.",
 )
-@spreadsheet_option
-@json_option
+@opts.spreadsheet_option
+@opts.json_option
 def recommend(
     model: Path,
     users: tuple[str, ...],
@@ -108,7 +96,7 @@ def recommend(
     output, as_json = options["output"], options["as_json"]
     _check_usage(bool(users), everyone, bool(history), explain, output, as_json)
     fitted = load_model(model)
-    set_items(fitted, options)
+    opts.set_items(fitted, options)
     with tell_known_ids(fitted):
         allowed = _read_limits(fitted, options)
         if everyone and output is not None:
@@ -147,7 +135,7 @@ def _read_limits(model: Any, options: dict[str, Any]) -> dict[str, Any]:
         "min_score": options["min_score"],
         "unknown": unknown,
         "columns": [name.strip() for name in options["columns"].split(",")] if options["columns"] else (),
-        **read_rule_options(options, model.items_),
+        **opts.read_rule_options(options, model.items_),
     }
 
 
@@ -184,7 +172,7 @@ def _check_usage(users: bool, everyone: bool, history: bool, explain: bool, outp
 
 def _find_reasons(model: Any, recs: Recommendations) -> list[list[dict[str, Any]]]:
     """Return, for each recommended item, the rows of the user's history that add most to its score."""
-    check_can(model, "explain", "explain")
+    opts.check_can(model, "explain", "explain")
     popular = set(recs.users[recs.fallback].tolist())
     return [
         [] if row["user"] in popular else model.explain(row["user"], row["item"]).rows()[:REASONS]

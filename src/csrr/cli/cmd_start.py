@@ -11,24 +11,15 @@ from typing import Any
 import click
 
 from csrr._base.progress import show_live_line
+from csrr.cli import options as opts
 from csrr.cli.errors import stoppable, tell_written
 from csrr.cli.help import Command
 from csrr.cli.interrupts import NOTHING_WRITTEN
-from csrr.cli.options import (
-    ITEM_OPTIONS,
-    LOG_OPTIONS,
-    add_options,
-    json_option,
-    log_argument,
-    read_item_table,
-    read_log,
-    spell_log_options,
-)
 from csrr.cli.output import print_json, say, say_command
 
 
 @click.command(cls=Command)
-@log_argument
+@opts.log_argument
 @click.option(
     "-o",
     "--output",
@@ -48,7 +39,7 @@ from csrr.cli.output import print_json, say, say_command
 )
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of what is drawn at random.")
 @click.option("--ease", is_flag=True, help="Fit EASE however long it takes, beyond --minutes.")
-@add_options(*LOG_OPTIONS, *ITEM_OPTIONS, json_option)
+@opts.add_options(*opts.LOG_OPTIONS, *opts.ITEM_OPTIONS, opts.json_option)
 def start(log: str, output: Path, as_json: bool, **options: Any) -> None:
     """Find the best model for LOG, and write a page about it.
 
@@ -76,10 +67,10 @@ def start(log: str, output: Path, as_json: bool, **options: Any) -> None:
     with show_live_line() as line, stoppable(tell_kept(output)):
         check_folder(output)
         line.show(f"reading {log}")
-        items = read_item_table(options)
-        events = read_log(log, options)
+        items = opts.read_item_table(options)
+        events = opts.read_log(log, options)
         given = {name: options[name] for name in ("minutes", "miss", "false_alarm", "ease", "seed")}
-        spelled = shlex.join(spell_log_options(options))
+        spelled = shlex.join(opts.spell_log_options(options))
         look = start_look(events, folder=output, items=items, callback=line.show, source=log, options=spelled, **given)
     if as_json:
         print_json(look.summary())

@@ -8,19 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from csrr._base.progress import show_live_line
+from csrr.cli import options as opts
 from csrr.cli.errors import Failure, load_model
 from csrr.cli.help import Command
-from csrr.cli.options import (
-    LOG_OPTIONS,
-    NewFile,
-    add_options,
-    check_can,
-    json_option,
-    log_argument,
-    model_argument,
-    read_log,
-    spreadsheet_option,
-)
 from csrr.cli.output import print_json, say
 
 if TYPE_CHECKING:
@@ -37,7 +27,7 @@ popularity_option = click.option(
 
 
 @click.command(cls=Command)
-@model_argument
+@opts.model_argument
 @click.option(
     "--by", type=click.Choice(["event", "user", "item"]), default="event", show_default=True, help="What to list."
 )
@@ -45,9 +35,9 @@ popularity_option = click.option(
 @click.option("--min-score", type=click.FloatRange(0, 1), default=0.0, help="Only what has at least this score.")
 @popularity_option
 @click.option("--stability", is_flag=True, help="Refit with small changes, and say what stays.")
-@click.option("-o", "--output", type=NewFile(".csv"), help="Write the whole list as CSV.")
-@spreadsheet_option
-@json_option
+@click.option("-o", "--output", type=opts.NewFile(".csv"), help="Write the whole list as CSV.")
+@opts.spreadsheet_option
+@opts.json_option
 def suspects(model: Path, by: str, n: int, stability: bool, output: Path | None, as_json: bool, **options: Any) -> None:
     """List the clicks of MODEL that look most like noise.
 
@@ -67,9 +57,9 @@ def suspects(model: Path, by: str, n: int, stability: bool, output: Path | None,
     from csrr.results.table import write_table_file
 
     fitted: Any = load_model(model)
-    check_can(fitted, "suspects", "tell noise from taste")
+    opts.check_can(fitted, "suspects", "tell noise from taste")
     if stability:
-        check_can(fitted, "stability", "tell what small changes leave (--stability)")
+        opts.check_can(fitted, "stability", "tell what small changes leave (--stability)")
     with show_live_line() as line:
         line.show("judging the clicks")
         found: Suspects = fitted.suspects(
@@ -91,8 +81,8 @@ def suspects(model: Path, by: str, n: int, stability: bool, output: Path | None,
 
 
 @click.command(cls=Command)
-@log_argument
-@click.option("-o", "--output", type=NewFile(".csv"), help="The CSV file to write.")
+@opts.log_argument
+@click.option("-o", "--output", type=opts.NewFile(".csv"), help="The CSV file to write.")
 @click.option("--dry-run", is_flag=True, help="Show how much would be removed, and examples; write nothing.")
 @click.option(
     "--above",
@@ -100,8 +90,8 @@ def suspects(model: Path, by: str, n: int, stability: bool, output: Path | None,
     help="Remove events with a larger score.  [default: 1 % of the events at most, of those above 0.5]",
 )
 @popularity_option
-@click.option("--removed", type=NewFile(".csv"), help="Write what is removed, most suspect first, as CSV.")
-@add_options(spreadsheet_option, *LOG_OPTIONS, json_option)
+@click.option("--removed", type=opts.NewFile(".csv"), help="Write what is removed, most suspect first, as CSV.")
+@opts.add_options(opts.spreadsheet_option, *opts.LOG_OPTIONS, opts.json_option)
 def clean(log: str, output: Path | None, dry_run: bool, removed: Path | None, as_json: bool, **options: Any) -> None:
     """Write LOG without the events that look most like noise.
 
@@ -124,7 +114,7 @@ def clean(log: str, output: Path | None, dry_run: bool, removed: Path | None, as
     _check_files(log, output, removed)
     with show_live_line() as line:
         line.show(f"reading {log}")
-        events = read_log(log, options)
+        events = opts.read_log(log, options)
         line.show(f"judging {len(events):,} events")
         planned = plan_cleaning(events, above=options["above"], popularity=options["popularity"])
         for path, table in ((removed, planned.removed), (output, planned.log)):

@@ -12,28 +12,9 @@ import click
 from csrr._base.progress import Line, show_live_line
 from csrr._base.text import format_number_of, to_plain
 from csrr.cli import interrupts
+from csrr.cli import options as opts
 from csrr.cli.errors import Failure, stoppable, tell_written
 from csrr.cli.help import Command
-from csrr.cli.options import (
-    LOG_OPTIONS,
-    MODEL_NAMES,
-    PARAM_OPTION,
-    NewFile,
-    add_options,
-    check_split,
-    fit_model,
-    json_option,
-    kind_option,
-    list_kinds,
-    log_argument,
-    make_model,
-    read_log,
-    read_param,
-    read_split,
-    select_given,
-    spell_log_options,
-    split_option,
-)
 from csrr.cli.output import print_json, say, say_command, say_warnings
 from csrr.parameters import list_parameters, list_rivals
 
@@ -42,8 +23,8 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=Command)
-@log_argument
-@kind_option
+@opts.log_argument
+@opts.kind_option
 @click.option(
     "--space",
     default="csrr",
@@ -51,22 +32,22 @@ if TYPE_CHECKING:
     metavar="csrr|paper|FILE",
     help='What to try: our space, the paper\'s grid, or a file like {"rank": [64, 128], "reg": {"low": 1, "high": 9}}.',
 )
-@PARAM_OPTION
+@opts.PARAM_OPTION
 @click.option("--trials", type=click.IntRange(min=1), help="Stop after this many trials.")
 @click.option("--minutes", type=click.FloatRange(min=0, min_open=True), help="Stop after this many minutes.")
 @click.option("--metric", default="ndcg@10", show_default=True, help="What makes a model good.")
-@split_option
+@opts.split_option
 @click.option("--ratio", type=float, help="Fit to this share of each user's events (0.9 if nothing is said).")
 @click.option("--last", type=click.IntRange(min=1), help="Validate on each user's last events, this many.")
 @click.option("--at", metavar="TIME", help="Validate on events from this time on, such as 2000-12-31.")
 @click.option("--folds", type=click.IntRange(min=1), help="Number of random splits to take the mean over.")
-@click.option("--storage", type=NewFile(), help="A file that keeps the search, to go on after a stop.")
-@click.option("-o", "--output", type=NewFile(), help="Write parameters and trials to this JSON file.")
-@click.option("--fit", "fitted", type=NewFile(), help="Fit the best to all of LOG; write it here.")
+@click.option("--storage", type=opts.NewFile(), help="A file that keeps the search, to go on after a stop.")
+@click.option("-o", "--output", type=opts.NewFile(), help="Write parameters and trials to this JSON file.")
+@click.option("--fit", "fitted", type=opts.NewFile(), help="Fit the best to all of LOG; write it here.")
 @click.option("--no-prune", is_flag=True, help="Finish hopeless trials too.")
 @click.option("--threads", type=click.IntRange(min=0), help="Number of threads; 0 for all cores.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of splits and search.")
-@add_options(*LOG_OPTIONS, json_option)
+@opts.add_options(*opts.LOG_OPTIONS, opts.json_option)
 def tune(
     log: str, model: type[csrr.Recommender], output: Path | None, fitted: Path | None, as_json: bool, **options: Any
 ) -> None:
@@ -89,13 +70,13 @@ def tune(
     interrupts.say_at_the_end(tell_written(output, fitted))
     with show_live_line() as line:
         line.show(f"reading {log}")
-        events = read_log(log, options)
+        events = opts.read_log(log, options)
         found = _search(own, space, events, options, line)
         if output is not None:
             found.save(output)
         if fitted is not None:
             best = found.model()
-            fit_model(best, events, line)
+            opts.fit_model(best, events, line)
             best.save(fitted)
     if as_json:
         print_json(found.summary() | {"fitted": fitted and str(fitted)})
@@ -110,11 +91,11 @@ def _read_question(kind: type[csrr.Recommender], options: dict[str, Any]) -> tup
     given = [name for name in ("last", "at") if options[name] is not None]
     if options["folds"] is not None and (given or options["split"] in ("last", "time")):
         raise click.UsageError(f"{f'--{given[0]}' if given else '--split'} and --folds do not go together")
-    check_split(options)
-    own = make_model(kind, dict.fromkeys(MODEL_NAMES) | {"param": options["param"]})
+    opts.check_split(options)
+    own = opts.make_model(kind, dict.fromkeys(opts.MODEL_NAMES) | {"param": options["param"]})
     named = options["space"]
     space = find_space(named, kind) if named in ("csrr", "paper") else _read_space(Path(named))
-    fixed = {read_param(text)[0] for text in options["param"]}
+    fixed = {opts.read_param(text)[0] for text in options["param"]}
     declared = list_parameters(kind)
     for name in [*space]:
         if name in fixed or fixed & set(list_rivals(name, declared)):
@@ -144,8 +125,8 @@ def _search(own: csrr.Recommender, space: Any, events: csrr.Log, options: dict[s
         so_far[:] = [found]
         line.show(_describe_progress(found, time.perf_counter() - began))
 
-    arguments = select_given(options, ("metric", "trials", "minutes", "folds", "seed", "storage", "threads"))
-    how = read_split(options)
+    arguments = opts.select_given(options, ("metric", "trials", "minutes", "folds", "seed", "storage", "threads"))
+    how = opts.read_split(options)
     with say_warnings():
         if {"last", "at"} & how.keys():
             events, arguments["valid"] = csrr.split(events, **how)
@@ -198,8 +179,8 @@ def _tell(found: csrr.Tuning, log: str, fitted: Path | None, options: dict[str, 
 
 def _make_command(found: csrr.Tuning, log: str, options: dict[str, Any]) -> list[str]:
     """Return the words of the command that fits the best parameters to the log, read in the same way."""
-    name = next(name for name, kind in list_kinds().items() if kind is found.kind)
+    name = next(name for name, kind in opts.list_kinds().items() if kind is found.kind)
     words = ["csrr", "fit", log, "-o", "model.csrr", "--model", name]
     for param, value in found.best_params.items():
         words += ["-p", f"{param}={value if isinstance(value, str) else json.dumps(to_plain(value))}"]
-    return words + spell_log_options(options)
+    return words + opts.spell_log_options(options)

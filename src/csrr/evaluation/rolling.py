@@ -12,9 +12,9 @@ import numpy as np
 from csrr._base.arrays import Float64Array, Int64Array
 from csrr._base.text import format_duration, format_number_of
 from csrr.data.columns import format_cuts, parse_time
-from csrr.data.errors import DataError, show_value
+from csrr.data.errors import DataError, DataWarning, show_value, warn_caller
 from csrr.data.log import Log, as_log
-from csrr.data.split import split
+from csrr.data.split import cut_at, describe_loaded_times
 from csrr.evaluation.evaluate import evaluate
 from csrr.evaluation.spaces import find_model
 from csrr.evaluation.statistics import compute_mean_interval
@@ -274,6 +274,11 @@ def evaluate_rolling(
     ParameterError
         If an argument cannot be what it is.
 
+    Warns
+    -----
+    DataWarning
+        If most users have most of their events at one time.
+
     Examples
     --------
     >>> log = csrr.synthetic(100, 40, events_per_user=15, drift=1).log
@@ -286,13 +291,15 @@ def evaluate_rolling(
     else:
         name, k = metric, 1
     cuts = _find_cuts(events, every, first)
+    if (doubt := describe_loaded_times(events)) is not None:
+        warn_caller(doubt, DataWarning)
     if k > events.n_items:
         raise ParameterError(f"metric={metric!r}: the log has only {events.n_items:,} items")
     values: dict[tuple[int, int], tuple[Int64Array, Float64Array]] = {}
     for fitted in range(len(cuts) - 1):
         if callback is not None:
             callback(f"fit {fitted + 1} of {len(cuts) - 1}, until {format_cuts(cuts)[fitted]}")
-        new = copy_model(own).fit(split(events, at=cuts[fitted])[0])
+        new = copy_model(own).fit(cut_at(events, cuts[fitted])[0])
         for window in range(fitted, len(cuts) - 1):
             found = _measure_window(new, events, cuts[window], cuts[window + 1], name, k, threads)
             if found is not None:
@@ -333,7 +340,7 @@ def _measure_window(
     """Return the rows of the users with events in a window, and the metric for them; None without such users."""
     if log.times is None or not ((log.times >= start) & (log.times < end)).any():
         return None
-    before, after = split(log, at=start)
+    before, after = cut_at(log, start)
     assert after.times is not None
     try:
         found = evaluate(model, before, after.select(after.times < end), at=k, metrics=[name], threads=threads)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from functools import partial
 from typing import Any, Unpack, overload
 
@@ -39,7 +39,7 @@ from csrr.models.recommend import (
 from csrr.models.scorer import Scorer
 from csrr.models.similar import SimilarItemsOptions, SimilarUsersOptions, compute_cosines, find_similar
 from csrr.parameters import check_whole
-from csrr.ranking.topk import take_rows
+from csrr.ranking.topk import LEAST_TOGETHER, take_rows
 from csrr.results.recommendations import NeighborLists, Neighbors, Recommendations
 from csrr.results.table import check_table_path, open_table_file
 from csrr.rules import RuleOptions
@@ -166,8 +166,9 @@ class Recommender(Scorer):
         min_score
             Leave out items below this score.
         unknown
-            What to do with ids that the model does not know: "raise" an error, or "ignore": items are left out, with an
-            `UnknownIdWarning`, and users get popular items.
+            What to do with ids that the model does not know: "raise" an error; "mark": items are left out, users get
+            popular items, and `status` of the result tells which; "ignore": the same, with an `UnknownIdWarning` and a
+            `NoHistoryWarning`.
         columns
             Columns of the item table (`set_items`) to show in the result.
         threads
@@ -442,7 +443,7 @@ class Recommender(Scorer):
         return None
 
     def recommend_for(
-        self, history: Any, k: int = 10, *, unknown: Unknown = "raise", **options: Any
+        self, history: Any, k: int = 10, *, unknown: Unknown = "raise", threads: int | None = None, **options: Any
     ) -> Recommendations:
         """Return the best items for a new user, given by a history.
 
@@ -455,8 +456,10 @@ class Recommender(Scorer):
             The number of items.
         unknown
             As for `recommend`; it also applies to the history.
+        threads
+            As for `recommend`; it also applies to the fold-in, unless the model has a number of its own.
         **options
-            Those of `recommend`, except `threads`. Items per user are for user 0.
+            The others of `recommend`. Items per user are for user 0.
 
         Returns
         -------
@@ -470,7 +473,25 @@ class Recommender(Scorer):
         (1, 3)
         """
         one = history if isinstance(history, Mapping | Set) else list(list_ids(history))
-        return self.fold_in([one], unknown=unknown).recommend(k, unknown=unknown, **options)
+        with nullcontext() if threads is None else use_threads(threads):
+            return self.fold_in([one], unknown=unknown).recommend(k, unknown=unknown, **options)
+
+    @ask_one_state
+    def warm_up(self) -> None:
+        """Compile and prepare what lists need, so that the first request takes no longer than others.
+
+        Examples
+        --------
+        >>> model = csrr.EASE(reg=10).fit(csrr.synthetic(60, 40, events_per_user=10).log)
+        >>> model.warm_up()
+        """
+        self.check_fitted()
+        some = self.users_.ids[np.flatnonzero(np.diff(self.seen_.indptr))[:LEAST_TOGETHER]]
+        for users in (some, some[:1]):
+            self.recommend(users, 1, unknown="mark")
+        with suppress(NotImplementedError):
+            self.recommend_for(self.items_.ids[:1], 1, unknown="mark")
+            self.similar_items(self.items_.ids[:1], 1)
 
     # Similar items and users
 

@@ -16,7 +16,7 @@ from scipy import sparse
 
 from csrr._base.arrays import BoolArray, Float32Array, FloatArray, Int32Array, Rows
 from csrr._base.progress import follow_steps
-from csrr._base.threads import TimeUpError, cut_off, limit_time, seconds_left, use_threads
+from csrr._base.threads import TimeUpError, cut_off, limit_time, n_threads, seconds_left, use_threads
 from csrr.data.ids import Id, IdMap
 from csrr.data.log import Log
 from csrr.models.auto import Chosen, choose_settings, find_search_space, resolve_order
@@ -618,7 +618,7 @@ class CSRRBase(Recommender):
             # Their values are places in the order, which was not found to help.
             usual = 1.0 if self.history_weight is None else self.history_weight
             seen = sparse.csr_array((np.full_like(seen.data, usual), seen.indices, seen.indptr), shape=seen.shape)
-        with use_threads(self.threads, blas=1):
+        with use_threads(self.threads or n_threads(), blas=1):
             factors, specific = self.fitted_.fold_histories(seen)
         nearby = self.fitted_.neighborhood
         products = Products(self.scored_items(nearby.weights), factors, seen, nearby.scale(seen))
@@ -628,6 +628,9 @@ class CSRRBase(Recommender):
         neighborhood, genuine = self.fitted_.neighborhood, self.fitted_.genuine
         with use_threads(self.threads, blas=1), _name_parameter(self.reg_neighbors):
             factors, weights = self.fitted_.fold_items(self.seen_, chosen, self.chosen_.settings)
+        if self._faded is not None:
+            counts = np.maximum(np.diff(chosen.indptr), 1)
+            factors *= (counts ** -float(self.chosen_.order.rare_scaling)).astype(np.float32)[:, None]
         score_rows = make_scorer(self, factors, weights, neighborhood.scale(self.seen_, genuine), genuine)
         return FoldedItems.of(self, log, chosen, score_rows, factors, weights)
 
@@ -713,7 +716,7 @@ class CSRRBase(Recommender):
             return self.score_similar_items(rows)
         if by == "next" and self._faded is not None:
             return self._faded.score_after(rows)
-        weights = self.neighbors_[:, rows].toarray().T
+        weights = self._compute_once("neighbors by item", lambda: self.neighbors_.T.tocsr())[rows].toarray()
         scores = mark_nothing(np.maximum(weights, 0))
         if by == "auto" and (alone := ~(weights > 0).any(axis=1)).any():
             scores[alone] = self.score_similar_items(rows[alone])

@@ -68,6 +68,11 @@ class Neighborhood:
         """Whether no item has a neighbor."""
         return bool(self.weights.nnz == 0)
 
+    @cached_property
+    def by_item(self) -> Any:
+        """The weights by scored item: the transposed matrix, csr, of which rows are quick to take."""
+        return self.weights.T.tocsr()
+
     def scale(self, clicks: Any, amounts: FloatArray | None = None) -> npt.NDArray[np.float32]:
         """Return the factor on the weights for each user of `clicks`, csr: shape (n_users,).
 
@@ -94,14 +99,14 @@ class Neighborhood:
         """Return the contribution of each click of a user row to the score of an item row, (number of clicks,)."""
         mine = slice(clicks.indptr[row], clicks.indptr[row + 1])
         own = None if amounts is None else amounts[mine]
-        weights: AnyArray = self.weights[:, [item]].toarray()[clicks.indices[mine], 0]
+        weights: AnyArray = self.by_item[[item]].toarray()[0, clicks.indices[mine]]
         found = weights * self.scale(clicks[[row]], own)
         return found if own is None else found * own
 
 
 def make_click_weights(regression: Regression, solved: Float32Array, item: FloatArray) -> Any:
     """Return weights on the support, (m, K), in units of a click: csr, (m, m); `item`, (m,), is D_i^-b."""
-    weights = regression.make_matrix(solved)
+    weights = regression.by_neighbor.make_matrix(solved)
     weights.data *= np.repeat(item, np.diff(weights.indptr)) / item[weights.indices]
     return weights
 
@@ -129,7 +134,7 @@ def fold_neighbors(
 FOLD_IN_TOL, ROUGH_TOL = 1e-3, 1e-2
 """The accuracy of factors that are folded in, and of those that a solver only starts from."""
 LITTLE = 1 / 3
-"""Where U's problem has no V, the part of a click below this share of the mean explained part is in V."""
+"""The share of the mean explained part below which a click is in V, where U's problem has no V."""
 
 KEPT: tuple[FilePart, ...] = (
     *factors(),
@@ -423,7 +428,7 @@ def _fold_rows(problem: Problem, which: BoolArray, other: FloatArray) -> FloatAr
 
 
 def _explain_clicks(problem: Problem, factors: Factors, of_neighbors: AnyArray, units: FloatArray) -> FloatArray:
-    """What U and neighbors explain of each click, (nnz,), the latter in units of a click, (nnz,)."""
+    """The part of each click that U and neighbors explain, (nnz,); `of_neighbors`, (nnz,), is in units of a click."""
     pattern, engine = problem.pattern, problem.engine
     more = engine.put_cells(pattern, of_neighbors.astype(units.dtype))
     return pattern.dots(factors.users, factors.items) + more * units

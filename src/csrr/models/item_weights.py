@@ -108,15 +108,19 @@ class ItemWeightsModel(Recommender):
     def _copy_column(self, column: int) -> Float32Array:
         """Return a copy of the weights for one item, shape (n_items,)."""
         if self._is_sparse:
-            stored: Float32Array = self.weights_[:, [column]].toarray()[:, 0]
+            stored: Float32Array = self._by_item[[column]].toarray()[0]
             return stored
         dense: Float32Array = self.weights_[:, column].copy()
         return dense
 
     def score_similar_items(self, rows: Rows) -> Float32Array:
-        columns = self.weights_[:, rows]
         # Of sparse weights most are not there, and the item's own never is.
-        return mark_nothing((columns.toarray() if self._is_sparse else columns).T)
+        return mark_nothing(self._by_item[rows].toarray() if self._is_sparse else self.weights_[:, rows].T)
+
+    @property
+    def _by_item(self) -> Any:
+        """The transposed weights, csr, of which rows are quick to take."""
+        return self._compute_once("by item", lambda: self.weights_.T.tocsr())
 
     def score_similar_users(self, rows: Rows) -> Float32Array:
         return compute_history_cosines(self.seen_, rows)

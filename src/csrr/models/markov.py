@@ -128,7 +128,7 @@ class MarkovChain(ItemWeightsModel):
         with use_threads(self.threads):
             found = NextItems(own, (max(float(self.decay), _LEAST),), min(int(self.neighbors), log.n_items))
             divisors = np.maximum(log.item_counts(), 1) ** float(self.item_scaling)
-            weights = found.make_matrix((found.crossed / divisors[found.support]).astype(np.float32))
+            weights = found.by_predictor.make_matrix((found.crossed / divisors[found.support]).astype(np.float32))
         self.remember(log)
         self.weights_ = weights
         return self

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import numpy as np
@@ -96,7 +97,12 @@ class FadedScores:
     right: Float32Array
     weights: Any
 
-    @property
+    @cached_property
+    def by_item(self) -> Any:
+        """The weights by scored item: the transposed matrix, csr, of which rows are quick to take."""
+        return self.weights.T.tocsr()
+
+    @cached_property
     def latest(self) -> Any:
         """What the latest item adds to the scores of others by neighbors, csr (m, m)."""
         m = len(self.right)
@@ -135,7 +141,7 @@ class FadedScores:
     def explain(self, history: Rows, ages: Int32Array, item: int) -> tuple[Float64Array, Float64Array]:
         """Return what each event of a history adds to the score of an item, by common taste and by neighbors."""
         taste = self._weigh(ages) * (self.left[history] @ self.right[item])
-        column = self.weights[:, [item]].toarray()[:, 0].reshape(len(self.decays), -1)[:, history]
+        column = self.by_item[[item]].toarray()[0].reshape(len(self.decays), -1)[:, history]
         return taste, sum(d**ages * mine for d, mine in zip(self.decays, column, strict=True))
 
     def state(self) -> Arrays:
@@ -226,9 +232,11 @@ def fit_next(
     weights = sparse.csr_array((len(order.decays) * m, m), dtype=np.float32)
     if settings.neighbors:
         rho = settings.reg_neighbors * found.compute_mean_diagonal(order.history_scaling)
-        weights = found.make_matrix(found.solve(mine, order.history_scaling, [rho])[0])
+        weights = found.by_predictor.make_matrix(found.solve(mine, order.history_scaling, [rho])[0])
         weights.data *= factor[weights.indices]
-    return FadedScores(order.decays, mine.shares, mine.left, mine.right * factor[:, None], weights)
+    # In the basis of the fit, not of `mine`: new items are folded in there.
+    left, right = taste
+    return FadedScores(order.decays, mine.shares, left, right * factor[:, None], weights)
 
 
 def fade_scores(

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from csrr.models.scorer import Scorer
 
 
-Unknown = Literal["raise", "ignore"]
-"""What to do with unknown ids: raise an error, or leave out items and give users popular items."""
+Unknown = Literal["raise", "ignore", "mark"]
+"""For unknown ids: raise an error, or leave out items and give users popular ones, with warnings or not."""
 
 _WAY_OUT = {
     "item": 'unknown="ignore" leaves out unknown items',
@@ -44,9 +44,10 @@ class IdLookup:
     """Finds the rows of ids; an unknown id is an error, or is counted for one warning if it is to be ignored."""
 
     def __init__(self, unknown: Unknown) -> None:
-        if unknown not in ("raise", "ignore"):
-            raise ParameterError(f'unknown={unknown!r}: it must be "raise" or "ignore"')
-        self.ignores: bool = unknown == "ignore"
+        if unknown not in ("raise", "ignore", "mark"):
+            raise ParameterError(f'unknown={unknown!r}: it must be "raise", "ignore" or "mark"')
+        self.ignores: bool = unknown != "raise"
+        self.warns: bool = unknown != "mark"
         self._left_out: dict[str, tuple[int, int]] = {}
 
     def find(self, known: IdMap, ids: Any, kind: Literal["user", "item"] = "user", place: str = "") -> Rows:
@@ -74,7 +75,7 @@ class IdLookup:
 
     def warn(self) -> None:
         """Warn once of the ids that were left out."""
-        if self._left_out:
+        if self._left_out and self.warns:
             counts = ", ".join(f"{n:,} of {n_ids:,} in {place}" for place, (n, n_ids) in self._left_out.items())
             warn_caller(f"unknown ids were left out: {counts}", UnknownIdWarning)
             self._left_out = {}
@@ -439,7 +440,8 @@ def make_lists(
         )
     # 4. The lists in the caller's ids.
     reader.warn()
-    warn_of_no_history(int((~known).sum()), len(batch), "`fallback` marks them", int((batch.rows < 0).sum()))
+    if reader.warns:
+        warn_of_no_history(int((~known).sum()), len(batch), "`fallback` marks them", int((batch.rows < 0).sum()))
     scores = np.where(~known[:, None] & (items >= 0), np.float32(0), scores)
     return name_lists(model, batch, (items, scores), cut, ~known, columns)
 
@@ -558,7 +560,7 @@ def name_lists(
     items, scores = np.take_along_axis(items, order, 1), np.take_along_axis(scores, order, 1)
     known = None if known is None else np.take_along_axis(known, order, 1)
     recs = Recommendations.from_rows(batch.ids, items, scores, model.items_, model.titles_, known, fallback)
-    return replace(recs, columns=_look_up(model, items, columns)) if columns else recs
+    return replace(recs, unknown=batch.rows < 0, columns=_look_up(model, items, columns) if columns else {})
 
 
 def check_columns(model: Recommender, columns: Sequence[str]) -> Sequence[str]:
@@ -637,7 +639,7 @@ def make_list_schema(model: Recommender, users: Any, options: dict[str, Any]) ->
     if model.item_table_ is not None:
         columns = model.item_table_.columns
         kinds |= {name: _COLUMN_TYPES[columns[name].kind] for name in options.get("columns", ()) if name in columns}
-    may_fall_back = options.get("unknown") == "ignore" or not (np.diff(model.seen_.indptr) > 0).all()
+    may_fall_back = options.get("unknown", "raise") != "raise" or not (np.diff(model.seen_.indptr) > 0).all()
     return pa.schema(kinds | ({"why": pa.string()} if may_fall_back else {}))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import mmap
 import os
 import stat
 import struct
@@ -93,8 +94,11 @@ def _write_parts(file: BinaryIO, text: bytes, arrays: Arrays) -> None:
     file.write(digest.digest())
 
 
-def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays]:
-    """Return the header and the arrays of a model file, checked; the arrays are read-only views of its bytes."""
+def read(path: str | os.PathLike[str], *, mapped: bool = False) -> tuple[dict[str, Any], Arrays]:
+    """Return the header and the arrays of a model file, checked; the arrays are read-only views of its bytes.
+
+    These are read or, if `mapped`, mapped into memory.
+    """
     # Before it is opened, because opening a pipe would wait.
     if not stat.S_ISREG(mode := os.stat(path).st_mode) and not stat.S_ISDIR(mode):
         raise ModelFileError("not a file")
@@ -118,8 +122,12 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays]:
             layout = _lay_out(header.pop("arrays"), size - _PREFIX - length)
         except ModelFileError as error:
             raise ModelFileError(f"{error}; {_DAMAGED}") from None
-        # Read, not mapped into memory: a file that changes later must not change the model.
-        payload = file.read()
+        payload: bytes | memoryview
+        if mapped:
+            payload = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))[_PREFIX + length :]
+        else:
+            # A file that changes later must not change the model.
+            payload = file.read()
     digest = hashlib.sha256(start[: _START.size] + text)
     digest.update(payload)
     if digest.digest() != start[_START.size :]:
@@ -170,7 +178,7 @@ class _Place(NamedTuple):
         """The number of its bytes."""
         return math.prod(self.shape) * self.dtype.itemsize
 
-    def take(self, payload: bytes) -> npt.NDArray[Any]:
+    def take(self, payload: bytes | memoryview) -> npt.NDArray[Any]:
         """Return the array, a view of the payload."""
         array = np.frombuffer(memoryview(payload)[self.offset : self.offset + self.size], self.dtype)
         if self.dtype == np.bool_ and self.size and int(array.view(np.uint8).max()) > 1:
@@ -512,13 +520,16 @@ def read_plain_shape(arrays: Arrays, name: str, value: dict[str, Any]) -> tuple[
     return shape[0], shape[1]
 
 
-def load(path: str | os.PathLike[str]) -> Recommender:
+def load(path: str | os.PathLike[str], *, mmap: bool = False) -> Recommender:
     """Load a model that `save` wrote. Nothing in the file is executed.
 
     Parameters
     ----------
     path
         The file that `save` wrote.
+    mmap
+        Whether to map the file's arrays into memory as they are, so that processes share them. The file may be replaced
+        or removed, as `save` does, but nothing may write into it as long as the model is in use.
 
     Returns
     -------
@@ -537,7 +548,7 @@ def load(path: str | os.PathLike[str]) -> Recommender:
     EASE(reg=10), fitted to 60 users x 40 items
     """
     try:
-        header, arrays = read(path)
+        header, arrays = read(path, mapped=mmap)
         model = _make_model(header["model"], header["params"])
         restore_model(model, arrays, header["facts"])
     except (OSError, MemoryError):

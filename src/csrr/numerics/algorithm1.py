@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -34,7 +34,7 @@ class Iteration(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class DenseResult:
-    """What Algorithm 1 returns: U, V and X = U + V, (n, m) each, and how it got there."""
+    """The result of Algorithm 1: U, V and X = U + V, (n, m) each, and how it got there."""
 
     U: FloatArray
     V: FloatArray
@@ -101,7 +101,7 @@ def algorithm1(
         l1*||U||_* + l2*sum_ij t_ij*|V_ij| + sum_ij w_ij/2*(U_ij + V_ij - y_ij)^2
 
     with (w, y) = (alpha, t) for loss I and (1, alpha*t) for loss II on observed cells, (1, 0) on all others.
-    t is 1 (the paper), or on observed cells what `target`, (n, m), says, in (0, 1]. `l2=None` leaves V out.
+    t is 1 (the paper), or what `target`, (n, m), says: in (0, 1] if observed, else 0. `l2=None` leaves V out.
 
     `box="paper"` clips U and V to [0, 1] after the momentum step, as the paper does. That is a heuristic: it
     is not the proximal step of the constrained problem, so the iterates need not tend to its minimizer.
@@ -110,11 +110,10 @@ def algorithm1(
 
     `step` is the largest safe one unless given: 1/(2*max w), or 1/max w without V. Stops when the objective
     has changed by at most `tol`, relatively, in 3 iterations in a row, when the loss is 0 (the paper updates
-    on mistakes only), after `time_limit` seconds, or when the objective blows up.
+    on mistakes only), after `time_limit` seconds, or when the objective blows up. Arguments are not checked.
     """
-    _check_choices(loss, box)
-    _check_numbers(alpha=alpha, l1=l1, l2=l2, step=step, max_iter=max_iter, tol=tol, time_limit=time_limit)
-    problem = _build_problem(_make_targets(observed, target, np.dtype(dtype)), float(alpha), float(l1), l2, loss)
+    targets = _to_dense(observed if target is None else target, np.dtype(dtype))
+    problem = _build_problem(targets, float(alpha), float(l1), l2, loss)
     limits = _Limits(int(max_iter), float(tol), math.inf if time_limit is None else time_limit)
     with np.errstate(over="ignore", invalid="ignore"):  # a step too long overflows: that is "diverged"
         return _iterate(problem, float(step or problem.safe_step), box == "paper", momentum, limits, callback)
@@ -164,7 +163,7 @@ def _iterate(
 
 
 def _find_status(objectives: list[float], seconds: float, limits: _Limits) -> Status | None:
-    """Why to stop, or None; `objectives` starts with the value at zero."""
+    """The reason to stop, or None; `objectives` starts with the value at zero."""
     if not objectives[-1] <= _BLOW_UP * objectives[0]:
         return "diverged"
     recent = objectives[-_CALM - 1 :]
@@ -198,53 +197,12 @@ def _build_problem(targets: FloatArray, alpha: float, l1: float, l2: float | Non
     return _Problem(weight, targets if loss == "I" else alpha * targets, v_penalty, l1)
 
 
-def _make_targets(observed: Any, target: Any, dtype: np.dtype[Any]) -> FloatArray:
-    """The targets t, (n, m): those given, else 1, on the observed cells, and 0 elsewhere."""
-    A = _to_dense("observed", observed, dtype)
-    if not ((A == 0) | (A == 1)).all():
-        raise ValueError("observed must hold only 0 and 1 (or False and True)")
-    if target is None:
-        return A
-    T = _to_dense("target", target, dtype)
-    if T.shape != A.shape:
-        raise ValueError(f"target has shape {T.shape}, observed {A.shape}; they must agree")
-    if not np.array_equal(T != 0, A != 0) or not ((T >= 0) & (T <= 1)).all():
-        raise ValueError("target must lie in (0, 1] on the observed cells, and be 0 on all others")
-    return T
-
-
-def _to_dense(name: str, matrix: Any, dtype: np.dtype[Any]) -> FloatArray:
+def _to_dense(matrix: Any, dtype: np.dtype[Any]) -> FloatArray:
     """A sparse or dense matrix as a new dense array, (n, m)."""
-    if dtype.kind != "f":
-        raise ValueError(f"dtype must be a floating one, got {dtype}")
-    shape = np.shape(matrix)
-    if len(shape) != 2 or 0 in shape:
-        raise ValueError(f"{name} must be a matrix with cells, users x items; its shape is {shape}")
-    cells = math.prod(shape)
+    cells = math.prod(np.shape(matrix))
     if cells > MAX_CELLS:
         raise ValueError(
-            f"{name} has {cells:,} cells and Algorithm 1 holds all of them, several times over; its limit is"
+            f"the matrix has {cells:,} cells and Algorithm 1 holds all of them, several times over; its limit is"
             f" {MAX_CELLS:,}. Use the scalable solver, which needs the observed cells only (csrr.CSRR)."
         )
     return np.array(matrix.toarray() if hasattr(matrix, "toarray") else matrix, dtype)
-
-
-def _check_choices(loss: str, box: str) -> None:
-    for name, value, choices in (("loss", loss, get_args(Loss)), ("box", box, get_args(Box))):
-        if value not in choices:
-            raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
-
-
-def _check_numbers(**values: Any) -> None:
-    for name, value in values.items():
-        if value is None and name in ("l2", "step", "time_limit"):
-            continue
-        positive = name in ("alpha", "step", "max_iter", "time_limit")
-        if not (_is_number(value) and (value > 0 if positive else value >= 0)):
-            raise ValueError(f"{name} must be a finite number {'> 0' if positive else '>= 0'}, got {value!r}")
-    if values["max_iter"] != int(values["max_iter"]):
-        raise ValueError(f"max_iter must be a whole number, got {values['max_iter']!r}")
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float | np.integer | np.floating) and math.isfinite(value)

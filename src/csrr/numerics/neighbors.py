@@ -35,7 +35,7 @@ class CellIndex(NamedTuple):
 
 
 class Likeness(NamedTuple):
-    """How alike two items i (had) and j (scored) are, from y_i.y_j = item_i * item_j * sum of `user` over both's users:
+    """Likeness of items i (had) and j (scored), by y_i.y_j = item_i * item_j * the sum of `user` over users of both:
 
     y_i.y_j / (had_i * scored_j + shrink), or, a `ratio`, y_i.y_j / (had_i + scored_j - y_i.y_j + shrink). `user` is
     (n,), the others (m,).
@@ -203,6 +203,21 @@ def factorize(gram, k, rho, lower):  # type: ignore[no-untyped-def]
     return is_regular
 
 
+@compile_part(fastmath=True)
+def substitute(lower, k, x):  # type: ignore[no-untyped-def]
+    # x[:k] = (lower @ lower.T)^-1 x[:k]
+    for a in range(k):
+        total = x[a]
+        for b in range(a):
+            total -= lower[a, b] * x[b]
+        x[a] = total / lower[a, a]
+    for a in range(k - 1, -1, -1):
+        total = x[a]
+        for b in range(a + 1, k):
+            total -= lower[b, a] * x[b]
+        x[a] = total / lower[a, a]
+
+
 @compile_loop(fastmath=True)
 def solve_items(start, stop, support, grams, crossed, ks, rhos, lower, x, out):  # type: ignore[no-untyped-def]
     # out[v, r, j] = (grams[j] + rhos[r]*I)^-1 crossed[v, j], of the first ks[r] neighbors, by Cholesky,
@@ -218,22 +233,14 @@ def solve_items(start, stop, support, grams, crossed, ks, rhos, lower, x, out): 
             if not factorize(grams[j], k, rhos[r], lower) and singular < 0:
                 singular = j
             for v in range(len(crossed)):
-                for a in range(k):
-                    total = np.float64(crossed[v, j, a])
-                    for c in range(a):
-                        total -= lower[a, c] * x[c]
-                    x[a] = total / lower[a, a]
-                for a in range(k - 1, -1, -1):
-                    total = x[a]
-                    for c in range(a + 1, k):
-                        total -= lower[c, a] * x[c]
-                    x[a] = total / lower[a, a]
-                    out[v, r, j, a] = x[a]
+                x[:k] = crossed[v, j, :k]
+                substitute(lower, k, x)
+                out[v, r, j, :k] = x[:k]
     return singular
 
 
 _GRAM_BYTES = 2**28
-"""How much the Gram blocks that are kept may take; more are made again each time, in parts of a quarter of this."""
+"""The most bytes of Gram matrices that are kept; more are made again each time, in parts of a quarter of this."""
 _LEAST_ITEMS = 256
 
 Support = Int32Array
@@ -267,16 +274,33 @@ class SingularError(np.linalg.LinAlgError):
 
 
 class SupportIndex(NamedTuple):
-    """The csr form of an (m, K) array on a support: its `indptr`, (m + 1,), and `indices`, and the place of each entry
-    in the array, (entries,) both."""
+    """The csr form of an (m, K) array on a support, whose entries are row numbers of a matrix, (rows, m): its `indptr`,
+    (rows + 1,), and `indices`, and the place of each entry in the array, (entries,) both."""
 
     indptr: Int64Array
     indices: Int32Array
     places: Int64Array
 
+    @classmethod
+    def of(cls, support: Support, n_rows: int) -> SupportIndex:
+        """The form of arrays on a support, -1 where a place is not taken."""
+        places = _sort_places(support)
+        counts = np.bincount(support.ravel()[places], minlength=n_rows)
+        columns = (places // max(support.shape[1], 1)).astype(np.int32)
+        return cls(np.concatenate(([0], np.cumsum(counts))), columns, places)
+
+    def make_matrix(self, weights: Float32Array) -> Any:
+        """The (rows, m) csr array with `weights`, (m, K), on the support; zeros are left out."""
+        shape = len(self.indptr) - 1, len(weights)
+        # Copies: zeros are left out in place.
+        given = weights.ravel()[self.places], self.indices.copy(), self.indptr.copy()
+        matrix = sparse.csr_array(given, shape=shape)
+        matrix.eliminate_zeros()
+        return matrix
+
 
 class Ridge(NamedTuple):
-    """How many neighbors an item has at most, and rho, the strength of the penalty on their weights."""
+    """The largest number of neighbors of an item, and rho, the strength of the penalty on their weights."""
 
     k: int
     rho: float
@@ -366,21 +390,8 @@ class Regression:
 
     @cached_property
     def by_neighbor(self) -> SupportIndex:
-        """Where the places of the support stand in a csr array of shape (m, m), columns as in S."""
-        m, width = self.support.shape
-        there = sort_places(self.support)
-        counts = np.bincount(self.support.ravel()[there], minlength=m)
-        indptr = np.concatenate(([0], np.cumsum(counts)))
-        return SupportIndex(indptr, (there // max(width, 1)).astype(np.int32), there)
-
-    def make_matrix(self, weights: Float32Array) -> Any:
-        """The (m, m) csr array with `weights`, (m, K), on the support; zeros are left out."""
-        m = self.pattern.shape[1]
-        indptr, indices, places = self.by_neighbor
-        # Copies: zeros are left out in place.
-        matrix = sparse.csr_array((weights.ravel()[places], indices.copy(), indptr.copy()), shape=(m, m))
-        matrix.eliminate_zeros()
-        return matrix
+        """The form of S, csr of shape (m, m)."""
+        return SupportIndex.of(self.support, self.pattern.shape[1])
 
 
 def _check_regular(singular: int, first: int = 0) -> None:
@@ -389,11 +400,18 @@ def _check_regular(singular: int, first: int = 0) -> None:
         raise SingularError(f"the neighbors of item row {first + singular} are linearly dependent")
 
 
-def sort_places(support: Support) -> Int64Array:
+def _sort_places(support: Support) -> Int64Array:
     """The places of the support, (items, K), that are taken, by the neighbor there, then in order, (taken,)."""
     flat = support.ravel()
     there = np.flatnonzero(flat >= 0)
     return there[np.argsort(flat[there], kind="stable")]
+
+
+def group_places(support: Support) -> tuple[Int64Array, Int64Array, Int64Array]:
+    """The neighbors on a support, (rows,), where the places of each begin, (rows + 1,), and all places by neighbor."""
+    at = _sort_places(support)
+    rows, firsts = np.unique(support.ravel()[at], return_index=True)
+    return rows.astype(np.int64), np.append(firsts, len(at)), at
 
 
 def list_nearest(clicks: Any, chosen: Any, likeness: Likeness, k: int) -> tuple[AnyArray, AnyArray, AnyArray]:

@@ -22,8 +22,8 @@ from csrr.numerics.neighbors import (
     cross_targets,
     find_nearest_items,
     gather_grams,
+    group_places,
     solve_items,
-    sort_places,
 )
 
 if TYPE_CHECKING:
@@ -226,15 +226,13 @@ class ThreadEngine:
     def gather_grams(self, regression: Regression, support: Int32Array) -> Float32Array:
         """X'X among the neighbors of some items, (items, K*(K + 1)/2): lower triangles, row by row."""
         own, width = regression, support.shape[1]
-        at = sort_places(support)
-        rows, firsts = np.unique(support.ravel()[at], return_index=True)
-        firsts = np.append(firsts, len(at))
+        rows, firsts, at = group_places(support)
         weights = own.user.astype(np.float64) ** 2
         item_of_cell = own.item[own.pattern.T.rows]
         if own.amounts is not None:
             item_of_cell = item_of_cell * self.transpose_cells(own.pattern, own.amounts)
         cells = CellIndex.of(own.pattern, own.pattern.T)
-        given = rows.astype(np.int64), firsts, at, cells, own.amounts, item_of_cell, weights, own.item, support
+        given = rows, firsts, at, cells, own.amounts, item_of_cell, weights, own.item, support
         grams = np.zeros((len(support), width * (width + 1) // 2), np.float32)
         run_ranges(
             lambda a, b: gather_grams(a, b, *given, np.zeros(len(own.item)), grams),
@@ -274,7 +272,7 @@ def _multiply(pattern: Pattern, values: FloatArray, x: FloatArray) -> FloatArray
 
 
 def _join_ranges(work: Callable[[int, int], tuple[AnyArray, ...]], bounds: Sequence[int]) -> tuple[AnyArray, ...]:
-    """What `work(start, stop)` returns for each consecutive pair of `bounds`, put together in order."""
+    """The results of `work(start, stop)` for consecutive pairs of `bounds`, each array put together in order."""
     wholes: list[AnyArray] = []
     lock = Lock()
 
@@ -292,7 +290,7 @@ def _join_ranges(work: Callable[[int, int], tuple[AnyArray, ...]], bounds: Seque
 
 
 def _map_rows(work: Callable[..., tuple[AnyArray, ...]], problem: Problem, *rows: FloatArray) -> tuple[AnyArray, ...]:
-    """What `work` returns for blocks of users, each array, (n, ...), put together in their order.
+    """The results of `work` for blocks of users, each array, (n, ...), put together in their order.
 
     It is given a block's `indptr`, from 0, and `indices`; target, weight and V's penalty of its cells, any array in
     place of the last without V; and its part of `rows`, (n, ...) each.

@@ -14,7 +14,7 @@ from csrr._base.arrays import Float32Array, Float64Array, FloatArray, Int32Array
 from csrr._base.heap import add_to_heap, is_below, replace_worst, sort_heap
 from csrr._base.lazy_jit import compile_loop
 from csrr._base.threads import map_ranges, run_ranges
-from csrr.numerics.neighbors import SingularError, SupportIndex, factorize
+from csrr.numerics.neighbors import SingularError, SupportIndex, factorize, group_places, substitute
 
 WINDOW_SHARE, MOST_WINDOW = 0.01, 200
 """Events further back than where a weight falls below this share, or than this number, are no predictors of a fit."""
@@ -256,16 +256,9 @@ def solve_next(  # type: ignore[no-untyped-def]
         for r in range(len(rhos)):
             if not factorize(scaled, taken, rhos[r], lower) and singular < 0:
                 singular = first + j
+            x[:taken] = asked[:taken]
+            substitute(lower, taken, x)
             for a in range(taken):
-                total = asked[a]
-                for b in range(a):
-                    total -= lower[a, b] * x[b]
-                x[a] = total / lower[a, a]
-            for a in range(taken - 1, -1, -1):
-                total = x[a]
-                for b in range(a + 1, taken):
-                    total -= lower[b, a] * x[b]
-                x[a] = total / lower[a, a]
                 out[r, j - start, a] = x[a] * scale[predictors[a]]
     return singular
 
@@ -420,30 +413,17 @@ class NextItems:
         """G among the predictors of some items, (items, P*(P + 1)/2): lower triangles, row by row."""
         own, width = self.sequences, support.shape[1]
         grams = np.empty((len(support), width * (width + 1) // 2), np.float32)
-        at = _sort_places(support)
-        rows, firsts = np.unique(support.ravel()[at], return_index=True)
-        firsts = np.append(firsts, len(at))
+        rows, firsts, at = group_places(support)
         fading, n_sums = self.fading, len(self.decays) * own.n_items
         events = *own.by_item, own.items, own.users, own.starts
-        given = rows.astype(np.int64), firsts, at, *events, fading.windows, fading.powers, fading.tails, support
+        given = rows, firsts, at, *events, fading.windows, fading.powers, fading.tails, support
         run_ranges(lambda start, stop: fill_grams(start, stop, *given, np.zeros(n_sums), grams), _cut(len(rows)))
         return grams
 
     @cached_property
     def by_predictor(self) -> SupportIndex:
         """Where the places of the support stand in a csr array of shape (C*m, m), columns as in S."""
-        width, there = self.support.shape[1], _sort_places(self.support)
-        counts = np.bincount(self.support.ravel()[there], minlength=len(self.decays) * self.sequences.n_items)
-        indptr = np.concatenate(([0], np.cumsum(counts)))
-        return SupportIndex(indptr, (there // max(width, 1)).astype(np.int32), there)
-
-    def make_matrix(self, weights: Float32Array) -> Any:
-        """Return S, csr of (C*m, m), with `weights`, (m, C*width), on the support; zeros are left out."""
-        indptr, indices, places = self.by_predictor
-        shape = len(indptr) - 1, self.sequences.n_items
-        matrix = sparse.csr_array((weights.ravel()[places], indices.copy(), indptr.copy()), shape=shape)
-        matrix.eliminate_zeros()
-        return matrix
+        return SupportIndex.of(self.support, len(self.decays) * self.sequences.n_items)
 
 
 def fade_histories(histories: Any, ages: Int32Array, decays: Sequence[float]) -> Any:
@@ -494,13 +474,6 @@ def rank_next(  # type: ignore[no-untyped-def]
                     above += other > mine
                     equal += other == mine
                 ranks[v, w, u] = 1 + above + (equal - 1) / 2
-
-
-def _sort_places(support: Int32Array) -> Int64Array:
-    """The places of the support, (items, P), that are taken, by the predictor there, then in order, (taken,)."""
-    flat = support.ravel()
-    there = np.flatnonzero(flat >= 0)
-    return there[np.argsort(flat[there], kind="stable")]
 
 
 def _cut(items: int) -> list[int]:

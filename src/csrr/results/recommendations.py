@@ -48,6 +48,8 @@ class Recommendations(TabularResult):
         The probability that each is a positive, shape (n, k), of a calibrated model.
     fallback
         Which users got popular items, shape (n,).
+    unknown
+        Which users the model does not know, shape (n,).
     columns
         The requested columns of the item table, by name, shapes (n, k).
 
@@ -70,12 +72,14 @@ class Recommendations(TabularResult):
     titles: ObjectArray | None = None
     probabilities: Float32Array | None = None
     fallback: BoolArray = None  # type: ignore[assignment]
+    unknown: BoolArray = None  # type: ignore[assignment]
     columns: Mapping[str, ObjectArray] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Mark no user, unless it is said which got popular items."""
-        if self.fallback is None:
-            object.__setattr__(self, "fallback", np.zeros(len(self.users), np.bool_))
+        """Mark no user, unless it is said which got popular items or are unknown."""
+        for name in ("fallback", "unknown"):
+            if getattr(self, name) is None:
+                object.__setattr__(self, name, np.zeros(len(self.users), np.bool_))
 
     @classmethod
     def from_rows(
@@ -118,6 +122,11 @@ class Recommendations(TabularResult):
             None if probabilities is None else probabilities.astype(np.float32),
             fallback,  # type: ignore[arg-type]
         )
+
+    @property
+    def status(self) -> ObjectArray:
+        """What is known of each user, shape (n,): "known", "no history" or "unknown"."""
+        return np.array(["known", "no history", "unknown"], np.object_)[np.where(self.unknown, 2, self.fallback)]
 
     @property
     def k(self) -> int:
