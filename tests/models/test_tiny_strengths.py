@@ -117,4 +117,4 @@ def test_what_is_left_open_is_chosen_beside_the_smallest_strength(order):
     log = csrr.synthetic(200, 60, events_per_user=10, order=0.5, seed=1).log
     model = csrr.CSRR(l1=5e-324, order=order, max_iter=5).fit(log)
     assert model.l1_ == 5e-324
-    assert np.isfinite(model.score(None)).all()
+    assert np.isfinite(model.score_rows(np.arange(200))).all()
