@@ -1,4 +1,4 @@
-"""Text for people: safe to print, cut to a width, tables as HTML, and numbers in few digits, a dash for an unknown one."""
+"""Text for people: safe to print, cut to a width, tables as HTML, and numbers in few digits."""
 
 from __future__ import annotations
 
