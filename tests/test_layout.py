@@ -66,6 +66,10 @@ def test_no_engine_is_a_default_below_the_models(room):
                 assert "engine" not in [each.arg for each in optional], f"{path.name}, {node.name}"
 
 
+def test_numerics_knows_nothing_of_html():
+    assert [path.name for path in (SOURCE / "numerics").glob("*.py") if "html" in path.read_text().lower()] == []
+
+
 def test_every_room_has_its_place():
     assert {path.name for path in SOURCE.iterdir() if (path / "__init__.py").exists()} == set(ROOMS)
 

@@ -1,4 +1,4 @@
-"""Numbers as a reader likes them: few digits, a real minus sign, a dash for what is not known."""
+"""Text for people: safe to print, cut to a width, tables as HTML, and numbers in few digits."""
 
 from __future__ import annotations
 
@@ -164,6 +164,18 @@ def format_html_facts(facts: Mapping[str, object]) -> str:
         for name, value in facts.items()
     ]
     return "\n".join(["<table>", "<tbody>", *rows, "</tbody>", "</table>"])
+
+
+class FactSheet:
+    """A result that notebooks show as a table of its `facts`."""
+
+    @property
+    def facts(self) -> Mapping[str, object]:
+        """Names and values."""
+        raise NotImplementedError
+
+    def _repr_html_(self) -> str:
+        return format_html_facts(self.facts)
 
 
 def format_html_words(text: str) -> str:

@@ -18,12 +18,12 @@ from csrr.data.ids import IdMap
 from csrr.data.log import Log
 from csrr.model_parameters import LEAST_COST as LEAST
 from csrr.model_parameters import MOST_COST as MOST
-from csrr.models.scaling import RULE
+from csrr.models.settings import RULE
 from csrr.numerics.problem import Pattern
 from csrr.parameters import Number, ParameterError
 
 Weighing = Literal["ignore", "cost", "linear", "log"]
-"""How the weights of events are used: `event_weights`, resolved where it was "auto"."""
+"""The use of the weights of events: `event_weights`, resolved where it was "auto"."""
 Ratio = Annotated[float, Number("What a miss costs, in false alarms.", least=LEAST, most=10 * MOST)]
 Weight = Annotated[float | None, Number("What a click weighs in the fit.", least=LEAST, most=10 * MOST)]
 

@@ -11,11 +11,20 @@ import numpy.typing as npt
 from scipy import sparse
 
 from csrr._base.arrays import AnyArray, BoolArray, Float32Array, FloatArray, Rows
-from csrr.models.build_problem import ClickProblem, ProblemSpec, is_balanced, leave_out_own, make_targets
+from csrr.models.build_problem import (
+    ClickProblem,
+    ProblemSpec,
+    Scaling,
+    count_clicks,
+    is_balanced,
+    leave_out_own,
+    make_targets,
+)
 from csrr.models.costs import ClickCosts, Costs
 from csrr.models.order import IN_NO_ORDER, OrderFacts
-from csrr.models.scaling import Scaling, Settings, count_clicks, solve_penalized
 from csrr.models.schema import FLOATS, Arrays, FilePart, ModelFileError, SparseArray, Values, sparse_arrays, sparse_from
+from csrr.models.scorer import solve_penalized
+from csrr.models.settings import Settings
 from csrr.models.store import ModelState, factors
 from csrr.noise.scores import LeaveOneOut
 from csrr.noise.tastes import Tastes
@@ -134,7 +143,7 @@ def fold_neighbors(
 FOLD_IN_TOL, ROUGH_TOL = 1e-3, 1e-2
 """The accuracy of factors that are folded in, and of those that a solver only starts from."""
 LITTLE = 1 / 3
-"""Where U's problem has no V, the part of a click below this share of the mean explained part is in V."""
+"""The share of the mean explained part below which a click is in V, where U's problem has no V."""
 
 KEPT: tuple[FilePart, ...] = (
     *factors(),
@@ -428,7 +437,7 @@ def _fold_rows(problem: Problem, which: BoolArray, other: FloatArray) -> FloatAr
 
 
 def _explain_clicks(problem: Problem, factors: Factors, of_neighbors: AnyArray, units: FloatArray) -> FloatArray:
-    """What U and neighbors explain of each click, (nnz,), the latter in units of a click, (nnz,)."""
+    """The part of each click that U and neighbors explain, (nnz,); `of_neighbors`, (nnz,), is in units of a click."""
     pattern, engine = problem.pattern, problem.engine
     more = engine.put_cells(pattern, of_neighbors.astype(units.dtype))
     return pattern.dots(factors.users, factors.items) + more * units
