@@ -389,7 +389,7 @@ def list_parameters(kind: type) -> Mapping[str, Parameter]:
 
 def list_plain_params(model: Any) -> dict[str, Any]:
     """Return the values of a model's parameters by name, without services, which no file keeps."""
-    kind: type[object] = type(model)
+    kind: Any = type(model)
     declared = list_parameters(kind)
     return {name: value for name, value in model.get_params().items() if not isinstance(declared.get(name), Service)}
 
